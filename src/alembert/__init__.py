@@ -1,0 +1,1 @@
+"""Alembert: computational control of articulated systems by recursive sweeps."""

@@ -1,0 +1,377 @@
+"""Programs as LLVM IR text.
+
+The function of a program works on packed data: element j of an argument with W lanes is the vector at
+`pointer + j*W` doubles. It has the form
+
+    void NAME(ptr in0, ..., ptr out0, ..., ptr workspace)
+
+LLVM's effort grows faster than linearly with the length of straight-line code, so the program is cut into chunks
+of bounded length, each a function of its own; a value that is needed across a cut goes through a slot of the
+workspace. Sines and cosines of all angles that are known at the same time are computed by one call on an array
+in the workspace, which fills the vector registers even when W = 1.
+
+The text is written directly: building it from objects takes many times longer.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import casadi as ca
+
+from alembert.engine import vectormath
+from alembert.engine.program import FMS, FNMA, Program
+from alembert.engine.target import Target
+from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY, literal, suffix, vector_type
+
+CHUNK = 1000
+TRIGONOMETRIC = frozenset((ca.OP_SIN, ca.OP_COS))
+
+
+@dataclass(frozen=True)
+class Code:
+    """IR functions; the module still needs `prelude`."""
+
+    text: str
+    workspace: int  # vectors (of W doubles) in the workspace
+    lanes: int
+    helpers: frozenset[str]  # names for `prelude`
+
+
+def emit_function(name: str, program: Program, lanes: int, target: Target, *, chunk: int = CHUNK) -> Code:
+    """IR of the function `name` with the given number of lanes."""
+    return _Emitter(name, program, lanes, target, chunk).emit()
+
+
+def prelude(helpers: frozenset[str], lanes: int, target: Target) -> str:
+    """What the functions of a module share: attributes, declarations, sine and cosine, the C library's functions."""
+    T, kind = vector_type(lanes), suffix(lanes)
+    text = [target.attributes]
+    unary = ["sqrt", "floor", "ceil", "fabs"]
+    declared = {f"declare {T} @llvm.{name}.{kind}({T})" for name in unary}
+    declared.add(f"declare {T} @llvm.fma.{kind}({T}, {T}, {T})")
+    declared.add(f"declare {T} @llvm.copysign.{kind}({T}, {T})")
+    if "sincos" in helpers:
+        text.append(vectormath.sincos_array(target.lanes, fused=target.fused))
+        V, B = vector_type(target.lanes), vector_type(target.lanes, "i1")
+        declared |= {
+            f"declare {V} @llvm.fma.{suffix(target.lanes)}({V}, {V}, {V})",
+            f"declare {V} @llvm.fabs.{suffix(target.lanes)}({V})",
+            f"declare i1 @llvm.vector.reduce.or.{suffix(target.lanes, 'i1')}({B})",
+        }
+        declared.discard("declare double @llvm.fabs.f64(double)")
+    for name in sorted(helpers - {"sincos"}):
+        operands = 2 if name in LIBRARY_BINARY.values() else 1
+        text.append(vectormath.library_call(name, operands, lanes))
+    return "\n".join([*text, *sorted(declared)]) + "\n"
+
+
+class _Emitter:
+    def __init__(self, name: str, program: Program, lanes: int, target: Target, chunk: int):
+        self.name = name
+        self.program = program
+        self.lanes = lanes
+        self.target = target
+        self.T = vector_type(lanes)
+        self.kind = suffix(lanes)
+        self.align = 8 * lanes
+        self.helpers: set[str] = set()
+        self.plan = plan(program, chunk)
+        self.zero = literal(vectormath.bits(0.0), lanes)
+        self.one = literal(vectormath.bits(1.0), lanes)
+        self.B = vector_type(lanes, "i1")
+
+        # What each value is called in the chunk at hand; None: not there yet.
+        self.names: list[str | None] = [None] * len(program)
+        for i, (op, a) in enumerate(zip(program.op, program.a, strict=True)):
+            if op == ca.OP_CONST:
+                self.names[i] = literal(vectormath.bits(program.constants[a]), lanes)
+        self.slots: dict[int, int] = {}
+        self.workspace = 0
+        self.lines: list[str] = []
+        self.local: list[int] = []
+        self.pointers: set[str] = set()
+
+    def emit(self) -> Code:
+        self.allocate()
+        functions, calls = [], []
+        for k, piece in enumerate(self.plan.pieces):
+            if piece.angles:
+                self.emit_angles(k, piece)
+            else:
+                self.emit_values(k, piece)
+            callee = f"@{self.name}_{k}"
+            pointers = ", ".join(f"ptr {p}" for p in sorted(self.pointers))
+            noalias = ", ".join(f"ptr noalias {p}" for p in sorted(self.pointers))
+            body = "\n  ".join(self.lines)
+            functions.append(f"define internal void {callee}({noalias}) noinline #0 {{\n  {body}\n  ret void\n}}\n")
+            calls.append(f"call void {callee}({pointers})")
+            self.reset()
+        parameters = [f"ptr noalias %i{k}" for k in range(len(self.program.input_sizes))]
+        parameters += [f"ptr noalias %o{k}" for k in range(len(self.program.outputs))]
+        parameters.append("ptr noalias %w")
+        body = "\n  ".join([*calls, "ret void"])
+        functions.append(f"define internal void @{self.name}({', '.join(parameters)}) noinline #0 {{\n  {body}\n}}\n")
+        return Code("".join(functions), self.workspace, self.lanes, frozenset(self.helpers))
+
+    def reset(self) -> None:
+        for i in self.local:
+            self.names[i] = None
+        self.local.clear()
+        self.lines = []
+        self.pointers = set()
+
+    def allocate(self) -> None:
+        """Give every value that is needed across a cut a slot of the workspace; sines and cosines in rows."""
+        width = max(self.target.lanes, self.lanes)
+        for piece in self.plan.pieces:
+            if piece.angles:
+                count = -(-len(piece.angles) * self.lanes // width) * width // self.lanes
+                piece.rows = (self.workspace, self.workspace + count, self.workspace + 2 * count)
+                self.workspace += 3 * count
+                for values, row in zip((piece.sines, piece.cosines), piece.rows[1:], strict=True):
+                    for i, position in values.items():
+                        self.slots[i] = row + position
+        free: list[int] = []
+        for k, piece in enumerate(self.plan.pieces):
+            for i in piece.kept:
+                if free:
+                    self.slots[i] = free.pop()
+                else:
+                    self.slots[i] = self.workspace
+                    self.workspace += 1
+            free.extend(self.slots[i] for i in self.plan.dying[k])
+
+    def address(self, pointer: str, element: int) -> str:
+        self.pointers.add(pointer)
+        if element == 0:
+            return pointer
+        name = f"%p{len(self.lines)}"
+        self.lines.append(f"{name} = getelementptr inbounds {self.T}, ptr {pointer}, i64 {element}")
+        return name
+
+    def load(self, i: int) -> str:
+        program = self.program
+        if program.op[i] == ca.OP_INPUT:
+            address, scope = self.address(f"%i{program.a[i]}", program.b[i]), ""
+        else:
+            address, scope = self.address("%w", self.slots[i]), ", !alias.scope !2"
+        name = self.names[i] = f"%v{i}"
+        self.local.append(i)
+        self.lines.append(f"{name} = load {self.T}, ptr {address}, align {self.align}{scope}")
+        return name
+
+    def store(self, value: str, pointer: str, element: int) -> None:
+        address = self.address(pointer, element)
+        self.lines.append(f"store {self.T} {value}, ptr {address}, align {self.align}, !noalias !2")
+
+    def emit_angles(self, k: int, piece: Piece) -> None:
+        self.helpers.add("sincos")
+        angles, sines, cosines = piece.rows
+        for position, i in enumerate(piece.angles):
+            self.store(self.names[i] or self.load(i), "%w", angles + position)
+        for position in range(len(piece.angles), sines - angles):
+            self.store(self.zero, "%w", angles + position)
+        x, s, c = (self.address("%w", row) for row in piece.rows)
+        count = (sines - angles) * self.lanes
+        self.lines.append(f"call void @alembert_sincos(ptr {x}, ptr {s}, ptr {c}, i64 {count})")
+
+    def emit_values(self, k: int, piece: Piece) -> None:
+        kept = set(piece.kept)
+        program, names, slots, lines, T = self.program, self.names, self.slots, self.lines, self.T
+        results = self.plan.results
+        ops, a, b, c = program.op, program.a, program.b, program.c
+        load, local = self.load, self.local
+        fma = f"call {T} @llvm.fma.{self.kind}({T} "
+        for i in piece.values:
+            op = ops[i]
+            x = names[a[i]] or load(a[i])
+            name = f"%v{i}"
+            if op == ca.OP_MUL:
+                lines.append(f"{name} = fmul {T} {x}, {names[b[i]] or load(b[i])}")
+            elif op < 0:
+                y = names[b[i]] or load(b[i])
+                z = names[c[i]] or load(c[i])
+                if op == FMS:
+                    lines.append(f"%n{i} = fneg {T} {z}")
+                    z = f"%n{i}"
+                elif op == FNMA:
+                    lines.append(f"%n{i} = fneg {T} {x}")
+                    x = f"%n{i}"
+                lines.append(f"{name} = {fma}{x}, {T} {y}, {T} {z})")
+            elif op == ca.OP_ADD:
+                lines.append(f"{name} = fadd {T} {x}, {names[b[i]] or load(b[i])}")
+            elif op == ca.OP_SUB:
+                lines.append(f"{name} = fsub {T} {x}, {names[b[i]] or load(b[i])}")
+            else:
+                y = "" if b[i] < 0 else names[b[i]] or load(b[i])
+                self.emit_other(i, op, name, x, y)
+            names[i] = name
+            local.append(i)
+            if i in kept:
+                self.store(name, "%w", slots[i])
+            if i in results:
+                for result, element in results[i]:
+                    self.store(name, f"%o{result}", element)
+        for i, result, element in piece.copies:
+            self.store(names[i] or load(i), f"%o{result}", element)
+
+    def emit_other(self, i: int, op: int, name: str, x: str, y: str) -> None:
+        T, B, kind, lines = self.T, self.B, self.kind, self.lines
+        if op in _ARITHMETIC:
+            lines.append(f"{name} = {_ARITHMETIC[op]} {T} {x}, {y}")
+        elif op == ca.OP_NEG:
+            lines.append(f"{name} = fneg {T} {x}")
+        elif op in _INTRINSIC:
+            arguments = f"{T} {x}, {T} {y}" if y else f"{T} {x}"
+            lines.append(f"{name} = call {T} @llvm.{_INTRINSIC[op]}.{kind}({arguments})")
+        elif op in LIBRARY_UNARY or op in LIBRARY_BINARY:
+            function = LIBRARY_UNARY.get(op) or LIBRARY_BINARY[op]
+            self.helpers.add(function)
+            arguments = f"{T} {x}, {T} {y}" if y else f"{T} {x}"
+            lines.append(f"{name} = call {T} {vectormath.library_callee(function, self.lanes)}({arguments})")
+        elif op in _CONDITION:
+            lines.append(f"%b{i} = fcmp {_CONDITION[op]} {T} {x}, {y or self.zero}")
+            lines.append(f"{name} = select {B} %b{i}, {T} {self.one}, {T} {self.zero}")
+        elif op == ca.OP_AND or op == ca.OP_OR:
+            lines.append(f"%c{i} = fcmp une {T} {x}, {self.zero}")
+            lines.append(f"%d{i} = fcmp une {T} {y}, {self.zero}")
+            lines.append(f"%b{i} = {'and' if op == ca.OP_AND else 'or'} {B} %c{i}, %d{i}")
+            lines.append(f"{name} = select {B} %b{i}, {T} {self.one}, {T} {self.zero}")
+        elif op == ca.OP_IF_ELSE_ZERO:
+            lines.append(f"%b{i} = fcmp oeq {T} {x}, {self.zero}")
+            lines.append(f"{name} = select {B} %b{i}, {T} {self.zero}, {T} {y}")
+        elif op == ca.OP_FMIN or op == ca.OP_FMAX:
+            # the second operand, if it is beyond the first or the first is NaN
+            lines.append(f"%c{i} = fcmp {'olt' if op == ca.OP_FMIN else 'ogt'} {T} {y}, {x}")
+            lines.append(f"%d{i} = fcmp uno {T} {x}, {x}")
+            lines.append(f"%b{i} = or {B} %c{i}, %d{i}")
+            lines.append(f"{name} = select {B} %b{i}, {T} {y}, {T} {x}")
+        elif op == ca.OP_SIGN:
+            minus = literal(vectormath.bits(-1.0), self.lanes)
+            lines.append(f"%b{i} = fcmp ogt {T} {x}, {self.zero}")
+            lines.append(f"%c{i} = fcmp olt {T} {x}, {self.zero}")
+            lines.append(f"%d{i} = select {B} %b{i}, {T} {self.one}, {T} {x}")
+            lines.append(f"{name} = select {B} %c{i}, {T} {minus}, {T} %d{i}")
+        else:
+            raise AssertionError(f"operation {op} passed the reader")
+
+
+_ARITHMETIC = {ca.OP_DIV: "fdiv"}
+_INTRINSIC = {
+    ca.OP_SQRT: "sqrt",
+    ca.OP_FLOOR: "floor",
+    ca.OP_CEIL: "ceil",
+    ca.OP_FABS: "fabs",
+    ca.OP_COPYSIGN: "copysign",
+}
+_CONDITION = {ca.OP_LT: "olt", ca.OP_LE: "ole", ca.OP_EQ: "oeq", ca.OP_NE: "une", ca.OP_NOT: "oeq"}
+
+
+@dataclass
+class Piece:
+    """One function of the emitted code: either straight-line values, or the sines and cosines of some angles."""
+
+    values: list[int] = field(default_factory=list)
+    angles: list[int] = field(default_factory=list)
+    sines: dict[int, int] = field(default_factory=dict)  # value -> position of its angle
+    cosines: dict[int, int] = field(default_factory=dict)
+    kept: list[int] = field(default_factory=list)  # values that later pieces need
+    copies: list[tuple[int, int, int]] = field(default_factory=list)  # (value, result, element)
+    rows: tuple[int, int, int] = (0, 0, 0)
+
+
+@dataclass
+class Plan:
+    pieces: list[Piece]
+    dying: list[list[int]]  # kept values whose last use is in that piece
+    results: dict[int, list[tuple[int, int]]]  # computed value -> where it is an output
+
+
+def plan(program: Program, chunk: int) -> Plan:
+    """Order the values and cut them into pieces.
+
+    Angles come as early as their own operands allow; the rest keeps its order, which is depth first.
+    """
+    needed = program.needed()
+    op, operands = program.op, program.operands
+    leaf = (ca.OP_INPUT, ca.OP_CONST)
+    level = [0] * len(program)
+    by_level: list[list[int]] = []
+    for i, wanted in enumerate(needed):
+        if wanted and op[i] not in leaf:
+            level[i] = max([level[j] for j in operands(i)])
+            if op[i] in TRIGONOMETRIC:
+                if level[i] == len(by_level):
+                    by_level.append([])
+                by_level[level[i]].append(i)
+                level[i] += 1
+
+    placed = [not wanted or op[i] in leaf or op[i] in TRIGONOMETRIC for i, wanted in enumerate(needed)]
+    pieces: list[Piece] = []
+    for group in by_level:
+        before = _unplaced_ancestors([program.a[i] for i in group], program, placed)
+        pieces += _cut(before, program, chunk)
+        piece = Piece()
+        positions: dict[int, int] = {}
+        for i in group:
+            position = positions.setdefault(program.a[i], len(positions))
+            (piece.sines if op[i] == ca.OP_SIN else piece.cosines)[i] = position
+        piece.angles = list(positions)
+        pieces.append(piece)
+    pieces += _cut([i for i, done in enumerate(placed) if not done], program, chunk)
+    return _with_lifetimes(pieces, program)
+
+
+def _unplaced_ancestors(targets: Sequence[int], program: Program, placed: list[bool]) -> list[int]:
+    found: list[int] = []
+    pending = list(targets)
+    while pending:
+        i = pending.pop()
+        if not placed[i]:
+            placed[i] = True
+            found.append(i)
+            pending.extend(program.operands(i))
+    return sorted(found)
+
+
+def _cut(values: list[int], program: Program, chunk: int) -> list[Piece]:
+    """Pieces of about equal length, at most `chunk`."""
+    count = -(-len(values) // chunk)
+    bounds = [len(values) * k // count for k in range(count + 1)] if count else []
+    return [Piece(values=values[start:stop]) for start, stop in itertools.pairwise(bounds)]
+
+
+def _with_lifetimes(pieces: list[Piece], program: Program) -> Plan:
+    home = [-1] * len(program)
+    for k, piece in enumerate(pieces):
+        for i in piece.values:
+            home[i] = k
+    last = list(home)
+    for k, piece in enumerate(pieces):
+        for i in piece.values:
+            for j in program.operands(i):
+                last[j] = k
+        for i in piece.angles:
+            last[i] = k
+
+    results: dict[int, list[tuple[int, int]]] = {}
+    if not pieces:
+        pieces.append(Piece())
+    for result, elements in enumerate(program.outputs):
+        for element, i in enumerate(elements):
+            if home[i] >= 0:
+                results.setdefault(i, []).append((result, element))
+            else:
+                if not pieces[-1].values and pieces[-1].angles:
+                    pieces.append(Piece())
+                pieces[-1].copies.append((i, result, element))
+
+    dying: list[list[int]] = [[] for _ in pieces]
+    for k, piece in enumerate(pieces):
+        piece.kept = [i for i in piece.values if last[i] > k]
+        for i in piece.kept:
+            dying[last[i]].append(i)
+    return Plan(pieces, dying, results)

@@ -1,0 +1,287 @@
+"""Straight-line programs: a CasADi function read into single-assignment form and simplified.
+
+Value numbering gives every value one name, however often the expression graph repeats it. Then
+
+1. values that no output needs are dropped;
+2. divisions by a common denominator become products with one reciprocal;
+3. a product that only feeds sums becomes a fused multiply-add.
+
+All of it is decided here, before the number of lanes is known: every lane width runs the same arithmetic,
+so that a state gives the same bits alone, in any lane and in any batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import casadi as ca
+
+from alembert.errors import UnsupportedError
+
+# Operations of our own; CasADi's are its non-negative codes.
+FMA = -1  # a*b + c
+FMS = -2  # a*b - c
+FNMA = -3  # c - a*b
+FUSED = frozenset((FMA, FMS, FNMA))
+
+COMMUTATIVE = frozenset((ca.OP_ADD, ca.OP_MUL, ca.OP_EQ, ca.OP_NE, ca.OP_AND, ca.OP_OR))
+
+UNARY = frozenset(
+    getattr(ca, f"OP_{name}")
+    for name in (
+        "NEG SQRT SIN COS TAN ASIN ACOS ATAN SINH COSH TANH ASINH ACOSH ATANH EXP LOG EXPM1 LOG1P ERF "
+        "FLOOR CEIL FABS SIGN NOT"
+    ).split()
+)
+BINARY = frozenset(
+    getattr(ca, f"OP_{name}")
+    for name in (
+        "ADD SUB MUL DIV POW ATAN2 FMOD REMAINDER HYPOT COPYSIGN FMIN FMAX LT LE EQ NE AND OR IF_ELSE_ZERO"
+    ).split()
+)
+
+_NAMES = {getattr(ca, name): name for name in dir(ca) if name.startswith("OP_")}
+
+
+@dataclass
+class Program:
+    """Values in topological order; value `i` is `op[i]` applied to the values `a[i]`, `b[i]`, `c[i]` (-1: none).
+
+    An input has `a` = argument and `b` = element; a constant has `a` = index into `constants`.
+    `outputs[k][e]` is the value of element `e` of result `k`. Elements count in C order.
+    """
+
+    input_sizes: list[int]
+    outputs: list[list[int]] = field(default_factory=list)
+    op: list[int] = field(default_factory=list)
+    a: list[int] = field(default_factory=list)
+    b: list[int] = field(default_factory=list)
+    c: list[int] = field(default_factory=list)
+    constants: list[float] = field(default_factory=list)
+    _numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    _constant_numbers: dict[str, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    def value(self, op: int, a: int, b: int = -1) -> int:
+        if a > b and op in COMMUTATIVE:
+            a, b = b, a
+        key = (op, a, b)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self.op)
+            self.op.append(op)
+            self.a.append(a)
+            self.b.append(b)
+            self.c.append(-1)
+        return number
+
+    def constant(self, value: float) -> int:
+        text = value.hex()  # tells -0.0 from 0.0
+        index = self._constant_numbers.get(text)
+        if index is None:
+            index = self._constant_numbers[text] = len(self.constants)
+            self.constants.append(value)
+        return self.value(ca.OP_CONST, index)
+
+    def operands(self, i: int) -> tuple[int, ...]:
+        op = self.op[i]
+        if op == ca.OP_INPUT or op == ca.OP_CONST:
+            return ()
+        if op in FUSED:
+            return (self.a[i], self.b[i], self.c[i])
+        return (self.a[i],) if self.b[i] < 0 else (self.a[i], self.b[i])
+
+    def needed(self) -> list[bool]:
+        """Which values some output depends on."""
+        needed = [False] * len(self.op)
+        for result in self.outputs:
+            for i in result:
+                needed[i] = True
+        for i in range(len(self.op) - 1, -1, -1):
+            if needed[i]:
+                for j in self.operands(i):
+                    needed[j] = True
+        return needed
+
+    def uses(self, needed: Sequence[bool]) -> list[int]:
+        """How often each value is an operand or an output."""
+        uses = [0] * len(self.op)
+        for result in self.outputs:
+            for i in result:
+                uses[i] += 1
+        for i, wanted in enumerate(needed):
+            if wanted:
+                for j in self.operands(i):
+                    uses[j] += 1
+        return uses
+
+
+def from_casadi(function: ca.Function, *, fuse: bool = True) -> Program:
+    """The program of an `SX` function; `fuse` where the machine has fused multiply-adds."""
+    program = share_reciprocals(read(function))
+    if fuse:
+        fuse_products(program)
+    return program
+
+
+def read(function: ca.Function) -> Program:
+    if not function.is_a("SXFunction"):
+        function = _expanded(function)
+    if function.has_free():
+        names = ", ".join(str(s) for s in function.free_sx())
+        raise UnsupportedError(f"{function.name()}: the expressions contain free symbols: {names}")
+
+    program = Program(input_sizes=[function.numel_in(k) for k in range(function.n_in())])
+    rows_in = [_elements(function.sparsity_in(k)) for k in range(function.n_in())]
+    rows_out = [_elements(function.sparsity_out(k)) for k in range(function.n_out())]
+    zero = program.constant(0.0)
+    program.outputs = [[zero] * function.numel_out(k) for k in range(function.n_out())]
+
+    count = range(function.n_instructions())
+    value = program.value
+    work = [-1] * max(1, function.sz_w())
+    for k, op, source, target in zip(
+        count,
+        map(function.instruction_id, count),
+        map(function.instruction_input, count),
+        map(function.instruction_output, count),
+        strict=True,
+    ):
+        if op in BINARY:
+            work[target[0]] = value(op, work[source[0]], work[source[1]])
+        elif op in UNARY:
+            work[target[0]] = value(op, work[source[0]])
+        elif op == ca.OP_CONST:
+            work[target[0]] = program.constant(function.instruction_constant(k))
+        elif op == ca.OP_INPUT:
+            work[target[0]] = value(op, source[0], rows_in[source[0]][source[1]])
+        elif op == ca.OP_OUTPUT:
+            program.outputs[target[0]][rows_out[target[0]][target[1]]] = work[source[0]]
+        elif op in _DERIVED:
+            work[target[0]] = _DERIVED[op](program, *(work[s] for s in source))
+        else:
+            name = _NAMES.get(op, str(op)).removeprefix("OP_")
+            raise UnsupportedError(f"{function.name()}: no machine code for the CasADi operation {name}")
+    return program
+
+
+def _expanded(function: ca.Function) -> ca.Function:
+    try:
+        return function.expand()
+    except RuntimeError as error:
+        raise UnsupportedError(
+            f"{function.name()}: machine code needs scalar (SX) expressions, and this function does not expand to them"
+        ) from error
+
+
+def _elements(sparsity: ca.Sparsity) -> list[int]:
+    """For each nonzero, its place in a dense array in C order."""
+    rows, columns = sparsity.get_triplet()
+    width = sparsity.size2()
+    return [row * width + column for row, column in zip(rows, columns, strict=True)]
+
+
+def _inverse_error_function(p: Program, x: int) -> int:
+    """CasADi's own approximation with its two Newton steps, so that both evaluate alike."""
+
+    def polynomial(z: int, *coefficients: float) -> int:
+        result = p.constant(coefficients[0])
+        for coefficient in coefficients[1:]:
+            result = p.value(ca.OP_ADD, p.value(ca.OP_MUL, result, z), p.constant(coefficient))
+        return result
+
+    def tail(y: int) -> int:
+        half = p.value(ca.OP_MUL, p.value(ca.OP_SUB, p.constant(1.0), y), p.constant(0.5))
+        z = p.value(ca.OP_SQRT, p.value(ca.OP_NEG, p.value(ca.OP_LOG, half)))
+        return p.value(
+            ca.OP_DIV,
+            polynomial(z, 1.641345311, 3.429567803, -1.624906493, -1.970840454),
+            polynomial(z, 1.637067800, 3.543889200, 1.0),
+        )
+
+    def either(condition: int, yes: int, no: int) -> int:
+        first = p.value(ca.OP_IF_ELSE_ZERO, condition, yes)
+        return p.value(ca.OP_ADD, first, p.value(ca.OP_IF_ELSE_ZERO, p.value(ca.OP_NOT, condition), no))
+
+    size = p.value(ca.OP_FABS, x)
+    z = p.value(ca.OP_MUL, size, size)
+    middle = p.value(
+        ca.OP_DIV,
+        p.value(ca.OP_MUL, size, polynomial(z, -0.140543331, 0.914624893, -1.645349621, 0.886226899)),
+        polynomial(z, -0.329097515, 0.012229801, 1.442710462, -2.118377725, 1.0),
+    )
+    y = either(p.value(ca.OP_LT, size, p.constant(0.7)), middle, tail(size))
+    for _ in range(2):
+        slope = p.value(ca.OP_EXP, p.value(ca.OP_NEG, p.value(ca.OP_MUL, y, y)))
+        slope = p.value(ca.OP_MUL, p.constant(2.0 / math.sqrt(math.pi)), slope)
+        step = p.value(ca.OP_DIV, p.value(ca.OP_SUB, p.value(ca.OP_ERF, y), size), slope)
+        y = p.value(ca.OP_SUB, y, step)
+    one = p.constant(1.0)
+    y = either(p.value(ca.OP_EQ, size, one), p.constant(math.inf), y)
+    y = either(p.value(ca.OP_LT, one, size), p.constant(math.nan), y)
+    return p.value(ca.OP_COPYSIGN, y, x)
+
+
+_DERIVED = {
+    ca.OP_ASSIGN: lambda p, x: x,
+    ca.OP_LIFT: lambda p, x, guess: x,
+    ca.OP_SQ: lambda p, x: p.value(ca.OP_MUL, x, x),
+    ca.OP_TWICE: lambda p, x: p.value(ca.OP_ADD, x, x),
+    ca.OP_INV: lambda p, x: p.value(ca.OP_DIV, p.constant(1.0), x),
+    ca.OP_CONSTPOW: lambda p, x, y: p.value(ca.OP_POW, x, y),
+    ca.OP_ERFINV: _inverse_error_function,
+}
+
+
+def share_reciprocals(program: Program) -> Program:
+    """Drop dead values, and divide by each denominator once.
+
+    A division costs as much as some ten products. CasADi writes x*(1/d) as x/d, so that the articulated
+    recursions divide by the same d many times over; x*(1/d) differs from x/d by at most one rounding.
+    """
+    needed = program.needed()
+    divisions: dict[int, int] = {}
+    for i, op in enumerate(program.op):
+        if op == ca.OP_DIV and needed[i]:
+            divisions[program.b[i]] = divisions.get(program.b[i], 0) + 1
+
+    result = Program(input_sizes=program.input_sizes)
+    new = [-1] * len(program)
+    value = result.value
+    for i, (op, a, b) in enumerate(zip(program.op, program.a, program.b, strict=True)):
+        if not needed[i]:
+            continue
+        if op == ca.OP_INPUT:
+            new[i] = value(op, a, b)
+        elif op == ca.OP_CONST:
+            new[i] = result.constant(program.constants[a])
+        elif b < 0:
+            new[i] = value(op, new[a])
+        elif op == ca.OP_DIV and divisions[b] > 1:
+            reciprocal = value(ca.OP_DIV, result.constant(1.0), new[b])
+            one = program.op[a] == ca.OP_CONST and program.constants[program.a[a]] == 1.0
+            new[i] = reciprocal if one else value(ca.OP_MUL, new[a], reciprocal)
+        else:
+            new[i] = value(op, new[a], new[b])
+    result.outputs = [[new[i] for i in output] for output in program.outputs]
+    return result
+
+
+def fuse_products(program: Program) -> None:
+    """Turn sums of a product into fused multiply-adds, where the product has no other use."""
+    op, a, b, c = program.op, program.a, program.b, program.c
+    uses = program.uses(program.needed())
+    for i, code in enumerate(op):
+        if code != ca.OP_ADD and code != ca.OP_SUB:
+            continue
+        left, right = a[i], b[i]
+        if op[right] == ca.OP_MUL and uses[right] == 1:
+            op[i] = FMA if code == ca.OP_ADD else FNMA
+            a[i], b[i], c[i] = a[right], b[right], left
+        elif op[left] == ca.OP_MUL and uses[left] == 1:
+            op[i] = FMA if code == ca.OP_ADD else FMS
+            a[i], b[i], c[i] = a[left], b[left], right

@@ -1,0 +1,61 @@
+"""The machine that code is made for."""
+
+from __future__ import annotations
+
+import functools
+import platform
+from dataclasses import dataclass
+
+import llvmlite.binding as llvm
+
+from alembert.engine import vectormath
+
+
+@dataclass(frozen=True)
+class Target:
+    """The host's processor: its LLVM name and features, and what follows from them for code generation."""
+
+    triple: str
+    cpu: str
+    features: str
+    fused: bool  # has fused multiply-adds
+    lanes: int  # doubles in a vector register
+
+    @property
+    def attributes(self) -> str:
+        """Function attributes, as group #0 of every module.
+
+        LLVM prefers 256-bit vectors on most AVX-512 processors, because of clock limits; our code is almost
+        all vector arithmetic and gains from the full width.
+        """
+        return (
+            f'attributes #0 = {{ nounwind "target-cpu"="{self.cpu}" "target-features"="{self.features}" '
+            f'"prefer-vector-width"="{64 * self.lanes}" "no-trapping-math"="true" }}\n'
+        )
+
+
+@functools.cache
+def host() -> Target:
+    initialize()
+    features = llvm.get_host_cpu_features()
+    return Target(
+        triple=llvm.get_process_triple(),
+        cpu=llvm.get_host_cpu_name(),
+        features=features.flatten(),
+        fused=bool(features.get("fma")) or platform.machine().lower() in ("arm64", "aarch64"),
+        lanes=8 if features.get("avx512f") else 4 if features.get("avx2") else 2,
+    )
+
+
+@functools.cache
+def initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    vectormath.bind_library()
+
+
+def machine(target: Target, *, level: int = 2) -> llvm.TargetMachine:
+    initialize()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=level, reloc="default", codemodel="jitdefault", jit=True
+    )

@@ -1,0 +1,261 @@
+"""Elementary functions as LLVM IR.
+
+Sine and cosine are computed together, for whole vectors, by `sincos_array`. Notation: x = n pi/2 + r,
+|r| <= pi/4, and r is kept as r - t with a small tail t:
+
+    n = round(2x/pi)                                                    (1)
+    r = ((x - n P1) - n P2),  t = rounding error of r + n P3 + n P4     (2)
+    sin r = r - (r^3 (1/6 - ...) + t (1 - r^2/2))                       (3)
+    cos r = 1 - r^2/2 + (r^4 (1/24 - ...) + r t)                        (4)
+
+P1, P2 and P3 are 33-bit pieces of pi/2, so that their products with |n| < 2^20 are exact; the polynomials are
+those of fdlibm (Sun Microsystems, 1993; freely distributable). The error is below one unit in the last place
+for |x| < 2^20 pi/2. Larger arguments, infinities and NaN leave the vector path and go lane by lane to the C
+library, as do all functions other than the square root, rounding and sign manipulation. A lane's result
+therefore never depends on its neighbours or on the number of lanes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import struct
+import sys
+from collections.abc import Iterable
+
+import casadi as ca
+import llvmlite.binding as llvm
+
+LIBRARY_UNARY = {
+    ca.OP_TAN: "tan",
+    ca.OP_ASIN: "asin",
+    ca.OP_ACOS: "acos",
+    ca.OP_ATAN: "atan",
+    ca.OP_SINH: "sinh",
+    ca.OP_COSH: "cosh",
+    ca.OP_TANH: "tanh",
+    ca.OP_ASINH: "asinh",
+    ca.OP_ACOSH: "acosh",
+    ca.OP_ATANH: "atanh",
+    ca.OP_EXP: "exp",
+    ca.OP_LOG: "log",
+    ca.OP_EXPM1: "expm1",
+    ca.OP_LOG1P: "log1p",
+    ca.OP_ERF: "erf",
+}
+LIBRARY_BINARY = {
+    ca.OP_POW: "pow",
+    ca.OP_ATAN2: "atan2",
+    ca.OP_FMOD: "fmod",
+    ca.OP_REMAINDER: "remainder",
+    ca.OP_HYPOT: "hypot",
+}
+
+PREFIX = "alembert_c_"  # our names for the C library's functions: LLVM must not fold or replace the calls
+
+_PI_2_PIECES = ("0x3FF921FB54400000", "0x3DD0B4611A600000", "0x3BA3198A2E000000", "0x397B839A252049C1")
+_TWO_OVER_PI = "0x3FE45F306DC9C883"
+_ROUNDER = "0x4338000000000000"  # 1.5 * 2^52: adding it rounds to an integer, in the low bits
+_LIMIT = 2.0**20 * 1.5707963267948966
+# fdlibm's k_sin.c and k_cos.c, highest power first; sine with the opposite sign, see (3).
+_SINE = (
+    -1.58969099521155010221e-10,
+    2.50507602534068634195e-08,
+    -2.75573137070700676789e-06,
+    1.98412698298579493134e-04,
+    -8.33333333332248946124e-03,
+    1.66666666666666324348e-01,
+)
+_COSINE = (
+    -1.13596475577881948265e-11,
+    2.08757232129817482790e-09,
+    -2.75573143513906633035e-07,
+    2.48015872894767294178e-05,
+    -1.38888888888741095749e-03,
+    4.16666666666666019037e-02,
+)
+
+
+def bits(value: float) -> str:
+    """A double as LLVM writes it."""
+    return f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}"
+
+
+def vector_type(lanes: int, element: str = "double") -> str:
+    return element if lanes == 1 else f"<{lanes} x {element}>"
+
+
+def literal(text: str, lanes: int, element: str = "double") -> str:
+    """A constant in all lanes, without its type."""
+    return text if lanes == 1 else f"splat ({element} {text})"
+
+
+def suffix(lanes: int, element: str = "f64") -> str:
+    """The type in the name of an intrinsic."""
+    return element if lanes == 1 else f"v{lanes}{element}"
+
+
+def sincos_array(width: int, *, fused: bool) -> str:
+    """IR of `void alembert_sincos(ptr x, ptr s, ptr c, i64 n)`, n a multiple of `width`, pointers aligned to it."""
+    lines: list[str] = []
+    T, I, B = vector_type(width), vector_type(width, "i64"), vector_type(width, "i1")
+    kind = suffix(width)
+
+    def line(name: str, text: str) -> str:
+        lines.append(f"  %{name} = {text}")
+        return f"%{name}"
+
+    def number(value: float | str) -> str:
+        return literal(value if isinstance(value, str) else bits(value), width)
+
+    def integer(value: int) -> str:
+        return literal(str(value), width, "i64")
+
+    def binary(name: str, op: str, a: str, b: str) -> str:
+        return line(name, f"{op} {I if op in _INTEGER else T} {a}, {b}")
+
+    def multiply_add(name: str, a: str, b: str, c: str) -> str:
+        if fused:
+            return line(name, f"call {T} @llvm.fma.{kind}({T} {a}, {T} {b}, {T} {c})")
+        return binary(name, "fadd", binary(name + "p", "fmul", a, b), c)
+
+    def polynomial(name: str, z: str, coefficients: Iterable[float]) -> str:
+        first, *rest = coefficients
+        result = number(first)
+        for k, coefficient in enumerate(rest):
+            result = multiply_add(f"{name}{k}", result, z, number(coefficient))
+        return result
+
+    align = 8 * width
+    lines.append("entry:\n  br label %loop\nloop:")
+    lines.append("  %i = phi i64 [0, %entry], [%i1, %next]")
+    line("px", "getelementptr double, ptr %x, i64 %i")
+    line("ps", "getelementptr double, ptr %s, i64 %i")
+    line("pc", "getelementptr double, ptr %c, i64 %i")
+    x = line("v", f"load {T}, ptr %px, align {align}")
+    # (1)
+    shifted = binary("shifted", "fadd", binary("turns", "fmul", x, number(_TWO_OVER_PI)), number(_ROUNDER))
+    n = binary("n", "fsub", shifted, number(_ROUNDER))
+    quadrant = line("quadrant", f"bitcast {T} {shifted} to {I}")
+    # (2)
+    w1, w2, w3, w4 = (binary(f"w{k}", "fmul", n, number(piece)) for k, piece in enumerate(_PI_2_PIECES, 1))
+    r1 = binary("r1", "fsub", x, w1)
+    r = binary("r", "fsub", r1, w2)
+    d = binary("d", "fsub", r, r1)
+    lost = binary("lost", "fsub", r1, binary("rd", "fsub", r, d))
+    t = binary("t0", "fsub", binary("wd", "fadd", w2, d), lost)
+    t = binary("t", "fadd", t, binary("w34", "fadd", w3, w4))
+    z = binary("z", "fmul", r, r)
+    half = binary("half", "fmul", z, number(0.5))
+    base = binary("base", "fsub", number(1.0), half)
+    # (3)
+    cubic = binary("cubic", "fmul", binary("r3", "fmul", r, z), polynomial("ps_", z, _SINE))
+    sine = binary("sine", "fsub", r, multiply_add("below", t, base, cubic))
+    # (4)
+    quartic = binary("quartic", "fmul", binary("z2", "fmul", z, z), polynomial("pc_", z, _COSINE))
+    rounding = binary("rounding", "fsub", binary("gap", "fsub", number(1.0), base), half)
+    above = multiply_add("above", r, t, quartic)
+    cosine = binary("cosine", "fadd", base, binary("rest", "fadd", rounding, above))
+    # quadrants: swap sine and cosine when n is odd, then the signs
+    odd = line("odd", f"trunc {I} {quadrant} to {B}")
+    next_quadrant = binary("quadrant1", "add", quadrant, integer(1))
+    for name, first, second, count, target in (
+        ("s", sine, cosine, quadrant, "%ps"),
+        ("c", cosine, sine, next_quadrant, "%pc"),
+    ):
+        picked = line(f"{name}a", f"select {B} {odd}, {T} {second}, {T} {first}")
+        raw = line(f"{name}b", f"bitcast {T} {picked} to {I}")
+        sign = binary(f"{name}c", "shl", binary(f"{name}d", "lshr", count, integer(1)), integer(63))
+        signed = line(f"{name}f", f"bitcast {I} {binary(f'{name}e', 'xor', raw, sign)} to {T}")
+        lines.append(f"  store {T} {signed}, ptr {target}, align {align}")
+    # leave the vector path
+    size = line("size", f"call {T} @llvm.fabs.{kind}({T} {x})")
+    far = line("far", f"fcmp ugt {T} {size}, {number(_LIMIT)}")
+    if width > 1:
+        far = line("any", f"call i1 @llvm.vector.reduce.or.{suffix(width, 'i1')}({B} {far})")
+    lines.append(f"  br i1 {far}, label %rare, label %next, !prof !0")
+    lines.append(f"rare:\n  call void @alembert_sincos_far(ptr %px, ptr %ps, ptr %pc, i64 {width})\n  br label %next")
+    lines.append("next:")
+    line("i1", f"add i64 %i, {width}")
+    line("more", "icmp ult i64 %i1, %count")
+    lines.append("  br i1 %more, label %loop, label %done\ndone:\n  ret void")
+    body = "\n".join(lines)
+    return (
+        "define internal void @alembert_sincos(ptr noalias %x, ptr noalias %s, ptr noalias %c, i64 %count) #0 {\n"
+        f"{body}\n}}\n{_SINCOS_FAR}"
+    )
+
+
+_INTEGER = frozenset(("add", "shl", "lshr", "xor"))
+
+_SINCOS_FAR = f"""\
+define internal void @alembert_sincos_far(ptr %x, ptr %s, ptr %c, i64 %count) #0 {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%i1, %next]
+  %px = getelementptr double, ptr %x, i64 %i
+  %v = load double, ptr %px
+  %size = call double @llvm.fabs.f64(double %v)
+  %far = fcmp ugt double %size, {bits(_LIMIT)}
+  br i1 %far, label %call, label %next
+call:
+  %ps = getelementptr double, ptr %s, i64 %i
+  %pc = getelementptr double, ptr %c, i64 %i
+  %sine = call double @{PREFIX}sin(double %v)
+  %cosine = call double @{PREFIX}cos(double %v)
+  store double %sine, ptr %ps
+  store double %cosine, ptr %pc
+  br label %next
+next:
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %count
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+declare double @{PREFIX}sin(double)
+declare double @{PREFIX}cos(double)
+declare double @llvm.fabs.f64(double)
+!0 = !{{!"branch_weights", i32 1, i32 100000}}
+"""
+
+
+def library_call(name: str, operands: int, lanes: int) -> str:
+    """IR of `T alembert_lanes_NAME(T, ...)`, which calls the C library's function lane by lane."""
+    T = vector_type(lanes)
+    scalars = ", ".join(["double"] * operands)
+    declaration = f"declare double @{PREFIX}{name}({scalars})\n"
+    if lanes == 1:
+        return declaration
+    lines = []
+    result = "poison"
+    for k in range(lanes):
+        for j in range(operands):
+            lines.append(f"  %e{k}_{j} = extractelement {T} %x{j}, i64 {k}")
+        arguments = ", ".join(f"double %e{k}_{j}" for j in range(operands))
+        lines.append(f"  %y{k} = call double @{PREFIX}{name}({arguments})")
+        lines.append(f"  %r{k} = insertelement {T} {result}, double %y{k}, i64 {k}")
+        result = f"%r{k}"
+    parameters = ", ".join(f"{T} %x{j}" for j in range(operands))
+    body = "\n".join(lines)
+    return f"{declaration}define internal {T} @alembert_lanes_{name}({parameters}) #0 {{\n{body}\n  ret {T} {result}\n}}\n"
+
+
+def library_callee(name: str, lanes: int) -> str:
+    return f"@{PREFIX}{name}" if lanes == 1 else f"@alembert_lanes_{name}"
+
+
+def bind_library() -> None:
+    """Tell LLVM where the C library's functions are."""
+    library = _c_library()
+    for name in ("sin", "cos", *LIBRARY_UNARY.values(), *LIBRARY_BINARY.values()):
+        address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+        llvm.add_symbol(PREFIX + name, address)
+
+
+def _c_library() -> ctypes.CDLL:
+    if sys.platform == "win32":
+        return ctypes.CDLL("ucrtbase")
+    path = ctypes.util.find_library("m")
+    return ctypes.CDLL(path)

@@ -1,0 +1,33 @@
+"""What Alembert raises and warns.
+
+Every error derives from `AlembertError`, so that a caller can tell a mistake in a model or an argument
+from a fault of the program. Messages say what came, what was expected, and what to do.
+"""
+
+
+class AlembertError(Exception):
+    """Anything Alembert refuses."""
+
+
+class ModelError(AlembertError, ValueError):
+    """A model that cannot be built: names, topology or physics do not add up."""
+
+
+class FileError(ModelError):
+    """A model file that cannot be read; the message starts with `file:line: path`."""
+
+
+class ArgumentError(AlembertError, ValueError):
+    """An argument of the wrong shape, type, name or value."""
+
+
+class UnsupportedError(AlembertError, NotImplementedError):
+    """A combination that no algorithm covers; the message names both parts."""
+
+
+class NumericalError(AlembertError, ArithmeticError):
+    """A computation that failed; the message says where and why."""
+
+
+class AlembertWarning(UserWarning):
+    """Something was passed over that does not change the physics."""
