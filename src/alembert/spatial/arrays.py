@@ -44,7 +44,9 @@ def as_array(value: Array, like: Array) -> Array:
 
 
 def zeros(*shape: int, like: Array) -> Array:
-    return ca.SX(*shape) if is_symbolic(like) else np.zeros(shape)
+    if is_symbolic(like):
+        return ca.SX(shape[0], shape[1] if len(shape) > 1 else 1)
+    return np.zeros(shape)
 
 
 def identity(n: int, like: Array) -> Array:

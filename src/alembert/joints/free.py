@@ -1,0 +1,64 @@
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from alembert.joints.joint import ANGLE, LENGTH, JointType, register
+from alembert.joints.spherical import QUATERNION, quaternion_problem, quaternion_rate, random_quaternion
+from alembert.spatial import Pose, quaternion, so3
+from alembert.spatial.arrays import Array, identity, vector
+
+
+@register
+@dataclass(frozen=True)
+class Free(JointType):
+    """All six: q = (p_WB_W, quaternion wxyz), v = (angular, linear velocity) in body axes.
+
+    Displacements are those of SE(3): integrate(q, dv) = X(q) exp(dv).
+    """
+
+    kind: ClassVar[str] = "free"
+
+    @property
+    def coordinates(self) -> tuple[tuple[str, str], ...]:
+        return (("x", LENGTH), ("y", LENGTH), ("z", LENGTH), *QUATERNION)
+
+    @property
+    def speeds(self) -> tuple[tuple[str, str], ...]:
+        angular = tuple((f"w{axis}", f"{ANGLE}/s") for axis in "xyz")
+        return (*angular, *((f"v{axis}", f"{LENGTH}/s") for axis in "xyz"))
+
+    @property
+    def is_vector_space(self) -> bool:
+        return False
+
+    def placement(self, q: Array) -> Pose:
+        return Pose(quaternion.to_matrix(q[3:7]), q[0:3])
+
+    def subspace(self, q: Array) -> Array:
+        return identity(6, like=q)
+
+    def bias(self, q: Array, v: Array) -> None:
+        return None
+
+    def rate(self, q: Array, v: Array) -> Array:
+        return vector(quaternion.to_matrix(q[3:7]) @ v[3:6], quaternion_rate(q[3:7], v[0:3]))
+
+    def integrate(self, q: Array, dv: Array) -> Array:
+        turned = quaternion.normalize(quaternion.multiply(q[3:7], quaternion.exp(dv[0:3])))
+        moved = quaternion.to_matrix(q[3:7]) @ (so3.left_jacobian(dv[0:3]) @ dv[3:6])
+        return vector(q[0:3] + moved, turned)
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        w = quaternion.log(quaternion.multiply(quaternion.conjugate(q0[3:7]), q1[3:7]))
+        moved = quaternion.to_matrix(q0[3:7]).T @ (q1[0:3] - q0[0:3])
+        return vector(w, so3.left_jacobian_inverse(w) @ moved)
+
+    def neutral(self) -> np.ndarray:
+        return np.r_[0.0, 0.0, 0.0, quaternion.identity()]
+
+    def random(self, rng: np.random.Generator, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        return np.r_[super().random(rng, lower, upper)[:3], random_quaternion(rng)]
+
+    def problem(self, q: np.ndarray) -> str | None:
+        return quaternion_problem(q[..., 3:7])

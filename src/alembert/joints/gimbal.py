@@ -1,0 +1,62 @@
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from alembert.errors import ModelError
+from alembert.joints import rotations
+from alembert.joints.joint import ANGLE, JointType, register, structural
+from alembert.spatial import Pose
+from alembert.spatial.arrays import Array, zeros
+
+_AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+_LOCKED = 1e-6  # rad from the singularity: the accelerations then lose half of the digits
+
+
+@register
+@dataclass(frozen=True)
+class Gimbal(JointType):
+    """Three Euler angles about body axes in `sequence`, such as "zyx" (yaw, pitch, roll) or "zxz".
+
+    Singular where the middle angle makes the outer axes parallel: at +-90 degrees when all letters differ, at 0 and
+    180 degrees when the first and last are the same. A spherical joint has no such place.
+    """
+
+    kind: ClassVar[str] = "gimbal"
+    sequence: str = structural(default="zyx")
+
+    def __post_init__(self) -> None:
+        s = self.sequence
+        if not isinstance(s, str) or len(s) != 3 or set(s) - set("xyz") or s[0] == s[1] or s[1] == s[2]:
+            raise ModelError(f"gimbal sequence is {s!r}, expected three of x, y, z, neighbours different ('zyx')")
+
+    @property
+    def coordinates(self) -> tuple[tuple[str, str], ...]:
+        return tuple((f"{letter}{k + 1}", ANGLE) for k, letter in enumerate(self.sequence))
+
+    @property
+    def _axes(self) -> list[tuple[float, float, float]]:
+        return [_AXES[letter] for letter in self.sequence]
+
+    def placement(self, q: Array) -> Pose:
+        return Pose(rotations.product(self._axes, q), zeros(3, like=q))
+
+    def subspace(self, q: Array) -> Array:
+        return rotations.columns(self._axes, q)
+
+    def neutral(self) -> np.ndarray:
+        """Zero; for sequences that are singular there, a middle angle of 90 degrees."""
+        repeated = self.sequence[0] == self.sequence[2]
+        return np.array([0.0, np.pi / 2, 0.0]) if repeated else np.zeros(3)
+
+    def singularity(self, q: np.ndarray) -> str | None:
+        repeated = self.sequence[0] == self.sequence[2]
+        middle = q[..., 1]
+        locked = np.abs(np.sin(middle) if repeated else np.cos(middle)) < _LOCKED
+        if not np.any(locked):
+            return None
+        angle = np.degrees(middle[locked].flat[0])
+        return (
+            f"gimbal lock: the middle angle of the sequence {self.sequence!r} is {angle:.6g} degrees; "
+            "stay away from it or use a spherical joint"
+        )

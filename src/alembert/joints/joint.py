@@ -1,0 +1,190 @@
+"""What every joint type offers, and the registry of them.
+
+A joint moves the body frame B relative to a joint frame F fixed on the parent. With coordinates q and speeds v,
+
+    X_FB = placement(q),    V_FB_B = S(q) v,    A_FB_B = S v' + (dS/dt) v.
+
+`S` has one column per speed, in B axes about B's origin. A joint type is a frozen record of its geometric constants
+(an axis, a pitch, ...). Its methods take NumPy or `SX` coordinates; constants that are expressions of parameters are
+first replaced by values with `with_constants`.
+
+A new type is one file: subclass `JointType`, give `kind`, and decorate with `@register`. Unless it says otherwise its
+coordinates form a vector space with q' = v, its S follows from the placement and its bias from S by differentiation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar
+
+import casadi as ca
+import numpy as np
+
+from alembert.errors import ModelError
+from alembert.expression import Expression, Scalar, scalars
+from alembert.spatial import Pose
+from alembert.spatial.arrays import Array, is_symbolic, matrix, unskew, vector
+
+ANGLE = "rad"
+LENGTH = "m"
+
+
+@dataclass(frozen=True)
+class JointType:
+    kind: ClassVar[str]
+    """The name in files and in the registry."""
+
+    @property
+    def coordinates(self) -> tuple[tuple[str, str], ...]:
+        """Label and unit of each entry of q."""
+        raise NotImplementedError
+
+    @property
+    def speeds(self) -> tuple[tuple[str, str], ...]:
+        """Label and unit of each entry of v; by default those of q over time."""
+        return tuple((label, f"{unit}/s") for label, unit in self.coordinates)
+
+    @property
+    def nq(self) -> int:
+        return len(self.coordinates)
+
+    @property
+    def nv(self) -> int:
+        return len(self.speeds)
+
+    def placement(self, q: Array) -> Pose:
+        raise NotImplementedError
+
+    def subspace(self, q: Array) -> Array:
+        """S, 6 x nv; here by differentiating the placement (symbolic q only)."""
+        X = self.placement(q)
+        columns = []
+        for k in range(self.nq):
+            dR = ca.reshape(ca.jacobian(ca.vec(X.rotation), q[k]), 3, 3)
+            dp = ca.jacobian(X.translation, q[k])
+            columns.append(vector(unskew(X.rotation.T @ dR), X.rotation.T @ dp))
+        return ca.horzcat(*columns)
+
+    def bias(self, q: Array, v: Array) -> Array | None:
+        """(dS/dt) v as a 6-vector, None where S is constant; here by differentiation (symbolic q only)."""
+        return ca.jtimes(self.subspace(q) @ v, q, self.rate(q, v))
+
+    def rate(self, q: Array, v: Array) -> Array:
+        """dq/dt."""
+        return v
+
+    def integrate(self, q: Array, dv: Array) -> Array:
+        """The configuration reached from q by the tangent displacement dv."""
+        return q + dv
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """The tangent displacement that leads from q0 to q1."""
+        return q1 - q0
+
+    @property
+    def is_vector_space(self) -> bool:
+        """Whether q' = v and configurations simply add."""
+        return True
+
+    def neutral(self) -> np.ndarray:
+        return np.zeros(self.nq)
+
+    def random(self, rng: np.random.Generator, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Uniform between the limits; where there are none, within half a turn or one metre."""
+        reach = np.array([np.pi if unit == ANGLE else 1.0 for _, unit in self.coordinates])
+        low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2 * reach, -reach))
+        high = np.where(np.isfinite(upper), upper, np.where(np.isfinite(lower), lower + 2 * reach, reach))
+        return rng.uniform(low, high)
+
+    def problem(self, q: np.ndarray) -> str | None:
+        """What is wrong with the coordinates `q` (..., nq), in words; None when nothing is."""
+        return None
+
+    def singularity(self, q: np.ndarray) -> str | None:
+        """The sentence for coordinates (..., nq) at which S loses rank, None elsewhere."""
+        return None
+
+    def constants(self) -> tuple[Scalar, ...]:
+        """All geometric numbers, flat."""
+        return tuple(
+            entry
+            for field in dataclasses.fields(self)
+            if not field.metadata.get("structural")
+            for entry in _flat(getattr(self, field.name))
+        )
+
+    def with_constants(self, values: Any) -> Self:
+        """A copy whose geometric numbers are `values` (a sequence or an `SX` vector), unchecked."""
+        changed, position = {}, 0
+        for field in dataclasses.fields(self):
+            if field.metadata.get("structural"):
+                continue
+            count = len(_flat(getattr(self, field.name)))
+            part = values[position : position + count]
+            position += count
+            changed[field.name] = part if isinstance(getattr(self, field.name), tuple) else part[0]
+        if not changed:
+            return self
+        copy = object.__new__(type(self))
+        for field in dataclasses.fields(self):
+            object.__setattr__(copy, field.name, changed.get(field.name, getattr(self, field.name)))
+        return copy
+
+
+Kind = TypeVar("Kind", bound=type[JointType])
+REGISTRY: dict[str, type[JointType]] = {}
+
+
+def register(cls: Kind) -> Kind:
+    """Make a joint type known to files, tests and docs under its `kind`."""
+    if REGISTRY.setdefault(cls.kind, cls) is not cls:
+        raise ModelError(f"joint type {cls.kind!r} is already registered by {REGISTRY[cls.kind].__name__}")
+    return cls
+
+
+def structural(**options: Any) -> Any:
+    """A field that shapes the joint (names, functions) rather than a number of it."""
+    return dataclasses.field(metadata={"structural": True}, **options)
+
+
+def unit_axis(axis: Any, what: str) -> tuple[Scalar, ...]:
+    """A unit vector: renormalised when it is one up to written digits (1e-4), refused otherwise."""
+    entries = scalars(axis, 3, what)
+    numbers = [entry for entry in entries if not isinstance(entry, Expression)]
+    if len(numbers) < 3:
+        return entries
+    length = float(np.linalg.norm(numbers))
+    if abs(length - 1) > 1e-4:
+        hint = (
+            f"; divide by its length: {tuple(float(n / length) for n in numbers)}"
+            if length > 0
+            else "; an axis needs a direction"
+        )
+        raise ModelError(f"{what} is {tuple(numbers)} of length {length:.6g}, expected a unit vector{hint}")
+    if length == 1.0:
+        return entries
+    return tuple(float(number / length) for number in numbers)
+
+
+def rotation_about(axis: Array, cosine: Array, sine: Array) -> Array:
+    """The rotation about a unit axis, a a^T + cos (1 - a a^T) + sin a~; zeros of a stay structural zeros."""
+    a = [axis[k] for k in range(3)]
+    product = [[a[i] * a[j] for j in range(3)] for i in range(3)]
+    across = [[(1.0 if i == j else 0.0) - product[i][j] for j in range(3)] for i in range(3)]
+    tilde = [[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]]
+    rows = [
+        [product[i][j] + cosine * across[i][j] + sine * tilde[i][j] for j in range(3)] for i in range(3)
+    ]
+    R = matrix(rows)
+    return ca.sparsify(R) if is_symbolic(R) else R
+
+
+def column(*entries: Array) -> Array:
+    """A 6 x 1 matrix of scalars."""
+    value = matrix([[entry] for entry in entries])
+    return ca.sparsify(value) if is_symbolic(value) else value
+
+
+def _flat(value: Any) -> tuple[Scalar, ...]:
+    return value if isinstance(value, tuple) else (value,)

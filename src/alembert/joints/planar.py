@@ -1,0 +1,36 @@
+from dataclasses import dataclass
+from typing import ClassVar
+
+from alembert.joints.joint import ANGLE, LENGTH, JointType, register, rotation_about
+from alembert.spatial import Pose
+from alembert.spatial.arrays import Array, cos, matrix, sin, vector
+
+
+@register
+@dataclass(frozen=True)
+class Planar(JointType):
+    """Motion in the joint frame's xy plane: q = (x, y, angle about z), v = dq/dt."""
+
+    kind: ClassVar[str] = "planar"
+
+    @property
+    def coordinates(self) -> tuple[tuple[str, str], ...]:
+        return (("x", LENGTH), ("y", LENGTH), ("angle", ANGLE))
+
+    def placement(self, q: Array) -> Pose:
+        R = rotation_about((0.0, 0.0, 1.0), cos(q[2]), sin(q[2]))
+        return Pose(R, vector(q[0], q[1], 0.0 * q[0]))
+
+    def subspace(self, q: Array) -> Array:
+        c, s = cos(q[2]), sin(q[2])
+        zero = 0 * c
+        return matrix(
+            [
+                [zero, zero, zero],
+                [zero, zero, zero],
+                [zero, zero, 1.0],
+                [c, s, zero],
+                [-s, c, zero],
+                [zero, zero, zero],
+            ]
+        )

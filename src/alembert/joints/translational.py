@@ -1,0 +1,27 @@
+from dataclasses import dataclass
+from typing import ClassVar
+
+from alembert.joints.joint import LENGTH, JointType, register
+from alembert.spatial import Pose
+from alembert.spatial.arrays import Array, identity, matrix, zeros
+
+
+@register
+@dataclass(frozen=True)
+class Translational(JointType):
+    """Three translations along the joint frame's axes, no rotation."""
+
+    kind: ClassVar[str] = "translational"
+
+    @property
+    def coordinates(self) -> tuple[tuple[str, str], ...]:
+        return (("x", LENGTH), ("y", LENGTH), ("z", LENGTH))
+
+    def placement(self, q: Array) -> Pose:
+        return Pose(identity(3, like=q), q)
+
+    def subspace(self, q: Array) -> Array:
+        return matrix([[zeros(3, 3, like=q)], [identity(3, like=q)]])
+
+    def bias(self, q: Array, v: Array) -> None:
+        return None

@@ -1,0 +1,376 @@
+"""The immutable model: bodies in tree order, what is attached to them, and questions about the topology.
+
+Body i is moved by joint i; parents come before their children, and a subtree is a contiguous run of indices. Coordinates
+and speeds are laid out in the same order. The dynamics (`model.forward_dynamics`, ...) are added from
+`alembert.dynamics` on first use, so that a model can be read, checked and written without compiling anything.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.expression import Scalar, evaluate
+from alembert.model import printing
+from alembert.model.elements import (
+    WORLD,
+    Actuator,
+    Body,
+    Coupling,
+    Frame,
+    Joint,
+    LoopJoint,
+    Sensor,
+)
+from alembert.model.inertia import Inertia
+from alembert.model.placement import Placement
+
+if TYPE_CHECKING:
+    from alembert.dynamics import Dynamics as _Algorithms
+else:
+
+    class _Algorithms:
+        """Stands in for `alembert.dynamics.Dynamics` until one of its methods is asked for."""
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            from alembert.dynamics import Dynamics
+
+            if not hasattr(Dynamics, name):
+                raise AttributeError(printing.unknown(f"{type(self).__name__} has no", name, dir(self)))
+            for key, value in vars(Dynamics).items():
+                if not (key.startswith("__") or key in vars(Model)):
+                    setattr(Model, key, value)
+                    if isinstance(value, cached_property):
+                        value.__set_name__(Model, key)
+            return getattr(self, name)
+
+
+@dataclass(frozen=True)
+class Model(_Algorithms):
+    """Made by a `ModelBuilder` or a file; never changed afterwards. `replace` gives a changed copy."""
+
+    name: str
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    frames: tuple[Frame, ...] = ()
+    loops: tuple[LoopJoint, ...] = ()
+    couplings: tuple[Coupling, ...] = ()
+    actuators: tuple[Actuator, ...] = ()
+    sensors: tuple[Sensor, ...] = ()
+    gravity: tuple[Scalar, ...] = (0.0, 0.0, -9.81)
+    parameters: tuple[tuple[str, float], ...] = ()
+
+    # --- sizes and indices -------------------------------------------------------------------------------------
+
+    @cached_property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return sum(joint.type.nq for joint in self.joints)
+
+    @cached_property
+    def nv(self) -> int:
+        """Number of degrees of freedom."""
+        return sum(joint.type.nv for joint in self.joints)
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        """Index of each body's parent, -1 for the world."""
+        index = {WORLD: -1} | {body.name: i for i, body in enumerate(self.bodies)}
+        return tuple(index[joint.parent] for joint in self.joints)
+
+    @cached_property
+    def _q_slices(self) -> tuple[slice, ...]:
+        return _slices([joint.type.nq for joint in self.joints])
+
+    @cached_property
+    def _v_slices(self) -> tuple[slice, ...]:
+        return _slices([joint.type.nv for joint in self.joints])
+
+    @cached_property
+    def _body_index(self) -> dict[str, int]:
+        return {body.name: i for i, body in enumerate(self.bodies)}
+
+    @cached_property
+    def _joint_index(self) -> dict[str, int]:
+        return {joint.name: i for i, joint in enumerate(self.joints)}
+
+    @cached_property
+    def _frame_index(self) -> dict[str, Frame]:
+        own = {name: Frame(name, name) for name in (WORLD, *self._body_index)}
+        return own | {frame.name: frame for frame in self.frames}
+
+    def body_index(self, name: str) -> int:
+        return _find(self._body_index, name, "body", self.name)
+
+    def joint_index(self, name: str) -> int:
+        return _find(self._joint_index, name, "joint", self.name)
+
+    def body(self, name: str) -> Body:
+        return self.bodies[self.body_index(name)]
+
+    def joint(self, name: str) -> Joint:
+        return self.joints[self.joint_index(name)]
+
+    def frame(self, name: str) -> Frame:
+        """A frame by its name; every body, and the world, is also a frame."""
+        return _find(self._frame_index, name, "frame", self.name)
+
+    def q_slice(self, joint: str) -> slice:
+        """Where the joint's coordinates are in q."""
+        return self._q_slices[self.joint_index(joint)]
+
+    def v_slice(self, joint: str) -> slice:
+        """Where the joint's speeds are in v."""
+        return self._v_slices[self.joint_index(joint)]
+
+    @cached_property
+    def coordinate_names(self) -> tuple[str, ...]:
+        return _labels(self.joints, "coordinates")
+
+    @cached_property
+    def speed_names(self) -> tuple[str, ...]:
+        return _labels(self.joints, "speeds")
+
+    # --- topology ----------------------------------------------------------------------------------------------
+
+    def parent(self, body: str) -> str:
+        return self.joints[self.body_index(body)].parent
+
+    def children(self, body: str) -> tuple[str, ...]:
+        if body != WORLD:
+            self.body_index(body)
+        return tuple(joint.child for joint in self.joints if joint.parent == body)
+
+    def subtree(self, body: str) -> tuple[str, ...]:
+        """The body and everything outboard of it."""
+        if body == WORLD:
+            return tuple(self._body_index)
+        first = self.body_index(body)
+        inside = {first}
+        for i in range(first + 1, len(self.bodies)):
+            if self.parents[i] in inside:
+                inside.add(i)
+        return tuple(self.bodies[i].name for i in sorted(inside))
+
+    def path(self, start: str, end: str) -> tuple[str, ...]:
+        """The bodies from one to the other through the tree, both included."""
+        up, down = self._ancestry(start), self._ancestry(end)
+        common = next(name for name in up if name in set(down))
+        return (*up[: up.index(common) + 1], *reversed(down[: down.index(common)]))
+
+    def depth(self, body: str) -> int:
+        """How many joints lie between the world and the body."""
+        return len(self._ancestry(body)) - 1
+
+    @cached_property
+    def branches(self) -> tuple[tuple[str, ...], ...]:
+        """The unbranched runs of bodies, base to tip; each starts at the world or below a branching body."""
+        runs: list[list[str]] = []
+        for body, joint in zip(self.bodies, self.joints, strict=True):
+            single = joint.parent != WORLD and len(self.children(joint.parent)) == 1
+            if single and runs and runs[-1][-1] == joint.parent:
+                runs[-1].append(body.name)
+            else:
+                runs.append([body.name])
+        return tuple(tuple(run) for run in runs)
+
+    def _ancestry(self, body: str) -> list[str]:
+        names = [body]
+        while names[-1] != WORLD:
+            names.append(self.parent(names[-1]))
+        return names
+
+    # --- numbers -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def parameter_values(self) -> dict[str, float]:
+        """The default of each named parameter."""
+        return dict(self.parameters)
+
+    def value(self, number: Scalar) -> float:
+        """A number of the model at the default parameters."""
+        return float(evaluate(number, self.parameter_values))
+
+    @cached_property
+    def mass(self) -> float:
+        """Total mass at the default parameters."""
+        return sum(self.value(body.inertia.mass) for body in self.bodies)
+
+    @cached_property
+    def lower_limits(self) -> np.ndarray:
+        """Per coordinate, -inf where there is none."""
+        return _limits(self.joints, "lower", "nq", -np.inf)
+
+    @cached_property
+    def upper_limits(self) -> np.ndarray:
+        return _limits(self.joints, "upper", "nq", np.inf)
+
+    @cached_property
+    def velocity_limits(self) -> np.ndarray:
+        """Per speed, inf where there is none."""
+        return _limits(self.joints, "velocity", "nv", np.inf)
+
+    @cached_property
+    def effort_limits(self) -> np.ndarray:
+        return _limits(self.joints, "effort", "nv", np.inf)
+
+    def neutral(self) -> np.ndarray:
+        """The configuration at which every joint is at its neutral place."""
+        parts = [joint.type.neutral() for joint in self.joints]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def random_configuration(self, rng: np.random.Generator | int | None = None) -> np.ndarray:
+        """Uniform within the limits (see `JointType.random` where there are none)."""
+        rng = np.random.default_rng(rng)
+        parts = [
+            joint.type.random(rng, self.lower_limits[s], self.upper_limits[s])
+            for joint, s in zip(self.joints, self._q_slices, strict=True)
+        ]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def split(self, vector: Any) -> dict[str, np.ndarray]:
+        """A vector over q or v (…, nq or nv) as a dictionary by joint; fixed joints are left out.
+
+        Where nq = nv the two layouts are the same.
+        """
+        x = np.asarray(vector)
+        if x.ndim == 0 or x.shape[-1] not in (self.nq, self.nv):
+            raise ArgumentError(f"split: vector has shape {x.shape}, expected (..., {self.nq}) or (..., {self.nv})")
+        slices = self._q_slices if x.shape[-1] == self.nq else self._v_slices
+        return {
+            joint.name: x[..., s] for joint, s in zip(self.joints, slices, strict=True) if joint.type.nv
+        }
+
+    # --- changed copies ----------------------------------------------------------------------------------------
+
+    def replace(self, **changes: Any) -> Model:
+        """A copy with other fields (`gravity=...`, `name=...`, `parameters={...}`, `bodies=...`), checked anew."""
+        from alembert.model.builder import check
+
+        known = {field.name for field in dataclasses.fields(self)}
+        for name in changes:
+            if name not in known:
+                raise ArgumentError(printing.unknown("replace: no field", name, known))
+        if isinstance(changes.get("parameters"), Mapping):
+            merged = self.parameter_values | dict(changes["parameters"])
+            for name in merged.keys() - self.parameter_values.keys():
+                raise ArgumentError(printing.unknown("replace: no parameter", name, self.parameter_values))
+            changes["parameters"] = tuple((name, float(value)) for name, value in merged.items())
+        return check(dataclasses.replace(self, **changes))
+
+    def replace_body(self, name: str, **changes: Any) -> Model:
+        """A copy in which one body has other fields (`inertia=...`)."""
+        i = self.body_index(name)
+        return self.replace(bodies=_with(self.bodies, i, dataclasses.replace(self.bodies[i], **changes)))
+
+    def replace_joint(self, name: str, **changes: Any) -> Model:
+        """A copy in which one joint has other fields (`type=...`, `limits=...`, `placement=...`)."""
+        i = self.joint_index(name)
+        return self.replace(joints=_with(self.joints, i, dataclasses.replace(self.joints[i], **changes)))
+
+    def extract(self, body: str, *, name: str | None = None) -> Model:
+        """The subtree at `body` as a model of its own, hanging by the same joint from the world."""
+        from alembert.model.builder import extract
+
+        return extract(self, body, name=name)
+
+    def attach(
+        self,
+        other: Model,
+        *,
+        to: str,
+        placement: Placement | None = None,
+        prefix: str = "",
+    ) -> Model:
+        """This model with `other` mounted on the frame `to`: what hung from its world hangs from that frame.
+
+        `prefix` goes before every name of `other`, so that two of a kind can be mounted.
+        """
+        from alembert.model.builder import attach
+
+        return attach(self, other, to=to, placement=placement or Placement(), prefix=prefix)
+
+    def merge_fixed(self) -> Model:
+        """The same system with bodies on fixed joints made one with their parents; their names stay as frames."""
+        from alembert.model.builder import merge_fixed
+
+        return merge_fixed(self)
+
+    # --- identity ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of the content: equal models have equal ones, in every process."""
+        fields = [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self)]
+        return hashlib.sha256(repr(fields).encode()).hexdigest()
+
+    def __hash__(self) -> int:
+        return int(self.fingerprint[:15], 16)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Model) and (self is other or self.fingerprint == other.fingerprint)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def __str__(self) -> str:
+        return printing.tree(self)
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
+
+    def total_inertia_of(self, body: str) -> Inertia:
+        """A body together with everything welded to it by fixed joints, in its own frame."""
+        total = self.body(body).inertia
+        for joint in self.joints:
+            if joint.parent == body and joint.type.nv == 0:
+                total = total + self.total_inertia_of(joint.child).at(joint.placement)
+        return total
+
+
+def _slices(sizes: list[int]) -> tuple[slice, ...]:
+    ends = np.cumsum([0, *sizes]).tolist()
+    return tuple(slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True))
+
+
+def _labels(joints: tuple[Joint, ...], which: str) -> tuple[str, ...]:
+    names = []
+    for joint in joints:
+        labels = getattr(joint.type, which)
+        names += [joint.name] if len(labels) == 1 else [f"{joint.name}.{label}" for label, _ in labels]
+    return tuple(names)
+
+
+def _limits(joints: tuple[Joint, ...], which: str, count: str, default: float) -> np.ndarray:
+    parts = []
+    for joint in joints:
+        values = getattr(joint.limits, which)
+        parts.append(np.array(values) if values else np.full(getattr(joint.type, count), default))
+    result = np.concatenate(parts) if parts else np.zeros(0)
+    result.flags.writeable = False
+    return result
+
+
+def _find(table: Mapping[str, Any], name: str, kind: str, model: str) -> Any:
+    try:
+        return table[name]
+    except KeyError:
+        raise ArgumentError(printing.unknown(f"model {model!r} has no {kind}", name, table)) from None
+
+
+def _with(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
+    return (*items[:index], item, *items[index + 1 :])
+
+

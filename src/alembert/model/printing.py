@@ -1,0 +1,81 @@
+"""How models look in a terminal, and how unknown names are answered."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from alembert.model.elements import WORLD
+
+if TYPE_CHECKING:
+    from alembert.model.model import Model
+
+
+def unknown(sentence: str, name: str, known: Iterable[str]) -> str:
+    """`sentence 'name'; did you mean 'x'?`, or the names there are."""
+    names = [str(entry) for entry in known]
+    close = difflib.get_close_matches(str(name), names, n=1)
+    if close:
+        return f"{sentence} {name!r}; did you mean {close[0]!r}?"
+    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"{sentence} {name!r}; there is {shown or 'none'}"
+
+
+def tree(model: Model) -> str:
+    """The tree with dof, masses and limits."""
+    head = (
+        f"{model.name}: {len(model.bodies)} bodies, {model.nv} degrees of freedom, "
+        f"{model.nq} coordinates, {model.mass:.6g} kg"
+    )
+    rows = [(WORLD, "", "", "", "")]
+    rows += [_row(model, i, prefix) for i, prefix in _prefixes(model)]
+    widths = [max(len(row[k]) for row in [*rows, _HEAD]) for k in range(len(_HEAD))]
+    lines = [head, ""]
+    for row in [_HEAD, *rows]:
+        lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    extra = [
+        ("frames", model.frames),
+        ("loops", model.loops),
+        ("couplings", model.couplings),
+        ("actuators", model.actuators),
+        ("sensors", model.sensors),
+    ]
+    if any(items for _, items in extra) or model.parameters:
+        lines.append("")
+    for what, items in extra:
+        if items:
+            names = ", ".join(item.name for item in items[:8])
+            lines.append(f"{what} ({len(items)}): {names}{', ...' if len(items) > 8 else ''}")
+    if model.parameters:
+        lines.append("parameters: " + ", ".join(f"{name} = {value:g}" for name, value in model.parameters))
+    return "\n".join(lines)
+
+
+_HEAD = ("body", "joint", "dof", "mass [kg]", "limits")
+
+
+def _row(model: Model, i: int, prefix: str) -> tuple[str, str, str, str, str]:
+    body, joint = model.bodies[i], model.joints[i]
+    low, high = joint.limits.lower, joint.limits.upper
+    limits = ", ".join(
+        f"{a:.4g} .. {b:.4g}" for a, b in zip(low, high, strict=False) if abs(a) < 1e300 or abs(b) < 1e300
+    )
+    mass = f"{model.value(body.inertia.mass):.6g}"
+    return prefix + body.name, f"{joint.name} ({joint.type.kind})", str(joint.type.nv), mass, limits
+
+
+def _prefixes(model: Model) -> list[tuple[int, str]]:
+    """Each body with the lines that hang it from its parent."""
+    children: dict[int, list[int]] = {}
+    for i, parent in enumerate(model.parents):
+        children.setdefault(parent, []).append(i)
+    found: list[tuple[int, str]] = []
+    stack = [(i, "", i == children.get(-1, [i])[-1]) for i in reversed(children.get(-1, []))]
+    while stack:
+        i, indent, last = stack.pop()
+        found.append((i, indent + ("└─ " if last else "├─ ")))
+        deeper = indent + ("   " if last else "│  ")
+        below = children.get(i, [])
+        stack += [(k, deeper, k == below[-1]) for k in reversed(below)]
+    return found
