@@ -30,12 +30,15 @@ _FUNCTIONS = ("sin", "cos", "tan", "sqrt", "exp", "log", "asin", "acos", "atan")
 _CONSTANTS = {"pi": math.pi}
 _LONGEST = 20_000  # characters; a formula, not a program
 _DEEPEST = 100
+_LARGEST = 1e300
 
 
 class Expression:
     """A formula of named parameters: `+ - * / **`, parentheses, `pi`, sin, cos, tan, sqrt, exp, log, asin, acos, atan."""
 
     def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise ModelError(f"expression is {text!r}, expected a text")
         if len(text) > _LONGEST:
             raise ModelError(f"expression of {len(text)} characters; at most {_LONGEST} are allowed")
         try:
@@ -58,7 +61,25 @@ class Expression:
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The value with `values` (floats or `SX`) for the parameters."""
-        return _evaluate(self._tree, values)
+        try:
+            value = _evaluate(self._tree, values)
+        except KeyError as error:
+            raise ModelError(
+                f"expression {self.text[:80]!r} uses the parameter {error}, which has no value"
+            ) from None
+        except (ArithmeticError, ValueError) as error:
+            raise ModelError(
+                f"expression {self.text[:80]!r} has no value at {self._at(values)}: {error}"
+            ) from None
+        if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
+            raise ModelError(f"expression {self.text[:80]!r} is {value} at {self._at(values)}")
+        return value
+
+    def _at(self, values: Mapping[str, Any]) -> str:
+        return ", ".join(f"{name} = {values[name]}" for name in sorted(self.names)) or "any parameters"
+
+    def __reduce__(self) -> tuple[type[Expression], tuple[str]]:
+        return Expression, (self.text,)
 
     def __repr__(self) -> str:
         return f"Expression({self.text!r})"
@@ -99,6 +120,9 @@ class Expression:
     def __pow__(self, other: Scalar) -> Expression:
         return _join(self, "**", other)
 
+    def __rpow__(self, other: Scalar) -> Expression:
+        return _join(other, "**", self)
+
     def __neg__(self) -> Expression:
         return Expression(f"-({self.text})")
 
@@ -111,10 +135,13 @@ def scalar(value: Any, what: str) -> Scalar:
     if isinstance(value, Expression):
         return value
     if isinstance(value, Real) and not isinstance(value, bool):
-        number = float(value)
+        try:
+            number = float(value) + 0.0  # no negative zero: equal numbers are written alike
+        except OverflowError:
+            raise ModelError(f"{what} is too large for a number") from None
     else:
         try:
-            number = float(value.item())  # 0-d and one-element arrays
+            number = float(value.item()) + 0.0  # 0-d and one-element arrays
         except (AttributeError, TypeError, ValueError):
             raise ModelError(f"{what} is {value!r}, expected a number or an Expression") from None
     if not math.isfinite(number):
@@ -135,6 +162,14 @@ def scalars(values: Any, count: int, what: str) -> tuple[Scalar, ...]:
     return tuple(scalar(entry, f"{what}[{k}]") for k, entry in enumerate(entries))
 
 
+def is_name(text: str) -> bool:
+    """Whether a parameter may be called so: an identifier without a meaning of its own in a formula."""
+    try:
+        return text.isidentifier() and Expression(text).names == {text}
+    except ModelError:
+        return False
+
+
 def evaluate(value: Scalar, values: Mapping[str, Any]) -> Any:
     return value.evaluate(values) if isinstance(value, Expression) else value
 
@@ -153,7 +188,8 @@ def _join(left: Scalar, symbol: str, right: Scalar) -> Expression:
 
 
 def _text(value: Any) -> str:
-    return value.text if isinstance(value, Expression) else repr(float(value))
+    operand = scalar(value, "an operand of an expression")
+    return operand.text if isinstance(operand, Expression) else repr(operand)
 
 
 def _check(node: ast.AST, text: str, depth: int) -> None:
@@ -168,7 +204,9 @@ def _check(node: ast.AST, text: str, depth: int) -> None:
             parts = [argument]
         case ast.Name(id=name) if name not in _FUNCTIONS:
             parts = []
-        case ast.Constant(value=value) if type(value) in (int, float) and math.isfinite(value):
+        case ast.Constant(value=int() | float() as value) if (
+            type(value) is not bool and abs(value) < _LARGEST
+        ):
             parts = []
         case _:
             raise ModelError(

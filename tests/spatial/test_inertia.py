@@ -39,9 +39,7 @@ def test_transforms_and_products_agree_with_their_matrices():
             expected = Ad_inverse.T @ M.matrix() @ Ad_inverse
             np.testing.assert_allclose(M.transform(X).matrix(), expected, atol=1e-12)
             V = rng.normal(size=6)
-            np.testing.assert_allclose(
-                (M @ Motion.from_vector(V)).vector(), M.matrix() @ V, atol=1e-13
-            )
+            np.testing.assert_allclose((M @ Motion.from_vector(V)).vector(), M.matrix() @ V, atol=1e-13)
             other = make(rng)
             np.testing.assert_allclose((M + other).matrix(), M.matrix() + other.matrix())
 

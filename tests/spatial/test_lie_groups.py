@@ -7,7 +7,23 @@ from scipy.spatial.transform import RigidTransform, Rotation
 from alembert.spatial import Ad, Ad_dual, Pose, ad, ad_dual, quaternion, se3, so3
 from alembert.spatial.arrays import skew
 
-ANGLES = [0.0, 1e-300, 1e-160, 1e-12, 1e-8, 1e-4, 0.01, 0.099, 0.101, 0.5, 0.999999, 1.000001, 2.0, 3.0, np.pi - 1e-9]
+ANGLES = [
+    0.0,
+    1e-300,
+    1e-160,
+    1e-12,
+    1e-8,
+    1e-4,
+    0.01,
+    0.099,
+    0.101,
+    0.5,
+    0.999999,
+    1.000001,
+    2.0,
+    3.0,
+    np.pi - 1e-9,
+]
 EPS = np.finfo(float).eps
 
 

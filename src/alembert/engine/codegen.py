@@ -26,7 +26,8 @@ from alembert.engine.program import FMS, FNMA, Program
 from alembert.engine.target import Target
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY, literal, suffix, vector_type
 
-CHUNK = 1000
+CHUNK = 1000  # measured: shorter ones cost traffic through the workspace, longer ones compile time
+LONG = 3000  # values; beyond it one-lane code outgrows the first-level instruction cache
 TRIGONOMETRIC = frozenset((ca.OP_SIN, ca.OP_COS))
 
 
@@ -36,12 +37,15 @@ class Code:
 
     text: str
     workspace: int  # vectors (of W doubles) in the workspace
-    lanes: int
+    work: int  # operations for each call
     helpers: frozenset[str]  # names for `prelude`
+    target: Target
 
 
 def emit_function(name: str, program: Program, lanes: int, target: Target, *, chunk: int = CHUNK) -> Code:
     """IR of the function `name` with the given number of lanes."""
+    if lanes == 1 and len(program) > LONG:
+        target = target.compact()
     return _Emitter(name, program, lanes, target, chunk).emit()
 
 
@@ -106,15 +110,20 @@ class _Emitter:
             pointers = ", ".join(f"ptr {p}" for p in sorted(self.pointers))
             noalias = ", ".join(f"ptr noalias {p}" for p in sorted(self.pointers))
             body = "\n  ".join(self.lines)
-            functions.append(f"define internal void {callee}({noalias}) noinline #0 {{\n  {body}\n  ret void\n}}\n")
+            functions.append(
+                f"define internal void {callee}({noalias}) noinline #0 {{\n  {body}\n  ret void\n}}\n"
+            )
             calls.append(f"call void {callee}({pointers})")
             self.reset()
         parameters = [f"ptr noalias %i{k}" for k in range(len(self.program.input_sizes))]
         parameters += [f"ptr noalias %o{k}" for k in range(len(self.program.outputs))]
         parameters.append("ptr noalias %w")
         body = "\n  ".join([*calls, "ret void"])
-        functions.append(f"define internal void @{self.name}({', '.join(parameters)}) noinline #0 {{\n  {body}\n}}\n")
-        return Code("".join(functions), self.workspace, self.lanes, frozenset(self.helpers))
+        functions.append(
+            f"define internal void @{self.name}({', '.join(parameters)}) noinline #0 {{\n  {body}\n}}\n"
+        )
+        work = sum(len(piece.values) + 10 * len(piece.angles) for piece in self.plan.pieces)
+        return Code("".join(functions), self.workspace, work, frozenset(self.helpers), self.target)
 
     def reset(self) -> None:
         for i in self.local:
@@ -155,17 +164,17 @@ class _Emitter:
     def load(self, i: int) -> str:
         program = self.program
         if program.op[i] == ca.OP_INPUT:
-            address, scope = self.address(f"%i{program.a[i]}", program.b[i]), ""
+            address = self.address(f"%i{program.a[i]}", program.b[i])
         else:
-            address, scope = self.address("%w", self.slots[i]), ", !alias.scope !2"
+            address = self.address("%w", self.slots[i])
         name = self.names[i] = f"%v{i}"
         self.local.append(i)
-        self.lines.append(f"{name} = load {self.T}, ptr {address}, align {self.align}{scope}")
+        self.lines.append(f"{name} = load {self.T}, ptr {address}, align {self.align}")
         return name
 
     def store(self, value: str, pointer: str, element: int) -> None:
         address = self.address(pointer, element)
-        self.lines.append(f"store {self.T} {value}, ptr {address}, align {self.align}, !noalias !2")
+        self.lines.append(f"store {self.T} {value}, ptr {address}, align {self.align}")
 
     def emit_angles(self, k: int, piece: Piece) -> None:
         self.helpers.add("sincos")

@@ -174,7 +174,9 @@ def sincos_array(width: int, *, fused: bool) -> str:
     if width > 1:
         far = line("any", f"call i1 @llvm.vector.reduce.or.{suffix(width, 'i1')}({B} {far})")
     lines.append(f"  br i1 {far}, label %rare, label %next, !prof !0")
-    lines.append(f"rare:\n  call void @alembert_sincos_far(ptr %px, ptr %ps, ptr %pc, i64 {width})\n  br label %next")
+    lines.append(
+        f"rare:\n  call void @alembert_sincos_far(ptr %px, ptr %ps, ptr %pc, i64 {width})\n  br label %next"
+    )
     lines.append("next:")
     line("i1", f"add i64 %i, {width}")
     line("more", "icmp ult i64 %i1, %count")

@@ -6,8 +6,9 @@ With d = difference(rest, q), the joint's own effort is
     viscous    -b v                                                                     (2)
     Coulomb    -c v / sqrt(v^2 + s^2),  smooth, s the speed at which it reaches 71 %     (3)
 
-armature adds to the diagonal of the mass matrix. A rotor spins at `ratio` times a speed of the joint about an `axis`
-fixed on the parent; the parent's inertia already holds the rotor as if locked, so that it adds the kinetic energy
+armature adds to the diagonal of the mass matrix. A rotor spins at `ratio` times a speed of the joint about an
+`axis` of the joint frame, which is fixed on the parent; the parent's inertia already holds the rotor as if
+locked, so that it adds the kinetic energy
 
     (1/2) ratio^2 J v^2 + ratio J v (w_parent . axis)                                    (4)
 
@@ -26,7 +27,7 @@ from alembert.joints.joint import unit_axis
 INFINITY = float("inf")
 
 
-def _per_dof(values: Any, what: str, *, negative: bool = False) -> tuple[Scalar, ...]:
+def per_dof(values: Any, what: str, *, negative: bool = False) -> tuple[Scalar, ...]:
     """A tuple of scalars, one per degree of freedom (its length is checked against the joint later)."""
     try:
         count = len(values)
@@ -75,8 +76,8 @@ class Spring:
     rest: tuple[Scalar, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stiffness", _per_dof(self.stiffness, "spring stiffness", negative=True))
-        object.__setattr__(self, "rest", _per_dof(self.rest, "spring rest", negative=True))
+        object.__setattr__(self, "stiffness", per_dof(self.stiffness, "spring stiffness", negative=True))
+        object.__setattr__(self, "rest", per_dof(self.rest, "spring rest", negative=True))
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,8 @@ class Friction:
     smoothing: Scalar = 1e-3
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "viscous", _per_dof(self.viscous, "viscous friction"))
-        object.__setattr__(self, "coulomb", _per_dof(self.coulomb, "Coulomb friction"))
+        object.__setattr__(self, "viscous", per_dof(self.viscous, "viscous friction"))
+        object.__setattr__(self, "coulomb", per_dof(self.coulomb, "Coulomb friction"))
         smoothing = scalar(self.smoothing, "friction smoothing speed")
         if not isinstance(smoothing, Expression) and smoothing <= 0:
             raise ModelError(f"friction smoothing speed is {smoothing}, expected a positive speed")

@@ -1,11 +1,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
 
 from alembert.errors import ModelError
+from alembert.joints import graph as graphs
 from alembert.joints.joint import JointType, register, structural
 from alembert.spatial import Pose
 from alembert.spatial.arrays import Array
@@ -16,8 +18,8 @@ from alembert.spatial.arrays import Array
 class Custom(JointType):
     """A joint given by its placement as a function of q; everything else follows by differentiation.
 
-    Make one with `Custom.from_function`. The function is kept as a serialised CasADi graph, so that the model still
-    pickles, compares and writes to files.
+    Make one with `Custom.from_function`. The function is kept as the text of its instructions, so that the
+    model still pickles, compares and writes to files.
     """
 
     kind: ClassVar[str] = "custom"
@@ -25,41 +27,60 @@ class Custom(JointType):
     graph: str = structural()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "labels", tuple((str(label), str(unit)) for label, unit in self.labels))
-        if not 1 <= len(self.labels) <= 6:
-            raise ModelError(f"custom joint has {len(self.labels)} coordinates, expected 1 to 6")
-        try:
-            function = ca.Function.deserialize(self.graph)
-            shapes = [function.size_in(0), function.size_out(0), function.size_out(1)]
-        except (RuntimeError, TypeError, NotImplementedError) as error:
-            raise ModelError(f"custom joint graph cannot be read: {str(error)[:200]}") from None
-        if shapes != [(len(self.labels), 1), (3, 3), (3, 1)]:
-            raise ModelError(f"custom joint graph maps {shapes[0]} to {shapes[1:]}, expected q to (3x3, 3x1)")
+        object.__setattr__(self, "labels", _labels(self.labels))
+        function = _function(self.graph, self.nq)
+        for sample in np.random.default_rng(0).uniform(-1, 1, size=(3, self.nq)):
+            R, p = (np.asarray(value) for value in function(sample))
+            if not np.allclose(R.T @ R, np.eye(3), atol=1e-9) or np.linalg.det(R) < 0:
+                raise ModelError(f"custom joint: the rotation at q = {sample} is not a rotation:\n{R}")
+            if not np.isfinite(p).all():
+                raise ModelError(f"custom joint: the translation at q = {sample} is {p.ravel()}")
 
     @classmethod
     def from_function(cls, placement: Callable[[ca.SX], Pose], coordinates: Any) -> "Custom":
         """`placement(q)` takes an `SX` vector and returns a `Pose`; `coordinates` lists (label, unit) pairs."""
-        labels = tuple((str(label), str(unit)) for label, unit in coordinates)
+        labels = _labels(coordinates)
         q = ca.SX.sym("q", len(labels))
         X = placement(q)
         if not isinstance(X, Pose):
             raise ModelError(f"custom joint: placement(q) returned {type(X).__name__}, expected a Pose")
         R, p = ca.SX(X.rotation), ca.SX(X.translation)
         if R.shape != (3, 3) or p.shape != (3, 1):
-            raise ModelError(f"custom joint: placement(q) has shapes {R.shape} and {p.shape}, expected 3x3 and 3")
-        function = ca.Function("placement", [q], [ca.densify(R), ca.densify(p)])
-        for sample in np.random.default_rng(0).uniform(-1, 1, size=(3, len(labels))):
-            value = np.asarray(function(sample)[0])
-            if not np.allclose(value.T @ value, np.eye(3), atol=1e-9) or np.linalg.det(value) < 0:
-                raise ModelError(f"custom joint: the rotation at q = {sample} is not a rotation:\n{value}")
-        return cls(labels, function.serialize())
+            raise ModelError(
+                f"custom joint: placement(q) has shapes {R.shape} and {p.shape}, expected 3x3 and 3"
+            )
+        try:
+            function = ca.Function("placement", [q], [ca.densify(R), ca.densify(p)])
+        except RuntimeError as error:
+            raise ModelError(f"custom joint: placement(q) depends on more than q: {error}") from None
+        return cls(labels, graphs.write(function))
 
     @property
     def coordinates(self) -> tuple[tuple[str, str], ...]:
         return self.labels
 
     def placement(self, q: Array) -> Pose:
-        R, p = ca.Function.deserialize(self.graph)(q)
+        R, p = _function(self.graph, self.nq)(q)
         if isinstance(q, ca.SX):
-            return Pose(R, p)
+            return Pose(ca.sparsify(R), ca.sparsify(p))
         return Pose(np.asarray(R), np.asarray(p).ravel())
+
+
+def _labels(coordinates: Any) -> tuple[tuple[str, str], ...]:
+    try:
+        labels = tuple((str(label), str(unit)) for label, unit in coordinates)
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"custom joint: coordinates are {coordinates!r}, expected (label, unit) pairs"
+        ) from None
+    if not 1 <= len(labels) <= 6:
+        raise ModelError(f"custom joint has {len(labels)} coordinates, expected 1 to 6")
+    return labels
+
+
+@lru_cache(maxsize=256)
+def _function(graph: str, nq: int) -> ca.Function:
+    q = ca.SX.sym("q", nq)
+    results = graphs.read(graph, q, 12)
+    R = ca.reshape(ca.vertcat(*results[:9]), 3, 3)
+    return ca.Function("placement", [q], [R, ca.vertcat(*results[9:])])

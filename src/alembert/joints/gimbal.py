@@ -18,8 +18,8 @@ _LOCKED = 1e-6  # rad from the singularity: the accelerations then lose half of 
 class Gimbal(JointType):
     """Three Euler angles about body axes in `sequence`, such as "zyx" (yaw, pitch, roll) or "zxz".
 
-    Singular where the middle angle makes the outer axes parallel: at +-90 degrees when all letters differ, at 0 and
-    180 degrees when the first and last are the same. A spherical joint has no such place.
+    Singular where the middle angle makes the outer axes parallel: at +-90 degrees when all letters differ, at
+    0 and 180 degrees when the first and last are the same. A spherical joint has no such place.
     """
 
     kind: ClassVar[str] = "gimbal"
@@ -28,7 +28,9 @@ class Gimbal(JointType):
     def __post_init__(self) -> None:
         s = self.sequence
         if not isinstance(s, str) or len(s) != 3 or set(s) - set("xyz") or s[0] == s[1] or s[1] == s[2]:
-            raise ModelError(f"gimbal sequence is {s!r}, expected three of x, y, z, neighbours different ('zyx')")
+            raise ModelError(
+                f"gimbal sequence is {s!r}, expected three of x, y, z, neighbours different ('zyx')"
+            )
 
     @property
     def coordinates(self) -> tuple[tuple[str, str], ...]:

@@ -1,20 +1,23 @@
 """What every joint type offers, and the registry of them.
 
-A joint moves the body frame B relative to a joint frame F fixed on the parent. With coordinates q and speeds v,
+A joint moves the body frame B relative to a joint frame F fixed on the parent. With coordinates q and speeds
+v,
 
     X_FB = placement(q),    V_FB_B = S(q) v,    A_FB_B = S v' + (dS/dt) v.
 
-`S` has one column per speed, in B axes about B's origin. A joint type is a frozen record of its geometric constants
-(an axis, a pitch, ...). Its methods take NumPy or `SX` coordinates; constants that are expressions of parameters are
-first replaced by values with `with_constants`.
+`S` has one column per speed, in B axes about B's origin. A joint type is a frozen record of its geometric
+constants (an axis, a pitch, ...). Its methods take NumPy or `SX` coordinates; constants that are expressions
+of parameters are first replaced by values with `with_constants`.
 
-A new type is one file: subclass `JointType`, give `kind`, and decorate with `@register`. Unless it says otherwise its
-coordinates form a vector space with q' = v, its S follows from the placement and its bias from S by differentiation.
+A new type is one file: subclass `JointType`, give `kind`, and decorate with `@register`. Unless it says
+otherwise its coordinates form a vector space with q' = v, its S follows from the placement and its bias from
+S by differentiation.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -57,7 +60,9 @@ class JointType:
         raise NotImplementedError
 
     def subspace(self, q: Array) -> Array:
-        """S, 6 x nv; here by differentiating the placement (symbolic q only)."""
+        """S, 6 x nv; here by differentiating the placement."""
+        if not is_symbolic(q):
+            return _numerically(self.subspace, q)
         X = self.placement(q)
         columns = []
         for k in range(self.nq):
@@ -67,7 +72,9 @@ class JointType:
         return ca.horzcat(*columns)
 
     def bias(self, q: Array, v: Array) -> Array | None:
-        """(dS/dt) v as a 6-vector, None where S is constant; here by differentiation (symbolic q only)."""
+        """(dS/dt) v as a 6-vector, None where S is constant; here by differentiation."""
+        if not is_symbolic(q, v):
+            return _numerically(self.bias, q, v).ravel()
         return ca.jtimes(self.subspace(q) @ v, q, self.rate(q, v))
 
     def rate(self, q: Array, v: Array) -> Array:
@@ -173,9 +180,7 @@ def rotation_about(axis: Array, cosine: Array, sine: Array) -> Array:
     product = [[a[i] * a[j] for j in range(3)] for i in range(3)]
     across = [[(1.0 if i == j else 0.0) - product[i][j] for j in range(3)] for i in range(3)]
     tilde = [[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]]
-    rows = [
-        [product[i][j] + cosine * across[i][j] + sine * tilde[i][j] for j in range(3)] for i in range(3)
-    ]
+    rows = [[product[i][j] + cosine * across[i][j] + sine * tilde[i][j] for j in range(3)] for i in range(3)]
     R = matrix(rows)
     return ca.sparsify(R) if is_symbolic(R) else R
 
@@ -184,6 +189,12 @@ def column(*entries: Array) -> Array:
     """A 6 x 1 matrix of scalars."""
     value = matrix([[entry] for entry in entries])
     return ca.sparsify(value) if is_symbolic(value) else value
+
+
+def _numerically(function: Callable[..., Array], *arguments: Array) -> np.ndarray:
+    """A function that differentiates, at numbers."""
+    symbols = [ca.SX.sym(f"x{k}", len(argument)) for k, argument in enumerate(arguments)]
+    return np.asarray(ca.Function("f", symbols, [ca.densify(function(*symbols))])(*arguments))
 
 
 def _flat(value: Any) -> tuple[Scalar, ...]:

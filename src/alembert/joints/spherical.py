@@ -21,7 +21,9 @@ def quaternion_problem(q_wxyz: np.ndarray) -> str | None:
     off = np.abs(length - 1) > _UNIT
     if not np.any(off):
         return None
-    return f"the quaternion (w, x, y, z) has length {length[off].flat[0]:.9g}, expected 1; divide by its length"
+    return (
+        f"the quaternion (w, x, y, z) has length {length[off].flat[0]:.9g}, expected 1; divide by its length"
+    )
 
 
 def random_quaternion(rng: np.random.Generator) -> np.ndarray:

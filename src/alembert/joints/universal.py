@@ -23,7 +23,7 @@ class Universal(JointType):
         object.__setattr__(self, "second", unit_axis(self.second, "universal second axis"))
         a, b = self.first, self.second
         if not any(isinstance(x, Expression) for x in a + b):
-            cosine = sum(x * y for x, y in zip(a, b, strict=True))  # type: ignore[operator]
+            cosine = sum(float(x) * float(y) for x, y in zip(a, b, strict=True))  # type: ignore[arg-type]
             if abs(cosine) > 1 - 1e-12:
                 raise ModelError(f"universal axes {a} and {b} are parallel; they must span a plane")
 

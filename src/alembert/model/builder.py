@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from alembert.errors import ModelError
-from alembert.expression import Expression, Scalar, names_in, scalar, scalars
+from alembert.expression import Expression, Scalar, is_name, names_in, scalar, scalars
 from alembert.joints import Friction, JointType, Limits, Rotor, Spring
 from alembert.model import elements
 from alembert.model.elements import (
@@ -51,11 +51,10 @@ class ModelBuilder:
         value = scalar(default, f"parameter {name!r}")
         if isinstance(value, Expression):
             raise ModelError(f"parameter {name!r} has the default {value}, expected a number")
+        if not is_name(name):
+            raise ModelError(f"parameter name {name!r} has a meaning of its own in a formula; choose another")
         self._parameters[name] = value
-        expression = Expression(name)
-        if expression.names != {name}:
-            raise ModelError(f"parameter name {name!r} is the name of a constant")
-        return expression
+        return Expression(name)
 
     def body(
         self,
@@ -127,28 +126,24 @@ class ModelBuilder:
 
     def build(self) -> Model:
         """The finished model, or a `ModelError` that names what is wrong."""
-        parts = {field: tuple(items) for field, items in self._parts.items()}
-        _check_names(parts)
-        parts["bodies"], parts["joints"] = _tree_order(parts["bodies"], parts["joints"])
+        parts: dict[str, Any] = {field: tuple(items) for field, items in self._parts.items()}
         return check(
-            Model(
-                self._name,
-                **parts,
-                gravity=self._gravity,
-                parameters=tuple(self._parameters.items()),
-            )
+            Model(self._name, gravity=self._gravity, parameters=tuple(self._parameters.items()), **parts)
         )
 
 
 _PARTS = ("bodies", "joints", "frames", "loops", "couplings", "actuators", "sensors")
 
 
-# --- checks ----------------------------------------------------------------------------------------------------
+# --- checks -------------------------------------------------------------------------------------------------
 
 
 def check(model: Model) -> Model:
-    """The model itself, or a `ModelError` that names the part and its numbers."""
+    """The model with its bodies in tree order, or a `ModelError` that names the part and its numbers."""
     _check_names({field: getattr(model, field) for field in _PARTS})
+    bodies, joints = _tree_order(model.bodies, model.joints)
+    if joints != model.joints or bodies != model.bodies:
+        model = dataclasses.replace(model, bodies=bodies, joints=joints)
     _check_references(model)
     _check_parameters(model)
     for body in model.bodies:
@@ -237,7 +232,9 @@ def _check_references(model: Model) -> None:
             if end not in frames:
                 raise ModelError(unknown(f"loop {loop.name!r} refers to the frame", end, frames))
         if frames[loop.frame_a].body == frames[loop.frame_b].body:
-            raise ModelError(f"loop {loop.name!r} joins two frames of the same body {frames[loop.frame_a].body!r}")
+            raise ModelError(
+                f"loop {loop.name!r} joins two frames of the same body {frames[loop.frame_a].body!r}"
+            )
     for coupling in model.couplings:
         for name in (coupling.joint, *coupling.masters):
             if name not in joints:
@@ -266,12 +263,31 @@ def _check_references(model: Model) -> None:
 
 def _check_parameters(model: Model) -> None:
     known = set(model.parameter_values)
-    for part in (*model.bodies, *model.joints, *model.frames, *model.couplings, *model.actuators):
-        for name in _names_of(part) - known:
-            kind = type(part).__name__.lower()
-            raise ModelError(unknown(f"{kind} {part.name!r} uses the parameter", name, known))
-    for name in names_in(model.gravity) - known:
+    for field in _PARTS:
+        part: Any
+        for part in getattr(model, field):
+            used, what = _names_of(part), f"{_singular(field)} {part.name!r}"
+            for name in sorted(used - known):
+                raise ModelError(unknown(f"{what} uses the parameter", name, known))
+            if used:
+                try:
+                    _at_values(part, model.parameter_values)
+                except ModelError as error:
+                    raise ModelError(f"{what} with the default parameters: {error}") from None
+    for name in sorted(names_in(model.gravity) - known):
         raise ModelError(unknown("gravity uses the parameter", name, known))
+
+
+def _at_values(part: Any, values: Mapping[str, float]) -> Any:
+    """A record with numbers in place of expressions; making it runs the checks that expressions were spared."""
+    if isinstance(part, Expression):
+        return part.evaluate(values)
+    if isinstance(part, tuple):
+        return tuple(_at_values(item, values) for item in part)
+    if dataclasses.is_dataclass(part) and not isinstance(part, type) and _names_of(part):
+        fields = [field.name for field in dataclasses.fields(part)]
+        return dataclasses.replace(part, **{name: _at_values(getattr(part, name), values) for name in fields})
+    return part
 
 
 def _names_of(part: Any) -> frozenset[str]:
@@ -294,10 +310,9 @@ def _check_massless(model: Model) -> None:
             if model.parents[i] >= 0:
                 heavy[model.parents[i]] = True
             continue
-        carried = any(model.value(entry) > 0 for entry in joint.armature) or any(
-            model.value(rotor.inertia) > 0 for rotor in joint.rotors
-        )
-        if joint.type.nv and not carried:
+        carried = {dof for dof, entry in enumerate(joint.armature) if model.value(entry) > 0}
+        carried |= {r.dof for r in joint.rotors if model.value(r.inertia) > 0 and model.value(r.ratio) != 0}
+        if len(carried) < joint.type.nv:
             raise ModelError(
                 f"body {joint.child!r} on the moving joint {joint.name!r} has no mass, nor has anything outboard of "
                 "it; its acceleration would be undefined. Give it an inertia, an armature, or a fixed joint"
@@ -308,7 +323,7 @@ def _singular(field: str) -> str:
     return {"bodies": "body"}.get(field, field[:-1])
 
 
-# --- models from models ----------------------------------------------------------------------------------------
+# --- models from models -------------------------------------------------------------------------------------
 
 
 def extract(model: Model, body: str, *, name: str | None) -> Model:
@@ -362,20 +377,30 @@ def attach(model: Model, other: Model, *, to: str, placement: Placement, prefix:
         if model.parameter_values[name] != other.parameter_values[name]:
             raise ModelError(f"attach: both models have a parameter {name!r}, with different defaults")
     parameters = model.parameters + tuple(item for item in other.parameters if item[0] not in clash)
-    joints = tuple(grounded(renamed(joint, "parent", "child"), "parent") for joint in other.joints)
-    bodies, joints = _tree_order(
-        model.bodies + tuple(renamed(body) for body in other.bodies), model.joints + joints
+    # loops and sensors of `other` that refer to its world refer to where it is mounted
+    ground = to if placement.is_identity else f"{prefix}{other.name}_mount"
+    refers = any(WORLD in (x.frame_a, x.frame_b) for x in other.loops) or any(
+        s.target == WORLD for s in other.sensors
     )
+    added = (Frame(ground, mount.body, where),) if refers and ground != to else ()
+
+    def on_ground(part: Any, *fields: str) -> Any:
+        changes = {field: ground for field in fields if getattr(part, field) == WORLD}
+        return dataclasses.replace(part, **changes) if changes else part
+
+    loops = tuple(on_ground(renamed(x, "frame_a", "frame_b"), "frame_a", "frame_b") for x in other.loops)
+    sensors = tuple(on_ground(renamed(s, "target"), "target") for s in other.sensors)
     return check(
         dataclasses.replace(
             model,
-            bodies=bodies,
-            joints=joints,
-            frames=model.frames + tuple(grounded(renamed(f, "body"), "body") for f in other.frames),
-            loops=model.loops + tuple(renamed(x, "frame_a", "frame_b") for x in other.loops),
+            bodies=model.bodies + tuple(renamed(body) for body in other.bodies),
+            joints=model.joints
+            + tuple(grounded(renamed(joint, "parent", "child"), "parent") for joint in other.joints),
+            frames=model.frames + tuple(grounded(renamed(f, "body"), "body") for f in other.frames) + added,
+            loops=model.loops + loops,
             couplings=model.couplings + tuple(renamed(c, "joint", "masters") for c in other.couplings),
             actuators=model.actuators + tuple(renamed(a, "joint") for a in other.actuators),
-            sensors=model.sensors + tuple(renamed(s, "target") for s in other.sensors),
+            sensors=model.sensors + sensors,
             parameters=parameters,
         )
     )
@@ -403,14 +428,6 @@ def merge_fixed(model: Model) -> Model:
             visuals[owner] += [
                 dataclasses.replace(visual, placement=where @ visual.placement) for visual in body.visuals
             ]
-    for joint in joints:
-        for rotor in joint.rotors:
-            _, offset = base[model.parent(joint.child)]
-            if offset.quaternion != Placement().quaternion and rotor:
-                raise ModelError(
-                    f"merge_fixed: joint {joint.name!r} has a rotor on the turned fixed body "
-                    f"{model.parent(joint.child)!r}; give its axis in the merged body's frame instead"
-                )
     for frame in model.frames:
         owner, offset = base[frame.body]
         frames.append(Frame(frame.name, owner, offset @ frame.placement))
@@ -422,5 +439,3 @@ def merge_fixed(model: Model) -> Model:
             frames=tuple(frames),
         )
     )
-
-

@@ -5,23 +5,43 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from alembert.errors import ModelError
-from alembert.expression import Scalar, scalar, scalars
+from alembert.expression import Expression, Scalar, scalar, scalars
 from alembert.joints import Friction, JointType, Limits, Rotor, Spring
+from alembert.joints.attachments import per_dof
 from alembert.model.inertia import Inertia
 from alembert.model.placement import Placement
 
 WORLD = "world"
 
 
+def _lengths(shape: Any, **counts: int) -> None:
+    """Fields of a shape as floats, zero or more: a number for a count of 0, otherwise a tuple."""
+    for field, count in counts.items():
+        what = f"{type(shape).__name__.lower()} {field}"
+        entries = scalars(getattr(shape, field), count or 1, what)
+        for entry in entries:
+            if isinstance(entry, Expression) or entry < 0:
+                raise ModelError(f"{what} is {entry}, expected a number, zero or more")
+        object.__setattr__(shape, field, entries if count else entries[0])
+
+
 @dataclass(frozen=True)
 class Box:
     size: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _lengths(self, size=3)
 
 
 @dataclass(frozen=True)
 class Sphere:
     radius: float
+
+    def __post_init__(self) -> None:
+        _lengths(self, radius=0)
 
 
 @dataclass(frozen=True)
@@ -31,6 +51,9 @@ class Cylinder:
     radius: float
     length: float
 
+    def __post_init__(self) -> None:
+        _lengths(self, radius=0, length=0)
+
 
 @dataclass(frozen=True)
 class Capsule:
@@ -39,11 +62,17 @@ class Capsule:
     radius: float
     length: float
 
+    def __post_init__(self) -> None:
+        _lengths(self, radius=0, length=0)
+
 
 @dataclass(frozen=True)
 class Mesh:
     path: str
     scale: tuple[float, ...] = (1.0, 1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", scalars(self.scale, 3, "mesh scale"))
 
 
 Shape = Box | Sphere | Cylinder | Capsule | Mesh
@@ -57,6 +86,10 @@ class Visual:
     placement: Placement = Placement()
     color: tuple[float, ...] | None = None
     """red, green, blue, opacity, each 0 to 1"""
+
+    def __post_init__(self) -> None:
+        if self.color is not None:
+            object.__setattr__(self, "color", scalars(self.color, 4, "color"))
 
 
 @dataclass(frozen=True)
@@ -83,10 +116,7 @@ class Joint:
 
     def __post_init__(self) -> None:
         nq, nv = self.type.nq, self.type.nv
-        armature = self.armature
-        if isinstance(armature, (int, float)) or not isinstance(armature, tuple):
-            armature = tuple(armature) if isinstance(armature, list) else (armature,)
-        object.__setattr__(self, "armature", scalars(armature, len(armature), f"{self._name} armature"))
+        object.__setattr__(self, "armature", per_dof(self.armature, f"{self._name}: armature"))
         object.__setattr__(self, "rotors", tuple(self.rotors))
         for what, values, expected in (
             ("lower limit", self.limits.lower, nq),
@@ -104,6 +134,11 @@ class Joint:
                     f"{self._name}: {what} has {len(values)} entries, "
                     f"expected {expected} for a {self.type.kind} joint"
                 )
+        rest = self.spring.rest if self.spring else ()
+        if rest and not any(isinstance(entry, Expression) for entry in rest):
+            problem = self.type.problem(np.array(rest, dtype=float))
+            if problem:
+                raise ModelError(f"{self._name}: spring rest: {problem}")
         for rotor in self.rotors:
             if rotor.dof >= nv:
                 raise ModelError(
@@ -132,6 +167,12 @@ class LoopJoint:
     type: JointType
     frame_a: str
     frame_b: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.type, JointType):
+            raise ModelError(
+                f"loop {self.name!r}: type is {self.type!r}, expected a joint type such as Revolute()"
+            )
 
 
 @dataclass(frozen=True)
@@ -162,6 +203,20 @@ class Actuator:
     dof: int = 0
     gear: Scalar = 1.0
     limits: tuple[float, float] = (float("-inf"), float("inf"))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gear", scalar(self.gear, f"actuator {self.name!r}: gear"))
+        if isinstance(self.dof, bool) or not isinstance(self.dof, int):
+            raise ModelError(f"actuator {self.name!r}: dof is {self.dof!r}, expected an index")
+        try:
+            low, high = (float(limit) for limit in self.limits)
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"actuator {self.name!r}: limits are {self.limits!r}, expected two numbers"
+            ) from None
+        if not low <= high:
+            raise ModelError(f"actuator {self.name!r}: limits are {low} .. {high}, expected lower, upper")
+        object.__setattr__(self, "limits", (low, high))
 
 
 SENSOR_KINDS = ("joint_position", "joint_rate", "point", "frame", "gyro", "accelerometer")

@@ -1,7 +1,7 @@
 """The inertia of a body: mass, centre of mass, and the tensor about it in body axes.
 
-Helpers give the inertias of simple shapes; `+` joins two bodies in the same frame, `at` moves one to another frame. All
-work on numbers and on expressions of parameters.
+Helpers give the inertias of simple shapes; `+` joins two bodies in the same frame, `at` moves one to another
+frame. All work on numbers and on expressions of parameters.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from alembert.errors import ModelError
-from alembert.expression import Scalar, evaluate, scalar, scalars
+from alembert.expression import Expression, Scalar, evaluate, scalar, scalars
 from alembert.joints.joint import unit_axis
 from alembert.model.placement import Placement, _negative, _plus, _rotate, _times, _total
 
@@ -83,7 +83,10 @@ class Inertia:
     @classmethod
     def from_matrix(cls, mass: Scalar, com: Any, tensor: Any) -> Inertia:
         """From a symmetric 3x3 matrix about the centre of mass, in body axes."""
-        matrix = np.asarray(tensor, dtype=float)
+        try:
+            matrix = np.asarray(tensor, dtype=float)
+        except (TypeError, ValueError):
+            raise ModelError(f"inertia tensor is {tensor!r}, expected a 3x3 matrix of numbers") from None
         if matrix.shape != (3, 3) or not np.allclose(matrix, matrix.T, rtol=1e-9, atol=1e-12):
             raise ModelError(f"inertia tensor is not a symmetric 3x3 matrix:\n{matrix}")
         return cls(mass, com, tuple(float(matrix[i, j]) for i, j in _PAIRS))
@@ -91,10 +94,13 @@ class Inertia:
     @classmethod
     def from_ten_vector(cls, ten: Any) -> Inertia:
         """From (m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz), the tensor about the body's origin."""
-        m, hx, hy, hz, *about_origin = (float(x) for x in np.asarray(ten, dtype=float).reshape(10))
+        entries = scalars(ten, 10, "ten-vector")
+        if any(isinstance(entry, Expression) for entry in entries):
+            raise ModelError(f"ten-vector {entries} depends on parameters, expected numbers")
+        m, hx, hy, hz, *about_origin = (float(entry) for entry in entries)  # type: ignore[arg-type]
         if m == 0.0:
             if any((hx, hy, hz, *about_origin)):
-                raise ModelError(f"ten-vector {tuple(ten)} has moments without mass")
+                raise ModelError(f"ten-vector {entries} has moments without mass")
             return cls()
         com = (hx / m, hy / m, hz / m)
         return cls(m, com, tuple(about_origin[k] - m * s for k, s in enumerate(_steiner(com))))
@@ -102,7 +108,8 @@ class Inertia:
     def ten_vector(self) -> tuple[Scalar, ...]:
         """(m, m c, tensor about the origin), the parameters in which the dynamics are linear."""
         about_origin = (
-            _plus(entry, _times(self.mass, s)) for entry, s in zip(self.tensor, _steiner(self.com), strict=True)
+            _plus(entry, _times(self.mass, s))
+            for entry, s in zip(self.tensor, _steiner(self.com), strict=True)
         )
         return (self.mass, *(_times(self.mass, c) for c in self.com), *about_origin)
 
@@ -182,8 +189,4 @@ def _about_axis(axis: Any, along: Scalar, across: Scalar, what: str) -> tuple[Sc
     """across 1 + (along - across) a a^T"""
     a = unit_axis(axis, what)
     more = along - across
-    return tuple(
-        _plus(across if i == j else 0.0, _times(more, _times(a[i], a[j]))) for i, j in _PAIRS
-    )
-
-
+    return tuple(_plus(across if i == j else 0.0, _times(more, _times(a[i], a[j]))) for i, j in _PAIRS)

@@ -1,8 +1,9 @@
 """The immutable model: bodies in tree order, what is attached to them, and questions about the topology.
 
-Body i is moved by joint i; parents come before their children, and a subtree is a contiguous run of indices. Coordinates
-and speeds are laid out in the same order. The dynamics (`model.forward_dynamics`, ...) are added from
-`alembert.dynamics` on first use, so that a model can be read, checked and written without compiling anything.
+Body i is moved by joint i; parents come before their children, and a subtree is a contiguous run of indices.
+Coordinates and speeds are laid out in the same order. The dynamics (`model.forward_dynamics`, ...) are added
+from `alembert.dynamics` on first use, so that a model can be read, checked and written without compiling
+anything.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.expression import Scalar, evaluate
+from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.model import printing
 from alembert.model.elements import (
     WORLD,
@@ -69,7 +70,12 @@ class Model(_Algorithms):
     gravity: tuple[Scalar, ...] = (0.0, 0.0, -9.81)
     parameters: tuple[tuple[str, float], ...] = ()
 
-    # --- sizes and indices -------------------------------------------------------------------------------------
+    def __post_init__(self) -> None:
+        for field in ("bodies", "joints", "frames", "loops", "couplings", "actuators", "sensors"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
+        object.__setattr__(self, "gravity", scalars(self.gravity, 3, "gravity"))
+
+    # --- sizes and indices ----------------------------------------------------------------------------------
 
     @cached_property
     def nq(self) -> int:
@@ -140,7 +146,7 @@ class Model(_Algorithms):
     def speed_names(self) -> tuple[str, ...]:
         return _labels(self.joints, "speeds")
 
-    # --- topology ----------------------------------------------------------------------------------------------
+    # --- topology -------------------------------------------------------------------------------------------
 
     def parent(self, body: str) -> str:
         return self.joints[self.body_index(body)].parent
@@ -189,7 +195,7 @@ class Model(_Algorithms):
             names.append(self.parent(names[-1]))
         return names
 
-    # --- numbers -----------------------------------------------------------------------------------------------
+    # --- numbers --------------------------------------------------------------------------------------------
 
     @cached_property
     def parameter_values(self) -> dict[str, float]:
@@ -244,13 +250,13 @@ class Model(_Algorithms):
         """
         x = np.asarray(vector)
         if x.ndim == 0 or x.shape[-1] not in (self.nq, self.nv):
-            raise ArgumentError(f"split: vector has shape {x.shape}, expected (..., {self.nq}) or (..., {self.nv})")
+            raise ArgumentError(
+                f"split: vector has shape {x.shape}, expected (..., {self.nq}) or (..., {self.nv})"
+            )
         slices = self._q_slices if x.shape[-1] == self.nq else self._v_slices
-        return {
-            joint.name: x[..., s] for joint, s in zip(self.joints, slices, strict=True) if joint.type.nv
-        }
+        return {joint.name: x[..., s] for joint, s in zip(self.joints, slices, strict=True) if joint.type.nv}
 
-    # --- changed copies ----------------------------------------------------------------------------------------
+    # --- changed copies -------------------------------------------------------------------------------------
 
     def replace(self, **changes: Any) -> Model:
         """A copy with other fields (`gravity=...`, `name=...`, `parameters={...}`, `bodies=...`), checked anew."""
@@ -264,7 +270,9 @@ class Model(_Algorithms):
             merged = self.parameter_values | dict(changes["parameters"])
             for name in merged.keys() - self.parameter_values.keys():
                 raise ArgumentError(printing.unknown("replace: no parameter", name, self.parameter_values))
-            changes["parameters"] = tuple((name, float(value)) for name, value in merged.items())
+            changes["parameters"] = tuple(
+                (name, scalar(value, f"parameter {name!r}")) for name, value in merged.items()
+            )
         return check(dataclasses.replace(self, **changes))
 
     def replace_body(self, name: str, **changes: Any) -> Model:
@@ -305,7 +313,7 @@ class Model(_Algorithms):
 
         return merge_fixed(self)
 
-    # --- identity ----------------------------------------------------------------------------------------------
+    # --- identity -------------------------------------------------------------------------------------------
 
     @cached_property
     def fingerprint(self) -> str:
@@ -372,5 +380,3 @@ def _find(table: Mapping[str, Any], name: str, kind: str, model: str) -> Any:
 
 def _with(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
     return (*items[:index], item, *items[index + 1 :])
-
-

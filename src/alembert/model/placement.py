@@ -26,7 +26,7 @@ class Placement:
         object.__setattr__(self, "translation", scalars(self.translation, 3, "translation"))
         q_wxyz = scalars(self.quaternion, 4, "quaternion")
         if not any(isinstance(entry, Expression) for entry in q_wxyz):
-            length = math.sqrt(sum(entry * entry for entry in q_wxyz))  # type: ignore[operator, misc]
+            length = math.hypot(*q_wxyz)  # type: ignore[arg-type]
             if abs(length - 1) > 1e-4:
                 raise ModelError(f"quaternion (w, x, y, z) {q_wxyz} has length {length:.6g}, expected 1")
             if abs(length - 1) > 4e-16:
@@ -50,7 +50,10 @@ class Placement:
 
     @classmethod
     def from_rotation_vector(cls, w: Any, translation: Any = (0.0, 0.0, 0.0)) -> Placement:
-        return cls(translation, tuple(quaternion.exp(np.asarray(scalars(w, 3, "rotation vector")))))
+        entries = scalars(w, 3, "rotation vector")
+        if any(isinstance(entry, Expression) for entry in entries):
+            raise ModelError(f"rotation vector {w} depends on parameters, expected numbers; use from_rpy")
+        return cls(translation, tuple(quaternion.exp(np.asarray(entries, dtype=float))))
 
     @classmethod
     def from_pose(cls, X: Pose) -> Placement:
@@ -105,8 +108,15 @@ class Placement:
 
 def rotation_matrix(R: Any) -> np.ndarray:
     """`R` as a float array, refused unless it is a rotation to 1e-6, then orthonormalised by its quaternion."""
-    value = np.asarray(R, dtype=float)
-    if value.shape != (3, 3) or not np.allclose(value @ value.T, np.eye(3), atol=1e-6) or np.linalg.det(value) < 0:
+    try:
+        value = np.asarray(R, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(f"not a rotation matrix: {R!r}") from None
+    if (
+        value.shape != (3, 3)
+        or not np.allclose(value @ value.T, np.eye(3), atol=1e-6)
+        or np.linalg.det(value) < 0
+    ):
         raise ModelError(f"not a rotation matrix:\n{value}")
     return value
 
@@ -172,6 +182,3 @@ def _rotate(q_wxyz: tuple[Scalar, ...]) -> Any:
         [_plus(double(x, y), double(w, z)), one_minus(x, z), _plus(double(y, z), _negative(double(w, x)))],
         [_plus(double(x, z), _negative(double(w, y))), _plus(double(y, z), double(w, x)), one_minus(x, y)],
     ]
-
-
-

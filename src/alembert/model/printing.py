@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from alembert.model.elements import WORLD
 
@@ -34,7 +34,7 @@ def tree(model: Model) -> str:
     lines = [head, ""]
     for row in [_HEAD, *rows]:
         lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    extra = [
+    extra: list[tuple[str, tuple[Any, ...]]] = [
         ("frames", model.frames),
         ("loops", model.loops),
         ("couplings", model.couplings),

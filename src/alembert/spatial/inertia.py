@@ -36,9 +36,7 @@ class RigidInertia:
         )
 
     def __add__(self, other: RigidInertia) -> RigidInertia:
-        return RigidInertia(
-            self.mass + other.mass, self.moment + other.moment, self.inertia + other.inertia
-        )
+        return RigidInertia(self.mass + other.mass, self.moment + other.moment, self.inertia + other.inertia)
 
     def transform(self, X: Pose) -> RigidInertia:
         """The same inertia at A, for X = X_AB."""
@@ -55,9 +53,7 @@ class RigidInertia:
         return RigidInertia(self.mass, moved, inertia)
 
     def articulated(self) -> ArticulatedInertia:
-        return ArticulatedInertia(
-            self.inertia, skew(self.moment), self.mass * identity(3, like=self.inertia)
-        )
+        return ArticulatedInertia(self.inertia, skew(self.moment), self.mass * identity(3, like=self.inertia))
 
     def matrix(self) -> Array:
         return self.articulated().matrix()

@@ -46,9 +46,7 @@ class Pose:
 
     def compose(self, other: Pose) -> Pose:
         """X_AC = X_AB X_BC."""
-        return Pose(
-            self.rotation @ other.rotation, self.translation + self.rotation @ other.translation
-        )
+        return Pose(self.rotation @ other.rotation, self.translation + self.rotation @ other.translation)
 
     __matmul__ = compose
 

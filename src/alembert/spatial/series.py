@@ -20,7 +20,19 @@ _C3 = [(-1) ** k / factorial(2 * k + 3) for k in _TERMS]
 _C4 = [(-1) ** k / factorial(2 * k + 4) for k in _TERMS]
 _C5 = [(-1) ** k * (k + 1) / factorial(2 * k + 5) for k in _TERMS]
 # Bernoulli numbers |B_2|, |B_4|, ...; the series converges as (x/4 pi^2)^k: 11 terms leave 1e-18 at x = 1
-_BERNOULLI = [1 / 6, 1 / 30, 1 / 42, 1 / 30, 5 / 66, 691 / 2730, 7 / 6, 3617 / 510, 43867 / 798, 174611 / 330, 854513 / 138]
+_BERNOULLI = [
+    1 / 6,
+    1 / 30,
+    1 / 42,
+    1 / 30,
+    5 / 66,
+    691 / 2730,
+    7 / 6,
+    3617 / 510,
+    43867 / 798,
+    174611 / 330,
+    854513 / 138,
+]
 _COT = [b / factorial(2 * (k + 1)) for k, b in enumerate(_BERNOULLI)]
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from alembert.spatial import quaternion, series
 from alembert.spatial.arrays import Array, dot, identity, skew
 
+
 def exp(w: Array) -> Array:
     """The rotation matrix of the rotation vector `w`, (1)."""
     x, W = dot(w, w), skew(w)

@@ -1,0 +1,210 @@
+"""Object code kept between runs.
+
+The cache is a directory of files, one for each kernel and lane width. ALEMBERT_CACHE names the directory, or is `off`.
+Since the files hold machine code, they are only read from a directory that belongs to the user and that nobody else
+can write; otherwise Alembert warns once and works without a cache. A file's name is a digest of everything that its
+content depends on. It is written under a temporary name and moved into place, so that a reader sees all of it or
+nothing, and carries a checksum, so that a damaged file is noticed and built again. Any failure to write is ignored.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import stat
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from alembert.engine.target import Target
+from alembert.errors import AlembertWarning
+
+SIZE_LIMIT = 512 * 1024**2  # bytes; the least recently used entries go first
+_MAGIC = b"alembert-object-1\n"
+_SUFFIX = ".alo"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of the cache."""
+
+    path: Path
+    size: int  # bytes
+    used: float  # seconds since the epoch
+
+
+def directory() -> Path | None:
+    """Where the cache is, whether or not it exists yet; None when it is switched off."""
+    setting = os.environ.get("ALEMBERT_CACHE", "")
+    if setting.lower() == "off":
+        return None
+    if setting:
+        return Path(setting).expanduser()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "alembert" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "alembert"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "alembert"
+
+
+def digest(key: str, lanes: int, target: Target) -> str:
+    """The name of an entry."""
+    parts = [key, str(lanes), target.triple, target.cpu, target.features, *_versions(), _own_source()]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def load(name: str) -> tuple[dict[str, Any], bytes] | None:
+    """The properties and object code of an entry; None when it is not there, or not whole."""
+    folder = _trusted()
+    if folder is None:
+        return None
+    path = folder / (name + _SUFFIX)
+    try:
+        with path.open("rb") as file:
+            if not _private(os.fstat(file.fileno())):
+                return None
+            data = file.read()
+    except OSError:
+        return None
+    size = len(_MAGIC) + hashlib.sha256().digest_size
+    checksum, content = data[len(_MAGIC) : size], data[size:]
+    if not data.startswith(_MAGIC) or hashlib.sha256(content).digest() != checksum:
+        return None
+    head, _, code = content.partition(b"\n")
+    try:
+        os.utime(path)
+    except OSError:
+        pass
+    return json.loads(head), code
+
+
+def store(name: str, properties: dict[str, Any], code: bytes) -> None:
+    folder = _trusted(create=True)
+    if folder is None:
+        return
+    content = json.dumps(properties).encode() + b"\n" + code
+    data = _MAGIC + hashlib.sha256(content).digest() + content
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=".tmp", delete=False) as file:
+            temporary = file.name
+            file.write(data)
+        os.replace(temporary, folder / (name + _SUFFIX))
+        _trim(folder)
+    except OSError:
+        if temporary is not None:
+            _remove(Path(temporary))
+
+
+def entries() -> list[Entry]:
+    """What the cache holds, most recently used first."""
+    folder = directory()
+    if folder is None:
+        return []
+    return sorted(_scan(folder), key=lambda entry: entry.used, reverse=True)
+
+
+def size() -> int:
+    """Bytes in the cache."""
+    return sum(entry.size for entry in entries())
+
+
+def clear() -> int:
+    """Remove all entries; how many there were."""
+    found = entries()
+    for entry in found:
+        _remove(entry.path)
+    return len(found)
+
+
+def _scan(folder: Path) -> Iterator[Entry]:
+    try:
+        paths = [path for path in folder.iterdir() if path.suffix == _SUFFIX]
+    except OSError:
+        return
+    for path in paths:
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        yield Entry(path, status.st_size, status.st_mtime)
+
+
+def _trim(folder: Path) -> None:
+    """Remove the least recently used entries beyond the size limit."""
+    found = sorted(_scan(folder), key=lambda entry: entry.used)
+    excess = sum(entry.size for entry in found) - SIZE_LIMIT
+    for entry in found:
+        if excess <= 0:
+            break
+        _remove(entry.path)
+        excess -= entry.size
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink()
+    except OSError:
+        pass
+
+
+def _trusted(*, create: bool = False) -> Path | None:
+    """The directory, if machine code from it can be trusted."""
+    folder = directory()
+    if folder is None:
+        return None
+    try:
+        if create:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except OSError:
+        return None
+    problem = _problem(status)
+    if problem is not None:
+        _warn(str(folder), problem)
+        return None
+    return folder
+
+
+def _problem(status: os.stat_result) -> str | None:
+    if not stat.S_ISDIR(status.st_mode):
+        return "it is not a directory"
+    return None if _private(status) else "it belongs to another user, or others can write to it"
+
+
+def _private(status: os.stat_result) -> bool:
+    if sys.platform == "win32":  # the directories of a user's profile are private there
+        return True
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+@functools.cache
+def _warn(folder: str, problem: str) -> None:
+    message = f"the cache of compiled kernels in {folder} is not used: {problem}; set ALEMBERT_CACHE to a private directory"
+    warnings.warn(message, AlembertWarning, stacklevel=2)
+
+
+@functools.cache
+def _versions() -> tuple[str, ...]:
+    import casadi
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    return (casadi.__version__, llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info)))
+
+
+@functools.cache
+def _own_source() -> str:
+    """A digest of Alembert's own files: any of them may change the code of a kernel."""
+    root = Path(__file__).resolve().parents[1]
+    result = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        result.update(str(path.relative_to(root)).encode())
+        result.update(path.read_bytes())
+    return result.hexdigest()

@@ -1,0 +1,302 @@
+"""The loop over a batch, as LLVM IR.
+
+`i32 NAME_batch(ptr table, i64 first, i64 last)` runs the body on the states first..last-1, in blocks of W. Arrays of
+any layout come through the table, three words for each argument and then each result:
+
+    address of the first state's first element, bytes between states (0: the same for all), bytes between elements
+
+A block is packed into the layout of the body (element j of all lanes together), computed and unpacked. In the last
+block the spare lanes repeat the last state; they compute the same bits and store them to the same place, so that no
+lane needs a condition. The function returns 0, or 1 when there is no memory for a large workspace.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from alembert.engine.vectormath import vector_type
+
+STACK_LIMIT = 32768 if sys.platform != "win32" else 0  # bytes; beyond it the scratch memory comes from the heap
+ALIGNMENT = 64
+WORDS = 3  # of the table, for each argument
+
+
+def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], workspace: int, lanes: int) -> str:
+    """IR of the loop for a body with the given numbers of elements, and of what it calls."""
+    buffers = [_padded(size, lanes) for size in (*inputs, *outputs)]
+    offsets = [sum(buffers[:k]) for k in range(len(buffers) + 1)]
+    reserve, release = scratch(8 * (offsets[-1] + workspace * lanes), "  ret i32 1")
+
+    lines = [f"define i32 @{name}_batch(ptr %table, i64 %first, i64 %last) #0 {{", "entry:", reserve]
+    lines += [
+        "  %none = icmp uge i64 %first, %last",
+        "  br i1 %none, label %done, label %start",
+        "start:",
+        "  br label %loop",
+        "loop:",
+        "  %i = phi i64 [%first, %start], [%next, %loop]",
+        "  %left = sub i64 %last, %i",
+        f"  %full = icmp uge i64 %left, {lanes}",
+        f"  %valid = select i1 %full, i64 {lanes}, i64 %left",
+        "  %again = icmp ne i64 %i, %first",
+    ]
+    pointers = []
+    for k, offset in enumerate(offsets[:-1]):
+        for j, field in enumerate(("p", "b", "e")):
+            lines.append(f"  %{field}a{k} = getelementptr i64, ptr %table, i64 {WORDS * k + j}")
+            lines.append(f"  %{field}{k} = load {'ptr' if j == 0 else 'i64'}, ptr %{field}a{k}")
+        lines.append(f"  %o{k} = mul i64 %i, %b{k}")
+        lines.append(f"  %s{k} = getelementptr i8, ptr %p{k}, i64 %o{k}")
+        lines.append(f"  %buffer{k} = getelementptr double, ptr %scratch, i64 {offset}")
+        direct = f"ptr %buffer{k}, ptr %s{k}, i64 %b{k}, i64 %e{k}"
+        if k < len(inputs):
+            size = inputs[k]
+            lines.append(f"  %x{k} = call ptr @alembert_pack({direct}, i64 {size}, i64 %valid, i1 %again)")
+        else:
+            lines.append(f"  %x{k} = call ptr @alembert_place({direct})")
+        pointers.append(f"ptr %x{k}")
+    lines.append(f"  %workspace = getelementptr double, ptr %scratch, i64 {offsets[-1]}")
+    lines.append(f"  call void @{name}({', '.join([*pointers, 'ptr %workspace'])})")
+    for k, size in enumerate(outputs, len(inputs)):
+        arguments = f"ptr %buffer{k}, ptr %s{k}, i64 %b{k}, i64 %e{k}, i64 {size}, i64 %valid"
+        lines.append(f"  call void @alembert_unpack({arguments})")
+    lines += [
+        f"  %next = add i64 %i, {lanes}",
+        "  %more = icmp ult i64 %next, %last",
+        "  br i1 %more, label %loop, label %done",
+        "done:",
+        release,
+        "  ret i32 0",
+        "}",
+        _packing(lanes),
+    ]
+    return "\n".join(lines)
+
+
+def scratch(size: int, out_of_memory: str) -> tuple[str, str]:
+    """IR that reserves `%scratch`, aligned, in the entry block, and IR that releases it."""
+    if size <= STACK_LIMIT:
+        return f"  %scratch = alloca [{max(size, 8)} x i8], align {ALIGNMENT}", ""
+    reserve = f"""\
+  %heap = call ptr @malloc(i64 {size + ALIGNMENT})
+  %refused = icmp eq ptr %heap, null
+  br i1 %refused, label %nomemory, label %memory
+nomemory:
+{out_of_memory}
+memory:
+  %heapint = ptrtoint ptr %heap to i64
+  %raised = add i64 %heapint, {ALIGNMENT - 1}
+  %rounded = and i64 %raised, -{ALIGNMENT}
+  %scratch = inttoptr i64 %rounded to ptr"""
+    return reserve, "  call void @free(ptr %heap)"
+
+
+HEAP = "declare ptr @malloc(i64)\ndeclare void @free(ptr)\n"
+
+
+def _padded(size: int, lanes: int) -> int:
+    """Doubles in the buffer of an argument: whole W-by-W tiles, aligned."""
+    count = -(-size // lanes) * lanes * lanes
+    return -(-count // 8) * 8
+
+
+def _packing(lanes: int) -> str:
+    """IR of `pack`, `place` (where the body puts a result) and `unpack`."""
+    if lanes == 1:
+        return _ONE_LANE + _loop("elements_in", 1, 1, _element_in(1)) + _loop("elements_out", 1, 1, _element_out(1))
+    return (
+        _MANY_LANES
+        + _loop("tiles_in", lanes, lanes, _tile_in(lanes))
+        + _loop("tiles_out", lanes, lanes, _tile_out(lanes))
+        + _loop("elements_in", lanes, 1, _element_in(lanes))
+        + _loop("elements_out", lanes, 1, _element_out(lanes))
+        + _masked_declarations(lanes)
+    )
+
+
+# One lane: contiguous elements are used in place.
+_ONE_LANE = """
+define internal ptr @alembert_place(ptr %buffer, ptr %state, i64 %b, i64 %e) #0 {
+  %unit = icmp eq i64 %e, 8
+  %x = select i1 %unit, ptr %state, ptr %buffer
+  ret ptr %x
+}
+define internal ptr @alembert_pack(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid, i1 %again) #0 {
+  %unit = icmp eq i64 %e, 8
+  br i1 %unit, label %inplace, label %copy
+inplace:
+  ret ptr %state
+copy:
+  call void @alembert_elements_in(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid)
+  ret ptr %buffer
+}
+define internal void @alembert_unpack(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid) #0 {
+  %unit = icmp eq i64 %e, 8
+  br i1 %unit, label %done, label %copy
+copy:
+  call void @alembert_elements_out(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid)
+  br label %done
+done:
+  ret void
+}
+"""
+
+# Many lanes: contiguous elements go through tiles; an argument that all states share is packed once.
+_MANY_LANES = """
+define internal ptr @alembert_place(ptr %buffer, ptr %state, i64 %b, i64 %e) #0 {
+  ret ptr %buffer
+}
+define internal ptr @alembert_pack(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid, i1 %again) #0 {
+  %shared = icmp eq i64 %b, 0
+  %packed = and i1 %shared, %again
+  br i1 %packed, label %done, label %pack
+pack:
+  %unit = icmp eq i64 %e, 8
+  br i1 %unit, label %tiles, label %elements
+tiles:
+  call void @alembert_tiles_in(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid)
+  br label %done
+elements:
+  call void @alembert_elements_in(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid)
+  br label %done
+done:
+  ret ptr %buffer
+}
+define internal void @alembert_unpack(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid) #0 {
+  %unit = icmp eq i64 %e, 8
+  br i1 %unit, label %tiles, label %elements
+tiles:
+  call void @alembert_tiles_out(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid)
+  ret void
+elements:
+  call void @alembert_elements_out(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid)
+  ret void
+}
+"""
+
+
+def _loop(name: str, lanes: int, step: int, body: list[str]) -> str:
+    """IR of a loop over the elements `%j` of a block of states at `%state0`, `%state1`, ...; spare lanes repeat."""
+    states = ["%lastlane = sub i64 %valid, 1"]
+    for k in range(lanes):
+        states.append(f"%spare{k} = icmp ult i64 %lastlane, {k}")
+        states.append(f"%lane{k} = select i1 %spare{k}, i64 %lastlane, i64 {k}")
+        states.append(f"%shift{k} = mul i64 %lane{k}, %b")
+        states.append(f"%state{k} = getelementptr i8, ptr %state, i64 %shift{k}")
+    states_text, body_text = "\n  ".join(states), "\n  ".join(body)
+    return f"""
+define internal void @alembert_{name}(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid) noinline #0 {{
+entry:
+  {states_text}
+  br label %test
+test:
+  %j = phi i64 [0, %entry], [%next, %body]
+  %more = icmp ult i64 %j, %n
+  br i1 %more, label %body, label %done
+body:
+  {body_text}
+  %next = add i64 %j, {step}
+  br label %test
+done:
+  ret void
+}}
+"""
+
+
+def _element_in(lanes: int) -> list[str]:
+    T = vector_type(lanes)
+    lines = _element(lanes)
+    value = "poison"
+    for k in range(lanes):
+        lines.append(f"%l{k} = load double, ptr %s{k}, align 8")
+        if lanes > 1:
+            lines.append(f"%v{k} = insertelement {T} {value}, double %l{k}, i64 {k}")
+            value = f"%v{k}"
+    return [*lines, f"store {T} {value if lanes > 1 else '%l0'}, ptr %p, align {8 * lanes}"]
+
+
+def _element_out(lanes: int) -> list[str]:
+    T = vector_type(lanes)
+    lines = [*_element(lanes), f"%v = load {T}, ptr %p, align {8 * lanes}"]
+    if lanes == 1:
+        return [*lines, "store double %v, ptr %s0, align 8"]
+    for k in range(lanes):
+        lines.append(f"%l{k} = extractelement {T} %v, i64 {k}")
+        lines.append(f"store double %l{k}, ptr %s{k}, align 8")
+    return lines
+
+
+def _element(lanes: int) -> list[str]:
+    lines = ["%o = mul i64 %j, %e", f"%p = getelementptr {vector_type(lanes)}, ptr %buffer, i64 %j"]
+    return lines + [f"%s{k} = getelementptr i8, ptr %state{k}, i64 %o" for k in range(lanes)]
+
+
+def _tile_in(lanes: int) -> list[str]:
+    T, B = vector_type(lanes), vector_type(lanes, "i1")
+    load = f"call {T} @llvm.masked.load.v{lanes}f64.p0"
+    transpose, columns = _transpose(lanes)
+    return [
+        *_tile(lanes),
+        *(f"%r{k} = {load}(ptr %s{k}, i32 8, {B} %mask, {T} zeroinitializer)" for k in range(lanes)),
+        *transpose,
+        *(f"store {T} {column}, ptr %b{k}, align {8 * lanes}" for k, column in enumerate(columns)),
+    ]
+
+
+def _tile_out(lanes: int) -> list[str]:
+    T, B = vector_type(lanes), vector_type(lanes, "i1")
+    store = f"call void @llvm.masked.store.v{lanes}f64.p0"
+    transpose, columns = _transpose(lanes)
+    return [
+        *_tile(lanes),
+        *(f"%r{k} = load {T}, ptr %b{k}, align {8 * lanes}" for k in range(lanes)),
+        *transpose,
+        *(f"{store}({T} {column}, ptr %s{k}, i32 8, {B} %mask)" for k, column in enumerate(columns)),
+    ]
+
+
+def _tile(lanes: int) -> list[str]:
+    """Addresses of the rows `%s` in the states and `%b` in the buffer; which elements exist."""
+    V = vector_type(lanes, "i64")
+    numbers = ", ".join(f"i64 {k}" for k in range(lanes))
+    return [
+        "%rest = sub i64 %n, %j",
+        f"%rest0 = insertelement {V} poison, i64 %rest, i64 0",
+        f"%restv = shufflevector {V} %rest0, {V} poison, <{lanes} x i32> zeroinitializer",
+        f"%mask = icmp ult {V} <{numbers}>, %restv",
+        f"%start = getelementptr {vector_type(lanes)}, ptr %buffer, i64 %j",
+        *(f"%b{k} = getelementptr {vector_type(lanes)}, ptr %start, i64 {k}" for k in range(lanes)),
+        *(f"%s{k} = getelementptr double, ptr %state{k}, i64 %j" for k in range(lanes)),
+    ]
+
+
+def _masked_declarations(lanes: int) -> str:
+    T, B = vector_type(lanes), vector_type(lanes, "i1")
+    return (
+        f"declare {T} @llvm.masked.load.v{lanes}f64.p0(ptr, i32, {B}, {T})\n"
+        f"declare void @llvm.masked.store.v{lanes}f64.p0({T}, ptr, i32, {B})\n"
+    )
+
+
+def _transpose(lanes: int) -> tuple[list[str], list[str]]:
+    """IR that transposes the tile `%r`: blocks of 1, then 2, then 4 lanes change places between pairs of rows."""
+    T = vector_type(lanes)
+    lines: list[str] = []
+    rows = [f"%r{k}" for k in range(lanes)]
+    distance = 1
+    while distance < lanes:
+        for i in range(lanes):
+            if i & distance:
+                continue
+            j = i + distance
+            low = [p if not p & distance else lanes + p - distance for p in range(lanes)]
+            high = [p + distance if not p & distance else lanes + p for p in range(lanes)]
+            a, b = rows[i], rows[j]
+            for target, picks in ((i, low), (j, high)):
+                name = f"%t{distance}_{target}"
+                indices = ", ".join(f"i32 {p}" for p in picks)
+                lines.append(f"{name} = shufflevector {T} {a}, {T} {b}, <{lanes} x i32> <{indices}>")
+                rows[target] = name
+        distance *= 2
+    return lines, rows

@@ -1,0 +1,366 @@
+"""Compiled functions on NumPy arrays.
+
+A `Kernel` computes some results from some arguments, for one state or for a batch: arguments have leading batch
+dimensions that follow NumPy's rules of broadcasting. It is compiled when it is first called, once for single states and
+once for batches, unless the cache has it. One state gives the same bits whichever way it is computed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from alembert.engine import cache, codegen, driver, fastcall, loader
+from alembert.engine import target as targets
+from alembert.engine.loader import Library
+from alembert.engine.source import Source
+from alembert.engine.target import Target
+from alembert.errors import ArgumentError
+
+BODY = "alembert_kernel"
+THREAD_WORK = 2_000_000  # operations (one vector each) below which one more thread costs more than it saves
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A named array with its trailing shape; `hint` ends the message when a wrong shape comes."""
+
+    name: str
+    shape: tuple[int, ...]
+    hint: str = ""
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+class Kernel:
+    """See the module's documentation.
+
+    `key` identifies the content: equal keys mean equal code. `build` makes the content, when the cache does not have it.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[Argument],
+        results: Sequence[Argument],
+        *,
+        key: str,
+        build: Callable[[], Source],
+        documentation: str = "",
+    ):
+        self.name = name
+        self.arguments = tuple(arguments)
+        self.results = tuple(results)
+        self.key = key
+        self._build = build
+        self._source: Source | None = None
+        self._documentation = documentation
+        self._lock = threading.RLock()
+        self._compiled: dict[int, _Compiled] = {}
+        self._function: Callable[..., Any] = self._first_call
+
+    def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None) -> Any:
+        """The results for the given arguments: an array, or a tuple of arrays when there are several results.
+
+        `out` is an array or a tuple of arrays to fill and return; `threads` bounds the threads that share a batch
+        (None: as many as the machine has, when the batch is large enough to gain).
+        """
+        if out is None and threads is None:
+            return self._function(*arrays)
+        return self._evaluate(*arrays, out=out, threads=threads)
+
+    def __repr__(self) -> str:
+        names = ", ".join(argument.name for argument in self.arguments)
+        return f"<Kernel {self.name}({names}) -> {', '.join(result.name for result in self.results)}>"
+
+    def prepare(self, lanes: int | None = None) -> Self:
+        """Compile now: for batches, or with `lanes=1` for single states."""
+        self._machine_code(targets.host().lanes if lanes is None else lanes)
+        return self
+
+    def function(self) -> Callable[..., Any]:
+        """The kernel as a plain function with the same behaviour; the least time for a call of a single state."""
+        self._machine_code(1)
+        return self._function
+
+    def fast(self) -> Callable[..., None]:
+        """A function for tight loops: `f(*arguments, *results)` on one state, into the caller's arrays."""
+        return self._machine_code(1).into
+
+    # -- evaluation ----------------------------------------------------------------------------------------------
+
+    def _first_call(self, *arrays: Any, out: Any = None, threads: int | None = None) -> Any:
+        """Stands for the compiled entry point until a single state comes."""
+        if all(np.ndim(x) == len(a.shape) for x, a in zip(arrays, self.arguments, strict=False)):
+            self._machine_code(1)
+        return self._evaluate(*arrays, out=out, threads=threads)
+
+    def _evaluate(self, *arrays: Any, out: Any = None, threads: int | None = None) -> Any:
+        """Any arguments: convert, check, broadcast, compute."""
+        inputs = self._inputs(arrays)
+        batch = self._batch(inputs)
+        count = math.prod(batch)
+        given = self._given(out, batch)
+        if given is not None and not _overlap(given, inputs):
+            outputs = given
+        else:
+            outputs = [np.empty(batch + result.shape) for result in self.results]
+        if count:
+            self._run(inputs, outputs, batch, count, threads)
+        if given is not None:
+            for target, value in zip(given, outputs, strict=True):
+                if target is not value:
+                    target[...] = value
+            return out
+        values = tuple(x if x.ndim else x[()] for x in outputs)
+        return values if len(values) != 1 else values[0]
+
+    def _evaluate_into(self, *arrays: Any) -> None:
+        """What `fast` does with arguments that it does not take as they are."""
+        count = len(self.arguments)
+        expected = [a.name for a in (*self.arguments, *self.results)]
+        if len(arrays) != len(expected):
+            raise ArgumentError(f"{self.name}: takes {_listed(expected)}, got {len(arrays)} arrays")
+        inputs = self._inputs(arrays[:count])
+        if self._batch(inputs) != ():
+            raise ArgumentError(f"{self.name}: the fast function takes one state, not a batch")
+        targets_ = arrays[count:]
+        self._evaluate(*inputs, out=targets_[0] if len(targets_) == 1 else targets_)
+
+    def _inputs(self, arrays: Sequence[Any]) -> list[Array]:
+        if len(arrays) != len(self.arguments):
+            names = _listed([argument.name for argument in self.arguments])
+            raise ArgumentError(f"{self.name}: takes {names}, got {_counted(len(arrays), 'argument')}")
+        return [self._input(argument, x) for argument, x in zip(self.arguments, arrays, strict=True)]
+
+    def _input(self, argument: Argument, x: Any) -> Array:
+        try:
+            array = np.asarray(x)
+        except ValueError as error:
+            raise ArgumentError(f"{self.name}: {argument.name} is not a rectangular array: {error}") from error
+        if array.dtype != np.float64 or not array.flags.aligned:
+            if array.dtype.kind not in "fiu":
+                raise ArgumentError(f"{self.name}: {argument.name} has dtype {array.dtype}, expected real numbers")
+            array = array.astype(np.float64)
+        rank = len(argument.shape)
+        if array.shape[array.ndim - rank :] != argument.shape or array.ndim < rank:
+            expected = "(" + ", ".join(["...", *map(str, argument.shape)]) + ")"
+            hint = f"; {argument.hint}" if argument.hint else ""
+            raise ArgumentError(f"{self.name}: {argument.name} has shape {array.shape}, expected {expected}{hint}")
+        return array
+
+    def _batch(self, inputs: Sequence[Array]) -> tuple[int, ...]:
+        shapes = [x.shape[: x.ndim - len(a.shape)] for x, a in zip(inputs, self.arguments, strict=True)]
+        if not shapes or all(shape == shapes[0] for shape in shapes):
+            return shapes[0] if shapes else ()
+        try:
+            return np.broadcast_shapes(*shapes)
+        except ValueError:
+            listed = ", ".join(f"{a.name} {shape}" for a, shape in zip(self.arguments, shapes, strict=True))
+            raise ArgumentError(f"{self.name}: the batch dimensions do not go together: {listed}") from None
+
+    def _given(self, out: Any, batch: tuple[int, ...]) -> list[Array] | None:
+        """The caller's arrays for the results, checked."""
+        if out is None:
+            return None
+        given = list(out) if isinstance(out, tuple | list) else [out]
+        if len(given) != len(self.results):
+            names = _listed([result.name for result in self.results])
+            raise ArgumentError(f"{self.name}: out must have an array for {names}, got {_counted(len(given), 'array')}")
+        for k, (x, result) in enumerate(zip(given, self.results, strict=True)):
+            label = f"{self.name}: out" if len(given) == 1 else f"{self.name}: out[{k}] ({result.name})"
+            if not isinstance(x, np.ndarray):
+                raise ArgumentError(f"{label} is a {type(x).__name__}, expected a NumPy array")
+            if x.dtype != np.float64:
+                raise ArgumentError(f"{label} has dtype {x.dtype}, expected float64")
+            if x.shape != batch + result.shape:
+                raise ArgumentError(f"{label} has shape {x.shape}, expected {batch + result.shape}")
+            if not x.flags.writeable:
+                raise ArgumentError(f"{label} is read-only")
+        for k, x in enumerate(given):
+            if any(np.may_share_memory(x, y) for y in given[:k]):
+                raise ArgumentError(f"{self.name}: the arrays of out overlap")
+        return given
+
+    def _run(
+        self, inputs: list[Array], outputs: list[Array], batch: tuple[int, ...], count: int, threads: int | None
+    ) -> None:
+        lanes = targets.host().lanes
+        code = self._machine_code(1 if count <= lanes // 2 else lanes)
+        table: list[int] = []
+        copies: list[tuple[Array, Array]] = []  # of arrays whose strides are not uniform, with the original
+        for x, argument in zip(inputs, self.arguments, strict=True):
+            layout = _layout(x, batch, argument.shape)
+            if layout is None:
+                copy = np.ascontiguousarray(np.broadcast_to(x, batch + argument.shape))
+                copies.append((copy, copy))
+                layout = _layout(copy, batch, argument.shape)
+            table += layout
+        for x, result in zip(outputs, self.results, strict=True):
+            layout = _layout(x, batch, result.shape)
+            if layout is None or not x.flags.aligned:
+                copy = np.empty(batch + result.shape)
+                copies.append((copy, x))
+                layout = _layout(copy, batch, result.shape)
+            table += layout
+        code.run(table, count, threads)
+        for copy, x in copies:
+            if x is not copy:
+                x[...] = copy
+
+    # -- compilation ---------------------------------------------------------------------------------------------
+
+    def _machine_code(self, lanes: int) -> _Compiled:
+        code = self._compiled.get(lanes)
+        if code is None:
+            with self._lock:
+                code = self._compiled.get(lanes)
+                if code is None:
+                    code = self._compiled[lanes] = self._compile(lanes)
+                    if lanes == 1 and code.call is not None:
+                        self._function = code.call
+        return code
+
+    def _compile(self, lanes: int) -> _Compiled:
+        target = targets.host()
+        name = cache.digest(f"{self.key}\0{self._signature()}", lanes, target)
+        found = cache.load(name)
+        if found is None:
+            with loader.patience(self.name):
+                found = self._build_object(lanes, target)
+            cache.store(name, *found)
+        properties, code = found
+        return _Compiled(self, Library(code, target), lanes, properties["work"])
+
+    def _build_object(self, lanes: int, target: Target) -> tuple[dict[str, Any], bytes]:
+        if self._source is None:
+            self._source = self._build()
+        source = self._source
+        for kind, declared, sizes in (
+            ("argument", self.arguments, source.input_sizes),
+            ("result", self.results, source.output_sizes),
+        ):
+            if [a.size for a in declared] != list(sizes):
+                listed = ", ".join(f"{a.name} {a.shape}" for a in declared)
+                raise ArgumentError(f"{self.name}: the {kind}s {listed} do not fit code with sizes {list(sizes)}")
+        body = source.emit(BODY, lanes, target)
+        text = [
+            codegen.prelude(body.helpers, lanes, body.target),
+            body.text,
+            driver.batch_function(BODY, source.input_sizes, source.output_sizes, body.workspace, lanes),
+            driver.HEAP,
+        ]
+        if lanes == 1:
+            shapes = [a.shape for a in self.arguments], [a.shape for a in self.results]
+            text.append(fastcall.entry_points(BODY, *shapes, body.workspace))
+        return {"work": body.work}, loader.compile_ir("".join(text), target)
+
+    def _signature(self) -> str:
+        return repr(([a.shape for a in self.arguments], [a.shape for a in self.results]))
+
+
+class _Compiled:
+    """A kernel's machine code for one lane width."""
+
+    def __init__(self, kernel: Kernel, library: Library, lanes: int, work: int):
+        self.lanes = lanes
+        self.work = work
+        self.library = library
+        self.batch = _BATCH(library.function(f"{BODY}_batch"))
+        self.call: Callable[..., Any] | None = None
+        self.into: Callable[..., None] = kernel._evaluate_into
+        if lanes == 1 and fastcall.supported():
+            bound = fastcall.bind(
+                library.variable(f"{BODY}_table"),
+                {entry: library.function(f"{BODY}_{entry}") for entry in ("call", "into")},
+                kernel.name,
+                kernel._documentation,
+                {"call": kernel._evaluate, "into": kernel._evaluate_into},
+                library,
+            )
+            self.call, self.into = bound["call"], bound["into"]
+
+    def run(self, layouts: Sequence[int], count: int, threads: int | None) -> None:
+        table = (ctypes.c_int64 * len(layouts))(*layouts)
+        blocks = -(-count // self.lanes)
+        if threads is None:
+            threads = min(_processors(), blocks * self.work // THREAD_WORK)
+        threads = max(1, min(threads, blocks))
+        if threads == 1:
+            statuses = [self.batch(table, 0, count)]
+        else:
+            bounds = [min(count, blocks * k // threads * self.lanes) for k in range(threads + 1)]
+            statuses = list(_pool(threads, os.getpid()).map(self.batch, [table] * threads, bounds[:-1], bounds[1:]))
+        if any(statuses):
+            raise MemoryError(f"no memory for the workspace of {self.batch}")
+
+
+_BATCH = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+@functools.cache
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads belong to the process that started them: a forked one needs its own."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="alembert")
+
+
+@functools.cache
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _layout(x: Array, batch: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, int, int] | None:
+    """Address, stride over the batch and stride over the elements; None when a stride is not uniform."""
+    rank = x.ndim - len(shape)
+    if x.flags.c_contiguous and x.shape[:rank] == batch:
+        return x.__array_interface__["data"][0], 8 * math.prod(shape), 8
+    elements = _uniform(shape, x.strides[rank:], unused=8)
+    own = x.shape[:rank]
+    if own == batch:
+        states = _uniform(batch, x.strides[:rank], unused=0)
+    else:
+        padding = len(batch) - rank
+        strides = [0] * padding + [0 if n == 1 else s for n, s in zip(own, x.strides, strict=False)]
+        states = _uniform(batch, strides, unused=0)
+    if elements is None or states is None:
+        return None
+    return x.__array_interface__["data"][0], states, elements
+
+
+def _uniform(shape: Sequence[int], strides: Sequence[int], unused: int) -> int | None:
+    """The one stride that walks through all dimensions in C order."""
+    result = expected = None
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n == 1:
+            continue
+        if result is None:
+            result = stride
+        elif stride != expected:
+            return None
+        expected = n * stride
+    return unused if result is None else result
+
+
+def _overlap(outputs: Sequence[Array], inputs: Sequence[Array]) -> bool:
+    return any(np.may_share_memory(x, y) for x in outputs for y in inputs)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{_counted(len(names), 'argument')} ({', '.join(names)})"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

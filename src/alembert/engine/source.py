@@ -1,0 +1,42 @@
+"""What kernels are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import casadi as ca
+
+from alembert.engine import codegen, program
+from alembert.engine.codegen import Code
+from alembert.engine.target import Target
+
+
+class Source(Protocol):
+    """The content of a kernel, for any number of lanes."""
+
+    @property
+    def input_sizes(self) -> Sequence[int]: ...
+
+    @property
+    def output_sizes(self) -> Sequence[int]: ...
+
+    def emit(self, name: str, lanes: int, target: Target) -> Code:
+        """IR of `void NAME(ptr in0, ..., ptr out0, ..., ptr workspace)` on packed data, and what it calls."""
+        ...
+
+
+class FunctionSource:
+    """A CasADi function, unrolled.
+
+    Input and output k of the function is a matrix for a two-dimensional argument, a column for a one-dimensional
+    one, and a column in C order for more dimensions. Arrays are in C order; sparse outputs are filled with zeros.
+    """
+
+    def __init__(self, function: ca.Function):
+        self.function = function
+        self.input_sizes = [function.numel_in(k) for k in range(function.n_in())]
+        self.output_sizes = [function.numel_out(k) for k in range(function.n_out())]
+
+    def emit(self, name: str, lanes: int, target: Target) -> Code:
+        return codegen.emit_function(name, program.from_casadi(self.function, fuse=target.fused), lanes, target)

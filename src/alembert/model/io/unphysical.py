@@ -1,0 +1,46 @@
+"""Inertias that no body can have: refused, or on request kept with a warning."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from alembert.errors import ArgumentError, FileError
+from alembert.model.builder import ModelBuilder
+from alembert.model.inertia import Inertia
+from alembert.model.io.notes import Notes
+from alembert.model.model import Model
+
+
+class Gate:
+    """Lets inertias through to the builder; with `warn`, unphysical ones by a stand-in that `build` replaces."""
+
+    def __init__(self, file: str, unphysical: str) -> None:
+        if unphysical not in ("error", "warn"):
+            raise ArgumentError(f"unphysical is {unphysical!r}, expected 'error' or 'warn'")
+        self._warn = unphysical == "warn"
+        self._kept: dict[str, Inertia] = {}
+        self._notes = Notes(file, "unphysical inertia kept as asked")
+
+    def admit(self, body: str, inertia: Inertia, where: str, line: int | None) -> Inertia:
+        problem = inertia.problem()
+        if problem is None:
+            return inertia
+        if not self._warn:
+            raise FileError(f"{where}: body {body!r}: {problem}; unphysical='warn' loads it all the same")
+        if inertia.mass < 0:  # type: ignore[operator]
+            raise FileError(f"{where}: body {body!r}: {problem}")
+        self._kept[body] = inertia
+        self._notes.add(f"body {body!r}: {problem}", line)
+        return Inertia.point(inertia.mass or 1.0, inertia.com)
+
+    def build(self, builder: ModelBuilder) -> Model:
+        """The model with the inertias as they came."""
+        model = builder.build()
+        self._notes.warn()
+        if not self._kept:
+            return model
+        bodies = tuple(
+            dataclasses.replace(body, inertia=self._kept.get(body.name, body.inertia))
+            for body in model.bodies
+        )
+        return dataclasses.replace(model, bodies=bodies)

@@ -1,0 +1,96 @@
+"""Energies, centre of mass and momentum of the whole tree, gathered inward into the world's record.
+
+    T = sum 1/2 V^T M V + 1/2 v^T J_r v + (r v) . w_P                      (1)
+    U = -m g . c + springs,   m c the first moment of the composite body    (2)
+    h = sum Ad(X_WB)^-T M V + rotors                                        (3)
+
+The momentum (angular; linear) is about the world's origin in world axes.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from alembert.spatial import Force
+from alembert.spatial.arrays import dot
+from alembert.sweeps.kinematics import move, place, place_in_world
+from alembert.sweeps.mass_matrix import gather, own_inertia
+from alembert.sweeps.program import Program, Record, inward, outward
+
+
+def kinetic(b: Record) -> None:
+    """(1)"""
+    T = b.node.inertia.kinetic_energy(b.V)
+    reflected = b.node.reflected_inertia
+    if reflected is not None:
+        T = T + ca.dot(b.v, reflected @ b.v) / 2
+    r = b.node.rotor_momentum
+    if r is not None:
+        T = T + dot(r @ b.v, b.parent.V.angular)
+    b.T = T
+
+
+def gather_kinetic(b: Record) -> None:
+    b.parent.add(T=b.T)
+
+
+def spring(b: Record) -> None:
+    b.E = b.node.spring_energy(b.q)
+
+
+def gather_spring(b: Record) -> None:
+    b.parent.add(E=b.E)
+
+
+def momentum(b: Record) -> None:
+    b.h = b.node.inertia @ b.V
+
+
+def gather_momentum(b: Record) -> None:
+    """(3)"""
+    h = b.X.force(b.h)
+    r = b.node.rotor_momentum
+    if r is not None:
+        h = h + Force(r @ b.v, ca.SX(3, 1))
+    b.parent.add(h=h)
+
+
+def momentum_columns(b: Record) -> None:
+    """The composite body's momentum per unit speed, in the world: the columns of the momentum matrix."""
+    F = b.I.articulated().columns(b.S)
+    columns = [b.X_W.force(Force.from_vector(F[:, k])) for k in range(b.node.nv)]
+    r = b.node.rotor_momentum
+    if r is not None:
+        X_P = b.parent.X_W
+        columns = [f + X_P.force(Force(r[:, k], ca.SX(3, 1))) for k, f in enumerate(columns)]
+    b.columns = ca.horzcat(*(column.vector() for column in columns))
+
+
+KINETIC_ENERGY = Program(
+    "kinetic_energy",
+    {"q": "q", "v": "v"},
+    (outward(place), outward(move), outward(kinetic), inward(gather_kinetic)),
+    total=("T",),
+)
+SPRING_ENERGY = Program("spring_energy", {"q": "q"}, (outward(spring), inward(gather_spring)), total=("E",))
+COMPOSITE = Program(
+    "composite", {"q": "q"}, (outward(place), outward(own_inertia), inward(gather)), total=("I",)
+)
+MOMENTUM = Program(
+    "momentum",
+    {"q": "q", "v": "v"},
+    (outward(place), outward(move), outward(momentum), inward(gather_momentum)),
+    total=("h",),
+)
+MOMENTUM_MATRIX = Program(
+    "momentum_matrix",
+    {"q": "q"},
+    (
+        outward(place),
+        outward(place_in_world),
+        outward(own_inertia),
+        inward(gather),
+        outward(momentum_columns),
+    ),
+    {"columns": "v6"},
+)

@@ -1,0 +1,37 @@
+"""Small symmetric positive definite systems, written out for `SX`: M = L diag(d) L^T."""
+
+from __future__ import annotations
+
+import casadi as ca
+
+
+class Factor:
+    """The factors of a symmetric positive definite matrix of the size of a joint (up to 6)."""
+
+    def __init__(self, M: ca.SX) -> None:
+        n = M.shape[0]
+        self._n = n
+        self._L = [[ca.SX(0)] * n for _ in range(n)]
+        self._inverse: list[ca.SX] = []
+        for j in range(n):
+            scaled = [self._L[j][k] for k in range(j)]
+            column = [M[i, j] for i in range(j, n)]
+            for k in range(j):
+                weight = scaled[k] / self._inverse[k]
+                for i in range(j, n):
+                    column[i - j] = column[i - j] - self._L[i][k] * weight
+            self._inverse.append(1 / column[0])
+            for i in range(j + 1, n):
+                self._L[i][j] = column[i - j] * self._inverse[j]
+
+    def solve(self, B: ca.SX) -> ca.SX:
+        """M^-1 B for a matrix of right-hand sides."""
+        rows = [B[i, :] for i in range(self._n)]
+        for i in range(self._n):
+            for k in range(i):
+                rows[i] = rows[i] - self._L[i][k] * rows[k]
+        rows = [row * inverse for row, inverse in zip(rows, self._inverse, strict=True)]
+        for i in reversed(range(self._n)):
+            for k in range(i + 1, self._n):
+                rows[i] = rows[i] - self._L[k][i] * rows[k]
+        return ca.vertcat(*rows) if rows else B

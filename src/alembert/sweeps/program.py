@@ -1,0 +1,167 @@
+"""Sweeps over a tree, and programs made of them.
+
+A *step* is a function of one record: it reads what the node is (`b.node`), what it is given (`b.q`, `b.v`, ...), what earlier
+steps left in the record and in `b.parent`, and leaves results as attributes of its own record; inward it may also
+add to its parent's record (`b.parent.add(...)`). A *sweep* runs a step over the nodes, outward (parents first) or inward. A
+*program* is a list of sweeps with names for what goes in and what comes out. `unroll` runs it on `SX`; the
+engine lowers the same program to loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import casadi as ca
+
+from alembert.spatial import Motion, Pose, RigidInertia
+from alembert.sweeps.node import Node
+from alembert.sweeps.tree import Tree
+
+
+class Record:
+    """What is known of one node during a program. Steps set attributes; readers get `Any`."""
+
+    node: Node
+    parent: Record
+
+    def __init__(self, **known: Any) -> None:
+        self.__dict__.update(known)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"no step before this one has left {name!r}")
+
+    def has(self, name: str) -> bool:
+        return name in self.__dict__
+
+    def add(self, **contributions: Any) -> None:
+        """Add to fields that several children contribute to; the first contribution makes the field."""
+        for name, value in contributions.items():
+            self.__dict__[name] = self.__dict__[name] + value if name in self.__dict__ else value
+
+
+Step = Callable[[Record], None]
+Extent = Literal["q", "v", "v6", "node6", "node"]
+"""One entry per coordinate, one or six per speed, six or (results) any number per node."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    direction: Literal["outward", "inward"]
+    step: Step
+
+
+@dataclass(frozen=True)
+class Climb:
+    """For every node, a walk from it to the root: `start` makes what is carried, `visit` leaves a block and passes on.
+
+    `start(b)` returns the carried value; `visit(b, carried, at)` is called for each node `at` on the way, `b` itself first, and
+    returns (block of the result for the pair, what is carried on to the parent of `at`).
+    """
+
+    start: Callable[[Record], Any]
+    visit: Callable[[Record, Any, Record], tuple[ca.SX, Any]]
+    symmetric: bool = True
+
+
+def outward(step: Step) -> Sweep:
+    return Sweep("outward", step)
+
+
+def inward(step: Step) -> Sweep:
+    return Sweep("inward", step)
+
+
+@dataclass(frozen=True)
+class Program:
+    """`given` names the inputs and their extents, `result` the fields of the records that come out."""
+
+    name: str
+    given: Mapping[str, Extent]
+    sweeps: tuple[Sweep, ...]
+    result: Mapping[str, Extent] = field(default_factory=dict)
+    total: tuple[str, ...] = ()
+    """fields that accumulate in the world's record and come out once"""
+    climb: Climb | None = None
+    """last of all, a square matrix over the speeds"""
+    gravity: bool = True
+    passive: bool = True
+    """whether springs and friction act"""
+
+
+def world(tree: Tree, parameters: ca.SX, *, gravity: bool) -> Record:
+    """The record above the roots: at rest, accelerating against gravity (so that weight needs no term of its own)."""
+    zero = ca.SX(3, 1)
+    g = tree.gravity(parameters) if gravity else zero
+    return Record(
+        V=Motion(zero, zero), A=Motion(zero, -g), X_W=Pose(ca.SX.eye(3), zero), gravity=g
+    )
+
+
+def unroll(
+    program: Program, tree: Tree, given: Mapping[str, ca.SX], parameters: ca.SX
+) -> tuple[list[Record], Record]:
+    """Run the sweeps on `SX`; inputs left out are zero. Returns the records of the nodes and of the world."""
+    base = world(tree, parameters, gravity=program.gravity)
+    records = []
+    for k, node in enumerate(tree.nodes(parameters)):
+        own = {name: _part(tree, k, extent, given.get(name)) for name, extent in program.given.items()}
+        parent = records[tree.parents[k]] if tree.parents[k] >= 0 else base
+        records.append(Record(node=node, parent=parent, passive=program.passive, **own))
+    for sweep in program.sweeps:
+        for record in records if sweep.direction == "outward" else reversed(records):
+            sweep.step(record)
+    return records, base
+
+
+def expressions(
+    program: Program, tree: Tree, given: Mapping[str, ca.SX], parameters: ca.SX
+) -> dict[str, ca.SX]:
+    """The results of a program by name: columns over the speeds or coordinates, rows over the nodes, or the matrix."""
+    records, base = unroll(program, tree, given, parameters)
+    results: dict[str, ca.SX] = {}
+    for name, extent in program.result.items():
+        values = [getattr(record, name) for record in records]
+        if extent in ("q", "v"):
+            results[name] = ca.vertcat(ca.SX(0, 1), *(_flat(value) for value in values))
+        elif extent == "v6":
+            results[name] = ca.vertcat(ca.SX(0, 6), *(value.T for value in values))
+        else:
+            results[name] = ca.vertcat(*(_flat(value).T for value in values))
+    for name in program.total:
+        results[name] = _flat(getattr(base, name))
+    if program.climb:
+        results["matrix"] = _matrix(program.climb, tree, records)
+    return results
+
+
+def _matrix(climb: Climb, tree: Tree, records: list[Record]) -> ca.SX:
+    nv = tree.model.nv
+    result = ca.SX(nv, nv)
+    for k, record in enumerate(records):
+        carried = climb.start(record)
+        for j in tree.ancestors[k]:
+            block, carried = climb.visit(record, carried, records[j])
+            rows, columns = tree.v_slices[j], tree.v_slices[k]
+            result[rows, columns] = block
+            if climb.symmetric and j != k:
+                result[columns, rows] = block.T
+    return result
+
+
+def _part(tree: Tree, k: int, extent: Extent, values: ca.SX | None) -> ca.SX:
+    if extent in ("q", "v"):
+        s = tree.q_slices[k] if extent == "q" else tree.v_slices[k]
+        return ca.SX(s.stop - s.start, 1) if values is None else values[s]
+    return ca.SX(6, 1) if values is None else values[k, :].T
+
+
+def _flat(value: Any) -> ca.SX:
+    if isinstance(value, Pose):
+        return ca.densify(ca.vertcat(ca.vec(value.rotation.T), value.translation))
+    if isinstance(value, RigidInertia):
+        value = ca.vertcat(value.mass, value.moment, ca.vec(value.inertia))
+    elif hasattr(value, "vector"):
+        value = value.vector()
+    return ca.densify(ca.vec(value))
