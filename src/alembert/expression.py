@@ -34,7 +34,10 @@ _LARGEST = 1e300
 
 
 class Expression:
-    """A formula of named parameters: `+ - * / **`, parentheses, `pi`, sin, cos, tan, sqrt, exp, log, asin, acos, atan."""
+    """A formula of named parameters.
+
+    It may hold `+ - * / **`, parentheses, `pi`, sin, cos, tan, sqrt, exp, log, asin, acos and atan.
+    """
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str):

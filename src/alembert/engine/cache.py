@@ -47,7 +47,9 @@ def directory() -> Path | None:
     if setting:
         return Path(setting).expanduser()
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "alembert" / "cache"
+        return (
+            Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "alembert" / "cache"
+        )
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "alembert"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "alembert"

@@ -17,12 +17,16 @@ from collections.abc import Sequence
 
 from alembert.engine.vectormath import vector_type
 
-STACK_LIMIT = 32768 if sys.platform != "win32" else 0  # bytes; beyond it the scratch memory comes from the heap
+STACK_LIMIT = (
+    32768 if sys.platform != "win32" else 0
+)  # bytes; beyond it the scratch memory comes from the heap
 ALIGNMENT = 64
 WORDS = 3  # of the table, for each argument
 
 
-def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], workspace: int, lanes: int) -> str:
+def batch_function(
+    name: str, inputs: Sequence[int], outputs: Sequence[int], workspace: int, lanes: int
+) -> str:
     """IR of the loop for a body with the given numbers of elements, and of what it calls."""
     buffers = [_padded(size, lanes) for size in (*inputs, *outputs)]
     offsets = [sum(buffers[:k]) for k in range(len(buffers) + 1)]
@@ -104,7 +108,11 @@ def _padded(size: int, lanes: int) -> int:
 def _packing(lanes: int) -> str:
     """IR of `pack`, `place` (where the body puts a result) and `unpack`."""
     if lanes == 1:
-        return _ONE_LANE + _loop("elements_in", 1, 1, _element_in(1)) + _loop("elements_out", 1, 1, _element_out(1))
+        return (
+            _ONE_LANE
+            + _loop("elements_in", 1, 1, _element_in(1))
+            + _loop("elements_out", 1, 1, _element_out(1))
+        )
     return (
         _MANY_LANES
         + _loop("tiles_in", lanes, lanes, _tile_in(lanes))

@@ -52,7 +52,9 @@ _TABLE = (
 _NEW = "ptr (ptr, ptr, i32, ptr, ptr, ptr, i32, ptr)"
 
 
-def entry_points(name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], workspace: int) -> str:
+def entry_points(
+    name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[int, ...]], workspace: int
+) -> str:
     """IR of the two entry points for a one-lane body; arguments are given by their shapes."""
     shapes = [*inputs, *outputs]
     text = [f"@{name}_table = global [{len(_TABLE)} x i64] zeroinitializer\n"]
@@ -89,7 +91,11 @@ def _call(name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[
     def discard(count: int) -> list[str]:
         return [f"call void %decref(ptr %r{j})" for j in range(count)]
 
-    code.add("%new = " + code.word("array_new"), "%decref = " + code.word("decref"), "%incref = " + code.word("incref"))
+    code.add(
+        "%new = " + code.word("array_new"),
+        "%decref = " + code.word("decref"),
+        "%incref = " + code.word("incref"),
+    )
     for k, shape in enumerate(outputs):
         code.add(
             "call void %incref(ptr %float64)",
@@ -130,7 +136,10 @@ def _call(name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[
             "br i1 %notuple, label %dropped, label %fill",
         )
         code.label("dropped", *(f"call void %decref(ptr {r})" for r in results), "ret ptr null")
-        code.label("fill", *(f"%set{k} = call i32 %tupleset(ptr %tuple, i64 {k}, ptr {r})" for k, r in enumerate(results)))
+        code.label(
+            "fill",
+            *(f"%set{k} = call i32 %tupleset(ptr %tuple, i64 {k}, ptr {r})" for k, r in enumerate(results)),
+        )
         code.add("ret ptr %tuple")
     return code.function()
 
@@ -141,7 +150,10 @@ def _into(name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[
     plain = _CONTIGUOUS | _ALIGNED
     code.check(shapes, [plain] * len(inputs) + [plain | _WRITEABLE] * len(outputs))
     for k, shape in enumerate(shapes):
-        code.add(f"%x{k} = load ptr, ptr %da{k}", f"%end{k} = getelementptr double, ptr %x{k}, i64 {math.prod(shape)}")
+        code.add(
+            f"%x{k} = load ptr, ptr %da{k}",
+            f"%end{k} = getelementptr double, ptr %x{k}, i64 {math.prod(shape)}",
+        )
     overlap = "false"
     for j, k in itertools.combinations(range(len(shapes)), 2):
         if k >= len(inputs):
@@ -161,7 +173,10 @@ def _into(name: str, inputs: Sequence[tuple[int, ...]], outputs: Sequence[tuple[
         "br i1 %bad, label %slow, label %computed",
     )
     code.label(
-        "computed", "%incref = " + code.word("incref"), "%none = " + code.word("none"), "call void %incref(ptr %none)"
+        "computed",
+        "%incref = " + code.word("incref"),
+        "%none = " + code.word("none"),
+        "call void %incref(ptr %none)",
     )
     code.add("ret ptr %none")
     return code.function()
@@ -223,7 +238,10 @@ class _Lines:
                 if field == "f":
                     self.add(f"%fm{k} = and i32 {value}, {flag}")
                     value = f"%fm{k}"
-                self.add(f"%{field}c{k} = icmp eq {kind} {value}, {target}", f"%{field}g{k} = and i1 {good}, %{field}c{k}")
+                self.add(
+                    f"%{field}c{k} = icmp eq {kind} {value}, {target}",
+                    f"%{field}g{k} = and i1 {good}, %{field}c{k}",
+                )
                 good = f"%{field}g{k}"
             self.add(f"%da{k} = getelementptr i8, ptr %a{k}, i64 {_DATA}")
         self.add(f"br i1 {good}, label %sizes, label %slow")
@@ -289,7 +307,9 @@ def bind(
     for entry, address in entries.items():
         fast_with_keywords = 0x80 | 0x02
         definition = _MethodDefinition(name.encode(), address, fast_with_keywords, documentation.encode())
-        functions[entry] = create(ctypes.addressof(definition), (definition, tuple(fallbacks.values()), owner), None)
+        functions[entry] = create(
+            ctypes.addressof(definition), (definition, tuple(fallbacks.values()), owner), None
+        )
     return functions
 
 
@@ -342,7 +362,10 @@ def supported() -> bool:
         base = np.arange(24.0).reshape(2, 3, 4)
         frozen = base.copy()
         frozen.flags.writeable = False
-        return all(_as_expected(x) for x in (base, frozen, base.T, base[:, 1], base[0, 0, ::-2], np.zeros(()), np.arange(3)))
+        return all(
+            _as_expected(x)
+            for x in (base, frozen, base.T, base[:, 1], base[0, 0, ::-2], np.zeros(()), np.arange(3))
+        )
     except (ImportError, AttributeError, ValueError):
         return False
 
@@ -352,7 +375,9 @@ def _as_expected(x: np.ndarray) -> bool:
         return kind.from_address(id(x) + offset).value
 
     def words(offset: int) -> tuple[int, ...]:
-        return tuple((ctypes.c_ssize_t * x.ndim).from_address(read(ctypes.c_size_t, offset))) if x.ndim else ()
+        return (
+            tuple((ctypes.c_ssize_t * x.ndim).from_address(read(ctypes.c_size_t, offset))) if x.ndim else ()
+        )
 
     return (
         read(ctypes.c_size_t, _TYPE) == id(np.ndarray)

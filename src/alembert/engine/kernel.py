@@ -150,16 +150,22 @@ class Kernel:
         try:
             array = np.asarray(x)
         except ValueError as error:
-            raise ArgumentError(f"{self.name}: {argument.name} is not a rectangular array: {error}") from error
+            raise ArgumentError(
+                f"{self.name}: {argument.name} is not a rectangular array: {error}"
+            ) from error
         if array.dtype != np.float64 or not array.flags.aligned:
             if array.dtype.kind not in "fiu":
-                raise ArgumentError(f"{self.name}: {argument.name} has dtype {array.dtype}, expected real numbers")
+                raise ArgumentError(
+                    f"{self.name}: {argument.name} has dtype {array.dtype}, expected real numbers"
+                )
             array = array.astype(np.float64)
         rank = len(argument.shape)
         if array.shape[array.ndim - rank :] != argument.shape or array.ndim < rank:
             expected = "(" + ", ".join(["...", *map(str, argument.shape)]) + ")"
             hint = f"; {argument.hint}" if argument.hint else ""
-            raise ArgumentError(f"{self.name}: {argument.name} has shape {array.shape}, expected {expected}{hint}")
+            raise ArgumentError(
+                f"{self.name}: {argument.name} has shape {array.shape}, expected {expected}{hint}"
+            )
         return array
 
     def _batch(self, inputs: Sequence[Array]) -> tuple[int, ...]:
@@ -179,7 +185,9 @@ class Kernel:
         given = list(out) if isinstance(out, tuple | list) else [out]
         if len(given) != len(self.results):
             names = _listed([result.name for result in self.results])
-            raise ArgumentError(f"{self.name}: out must have an array for {names}, got {_counted(len(given), 'array')}")
+            raise ArgumentError(
+                f"{self.name}: out must have an array for {names}, got {_counted(len(given), 'array')}"
+            )
         for k, (x, result) in enumerate(zip(given, self.results, strict=True)):
             label = f"{self.name}: out" if len(given) == 1 else f"{self.name}: out[{k}] ({result.name})"
             if not isinstance(x, np.ndarray):
@@ -196,7 +204,12 @@ class Kernel:
         return given
 
     def _run(
-        self, inputs: list[Array], outputs: list[Array], batch: tuple[int, ...], count: int, threads: int | None
+        self,
+        inputs: list[Array],
+        outputs: list[Array],
+        batch: tuple[int, ...],
+        count: int,
+        threads: int | None,
     ) -> None:
         lanes = targets.host().lanes
         code = self._machine_code(1 if count <= lanes // 2 else lanes)
@@ -255,7 +268,9 @@ class Kernel:
         ):
             if [a.size for a in declared] != list(sizes):
                 listed = ", ".join(f"{a.name} {a.shape}" for a in declared)
-                raise ArgumentError(f"{self.name}: the {kind}s {listed} do not fit code with sizes {list(sizes)}")
+                raise ArgumentError(
+                    f"{self.name}: the {kind}s {listed} do not fit code with sizes {list(sizes)}"
+                )
         body = source.emit(BODY, lanes, target)
         text = [
             codegen.prelude(body.helpers, lanes, body.target),
@@ -303,7 +318,9 @@ class _Compiled:
             statuses = [self.batch(table, 0, count)]
         else:
             bounds = [min(count, blocks * k // threads * self.lanes) for k in range(threads + 1)]
-            statuses = list(_pool(threads, os.getpid()).map(self.batch, [table] * threads, bounds[:-1], bounds[1:]))
+            statuses = list(
+                _pool(threads, os.getpid()).map(self.batch, [table] * threads, bounds[:-1], bounds[1:])
+            )
         if any(statuses):
             raise MemoryError(f"no memory for the workspace of {self.batch}")
 

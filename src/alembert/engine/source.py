@@ -39,4 +39,6 @@ class FunctionSource:
         self.output_sizes = [function.numel_out(k) for k in range(function.n_out())]
 
     def emit(self, name: str, lanes: int, target: Target) -> Code:
-        return codegen.emit_function(name, program.from_casadi(self.function, fuse=target.fused), lanes, target)
+        return codegen.emit_function(
+            name, program.from_casadi(self.function, fuse=target.fused), lanes, target
+        )

@@ -4,7 +4,7 @@ Sine and cosine are computed together, for whole vectors, by `sincos_array`. Not
 |r| <= pi/4, and r is kept as r - t with a small tail t:
 
     n = round(2x/pi)                                                    (1)
-    r = ((x - n P1) - n P2),  t = rounding error of r + n P3 + n P4     (2)
+    r - t = ((x - n P1) - n P2) - (n P3 + n P4), t the rounding error   (2)
     sin r = r - (r^3 (1/6 - ...) + t (1 - r^2/2))                       (3)
     cos r = 1 - r^2/2 + (r^4 (1/24 - ...) + r t)                        (4)
 
@@ -144,7 +144,9 @@ def sincos_array(width: int, *, fused: bool) -> str:
     d = binary("d", "fsub", r, r1)
     lost = binary("lost", "fsub", r1, binary("rd", "fsub", r, d))
     t = binary("t0", "fsub", binary("wd", "fadd", w2, d), lost)
-    t = binary("t", "fadd", t, binary("w34", "fadd", w3, w4))
+    t = binary("t1", "fadd", t, binary("w34", "fadd", w3, w4))
+    coarse, r = r, binary("rn", "fsub", r, t)
+    t = binary("t", "fsub", t, binary("dn", "fsub", coarse, r))
     z = binary("z", "fmul", r, r)
     half = binary("half", "fmul", z, number(0.5))
     base = binary("base", "fsub", number(1.0), half)

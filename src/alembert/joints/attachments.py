@@ -82,7 +82,7 @@ class Spring:
 
 @dataclass(frozen=True)
 class Friction:
-    """Viscous coefficient b (2) and Coulomb effort c with its smoothing speed s (3), per degree of freedom."""
+    """Viscous coefficient b (2), Coulomb effort c and its smoothing speed s (3), per degree of freedom."""
 
     viscous: tuple[Scalar, ...] = ()
     coulomb: tuple[Scalar, ...] = ()

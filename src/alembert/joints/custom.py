@@ -38,7 +38,7 @@ class Custom(JointType):
 
     @classmethod
     def from_function(cls, placement: Callable[[ca.SX], Pose], coordinates: Any) -> "Custom":
-        """`placement(q)` takes an `SX` vector and returns a `Pose`; `coordinates` lists (label, unit) pairs."""
+        """`placement(q)` takes an `SX` vector and returns a `Pose`; `coordinates` are (label, unit) pairs."""
         labels = _labels(coordinates)
         q = ca.SX.sym("q", len(labels))
         X = placement(q)

@@ -16,13 +16,17 @@ import casadi as ca
 
 from alembert.errors import ModelError
 
+# fmt: off
 _UNARY = (
-    "neg exp log sqrt sq twice inv sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-    "fabs sign floor ceil not erf log1p expm1"
-).split()
+    "neg", "exp", "log", "sqrt", "sq", "twice", "inv", "sin", "cos", "tan", "asin", "acos", "atan",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "fabs", "sign",
+    "floor", "ceil", "not", "erf", "log1p", "expm1",
+)
 _BINARY = (
-    "add sub mul div pow constpow atan2 fmin fmax fmod copysign hypot lt le eq ne and or if_else_zero"
-).split()
+    "add", "sub", "mul", "div", "pow", "constpow", "atan2", "fmin", "fmax", "fmod", "copysign", "hypot",
+    "lt", "le", "eq", "ne", "and", "or", "if_else_zero",
+)
+# fmt: on
 _ARITY = dict.fromkeys(_UNARY, 1) | dict.fromkeys(_BINARY, 2)
 _CODE = {name: getattr(ca, f"OP_{name.upper()}") for name in _ARITY}
 _NAME = {code: name for name, code in _CODE.items()}
@@ -30,7 +34,7 @@ _LONGEST = 1_000_000  # characters
 
 
 def write(function: ca.Function) -> str:
-    """The text of a function of one `SX` vector; its outputs are flattened by columns, one after the other."""
+    """The text of a function of one `SX` vector; its outputs are flattened by columns, in order."""
     count = function.nnz_in(0)
     value: dict[int, int] = {}  # work register -> index of the value it holds
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Joints that turn about several axes in sequence: R = R(a1, q1) R(a2, q2) ..., as in universal joints and gimbals.
+"""Joints that turn about several axes in sequence: R = R(a1, q1) R(a2, q2) ...
 
 S has the columns (R_{k+1} ... R_n)^T a_k, which depend on q.
 """

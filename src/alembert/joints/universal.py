@@ -1,6 +1,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar
 from alembert.joints import rotations
@@ -12,7 +14,7 @@ from alembert.spatial.arrays import Array, zeros
 @register
 @dataclass(frozen=True)
 class Universal(JointType):
-    """Hooke's joint: q[0] about `first` (fixed on the parent), then q[1] about `second` (fixed on the body)."""
+    """Hooke's joint: q[0] about `first`, fixed on the parent, then q[1] about `second`, fixed on the body."""
 
     kind: ClassVar[str] = "universal"
     first: tuple[Scalar, ...] = (1.0, 0.0, 0.0)
@@ -23,7 +25,7 @@ class Universal(JointType):
         object.__setattr__(self, "second", unit_axis(self.second, "universal second axis"))
         a, b = self.first, self.second
         if not any(isinstance(x, Expression) for x in a + b):
-            cosine = sum(float(x) * float(y) for x, y in zip(a, b, strict=True))  # type: ignore[arg-type]
+            cosine = float(np.dot(np.array(a, dtype=float), np.array(b, dtype=float)))
             if abs(cosine) > 1 - 1e-12:
                 raise ModelError(f"universal axes {a} and {b} are parallel; they must span a plane")
 

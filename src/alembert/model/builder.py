@@ -66,7 +66,7 @@ class ModelBuilder:
         visuals: Iterable[Visual] = (),
         **joint_options: Any,
     ) -> ModelBuilder:
-        """A body; with `joint` also the joint that moves it, named after the body unless `joint_name` says otherwise.
+        """A body; with `joint` also the joint that moves it, called `joint_name` or after the body.
 
         `joint_options` are those of `joint` (placement, limits, spring, friction, armature, rotors).
         """
@@ -193,8 +193,8 @@ def _tree_order(
     for body in bodies:
         if body.name not in inboard:
             raise ModelError(
-                f"body {body.name!r} has no joint; every body hangs by one from the world or from another body "
-                "(a Free joint for one that floats)"
+                f"body {body.name!r} has no joint; every body hangs by one from the world or from another "
+                "body (a Free joint for one that floats)"
             )
     children: dict[str, list[Joint]] = {}
     for joint in joints:
@@ -242,7 +242,8 @@ def _check_references(model: Model) -> None:
             joint = model.joints[joints[name]]
             if joint.type.nv != 1:
                 raise ModelError(
-                    f"coupling {coupling.name!r}: joint {name!r} has {joint.type.nv} degrees of freedom, expected 1"
+                    f"coupling {coupling.name!r}: joint {name!r} has {joint.type.nv} degrees of freedom, "
+                    "expected 1"
                 )
         if coupling.joint in coupling.masters:
             raise ModelError(f"coupling {coupling.name!r} couples the joint {coupling.joint!r} to itself")
@@ -252,7 +253,8 @@ def _check_references(model: Model) -> None:
         nv = model.joint(actuator.joint).type.nv
         if not 0 <= actuator.dof < nv:
             raise ModelError(
-                f"actuator {actuator.name!r} drives dof {actuator.dof} of joint {actuator.joint!r}, which has {nv}"
+                f"actuator {actuator.name!r} drives dof {actuator.dof} of joint {actuator.joint!r}, "
+                f"which has {nv}"
             )
     for sensor in model.sensors:
         table: Any = joints if sensor.of_joint else frames
@@ -279,7 +281,7 @@ def _check_parameters(model: Model) -> None:
 
 
 def _at_values(part: Any, values: Mapping[str, float]) -> Any:
-    """A record with numbers in place of expressions; making it runs the checks that expressions were spared."""
+    """A record with numbers for its expressions; making it runs the checks that expressions are spared."""
     if isinstance(part, Expression):
         return part.evaluate(values)
     if isinstance(part, tuple):
@@ -314,8 +316,9 @@ def _check_massless(model: Model) -> None:
         carried |= {r.dof for r in joint.rotors if model.value(r.inertia) > 0 and model.value(r.ratio) != 0}
         if len(carried) < joint.type.nv:
             raise ModelError(
-                f"body {joint.child!r} on the moving joint {joint.name!r} has no mass, nor has anything outboard of "
-                "it; its acceleration would be undefined. Give it an inertia, an armature, or a fixed joint"
+                f"body {joint.child!r} on the moving joint {joint.name!r} has no mass, nor has anything "
+                "outboard of it; its acceleration would be undefined. Give it an inertia, an armature, "
+                "or a fixed joint"
             )
 
 

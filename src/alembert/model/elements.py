@@ -1,4 +1,4 @@
-"""The parts of a model, as frozen records: bodies, joints, frames, loops, couplings, actuators, sensors, shapes."""
+"""The parts of a model as frozen records: bodies, joints, frames, loops, actuators, sensors, shapes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Visual:
     """A shape drawn with a body; it has no mass."""
 
     shape: Shape
-    placement: Placement = Placement()
+    placement: Placement = Placement()  # noqa: RUF009  (frozen)
     color: tuple[float, ...] | None = None
     """red, green, blue, opacity, each 0 to 1"""
 
@@ -95,7 +95,7 @@ class Visual:
 @dataclass(frozen=True)
 class Body:
     name: str
-    inertia: Inertia = Inertia()
+    inertia: Inertia = Inertia()  # noqa: RUF009  (frozen)
     visuals: tuple[Visual, ...] = ()
 
 
@@ -107,8 +107,8 @@ class Joint:
     type: JointType
     parent: str
     child: str
-    placement: Placement = Placement()
-    limits: Limits = Limits()
+    placement: Placement = Placement()  # noqa: RUF009  (frozen)
+    limits: Limits = Limits()  # noqa: RUF009  (frozen)
     spring: Spring | None = None
     friction: Friction | None = None
     armature: tuple[Scalar, ...] = ()
@@ -156,7 +156,7 @@ class Frame:
 
     name: str
     body: str
-    placement: Placement = Placement()
+    placement: Placement = Placement()  # noqa: RUF009  (frozen)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from alembert.joints.joint import unit_axis
 from alembert.model.placement import Placement, _negative, _plus, _rotate, _times, _total
 
 TRIANGLE_TOLERANCE = 1e-4
-"""How far, relative to the largest principal moment, the triangle inequality may be missed: written digits."""
+"""How far the triangle inequality may be missed, relative to the largest moment: written digits."""
 
 _INDEX = ((0, 1, 3), (1, 2, 4), (3, 4, 5))  # position of (i, j) in (Ixx, Ixy, Iyy, Ixz, Iyz, Izz)
 

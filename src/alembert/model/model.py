@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -259,7 +260,7 @@ class Model(_Algorithms):
     # --- changed copies -------------------------------------------------------------------------------------
 
     def replace(self, **changes: Any) -> Model:
-        """A copy with other fields (`gravity=...`, `name=...`, `parameters={...}`, `bodies=...`), checked anew."""
+        """A copy with other fields (`gravity=`, `name=`, `parameters={...}`, `bodies=`), checked anew."""
         from alembert.model.builder import check
 
         known = {field.name for field in dataclasses.fields(self)}
@@ -308,7 +309,10 @@ class Model(_Algorithms):
         return attach(self, other, to=to, placement=placement or Placement(), prefix=prefix)
 
     def merge_fixed(self) -> Model:
-        """The same system with bodies on fixed joints made one with their parents; their names stay as frames."""
+        """The same system with bodies on fixed joints made one with their parents; names stay as frames.
+
+        What is welded to the world goes with its mass and its shapes.
+        """
         from alembert.model.builder import merge_fixed
 
         return merge_fixed(self)
@@ -350,7 +354,7 @@ class Model(_Algorithms):
 
 def _slices(sizes: list[int]) -> tuple[slice, ...]:
     ends = np.cumsum([0, *sizes]).tolist()
-    return tuple(slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True))
+    return tuple(slice(a, b) for a, b in itertools.pairwise(ends))
 
 
 def _labels(joints: tuple[Joint, ...], which: str) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ class Placement:
 
 
 def rotation_matrix(R: Any) -> np.ndarray:
-    """`R` as a float array, refused unless it is a rotation to 1e-6, then orthonormalised by its quaternion."""
+    """`R` as floats, refused unless it is a rotation to 1e-6 (its quaternion then is exact)."""
     try:
         value = np.asarray(R, dtype=float)
     except (TypeError, ValueError):

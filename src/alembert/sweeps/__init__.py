@@ -4,7 +4,7 @@ from alembert.sweeps.energy import COMPOSITE as COMPOSITE
 from alembert.sweeps.energy import KINETIC_ENERGY as KINETIC_ENERGY
 from alembert.sweeps.energy import MOMENTUM as MOMENTUM
 from alembert.sweeps.energy import MOMENTUM_MATRIX as MOMENTUM_MATRIX
-from alembert.sweeps.energy import SPRING_ENERGY as SPRING_ENERGY
+from alembert.sweeps.energy import POTENTIAL_ENERGY as POTENTIAL_ENERGY
 from alembert.sweeps.forward_dynamics import FORWARD_DYNAMICS as FORWARD_DYNAMICS
 from alembert.sweeps.forward_dynamics import HYBRID_DYNAMICS as HYBRID_DYNAMICS
 from alembert.sweeps.forward_dynamics import SOLVE_MASS_MATRIX as SOLVE_MASS_MATRIX

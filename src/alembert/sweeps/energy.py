@@ -1,7 +1,7 @@
 """Energies, centre of mass and momentum of the whole tree, gathered inward into the world's record.
 
     T = sum 1/2 V^T M V + 1/2 v^T J_r v + (r v) . w_P                      (1)
-    U = -m g . c + springs,   m c the first moment of the composite body    (2)
+    U = sum -g . (m c)_W + springs                                          (2)
     h = sum Ad(X_WB)^-T M V + rotors                                        (3)
 
 The momentum (angular; linear) is about the world's origin in world axes.
@@ -34,11 +34,18 @@ def gather_kinetic(b: Record) -> None:
     b.parent.add(T=b.T)
 
 
-def spring(b: Record) -> None:
-    b.E = b.node.spring_energy(b.q)
+def potential(b: Record) -> None:
+    """(2)"""
+    E = b.node.spring_energy(b.q)
+    h = b.X_W.rotation @ b.node.inertia.moment + b.node.inertia.mass * b.X_W.translation
+    b.E = E - dot(b.gravity, h)
 
 
-def gather_spring(b: Record) -> None:
+def fall(b: Record) -> None:
+    b.gravity = b.parent.gravity
+
+
+def gather_potential(b: Record) -> None:
     b.parent.add(E=b.E)
 
 
@@ -72,7 +79,12 @@ KINETIC_ENERGY = Program(
     (outward(place), outward(move), outward(kinetic), inward(gather_kinetic)),
     total=("T",),
 )
-SPRING_ENERGY = Program("spring_energy", {"q": "q"}, (outward(spring), inward(gather_spring)), total=("E",))
+POTENTIAL_ENERGY = Program(
+    "potential_energy",
+    {"q": "q"},
+    (outward(place), outward(place_in_world), outward(fall), outward(potential), inward(gather_potential)),
+    total=("E",),
+)
 COMPOSITE = Program(
     "composite", {"q": "q"}, (outward(place), outward(own_inertia), inward(gather)), total=("I",)
 )

@@ -1,11 +1,11 @@
-"""Inertias that no body can have: refused, or on request kept with a warning."""
+"""Inertias that no body can have, and massless bodies on moving joints: refused, or on request kept with a warning."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from alembert.errors import ArgumentError, FileError
-from alembert.model.builder import ModelBuilder
+from alembert.errors import ArgumentError, FileError, ModelError
+from alembert.model.builder import ModelBuilder, check
 from alembert.model.inertia import Inertia
 from alembert.model.io.notes import Notes
 from alembert.model.model import Model
@@ -19,11 +19,16 @@ class Gate:
             raise ArgumentError(f"unphysical is {unphysical!r}, expected 'error' or 'warn'")
         self._warn = unphysical == "warn"
         self._kept: dict[str, Inertia] = {}
+        self._massless: dict[str, Inertia] = {}
         self._notes = Notes(file, "unphysical inertia kept as asked")
 
     def admit(self, body: str, inertia: Inertia, where: str, line: int | None) -> Inertia:
+        """What to give to the builder, or a `FileError` at `where`."""
         problem = inertia.problem()
         if problem is None:
+            if self._warn and inertia.mass == 0:
+                self._massless[body] = inertia
+                return Inertia.point(1.0)
             return inertia
         if not self._warn:
             raise FileError(f"{where}: body {body!r}: {problem}; unphysical='warn' loads it all the same")
@@ -35,12 +40,17 @@ class Gate:
 
     def build(self, builder: ModelBuilder) -> Model:
         """The model with the inertias as they came."""
-        model = builder.build()
+        model = _with(builder.build(), self._massless)
+        try:
+            check(model)
+        except ModelError as error:
+            self._notes.add(str(error))
         self._notes.warn()
-        if not self._kept:
-            return model
-        bodies = tuple(
-            dataclasses.replace(body, inertia=self._kept.get(body.name, body.inertia))
-            for body in model.bodies
-        )
-        return dataclasses.replace(model, bodies=bodies)
+        return _with(model, self._kept)
+
+
+def _with(model: Model, inertias: dict[str, Inertia]) -> Model:
+    if not inertias:
+        return model
+    bodies = (dataclasses.replace(b, inertia=inertias.get(b.name, b.inertia)) for b in model.bodies)
+    return dataclasses.replace(model, bodies=tuple(bodies))

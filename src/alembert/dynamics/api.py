@@ -1,0 +1,541 @@
+"""The numerical algorithms of a model, as its methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from warnings import warn
+
+import numpy as np
+
+from alembert import sweeps
+from alembert.dynamics import frames, kernels, manifold, methods
+from alembert.dynamics.frames import Reference
+from alembert.dynamics.symbolic import Symbolic
+from alembert.engine.c_export import export_c
+from alembert.engine.kernel import Kernel
+from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
+from alembert.model.printing import unknown
+from alembert.spatial import Ad_dual, Pose
+from alembert.sweeps import Program, Tree
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+Array = np.ndarray
+Wrenches = Mapping[str, Any]
+Parameters = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class HybridResult:
+    """Accelerations and efforts of all degrees of freedom, the given ones among them."""
+
+    accelerations: Array
+    efforts: Array
+
+
+_PROGRAMS: dict[str, tuple[Program, tuple[str, ...]]] = {
+    "forward_dynamics": (sweeps.FORWARD_DYNAMICS, ("q", "v", "tau")),
+    "inverse_dynamics": (sweeps.INVERSE_DYNAMICS, ("q", "v", "a")),
+    "hybrid_dynamics": (sweeps.HYBRID_DYNAMICS, ("q", "v", "tau", "a_given", "free")),
+    "bias_forces": (sweeps.INVERSE_DYNAMICS, ("q", "v")),
+    "gravity_forces": (sweeps.GRAVITY_FORCES, ("q",)),
+    "coriolis_forces": (sweeps.CORIOLIS_FORCES, ("q", "v")),
+    "mass_matrix": (sweeps.MASS_MATRIX, ("q",)),
+    "multiply_mass_matrix": (sweeps.CORIOLIS_FORCES, ("q", "a")),
+    "solve_mass_matrix": (sweeps.SOLVE_MASS_MATRIX, ("q", "tau")),
+    "poses": (sweeps.POSES, ("q",)),
+    "velocities": (sweeps.VELOCITIES, ("q", "v")),
+    "accelerations": (sweeps.ACCELERATIONS, ("q", "v", "a")),
+    "subspaces": (sweeps.SUBSPACES, ("q",)),
+    "kinetic_energy": (sweeps.KINETIC_ENERGY, ("q", "v")),
+    "potential_energy": (sweeps.POTENTIAL_ENERGY, ("q",)),
+    "composite": (sweeps.COMPOSITE, ("q",)),
+    "momentum": (sweeps.MOMENTUM, ("q", "v")),
+    "momentum_matrix": (sweeps.MOMENTUM_MATRIX, ("q",)),
+}
+_NEED_TREE = {
+    "forward_dynamics",
+    "inverse_dynamics",
+    "hybrid_dynamics",
+    "bias_forces",
+    "gravity_forces",
+    "coriolis_forces",
+    "mass_matrix",
+    "multiply_mass_matrix",
+    "solve_mass_matrix",
+}
+
+
+class Dynamics:
+    """Mixed into `Model`. Arrays have leading batch dimensions everywhere: (nv,) or (..., nv).
+
+    Speeds, efforts and derivatives live in tangent space (nv wide). `wrenches` maps frame names to (..., 6) moments
+    and forces that act on the body at the frame's origin, in the frame's axes. `parameters` maps names to numbers or
+    arrays over the batch; parameters not named keep their defaults.
+    """
+
+    # --- dynamics ----------------------------------------------------------------------------------------------
+
+    def forward_dynamics(
+        self: Model,
+        q: Any,
+        v: Any,
+        tau: Any,
+        *,
+        wrenches: Wrenches | None = None,
+        parameters: Parameters = None,
+        method: str = "sweep",
+        out: Array | None = None,
+    ) -> Array:
+        """The accelerations that the efforts `tau` cause.
+
+        `method` is "sweep" (articulated bodies, O(n)), "factorise" (Cholesky of the mass matrix, O(n^3)) or
+        "conjugate_gradients" (matrix-free, O(n^2)); all give the same.
+        """
+        if method == "sweep":
+            return self._evaluate(
+                "forward_dynamics", (q, v, tau), wrenches=wrenches, parameters=parameters, out=out
+            )
+        return methods.forward_dynamics(self, q, v, tau, wrenches, parameters, method, out)
+
+    def inverse_dynamics(
+        self: Model,
+        q: Any,
+        v: Any,
+        a: Any,
+        *,
+        wrenches: Wrenches | None = None,
+        parameters: Parameters = None,
+        out: Array | None = None,
+    ) -> Array:
+        """The efforts that the accelerations `a` take."""
+        return self._evaluate("inverse_dynamics", (q, v, a), wrenches=wrenches, parameters=parameters, out=out)
+
+    def hybrid_dynamics(
+        self: Model,
+        q: Any,
+        v: Any,
+        *,
+        accelerations: Mapping[str, Any] | None = None,
+        torques: Mapping[str, Any] | None = None,
+        wrenches: Wrenches | None = None,
+        parameters: Parameters = None,
+    ) -> HybridResult:
+        """Some degrees of freedom follow given accelerations, the others given efforts; returns both for all.
+
+        `accelerations` and `torques` map joints (a number, or one per degree of freedom) or single degrees of freedom
+        (names as in `speed_names`) to values; efforts not named are zero.
+        """
+        free, a_given = self._by_name("hybrid_dynamics", accelerations or {}, "accelerations")
+        given, tau = self._by_name("hybrid_dynamics", torques or {}, "torques")
+        both = [self.speed_names[k] for k in np.flatnonzero(free & given)]
+        if both:
+            raise ArgumentError(
+                f"hybrid_dynamics: {', '.join(both)} is given both an acceleration and a torque; give one"
+            )
+        a, effort = self._evaluate(
+            "hybrid_dynamics",
+            (q, v, tau, a_given, (~free).astype(float)),
+            wrenches=wrenches,
+            parameters=parameters,
+        )
+        return HybridResult(a, effort)
+
+    def bias_forces(
+        self: Model, q: Any, v: Any, *, wrenches: Wrenches | None = None, parameters: Parameters = None
+    ) -> Array:
+        """The efforts at zero acceleration: Coriolis, gravity, springs and friction (M a + bias = tau)."""
+        return self._evaluate("bias_forces", (q, v), wrenches=wrenches, parameters=parameters)
+
+    def gravity_forces(self: Model, q: Any, *, parameters: Parameters = None) -> Array:
+        """The efforts that hold the model against gravity alone."""
+        return self._evaluate("gravity_forces", (q,), parameters=parameters)
+
+    def coriolis_forces(self: Model, q: Any, v: Any, *, parameters: Parameters = None) -> Array:
+        """Coriolis and centrifugal efforts alone, quadratic in v (gyroscopic ones of rotors included)."""
+        return self._evaluate("coriolis_forces", (q, v), parameters=parameters)
+
+    def mass_matrix(self: Model, q: Any, *, parameters: Parameters = None, out: Array | None = None) -> Array:
+        """M(q), (..., nv, nv), armature and rotors included."""
+        return self._evaluate("mass_matrix", (q,), parameters=parameters, out=out)
+
+    def inverse_mass_matrix(self: Model, q: Any, *, parameters: Parameters = None) -> Array:
+        """M(q)^-1, one sweep per column."""
+        columns = self.solve_mass_matrix(np.asarray(q)[..., None, :], np.eye(self.nv), parameters=parameters)
+        return np.swapaxes(columns, -1, -2)
+
+    def solve_mass_matrix(self: Model, q: Any, x: Any, *, parameters: Parameters = None) -> Array:
+        """M(q)^-1 x in O(n), without forming M."""
+        return self._evaluate("solve_mass_matrix", (q, x), parameters=parameters)
+
+    def multiply_mass_matrix(self: Model, q: Any, x: Any, *, parameters: Parameters = None) -> Array:
+        """M(q) x in O(n), without forming M."""
+        return self._evaluate("multiply_mass_matrix", (q, x), parameters=parameters)
+
+    # --- kinematics --------------------------------------------------------------------------------------------
+
+    def frame_pose(self: Model, q: Any, frame: str, *, parameters: Parameters = None) -> Pose:
+        """X_WC: rotation (..., 3, 3) and origin (..., 3) of a frame in the world."""
+        X_W = self._evaluate("poses", (q,), parameters=parameters)
+        return frames.pose(X_W, *self._locate("frame_pose", frame, parameters))
+
+    def frame_velocity(
+        self: Model,
+        q: Any,
+        v: Any,
+        frame: str,
+        *,
+        reference: Reference = "local",
+        parameters: Parameters = None,
+    ) -> Array:
+        """The frame's (angular, linear) velocity, (..., 6)."""
+        frames.check_reference("frame_velocity", reference)
+        node, offset = self._locate("frame_velocity", frame, parameters)
+        own = self._node_motion("velocities", (q, v), node, offset, parameters)
+        return frames.refer(self._pose_for(q, frame, reference, parameters), own, reference)
+
+    def frame_acceleration(
+        self: Model,
+        q: Any,
+        v: Any,
+        a: Any,
+        frame: str,
+        *,
+        reference: Reference = "local",
+        parameters: Parameters = None,
+    ) -> Array:
+        """The time derivative of `frame_velocity` in the same reference, (..., 6), gravity not included.
+
+        With "local_world_aligned" the linear part is the acceleration of the frame's origin in the usual sense.
+        """
+        frames.check_reference("frame_acceleration", reference)
+        node, offset = self._locate("frame_acceleration", frame, parameters)
+        V = self._node_motion("velocities", (q, v), node, offset, parameters)
+        A = self._node_motion("accelerations", (q, v, a), node, offset, parameters)
+        X = self._pose_for(q, frame, reference, parameters)
+        return frames.acceleration_in(X, V, A, reference)
+
+    def frame_jacobian(
+        self: Model,
+        q: Any,
+        frame: str,
+        *,
+        reference: Reference = "local",
+        point: Any = None,
+        parameters: Parameters = None,
+    ) -> Array:
+        """J with frame_velocity = J v, (..., 6, nv); `point` moves the frame's origin (in frame axes)."""
+        frames.check_reference("frame_jacobian", reference)
+        node, offset = self._locate("frame_jacobian", frame, parameters)
+        if point is not None:
+            offset = offset @ Pose(np.eye(3), np.asarray(point, dtype=float))
+        columns, X_W = self._evaluate("subspaces", (q,), parameters=parameters)
+        return frames.jacobian(columns, self._tree.support[node], frames.pose(X_W, node, offset), reference)
+
+    def frame_jacobian_rate(
+        self: Model,
+        q: Any,
+        v: Any,
+        frame: str,
+        *,
+        reference: Reference = "local",
+        parameters: Parameters = None,
+    ) -> Array:
+        """(dJ/dt) v, (..., 6): the frame's acceleration at a = 0."""
+        zero = np.zeros(self.nv)
+        return self.frame_acceleration(q, v, zero, frame, reference=reference, parameters=parameters)
+
+    def center_of_mass(self: Model, q: Any, *, parameters: Parameters = None) -> Array:
+        """(..., 3) in the world."""
+        total = self._evaluate("composite", (q,), parameters=parameters)
+        return total[..., 1:4] / total[..., 0:1]
+
+    def momentum(
+        self: Model, q: Any, v: Any, *, about: str = "center_of_mass", parameters: Parameters = None
+    ) -> Array:
+        """(angular, linear) momentum in world axes, (..., 6), about the centre of mass or about "world"'s origin."""
+        h = self._evaluate("momentum", (q, v), parameters=parameters)
+        return self._about(h, q, about, "momentum", parameters)
+
+    def momentum_matrix(
+        self: Model, q: Any, *, about: str = "center_of_mass", parameters: Parameters = None
+    ) -> Array:
+        """The matrix that maps v to the momentum, (..., 6, nv)."""
+        columns = self._evaluate("momentum_matrix", (q,), parameters=parameters)
+        moved = self._about(columns, q, about, "momentum_matrix", parameters, extra=1)
+        return np.swapaxes(moved, -1, -2)
+
+    # --- energy ------------------------------------------------------------------------------------------------
+
+    def kinetic_energy(self: Model, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
+        return self._evaluate("kinetic_energy", (q, v), parameters=parameters)[..., 0]
+
+    def potential_energy(self: Model, q: Any, *, parameters: Parameters = None) -> Any:
+        """Of gravity (zero when the centre of mass is at the world's origin) and of springs."""
+        return self._evaluate("potential_energy", (q,), parameters=parameters)[..., 0]
+
+    def energy(self: Model, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
+        return self.kinetic_energy(q, v, parameters=parameters) + self.potential_energy(q, parameters=parameters)
+
+    def power(
+        self: Model, q: Any, v: Any, tau: Any, *, wrenches: Wrenches | None = None, parameters: Parameters = None
+    ) -> Any:
+        """What efforts and wrenches feed in: tau . v + sum F . V. Friction takes out its own part."""
+        total = np.sum(np.asarray(tau, dtype=float) * np.asarray(v, dtype=float), axis=-1)
+        for frame, wrench in (wrenches or {}).items():
+            V = self.frame_velocity(q, v, frame, parameters=parameters)
+            total = total + np.sum(V * np.asarray(wrench, dtype=float), axis=-1)
+        return total
+
+    # --- configurations ----------------------------------------------------------------------------------------
+
+    def integrate(self: Model, q: Any, dv: Any) -> Array:
+        """The configuration reached from q by the tangent displacement dv."""
+        return self._manifold_kernel("integrate")(q, dv)
+
+    def difference(self: Model, q0: Any, q1: Any) -> Array:
+        """The tangent displacement from q0 to q1: integrate(q0, difference(q0, q1)) = q1."""
+        return self._manifold_kernel("difference")(q0, q1)
+
+    def rate(self: Model, q: Any, v: Any) -> Array:
+        """dq/dt, (..., nq)."""
+        return self._manifold_kernel("rate")(q, v)
+
+    def check_configuration(self: Model, q: Any) -> None:
+        """Raise `ArgumentError` naming the joint when q is no configuration (shape, NaN, quaternion length)."""
+        x = np.asarray(q, dtype=float)
+        if x.ndim == 0 or x.shape[-1] != self.nq:
+            raise ArgumentError(f"check_configuration: q has shape {x.shape}, expected (..., {self.nq})")
+        for joint, s in zip(self.joints, self._q_slices, strict=True):
+            if not np.all(np.isfinite(x[..., s])):
+                raise ArgumentError(f"check_configuration: joint {joint.name!r}: q is not finite")
+            problem = joint.type.problem(x[..., s])
+            if problem:
+                raise ArgumentError(f"check_configuration: joint {joint.name!r}: {problem}")
+
+    # --- symbolic, compiled, exported --------------------------------------------------------------------------
+
+    @cached_property
+    def symbolic(self: Model) -> Symbolic:
+        """The algorithms on CasADi expressions."""
+        return Symbolic(self, self._tree)
+
+    def compile(self: Model, name: str, *, batch: bool = False) -> Kernel:
+        """The kernel of an algorithm, compiled: call it, or use its `fast()` handle in tight loops."""
+        if name not in _PROGRAMS:
+            raise ArgumentError(unknown("compile: no algorithm", name, _PROGRAMS))
+        self.check_tree(name)
+        return self._kernel(name).prepare(None if batch else 1)
+
+    def export_c(self: Model, name: str, directory: str | Path) -> Path:
+        """Write an algorithm as C99 (NAME.c, NAME.h and a test program) into a directory; returns the C file."""
+        if name not in _PROGRAMS:
+            raise ArgumentError(unknown("export_c: no algorithm", name, _PROGRAMS))
+        self.check_tree(name)
+        program, names = _PROGRAMS[name]
+        return export_c(self.symbolic.function(program, names), name, directory)
+
+    # --- inside ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _tree(self: Model) -> Tree:
+        return Tree.of(self)
+
+    @cached_property
+    def _kernels(self) -> dict[Any, Kernel]:
+        return {}
+
+    def _kernel(self: Model, name: str, *, wrenches: bool = False) -> Kernel:
+        key = (name, wrenches)
+        if key not in self._kernels:
+            program, names = _PROGRAMS[name]
+            self._kernels[key] = kernels.program_kernel(
+                self, self._tree, program, (*names, "wrench") if wrenches else names
+            )
+        return self._kernels[key]
+
+    def _manifold_kernel(self: Model, name: str) -> Kernel:
+        if name not in self._kernels:
+            self._kernels[name] = manifold.kernel(self, name)
+        return self._kernels[name]
+
+    def _evaluate(
+        self: Model,
+        name: str,
+        given: tuple[Any, ...],
+        *,
+        wrenches: Wrenches | None = None,
+        parameters: Parameters = None,
+        out: Any = None,
+    ) -> Any:
+        kernel = self._kernels.get((name, bool(wrenches)))
+        if kernel is None:
+            if name in _NEED_TREE:
+                self.check_tree(name)
+            kernel = self._kernel(name, wrenches=bool(wrenches))
+        if wrenches:
+            given = (*given, self._wrench_array(name, wrenches, parameters))
+        if self.parameters:
+            given = (*given, self._parameter_array(name, parameters))
+        elif parameters:
+            raise ArgumentError(f"{name}: parameters are given, but the model has none")
+        result = kernel(*given) if out is None else kernel(*given, out=out)
+        first = result if type(result) is np.ndarray else np.asarray(result[0])
+        total = first.ravel().dot(first.ravel()) if first.ndim > 1 else first.dot(first)
+        if total - total != 0.0:
+            self._explain(name, first, given, kernel)
+        return result
+
+    def _explain(self: Model, name: str, result: Array, given: tuple[Any, ...], kernel: Kernel) -> None:
+        """Say why a result is not finite: raise for one state, warn for some states of a batch."""
+        rank = len(kernel.results[0].shape)
+        bad = ~np.isfinite(result).all(axis=tuple(range(-rank, 0)))
+        if not np.any(bad):
+            return
+        reason = self._reason(given, kernel)
+        if bad.ndim == 0:
+            raise NumericalError(f"{name}: the result is not finite; {reason}")
+        where = tuple(int(index[0]) for index in np.nonzero(bad))
+        warn(
+            f"{name}: {np.count_nonzero(bad)} of {bad.size} states have no finite result, the first at "
+            f"{where if len(where) > 1 else where[0]}; {reason}",
+            AlembertWarning,
+            stacklevel=4,
+        )
+
+    def _reason(self: Model, given: tuple[Any, ...], kernel: Kernel) -> str:
+        for argument, value in zip(kernel.arguments, given, strict=True):
+            x = np.asarray(value, dtype=float)
+            if not np.all(np.isfinite(x)):
+                names = self.coordinate_names if argument.name == "q" else self.speed_names
+                entries = np.argwhere(~np.isfinite(x))[0]
+                label = (
+                    f" ({names[entries[-1]]})" if x.ndim and x.shape[-1] == len(names) and len(names) else ""
+                )
+                return f"{argument.name} is {x[tuple(entries)]} at entry {entries[-1] if x.ndim else 0}{label}"
+        q = np.asarray(given[0], dtype=float)
+        for joint, s in zip(self.joints, self._q_slices, strict=True):
+            sentence = joint.type.singularity(q[..., s]) or joint.type.problem(q[..., s])
+            if sentence:
+                return f"joint {joint.name!r}: {sentence}"
+        return "the articulated inertia of some joint is singular (no mass moves with it) or numbers overflow"
+
+    def check_tree(self: Model, name: str) -> None:
+        """Refuse algorithms that would ignore loops and couplings."""
+        for kind, items in (("loop", self.loops), ("coupling", self.couplings)):
+            if items:
+                raise UnsupportedError(
+                    f"{name}: the {kind} {items[0].name!r} would be ignored; {kind}s are not supported by this "
+                    f"algorithm yet. model.replace({kind}s=()) gives the model without them"
+                )
+
+    def _parameter_array(self: Model, name: str, parameters: Parameters) -> Array:
+        defaults = self._parameter_defaults
+        if not parameters:
+            return defaults
+        for key in parameters:
+            if key not in self.parameter_values:
+                raise ArgumentError(unknown(f"{name}: no parameter", key, self.parameter_values))
+        columns = [np.asarray(parameters.get(key, value), dtype=float) for key, value in self.parameters]
+        return np.stack(np.broadcast_arrays(*columns), axis=-1)
+
+    @cached_property
+    def _parameter_defaults(self: Model) -> Array:
+        return np.array([value for _, value in self.parameters])
+
+    def _locate(self: Model, function: str, name: str, parameters: Parameters) -> tuple[int, Pose]:
+        """The node that carries a frame and the frame's constant pose on it."""
+        frame = self.frame(name)
+        node, placement = -1, frame.placement
+        if frame.body != "world":
+            node, where = self._tree.carriers[self.body_index(frame.body)]
+            placement = where @ placement
+        values = self.parameter_values | dict(parameters or {})
+        try:
+            return node, placement.pose(values)
+        except TypeError:
+            raise UnsupportedError(
+                f"{function}: frame {name!r} depends on parameters that are given as arrays; give numbers"
+            ) from None
+
+    def _node_motion(
+        self: Model, name: str, given: tuple[Any, ...], node: int, offset: Pose, parameters: Parameters
+    ) -> Array:
+        motions = self._evaluate(name, given, parameters=parameters)
+        if node < 0:
+            return np.zeros((*motions.shape[:-2], 6))
+        return frames.to_frame(offset, motions[..., node, :])
+
+    def _pose_for(self: Model, q: Any, frame: str, reference: Reference, parameters: Parameters) -> Pose:
+        if reference == "local":
+            return Pose.identity()
+        return self.frame_pose(q, frame, parameters=parameters)
+
+    def _about(
+        self: Model, h: Array, q: Any, about: str, function: str, parameters: Parameters, extra: int = 0
+    ) -> Array:
+        """Forces (..., 6) in the world, about another point."""
+        if about == "world":
+            return h
+        if about != "center_of_mass":
+            raise ArgumentError(f"{function}: about is {about!r}, expected 'center_of_mass' or 'world'")
+        c = self.center_of_mass(q, parameters=parameters)
+        if extra:
+            c = c[..., None, :]
+        return np.concatenate([h[..., :3] - np.cross(c, h[..., 3:]), h[..., 3:]], axis=-1)
+
+    def _wrench_array(self: Model, name: str, wrenches: Wrenches, parameters: Parameters) -> Array:
+        """(..., nodes, 6) from wrenches on frames."""
+        parts = []
+        for frame, value in wrenches.items():
+            node, offset = self._locate(name, frame, parameters)
+            if node < 0:
+                raise ArgumentError(f"{name}: wrench on frame {frame!r}, which does not move")
+            F = np.asarray(value, dtype=float)
+            if F.ndim == 0 or F.shape[-1] != 6:
+                raise ArgumentError(
+                    f"{name}: wrench on {frame!r} has shape {F.shape}, expected (..., 6): moment, then force"
+                )
+            parts.append((node, F @ Ad_dual(offset).T))
+        batch = np.broadcast_shapes(*(F.shape[:-1] for _, F in parts))
+        total = np.zeros((*batch, len(self._tree), 6))
+        for node, F in parts:
+            total[..., node, :] += F
+        return total
+
+    def _by_name(self: Model, function: str, values: Mapping[str, Any], what: str) -> tuple[Array, Array]:
+        """Which speeds are named, and their values (..., nv)."""
+        named = np.zeros(self.nv, dtype=bool)
+        entries: list[tuple[slice, Array]] = []
+        singles = {name: k for k, name in enumerate(self.speed_names)}
+        for name, value in values.items():
+            x = np.asarray(value, dtype=float)
+            if name in self._joint_index:
+                s = self.v_slice(name)
+            elif name in singles:
+                s = slice(singles[name], singles[name] + 1)
+            else:
+                raise ArgumentError(
+                    unknown(f"{function}: {what}: no joint or degree of freedom", name, [*self._joint_index, *singles])
+                )
+            width = s.stop - s.start
+            if width == 1 and (x.ndim == 0 or x.shape[-1] != 1):
+                x = x[..., None]
+            if x.ndim == 0 or x.shape[-1] != width:
+                raise ArgumentError(
+                    f"{function}: {what}: {name!r} has shape {x.shape}, expected (..., {width})"
+                )
+            if np.any(named[s]):
+                raise ArgumentError(f"{function}: {what}: {name!r} is given twice")
+            named[s] = True
+            entries.append((s, x))
+        batch = np.broadcast_shapes(*(x.shape[:-1] for _, x in entries)) if entries else ()
+        total = np.zeros((*batch, self.nv))
+        for s, x in entries:
+            total[..., s] = x
+        return named, total

@@ -1,0 +1,95 @@
+"""From a program and a model to a compiled function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import casadi as ca
+
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource, Source
+from alembert.model import Model
+from alembert.sweeps import Program, Tree, expressions
+
+Graph = Callable[..., list[ca.SX]]
+"""A function of the inputs as `SX` (the parameters last) that gives the results."""
+
+
+def arguments(model: Model, tree: Tree, program: Program, names: Sequence[str]) -> list[Argument]:
+    """The kernel's arguments for the inputs of a program, with hints for wrong shapes."""
+    sizes = {"q": (model.nq,), "v": (model.nv,), "node6": (len(tree), 6)}
+    found = [Argument(name, sizes[program.given[name]], _hint(model, program.given[name])) for name in names]
+    if model.parameters:
+        known = ", ".join(name for name, _ in model.parameters)
+        found.append(Argument("parameters", (len(model.parameters),), f"the model has {known}"))
+    return found
+
+
+def program_graph(tree: Tree, program: Program, names: Sequence[str]) -> Graph:
+    """All results of a program, in the order of `result_names`."""
+
+    def graph(*inputs: ca.SX) -> list[ca.SX]:
+        parameters = inputs[-1]
+        given = dict(zip(names, inputs[:-1], strict=True))
+        found = expressions(program, tree, given, parameters)
+        return [found[name] for name in result_names(program)]
+
+    return graph
+
+
+def result_names(program: Program) -> tuple[str, ...]:
+    return (*program.result, *program.total, *(("matrix",) if program.climb else ()))
+
+
+def results(model: Model, tree: Tree, program: Program) -> list[Argument]:
+    n, nv = len(tree), model.nv
+    shapes = {"q": (model.nq,), "v": (nv,), "v6": (nv, 6)}
+    found = []
+    for name, extent in program.result.items():
+        found.append(Argument(name, shapes.get(extent) or (n, _WIDTHS[name])))
+    found += [Argument(name, (_WIDTHS[name],)) for name in program.total]
+    if program.climb:
+        found.append(Argument("matrix", (nv, nv)))
+    return found
+
+
+_WIDTHS = {"X_W": 12, "V": 6, "A": 6, "T": 1, "E": 1, "I": 13, "h": 6}
+
+
+def function(name: str, inputs: Sequence[Argument], tree: Tree, graph: Graph) -> ca.Function:
+    """The graph as a CasADi function of its inputs (matrices where an argument has two dimensions)."""
+    symbols = [ca.SX.sym(a.name, *a.shape) for a in inputs]
+    with_parameters = bool(tree.model.parameters)
+    values = symbols if with_parameters else [*symbols, ca.SX(0, 1)]
+    outputs = [ca.densify(value) for value in graph(*values)]
+    return ca.Function(name, symbols, outputs)
+
+
+def program_kernel(model: Model, tree: Tree, program: Program, names: Sequence[str]) -> Kernel:
+    """The kernel of a program for some of its inputs; the others are zero."""
+    inputs = arguments(model, tree, program, names)
+
+    def build() -> Source:
+        return FunctionSource(
+            function(program.name, inputs, tree, program_graph(tree, program, names))
+        )
+
+    key = f"{model.fingerprint}:{program.name}:{','.join(names)}"
+    return Kernel(program.name, inputs, results(model, tree, program), key=key, build=build)
+
+
+def _hint(model: Model, extent: str) -> str:
+    if extent == "q":
+        count, what = "nq", f"the model has {model.nq} coordinates"
+    elif extent == "v":
+        count, what = "nv", f"the model has {model.nv} degrees of freedom"
+    else:
+        return "six per moving body"
+    several = [
+        f"joint {joint.name!r} has {getattr(joint.type, count)}"
+        for joint in model.joints
+        if getattr(joint.type, count) > 1
+    ]
+    return f"{what} ({', '.join(several[:3])})" if several else what
+
+

@@ -1,0 +1,226 @@
+"""Functions as C source, for targets without Python.
+
+`export_c` writes three files: NAME.c (C99, needs only the mathematics library, no global state, no allocation), NAME.h, and
+NAME_test.c, a program with one input and its expected output that says how far the compiled code is off.
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+
+from alembert.engine import program
+from alembert.engine.program import Program
+from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY
+from alembert.errors import ArgumentError
+
+TOLERANCE = 1e-9  # of the test program, relative to the largest expected element: conditioning times rounding
+
+_INFIX = {ca.OP_ADD: "+", ca.OP_SUB: "-", ca.OP_MUL: "*", ca.OP_DIV: "/"}
+_COMPARISON = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!=", ca.OP_AND: "&&", ca.OP_OR: "||"}
+_CALLS = {
+    **LIBRARY_UNARY,
+    **LIBRARY_BINARY,
+    ca.OP_SIN: "sin",
+    ca.OP_COS: "cos",
+    ca.OP_SQRT: "sqrt",
+    ca.OP_FLOOR: "floor",
+    ca.OP_CEIL: "ceil",
+    ca.OP_FABS: "fabs",
+    ca.OP_COPYSIGN: "copysign",
+    ca.OP_FMIN: "fmin",
+    ca.OP_FMAX: "fmax",
+}
+
+
+def export_c(
+    function: ca.Function,
+    name: str,
+    directory: str | Path,
+    *,
+    argument_names: Sequence[str] | None = None,
+    result_names: Sequence[str] | None = None,
+    sample: Sequence[np.ndarray] | None = None,
+) -> list[Path]:
+    """Write `void NAME(const double *argument, ..., double *result, ...)`; the paths of the three files.
+
+    Matrices are in C order. `sample` gives the test program's input (by default random numbers). The results must not
+    overlap the arguments; apart from that the function is re-entrant.
+    """
+    arguments = list(argument_names or (function.name_in(k) for k in range(function.n_in())))
+    results = list(result_names or (function.name_out(k) for k in range(function.n_out())))
+    _check_names(function, name, arguments, results)
+    code = program.share_reciprocals(program.read(function))
+    if sample is None:
+        generator = np.random.default_rng(0)
+        sample = [generator.uniform(-1.0, 1.0, function.size_in(k)) for k in range(function.n_in())]
+    inputs = [np.asarray(x, dtype=float).reshape(function.size_in(k)) for k, x in enumerate(sample)]
+    outputs = [np.asarray(ca.DM(x).full()) for x in function.call([ca.DM(x) for x in inputs])]
+
+    directory = Path(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    sizes = [*code.input_sizes, *(len(elements) for elements in code.outputs)]
+    prototype = _prototype(name, arguments, results)
+    files = {
+        f"{name}.h": _header(name, prototype, [*arguments, *results], sizes, len(arguments)),
+        f"{name}.c": _source(name, prototype, code, arguments, results),
+        f"{name}_test.c": _test(name, arguments, inputs, results, outputs),
+    }
+    for file, text in files.items():
+        (directory / file).write_text(text, encoding="utf-8")
+    return [directory / file for file in files]
+
+
+def _check_names(function: ca.Function, name: str, arguments: list[str], results: list[str]) -> None:
+    for kind, names, count in (
+        ("argument", arguments, function.n_in()),
+        ("result", results, function.n_out()),
+    ):
+        if len(names) != count:
+            raise ArgumentError(
+                f"export_c: {name} has {count} {kind}s, got {len(names)} names: {', '.join(names)}"
+            )
+    everything = [name, *arguments, *results]
+    for word in everything:
+        if not (word.isidentifier() and word.isascii()) or keyword.iskeyword(word) or word in _C_KEYWORDS:
+            raise ArgumentError(f"export_c: '{word}' is not a name in C")
+    repeated = sorted({word for word in everything if everything.count(word) > 1})
+    if repeated:
+        raise ArgumentError(f"export_c: the name '{repeated[0]}' is used twice")
+
+
+_C_KEYWORDS = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()
+)
+
+
+def _prototype(name: str, arguments: Sequence[str], results: Sequence[str]) -> str:
+    parameters = [*(f"const double *{x}" for x in arguments), *(f"double *{x}" for x in results)]
+    return f"void {name}({', '.join(parameters) or 'void'})"
+
+
+def _header(name: str, prototype: str, names: Sequence[str], sizes: Sequence[int], inputs: int) -> str:
+    guard = f"{name.upper()}_H"
+    lines = [
+        f" *   {x}[{size}]  {'in' if k < inputs else 'out'}"
+        for k, (x, size) in enumerate(zip(names, sizes, strict=True))
+    ]
+    described = "\n".join(lines)
+    return (
+        f"#ifndef {guard}\n#define {guard}\n\n/* Written by Alembert. Matrices are in C order.\n{described}\n */\n"
+        f'#ifdef __cplusplus\nextern "C" {{\n#endif\n\n{prototype};\n\n#ifdef __cplusplus\n}}\n#endif\n\n#endif\n'
+    )
+
+
+def _source(
+    name: str, prototype: str, code: Program, arguments: Sequence[str], results: Sequence[str]
+) -> str:
+    # Local names end in an underscore and a number, so that no argument can have them.
+    text: list[str] = []
+    lines: list[str] = []
+    for i, wanted in enumerate(code.needed()):
+        op = code.op[i]
+        if op == ca.OP_INPUT:
+            text.append(f"{arguments[code.a[i]]}[{code.b[i]}]")
+        elif op == ca.OP_CONST:
+            text.append(_number(code.constants[code.a[i]]))
+        else:
+            text.append(f"{name}_v{i}_")
+            if wanted:
+                lines.append(
+                    f"  const double {text[i]} = {_expression(op, *(text[j] for j in code.operands(i)))};"
+                )
+    stores = [
+        f"  {results[k]}[{element}] = {text[i]};"
+        for k, elements in enumerate(code.outputs)
+        for element, i in enumerate(elements)
+    ]
+    body = "\n".join([*lines, *stores])
+    return f'/* Written by Alembert. */\n#include "{name}.h"\n\n#include <math.h>\n\n{prototype}\n{{\n{body}\n}}\n'
+
+
+def _expression(op: int, x: str, y: str = "") -> str:
+    if op in _INFIX:
+        return f"{x} {_INFIX[op]} {y}"
+    if op in _CALLS:
+        return f"{_CALLS[op]}({x}, {y})" if y else f"{_CALLS[op]}({x})"
+    if op in _COMPARISON:
+        return f"({x} {_COMPARISON[op]} {y}) ? 1.0 : 0.0"
+    if op == ca.OP_NEG:
+        return f"-({x})"
+    if op == ca.OP_NOT:
+        return f"({x} == 0) ? 1.0 : 0.0"
+    if op == ca.OP_IF_ELSE_ZERO:
+        return f"({x} == 0) ? 0.0 : {y}"
+    if op == ca.OP_SIGN:
+        return f"({x} < 0) ? -1.0 : ({x} > 0) ? 1.0 : {x}"
+    raise AssertionError(f"operation {op} passed the reader")
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "NAN"
+    if math.isinf(value):
+        return "INFINITY" if value > 0 else "(-INFINITY)"
+    text = repr(value)
+    return f"({text})" if text.startswith("-") else text
+
+
+def _test(
+    name: str,
+    arguments: Sequence[str],
+    inputs: Sequence[np.ndarray],
+    results: Sequence[str],
+    outputs: Sequence[np.ndarray],
+) -> str:
+    def array(label: str, values: np.ndarray) -> str:
+        elements = ", ".join(_number(float(x)) for x in values.ravel()) or "0.0"
+        return f"static const double {label}[] = {{{elements}}};"
+
+    declarations = [array(f"{x}_in", values) for x, values in zip(arguments, inputs, strict=True)]
+    declarations += [array(f"{x}_expected", values) for x, values in zip(results, outputs, strict=True)]
+    declarations += [
+        f"static double {x}_out[{max(1, values.size)}];" for x, values in zip(results, outputs, strict=True)
+    ]
+    call = ", ".join([*(f"{x}_in" for x in arguments), *(f"{x}_out" for x in results)])
+    checks = "\n".join(
+        f"  worst = fmax(worst, difference({x}_out, {x}_expected, {values.size}));"
+        for x, values in zip(results, outputs, strict=True)
+    )
+    listed = "\n".join(declarations)
+    return f"""\
+/* Written by Alembert: compares {name} with values computed when it was exported. */
+#include "{name}.h"
+
+#include <math.h>
+#include <stdio.h>
+
+{listed}
+
+/* The largest difference, relative to the largest expected element. */
+static double difference(const double *x, const double *expected, int n)
+{{
+  double worst = 0.0, scale = 1e-300;
+  for (int i = 0; i < n; ++i) {{
+    const double d = (isnan(x[i]) && isnan(expected[i])) || x[i] == expected[i] ? 0.0 : fabs(x[i] - expected[i]);
+    worst = d <= worst ? worst : d;
+    if (fabs(expected[i]) > scale) scale = fabs(expected[i]);
+  }}
+  return isnan(worst) ? INFINITY : worst / scale;
+}}
+
+int main(void)
+{{
+  double worst = 0.0;
+  {name}({call});
+{checks}
+  printf("{name}: largest relative error %g\\n", worst);
+  return worst <= {TOLERANCE!r} ? 0 : 1;
+}}
+"""

@@ -1,0 +1,48 @@
+"""Example models, each a function of its data: `library.acrobot()`, or by name `library.make("acrobot")`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from alembert.errors import ArgumentError
+from alembert.library.arm7 import arm7 as arm7
+from alembert.library.chain import chain as chain
+from alembert.library.example_joints import example_joint as example_joint
+from alembert.library.humanoid import humanoid as humanoid
+from alembert.library.pendulums import acrobot as acrobot
+from alembert.library.pendulums import branched_acrobot as branched_acrobot
+from alembert.library.pendulums import cart_pole as cart_pole
+from alembert.library.pendulums import pendulum as pendulum
+from alembert.library.pendulums import two_link as two_link
+from alembert.library.pitcher import pitcher as pitcher
+from alembert.library.random_tree import random_tree as random_tree
+from alembert.library.satellite import satellite as satellite
+from alembert.model import Model
+from alembert.model.printing import unknown
+
+_MODELS: dict[str, Callable[..., Model]] = {
+    "pendulum": pendulum,
+    "two_link": two_link,
+    "acrobot": acrobot,
+    "branched_acrobot": branched_acrobot,
+    "cart_pole": cart_pole,
+    "arm7": arm7,
+    "humanoid": humanoid,
+    "satellite": satellite,
+    "pitcher": pitcher,
+    "chain": chain,
+    "random_tree": random_tree,
+}
+
+
+def names() -> tuple[str, ...]:
+    """The models that `make` knows."""
+    return tuple(_MODELS)
+
+
+def make(name: str, **options: Any) -> Model:
+    """A model by its name, with the options of the function of that name."""
+    if name not in _MODELS:
+        raise ArgumentError(unknown("library.make: no model", name, _MODELS))
+    return _MODELS[name](**options)

@@ -1,0 +1,374 @@
+"""The schema of Alembert's own format, derived from the records of a model.
+
+A record (a frozen dataclass such as `Limits`) becomes a table with the record's fields, and validating the table makes the
+record. Joint types come from the registry: a joint's table holds the joint's fields and those of its type, told apart by
+`type`. Written by hand here is only what a file says in more ways than a record does: placements, inertias and shapes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import math
+import types
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictInt,
+    StrictStr,
+    ValidationInfo,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+from typing_extensions import TypeAliasType
+
+from alembert.errors import ModelError
+from alembert.expression import Expression, Scalar
+from alembert.joints import REGISTRY, JointType
+from alembert.model.elements import (
+    SENSOR_KINDS,
+    Actuator,
+    Body,
+    Coupling,
+    Frame,
+    Joint,
+    LoopJoint,
+    Sensor,
+)
+from alembert.model.inertia import Inertia
+from alembert.model.placement import Placement
+from alembert.model.printing import unknown
+
+FORMAT = "alembert-model"
+VERSION = 1
+PARTS: dict[str, tuple[str, type]] = {
+    "bodies": ("body", Body),
+    "joints": ("joint", Joint),
+    "frames": ("frame", Frame),
+    "loops": ("loop", LoopJoint),
+    "couplings": ("coupling", Coupling),
+    "actuators": ("actuator", Actuator),
+    "sensors": ("sensor", Sensor),
+}
+"""Section of a document -> the method of the builder and the record."""
+
+INERTIA_SHAPES = ("point", "rod", "box", "cylinder", "sphere")
+ROTATIONS = ("quaternion_wxyz", "rpy", "rpy_deg", "rotation_vector", "rotation_vector_deg")
+
+
+# --- numbers ------------------------------------------------------------------------------------------------
+
+
+def described(value: Any) -> str:
+    """A value in an error message."""
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if value is None:
+        return "empty"
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _float(value: Any, expected: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ModelError(f"is {described(value)}, expected {expected}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ModelError("is too large for a number") from None
+
+
+def _formula(text: str, info: ValidationInfo) -> Expression:
+    """An expression that has a value at the default parameters."""
+    expression = Expression(text)
+    known = (info.context or {}).get("parameters", {})
+    for name in sorted(expression.names - set(known)):
+        raise ModelError(unknown("uses the parameter", name, known))
+    expression.evaluate(known)
+    return expression
+
+
+def _number(value: Any, info: ValidationInfo) -> Scalar:
+    if isinstance(value, str):
+        return _formula(value, info)
+    number = _float(value, "a number or a formula in quotes")
+    if not math.isfinite(number):
+        raise ModelError(f"is {number}, expected a finite number")
+    return number
+
+
+def _constant(value: Any) -> float:
+    if not isinstance(value, str):
+        return _float(value, "a number")
+    if value.strip() in ("inf", "+inf", "-inf"):
+        return float(value)
+    expression = Expression(value)
+    if expression.names:
+        raise ModelError(f"is {described(value)}; no parameters may be used here")
+    return float(expression.evaluate({}))
+
+
+_FORMULA = {"type": "string", "description": "a formula, such as 0.5 * m1 * l1**2"}
+_CONSTANT = {"type": "string", "description": "a formula without parameters, such as -pi/2, or inf"}
+Number: Any = TypeAliasType(
+    "Number",
+    Annotated[Any, PlainValidator(_number), WithJsonSchema({"anyOf": [{"type": "number"}, _FORMULA]})],
+)
+Constant: Any = TypeAliasType(
+    "Constant",
+    Annotated[Any, PlainValidator(_constant), WithJsonSchema({"anyOf": [{"type": "number"}, _CONSTANT]})],
+)
+Vector: Any = TypeAliasType("Vector", Annotated[tuple[Number, ...], Field(min_length=3, max_length=3)])
+
+
+# --- tables -------------------------------------------------------------------------------------------------
+
+
+class UnknownKeyError(ModelError):
+    def __init__(self, key: str, known: list[str]) -> None:
+        super().__init__(unknown("unknown key", key, known))
+        self.key = key
+
+
+class Table(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        for key in data if isinstance(data, dict) else ():
+            if key not in cls.model_fields:
+                raise UnknownKeyError(key, list(cls.model_fields))
+        return data
+
+    def given(self) -> dict[str, Any]:
+        """What the file says, by field."""
+        return {name: getattr(self, name) for name in self.__class__.model_fields if name in self.model_fields_set}
+
+
+def table(name: str, doc: str | None, fields: dict[str, Any]) -> type[Table]:
+    summary = inspect.cleandoc(doc).partition("\n\n")[0].replace("\n", " ") if doc else None
+    return create_model(name, __base__=Table, __doc__=summary, **fields)
+
+
+def record_table(record: type, *, name: str, omit: tuple[str, ...] = ()) -> type[Table]:
+    doc = record.__doc__ if not str(record.__doc__).startswith(f"{record.__name__}(") else None
+    return table(name, doc, fields_of(record, omit=omit))
+
+
+def fields_of(record: type, *, omit: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The table's fields for a record's."""
+    hints = typing.get_type_hints(record)
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(record):
+        hint = hints[field.name]
+        if field.name in omit:
+            continue
+        if _is_choice(hint):
+            for choice in typing.get_args(hint):
+                fields[choice.__name__.lower()] = (annotation(choice), None)
+            continue
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        choices = _CHOICES.get((record, field.name))
+        kind = Literal[choices] if choices else annotation(hint)  # type: ignore[valid-type]
+        fields[field.name] = (kind, ... if required else None)
+    return fields
+
+
+_CHOICES = {(Sensor, "kind"): SENSOR_KINDS}
+
+
+def annotation(hint: Any) -> Any:
+    """The type in a file for the type of a record's field."""
+    if hint == Scalar:
+        return Number
+    simple = {float: Constant, int: StrictInt, str: StrictStr, Placement: placement(), Inertia: inertia()}
+    if hint in simple:
+        return simple[hint]
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
+        return annotation(next(argument for argument in arguments if argument is not type(None)))
+    if origin is tuple and arguments[-1] is Ellipsis:
+        inner = annotation(arguments[0])
+        several = tuple[inner, ...]  # type: ignore[valid-type]
+        return Annotated[several, BeforeValidator(_one_or_more)] if inner in (Number, Constant) else several
+    if origin is tuple:
+        return tuple[tuple(annotation(argument) for argument in arguments)]  # type: ignore[misc]
+    if dataclasses.is_dataclass(hint):
+        return _record(typing.cast(type, hint))
+    raise ModelError(f"the file format has no way to write {hint}")
+
+
+def _one_or_more(value: Any) -> Any:
+    if isinstance(value, dict) or value is None:
+        raise ModelError(f"is {described(value)}, expected a number or a list of numbers")
+    return value if isinstance(value, list) else [value]
+
+
+def _is_choice(hint: Any) -> bool:
+    """A union of records, of which a table names one by its key: `box = {...}`."""
+    arguments = typing.get_args(hint)
+    return len(arguments) > 1 and all(dataclasses.is_dataclass(argument) for argument in arguments)
+
+
+def choice_fields(record: type) -> dict[str, tuple[str, ...]]:
+    """Fields of a record that are written as one of several keys."""
+    hints = typing.get_type_hints(record)
+    return {
+        field.name: tuple(choice.__name__.lower() for choice in typing.get_args(hints[field.name]))
+        for field in dataclasses.fields(record)
+        if _is_choice(hints[field.name])
+    }
+
+
+@functools.cache
+def _record(record: type) -> Any:
+    """A nested record: the table, made into the record when it has been read."""
+    choices = choice_fields(record)
+
+    def build(value: Table) -> Any:
+        given = value.given()
+        for field, names in choices.items():
+            given[field] = given.pop(_only(given, names, f"expected one of {', '.join(names)}"))
+        return record(**given)
+
+    return Annotated[record_table(record, name=record.__name__), AfterValidator(build)]
+
+
+def _only(given: dict[str, Any], names: tuple[str, ...], otherwise: str) -> str:
+    found = [name for name in names if name in given]
+    if len(found) > 1:
+        raise ModelError(f"has both {found[0]} and {found[1]}; one is enough")
+    if not found:
+        raise ModelError(otherwise)
+    return found[0]
+
+
+# --- placements and inertias --------------------------------------------------------------------------------
+
+
+@functools.cache
+def placement() -> Any:
+    four = Annotated[tuple[Number, ...], Field(min_length=4, max_length=4)]
+    fields: dict[str, Any] = {"translation": (Vector, None), "quaternion_wxyz": (four, None)}
+    fields |= {name: (Vector, None) for name in ROTATIONS[1:]}
+    doc = "A translation and one of quaternion_wxyz, rpy, rotation_vector; or the bare translation."
+    members = table("Placement", doc, fields)
+
+    def build(value: Table) -> Placement:
+        given = value.given()
+        translation = given.pop("translation", (0.0, 0.0, 0.0))
+        if not given:
+            return Placement(translation)
+        kind = _only(given, ROTATIONS, "")
+        numbers = given[kind]
+        if kind.endswith("_deg"):
+            numbers = tuple(_radians(angle) for angle in numbers)
+        if kind == "quaternion_wxyz":
+            return Placement(translation, numbers)
+        if kind.startswith("rpy"):
+            return Placement.from_rpy(numbers, translation)
+        if any(isinstance(entry, Expression) for entry in numbers):
+            raise ModelError(f"{kind} takes numbers; for formulas use rpy or quaternion_wxyz")
+        return Placement.from_rotation_vector(numbers, translation)
+
+    bare = BeforeValidator(lambda value: {"translation": value} if isinstance(value, list) else value)
+    schema = {"anyOf": [{"$ref": "#/$defs/Placement"}, {"$ref": "#/$defs/Vector"}]}
+    del schema  # the JSON schema describes the table; the bare list is added in `json_schema`
+    return Annotated[members, AfterValidator(build), bare]
+
+
+def _radians(angle: Scalar) -> Scalar:
+    return Expression(f"({angle}) * pi / 180") if isinstance(angle, Expression) else math.radians(angle)
+
+
+@functools.cache
+def inertia() -> Any:
+    six = Annotated[tuple[Number, ...], Field(min_length=6, max_length=6)]
+    fields: dict[str, Any] = {"mass": (Number, None), "com": (Vector, None), "tensor": (six, None)}
+    for shape in INERTIA_SHAPES:
+        maker = getattr(Inertia, shape)
+        members = {}
+        for name, parameter in inspect.signature(maker).parameters.items():
+            kind = Number if "Scalar" in str(parameter.annotation) else Vector
+            members[name] = (kind, ... if parameter.default is parameter.empty else None)
+        shape_table = table(f"{shape.capitalize()}Inertia", maker.__doc__, members)
+        fields[shape] = (Annotated[shape_table, AfterValidator(_shape_builder(maker))], None)
+    doc = "mass, com and tensor (Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the centre of mass); or one uniform shape."
+    members_table = table("Inertia", doc, fields)
+
+    def build(value: Table) -> Inertia:
+        given = value.given()
+        shapes = [shape for shape in INERTIA_SHAPES if shape in given]
+        if not shapes:
+            if given and "mass" not in given:
+                raise ModelError(f"has {' and '.join(given)} but no mass")
+            return Inertia(**given)
+        if len(given) > 1:
+            other = next(name for name in given if name != shapes[0])
+            raise ModelError(f"has both {shapes[0]} and {other}; a shape gives the whole inertia")
+        return given[shapes[0]]
+
+    return Annotated[members_table, AfterValidator(build)]
+
+
+def _shape_builder(maker: Callable[..., Inertia]) -> Callable[[Table], Inertia]:
+    return lambda value: maker(**value.given())
+
+
+# --- the document -------------------------------------------------------------------------------------------
+
+
+def document() -> type[Table]:
+    """The schema of a whole file, with the joint types that are registered now."""
+    return _document(tuple(REGISTRY.items()))
+
+
+@functools.cache
+def _document(joint_types: tuple[tuple[str, type[JointType]], ...]) -> type[Table]:
+    fields: dict[str, Any] = {
+        "format": (Literal["alembert-model"], ...),
+        "version": (Literal[1], ...),
+        "name": (StrictStr, "model"),
+        "gravity": (Vector, None),
+        "parameters": (dict[StrictStr, Constant], None),
+    }
+    for section, (_, record) in PARTS.items():
+        fields[section] = (dict[StrictStr, _part(record, joint_types)], None)
+    return table("Model", "A model of bodies and joints, in SI units.", fields)
+
+
+def _part(record: type, joint_types: tuple[tuple[str, type[JointType]], ...]) -> Any:
+    """A named record; one with a joint type is a choice by `type`."""
+    hints = typing.get_type_hints(record)
+    of_joint = [name for name, hint in hints.items() if hint is JointType]
+    if not of_joint:
+        return record_table(record, name=record.__name__, omit=("name",))
+    own = fields_of(record, omit=("name", *of_joint))
+    members = []
+    for kind, cls in joint_types:
+        more = fields_of(cls)
+        for name in more.keys() & (own.keys() | {"type"}):
+            raise ModelError(f"joint type {kind!r} has a field {name!r}, which every {record.__name__} has")
+        fields = {"type": (Literal[kind], ...), **more, **own}  # type: ignore[valid-type]
+        members.append(table(f"{cls.__name__}{record.__name__}", cls.__doc__, fields))
+    return Annotated[Union[tuple(members)], Field(discriminator="type")]
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of the format, for editors and other programs."""
+    schema = document().model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    return schema

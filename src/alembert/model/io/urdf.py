@@ -1,0 +1,467 @@
+"""URDF, read strictly and without ROS.
+
+Links become bodies (their frames are the link frames), joints keep their names. The root link hangs from the world by a
+joint called `root_joint` (`root_joint_` if the file uses that name): fixed, or free with `floating=True`; a root link called `world` is the world itself. Children
+are visited in the order of their joints' names, depth first, as `urdfdom` and Pinocchio do.
+
+    origin      xyz, rpy (R = Rz Ry Rx) or quat_xyzw
+    revolute, continuous, prismatic, fixed, floating -> the joint types of the same meaning
+    planar      moves in the plane normal to `axis`: x and y are those of the joint's origin frame, turned the shortest
+                way that brings z to `axis`
+    mimic       a `Coupling`
+    dynamics    damping -> viscous, friction -> Coulomb friction
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from alembert.errors import FileError, ModelError, UnsupportedError
+from alembert.joints import Fixed, Free, Friction, JointType, Limits, Planar, Prismatic, Revolute
+from alembert.model.builder import ModelBuilder
+from alembert.model.elements import WORLD, Box, Capsule, Cylinder, Mesh, Shape, Sphere, Visual
+from alembert.model.inertia import Inertia
+from alembert.model.io import xml
+from alembert.model.io.notes import Notes
+from alembert.model.io.unphysical import Gate
+from alembert.model.io.xml import Element
+from alembert.model.model import Model
+from alembert.model.placement import Placement
+from alembert.model.printing import unknown
+
+ROOT_JOINT = "root_joint"
+
+_KNOWN: dict[str, tuple[set[str], set[str]]] = {
+    "robot": ({"name", "version"}, {"link", "joint", "material"}),
+    "link": ({"name"}, {"inertial", "visual", "collision"}),
+    "inertial": (set(), {"origin", "mass", "inertia"}),
+    "mass": ({"value"}, set()),
+    "inertia": ({"ixx", "ixy", "ixz", "iyy", "iyz", "izz"}, set()),
+    "origin": ({"xyz", "rpy", "quat_xyzw"}, set()),
+    "visual": ({"name"}, {"origin", "geometry", "material"}),
+    "geometry": ({"name"}, {"box", "cylinder", "sphere", "capsule", "mesh"}),
+    "box": ({"size"}, set()),
+    "cylinder": ({"radius", "length"}, set()),
+    "capsule": ({"radius", "length"}, set()),
+    "sphere": ({"radius"}, set()),
+    "mesh": ({"filename", "scale"}, set()),
+    "material": ({"name"}, {"color"}),
+    "color": ({"rgba"}, set()),
+    "joint": (
+        {"name", "type"},
+        {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller"},
+    ),
+    "parent": ({"link"}, set()),
+    "child": ({"link"}, set()),
+    "axis": ({"xyz"}, set()),
+    "limit": ({"lower", "upper", "effort", "velocity"}, set()),
+    "dynamics": ({"damping", "friction"}, set()),
+    "mimic": ({"joint", "multiplier", "offset"}, set()),
+}
+"""Attributes and children that are read, per element; others are passed over with a warning."""
+
+_WITHOUT_EFFECT = {"collision", "calibration", "safety_controller"}  # part of the format, not of the dynamics
+_VERSIONS = {"1.0", "1.1", "1.2"}
+
+
+def load_urdf(
+    source: str | os.PathLike[str],
+    *,
+    floating: bool = False,
+    package_dirs: Iterable[str | os.PathLike[str]] = (),
+    unphysical: str = "error",
+) -> Model:
+    """The model in a URDF file, or in a text that starts with `<`.
+
+    `floating` puts a free joint under the root link. `package://NAME/...` meshes are sought as `DIR/NAME/...` in
+    `package_dirs` (a folder called NAME there counts as well) and in the folders above the file; one that is missing
+    is only warned about. `unphysical="warn"` keeps inertias that no body can have, with a warning.
+
+    Raises `FileError` with file and line, `UnsupportedError` for what would change the physics and is not covered.
+    """
+    document = xml.read(source)
+    gate = Gate(document.file, unphysical)
+    robot = _Robot(xml.parse(document))
+    meshes = _Meshes(document.file, document.folder, [Path(folder) for folder in package_dirs])
+    root = _root(robot)
+    builder = ModelBuilder(robot.name)
+    for name in sorted(robot.links):  # the builder sorts bodies by their joints
+        _add_link(builder, robot, name, gate, meshes)
+    _add_root_joint(builder, robot, root, floating)
+    for name in sorted(robot.joints):
+        _add_joint(builder, robot, robot.joints[name])
+    try:
+        model = gate.build(builder)
+    except ModelError as error:
+        raise FileError(f"{robot.where(str(error))}: {error}") from None
+    meshes.notes.warn()
+    robot.notes.warn()
+    return model
+
+
+# --- the document ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Joint:
+    element: Element
+    name: str
+    kind: str
+    parent: str
+    child: str
+
+
+@dataclass
+class _Robot:
+    """Links, joints and colours by name, with unknown names and features already refused or noted."""
+
+    element: Element
+    name: str = ""
+    links: dict[str, Element] = field(default_factory=dict)
+    joints: dict[str, _Joint] = field(default_factory=dict)
+    colors: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    notes: Notes = field(init=False)
+
+    def __post_init__(self) -> None:
+        robot = self.element
+        if robot.tag != "robot":
+            robot.fail(f"the root element is <{robot.tag}>, expected <robot>")
+        self.notes = Notes(robot.file, "passed over, being no part of URDF or of the dynamics")
+        _note_unknown(robot, self.notes)
+        version = robot.attributes.get("version", "1.0")
+        if version not in _VERSIONS:
+            raise UnsupportedError(f"{robot.where}: URDF version {version!r} is not supported")
+        self.name = robot.text("name") if "name" in robot.attributes else "robot"
+        for link in robot.all("link"):
+            _add_named(self.links, link.text("name"), link, link)
+        for element in robot.all("joint"):
+            joint = _Joint(
+                element,
+                element.text("name"),
+                element.text("type"),
+                element.one("parent").text("link"),
+                element.one("child").text("link"),
+            )
+            _add_named(self.joints, joint.name, joint, element)
+        for material in (element for element in robot.walk() if element.tag == "material"):
+            color = material.optional("color")
+            if color is not None:
+                self.colors.setdefault(material.attributes.get("name", ""), color.numbers("rgba", 4))
+
+    def where(self, message: str) -> str:
+        """File and line of the link or joint that a message of the builder names."""
+        for name, link in self.links.items():
+            if f"body {name!r}" in message:
+                return link.where
+        for name, joint in self.joints.items():
+            if f"joint {name!r}" in message:
+                return joint.element.where
+        return self.element.where
+
+
+def _add_named(table: dict[str, Any], name: str, item: Any, element: Element) -> None:
+    if name in table:
+        first = table[name].element if isinstance(table[name], _Joint) else table[name]
+        element.fail(f"two {element.tag}s are called {name!r} (first on line {first.line})")
+    table[name] = item
+
+
+def _note_unknown(element: Element, notes: Notes) -> None:
+    """Note what is not read in `element` and below; refuse what would change the model."""
+    attributes, children = _KNOWN[element.tag]
+    if element.text_line is not None:
+        notes.add(f"text in <{element.tag}>", element.text_line)
+    for name in element.attributes:
+        if name not in attributes and not name.startswith(("xmlns", "xml:")):
+            notes.add(f"attribute {name!r} of <{element.tag}>", element.line)
+    for child in element.children:
+        if child.tag.startswith("xacro:"):
+            raise UnsupportedError(f"{child.where}: <{child.tag}> is a macro of xacro; expand the file with xacro first")
+        if child.tag in _WITHOUT_EFFECT:
+            continue
+        if child.tag in children:
+            _note_unknown(child, notes)
+        else:
+            notes.add(f"<{child.tag}> in <{element.tag}>", child.line)
+
+
+def _root(robot: _Robot) -> str:
+    """The link that no joint moves, after checking that the joints make a tree below it."""
+    if not robot.links:
+        robot.element.fail("the robot has no links")
+    inboard: dict[str, _Joint] = {}
+    for joint in robot.joints.values():
+        for role, end in (("parent", joint.parent), ("child", joint.child)):
+            if end not in robot.links:
+                joint.element.fail(unknown(f"joint {joint.name!r} has the {role} link", end, robot.links))
+        if joint.child in inboard:
+            joint.element.fail(
+                f"link {joint.child!r} is moved by two joints, {inboard[joint.child].name!r} and {joint.name!r}"
+            )
+        inboard[joint.child] = joint
+    roots = [name for name in robot.links if name not in inboard]
+    if len(roots) > 1:
+        robot.links[roots[1]].fail(
+            f"links {roots[0]!r} and {roots[1]!r} both have no joint above them ({len(roots)} roots), expected one root"
+        )
+    if WORLD in inboard:
+        robot.links[WORLD].fail(f"link {WORLD!r} is moved by a joint; that name is the inertial frame's")
+    children: dict[str, list[str]] = {}
+    for joint in robot.joints.values():
+        children.setdefault(joint.parent, []).append(joint.child)
+    reached: set[str] = set()
+    stack = list(roots)
+    while stack:
+        name = stack.pop()
+        reached.add(name)
+        stack += children.get(name, [])
+    lost = next((name for name in robot.links if name not in reached), None)
+    if lost is not None:
+        cycle = [lost]
+        while cycle.count(cycle[-1]) < 2:
+            cycle.append(inboard[cycle[-1]].parent)
+        names = list(reversed(cycle[cycle.index(cycle[-1]) :]))
+        shown = " -> ".join(names[:10]) + (" -> ..." if len(names) > 10 else "")
+        inboard[cycle[-1]].element.fail(f"joints form a cycle: {shown}")
+    return roots[0]
+
+
+# --- links -----------------------------------------------------------------------------------------------------
+
+
+def _add_link(builder: ModelBuilder, robot: _Robot, name: str, gate: Gate, meshes: _Meshes) -> None:
+    link = robot.links[name]
+    inertia = _inertia(link)
+    visuals = [visual for element in link.all("visual") for visual in _visual(element, robot, meshes)]
+    if name == WORLD:
+        if inertia.mass != 0:
+            robot.notes.add(f"mass of the link {WORLD!r}, which is the inertial frame", link.line)
+        if visuals:
+            robot.notes.add(f"visuals of the link {WORLD!r}", link.line)
+        return
+    builder.body(name, gate.admit(name, inertia, link.where, link.line), visuals=visuals)
+
+
+def _inertia(link: Element) -> Inertia:
+    inertial = link.optional("inertial")
+    if inertial is None:
+        return Inertia()
+    mass = inertial.one("mass").number("value")
+    tensor = inertial.one("inertia")
+    entries = tuple(tensor.number(key) for key in ("ixx", "ixy", "iyy", "ixz", "iyz", "izz"))
+    return Inertia(mass, tensor=entries).at(_origin(inertial))
+
+
+def _origin(element: Element) -> Placement:
+    origin = element.optional("origin")
+    if origin is None:
+        return Placement()
+    xyz = origin.numbers("xyz", 3, (0.0, 0.0, 0.0))
+    if "quat_xyzw" not in origin.attributes:
+        return Placement.from_rpy(origin.numbers("rpy", 3, (0.0, 0.0, 0.0)), xyz)
+    if "rpy" in origin.attributes:
+        origin.fail("<origin> has both rpy and quat_xyzw, expected one of them")
+    x, y, z, w = origin.numbers("quat_xyzw", 4)
+    return _checked(origin, lambda: Placement(xyz, (w, x, y, z)))
+
+
+def _checked(element: Element, make: Callable[[], Any]) -> Any:
+    """What `make` returns, its `ModelError` told with the element's place."""
+    try:
+        return make()
+    except ModelError as error:
+        element.fail(str(error))
+
+
+def _visual(element: Element, robot: _Robot, meshes: _Meshes) -> list[Visual]:
+    geometry = element.one("geometry")
+    shapes = [child for child in geometry.children if child.tag in _SHAPES]
+    if len(shapes) != 1:
+        geometry.fail(f"<geometry> has {len(shapes)} shapes, expected one of {', '.join(_SHAPES)}")
+    shape = _SHAPES[shapes[0].tag](shapes[0], meshes)
+    return [Visual(shape, _origin(element), _color(element, robot))]
+
+
+def _color(visual: Element, robot: _Robot) -> tuple[float, ...] | None:
+    material = visual.optional("material")
+    if material is None:
+        return None
+    color = material.optional("color")
+    if color is not None:
+        return color.numbers("rgba", 4)
+    name = material.attributes.get("name", "")
+    if name and name not in robot.colors and not material.children:
+        robot.notes.add(f"material {name!r}, which has no colour", material.line)
+    return robot.colors.get(name) if name else None
+
+
+def _cylinder(element: Element) -> tuple[float, float]:
+    return element.number("radius", lowest=0.0), element.number("length", lowest=0.0)
+
+
+def _mesh(element: Element, meshes: _Meshes) -> Mesh:
+    scale = element.numbers("scale", 3, (1.0, 1.0, 1.0))
+    return Mesh(meshes.find(element.text("filename"), element.line), scale)
+
+
+_SHAPES: dict[str, Callable[[Element, _Meshes], Shape]] = {
+    "box": lambda element, _: Box(element.numbers("size", 3, lowest=0.0)),
+    "cylinder": lambda element, _: Cylinder(*_cylinder(element)),
+    "capsule": lambda element, _: Capsule(*_cylinder(element)),
+    "sphere": lambda element, _: Sphere(element.number("radius", lowest=0.0)),
+    "mesh": _mesh,
+}
+
+
+class _Meshes:
+    """Finds mesh files; those that are missing keep the name they have in the URDF."""
+
+    def __init__(self, file: str, folder: Path | None, package_dirs: list[Path]) -> None:
+        self._folder = folder
+        above = [] if folder is None else [folder.absolute(), *folder.absolute().parents]
+        self._roots = [*package_dirs, *above]
+        self.notes = Notes(file, "mesh files not found (package_dirs= says where packages are)")
+
+    def find(self, name: str, line: int) -> str:
+        scheme, separator, rest = name.partition("://")
+        if not separator:
+            candidates = [Path(name) if self._folder is None else self._folder / name]
+        elif scheme == "file":
+            candidates = [Path(rest)]
+        elif scheme in ("package", "model"):
+            package, _, inside = rest.partition("/")
+            candidates = [root / package / inside for root in self._roots]
+            candidates += [root / inside for root in self._roots if root.name == package]
+        else:
+            candidates = []
+        for candidate in candidates:
+            try:
+                if candidate.is_file():
+                    return str(candidate)
+            except (OSError, ValueError):  # a name no file can have
+                continue
+        self.notes.add(repr(name), line)
+        return name
+
+
+# --- joints ----------------------------------------------------------------------------------------------------
+
+
+def _add_root_joint(builder: ModelBuilder, robot: _Robot, root: str, floating: bool) -> None:
+    if root == WORLD:
+        if floating:
+            robot.links[root].fail(
+                f"floating=True, but the root link is called {WORLD!r}, which is the inertial frame; rename it"
+            )
+        return
+    name = ROOT_JOINT
+    while name in robot.joints:
+        name += "_"
+    builder.joint(name, Free() if floating else Fixed(), parent=WORLD, child=root)
+
+
+def _add_joint(builder: ModelBuilder, robot: _Robot, joint: _Joint) -> None:
+    make = _JOINTS.get(joint.kind)
+    if make is None:
+        joint.element.fail(unknown(f"joint {joint.name!r} is of type", joint.kind, _JOINTS))
+    type = _checked(joint.element, lambda: make(joint.element))
+    placement, child = _origin(joint.element), joint.child
+    if joint.kind == "planar":
+        turn = _shortest_turn(_axis(joint.element))
+        if not turn.is_identity:  # the plane's frame as a body of its own, the link turned back on it
+            placement, child = placement @ turn, f"{joint.child}/{joint.name}"
+            builder.body(child)
+            builder.joint(f"{joint.name}/link", Fixed(), parent=child, child=joint.child, placement=turn.inverse())
+    builder.joint(
+        joint.name,
+        type,
+        parent=joint.parent,
+        child=child,
+        placement=placement,
+        limits=_limits(joint, type, robot.notes),
+        friction=_friction(joint, type),
+    )
+    _add_mimic(builder, robot, joint, type)
+
+
+def _axis(element: Element) -> tuple[float, ...]:
+    axis = element.optional("axis")
+    return (1.0, 0.0, 0.0) if axis is None else axis.numbers("xyz", 3)
+
+
+_JOINTS: dict[str, Callable[[Element], JointType]] = {
+    "revolute": lambda element: Revolute(axis=_axis(element)),
+    "continuous": lambda element: Revolute(axis=_axis(element)),
+    "prismatic": lambda element: Prismatic(axis=_axis(element)),
+    "fixed": lambda element: Fixed(),
+    "floating": lambda element: Free(),
+    "planar": lambda element: Planar(),
+}
+
+
+def _shortest_turn(axis: tuple[float, ...]) -> Placement:
+    """The shortest rotation that brings z to the axis (about x when the axis is -z)."""
+    x, y, z = Revolute(axis=axis).axis  # normalised or refused as every axis is
+    if z < -1 + 1e-12:  # type: ignore[operator]
+        return Placement(quaternion=(0.0, 1.0, 0.0, 0.0))
+    w = math.sqrt((1 + z) / 2)  # type: ignore[operator]
+    return Placement(quaternion=(w, -y / (2 * w), x / (2 * w), 0.0))
+
+
+def _limits(joint: _Joint, type: JointType, notes: Notes) -> Limits:
+    limit = joint.element.optional("limit")
+    bounded = joint.kind in ("revolute", "prismatic")
+    if limit is None:
+        if bounded:
+            joint.element.fail(
+                f"joint {joint.name!r} is {joint.kind} and has no <limit>, which the format requires"
+            )
+        return Limits()
+    if type.nv == 0:
+        return Limits()
+    if type.nv > 1:
+        notes.add(f"<limit> of a {joint.kind} joint", limit.line)
+        return Limits()
+    rates = {
+        "velocity": (limit.number("velocity", infinite=True),),
+        "effort": (limit.number("effort", infinite=True),),
+    }
+    if not bounded:
+        return _checked(limit, lambda: Limits(**rates))
+    lower = limit.number("lower", 0.0, infinite=True)
+    upper = limit.number("upper", 0.0, infinite=True)
+    return _checked(limit, lambda: Limits((lower,), (upper,), **rates))
+
+
+def _friction(joint: _Joint, type: JointType) -> Friction | None:
+    dynamics = joint.element.optional("dynamics")
+    if dynamics is None:
+        return None
+    damping, friction = dynamics.number("damping", 0.0), dynamics.number("friction", 0.0)
+    if type.nv == 0 or (damping == 0 and friction == 0):
+        return None
+    if type.nv > 1:
+        raise UnsupportedError(
+            f"{dynamics.where}: <dynamics> of the {joint.kind} joint {joint.name!r} is not supported: one coefficient "
+            f"for {type.nv} degrees of freedom of different units"
+        )
+    return _checked(dynamics, lambda: Friction((damping,), (friction,)))
+
+
+def _add_mimic(builder: ModelBuilder, robot: _Robot, joint: _Joint, type: JointType) -> None:
+    mimic = joint.element.optional("mimic")
+    if mimic is None:
+        return
+    master = mimic.text("joint")
+    if type.nv == 0:
+        robot.notes.add("<mimic> of a fixed joint", mimic.line)
+        return
+    if master not in robot.joints:
+        mimic.fail(unknown(f"joint {joint.name!r} mimics the joint", master, robot.joints))
+    ratio, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
+    builder.coupling(joint.name, joint.name, (master,), (ratio,), offset)
