@@ -14,7 +14,10 @@ def kernel_of(function: ca.Function, name: str = "f", key: str | None = None, **
     """Arguments and results are vectors or matrices as the function has them."""
 
     def described(names, sizes):
-        return [Argument(n, (rows,) if columns == 1 else (rows, columns)) for n, (rows, columns) in zip(names, sizes)]
+        return [
+            Argument(n, (rows,) if columns == 1 else (rows, columns))
+            for n, (rows, columns) in zip(names, sizes)
+        ]
 
     return Kernel(
         name,
@@ -29,10 +32,14 @@ def kernel_of(function: ca.Function, name: str = "f", key: str | None = None, **
 class Lanes:
     """A function compiled for a given number of lanes, called on (states, size) arrays."""
 
-    def __init__(self, function: ca.Function, lanes: int, *, chunk: int = 1000, target=None, fuse: bool | None = None):
+    def __init__(
+        self, function: ca.Function, lanes: int, *, chunk: int = 1000, target=None, fuse: bool | None = None
+    ):
         target = target or targets.host()
         fuse = target.fused if fuse is None else fuse
-        code = codegen.emit_function("f", program.from_casadi(function, fuse=fuse), lanes, target, chunk=chunk)
+        code = codegen.emit_function(
+            "f", program.from_casadi(function, fuse=fuse), lanes, target, chunk=chunk
+        )
         inputs = [function.numel_in(k) for k in range(function.n_in())]
         self.outputs = [function.numel_out(k) for k in range(function.n_out())]
         text = codegen.prelude(code.helpers, lanes, code.target) + code.text + driver.HEAP

@@ -18,6 +18,7 @@ from alembert.dynamics.symbolic import Symbolic
 from alembert.engine.c_export import export_c
 from alembert.engine.kernel import Kernel
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
+from alembert.joints import JointType
 from alembert.model.printing import unknown
 from alembert.spatial import Ad_dual, Pose
 from alembert.sweeps import Program, Tree
@@ -58,6 +59,9 @@ _PROGRAMS: dict[str, tuple[Program, tuple[str, ...]]] = {
     "momentum": (sweeps.MOMENTUM, ("q", "v")),
     "momentum_matrix": (sweeps.MOMENTUM_MATRIX, ("q",)),
 }
+_LABELS = {"solve_mass_matrix": {"tau": "x"}, "multiply_mass_matrix": {"a": "x"}}
+"""what callers know the inputs of a program as, where it is something else"""
+_INVERTING = {"forward_dynamics", "hybrid_dynamics", "solve_mass_matrix"}
 _NEED_TREE = {
     "forward_dynamics",
     "inverse_dynamics",
@@ -114,7 +118,9 @@ class Dynamics:
         out: Array | None = None,
     ) -> Array:
         """The efforts that the accelerations `a` take."""
-        return self._evaluate("inverse_dynamics", (q, v, a), wrenches=wrenches, parameters=parameters, out=out)
+        return self._evaluate(
+            "inverse_dynamics", (q, v, a), wrenches=wrenches, parameters=parameters, out=out
+        )
 
     def hybrid_dynamics(
         self: Model,
@@ -166,7 +172,8 @@ class Dynamics:
 
     def inverse_mass_matrix(self: Model, q: Any, *, parameters: Parameters = None) -> Array:
         """M(q)^-1, one sweep per column."""
-        columns = self.solve_mass_matrix(np.asarray(q)[..., None, :], np.eye(self.nv), parameters=parameters)
+        q = self._numbers("inverse_mass_matrix", "q", q, self.nq)
+        columns = self.solve_mass_matrix(q[..., None, :], np.eye(self.nv), parameters=parameters)
         return np.swapaxes(columns, -1, -2)
 
     def solve_mass_matrix(self: Model, q: Any, x: Any, *, parameters: Parameters = None) -> Array:
@@ -181,7 +188,7 @@ class Dynamics:
 
     def frame_pose(self: Model, q: Any, frame: str, *, parameters: Parameters = None) -> Pose:
         """X_WC: rotation (..., 3, 3) and origin (..., 3) of a frame in the world."""
-        X_W = self._evaluate("poses", (q,), parameters=parameters)
+        X_W = self._evaluate("poses", (q,), parameters=parameters, caller="frame_pose")
         return frames.pose(X_W, *self._locate("frame_pose", frame, parameters))
 
     def frame_velocity(
@@ -196,7 +203,7 @@ class Dynamics:
         """The frame's (angular, linear) velocity, (..., 6)."""
         frames.check_reference("frame_velocity", reference)
         node, offset = self._locate("frame_velocity", frame, parameters)
-        own = self._node_motion("velocities", (q, v), node, offset, parameters)
+        own = self._node_motion("velocities", (q, v), node, offset, parameters, "frame_velocity")
         return frames.refer(self._pose_for(q, frame, reference, parameters), own, reference)
 
     def frame_acceleration(
@@ -215,8 +222,8 @@ class Dynamics:
         """
         frames.check_reference("frame_acceleration", reference)
         node, offset = self._locate("frame_acceleration", frame, parameters)
-        V = self._node_motion("velocities", (q, v), node, offset, parameters)
-        A = self._node_motion("accelerations", (q, v, a), node, offset, parameters)
+        V = self._node_motion("velocities", (q, v), node, offset, parameters, "frame_acceleration")
+        A = self._node_motion("accelerations", (q, v, a), node, offset, parameters, "frame_acceleration")
         X = self._pose_for(q, frame, reference, parameters)
         return frames.acceleration_in(X, V, A, reference)
 
@@ -233,8 +240,9 @@ class Dynamics:
         frames.check_reference("frame_jacobian", reference)
         node, offset = self._locate("frame_jacobian", frame, parameters)
         if point is not None:
-            offset = offset @ Pose(np.eye(3), np.asarray(point, dtype=float))
-        columns, X_W = self._evaluate("subspaces", (q,), parameters=parameters)
+            where = self._numbers("frame_jacobian", "point", point, 3, batch=False)
+            offset = offset @ Pose(np.eye(3), where)
+        columns, X_W = self._evaluate("subspaces", (q,), parameters=parameters, caller="frame_jacobian")
         return frames.jacobian(columns, self._tree.support[node], frames.pose(X_W, node, offset), reference)
 
     def frame_jacobian_rate(
@@ -252,7 +260,7 @@ class Dynamics:
 
     def center_of_mass(self: Model, q: Any, *, parameters: Parameters = None) -> Array:
         """(..., 3) in the world."""
-        total = self._evaluate("composite", (q,), parameters=parameters)
+        total = self._evaluate("composite", (q,), parameters=parameters, caller="center_of_mass")
         return total[..., 1:4] / total[..., 0:1]
 
     def momentum(
@@ -280,16 +288,25 @@ class Dynamics:
         return self._evaluate("potential_energy", (q,), parameters=parameters)[..., 0]
 
     def energy(self: Model, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
-        return self.kinetic_energy(q, v, parameters=parameters) + self.potential_energy(q, parameters=parameters)
+        return self.kinetic_energy(q, v, parameters=parameters) + self.potential_energy(
+            q, parameters=parameters
+        )
 
     def power(
-        self: Model, q: Any, v: Any, tau: Any, *, wrenches: Wrenches | None = None, parameters: Parameters = None
+        self: Model,
+        q: Any,
+        v: Any,
+        tau: Any,
+        *,
+        wrenches: Wrenches | None = None,
+        parameters: Parameters = None,
     ) -> Any:
         """What efforts and wrenches feed in: tau . v + sum F . V. Friction takes out its own part."""
-        total = np.sum(np.asarray(tau, dtype=float) * np.asarray(v, dtype=float), axis=-1)
+        tau, v = (self._numbers("power", name, x, self.nv) for name, x in (("tau", tau), ("v", v)))
+        total = np.sum(tau * v, axis=-1)
         for frame, wrench in (wrenches or {}).items():
             V = self.frame_velocity(q, v, frame, parameters=parameters)
-            total = total + np.sum(V * np.asarray(wrench, dtype=float), axis=-1)
+            total = total + np.sum(V * self._numbers("power", f"wrench on {frame!r}", wrench, 6), axis=-1)
         return total
 
     # --- configurations ----------------------------------------------------------------------------------------
@@ -355,7 +372,12 @@ class Dynamics:
         if key not in self._kernels:
             program, names = _PROGRAMS[name]
             self._kernels[key] = kernels.program_kernel(
-                self, self._tree, program, (*names, "wrench") if wrenches else names
+                self,
+                self._tree,
+                program,
+                (*names, "wrench") if wrenches else names,
+                name=name,
+                labels=_LABELS.get(name, {}),
             )
         return self._kernels[key]
 
@@ -372,7 +394,9 @@ class Dynamics:
         wrenches: Wrenches | None = None,
         parameters: Parameters = None,
         out: Any = None,
+        caller: str | None = None,
     ) -> Any:
+        """Run an algorithm; `caller` is the public function to name in messages, where it is not the algorithm."""
         kernel = self._kernels.get((name, bool(wrenches)))
         if kernel is None:
             if name in _NEED_TREE:
@@ -384,11 +408,18 @@ class Dynamics:
             given = (*given, self._parameter_array(name, parameters))
         elif parameters:
             raise ArgumentError(f"{name}: parameters are given, but the model has none")
-        result = kernel(*given) if out is None else kernel(*given, out=out)
+        try:
+            result = kernel(*given) if out is None else kernel(*given, out=out)
+        except ArgumentError as error:
+            if caller is None:
+                raise
+            raise ArgumentError(str(error).replace(kernel.name, caller, 1)) from None
         first = result if type(result) is np.ndarray else np.asarray(result[0])
         total = first.ravel().dot(first.ravel()) if first.ndim > 1 else first.dot(first)
         if total - total != 0.0:
-            self._explain(name, first, given, kernel)
+            self._explain(caller or name, first, given, kernel)
+        elif name in _INVERTING and self._lockable:
+            self._refuse_lock(name, given, result)
         return result
 
     def _explain(self: Model, name: str, result: Array, given: tuple[Any, ...], kernel: Kernel) -> None:
@@ -397,7 +428,9 @@ class Dynamics:
         bad = ~np.isfinite(result).all(axis=tuple(range(-rank, 0)))
         if not np.any(bad):
             return
-        reason = self._reason(given, kernel)
+        self._report(name, bad, self._reason(given, kernel))
+
+    def _report(self: Model, name: str, bad: Array, reason: str) -> None:
         if bad.ndim == 0:
             raise NumericalError(f"{name}: the result is not finite; {reason}")
         where = tuple(int(index[0]) for index in np.nonzero(bad))
@@ -405,20 +438,57 @@ class Dynamics:
             f"{name}: {np.count_nonzero(bad)} of {bad.size} states have no finite result, the first at "
             f"{where if len(where) > 1 else where[0]}; {reason}",
             AlembertWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
+
+    @cached_property
+    def _lockable(self: Model) -> list[tuple[int, slice, slice]]:
+        """Joints that may lose a degree of freedom, with no reflected inertia to keep the equations regular."""
+        return [
+            (k, self._q_slices[k], self._v_slices[k])
+            for k, joint in enumerate(self.joints)
+            if type(joint.type).singularity is not JointType.singularity
+            and not (joint.armature or joint.rotors)
+        ]
+
+    def _refuse_lock(self: Model, name: str, given: tuple[Any, ...], result: Any) -> None:
+        """Rounding makes large numbers of what should be infinite: name it instead, as for any other failure."""
+        q = np.asarray(given[0], dtype=float)
+        free = np.asarray(given[4]) if name == "hybrid_dynamics" else np.ones(self.nv)
+        for k, at_q, at_v in self._lockable:
+            joint = self.joints[k]
+            sentence = joint.type.singularity(q[..., at_q]) if np.any(free[at_v]) else None
+            if not sentence:
+                continue
+            locked = np.array(
+                [bool(joint.type.singularity(x)) for x in q[..., at_q].reshape(-1, joint.type.nq)]
+            ).reshape(q.shape[:-1])
+            results = result if isinstance(result, tuple) else (result,)
+            locked = np.broadcast_to(locked, results[0].shape[:-1])
+            for x in results:
+                x[locked] = np.nan
+            self._report(name, locked, f"joint {joint.name!r}: {sentence}")
 
     def _reason(self: Model, given: tuple[Any, ...], kernel: Kernel) -> str:
         for argument, value in zip(kernel.arguments, given, strict=True):
             x = np.asarray(value, dtype=float)
             if not np.all(np.isfinite(x)):
-                names = self.coordinate_names if argument.name == "q" else self.speed_names
+                names = {
+                    "q": self.coordinate_names,
+                    "parameters": tuple(self.parameter_values),
+                }.get(argument.name, self.speed_names)
                 entries = np.argwhere(~np.isfinite(x))[0]
                 label = (
                     f" ({names[entries[-1]]})" if x.ndim and x.shape[-1] == len(names) and len(names) else ""
                 )
-                return f"{argument.name} is {x[tuple(entries)]} at entry {entries[-1] if x.ndim else 0}{label}"
-        q = np.asarray(given[0], dtype=float)
+                return (
+                    f"{argument.name} is {x[tuple(entries)]} at entry {entries[-1] if x.ndim else 0}{label}"
+                )
+        return self._trouble(given[0])
+
+    def _trouble(self: Model, q: Any) -> str:
+        """Which joint cannot be solved for at the finite q."""
+        q = np.asarray(q, dtype=float)
         for joint, s in zip(self.joints, self._q_slices, strict=True):
             sentence = joint.type.singularity(q[..., s]) or joint.type.problem(q[..., s])
             if sentence:
@@ -464,9 +534,15 @@ class Dynamics:
             ) from None
 
     def _node_motion(
-        self: Model, name: str, given: tuple[Any, ...], node: int, offset: Pose, parameters: Parameters
+        self: Model,
+        name: str,
+        given: tuple[Any, ...],
+        node: int,
+        offset: Pose,
+        parameters: Parameters,
+        caller: str,
     ) -> Array:
-        motions = self._evaluate(name, given, parameters=parameters)
+        motions = self._evaluate(name, given, parameters=parameters, caller=caller)
         if node < 0:
             return np.zeros((*motions.shape[:-2], 6))
         return frames.to_frame(offset, motions[..., node, :])
@@ -496,11 +572,7 @@ class Dynamics:
             node, offset = self._locate(name, frame, parameters)
             if node < 0:
                 raise ArgumentError(f"{name}: wrench on frame {frame!r}, which does not move")
-            F = np.asarray(value, dtype=float)
-            if F.ndim == 0 or F.shape[-1] != 6:
-                raise ArgumentError(
-                    f"{name}: wrench on {frame!r} has shape {F.shape}, expected (..., 6): moment, then force"
-                )
+            F = self._numbers(name, f"wrench on {frame!r}", value, 6, ": moment, then force")
             parts.append((node, F @ Ad_dual(offset).T))
         batch = np.broadcast_shapes(*(F.shape[:-1] for _, F in parts))
         total = np.zeros((*batch, len(self._tree), 6))
@@ -508,20 +580,37 @@ class Dynamics:
             total[..., node, :] += F
         return total
 
+    def _numbers(
+        self, function: str, what: str, value: Any, width: int = 0, hint: str = "", *, batch: bool = True
+    ) -> Array:
+        """An array of real numbers, (..., width) unless width is 0."""
+        try:
+            x = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise ArgumentError(f"{function}: {what} is {value!r}, expected numbers") from None
+        if width and (x.ndim == 0 or x.shape[-1] != width or (x.ndim > 1 and not batch)):
+            expected = f"(..., {width})" if batch else f"({width},)"
+            raise ArgumentError(f"{function}: {what} has shape {x.shape}, expected {expected}{hint}")
+        return x
+
     def _by_name(self: Model, function: str, values: Mapping[str, Any], what: str) -> tuple[Array, Array]:
         """Which speeds are named, and their values (..., nv)."""
         named = np.zeros(self.nv, dtype=bool)
         entries: list[tuple[slice, Array]] = []
         singles = {name: k for k, name in enumerate(self.speed_names)}
         for name, value in values.items():
-            x = np.asarray(value, dtype=float)
+            x = self._numbers(function, f"{what}: {name!r}", value)
             if name in self._joint_index:
                 s = self.v_slice(name)
             elif name in singles:
                 s = slice(singles[name], singles[name] + 1)
             else:
                 raise ArgumentError(
-                    unknown(f"{function}: {what}: no joint or degree of freedom", name, [*self._joint_index, *singles])
+                    unknown(
+                        f"{function}: {what}: no joint or degree of freedom",
+                        name,
+                        [*self._joint_index, *singles],
+                    )
                 )
             width = s.stop - s.start
             if width == 1 and (x.ndim == 0 or x.shape[-1] != 1):

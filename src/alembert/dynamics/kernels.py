@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import casadi as ca
 
@@ -38,7 +39,7 @@ def program_graph(tree: Tree, program: Program, names: Sequence[str]) -> Graph:
 
 
 def result_names(program: Program) -> tuple[str, ...]:
-    return (*program.result, *program.total, *(("matrix",) if program.climb else ()))
+    return (*program.result, *program.total, *(program.pairs.names if program.pairs else ()))
 
 
 def results(model: Model, tree: Tree, program: Program) -> list[Argument]:
@@ -48,8 +49,8 @@ def results(model: Model, tree: Tree, program: Program) -> list[Argument]:
     for name, extent in program.result.items():
         found.append(Argument(name, shapes.get(extent) or (n, _WIDTHS[name])))
     found += [Argument(name, (_WIDTHS[name],)) for name in program.total]
-    if program.climb:
-        found.append(Argument("matrix", (nv, nv)))
+    if program.pairs:
+        found += [Argument(name, (nv, nv)) for name in program.pairs.names]
     return found
 
 
@@ -65,17 +66,28 @@ def function(name: str, inputs: Sequence[Argument], tree: Tree, graph: Graph) ->
     return ca.Function(name, symbols, outputs)
 
 
-def program_kernel(model: Model, tree: Tree, program: Program, names: Sequence[str]) -> Kernel:
-    """The kernel of a program for some of its inputs; the others are zero."""
-    inputs = arguments(model, tree, program, names)
+def program_kernel(
+    model: Model,
+    tree: Tree,
+    program: Program,
+    names: Sequence[str],
+    *,
+    name: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> Kernel:
+    """The kernel of a program for some of its inputs; the others are zero.
+
+    Messages call it `name`, and its inputs as `labels` says.
+    """
+    inputs = [
+        replace(a, name=(labels or {}).get(a.name, a.name)) for a in arguments(model, tree, program, names)
+    ]
 
     def build() -> Source:
-        return FunctionSource(
-            function(program.name, inputs, tree, program_graph(tree, program, names))
-        )
+        return FunctionSource(function(program.name, inputs, tree, program_graph(tree, program, names)))
 
     key = f"{model.fingerprint}:{program.name}:{','.join(names)}"
-    return Kernel(program.name, inputs, results(model, tree, program), key=key, build=build)
+    return Kernel(name or program.name, inputs, results(model, tree, program), key=key, build=build)
 
 
 def _hint(model: Model, extent: str) -> str:
@@ -91,5 +103,3 @@ def _hint(model: Model, extent: str) -> str:
         if getattr(joint.type, count) > 1
     ]
     return f"{what} ({', '.join(several[:3])})" if several else what
-
-

@@ -21,9 +21,17 @@ def forward_dynamics(
         raise ArgumentError(
             f"forward_dynamics: method is {method!r}, expected 'sweep', {', '.join(map(repr, _METHODS))}"
         )
-    rest = np.asarray(tau, dtype=float) - model.bias_forces(q, v, wrenches=wrenches, parameters=parameters)
-    a = _METHODS[method](model, np.asarray(q, dtype=float), rest, parameters)
+    tau = model._numbers("forward_dynamics", "tau", tau, model.nv)
+    rest = tau - model.bias_forces(q, v, wrenches=wrenches, parameters=parameters)
+    try:
+        a = _METHODS[method](model, np.asarray(q, dtype=float), rest, parameters)
+    except np.linalg.LinAlgError:
+        raise NumericalError(
+            f"forward_dynamics: the mass matrix is not positive definite; {model._trouble(q)}"
+        ) from None
     if out is not None:
+        if np.shape(out) != a.shape:
+            raise ArgumentError(f"forward_dynamics: out has shape {np.shape(out)}, expected {a.shape}")
         out[...] = a
         return out
     return a

@@ -1,7 +1,8 @@
 """Functions as C source, for targets without Python.
 
-`export_c` writes three files: NAME.c (C99, needs only the mathematics library, no global state, no allocation), NAME.h, and
-NAME_test.c, a program with one input and its expected output that says how far the compiled code is off.
+`export_c` writes three files: NAME.c (C99, needs only the mathematics library, no global state, no
+allocation), NAME.h, and NAME_test.c, a program with one input and its expected output that says how far
+the compiled code is off.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def export_c(
 ) -> list[Path]:
     """Write `void NAME(const double *argument, ..., double *result, ...)`; the paths of the three files.
 
-    Matrices are in C order. `sample` gives the test program's input (by default random numbers). The results must not
-    overlap the arguments; apart from that the function is re-entrant.
+    Matrices are in C order. `sample` gives the test program's input (by default random numbers). The
+    results must not overlap the arguments; apart from that the function is re-entrant.
     """
     arguments = list(argument_names or (function.name_in(k) for k in range(function.n_in())))
     results = list(result_names or (function.name_out(k) for k in range(function.n_out())))
@@ -95,8 +96,47 @@ def _check_names(function: ca.Function, name: str, arguments: list[str], results
 
 
 _C_KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()
+    (
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+    )
+    + (
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+    )
+    + (
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+        "main",
+    )
 )
 
 
@@ -112,10 +152,25 @@ def _header(name: str, prototype: str, names: Sequence[str], sizes: Sequence[int
         for k, (x, size) in enumerate(zip(names, sizes, strict=True))
     ]
     described = "\n".join(lines)
-    return (
-        f"#ifndef {guard}\n#define {guard}\n\n/* Written by Alembert. Matrices are in C order.\n{described}\n */\n"
-        f'#ifdef __cplusplus\nextern "C" {{\n#endif\n\n{prototype};\n\n#ifdef __cplusplus\n}}\n#endif\n\n#endif\n'
-    )
+    return f"""\
+#ifndef {guard}
+#define {guard}
+
+/* Written by Alembert. Matrices are in C order.
+{described}
+ */
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{prototype};
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
 
 
 def _source(
@@ -142,7 +197,17 @@ def _source(
         for element, i in enumerate(elements)
     ]
     body = "\n".join([*lines, *stores])
-    return f'/* Written by Alembert. */\n#include "{name}.h"\n\n#include <math.h>\n\n{prototype}\n{{\n{body}\n}}\n'
+    return f"""\
+/* Written by Alembert. */
+#include "{name}.h"
+
+#include <math.h>
+
+{prototype}
+{{
+{body}
+}}
+"""
 
 
 def _expression(op: int, x: str, y: str = "") -> str:
@@ -208,7 +273,8 @@ static double difference(const double *x, const double *expected, int n)
 {{
   double worst = 0.0, scale = 1e-300;
   for (int i = 0; i < n; ++i) {{
-    const double d = (isnan(x[i]) && isnan(expected[i])) || x[i] == expected[i] ? 0.0 : fabs(x[i] - expected[i]);
+    const int same = (isnan(x[i]) && isnan(expected[i])) || x[i] == expected[i];
+    const double d = same ? 0.0 : fabs(x[i] - expected[i]);
     worst = d <= worst ? worst : d;
     if (fabs(expected[i]) > scale) scale = fabs(expected[i]);
   }}

@@ -1,14 +1,16 @@
 """Object code kept between runs.
 
-The cache is a directory of files, one for each kernel and lane width. ALEMBERT_CACHE names the directory, or is `off`.
-Since the files hold machine code, they are only read from a directory that belongs to the user and that nobody else
-can write; otherwise Alembert warns once and works without a cache. A file's name is a digest of everything that its
-content depends on. It is written under a temporary name and moved into place, so that a reader sees all of it or
-nothing, and carries a checksum, so that a damaged file is noticed and built again. Any failure to write is ignored.
+The cache is a directory of files, one for each kernel and lane width. ALEMBERT_CACHE names the directory,
+or is `off`. Since the files hold machine code, they are only read from a directory that belongs to the
+user and that nobody else can write; otherwise Alembert warns once and works without a cache. A file's
+name is a digest of everything that its content depends on. It is written under a temporary name and moved
+into place, so that a reader sees all of it or nothing, and carries a checksum, so that a damaged file is
+noticed and built again. Any failure to write is ignored.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -19,8 +21,12 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+import casadi as ca
+import llvmlite.binding as llvm
 
 from alembert.engine.target import Target
 from alembert.errors import AlembertWarning
@@ -79,10 +85,8 @@ def load(name: str) -> tuple[dict[str, Any], bytes] | None:
     if not data.startswith(_MAGIC) or hashlib.sha256(content).digest() != checksum:
         return None
     head, _, code = content.partition(b"\n")
-    try:
+    with contextlib.suppress(OSError):
         os.utime(path)
-    except OSError:
-        pass
     return json.loads(head), code
 
 
@@ -150,10 +154,8 @@ def _trim(folder: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    try:
+    with contextlib.suppress(OSError):
         path.unlink()
-    except OSError:
-        pass
 
 
 def _trusted(*, create: bool = False) -> Path | None:
@@ -188,17 +190,14 @@ def _private(status: os.stat_result) -> bool:
 
 @functools.cache
 def _warn(folder: str, problem: str) -> None:
-    message = f"the cache of compiled kernels in {folder} is not used: {problem}; set ALEMBERT_CACHE to a private directory"
+    advice = "set ALEMBERT_CACHE to a private directory, or to off"
+    message = f"the cache of compiled kernels in {folder} is not used: {problem}; {advice}"
     warnings.warn(message, AlembertWarning, stacklevel=2)
 
 
 @functools.cache
 def _versions() -> tuple[str, ...]:
-    import casadi
-    import llvmlite
-    import llvmlite.binding as llvm
-
-    return (casadi.__version__, llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info)))
+    return ca.CasadiMeta.version(), version("llvmlite"), ".".join(map(str, llvm.llvm_version_info))
 
 
 @functools.cache

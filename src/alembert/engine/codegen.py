@@ -5,10 +5,10 @@ The function of a program works on packed data: element j of an argument with W 
 
     void NAME(ptr in0, ..., ptr out0, ..., ptr workspace)
 
-LLVM's effort grows faster than linearly with the length of straight-line code, so the program is cut into chunks
-of bounded length, each a function of its own; a value that is needed across a cut goes through a slot of the
-workspace. Sines and cosines of all angles that are known at the same time are computed by one call on an array
-in the workspace, which fills the vector registers even when W = 1.
+LLVM's effort grows faster than linearly with the length of straight-line code, so the program is cut into
+chunks of bounded length, each a function of its own; a value that is needed across a cut goes through a
+slot of the workspace. Sines and cosines of all angles that are known at the same time are computed by one
+call on an array in the workspace, which fills the vector registers even when W = 1.
 
 The text is written directly: building it from objects takes many times longer.
 """
@@ -178,7 +178,7 @@ class _Emitter:
 
     def emit_angles(self, k: int, piece: Piece) -> None:
         self.helpers.add("sincos")
-        angles, sines, cosines = piece.rows
+        angles, sines, _ = piece.rows
         for position, i in enumerate(piece.angles):
             self.store(self.names[i] or self.load(i), "%w", angles + position)
         for position in range(len(piece.angles), sines - angles):

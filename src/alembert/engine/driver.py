@@ -1,13 +1,15 @@
 """The loop over a batch, as LLVM IR.
 
-`i32 NAME_batch(ptr table, i64 first, i64 last)` runs the body on the states first..last-1, in blocks of W. Arrays of
-any layout come through the table, three words for each argument and then each result:
+`i32 NAME_batch(ptr table, i64 first, i64 last)` runs the body on the states first..last-1, in blocks of
+W. Arrays of any layout come through the table, three words for each argument and then each result:
 
-    address of the first state's first element, bytes between states (0: the same for all), bytes between elements
+    address of the first state's first element, bytes between states (0: the same for all), bytes between
+    elements
 
-A block is packed into the layout of the body (element j of all lanes together), computed and unpacked. In the last
-block the spare lanes repeat the last state; they compute the same bits and store them to the same place, so that no
-lane needs a condition. The function returns 0, or 1 when there is no memory for a large workspace.
+A block is packed into the layout of the body (element j of all lanes together), computed and unpacked. In
+the last block the spare lanes repeat the last state; they compute the same bits and store them to the
+same place, so that no lane needs a condition. The function returns 0, or 1 when there is no memory for a
+large workspace.
 """
 
 from __future__ import annotations
@@ -130,7 +132,8 @@ define internal ptr @alembert_place(ptr %buffer, ptr %state, i64 %b, i64 %e) #0 
   %x = select i1 %unit, ptr %state, ptr %buffer
   ret ptr %x
 }
-define internal ptr @alembert_pack(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid, i1 %again) #0 {
+define internal ptr @alembert_pack(ptr %buffer, ptr %state, i64 %b, i64 %e,
+                                  i64 %n, i64 %valid, i1 %again) #0 {
   %unit = icmp eq i64 %e, 8
   br i1 %unit, label %inplace, label %copy
 inplace:
@@ -155,7 +158,8 @@ _MANY_LANES = """
 define internal ptr @alembert_place(ptr %buffer, ptr %state, i64 %b, i64 %e) #0 {
   ret ptr %buffer
 }
-define internal ptr @alembert_pack(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid, i1 %again) #0 {
+define internal ptr @alembert_pack(ptr %buffer, ptr %state, i64 %b, i64 %e,
+                                  i64 %n, i64 %valid, i1 %again) #0 {
   %shared = icmp eq i64 %b, 0
   %packed = and i1 %shared, %again
   br i1 %packed, label %done, label %pack
@@ -193,8 +197,9 @@ def _loop(name: str, lanes: int, step: int, body: list[str]) -> str:
         states.append(f"%shift{k} = mul i64 %lane{k}, %b")
         states.append(f"%state{k} = getelementptr i8, ptr %state, i64 %shift{k}")
     states_text, body_text = "\n  ".join(states), "\n  ".join(body)
+    parameters = "ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid"
     return f"""
-define internal void @alembert_{name}(ptr %buffer, ptr %state, i64 %b, i64 %e, i64 %n, i64 %valid) noinline #0 {{
+define internal void @alembert_{name}({parameters}) noinline #0 {{
 entry:
   {states_text}
   br label %test

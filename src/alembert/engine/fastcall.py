@@ -1,22 +1,25 @@
 """Single states straight from Python to machine code.
 
-For one state the work takes less time than checking arguments in Python. So the kernel gets two entry points that
-Python calls directly (`METH_FASTCALL | METH_KEYWORDS`), written in IR and compiled with it:
+For one state the work takes less time than checking arguments in Python. So the kernel gets two entry
+points that Python calls directly (`METH_FASTCALL | METH_KEYWORDS`), written in IR and compiled with it:
 
     NAME_call(arguments...) -> new arrays
     NAME_into(arguments..., results...) -> None, filling the caller's arrays
 
-They read the fields of the arrays themselves. Whatever is not exactly as they want it, an argument that is a list, a
-batch, a transposed array, a keyword, is handed on to an ordinary Python function, the fallback.
+They read the fields of the arrays themselves. Whatever is not exactly as they want it, an argument that
+is a list, a batch, a transposed array, a keyword, is handed on to an ordinary Python function, the
+fallback.
 
-NumPy's array structure has had this layout since 1.0, and Python's object header has it in all builds with the global
-lock; `supported` compares it all the same with what NumPy says before the entry points are used.
+NumPy's array structure has had this layout since 1.0, and Python's object header has it in all builds
+with the global lock; `supported` compares it all the same with what NumPy says before the entry points
+are used.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 import itertools
 import math
 import sys
@@ -337,9 +340,7 @@ def _addresses() -> dict[str, int]:
 
 def _array_interface() -> Any:
     """NumPy's table of C functions."""
-    from numpy._core import _multiarray_umath
-
-    capsule = _multiarray_umath._ARRAY_API
+    capsule = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     pointer.restype = ctypes.c_void_p
@@ -353,7 +354,7 @@ def supported() -> bool:
         sys.implementation.name != "cpython"
         or sysconfig.get_config_var("Py_GIL_DISABLED")
         or ctypes.sizeof(ctypes.c_void_p) != 8
-        or sys.platform == "win32"  # the entry points follow the System V calling convention's use in MCJIT
+        or sys.platform == "win32"  # not tried there
     ):
         return False
     try:

@@ -100,8 +100,6 @@ class Kernel:
         """A function for tight loops: `f(*arguments, *results)` on one state, into the caller's arrays."""
         return self._machine_code(1).into
 
-    # -- evaluation ----------------------------------------------------------------------------------------------
-
     def _first_call(self, *arrays: Any, out: Any = None, threads: int | None = None) -> Any:
         """Stands for the compiled entry point until a single state comes."""
         if all(np.ndim(x) == len(a.shape) for x, a in zip(arrays, self.arguments, strict=False)):
@@ -110,6 +108,8 @@ class Kernel:
 
     def _evaluate(self, *arrays: Any, out: Any = None, threads: int | None = None) -> Any:
         """Any arguments: convert, check, broadcast, compute."""
+        if threads is not None and not (isinstance(threads, int) and threads > 0):
+            raise ArgumentError(f"{self.name}: threads is {threads!r}, expected a positive integer or None")
         inputs = self._inputs(arrays)
         batch = self._batch(inputs)
         count = math.prod(batch)
@@ -117,7 +117,7 @@ class Kernel:
         if given is not None and not _overlap(given, inputs):
             outputs = given
         else:
-            outputs = [np.empty(batch + result.shape) for result in self.results]
+            outputs = [np.empty(batch + result.shape, np.float64) for result in self.results]
         if count:
             self._run(inputs, outputs, batch, count, threads)
         if given is not None:
@@ -133,16 +133,15 @@ class Kernel:
         count = len(self.arguments)
         expected = [a.name for a in (*self.arguments, *self.results)]
         if len(arrays) != len(expected):
-            raise ArgumentError(f"{self.name}: takes {_listed(expected)}, got {len(arrays)} arrays")
+            raise ArgumentError(f"{self.name}: takes {_listed(expected, 'argument')}, got {len(arrays)}")
         inputs = self._inputs(arrays[:count])
         if self._batch(inputs) != ():
             raise ArgumentError(f"{self.name}: the fast function takes one state, not a batch")
-        targets_ = arrays[count:]
-        self._evaluate(*inputs, out=targets_[0] if len(targets_) == 1 else targets_)
+        self._evaluate(*inputs, out=arrays[count:])
 
     def _inputs(self, arrays: Sequence[Any]) -> list[Array]:
         if len(arrays) != len(self.arguments):
-            names = _listed([argument.name for argument in self.arguments])
+            names = _listed([argument.name for argument in self.arguments], "argument")
             raise ArgumentError(f"{self.name}: takes {names}, got {_counted(len(arrays), 'argument')}")
         return [self._input(argument, x) for argument, x in zip(self.arguments, arrays, strict=True)]
 
@@ -184,7 +183,7 @@ class Kernel:
             return None
         given = list(out) if isinstance(out, tuple | list) else [out]
         if len(given) != len(self.results):
-            names = _listed([result.name for result in self.results])
+            names = _listed([result.name for result in self.results], "result")
             raise ArgumentError(
                 f"{self.name}: out must have an array for {names}, got {_counted(len(given), 'array')}"
             )
@@ -214,27 +213,25 @@ class Kernel:
         lanes = targets.host().lanes
         code = self._machine_code(1 if count <= lanes // 2 else lanes)
         table: list[int] = []
-        copies: list[tuple[Array, Array]] = []  # of arrays whose strides are not uniform, with the original
+        kept: list[Array] = []  # compact copies of arguments, until the end of the computation
+        moves: list[
+            tuple[Array, Array]
+        ] = []  # results whose strides are not uniform, and their compact copies
         for x, argument in zip(inputs, self.arguments, strict=True):
             layout = _layout(x, batch, argument.shape)
             if layout is None:
-                copy = np.ascontiguousarray(np.broadcast_to(x, batch + argument.shape))
-                copies.append((copy, copy))
-                layout = _layout(copy, batch, argument.shape)
+                kept.append(np.ascontiguousarray(np.broadcast_to(x, batch + argument.shape)))
+                layout = _compact(kept[-1], argument.size)
             table += layout
         for x, result in zip(outputs, self.results, strict=True):
             layout = _layout(x, batch, result.shape)
             if layout is None or not x.flags.aligned:
-                copy = np.empty(batch + result.shape)
-                copies.append((copy, x))
-                layout = _layout(copy, batch, result.shape)
+                moves.append((x, np.empty(x.shape, np.float64)))
+                layout = _compact(moves[-1][1], result.size)
             table += layout
         code.run(table, count, threads)
-        for copy, x in copies:
-            if x is not copy:
-                x[...] = copy
-
-    # -- compilation ---------------------------------------------------------------------------------------------
+        for x, compact in moves:
+            x[...] = compact
 
     def _machine_code(self, lanes: int) -> _Compiled:
         code = self._compiled.get(lanes)
@@ -343,7 +340,7 @@ def _layout(x: Array, batch: tuple[int, ...], shape: tuple[int, ...]) -> tuple[i
     """Address, stride over the batch and stride over the elements; None when a stride is not uniform."""
     rank = x.ndim - len(shape)
     if x.flags.c_contiguous and x.shape[:rank] == batch:
-        return x.__array_interface__["data"][0], 8 * math.prod(shape), 8
+        return _compact(x, math.prod(shape))
     elements = _uniform(shape, x.strides[rank:], unused=8)
     own = x.shape[:rank]
     if own == batch:
@@ -355,6 +352,11 @@ def _layout(x: Array, batch: tuple[int, ...], shape: tuple[int, ...]) -> tuple[i
     if elements is None or states is None:
         return None
     return x.__array_interface__["data"][0], states, elements
+
+
+def _compact(x: Array, size: int) -> tuple[int, int, int]:
+    """The layout of a C-contiguous array."""
+    return x.__array_interface__["data"][0], 8 * size, 8
 
 
 def _uniform(shape: Sequence[int], strides: Sequence[int], unused: int) -> int | None:
@@ -375,8 +377,8 @@ def _overlap(outputs: Sequence[Array], inputs: Sequence[Array]) -> bool:
     return any(np.may_share_memory(x, y) for x in outputs for y in inputs)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return f"{_counted(len(names), 'argument')} ({', '.join(names)})"
+def _listed(names: Sequence[str], noun: str) -> str:
+    return f"{_counted(len(names), noun)} ({', '.join(names)})"
 
 
 def _counted(count: int, noun: str) -> str:

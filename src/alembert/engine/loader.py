@@ -17,11 +17,11 @@ class Library:
     """Machine code in memory, as long as this object lives."""
 
     def __init__(self, code: bytes, target: Target):
-        context = llvm.create_context()
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly("", context), targets.machine(target))
+        # The engine needs some module. It is one of LLVM's global context, because the garbage collector might
+        # dispose of a context of its own before the engine.
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), targets.machine(target))
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
-        self._context = context
 
     def function(self, name: str) -> int:
         return int(self._engine.get_function_address(name))

@@ -29,17 +29,25 @@ FUSED = frozenset((FMA, FMS, FNMA))
 COMMUTATIVE = frozenset((ca.OP_ADD, ca.OP_MUL, ca.OP_EQ, ca.OP_NE, ca.OP_AND, ca.OP_OR))
 
 UNARY = frozenset(
-    getattr(ca, f"OP_{name}")
-    for name in (
-        "NEG SQRT SIN COS TAN ASIN ACOS ATAN SINH COSH TANH ASINH ACOSH ATANH EXP LOG EXPM1 LOG1P ERF "
-        "FLOOR CEIL FABS SIGN NOT"
-    ).split()
+    (ca.OP_NEG, ca.OP_FABS, ca.OP_SIGN, ca.OP_SQRT, ca.OP_FLOOR, ca.OP_CEIL, ca.OP_NOT)
+    + (ca.OP_SIN, ca.OP_COS, ca.OP_TAN, ca.OP_ASIN, ca.OP_ACOS, ca.OP_ATAN)
+    + (ca.OP_SINH, ca.OP_COSH, ca.OP_TANH, ca.OP_ASINH, ca.OP_ACOSH, ca.OP_ATANH)
+    + (ca.OP_EXP, ca.OP_LOG, ca.OP_EXPM1, ca.OP_LOG1P, ca.OP_ERF)
 )
 BINARY = frozenset(
-    getattr(ca, f"OP_{name}")
-    for name in (
-        "ADD SUB MUL DIV POW ATAN2 FMOD REMAINDER HYPOT COPYSIGN FMIN FMAX LT LE EQ NE AND OR IF_ELSE_ZERO"
-    ).split()
+    (
+        ca.OP_ADD,
+        ca.OP_SUB,
+        ca.OP_MUL,
+        ca.OP_DIV,
+        ca.OP_POW,
+        ca.OP_ATAN2,
+        ca.OP_FMOD,
+        ca.OP_REMAINDER,
+        ca.OP_HYPOT,
+    )
+    + (ca.OP_COPYSIGN, ca.OP_FMIN, ca.OP_FMAX, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_AND, ca.OP_OR)
+    + (ca.OP_IF_ELSE_ZERO,)
 )
 
 _NAMES = {getattr(ca, name): name for name in dir(ca) if name.startswith("OP_")}
@@ -174,7 +182,7 @@ def _expanded(function: ca.Function) -> ca.Function:
         return function.expand()
     except RuntimeError as error:
         raise UnsupportedError(
-            f"{function.name()}: machine code needs scalar (SX) expressions, and this function does not expand to them"
+            f"{function.name()}: machine code needs scalar (SX) expressions, and this function does not expand"
         ) from error
 
 

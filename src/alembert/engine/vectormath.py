@@ -184,10 +184,10 @@ def sincos_array(width: int, *, fused: bool) -> str:
     line("more", "icmp ult i64 %i1, %count")
     lines.append("  br i1 %more, label %loop, label %done\ndone:\n  ret void")
     body = "\n".join(lines)
-    return (
-        "define internal void @alembert_sincos(ptr noalias %x, ptr noalias %s, ptr noalias %c, i64 %count) #0 {\n"
-        f"{body}\n}}\n{_SINCOS_FAR}"
+    head = (
+        "define internal void @alembert_sincos(ptr noalias %x, ptr noalias %s, ptr noalias %c, i64 %count) #0"
     )
+    return f"{head} {{\n{body}\n}}\n{_SINCOS_FAR}"
 
 
 _INTEGER = frozenset(("add", "shl", "lshr", "xor"))
@@ -243,7 +243,8 @@ def library_call(name: str, operands: int, lanes: int) -> str:
         result = f"%r{k}"
     parameters = ", ".join(f"{T} %x{j}" for j in range(operands))
     body = "\n".join(lines)
-    return f"{declaration}define internal {T} @alembert_lanes_{name}({parameters}) #0 {{\n{body}\n  ret {T} {result}\n}}\n"
+    head = f"define internal {T} @alembert_lanes_{name}({parameters}) #0"
+    return f"{declaration}{head} {{\n{body}\n  ret {T} {result}\n}}\n"
 
 
 def library_callee(name: str, lanes: int) -> str:

@@ -31,10 +31,13 @@ from alembert.spatial.arrays import Array, is_symbolic, matrix, unskew, vector
 
 ANGLE = "rad"
 LENGTH = "m"
+ROUNDING = 2e-15  # of the length of a normalised vector: one that is read back must not be normalised again
 
 
 @dataclass(frozen=True)
 class JointType:
+    """The protocol of a joint type: override what differs from a vector space of coordinates with q' = v."""
+
     kind: ClassVar[str]
     """The name in files and in the registry."""
 
@@ -169,7 +172,7 @@ def unit_axis(axis: Any, what: str) -> tuple[Scalar, ...]:
             else "; an axis needs a direction"
         )
         raise ModelError(f"{what} is {tuple(numbers)} of length {length:.6g}, expected a unit vector{hint}")
-    if length == 1.0:
+    if abs(length - 1) <= ROUNDING:
         return entries
     return tuple(float(number / length) for number in numbers)
 

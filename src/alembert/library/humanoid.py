@@ -27,15 +27,15 @@ _TRUNK = (
     _Segment("waist", "pelvis", "z", (0, 0, 0.045), 0.014, (0, 0, 0.02), 0.050, -1.0, 1.0, 150.0),
     _Segment("belly", "waist", "x", (0, 0, 0.030), 0.026, (0, 0, 0.04), 0.050, -0.5, 0.5, 200.0),
     _Segment("chest", "belly", "y", (0, 0, 0.050), 0.268, (0, 0, 0.17), 0.075, -0.4, 1.2, 250.0),
-    _Segment("neck", "chest", "z", (0, 0, 0.190), 0.010, (0, 0, 0.03), 0.025, -1.3, 1.3, 20.0),
+    _Segment("neck", "chest", "z", (0, 0, 0.175), 0.010, (0, 0, 0.03), 0.025, -1.3, 1.3, 20.0),
     _Segment("head", "neck", "y", (0, 0, 0.035), 0.060, (0, 0, 0.09), 0.045, -0.7, 0.7, 20.0),
 )
 _LEG = (
     _Segment("hip", "pelvis", "z", (0, 0.055, -0.020), 0.010, (0, 0, -0.02), 0.035, -0.6, 0.8, 120.0),
     _Segment("groin", "hip", "x", (0, 0, -0.025), 0.012, (0, 0, -0.02), 0.035, -0.4, 0.9, 200.0),
     _Segment("thigh", "groin", "y", (0, 0, 0), 0.095, (0, 0, -0.22), 0.042, -2.1, 0.6, 300.0),
-    _Segment("shin", "thigh", "y", (0, 0, -0.240), 0.044, (0, 0, -0.22), 0.030, 0.0, 2.4, 300.0),
-    _Segment("ankle", "shin", "y", (0, 0, -0.235), 0.004, (0, 0, -0.01), 0.020, -0.9, 0.7, 200.0),
+    _Segment("shin", "thigh", "y", (0, 0, -0.235), 0.044, (0, 0, -0.22), 0.030, 0.0, 2.4, 300.0),
+    _Segment("ankle", "shin", "y", (0, 0, -0.230), 0.004, (0, 0, -0.01), 0.020, -0.9, 0.7, 200.0),
     _Segment("foot", "ankle", "x", (0, 0, 0), 0.012, (0.08, 0, -0.030), 0.015, -0.5, 0.5, 100.0),
 )
 _ARM = (
@@ -49,7 +49,7 @@ _ARM = (
 )
 _PELVIS = 0.136
 _AXES: dict[str, Vector] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
-_SOLE = -0.040
+_SOLE = -0.035
 
 
 def humanoid(*, height: float = 1.7, mass: float = 65.0) -> Model:
@@ -72,7 +72,7 @@ def humanoid(*, height: float = 1.7, mass: float = 65.0) -> Model:
     builder.sensor("pelvis_gyro", "gyro", "pelvis").sensor("pelvis_accelerometer", "accelerometer", "pelvis")
     for segment in _TRUNK:
         _add(builder, segment, height, mass)
-    builder.frame("head_top", "head", (0.0, 0.0, 0.135 * height))
+    builder.frame("head_top", "head", (0.0, 0.0, 0.12 * height))
     for side, sign in (("left", 1.0), ("right", -1.0)):
         for segment in (*_LEG, *_ARM):
             _add(builder, _sided(segment, side, sign), height, mass, sign)

@@ -30,6 +30,8 @@ def _lengths(shape: Any, **counts: int) -> None:
 
 @dataclass(frozen=True)
 class Box:
+    """Edges along x, y, z, centred."""
+
     size: tuple[float, ...]
 
     def __post_init__(self) -> None:
@@ -38,6 +40,8 @@ class Box:
 
 @dataclass(frozen=True)
 class Sphere:
+    """Centred."""
+
     radius: float
 
     def __post_init__(self) -> None:
@@ -68,6 +72,8 @@ class Capsule:
 
 @dataclass(frozen=True)
 class Mesh:
+    """A surface in a file, scaled along x, y, z."""
+
     path: str
     scale: tuple[float, ...] = (1.0, 1.0, 1.0)
 
@@ -94,6 +100,8 @@ class Visual:
 
 @dataclass(frozen=True)
 class Body:
+    """A rigid body; its frame is that of the joint which moves it."""
+
     name: str
     inertia: Inertia = Inertia()  # noqa: RUF009  (frozen)
     visuals: tuple[Visual, ...] = ()

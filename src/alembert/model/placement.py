@@ -12,6 +12,7 @@ import numpy as np
 
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, evaluate, scalars
+from alembert.joints.joint import ROUNDING
 from alembert.spatial import Pose, quaternion
 
 
@@ -29,7 +30,7 @@ class Placement:
             length = math.hypot(*q_wxyz)  # type: ignore[arg-type]
             if abs(length - 1) > 1e-4:
                 raise ModelError(f"quaternion (w, x, y, z) {q_wxyz} has length {length:.6g}, expected 1")
-            if abs(length - 1) > 4e-16:
+            if abs(length - 1) > ROUNDING:
                 q_wxyz = tuple(entry / length for entry in q_wxyz)
         object.__setattr__(self, "quaternion", q_wxyz)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +58,10 @@ _HEAD = ("body", "joint", "dof", "mass [kg]", "limits")
 
 def _row(model: Model, i: int, prefix: str) -> tuple[str, str, str, str, str]:
     body, joint = model.bodies[i], model.joints[i]
-    low, high = joint.limits.lower, joint.limits.upper
+    none = joint.type.nq * (math.inf,)
+    low, high = joint.limits.lower or tuple(-x for x in none), joint.limits.upper or none
     limits = ", ".join(
-        f"{a:.4g} .. {b:.4g}" for a, b in zip(low, high, strict=False) if abs(a) < 1e300 or abs(b) < 1e300
+        f"{a:.4g} .. {b:.4g}" for a, b in zip(low, high, strict=True) if math.isfinite(a) or math.isfinite(b)
     )
     mass = f"{model.value(body.inertia.mass):.6g}"
     return prefix + body.name, f"{joint.name} ({joint.type.kind})", str(joint.type.nv), mass, limits

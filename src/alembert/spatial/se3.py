@@ -22,6 +22,8 @@ from alembert.spatial.motion import Force, Motion
 
 @dataclass(frozen=True, eq=False)
 class Pose:
+    """`X_AB`: the rotation R_AB and the origin p_AB_A of B in A."""
+
     rotation: Array
     translation: Array
 

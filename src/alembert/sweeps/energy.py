@@ -14,7 +14,7 @@ import casadi as ca
 from alembert.spatial import Force
 from alembert.spatial.arrays import dot
 from alembert.sweeps.kinematics import move, place, place_in_world
-from alembert.sweeps.mass_matrix import gather, own_inertia
+from alembert.sweeps.mass_matrix import COMPOSITE_SWEEPS, gather, own_inertia
 from alembert.sweeps.program import Program, Record, inward, outward
 
 
@@ -62,17 +62,6 @@ def gather_momentum(b: Record) -> None:
     b.parent.add(h=h)
 
 
-def momentum_columns(b: Record) -> None:
-    """The composite body's momentum per unit speed, in the world: the columns of the momentum matrix."""
-    F = b.I.articulated().columns(b.S)
-    columns = [b.X_W.force(Force.from_vector(F[:, k])) for k in range(b.node.nv)]
-    r = b.node.rotor_momentum
-    if r is not None:
-        X_P = b.parent.X_W
-        columns = [f + X_P.force(Force(r[:, k], ca.SX(3, 1))) for k, f in enumerate(columns)]
-    b.columns = ca.horzcat(*(column.vector() for column in columns))
-
-
 KINETIC_ENERGY = Program(
     "kinetic_energy",
     {"q": "q", "v": "v"},
@@ -94,15 +83,4 @@ MOMENTUM = Program(
     (outward(place), outward(move), outward(momentum), inward(gather_momentum)),
     total=("h",),
 )
-MOMENTUM_MATRIX = Program(
-    "momentum_matrix",
-    {"q": "q"},
-    (
-        outward(place),
-        outward(place_in_world),
-        outward(own_inertia),
-        inward(gather),
-        outward(momentum_columns),
-    ),
-    {"columns": "v6"},
-)
+MOMENTUM_MATRIX = Program("momentum_matrix", {"q": "q"}, COMPOSITE_SWEEPS, {"Y": "v6"})

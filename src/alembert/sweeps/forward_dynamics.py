@@ -9,22 +9,28 @@ Inward, a body with everything outboard of it answers F = P A + z (Riccati recur
 
 and outward  a = D^-1 (e - U^T A'),  A = A' + S a + c  with  A' = Ad(X_PB)^-1 A_P.     (5)
 
-Without J_r, P_a S = 0 and S^T z_a = tau + own: the rows and columns that belong to unit columns of S are known
-without arithmetic. Rotors couple a directly to the parent; then (3) is done in the parent's axes with U_P = Ad^-T U + (r; 0).
+Without J_r, P_a S = 0 and S^T z_a = tau + own: the rows and columns that belong to unit columns of S are
+known without arithmetic. Rotors couple a directly to the parent; then (3) is done in the parent's axes with
+U_P = Ad^-T U + (r; 0).
 
-Hybrid (003): a speed whose acceleration is prescribed takes no part in the elimination. With m = 1 for free and 0 for
-prescribed speeds, and a* the prescribed accelerations, the same sweep serves with
+Hybrid (003): a speed whose acceleration is prescribed takes no part in the elimination. With m = 1 for free
+and 0 for prescribed speeds, and a* the prescribed accelerations, the same sweep serves with
 
-    D -> m D m + (1 - m),   U -> U m,   e -> m (e - S^T P S (1 - m) a*),   z' -> z' + P S (1 - m) a*          (6)
+    D -> m D m + (1 - m),   U -> U m,   e -> m (e - S^T P S (1 - m) a*),   z' -> z' + P S (1 - m) a*      (6)
 
 and the efforts of the prescribed speeds follow from (2) of inverse dynamics, tau = S^T F + ...
+
+`eliminate` and `respond` ask of P, z, c, A and X only what `alembert.sweeps.linear_quadratic` also gives to
+the stages of an optimal control problem: they are the steps of both.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import casadi as ca
 
-from alembert.spatial import ArticulatedInertia, Force, Motion, Pose
+from alembert.spatial import Force
 from alembert.spatial.arrays import cross
 from alembert.sweeps.inverse_dynamics import joint_effort, own_effort
 from alembert.sweeps.kinematics import move, place
@@ -36,6 +42,9 @@ def begin(b: Record) -> None:
     M = b.node.inertia
     b.P = M.articulated()
     b.z = b.V.cross_force(M @ b.V) - Force.from_vector(b.wrench)
+    r = b.node.rotor_momentum
+    if r is not None:
+        b.reaction = Force(cross(b.parent.V.angular, r @ b.v), ca.SX(3, 1))
 
 
 def eliminate(b: Record) -> None:
@@ -52,24 +61,24 @@ def eliminate(b: Record) -> None:
     hybrid = b.has("free")
     if hybrid:
         b.a_star = (1 - b.free) * b.a_given
-        z = z + Force.from_vector(U @ b.a_star)
+        z = z + type(z).from_vector(U @ b.a_star)
         m = ca.diag(b.free)
         D = m @ D @ m + ca.diag(1 - b.free)
         U = U @ m
     b.e = effort - S.T @ z.vector()
     if hybrid:
         b.e = b.free * b.e
-    b.U, b.factor = U, Factor(D)
+    b.U, b.D, b.factor = U, D, Factor(D)
     r = b.node.rotor_momentum
     if r is not None:
-        _add_with_rotors(b, P, z, r)
+        _add_coupled(b, P, z, r)
         return
     W = b.factor.solve(U.T)
     P_a, z_a = P.matrix() - U @ W, z.vector() + W.T @ b.e
     if not hybrid and reflected is None:
         _settle(S, P_a, z_a, effort)
-    P_a = ArticulatedInertia.from_matrix(ca.sparsify(P_a))
-    b.parent.add(P=_to_parent(P_a, b), z=b.X.force(Force.from_vector(z_a)))
+    P_a = type(P).from_matrix(ca.sparsify(P_a))
+    b.parent.add(P=_to_parent(P_a, b), z=b.X.force(type(z).from_vector(z_a)))
 
 
 def _settle(S: ca.SX, P_a: ca.SX, z_a: ca.SX, effort: ca.SX) -> None:
@@ -80,18 +89,19 @@ def _settle(S: ca.SX, P_a: ca.SX, z_a: ca.SX, effort: ca.SX) -> None:
         z_a[row] = effort[k]
 
 
-def _add_with_rotors(b: Record, P: ArticulatedInertia, z: Force, r: ca.SX) -> None:
-    """(3) in the parent's axes."""
-    coupling, known = r, ca.SX(3, 1)
+def _add_coupled(b: Record, P: Any, z: Any, r: ca.SX) -> None:
+    """(3) in the parent's axes; the rows of the coupling that `r` leaves out are zero."""
+    U_P = force_columns(b.X, b.U, type(z))
+    N = ca.vertcat(r, ca.SX(U_P.shape[0] - r.shape[0], r.shape[1]))
+    reaction = b.reaction
     if b.has("free"):
-        coupling, known = r @ ca.diag(b.free), r @ b.a_star
-    U_P = force_columns(b.X, b.U)
-    b.U_P = ca.vertcat(U_P[0:3, :] + coupling, U_P[3:6, :])
+        reaction = type(z).from_vector(N @ b.a_star) + reaction
+        N = N @ ca.diag(b.free)
+    b.U_P = U_P + N
     W = b.factor.solve(b.U_P.T)
-    reaction = Force(known + cross(b.parent.V.angular, r @ b.v), ca.SX(3, 1))
     b.parent.add(
-        P=P.transform(b.X) - ArticulatedInertia.from_matrix(b.U_P @ W),
-        z=b.X.force(z) + reaction + Force.from_vector(W.T @ b.e),
+        P=P.transform(b.X) - type(P).from_matrix(b.U_P @ W),
+        z=b.X.force(z) + reaction + type(z).from_vector(W.T @ b.e),
     )
 
 
@@ -104,7 +114,7 @@ def respond(b: Record) -> None:
         b.a = b.factor.solve(b.e - b.U_P.T @ b.parent.A.vector())
     if b.has("free"):
         b.a = b.a + b.a_star
-    b.A = A + Motion.from_vector(b.S @ b.a) + b.c
+    b.A = A + type(A).from_vector(b.S @ b.a) + b.c
 
 
 def complete(b: Record) -> None:
@@ -113,10 +123,9 @@ def complete(b: Record) -> None:
     b.effort = b.free * b.tau + (1 - b.free) * joint_effort(b, required)
 
 
-def _to_parent(P: ArticulatedInertia, b: Record) -> ArticulatedInertia:
-    """In one turn, or in two where the placement only permutes axes and the joint's own rotation is sparse."""
-    R = b.node.placement.rotation
-    if R.nnz() <= 3:
+def _to_parent(P: Any, b: Record) -> Any:
+    """In one turn, or in two where the placement only permutes axes and the joint's own turn is sparse."""
+    if b.has("X_F") and b.node.placement.rotation.nnz() <= 3:
         return P.transform(b.X_F).transform(b.node.placement)
     return P.transform(b.X)
 
@@ -125,15 +134,15 @@ def unit_columns(S: ca.SX) -> list[tuple[int, int]]:
     """(column, row) of the columns of S that are constant unit vectors."""
     found = []
     for k in range(S.shape[1]):
-        rows = [i for i in range(6) if not S[i, k].is_zero()]
+        rows = [i for i in range(S.shape[0]) if not S[i, k].is_zero()]
         if len(rows) == 1 and S[rows[0], k].is_one():
             found.append((k, rows[0]))
     return found
 
 
-def force_columns(X: Pose, F: ca.SX) -> ca.SX:
+def force_columns(X: Any, F: ca.SX, kind: Any = Force) -> ca.SX:
     """Ad(X)^-T on every column."""
-    return ca.horzcat(*(X.force(Force.from_vector(F[:, k])).vector() for k in range(F.shape[1])))
+    return ca.horzcat(*(X.force(kind.from_vector(F[:, k])).vector() for k in range(F.shape[1])))
 
 
 FORWARD_DYNAMICS = Program(

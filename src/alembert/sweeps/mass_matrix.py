@@ -1,17 +1,20 @@
-"""The mass matrix from composite inertias (O(n depth)), and factors of it.
+"""The mass matrix from composite inertias, O(n depth), in world axes.
 
-    I_P += Ad(X_PB)^-T I Ad(X_PB)^-1            inward, I starting as the body's own inertia   (1)
-    F = I S                                     then, climbing from a node to the root:
-    M_jk = S_j^T F,   F <- Ad(X_PB)^-T F        (F <- F + (r; 0) after the first step, for rotors)  (2)
+    I_P += Ad(X_PB)^-T I Ad(X_PB)^-1            inward, I starting as the body's own inertia       (1)
+    J = Ad(X_WB) S,   Y = Ad(X_WB)^-T I S + (Ad(X_WP)^-T r for rotors)                             (2)
+    M_kj = Y_k^T J_j  for every node k and each node j inboard of it                               (3)
+
+On the diagonal the rotor's part of Y does no work on its own joint; J_r takes its place.
 """
 
 from __future__ import annotations
 
 import casadi as ca
 
+from alembert.spatial import Force
 from alembert.sweeps.forward_dynamics import force_columns
-from alembert.sweeps.kinematics import place
-from alembert.sweeps.program import Climb, Program, Record, inward, outward
+from alembert.sweeps.kinematics import place, place_in_world, subspace_in_world
+from alembert.sweeps.program import Pairs, Program, Record, inward, outward
 
 
 def own_inertia(b: Record) -> None:
@@ -23,28 +26,36 @@ def gather(b: Record) -> None:
     b.parent.add(I=b.I.transform(b.X))
 
 
-def _start(b: Record) -> ca.SX:
-    return b.I.articulated().columns(b.S)
-
-
-def _visit(b: Record, F: ca.SX, at: Record) -> tuple[ca.SX, ca.SX]:
+def composite_momentum(b: Record) -> None:
     """(2)"""
-    block = at.S.T @ F
-    carried = force_columns(at.X, F)
-    if at is b:
-        reflected = b.node.reflected_inertia
+    b.Y = force_columns(b.X_W, b.I.articulated().columns(b.S))
+    r = b.node.rotor_momentum
+    if r is not None:
+        X_P = b.parent.X_W
+        carried = [X_P.force(Force(r[:, k], ca.SX(3, 1))).vector() for k in range(b.node.nv)]
+        b.Y = b.Y + ca.horzcat(*carried)
+
+
+def _couple(outer: Record, inner: Record) -> tuple[tuple[ca.SX, ca.SX], ...]:
+    """(3)"""
+    if outer is inner:
+        block = outer.S.T @ outer.I.articulated().columns(outer.S)
+        reflected = outer.node.reflected_inertia
         if reflected is not None:
             block = block + reflected
-        r = b.node.rotor_momentum
-        if r is not None:
-            carried = ca.vertcat(carried[0:3, :] + r, carried[3:6, :])
-    return block, carried
+    else:
+        block = outer.Y.T @ inner.columns
+    return ((block, block.T),)
 
 
+COMPOSITE_SWEEPS = (
+    outward(place),
+    outward(place_in_world),
+    outward(subspace_in_world),
+    outward(own_inertia),
+    inward(gather),
+    outward(composite_momentum),
+)
 MASS_MATRIX = Program(
-    "mass_matrix",
-    {"q": "q"},
-    (outward(place), outward(own_inertia), inward(gather)),
-    climb=Climb(_start, _visit),
-    gravity=False,
+    "mass_matrix", {"q": "q"}, COMPOSITE_SWEEPS, pairs=Pairs(("matrix",), _couple), gravity=False
 )

@@ -53,16 +53,16 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Climb:
-    """For every node, a walk from it to the root: `start` makes what is carried, `visit` leaves a block and passes on.
+class Pairs:
+    """Square matrices over the speeds, whose blocks couple a node with itself and with the nodes inboard of it.
 
-    `start(b)` returns the carried value; `visit(b, carried, at)` is called for each node `at` on the way, `b` itself first, and
-    returns (block of the result for the pair, what is carried on to the parent of `at`).
+    `visit(outer, inner)` gets the records of a node and of one of its ancestors (or of the node itself) after all
+    sweeps, and returns for each name the pair of blocks (rows of outer x columns of inner, rows of inner x columns
+    of outer); of a node with itself only the first counts.
     """
 
-    start: Callable[[Record], Any]
-    visit: Callable[[Record, Any, Record], tuple[ca.SX, Any]]
-    symmetric: bool = True
+    names: tuple[str, ...]
+    visit: Callable[[Record, Record], tuple[tuple[ca.SX, ca.SX], ...]]
 
 
 def outward(step: Step) -> Sweep:
@@ -83,8 +83,8 @@ class Program:
     result: Mapping[str, Extent] = field(default_factory=dict)
     total: tuple[str, ...] = ()
     """fields that accumulate in the world's record and come out once"""
-    climb: Climb | None = None
-    """last of all, a square matrix over the speeds"""
+    pairs: Pairs | None = None
+    """last of all, matrices over the speeds"""
     gravity: bool = True
     passive: bool = True
     """whether springs and friction act"""
@@ -131,23 +131,22 @@ def expressions(
             results[name] = ca.vertcat(*(_flat(value).T for value in values))
     for name in program.total:
         results[name] = _flat(getattr(base, name))
-    if program.climb:
-        results["matrix"] = _matrix(program.climb, tree, records)
+    if program.pairs:
+        results |= _matrices(program.pairs, tree, records)
     return results
 
 
-def _matrix(climb: Climb, tree: Tree, records: list[Record]) -> ca.SX:
+def _matrices(pairs: Pairs, tree: Tree, records: list[Record]) -> dict[str, ca.SX]:
     nv = tree.model.nv
-    result = ca.SX(nv, nv)
-    for k, record in enumerate(records):
-        carried = climb.start(record)
+    matrices = {name: ca.SX(nv, nv) for name in pairs.names}
+    for k, outer in enumerate(records):
         for j in tree.ancestors[k]:
-            block, carried = climb.visit(record, carried, records[j])
-            rows, columns = tree.v_slices[j], tree.v_slices[k]
-            result[rows, columns] = block
-            if climb.symmetric and j != k:
-                result[columns, rows] = block.T
-    return result
+            rows, columns = tree.v_slices[k], tree.v_slices[j]
+            for name, (below, above) in zip(pairs.names, pairs.visit(outer, records[j]), strict=True):
+                matrices[name][rows, columns] = below
+                if j != k:
+                    matrices[name][columns, rows] = above
+    return matrices
 
 
 def _part(tree: Tree, k: int, extent: Extent, values: ca.SX | None) -> ca.SX:

@@ -6,15 +6,18 @@ constant placement on its node. Degrees of freedom are those of the model, in th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import casadi as ca
 import numpy as np
 
-from alembert.expression import evaluate
+from alembert.expression import Scalar, evaluate
 from alembert.joints import Friction
 from alembert.model import WORLD, Inertia, Joint, Model, Placement
+from alembert.model.placement import _snap as snap
+from alembert.spatial import quaternion
 from alembert.sweeps.node import Node, Structure
 
 
@@ -36,12 +39,12 @@ class Tree:
         parents: list[int] = []
         placements: list[Placement] = []
         inertias: list[Inertia] = []
-        carriers: dict[str, tuple[int, Placement]] = {WORLD: (-1, Placement())}
+        carriers: dict[str, tuple[int, Placement]] = {WORLD: (-1, _ORIGIN)}
         for body, joint in zip(model.bodies, model.joints, strict=True):
             carrier, offset = carriers[joint.parent]
-            where = offset @ joint.placement
+            where = joint.placement if offset is _ORIGIN else offset @ joint.placement
             if joint.type.nv:
-                carriers[body.name] = (len(joints), Placement())
+                carriers[body.name] = (len(joints), _ORIGIN)
                 joints.append(joint)
                 parents.append(carrier)
                 placements.append(where)
@@ -81,33 +84,56 @@ class Tree:
     def constants(self, index: int, parameters: ca.SX) -> ca.SX:
         """The constants of a node with `SX` values for the parameters; numbers stay numbers."""
         values = {name: parameters[k] for k, (name, _) in enumerate(self.model.parameters)}
-        joint, structure = self.joints[index], self.structures[index]
         pose = self.placements[index].symbolic_pose(values)
-        mass, *rest = self.inertias[index].ten_vector()
-        parts: dict[str, object] = {
-            "rotation": ca.vec(ca.densify(pose.rotation).T),
-            "translation": pose.translation,
-            "mass": mass,
-            "moment": rest[:3],
-            "inertia": rest[3:],
-            "joint": joint.type.constants(),
-        }
+        entries = (*self.inertias[index].ten_vector(), *self._joint_constants(index))
+        return ca.vertcat(
+            ca.vec(ca.densify(pose.rotation).T),
+            pose.translation,
+            *(ca.SX(evaluate(entry, values)) for entry in entries),
+        )
+
+    def numeric_constants(self, indices: Sequence[int]) -> np.ndarray | None:
+        """The constants of nodes of one structure by rows; None where one of them is an expression."""
+        rows = []
+        for k in indices:
+            X, M = self.placements[k], self.inertias[k]
+            rows.append(
+                (*X.quaternion, *X.translation, M.mass, *M.com, *M.tensor, *self._joint_constants(k))
+            )
+        try:
+            raw = np.array(rows, dtype=float)
+        except TypeError:
+            return None
+        R = snap(quaternion.to_matrix(raw[:, 0:4].T)).reshape(3, 3, -1)
+        m, (x, y, z) = raw[:, 7], raw[:, 8:11].T
+        about_origin = np.array([y * y + z * z, -x * y, x * x + z * z, -x * z, -y * z, x * x + y * y])
+        return np.hstack(
+            [
+                R.reshape(9, -1).T,
+                raw[:, 4:8],
+                m[:, None] * raw[:, 8:11],
+                raw[:, 11:17] + (m * about_origin).T,
+                raw[:, 17:],
+            ]
+        )
+
+    def _joint_constants(self, index: int) -> tuple[Scalar, ...]:
+        """What follows the inertia in the layout of the constants."""
+        joint, structure = self.joints[index], self.structures[index]
+        friction = joint.friction or _NO_FRICTION
+        found = joint.type.constants()
         if joint.spring:
-            neutral = tuple(float(x) for x in joint.type.neutral())
-            parts |= {"stiffness": joint.spring.stiffness, "rest": joint.spring.rest or neutral}
-        friction = joint.friction or Friction()
-        parts |= {"viscous": friction.viscous, "coulomb": friction.coulomb, "smoothing": friction.smoothing}
-        parts["armature"] = joint.armature
-        parts["rotor"] = tuple(x for r in joint.rotors for x in (r.ratio, r.inertia, *r.axis))
-        columns = []
-        for name, size in structure.layout:
-            if size:
-                value = parts[name]
-                if not isinstance(value, ca.SX):
-                    entries = value if isinstance(value, (tuple, list)) else (value,)
-                    value = ca.vertcat(*(ca.SX(evaluate(entry, values)) for entry in entries))
-                columns.append(value)
-        return ca.vertcat(*columns)
+            rest = joint.spring.rest or tuple(float(x) for x in joint.type.neutral())
+            found += (*joint.spring.stiffness, *rest)
+        if structure.viscous:
+            found += friction.viscous
+        if structure.coulomb:
+            found += (*friction.coulomb, friction.smoothing)
+        if structure.armature:
+            found += joint.armature
+        for rotor in joint.rotors:
+            found += (rotor.ratio, rotor.inertia, *rotor.axis)
+        return found
 
     def gravity(self, parameters: ca.SX) -> ca.SX:
         values = {name: parameters[k] for k, (name, _) in enumerate(self.model.parameters)}
@@ -134,8 +160,12 @@ class Tree:
         return table
 
 
+_ORIGIN = Placement()
+_NO_FRICTION = Friction()
+
+
 def _structure(joint: Joint) -> Structure:
-    friction = joint.friction or Friction()
+    friction = joint.friction or _NO_FRICTION
     template = joint.type.with_constants((0.0,) * len(joint.type.constants()))
     return Structure(
         template,

@@ -1,1 +1,99 @@
-"""One module per file format."""
+"""Model files: one module per format, and `load` and `save`, which choose by the file's suffix."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from alembert.errors import ArgumentError, FileError, UnsupportedError
+from alembert.model.model import Model
+from alembert.model.printing import unknown
+
+NATIVE = (".toml", ".yaml", ".yml")
+URDF = (".urdf",)
+MJCF = (".xml", ".mjcf")
+
+_PROLOGUE = re.compile(rb"\s+|<\?.*?\?>|<!--.*?-->", re.DOTALL)
+_ROOT = re.compile(rb"<([\w:.-]+)")
+
+
+def load(path: str | os.PathLike[str], **options: Any) -> Model:
+    """The model in a file, by its suffix.
+
+    `.toml`, `.yaml`, `.yml` are Alembert's own format; `.urdf` takes `floating=`, `package_dirs=` and
+    `unphysical=` (see `load_urdf`); `.xml` and `.mjcf` are MJCF and take `unphysical=` (see `load_mjcf`), or
+    URDF when the root is `<robot>`.
+    """
+    reader = _reader(path)
+    known = [name for name, p in inspect.signature(reader).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    for name in options:
+        if name not in known:
+            raise ArgumentError(unknown(f"load: {os.fspath(path)} takes no option", name, known))
+    return reader(path, **options)
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model in Alembert's own format, as TOML (`.toml`) or YAML (`.yaml`, `.yml`)."""
+    suffix = _suffix(path)
+    if suffix in URDF + MJCF:
+        raise UnsupportedError(f"save: {os.fspath(path)}: {suffix} files are read, not written; {_SAVED}")
+    if suffix not in NATIVE:
+        raise ArgumentError(f"save: {os.fspath(path)} has the suffix {suffix!r}; {_SAVED}")
+    from alembert.model.io.native import save_native
+
+    save_native(model, path)
+
+
+_SAVED = f"use one of {', '.join(NATIVE)}"
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of Alembert's own format."""
+    from alembert.model.io.schema import json_schema
+
+    return json_schema()
+
+
+def _reader(path: str | os.PathLike[str]) -> Callable[..., Model]:
+    suffix = _suffix(path)
+    if suffix in NATIVE:
+        from alembert.model.io.native import load_native
+
+        return load_native
+    if suffix in URDF or (suffix in MJCF and _root_element(path) == b"robot"):
+        from alembert.model.io.urdf import load_urdf
+
+        return load_urdf
+    if suffix in MJCF:
+        from alembert.model.io.mjcf import load_mjcf
+
+        return load_mjcf
+    known = ", ".join(NATIVE + URDF + MJCF)
+    raise ArgumentError(f"load: {os.fspath(path)} has the suffix {suffix!r}, expected one of {known}")
+
+
+def _suffix(path: str | os.PathLike[str]) -> str:
+    try:
+        return Path(path).suffix.lower()
+    except TypeError:
+        raise ArgumentError(f"path is {path!r}, expected a text or a Path") from None
+
+
+def _root_element(path: str | os.PathLike[str]) -> bytes:
+    """The name of the first element, from the beginning of an XML file."""
+    try:
+        if not Path(path).is_file():
+            raise FileError(f"{os.fspath(path)}: is not there, or not a regular file")
+        with Path(path).open("rb") as file:
+            start = file.read(65536)
+    except OSError as error:
+        raise FileError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from None
+    at = 3 if start.startswith(b"\xef\xbb\xbf") else 0
+    while found := _PROLOGUE.match(start, at):
+        at = found.end()
+    root = _ROOT.match(start, at)
+    return root.group(1) if root else b""

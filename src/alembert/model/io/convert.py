@@ -1,19 +1,21 @@
 """Coordinates, speeds, efforts and accelerations in the conventions of Pinocchio and MuJoCo.
 
-| joint     | Alembert q; v                       | Pinocchio q; v                         | MuJoCo qpos; qvel            |
-|-----------|-------------------------------------|----------------------------------------|------------------------------|
-| free      | p, quat wxyz; w, v in body axes     | p, quat xyzw; v, w in body axes        | p, quat wxyz; v world, w body |
-| spherical | quat wxyz; w in body axes           | quat xyzw; w in body axes              | quat wxyz; w in body axes    |
-| revolute  | angle; rate                         | angle, or cos, sin (continuous); rate  | angle; rate                  |
-| planar    | x, y, angle; their rates            | x, y, cos, sin; v, w in body axes      | none (two slides and a hinge) |
-| others of one coordinate per speed      | the same numbers                       | slides only                  |
+| joint     | Alembert q; v        | Pinocchio q; v                | MuJoCo qpos; qvel             |
+|-----------|----------------------|-------------------------------|-------------------------------|
+| free      | p, wxyz; w, v (body) | p, xyzw; v, w (body)          | p, wxyz; v (world), w (body)  |
+| spherical | wxyz; w (body)       | xyzw; w (body)                | wxyz; w (body)                |
+| revolute  | angle; rate          | angle, or cos, sin; rate      | angle; rate                   |
+| planar    | x, y, angle; rates   | x, y, cos, sin; v, w (body)   | none (two slides and a hinge) |
+| prismatic | distance; rate       | the same                      | the same                      |
+| others    | coordinates; rates   | the same, where it has them   | none                          |
 
-Joints are matched by name when the other program's model is given, else both are taken to have the same joints in the
-same order. A model read by `load_mjcf` has MuJoCo's own coordinates: a joint's `ref` is folded into its placement.
+Joints are matched by name when the other program's model is given, else both are taken to have the same
+joints in the same order. Pinocchio has cosine and sine for the continuous joints of URDF. A model read by
+`load_mjcf` has MuJoCo's own coordinates: a joint's `ref` is folded into its placement.
 
-Speeds map by v' = T(q) v with T orthogonal, so that **efforts and tangent displacements convert exactly as speeds do**
-(power is kept: tau' . v' = tau . v): pass them for `v`. Accelerations have a term in dT/dt and functions of their own.
-All arrays may have leading batch dimensions.
+Speeds map by v' = T(q) v with T orthogonal, so that **efforts and tangent displacements convert exactly as
+speeds do** (power is kept: tau' . v' = tau . v): pass them for `v`. Accelerations have a term in dT/dt and
+functions of their own. All arrays may have leading batch dimensions.
 """
 
 from __future__ import annotations
@@ -91,7 +93,7 @@ def accelerations_from_mujoco(model: Model, q: Any, v: Any, a: Any, *, mj_model:
     return _accelerations(_mujoco(model, mj_model), "accelerations_from_mujoco", q, v, a, there=False)
 
 
-# --- rules per joint -------------------------------------------------------------------------------------------
+# --- rules per joint ------------------------------------------------------------------------------
 
 
 def _keep_q(q: Array) -> Array:
@@ -201,7 +203,7 @@ _MUJOCO: dict[type[JointType], _Rule] = {
 }
 
 
-# --- layouts ---------------------------------------------------------------------------------------------------
+# --- layouts --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,8 @@ def _mujoco(model: Model, mj_model: Any) -> _Layout:
     for joint in model.joints:
         if type(joint.type) not in _MUJOCO:
             raise UnsupportedError(
-                f"joint {joint.name!r} is {joint.type.kind}; MuJoCo has no such joint, its coordinates cannot be converted"
+                f"joint {joint.name!r} is {joint.type.kind}; MuJoCo has no such joint, "
+                "so that its coordinates cannot be converted"
             )
         rules.append(_MUJOCO[type(joint.type)])
     if mj_model is None:
@@ -285,24 +288,28 @@ def _by_name(
         at_q, there_nq, at_v, there_nv = left.pop(joint.name)
         if (there_nq, there_nv) != (rule.nq, rule.nv):
             raise ArgumentError(
-                f"joint {joint.name!r} ({joint.type.kind}) has {there_nq} coordinates and {there_nv} speeds in the "
-                f"{program} model, expected {rule.nq} and {rule.nv}"
+                f"joint {joint.name!r} ({joint.type.kind}) has {there_nq} coordinates and {there_nv} speeds "
+                f"in the {program} model, expected {rule.nq} and {rule.nv}"
             )
         slots.append(_Slot(rule, q, v, slice(at_q, at_q + rule.nq), slice(at_v, at_v + rule.nv)))
     for name, (_, _, _, there_nv) in left.items():
         if there_nv:
-            raise ArgumentError(f"the {program} model has a joint {name!r} that the model {model.name!r} has not")
+            raise ArgumentError(
+                f"the {program} model has a joint {name!r} that the model {model.name!r} has not"
+            )
     return _Layout(tuple(slots), model.nq, model.nv, nq, nv)
 
 
-# --- applying them ---------------------------------------------------------------------------------------------
+# --- applying them --------------------------------------------------------------------------------
 
 
 def _array(x: Any, width: int, function: str, argument: str) -> Array:
     try:
         value = np.asarray(x, dtype=float)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{function}: {argument} is {type(x).__name__}, expected an array of numbers") from None
+        raise ArgumentError(
+            f"{function}: {argument} is {type(x).__name__}, expected an array of numbers"
+        ) from None
     if value.ndim == 0 or value.shape[-1] != width:
         raise ArgumentError(f"{function}: {argument} has shape {value.shape}, expected (..., {width})")
     return value

@@ -1,8 +1,12 @@
 """The schema of Alembert's own format, derived from the records of a model.
 
-A record (a frozen dataclass such as `Limits`) becomes a table with the record's fields, and validating the table makes the
-record. Joint types come from the registry: a joint's table holds the joint's fields and those of its type, told apart by
-`type`. Written by hand here is only what a file says in more ways than a record does: placements, inertias and shapes.
+A record (a frozen dataclass such as `Limits`) becomes a table with the record's fields, and validating the
+table makes the record. Joint types come from the registry: a joint's table holds the joint's fields and those
+of its type, told apart by `type`. Written by hand here are only placements and inertias, which a file may say
+in more ways than a record.
+
+Validators raise `ValueError` for what they find themselves; a `ModelError` comes from a record and names a
+field of it.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import dataclasses
 import functools
 import inspect
 import math
+import operator
 import types
 import typing
 from collections.abc import Callable
@@ -83,20 +88,21 @@ def described(value: Any) -> str:
 
 def _float(value: Any, expected: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ModelError(f"is {described(value)}, expected {expected}")
+        raise ValueError(f"is {described(value)}, expected {expected}")
     try:
         return float(value)
     except OverflowError:
-        raise ModelError("is too large for a number") from None
+        raise ValueError("is too large for a number") from None
 
 
 def _formula(text: str, info: ValidationInfo) -> Expression:
     """An expression that has a value at the default parameters."""
     expression = Expression(text)
     known = (info.context or {}).get("parameters", {})
-    for name in sorted(expression.names - set(known)):
-        raise ModelError(unknown("uses the parameter", name, known))
-    expression.evaluate(known)
+    for name in sorted(expression.names - known.keys()):
+        raise ValueError(unknown("uses the parameter", name, known))
+    if all(known[name] is not None for name in expression.names):
+        expression.evaluate(known)
     return expression
 
 
@@ -105,7 +111,7 @@ def _number(value: Any, info: ValidationInfo) -> Scalar:
         return _formula(value, info)
     number = _float(value, "a number or a formula in quotes")
     if not math.isfinite(number):
-        raise ModelError(f"is {number}, expected a finite number")
+        raise ValueError(f"is {number}, expected a finite number")
     return number
 
 
@@ -116,8 +122,16 @@ def _constant(value: Any) -> float:
         return float(value)
     expression = Expression(value)
     if expression.names:
-        raise ModelError(f"is {described(value)}; no parameters may be used here")
+        raise ValueError(f"is {described(value)}; no parameters may be used here")
     return float(expression.evaluate({}))
+
+
+def default_value(value: Any) -> float:
+    """What a parameter may be: a finite number or a formula without parameters."""
+    number = _constant(value)
+    if not math.isfinite(number):
+        raise ValueError(f"is {number}, expected a finite number")
+    return number
 
 
 _FORMULA = {"type": "string", "description": "a formula, such as 0.5 * m1 * l1**2"}
@@ -130,13 +144,14 @@ Constant: Any = TypeAliasType(
     "Constant",
     Annotated[Any, PlainValidator(_constant), WithJsonSchema({"anyOf": [{"type": "number"}, _CONSTANT]})],
 )
+Default: Any = Annotated[Constant, AfterValidator(default_value)]
 Vector: Any = TypeAliasType("Vector", Annotated[tuple[Number, ...], Field(min_length=3, max_length=3)])
 
 
 # --- tables -------------------------------------------------------------------------------------------------
 
 
-class UnknownKeyError(ModelError):
+class UnknownKeyError(ValueError):
     def __init__(self, key: str, known: list[str]) -> None:
         super().__init__(unknown("unknown key", key, known))
         self.key = key
@@ -155,7 +170,9 @@ class Table(BaseModel):
 
     def given(self) -> dict[str, Any]:
         """What the file says, by field."""
-        return {name: getattr(self, name) for name in self.__class__.model_fields if name in self.model_fields_set}
+        return {
+            name: getattr(self, name) for name in self.__class__.model_fields if name in self.model_fields_set
+        }
 
 
 def table(name: str, doc: str | None, fields: dict[str, Any]) -> type[Table]:
@@ -182,12 +199,12 @@ def fields_of(record: type, *, omit: tuple[str, ...] = ()) -> dict[str, Any]:
             continue
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         choices = _CHOICES.get((record, field.name))
-        kind = Literal[choices] if choices else annotation(hint)  # type: ignore[valid-type]
+        kind = Literal[choices] if choices else annotation(hint)
         fields[field.name] = (kind, ... if required else None)
     return fields
 
 
-_CHOICES = {(Sensor, "kind"): SENSOR_KINDS}
+_CHOICES: dict[tuple[type, str], Any] = {(Sensor, "kind"): SENSOR_KINDS}
 
 
 def annotation(hint: Any) -> Any:
@@ -203,7 +220,9 @@ def annotation(hint: Any) -> Any:
     if origin is tuple and arguments[-1] is Ellipsis:
         inner = annotation(arguments[0])
         several = tuple[inner, ...]  # type: ignore[valid-type]
-        return Annotated[several, BeforeValidator(_one_or_more)] if inner in (Number, Constant) else several
+        if inner not in (Number, Constant):
+            return several
+        return Annotated[several, BeforeValidator(_one_or_more, json_schema_input_type=inner | several)]
     if origin is tuple:
         return tuple[tuple(annotation(argument) for argument in arguments)]  # type: ignore[misc]
     if dataclasses.is_dataclass(hint):
@@ -213,7 +232,7 @@ def annotation(hint: Any) -> Any:
 
 def _one_or_more(value: Any) -> Any:
     if isinstance(value, dict) or value is None:
-        raise ModelError(f"is {described(value)}, expected a number or a list of numbers")
+        raise ValueError(f"is {described(value)}, expected a number or a list of numbers")
     return value if isinstance(value, list) else [value]
 
 
@@ -250,9 +269,9 @@ def _record(record: type) -> Any:
 def _only(given: dict[str, Any], names: tuple[str, ...], otherwise: str) -> str:
     found = [name for name in names if name in given]
     if len(found) > 1:
-        raise ModelError(f"has both {found[0]} and {found[1]}; one is enough")
+        raise ValueError(f"has both {found[0]} and {found[1]}; one is enough")
     if not found:
-        raise ModelError(otherwise)
+        raise ValueError(otherwise)
     return found[0]
 
 
@@ -281,13 +300,18 @@ def placement() -> Any:
         if kind.startswith("rpy"):
             return Placement.from_rpy(numbers, translation)
         if any(isinstance(entry, Expression) for entry in numbers):
-            raise ModelError(f"{kind} takes numbers; for formulas use rpy or quaternion_wxyz")
+            raise ValueError(f"{kind} takes numbers; for formulas use rpy or quaternion_wxyz")
         return Placement.from_rotation_vector(numbers, translation)
 
-    bare = BeforeValidator(lambda value: {"translation": value} if isinstance(value, list) else value)
-    schema = {"anyOf": [{"$ref": "#/$defs/Placement"}, {"$ref": "#/$defs/Vector"}]}
-    del schema  # the JSON schema describes the table; the bare list is added in `json_schema`
-    return Annotated[members, AfterValidator(build), bare]
+    return Annotated[
+        members,
+        AfterValidator(build),
+        BeforeValidator(_bare_translation, json_schema_input_type=members | Vector),
+    ]
+
+
+def _bare_translation(value: Any) -> Any:
+    return {"translation": value} if isinstance(value, list) else value
 
 
 def _radians(angle: Scalar) -> Scalar:
@@ -306,7 +330,9 @@ def inertia() -> Any:
             members[name] = (kind, ... if parameter.default is parameter.empty else None)
         shape_table = table(f"{shape.capitalize()}Inertia", maker.__doc__, members)
         fields[shape] = (Annotated[shape_table, AfterValidator(_shape_builder(maker))], None)
-    doc = "mass, com and tensor (Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the centre of mass); or one uniform shape."
+    doc = (
+        "mass, com and tensor (Ixx, Ixy, Iyy, Ixz, Iyz, Izz about the centre of mass); or one uniform shape."
+    )
     members_table = table("Inertia", doc, fields)
 
     def build(value: Table) -> Inertia:
@@ -314,11 +340,11 @@ def inertia() -> Any:
         shapes = [shape for shape in INERTIA_SHAPES if shape in given]
         if not shapes:
             if given and "mass" not in given:
-                raise ModelError(f"has {' and '.join(given)} but no mass")
+                raise ValueError(f"has {' and '.join(given)} but no mass")
             return Inertia(**given)
         if len(given) > 1:
             other = next(name for name in given if name != shapes[0])
-            raise ModelError(f"has both {shapes[0]} and {other}; a shape gives the whole inertia")
+            raise ValueError(f"has both {shapes[0]} and {other}; a shape gives the whole inertia")
         return given[shapes[0]]
 
     return Annotated[members_table, AfterValidator(build)]
@@ -343,10 +369,11 @@ def _document(joint_types: tuple[tuple[str, type[JointType]], ...]) -> type[Tabl
         "version": (Literal[1], ...),
         "name": (StrictStr, "model"),
         "gravity": (Vector, None),
-        "parameters": (dict[StrictStr, Constant], None),
+        "parameters": (dict[StrictStr, Default], None),
     }
     for section, (_, record) in PARTS.items():
-        fields[section] = (dict[StrictStr, _part(record, joint_types)], None)
+        part: Any = _part(record, joint_types)
+        fields[section] = (dict[StrictStr, part], None)
     return table("Model", "A model of bodies and joints, in SI units.", fields)
 
 
@@ -362,13 +389,19 @@ def _part(record: type, joint_types: tuple[tuple[str, type[JointType]], ...]) ->
         more = fields_of(cls)
         for name in more.keys() & (own.keys() | {"type"}):
             raise ModelError(f"joint type {kind!r} has a field {name!r}, which every {record.__name__} has")
-        fields = {"type": (Literal[kind], ...), **more, **own}  # type: ignore[valid-type]
+        fields = {"type": (Literal[kind], ...), **more, **own}
         members.append(table(f"{cls.__name__}{record.__name__}", cls.__doc__, fields))
-    return Annotated[Union[tuple(members)], Field(discriminator="type")]
+    return Annotated[functools.reduce(operator.or_, members), Field(discriminator="type")]
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON schema of the format, for editors and other programs."""
-    schema = document().model_json_schema()
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return schema
+    schema = _without_empty_defaults(document().model_json_schema())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _without_empty_defaults(part: Any) -> Any:
+    """What may be left out has no default in the schema: the record gives it."""
+    if isinstance(part, dict):
+        return {k: _without_empty_defaults(v) for k, v in part.items() if (k, v) != ("default", None)}
+    return [_without_empty_defaults(entry) for entry in part] if isinstance(part, list) else part

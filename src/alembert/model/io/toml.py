@@ -1,7 +1,7 @@
 """TOML: reading with line numbers, and writing models so that people like to read them.
 
-Values come from the standard library. Lines are found by a second pass over the text, made only when an error has
-to be placed, which may rely on the text being valid.
+Values come from the standard library. Lines are found by a second pass over the text, made only when an error
+has to be placed, which may rely on the text being valid.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from alembert.model.io.location import Place, Source, depth_error, too_deep
 from alembert.model.io.text import is_word, number, quoted
 
 LARGEST = 32_000_000  # bytes; some ten seconds
-WIDEST = 100  # columns of an inline table
+WIDEST = 120  # columns of what goes on one line
 
 
 def parse(text: str, name: str) -> Source:
@@ -149,7 +149,7 @@ def _table(table: Mapping[str, Any], place: tuple[str, ...]) -> list[str]:
     lines, below = [], []
     for key, value in table.items():
         line = f"{_key(key)} = {_inline(value)}"
-        if isinstance(value, Mapping) and (len(place) < 2 and _holds_tables(place) or len(line) > WIDEST):
+        if isinstance(value, Mapping) and (_has_headings(place) or len(line) > WIDEST):
             below += _section(value, (*place, key))
         elif isinstance(value, list) and len(line) > WIDEST:
             lines += [f"{_key(key)} = [", *(f"    {_inline(entry)}," for entry in value), "]"]
@@ -158,9 +158,9 @@ def _table(table: Mapping[str, Any], place: tuple[str, ...]) -> list[str]:
     return lines + below
 
 
-def _holds_tables(place: tuple[str, ...]) -> bool:
-    """The sections of a model hold named parts, each with a heading of its own; parameters are plain numbers."""
-    return place != ("parameters",)
+def _has_headings(place: tuple[str, ...]) -> bool:
+    """The tables in a document and in its sections have headings of their own."""
+    return len(place) < 2
 
 
 def _section(table: Mapping[str, Any], place: tuple[str, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Inertias that no body can have, and massless bodies on moving joints: refused, or on request kept with a warning."""
+"""Inertias that no body can have, and massless tips on moving joints: refused, or kept with a warning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alembert.model.model import Model
 
 
 class Gate:
-    """Lets inertias through to the builder; with `warn`, unphysical ones by a stand-in that `build` replaces."""
+    """Lets inertias through to the builder; with `warn`, bad ones by a stand-in that `build` replaces."""
 
     def __init__(self, file: str, unphysical: str) -> None:
         if unphysical not in ("error", "warn"):

@@ -1,13 +1,14 @@
 """URDF, read strictly and without ROS.
 
-Links become bodies (their frames are the link frames), joints keep their names. The root link hangs from the world by a
-joint called `root_joint` (`root_joint_` if the file uses that name): fixed, or free with `floating=True`; a root link called `world` is the world itself. Children
-are visited in the order of their joints' names, depth first, as `urdfdom` and Pinocchio do.
+Links become bodies (their frames are the link frames), joints keep their names. The root link hangs from the
+world by a joint called `root_joint` (`root_joint_` if the file uses that name): fixed, or free with
+`floating=True`; a root link called `world` is the world itself. Children are visited in the order of their
+joints' names, depth first, as `urdfdom` and Pinocchio do.
 
     origin      xyz, rpy (R = Rz Ry Rx) or quat_xyzw
     revolute, continuous, prismatic, fixed, floating -> the joint types of the same meaning
-    planar      moves in the plane normal to `axis`: x and y are those of the joint's origin frame, turned the shortest
-                way that brings z to `axis`
+    planar      moves in the plane normal to `axis`: x and y are those of the joint's origin frame, turned
+                the shortest way that brings z to `axis`
     mimic       a `Coupling`
     dynamics    damping -> viscous, friction -> Coulomb friction
 """
@@ -23,6 +24,7 @@ from typing import Any
 
 from alembert.errors import FileError, ModelError, UnsupportedError
 from alembert.joints import Fixed, Free, Friction, JointType, Limits, Planar, Prismatic, Revolute
+from alembert.joints.joint import unit_axis
 from alembert.model.builder import ModelBuilder
 from alembert.model.elements import WORLD, Box, Capsule, Cylinder, Mesh, Shape, Sphere, Visual
 from alembert.model.inertia import Inertia
@@ -54,7 +56,17 @@ _KNOWN: dict[str, tuple[set[str], set[str]]] = {
     "color": ({"rgba"}, set()),
     "joint": (
         {"name", "type"},
-        {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "calibration", "safety_controller"},
+        {
+            "origin",
+            "parent",
+            "child",
+            "axis",
+            "limit",
+            "dynamics",
+            "mimic",
+            "calibration",
+            "safety_controller",
+        },
     ),
     "parent": ({"link"}, set()),
     "child": ({"link"}, set()),
@@ -78,11 +90,13 @@ def load_urdf(
 ) -> Model:
     """The model in a URDF file, or in a text that starts with `<`.
 
-    `floating` puts a free joint under the root link. `package://NAME/...` meshes are sought as `DIR/NAME/...` in
-    `package_dirs` (a folder called NAME there counts as well) and in the folders above the file; one that is missing
-    is only warned about. `unphysical="warn"` keeps inertias that no body can have, with a warning.
+    `floating` puts a free joint under the root link. `package://NAME/...` meshes are sought as `DIR/NAME/...`
+    in `package_dirs` (one that is itself called NAME counts as well) and in the folders above the file; one
+    that is missing is only warned about. `unphysical="warn"` keeps inertias that no body can have, and
+    massless links at the end of moving joints, with a warning.
 
-    Raises `FileError` with file and line, `UnsupportedError` for what would change the physics and is not covered.
+    Raises `FileError` with file and line, `UnsupportedError` for what would change the physics and is not
+    covered.
     """
     document = xml.read(source)
     gate = Gate(document.file, unphysical)
@@ -104,7 +118,7 @@ def load_urdf(
     return model
 
 
-# --- the document ----------------------------------------------------------------------------------------------
+# --- the document ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -181,7 +195,9 @@ def _note_unknown(element: Element, notes: Notes) -> None:
             notes.add(f"attribute {name!r} of <{element.tag}>", element.line)
     for child in element.children:
         if child.tag.startswith("xacro:"):
-            raise UnsupportedError(f"{child.where}: <{child.tag}> is a macro of xacro; expand the file with xacro first")
+            raise UnsupportedError(
+                f"{child.where}: <{child.tag}> is a macro of xacro; expand the file with xacro first"
+            )
         if child.tag in _WITHOUT_EFFECT:
             continue
         if child.tag in children:
@@ -201,13 +217,15 @@ def _root(robot: _Robot) -> str:
                 joint.element.fail(unknown(f"joint {joint.name!r} has the {role} link", end, robot.links))
         if joint.child in inboard:
             joint.element.fail(
-                f"link {joint.child!r} is moved by two joints, {inboard[joint.child].name!r} and {joint.name!r}"
+                f"link {joint.child!r} is moved by two joints, {inboard[joint.child].name!r} and "
+                f"{joint.name!r}"
             )
         inboard[joint.child] = joint
     roots = [name for name in robot.links if name not in inboard]
     if len(roots) > 1:
         robot.links[roots[1]].fail(
-            f"links {roots[0]!r} and {roots[1]!r} both have no joint above them ({len(roots)} roots), expected one root"
+            f"links {roots[0]!r} and {roots[1]!r} both have no joint above them ({len(roots)} roots), "
+            "expected one root"
         )
     if WORLD in inboard:
         robot.links[WORLD].fail(f"link {WORLD!r} is moved by a joint; that name is the inertial frame's")
@@ -231,7 +249,7 @@ def _root(robot: _Robot) -> str:
     return roots[0]
 
 
-# --- links -----------------------------------------------------------------------------------------------------
+# --- links ----------------------------------------------------------------------------------------
 
 
 def _add_link(builder: ModelBuilder, robot: _Robot, name: str, gate: Gate, meshes: _Meshes) -> None:
@@ -349,14 +367,15 @@ class _Meshes:
         return name
 
 
-# --- joints ----------------------------------------------------------------------------------------------------
+# --- joints ---------------------------------------------------------------------------------------
 
 
 def _add_root_joint(builder: ModelBuilder, robot: _Robot, root: str, floating: bool) -> None:
     if root == WORLD:
         if floating:
             robot.links[root].fail(
-                f"floating=True, but the root link is called {WORLD!r}, which is the inertial frame; rename it"
+                f"floating=True, but the root link is called {WORLD!r}, which is the inertial frame; "
+                "rename it"
             )
         return
     name = ROOT_JOINT
@@ -372,11 +391,13 @@ def _add_joint(builder: ModelBuilder, robot: _Robot, joint: _Joint) -> None:
     type = _checked(joint.element, lambda: make(joint.element))
     placement, child = _origin(joint.element), joint.child
     if joint.kind == "planar":
-        turn = _shortest_turn(_axis(joint.element))
+        turn = _checked(joint.element, lambda: _shortest_turn(_axis(joint.element)))
         if not turn.is_identity:  # the plane's frame as a body of its own, the link turned back on it
             placement, child = placement @ turn, f"{joint.child}/{joint.name}"
             builder.body(child)
-            builder.joint(f"{joint.name}/link", Fixed(), parent=child, child=joint.child, placement=turn.inverse())
+            builder.joint(
+                f"{joint.name}/link", Fixed(), parent=child, child=joint.child, placement=turn.inverse()
+            )
     builder.joint(
         joint.name,
         type,
@@ -406,10 +427,10 @@ _JOINTS: dict[str, Callable[[Element], JointType]] = {
 
 def _shortest_turn(axis: tuple[float, ...]) -> Placement:
     """The shortest rotation that brings z to the axis (about x when the axis is -z)."""
-    x, y, z = Revolute(axis=axis).axis  # normalised or refused as every axis is
-    if z < -1 + 1e-12:  # type: ignore[operator]
+    x, y, z = (float(entry) for entry in unit_axis(axis, "planar axis"))  # type: ignore[arg-type]
+    if z < -1 + 1e-12:
         return Placement(quaternion=(0.0, 1.0, 0.0, 0.0))
-    w = math.sqrt((1 + z) / 2)  # type: ignore[operator]
+    w = math.sqrt((1 + z) / 2)
     return Placement(quaternion=(w, -y / (2 * w), x / (2 * w), 0.0))
 
 
@@ -447,8 +468,8 @@ def _friction(joint: _Joint, type: JointType) -> Friction | None:
         return None
     if type.nv > 1:
         raise UnsupportedError(
-            f"{dynamics.where}: <dynamics> of the {joint.kind} joint {joint.name!r} is not supported: one coefficient "
-            f"for {type.nv} degrees of freedom of different units"
+            f"{dynamics.where}: <dynamics> of the {joint.kind} joint {joint.name!r} is not supported: "
+            f"one coefficient for {type.nv} degrees of freedom of different units"
         )
     return _checked(dynamics, lambda: Friction((damping,), (friction,)))
 

@@ -1,4 +1,4 @@
-"""XML with line numbers, read defensively: no document types, no entities, no network, bounded size and depth."""
+"""XML with line numbers, read defensively: no document types, entities or network, bounded size and depth."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ class Element:
         found = self.all(tag)
         if len(found) > 1:
             found[1].fail(
-                f"<{self.tag}> has {len(found)} <{tag}> elements, expected one (first on line {found[0].line})"
+                f"<{self.tag}> has {len(found)} <{tag}> elements, expected one "
+                f"(first on line {found[0].line})"
             )
         return found[0] if found else None
 
@@ -140,16 +141,16 @@ def read(source: str | os.PathLike[str]) -> Source:
     """The content of a file, or a text that starts with `<`; too large ones are refused unread."""
     if isinstance(source, str) and source.lstrip().startswith("<"):
         if len(source) > MAX_BYTES:
-            raise FileError(
-                f"<text>: document of {len(source)} characters; at most {MAX_BYTES} are allowed"
-            )
+            raise FileError(f"<text>: document of {len(source)} characters; at most {MAX_BYTES} are allowed")
         try:
             return Source(source.encode(), "<text>", None, "utf-8")
         except UnicodeEncodeError as error:
             line = source.count("\n", 0, error.start) + 1
             raise FileError(f"<text>:{line}: text that is no valid Unicode") from None
     if not isinstance(source, (str, os.PathLike)):
-        raise ArgumentError(f"model file is {type(source).__name__}, expected a path or a text starting with '<'")
+        raise ArgumentError(
+            f"model file is {type(source).__name__}, expected a path or a text starting with '<'"
+        )
     path = Path(source)
     try:
         with path.open("rb") as stream:
@@ -201,7 +202,9 @@ def parse(source: Source) -> Element:
     try:
         parser.Parse(source.content, True)
     except expat.ExpatError as error:
-        raise FileError(f"{source.file}:{error.lineno}: not well-formed XML: {expat.ErrorString(error.code)}") from None
+        raise FileError(
+            f"{source.file}:{error.lineno}: not well-formed XML: {expat.ErrorString(error.code)}"
+        ) from None
     except (LookupError, UnicodeError, ValueError) as error:
         if isinstance(error, FileError):
             raise

@@ -1,7 +1,7 @@
 """YAML: reading nodes with their lines into plain data, and writing.
 
-No tag makes an object: the nodes of the parser are turned into tables, lists, texts and numbers here. Aliases may be
-used; what they expand to is counted.
+No tag makes an object: the nodes of the parser are turned into tables, lists, texts and numbers here. Aliases
+may be used; what they expand to is counted.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from alembert.model.io.text import is_word, number, quoted
 
 LARGEST = 4_000_000  # bytes; the parser takes about ten seconds per megabyte
 ALIASED = 100_000  # nodes that aliases may add
-WIDEST = 100
+WIDEST = 120  # columns of what goes on one line
 
 _TAG = "tag:yaml.org,2002:"
-_RESERVED = frozenset("true false null yes no on off y n".split())
+_RESERVED = frozenset(("true", "false", "null", "yes", "no", "on", "off", "y", "n"))
 
 
 def parse(text: str, name: str) -> Source:

@@ -1,0 +1,3 @@
+from alembert.cli import main
+
+main()

@@ -1,0 +1,535 @@
+"""MJCF, compiled by the optional `mujoco` package and read from the compiled model.
+
+Bodies keep their names and their frames: `model.frame("arm")` is MuJoCo's body frame. MuJoCo moves a body by
+several joints, each about an anchor p_k in body axes and from a reference position r_k,
+
+    X_PB = X_body  prod_k  T(p_k) J_k(q_k - r_k) T(-p_k),                                        (1)
+
+which becomes a chain of joints through massless bodies called `BODY/JOINT`. As J(q - r) = J(-r) J(q), the
+constant J(-r) goes into the placement and **q is MuJoCo's qpos** (see `convert` for the free joint's speeds).
+When the last anchor is not the body's origin, a fixed joint `BODY/anchor` leads from it to the body.
+
+    armature, damping, frictionloss, stiffness and springref, ranges   the joint's
+    motors on joints       actuators of gear times gain; other actuators are refused, or left out on request
+    sites                  frames (`NAME_site` where a body has the name)
+    connect, weld          loops with a spherical or fixed joint; rigid here, soft in MuJoCo
+    joint equality         a coupling, when linear
+    contacts               not modelled, with a warning
+
+Tendons with a force of their own, flexes, fluid forces, gravity compensation, plugins and mocap bodies are
+refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from alembert.errors import ArgumentError, FileError, ModelError, UnsupportedError
+from alembert.joints import Fixed, Free, Friction, JointType, Limits, Prismatic, Revolute, Spherical, Spring
+from alembert.model.builder import ModelBuilder
+from alembert.model.elements import WORLD, Box, Capsule, Cylinder, Mesh, Shape, Sphere, Visual
+from alembert.model.inertia import Inertia
+from alembert.model.io import xml
+from alembert.model.io.notes import Notes
+from alembert.model.io.unphysical import Gate
+from alembert.model.model import Model
+from alembert.model.placement import Placement
+
+_MAX_INCLUDES = 1000
+_HIDDEN_GROUP = 3  # geom groups from here on are not shown by MuJoCo's viewer: collision shapes
+
+
+def load_mjcf(
+    source: str | os.PathLike[str], *, unphysical: str = "error", actuators: str = "error"
+) -> Model:
+    """The model in an MJCF file, or in a text that starts with `<`.
+
+    `actuators="skip"` leaves out actuators other than motors on joints (servos, muscles, tendon drives), with
+    a warning; `unphysical="warn"` keeps inertias that no body can have. Raises `FileError` for files that
+    MuJoCo or the checks refuse, `UnsupportedError` for what would change the physics and is not covered.
+    """
+    if actuators not in ("error", "skip"):
+        raise ArgumentError(f"actuators is {actuators!r}, expected 'error' or 'skip'")
+    document = xml.read(source)
+    gate = Gate(document.file, unphysical)
+    root = _safe(document)
+    compiled, remarks = _compile(document)
+    reader = _Reader(compiled, document, root, gate, skip_actuators=actuators == "skip")
+    reader.refuse_unsupported()
+    for body in range(1, reader.m.nbody):
+        reader.add_body(body)
+    reader.add_sites()
+    reader.add_equalities()
+    reader.add_actuators()
+    reader.add_sensors()
+    reader.note_contacts()
+    for remark in remarks:
+        reader.notes.add(f"what MuJoCo remarks: {remark}")
+    try:
+        model = gate.build(reader.builder)
+    except ModelError as error:
+        raise FileError(f"{document.file}: {error}") from None
+    reader.notes.warn()
+    return model
+
+
+def joint_names(mj_model: Any) -> list[str]:
+    """The names that `load_mjcf` gives to the joints; unnamed ones are called after their body."""
+    bodies = _names(mj_model, "body")
+    fallback = []
+    for i in range(mj_model.njnt):
+        body = int(mj_model.jnt_bodyid[i])
+        number = i - int(mj_model.body_jntadr[body])
+        several = int(mj_model.body_jntnum[body]) > 1
+        fallback.append(f"{bodies[body]}_joint{number}" if several else f"{bodies[body]}_joint")
+    return _names(mj_model, "joint", fallback)
+
+
+# --- before and during compilation ----------------------------------------------------------------
+
+
+def _mujoco() -> Any:
+    try:
+        import mujoco
+    except ImportError:
+        raise UnsupportedError('MJCF needs the mujoco package: pip install "alembert[mjcf]"') from None
+    return mujoco
+
+
+def _safe(document: xml.Source) -> xml.Element:
+    """The root element, after checking that this file and those it includes are small, plain XML."""
+    root = xml.parse(document)
+    if root.tag != "mujoco":
+        hint = "; use load_urdf for a URDF" if root.tag == "robot" else ""
+        root.fail(f"the root element is <{root.tag}>, expected <mujoco>{hint}")
+    if document.folder is None:
+        return root
+    seen: set[Path] = set()
+    waiting = [(document.folder, root)]
+    while waiting:
+        folder, element = waiting.pop()
+        for part in element.walk():
+            name = part.attributes.get("file", "")
+            if part.tag not in ("include", "model") or not name:
+                continue
+            for path in (document.folder / name, folder / name):
+                if path in seen or not path.is_file():
+                    continue
+                seen.add(path)
+                if len(seen) > _MAX_INCLUDES:
+                    part.fail(f"more than {_MAX_INCLUDES} included files")
+                waiting.append((path.parent, xml.parse(xml.read(path))))
+    return root
+
+
+def _compile(document: xml.Source) -> tuple[Any, list[str]]:
+    """The compiled model and MuJoCo's warnings, which would go to a file in the working directory."""
+    mujoco = _mujoco()
+    remarks: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda message: remarks.append(" ".join(message.split())))
+    try:
+        if document.path is None:
+            return mujoco.MjModel.from_xml_string(document.content.decode()), remarks
+        return mujoco.MjModel.from_xml_path(str(document.path)), remarks
+    except (ValueError, mujoco.FatalError) as error:
+        message = " ".join(str(error).split())
+        found = re.search(r"[Ll]ine(?: number=)? ?(\d+)", message)
+        where = f"{document.file}:{found[1]}" if found else document.file
+        raise FileError(f"{where}: MuJoCo refuses it: {message}") from None
+    finally:
+        mujoco.set_mju_user_warning(before)
+
+
+def _names(m: Any, kind: str, fallback: list[str] | None = None) -> list[str]:
+    """Unique names of all objects of a kind; unnamed ones get `fallback` or kind and number."""
+    mujoco = _mujoco()
+    code = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+    count = {"joint": "njnt", "equality": "neq", "actuator": "nu"}.get(kind, f"n{kind}")
+    if kind == "actuator" and hasattr(m, "nactuator"):  # one actuator may have several inputs since MuJoCo 4
+        count = "nactuator"
+    given = [mujoco.mj_id2name(m, code, i) for i in range(getattr(m, count))]
+    taken = set(given)
+    names = []
+    for i, name in enumerate(given):
+        if not name:
+            name = fallback[i] if fallback else f"{kind}{i}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+        names.append(name)
+    return names
+
+
+# --- reading the compiled model -------------------------------------------------------------------
+
+
+class _Reader:
+    """Carries one compiled model over to a builder."""
+
+    def __init__(
+        self, m: Any, document: xml.Source, root: xml.Element, gate: Gate, *, skip_actuators: bool
+    ) -> None:
+        self.mujoco = _mujoco()
+        self.m = m
+        self.document = document
+        self.root = root
+        self.gate = gate
+        self.skip_actuators = skip_actuators
+        self.notes = Notes(document.file, "passed over")
+        self.bodies = _names(m, "body")
+        self.joints = joint_names(m)
+        self.sites = [f"{name}_site" if name in self.bodies else name for name in _names(m, "site")]
+        gravity = np.zeros(3) if self.disabled("GRAVITY") else m.opt.gravity
+        self.builder = ModelBuilder(m.names.split(b"\0", 1)[0].decode(), gravity=tuple(gravity))
+
+    def disabled(self, what: str) -> bool:
+        return bool(self.m.opt.disableflags & int(getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{what}")))
+
+    def unsupported(self, what: str, name: str | None = None) -> NoReturn:
+        """Refuse a feature, with the line of the first element of that name."""
+        lines = (e.line for e in self.root.walk() if name and e.attributes.get("name") == name)
+        line = next(lines, None)
+        where = self.document.file if line is None else f"{self.document.file}:{line}"
+        raise UnsupportedError(f"{where}: {what} is not supported")
+
+    def field(self, name: str, index: int) -> np.ndarray:
+        """An array's row, zero where this version of MuJoCo has no such array."""
+        return np.atleast_1d(getattr(self.m, name)[index]) if hasattr(self.m, name) else np.zeros(1)
+
+    def refuse_unsupported(self) -> None:
+        m = self.m
+        for size, what in (
+            ("nflex", "a flex (deformable body)"),
+            ("nplugin", "a plugin"),
+            ("nmocap", "a mocap body"),
+            ("nplastic", "plasticity"),
+        ):
+            if getattr(m, size, 0):
+                self.unsupported(what)
+        if m.opt.density or m.opt.viscosity:
+            self.unsupported(
+                f"a fluid (density {m.opt.density:g}, viscosity {m.opt.viscosity:g}), which makes drag"
+            )
+        for i in np.flatnonzero(m.body_gravcomp):
+            self.unsupported(f"gravity compensation of body {self.bodies[i]!r}", self.bodies[i])
+        for k, name in enumerate(_names(m, "tendon")):
+            for what in ("stiffness", "damping", "frictionloss", "limited", "armature"):
+                if np.any(self.field(f"tendon_{what}", k)) or np.any(self.field(f"tendon_{what}poly", k)):
+                    self.unsupported(f"tendon {name!r} with {what}", name)
+            self.notes.add(f"tendon {name!r}, which exerts no force")
+
+    # --- bodies and joints ------------------------------------------------------------------------
+
+    def add_body(self, i: int) -> None:
+        m, name = self.m, self.bodies[i]
+        own = Placement(tuple(m.body_ipos[i]), tuple(m.body_iquat[i]))
+        Ixx, Iyy, Izz = m.body_inertia[i]
+        inertia = Inertia(m.body_mass[i], tensor=(Ixx, 0.0, Iyy, 0.0, 0.0, Izz)).at(own)
+        self.builder.body(
+            name, self.gate.admit(name, inertia, self.document.file, None), visuals=self.visuals(i)
+        )
+        parent = self.bodies[m.body_parentid[i]]
+        where = Placement(tuple(m.body_pos[i]), tuple(m.body_quat[i]))
+        first, count = int(m.body_jntadr[i]), int(m.body_jntnum[i])
+        if count == 0:
+            self.builder.joint(
+                self.unused(f"{name}_joint"), Fixed(), parent=parent, child=name, placement=where
+            )
+            return
+        for j in range(first, first + count):
+            type, anchor, to_zero = self.joint_geometry(j)
+            if isinstance(type, Free):
+                where = Placement()
+            where = where @ Placement(anchor) @ to_zero
+            last = j == first + count - 1
+            child = name if last and not any(anchor) else f"{name}/{self.joints[j]}"
+            if child != name:
+                self.builder.body(child)
+            self.add_joint(j, type, parent, child, where)
+            parent, where = child, Placement(tuple(-x for x in anchor))
+        if parent != name:
+            self.builder.joint(
+                self.unused(f"{name}/anchor"), Fixed(), parent=parent, child=name, placement=where
+            )
+
+    def unused(self, name: str) -> str:
+        while name in self.joints:
+            name += "_"
+        return name
+
+    def joint_geometry(self, j: int) -> tuple[JointType, tuple[float, ...], Placement]:
+        """The type, the anchor in body axes, and J(-r) of (1)."""
+        kinds = self.mujoco.mjtJoint
+        kind, anchor = self.m.jnt_type[j], tuple(float(x) for x in self.m.jnt_pos[j])
+        axis = tuple(float(x) for x in self.m.jnt_axis[j])
+        back = tuple(-float(self.m.qpos0[self.m.jnt_qposadr[j]]) * x for x in axis)
+        if kind == kinds.mjJNT_FREE:
+            return Free(), (0.0, 0.0, 0.0), Placement()
+        if kind == kinds.mjJNT_BALL:
+            return Spherical(), anchor, Placement()
+        if kind == kinds.mjJNT_SLIDE:  # a translation has no centre
+            return Prismatic(axis), (0.0, 0.0, 0.0), Placement(back)
+        return Revolute(axis), anchor, Placement.from_rotation_vector(back) if any(back) else Placement()
+
+    def add_joint(self, j: int, type: JointType, parent: str, child: str, where: Placement) -> None:
+        m, name = self.m, self.joints[j]
+        dofs = slice(m.jnt_dofadr[j], m.jnt_dofadr[j] + type.nv)
+        for what, array, rows in (
+            ("a damping polynomial", "dof_dampingpoly", dofs),
+            ("a stiffness polynomial", "jnt_stiffnesspoly", j),
+            ("a yielding spring", "jnt_springyield", j),
+        ):
+            if np.any(getattr(m, array, np.zeros((m.nv + m.njnt, 1)))[rows]):
+                self.unsupported(f"joint {name!r} with {what}", name)
+        armature = tuple(float(x) for x in m.dof_armature[dofs])
+        viscous = () if self.disabled("DAMPER") else tuple(float(x) for x in m.dof_damping[dofs])
+        dry = self.disabled("FRICTIONLOSS") or self.disabled("CONSTRAINT")
+        coulomb = () if dry else tuple(float(x) for x in m.dof_frictionloss[dofs])
+        stiffness = 0.0 if self.disabled("SPRING") else float(m.jnt_stiffness[j])
+        if isinstance(type, Free):
+            # componentwise in world axes there, in body axes here: only isotropic damping is the same
+            for what, value in (
+                ("armature", any(armature)),
+                ("frictionloss", any(coulomb)),
+                ("stiffness", stiffness),
+            ):
+                if value:
+                    self.unsupported(f"free joint {name!r} with {what}", name)
+        spring = None
+        if stiffness:
+            start = m.jnt_qposadr[j]
+            spring = Spring((stiffness,) * type.nv, tuple(m.qpos_spring[start : start + type.nq]))
+        rubs = any(viscous) or any(coulomb)
+        self.builder.joint(
+            name,
+            type,
+            parent=parent,
+            child=child,
+            placement=where,
+            limits=self.limits(j, type),
+            spring=spring,
+            friction=Friction(viscous if any(viscous) else (), coulomb if any(coulomb) else ())
+            if rubs
+            else None,
+            armature=armature if any(armature) else (),
+        )
+
+    def limits(self, j: int, type: JointType) -> Limits:
+        m, name = self.m, self.joints[j]
+        lower: tuple[float, ...] = ()
+        upper: tuple[float, ...] = ()
+        effort: tuple[float, ...] = ()
+        if m.jnt_limited[j] and not self.disabled("LIMIT"):
+            if type.nv == 1:
+                lower, upper = (float(m.jnt_range[j, 0]),), (float(m.jnt_range[j, 1]),)
+            else:
+                self.notes.add(f"range of the ball joint {name!r}")
+        if self.field("jnt_actfrclimited", j).any():
+            low, high = (float(x) for x in m.jnt_actfrcrange[j])
+            if type.nv == 1 and low == -high:
+                effort = (high,)
+            else:
+                self.notes.add(f"actuatorfrcrange of joint {name!r}, which is not symmetric")
+        return Limits(lower, upper, effort=effort)
+
+    # --- shapes -----------------------------------------------------------------------------------
+
+    def visuals(self, body: int) -> list[Visual]:
+        m = self.m
+        found = []
+        for g in range(m.body_geomadr[body], m.body_geomadr[body] + m.body_geomnum[body]):
+            if m.geom_group[g] >= _HIDDEN_GROUP:
+                continue
+            where = Placement(tuple(m.geom_pos[g]), tuple(m.geom_quat[g]))
+            drawn = self.shape(g, where)
+            material = int(m.geom_matid[g])
+            color = m.mat_rgba[material] if material >= 0 else m.geom_rgba[g]
+            if drawn:
+                found.append(Visual(*drawn, tuple(float(x) for x in color)))
+        return found
+
+    def shape(self, g: int, where: Placement) -> tuple[Shape, Placement] | None:
+        kinds = self.mujoco.mjtGeom
+        a, b, c = (float(x) for x in self.m.geom_size[g])
+        kind = self.m.geom_type[g]
+        if kind == kinds.mjGEOM_MESH:
+            return self.mesh(int(self.m.geom_dataid[g]), where)
+        if kind == kinds.mjGEOM_SPHERE:
+            return Sphere(a), where
+        if kind == kinds.mjGEOM_CAPSULE:
+            return Capsule(a, 2 * b), where
+        if kind == kinds.mjGEOM_CYLINDER:
+            return Cylinder(a, 2 * b), where
+        if kind == kinds.mjGEOM_BOX:
+            return Box((2 * a, 2 * b, 2 * c)), where
+        self.notes.add(f"shape of {kinds(int(kind)).name.removeprefix('mjGEOM_').lower()} geoms")
+        return None
+
+    def mesh(self, mesh: int, where: Placement) -> tuple[Shape, Placement] | None:
+        """MuJoCo recentres meshes; the shape is the file's, placed back."""
+        m = self.m
+        start = int(m.mesh_pathadr[mesh])
+        name = m.paths[start : m.paths.index(b"\0", start)].decode() if start >= 0 else ""
+        folder = self.document.folder
+        compiler = (e.attributes for e in self.root.walk() if e.tag == "compiler")
+        places = [d.get("meshdir") or d.get("assetdir") or "" for d in compiler]
+        tried = [folder / place / name for place in (*places, "")] if folder and name else []
+        path = next((path for path in tried if path.is_file()), None)
+        if path is None:
+            self.notes.add("meshes without a file of their own")
+            return None
+        moved = Placement(tuple(m.mesh_pos[mesh]), tuple(m.mesh_quat[mesh]))
+        return Mesh(str(path), tuple(float(x) for x in m.mesh_scale[mesh])), where @ moved.inverse()
+
+    # --- what hangs on bodies and joints ----------------------------------------------------------
+
+    def add_sites(self) -> None:
+        m = self.m
+        for i, name in enumerate(self.sites):
+            where = Placement(tuple(m.site_pos[i]), tuple(m.site_quat[i]))
+            self.builder.frame(name, self.bodies[m.site_bodyid[i]], where)
+
+    def add_equalities(self) -> None:
+        m, kinds = self.m, self.mujoco.mjtEq
+        if self.disabled("EQUALITY") or self.disabled("CONSTRAINT"):
+            return
+        for i, name in enumerate(_names(m, "equality")):
+            if not m.eq_active0[i]:
+                self.notes.add(f"equality {name!r}, which is not active")
+                continue
+            kind = int(m.eq_type[i])
+            if kind == int(kinds.mjEQ_JOINT):
+                self.add_coupling(i, name)
+            elif kind in (int(kinds.mjEQ_CONNECT), int(kinds.mjEQ_WELD)):
+                self.add_loop(i, name, weld=kind == int(kinds.mjEQ_WELD))
+            else:
+                what = kinds(kind).name.removeprefix("mjEQ_").lower()
+                self.unsupported(f"equality {name!r} of type {what}", name)
+
+    def add_coupling(self, i: int, name: str) -> None:
+        """y - y0 = a0 + a1 (x - x0) with MuJoCo's reference positions x0, y0."""
+        m = self.m
+        joint, master = int(m.eq_obj1id[i]), int(m.eq_obj2id[i])
+        a0, a1, *higher = (float(x) for x in m.eq_data[i, :5])
+        if any(higher) and master >= 0:
+            self.unsupported(
+                f"equality {name!r} with a nonlinear polynomial {(a0, a1, *higher)}, where only the first "
+                "two coefficients may differ from zero,",
+                name,
+            )
+        y0 = float(m.qpos0[m.jnt_qposadr[joint]])
+        if master < 0:
+            self.builder.coupling(name, self.joints[joint], (), (), y0 + a0)
+            return
+        x0 = float(m.qpos0[m.jnt_qposadr[master]])
+        self.builder.coupling(name, self.joints[joint], (self.joints[master],), (a1,), y0 + a0 - a1 * x0)
+
+    def add_loop(self, i: int, name: str, *, weld: bool) -> None:
+        m = self.m
+        ends = [int(m.eq_obj1id[i]), int(m.eq_obj2id[i])]
+        if m.eq_objtype[i] == self.mujoco.mjtObj.mjOBJ_SITE:
+            frames = [self.sites[k] for k in ends]
+        else:
+            data = [float(x) for x in m.eq_data[i]]
+            places = (
+                [Placement(tuple(data[3:6]), tuple(data[6:10])), Placement(tuple(data[0:3]))]
+                if weld
+                else [Placement(tuple(data[0:3])), Placement(tuple(data[3:6]))]
+            )
+            frames = [f"{name}/a", f"{name}/b"]
+            for frame, body, place in zip(frames, ends, places, strict=True):
+                self.builder.frame(frame, self.bodies[body], place)
+        self.builder.loop(name, Fixed() if weld else Spherical(), *frames)
+
+    def add_actuators(self) -> None:
+        if self.disabled("ACTUATION"):
+            return
+        for i, name in enumerate(_names(self.m, "actuator")):
+            if self.m.opt.disableactuator & (1 << int(self.m.actuator_group[i])):
+                continue
+            problem = self.add_motor(i, name)
+            if problem and self.skip_actuators:
+                self.notes.add(f"actuator {name!r} with {problem}")
+            elif problem:
+                self.unsupported(
+                    f"actuator {name!r} with {problem} (actuators='skip' leaves it out), which", name
+                )
+
+    def add_motor(self, i: int, name: str) -> str | None:
+        """Add a motor on one degree of freedom, or say why this actuator is none."""
+        m, mujoco = self.m, self.mujoco
+        for what, enum, value in (
+            ("transmission", mujoco.mjtTrn, m.actuator_trntype[i]),
+            ("dynamics", mujoco.mjtDyn, m.actuator_dyntype[i]),
+            ("gain", mujoco.mjtGain, m.actuator_gaintype[i]),
+            ("bias", mujoco.mjtBias, m.actuator_biastype[i]),
+        ):
+            if int(value) != 0:  # joint, none, fixed, none
+                return f"{what} {enum(int(value)).name.split('_', 1)[1].lower()}"
+        for what in ("delay", "damping", "dampingpoly", "armature"):
+            if np.any(self.field(f"actuator_{what}", i)):
+                return what
+        joint = int(m.actuator_trnid[i, 0])
+        gears = [float(x) for x in m.actuator_gear[i]]
+        kinds = mujoco.mjtJoint
+        free = m.jnt_type[joint] == kinds.mjJNT_FREE
+        if free:
+            if any(gears[0:3]):
+                return "a force in world axes"
+            used = gears[3:6]
+        else:
+            used = gears[0:3] if m.jnt_type[joint] == kinds.mjJNT_BALL else gears[0:1]
+        driven = [k for k, gear in enumerate(used) if gear]
+        if len(driven) > 1:
+            return f"gear {tuple(used)} on several degrees of freedom"
+        dof = driven[0] if driven else 0
+        gain = float(m.actuator_gainprm[i, 0])
+        low, high = -np.inf, np.inf
+        if m.actuator_ctrllimited[i] and not self.disabled("CLAMPCTRL"):
+            low, high = (float(x) for x in m.actuator_ctrlrange[i])
+        if m.actuator_forcelimited[i] and gain:
+            a, b = sorted(float(x) / gain for x in m.actuator_forcerange[i])
+            low, high = max(low, a), min(high, b)
+        self.builder.actuator(
+            name, self.joints[joint], dof=dof, gear=used[dof] * gain, limits=(float(low), float(high))
+        )
+        return None
+
+    def add_sensors(self) -> None:
+        m, kinds, objects = self.m, self.mujoco.mjtSensor, self.mujoco.mjtObj
+        of_joints = {
+            int(kinds.mjSENS_JOINTPOS): "joint_position",
+            int(kinds.mjSENS_BALLQUAT): "joint_position",
+            int(kinds.mjSENS_JOINTVEL): "joint_rate",
+            int(kinds.mjSENS_BALLANGVEL): "joint_rate",
+        }
+        of_frames = {
+            int(kinds.mjSENS_FRAMEPOS): "point",
+            int(kinds.mjSENS_GYRO): "gyro",
+            int(kinds.mjSENS_ACCELEROMETER): "accelerometer",
+        }
+        frames = {int(objects.mjOBJ_SITE): self.sites, int(objects.mjOBJ_XBODY): self.bodies}
+        for i, name in enumerate(_names(m, "sensor")):
+            kind, what, target = int(m.sensor_type[i]), int(m.sensor_objtype[i]), int(m.sensor_objid[i])
+            if kind in of_joints:
+                self.builder.sensor(name, of_joints[kind], self.joints[target])
+            elif kind in of_frames and what in frames and m.sensor_refid[i] < 0:
+                self.builder.sensor(name, of_frames[kind], frames[what][target])
+            else:
+                self.notes.add(f"sensors of type {kinds(kind).name.removeprefix('mjSENS_').lower()}")
+
+    def note_contacts(self) -> None:
+        m = self.m
+        if m.body_geomnum[0] and np.any(m.geom_group[: m.body_geomnum[0]] < _HIDDEN_GROUP):
+            self.notes.add(f"shapes of the {WORLD} body")
+        if self.disabled("CONTACT") or self.disabled("CONSTRAINT"):
+            return
+        solid = (m.geom_contype != 0) | (m.geom_conaffinity != 0)
+        if m.npair or len(set(m.geom_bodyid[solid].tolist())) > 1:
+            self.notes.add("contacts, which are not modelled")

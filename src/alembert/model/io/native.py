@@ -1,0 +1,311 @@
+"""Alembert's own format: models as TOML or YAML, written and read without loss.
+
+Reading goes file -> plain data (`toml`, `yaml`) -> records (`schema`) -> builder -> model; every error is
+given the file, line and path of what caused it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import ValidationError
+
+from alembert.errors import ArgumentError, FileError, ModelError, UnsupportedError
+from alembert.expression import Expression
+from alembert.joints import REGISTRY, JointType
+from alembert.model.builder import ModelBuilder
+from alembert.model.io import schema, toml, yaml
+from alembert.model.io.location import Place, Source, read_text
+from alembert.model.io.schema import FORMAT, PARTS, VERSION, described
+from alembert.model.model import Model
+from alembert.model.placement import Placement
+from alembert.model.printing import unknown
+
+SYNTAX: dict[str, ModuleType] = {"toml": toml, "yaml": yaml, "yml": yaml}
+_MOST_ERRORS = 5
+
+
+def load_native(path: str | os.PathLike[str]) -> Model:
+    """The model in a `.toml`, `.yaml` or `.yml` file."""
+    syntax = _syntax(Path(path).suffix.removeprefix("."))
+    return _model(syntax.parse(read_text(path, syntax.LARGEST), os.fspath(path)))
+
+
+def save_native(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model; the file appears whole or not at all."""
+    path = Path(path)
+    text = dumps(model, path.suffix.removeprefix("."))
+    try:
+        _write(path, text.encode())
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def loads(text: str, syntax: str = "toml", *, name: str = "<text>") -> Model:
+    """The model in a text; `name` stands for the file in messages."""
+    return _model(_syntax(syntax).parse(text, name))
+
+
+def dumps(model: Model, syntax: str = "toml") -> str:
+    """A model as text, in the form that `loads` reads back to an equal model."""
+    if not isinstance(model, Model):
+        raise ArgumentError(f"save: model is a {type(model).__name__}, expected a Model")
+    return _syntax(syntax).write(plain_model(model))
+
+
+def _syntax(name: str) -> ModuleType:
+    try:
+        return SYNTAX[name.lower()]
+    except KeyError:
+        raise ArgumentError(unknown("there is no syntax", name, SYNTAX)) from None
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def _model(source: Source) -> Model:
+    _check_header(source)
+    document = _validated(source)
+    with _located(source, ("gravity",)):
+        options = {"gravity": document.gravity} if "gravity" in document.model_fields_set else {}
+        builder = ModelBuilder(document.name, **options)
+    for name, value in (document.parameters or {}).items():
+        with _located(source, ("parameters", name)):
+            builder.parameter(name, value)
+    for section, (add, record) in PARTS.items():
+        for name, part in (getattr(document, section) or {}).items():
+            with _located(source, (section, name)):
+                getattr(builder, add)(name, **_fields(record, part.given()))
+    try:
+        return builder.build()
+    except ModelError as error:
+        raise source.error(_place_of(str(error), source.data), str(error)) from error
+
+
+def _check_header(source: Source) -> None:
+    data = source.data
+    if not isinstance(data, dict):
+        raise source.error((), f"the file is {described(data)}, expected a table of a model's parts")
+    if data.get("format") != FORMAT:
+        came = described(data["format"]) if "format" in data else "missing"
+        raise source.error(("format",), f'is {came}, expected "{FORMAT}"; this is no Alembert model')
+    if data.get("version") != VERSION or isinstance(data["version"], bool):
+        came = described(data["version"]) if "version" in data else "missing"
+        raise source.error(("version",), f"is {came}; this Alembert reads version {VERSION}")
+
+
+def _validated(source: Source) -> Any:
+    try:
+        context = {"parameters": _parameters(source.data)}
+        return schema.document().model_validate(source.data, context=context)
+    except ValidationError as invalid:
+        errors = _explanations(invalid, source.data)
+        errors.sort(key=lambda error: source.line(error[0]))
+        lines = [source.sentence(place, what) for place, what in errors[:_MOST_ERRORS]]
+        if len(errors) > _MOST_ERRORS:
+            lines.append(f"... and {len(errors) - _MOST_ERRORS} more")
+        raise FileError("\n".join(lines)) from None
+
+
+def _parameters(data: Mapping[str, Any]) -> dict[str, float | None]:
+    """The default of each parameter, None for one that will be refused."""
+    table = data.get("parameters")
+    found: dict[str, float | None] = dict.fromkeys(table if isinstance(table, dict) else ())
+    for name in found:
+        with suppress(ValueError):
+            found[name] = schema.default_value(data["parameters"][name])
+    return found
+
+
+def _explanations(invalid: ValidationError, data: Any) -> list[tuple[Place, str]]:
+    errors = [(error, *_explained(error, data)) for error in invalid.errors(include_url=False)]
+    within = {place[:k] for _, place, _ in errors for k in range(len(place))}
+    # a list with a bad entry is also reported as too short
+    return [
+        (place, what) for error, place, what in errors if error["type"] != "too_short" or place not in within
+    ]
+
+
+def _explained(error: Any, data: Any) -> tuple[Place, str]:
+    """Place and sentence of one error of the schema."""
+    place, value = _walk(error["loc"], data)
+    cause = error.get("ctx", {}).get("error")
+    match error["type"]:
+        case "value_error" if isinstance(cause, schema.UnknownKeyError):
+            return (*place, cause.key), str(cause)
+        case "value_error":
+            refined = _refined(place, value, str(cause)) if isinstance(cause, ModelError) else place
+            return refined, str(cause)
+        case "missing":
+            return (*place, error["loc"][-1]), "is missing"
+        case "union_tag_not_found":
+            return (*place, "type"), f"is missing, expected one of {', '.join(REGISTRY)}"
+        case "union_tag_invalid":
+            return (*place, "type"), unknown("is", error["ctx"]["tag"], REGISTRY)
+        case "too_short" | "too_long":
+            count = error["ctx"].get("min_length", error["ctx"].get("max_length"))
+            return place, f"has {error['ctx']['actual_length']} entries, expected {count}"
+        case kind:
+            expected = _EXPECTED.get(kind) or error["msg"].removeprefix("Input should be ")
+            return place, f"is {described(value)}, expected {expected}"
+
+
+_EXPECTED = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "tuple_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+}
+
+
+def _walk(loc: Iterable[str | int], data: Any) -> tuple[Place, Any]:
+    """The part of `loc` that is in the data: the schema also names its own branches there."""
+    place: Place = ()
+    for key in loc:
+        inside = (isinstance(data, dict) and key in data) or (
+            isinstance(data, list) and isinstance(key, int) and key < len(data)
+        )
+        if inside:
+            place, data = (*place, key), data[key]
+    return place, data
+
+
+def _fields(record: type, given: dict[str, Any]) -> dict[str, Any]:
+    """A part's fields, those of the joint type gathered into the type."""
+    kind = given.pop("type", None)
+    if kind is None:
+        return given
+    cls = REGISTRY[kind]
+    constants = {f.name: given.pop(f.name) for f in dataclasses.fields(cls) if f.name in given}
+    return {"type": cls(**constants), **given}
+
+
+@contextmanager
+def _located(source: Source, place: Place) -> Iterator[None]:
+    try:
+        yield
+    except ModelError as error:
+        _, value = _walk(place, source.data)
+        raise source.error(_refined(place, value, str(error)), str(error)) from error
+
+
+def _place_of(message: str, data: Mapping[str, Any]) -> Place:
+    """The part that a message of the builder names first."""
+    found: list[tuple[int, Place]] = []
+    for section, (kind, _) in PARTS.items():
+        for name in data.get(section) or ():
+            for mention in (f"{kind} {name!r}", f": {name} -> "):
+                if (position := message.find(mention)) >= 0:
+                    found.append((position, (section, name)))
+    if not found:
+        return ("gravity",) if message.startswith("gravity") else ()
+    _, place = min(found, key=lambda item: item[0])
+    return _refined(place, _walk(place, data)[1], message)
+
+
+def _refined(place: Place, table: Any, message: str) -> Place:
+    """The key inside a part that a message talks about, by its name or by its value."""
+    kind = PARTS[str(place[0])][0] if place and place[0] in PARTS else ""
+    return _sought(place, table, message.replace(f"{kind} {place[1]!r}", "", 1) if kind else message)
+
+
+def _sought(place: Place, table: Any, message: str) -> Place:
+    for token in re.finditer(r"(?:\w+ )?(['\"])(?P<text>.*?)\1|(?P<word>\w+)", message):
+        text, word = token["text"], token["word"]
+        for key, value in _keys(table):
+            name = str(key[-1])
+            named = word in (name, name.partition("_")[0], name.removesuffix("s"))
+            if named or (text is not None and (value == text or (isinstance(value, list) and text in value))):
+                return _sought((*place, *key), value, message[token.end() :])
+    return place
+
+
+def _keys(table: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
+    """All keys below a table, the nearest first."""
+    level = [((*place, key), value) for key, value in table.items()] if isinstance(table, dict) else []
+    yield from level
+    for key, value in level:
+        yield from _keys(value, key)
+
+
+# --- writing ------------------------------------------------------------------------------------------------
+
+
+def plain_model(model: Model) -> dict[str, Any]:
+    """A model as tables, lists, texts and numbers: the content of its file."""
+    document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "name": model.name}
+    document["gravity"] = [_plain(entry) for entry in model.gravity]
+    if model.parameters:
+        document["parameters"] = dict(model.parameters)
+    for section in PARTS:
+        parts = {part.name: _table(part, omit=("name",)) for part in getattr(model, section)}
+        if parts:
+            document[section] = parts
+    return document
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Expression):
+        return value.text
+    if isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Placement):
+        table = _table(value)
+        return {"quaternion_wxyz" if key == "quaternion" else key: entry for key, entry in table.items()}
+    if dataclasses.is_dataclass(value):
+        return _table(value)
+    raise UnsupportedError(f"the file format has no way to write {value!r}")
+
+
+def _table(record: Any, omit: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The fields of a record that differ from their defaults; -0.0 is not 0.0 here."""
+    table: dict[str, Any] = {}
+    choices = schema.choice_fields(type(record))
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if field.name in omit or repr(value) == repr(field.default):
+            continue
+        if isinstance(value, JointType):
+            table |= {"type": _kind(value)}
+            table |= {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        elif field.name in choices:
+            table[type(value).__name__.lower()] = _plain(value)
+        else:
+            table[field.name] = _plain(value)
+    return table
+
+
+def _kind(joint_type: JointType) -> str:
+    if REGISTRY.get(joint_type.kind) is not type(joint_type):
+        raise UnsupportedError(
+            f"joint type {type(joint_type).__name__} is not registered; files can only hold registered types"
+        )
+    return joint_type.kind
+
+
+def _write(path: Path, content: bytes) -> None:
+    path = Path(os.path.realpath(path))
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,160 @@
+"""Derivatives of inverse dynamics in closed form, O(n depth), in world axes about the world's origin.
+
+A displacement of joint j by a tangent vector e carries everything outboard of it by the twist eta = J_j e. Measured
+relative to that carrying (o), all bodies i outboard of j change alike; V_P and A_P are the parent's, A with gravity:
+
+    o V_i = xi,              xi = V_P x eta + Ad s                                                  (1)
+    o A_i = xi x V_i + zeta,  zeta = A_P x eta + V_P x xi + V_j x Ad s + Ad t                       (2)
+    o f_i = I_i zeta + 2 B_i xi,    2 B_i = V_i x* I_i - I_i V_i x + (I_i V_i) x~*                  (3)
+
+(s, t, b_v and g from `joint_terms`). A change of speed e gives
+
+    f_i -> I_i mu + 2 B_i eta,    mu = V_P x eta + V_j x eta + Ad b_v                               (4)
+
+With composite I, B and F over the subtree of a node, U = I J, R = 2 B^T J, for j inboard of k:
+
+    dtau_k/dq_j = U_k^T zeta_j + R_k^T xi_j,    dtau_j/dq_k = J_j^T (I zeta + 2 B xi + J x* F)_k    (5)
+    dtau_k/dv_j = U_k^T mu_j + R_k^T J_j,       dtau_j/dv_k = J_j^T (I mu + 2 B J)_k                (6)
+    dtau_k/da_j = U_k^T J_j                                                                         (7)
+
+and dtau_k/dq_k has g besides. 2 B has only its angular columns: for x = (w; v), 2 B x = (Q w; -2 l x w) with the linear
+momentum l and, T = I w~, h the first moment and n the angular momentum of the body moving with (w; v),
+
+    Q = -(T + T^T + h v^T + v h^T - 2 (h.v) 1) - n~                                                 (8)
+
+Rotors on P with momentum rho v_k (rho = R_P r): Q_P -= (rho v)~; for j strictly inboard of k, U_k += rho,
+R_k += w_P x rho, and the force of (6) on the inboard nodes += w_P x rho.                           (9)
+
+Sources: Carpentier and Mansard 2018; Singh, Russell and Wensing 2022, here for joints of any width and changing S.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from alembert.sensitivity.joint_terms import own_effort_derivatives, subspace_terms
+from alembert.spatial import Force, Motion, Pose
+from alembert.spatial.arrays import cross, dot, identity, skew
+from alembert.sweeps.kinematics import place, place_in_world
+from alembert.sweeps.program import Pairs, Program, Record, inward, outward
+
+
+def move_in_world(b: Record) -> None:
+    """Columns, velocity, acceleration and inertia in the world."""
+    X, S = b.X_W, b.S
+    b.J = [X.motion(Motion.from_vector(S[:, k])) for k in range(b.node.nv)]
+    relative = _combine(b.J, b.v)
+    b.V = b.parent.V + relative
+    b.A = b.parent.A + _combine(b.J, b.a) + b.V.cross(relative)
+    bias = b.node.joint.bias(b.q, b.v)
+    if bias is not None:
+        b.A = b.A + X.motion(Motion.from_vector(bias))
+    I = b.node.inertia.transform(X)
+    b.I, b.h = I, I @ b.V
+    b.F = I @ b.A + b.V.cross_force(b.h) - X.force(Force.from_vector(b.wrench))
+    w, v, h = b.V.angular, b.V.linear, I.moment
+    T = I.inertia @ skew(w)
+    hv = _outer(h, v)
+    b.Q = -(T + T.T + hv + hv.T - 2 * dot(h, v) * identity(3, like=h)) - skew(b.h.angular)  # (8)
+    if b.node.structure.rotors and b.parent.has("Q"):
+        b.rho = b.parent.X_W.rotation @ b.node.rotor_momentum
+
+
+def gather(b: Record) -> None:
+    if b.has("rho"):
+        n = b.rho @ b.a + cross(b.parent.V.angular, b.rho @ b.v)
+        b.parent.add(F=Force(n, ca.SX(3, 1)), Q=-skew(b.rho @ b.v))
+    b.parent.add(I=b.I, h=b.h, F=b.F, Q=b.Q)
+
+
+def differentiate(b: Record) -> None:
+    """Everything that the pairs need of one node, (1)-(6)."""
+    P, J, nv = b.parent, b.J, b.node.nv
+    b.xi = [P.V.cross(column) for column in J]
+    b.mu = [x + b.V.cross(column) if nv > 1 else 2 * x for x, column in zip(b.xi, J, strict=True)]
+    b.zeta = [P.A.cross(column) for column in J]
+    terms = subspace_terms(b.node, b.q, b.v, b.a, b.X_W.force_inverse(b.F).vector())
+    b.g = None
+    if terms is not None:
+        b.g = terms.g
+        s, t, b_v = (_motions(b.X_W, x) for x in (terms.s, terms.t, terms.b_v))
+        b.xi = [x + y for x, y in zip(b.xi, s, strict=True)]
+        b.mu = [P.V.cross(J[k]) + b.V.cross(J[k]) + b_v[k] for k in range(nv)]
+        b.zeta = [b.zeta[k] + b.V.cross(s[k]) + t[k] for k in range(nv)]
+    b.zeta = [x + P.V.cross(y) for x, y in zip(b.zeta, b.xi, strict=True)]
+    b.U = [b.I @ column for column in J]
+    b.R = [b.Q.T @ column.angular + 2 * cross(b.h.linear, column.linear) for column in J]
+    b.Wq = [b.I @ b.zeta[k] + _two_B(b, b.xi[k]) + J[k].cross_force(b.F) for k in range(nv)]
+    b.Wv = [b.I @ b.mu[k] + _two_B(b, J[k]) for k in range(nv)]
+    if b.has("rho"):
+        b.spin = [cross(P.V.angular, b.rho[:, k]) for k in range(nv)]
+        b.Wv = [x + Force(s, ca.SX(3, 1)) for x, s in zip(b.Wv, b.spin, strict=True)]
+
+
+def _pair(outer: Record, inner: Record) -> tuple[tuple[ca.SX, ca.SX], ...]:
+    """(5)-(7), (9)"""
+    U, R = outer.U, outer.R
+    same = outer is inner
+    if not same and outer.has("rho"):
+        U = [Force(u.angular + outer.rho[:, k], u.linear) for k, u in enumerate(U)]
+        R = [r + s for r, s in zip(R, outer.spin, strict=True)]
+    rows, columns = range(outer.node.nv), range(inner.node.nv)
+    dq = [[inner.zeta[j].dot(U[k]) + dot(R[k], inner.xi[j].angular) for j in columns] for k in rows]
+    dv = [[inner.mu[j].dot(U[k]) + dot(R[k], inner.J[j].angular) for j in columns] for k in rows]
+    da = [[inner.J[j].dot(U[k]) for j in columns] for k in rows]
+    below = [_matrix(x) for x in (dq, dv, da)]
+    if same:
+        return tuple((x, x) for x in _own_terms(outer, below))
+    dq_above = [[inner.J[j].dot(outer.Wq[k]) for k in rows] for j in columns]
+    dv_above = [[inner.J[j].dot(outer.Wv[k]) for k in rows] for j in columns]
+    return tuple(zip(below, (_matrix(dq_above), _matrix(dv_above), below[2].T), strict=True))
+
+
+def _own_terms(b: Record, blocks: list[ca.SX]) -> list[ca.SX]:
+    """What only the diagonal blocks have: g, the joint's own effort, reflected inertia."""
+    dq, dv, da = blocks
+    if b.g is not None:
+        dq = dq + b.g
+    own = own_effort_derivatives(b.node, b.q, b.v) if b.passive else None
+    if own is not None:
+        dq, dv = dq - own[0], dv - own[1]
+    reflected = b.node.reflected_inertia
+    return [dq, dv, da if reflected is None else da + reflected]
+
+
+def _two_B(b: Record, x: Motion) -> Force:
+    """(8)"""
+    return Force(b.Q @ x.angular, -2 * cross(b.h.linear, x.angular))
+
+
+def _combine(columns: list[Motion], values: ca.SX) -> Motion:
+    total = columns[0] * values[0]
+    for k, column in enumerate(columns[1:], start=1):
+        total = total + column * values[k]
+    return total
+
+
+def _motions(X: Pose, columns: ca.SX) -> list[Motion]:
+    return [X.motion(Motion.from_vector(columns[:, k])) for k in range(columns.shape[1])]
+
+
+def _outer(a: ca.SX, b: ca.SX) -> ca.SX:
+    return a @ b.T
+
+
+def _matrix(rows: list[list[ca.SX]]) -> ca.SX:
+    return ca.vertcat(*(ca.horzcat(*row) for row in rows))
+
+
+INVERSE_DYNAMICS_DERIVATIVES = Program(
+    "inverse_dynamics_derivatives",
+    {"q": "q", "v": "v", "a": "v", "wrench": "node6"},
+    (
+        outward(place),
+        outward(place_in_world),
+        outward(move_in_world),
+        inward(gather),
+        outward(differentiate),
+    ),
+    pairs=Pairs(("dq", "dv", "da"), _pair),
+)

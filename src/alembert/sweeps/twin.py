@@ -1,0 +1,134 @@
+"""Forward dynamics stated as an optimal control problem (paper 000).
+
+The accelerations of the bodies are the states, those of the joints the inputs, the forces between bodies the
+costates, and Gibbs' function is the cost. With A_0 the accelerations that the bodies would have at a = 0
+(gravity included) and x = A - A_0 what the joints add to them, (14)-(18) of the paper become
+
+    x = Ad(X_PB)^-1 x_P + S a                                                               (1)
+    J = sum  1/2 x^T M x + h^T x + 1/2 a^T J_r a + x_P^T (r; 0) a - t^T a                   (2)
+    h = M A_0 + V x* M V - w  + (w_P x r v; 0) of the rotors that the body carries          (3)
+    t = tau + own(q, v) - r^T w'_0P                                                         (4)
+
+h is the force that inverse dynamics finds at a = 0, and t what it lacks there. J is zero at a = 0, and
+
+    dJ/da = M(q) a + bias(q, v) - tau,    J = 1/2 a^T M(q) a - a^T (tau - bias)             (5)
+
+so that the accelerations that minimise J are those that occur: Gibbs' form of Gauss' principle.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.model import Model
+from alembert.spatial import Ad_dual, Force
+from alembert.spatial.arrays import cross
+from alembert.sweeps.inverse_dynamics import joint_effort, newton_euler
+from alembert.sweeps.kinematics import accelerate, move, place
+from alembert.sweeps.linear_quadratic import LQProblem, Stage
+from alembert.sweeps.program import Program, Record, expressions, inward, outward
+from alembert.sweeps.tree import Tree
+
+
+def coast(b: Record) -> None:
+    """A_0"""
+    b.a = ca.SX(b.node.nv, 1)
+    accelerate(b)
+
+
+def weigh(b: Record) -> None:
+    """(1), (2), (4)"""
+    b.transition = Ad_dual(b.X).T
+    b.inertia = b.node.inertia.matrix()
+    b.t = b.tau - joint_effort(b, ca.SX(b.node.nv, 1))
+    reflected, r = b.node.reflected_inertia, b.node.rotor_momentum
+    b.reflected = ca.SX(b.node.nv, 1) if reflected is None else ca.diag(reflected)
+    b.coupling = ca.SX(6, b.node.nv) if r is None else ca.vertcat(r, ca.SX(3, b.node.nv))
+
+
+def gather_gyroscopic(b: Record) -> None:
+    """The last term of (3)."""
+    r = b.node.rotor_momentum
+    if r is not None:
+        b.parent.add(f=Force(cross(b.parent.V.angular, r @ b.v), ca.SX(3, 1)))
+
+
+LINEAR_QUADRATIC = Program(
+    "linear_quadratic",
+    {"q": "q", "v": "v", "tau": "v", "wrench": "node6"},
+    (
+        outward(place),
+        outward(move),
+        outward(coast),
+        outward(newton_euler),
+        outward(weigh),
+        inward(gather_gyroscopic),
+    ),
+    {
+        **{"transition": "node", "inertia": "node", "f": "node"},
+        **{"S": "v6", "coupling": "v6", "t": "v", "reflected": "v"},
+    },
+)
+
+
+def forward_dynamics_as_lq(model: Model, q: Any, v: Any, tau: Any, *, wrench: Any = None) -> LQProblem:
+    """(1)-(4) at one state, one stage per moving body; `solve_lq` finds the accelerations as its inputs.
+
+    `wrench` holds external wrenches (moving bodies, 6), each in its body's axes about the body's origin.
+    """
+    tree, function = _function(model)
+    given = _checked(model, tree, q=q, v=v, tau=tau, wrench=wrench)
+    defaults = np.array([value for _, value in model.parameters])
+    values = [value.full() for value in function.call([*map(ca.DM, given), ca.DM(defaults)])]
+    transition, inertia, f, S, coupling, t, reflected = values
+    stages = []
+    for k, (parent, s) in enumerate(zip(tree.parents, tree.v_slices, strict=True)):
+        stages.append(
+            Stage(
+                A=transition[k].reshape(6, 6).T,
+                B=S[s].T,
+                M=inertia[k].reshape(6, 6),
+                h=f[k],
+                t=t[s, 0],
+                R=np.diag(reflected[s, 0]),
+                N=coupling[s].T,
+                parent=parent,
+            )
+        )
+    return LQProblem(stages, np.zeros(6))
+
+
+def gibbs_function(model: Model, q: Any, v: Any, a: Any, tau: Any, *, wrench: Any = None) -> float:
+    """(2): Gibbs' function less its value at a = 0. Least, over a, at the accelerations that occur."""
+    problem = forward_dynamics_as_lq(model, q, v, tau, wrench=wrench)
+    x = np.asarray(a, dtype=float)
+    if x.shape != (model.nv,):
+        raise ArgumentError(f"gibbs_function: a has shape {x.shape}, expected ({model.nv},)")
+    return problem.cost([x[s] for s in Tree.of(model).v_slices])
+
+
+@lru_cache(maxsize=32)
+def _function(model: Model) -> tuple[Tree, ca.Function]:
+    tree = Tree.of(model)
+    sizes = {"q": (model.nq,), "v": (model.nv,), "tau": (model.nv,), "wrench": (len(tree), 6)}
+    given = {name: ca.SX.sym(name, *size) for name, size in sizes.items()}
+    found = expressions(LINEAR_QUADRATIC, tree, given, tree.parameter_symbols)
+    inputs = [*given.values(), tree.parameter_symbols]
+    outputs = [ca.densify(found[name]) for name in LINEAR_QUADRATIC.result]
+    return tree, ca.Function("linear_quadratic", inputs, outputs)
+
+
+def _checked(model: Model, tree: Tree, **given: Any) -> list[np.ndarray]:
+    shapes = {"q": (model.nq,), "v": (model.nv,), "tau": (model.nv,), "wrench": (len(tree), 6)}
+    found = []
+    for name, shape in shapes.items():
+        x = np.zeros(shape) if given[name] is None else np.asarray(given[name], dtype=float)
+        if x.shape != shape:
+            raise ArgumentError(f"forward_dynamics_as_lq: {name} has shape {x.shape}, expected {shape}")
+        found.append(x)
+    return found

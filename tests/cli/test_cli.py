@@ -1,0 +1,125 @@
+"""The command: what it prints, where errors go, and with which exit code."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import alembert as al
+from alembert.cli import app
+from alembert.model.io import json_schema, load, save
+
+URDF = """<robot name="r"><link name="base"/><link name="arm"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+<visual><geometry><mesh filename="package://gone/arm.stl"/></geometry></visual></link>
+<joint name="j" type="continuous"><parent link="base"/><child link="arm"/></joint></robot>"""
+
+
+@pytest.fixture
+def model() -> al.Model:
+    builder = al.ModelBuilder("pendulum")
+    builder.body("rod", al.Inertia.rod(2.0, (0, 0, 0), (0, 0, -1)), joint=al.Revolute((0, 1, 0)),
+                 limits=al.Limits((-1.0,), (float("inf"),)))  # fmt: skip
+    return builder.build()
+
+
+@pytest.fixture
+def file(tmp_path, model):
+    save(model, tmp_path / "pendulum.toml")
+    return tmp_path / "pendulum.toml"
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_version():
+    assert run("--version").stdout.startswith("alembert 0.")
+
+
+def test_info(file, model):
+    assert run("info", file).stdout == f"{model}\n"
+
+
+def test_info_json(file, model):
+    summary = json.loads(run("info", "--json", file).stdout)
+    assert (summary["name"], summary["nq"], summary["nv"], summary["mass"]) == ("pendulum", 1, 1, 2.0)
+    assert summary["coordinates"] == summary["speeds"] == ["rod_joint"]
+    assert summary["model"]["joints"]["rod_joint"]["limits"] == {"lower": [-1.0], "upper": ["inf"]}
+
+
+def test_the_json_content_is_the_own_format(file, model, tmp_path):
+    content = json.loads(run("info", "--json", file).stdout)["model"]
+    (tmp_path / "again.yaml").write_text(json.dumps(content))
+    assert load(tmp_path / "again.yaml") == model
+
+
+def test_convert(file, model, tmp_path):
+    assert run("convert", file, tmp_path / "out.yaml").output == ""
+    run("convert", tmp_path / "out.yaml", tmp_path / "back.toml")
+    assert load(tmp_path / "back.toml") == model
+    assert (tmp_path / "back.toml").read_text() == file.read_text()
+
+
+def test_urdf_options_and_warnings(tmp_path):
+    path = tmp_path / "robot.urdf"
+    path.write_text(URDF)
+    result = run("info", "--floating", "--package-dir", tmp_path, path)
+    assert "7 degrees of freedom" in result.stdout
+    assert result.stderr.startswith("warning: ")
+    assert "arm.stl" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_errors_are_a_paragraph_on_stderr(tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_text('format = "alembert-model"\nversion = 1\n[bodies.b]\nmas = 1\n')
+    result = run("info", path, code=2)
+    assert result.stdout == ""
+    assert result.stderr == f"error: {path}:4: bodies.b.mas: unknown key 'mas'; there is inertia, visuals\n"
+
+
+def test_other_refusals(file, tmp_path):
+    assert "cannot be read: No such file or directory" in run("info", tmp_path / "no.toml", code=2).stderr
+    assert "takes no option 'floating'" in run("info", file, "--floating", code=2).stderr
+    assert ".urdf files are read, not written" in run("convert", file, tmp_path / "x.urdf", code=2).stderr
+    assert "has the suffix '.doc'" in run("info", "x.doc", code=2).stderr
+
+
+def test_debug_raises(tmp_path):
+    result = CliRunner().invoke(app, ["--debug", "info", str(tmp_path / "no.toml")])
+    assert isinstance(result.exception, al.FileError)
+
+
+def test_a_typo_is_answered_with_the_nearest_command(file):
+    assert "Did you mean 'info'?" in run("inof", file, code=2).stderr
+    assert "Did you mean 'clear'?" in run("cache", "clea", code=2).stderr
+
+
+def test_schema():
+    assert json.loads(run("schema").stdout) == json_schema()
+
+
+def test_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ALEMBERT_CACHE", str(tmp_path / "cache"))
+    assert run("cache", "show").stdout == run("cache").stdout == f"{tmp_path / 'cache'}: 0 kernels, 0.0 MB\n"
+    (tmp_path / "cache").mkdir(mode=0o700)
+    (tmp_path / "cache" / "kernel.alo").write_bytes(bytes(1_234_567))
+    assert run("cache", "show").stdout == f"{tmp_path / 'cache'}: 1 kernel, 1.2 MB\n"
+    assert run("cache", "clear").stdout == "removed 1 kernel\n"
+    assert not list((tmp_path / "cache").iterdir())
+    monkeypatch.setenv("ALEMBERT_CACHE", "off")
+    assert run("cache").stdout == "the cache is off\n"
+
+
+def test_the_entry_point(file):
+    command = [sys.executable, "-m", "alembert.cli", "info", str(file)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={"PYTHONIOENCODING": "ascii"}, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "rod_joint (revolute)" in done.stdout

@@ -1,0 +1,217 @@
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from alembert.engine import Argument, FunctionSource, Kernel, cache
+from alembert.engine import target as targets
+from alembert.errors import AlembertWarning
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX")
+
+
+def make(built: list, key: str = "double"):
+    x = ca.SX.sym("x", 2)
+
+    def build():
+        built.append(key)
+        return FunctionSource(ca.Function("f", [x], [2 * x]))
+
+    return Kernel("f", [Argument("x", (2,))], [Argument("y", (2,))], key=key, build=build)
+
+
+def use(key: str = "double") -> int:
+    """Run a kernel; how often it was built."""
+    built: list[str] = []
+    assert np.array_equal(make(built, key)(np.ones(2)), [2.0, 2.0])
+    return len(built)
+
+
+@pytest.fixture(autouse=True)
+def fresh_warnings():
+    cache._warn.cache_clear()
+
+
+def test_second_use_comes_from_the_cache(cache_directory):
+    assert use() == 1
+    assert use() == 0
+    assert use("another key") == 1
+    assert len(cache.entries()) == 2
+    assert cache.size() == sum(p.stat().st_size for p in cache_directory.iterdir()) > 0
+
+
+def test_lanes_are_separate_entries(cache_directory):
+    built: list[str] = []
+    kernel = make(built)
+    kernel(np.ones(2))
+    kernel(np.ones((20, 2)))
+    assert len(cache.entries()) == 2
+    again: list[str] = []
+    kernel = make(again)
+    assert np.array_equal(kernel(np.ones((20, 2))), np.full((20, 2), 2.0))
+    assert np.array_equal(kernel(np.ones(2)), [2.0, 2.0])
+    assert not again
+
+
+@posix
+def test_directory_is_private(cache_directory):
+    use()
+    assert stat.S_IMODE(cache_directory.stat().st_mode) == 0o700
+    assert all(not p.stat().st_mode & 0o022 for p in cache_directory.iterdir())
+
+
+def test_clear(cache_directory):
+    use()
+    assert cache.clear() == 1
+    assert cache.entries() == []
+    assert cache.clear() == 0
+
+
+def test_off(monkeypatch):
+    monkeypatch.setenv("ALEMBERT_CACHE", "off")
+    assert cache.directory() is None
+    assert use() == use() == 1
+    assert cache.entries() == []
+
+
+@pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "foreign"])
+def test_damaged_entry_is_built_again(cache_directory, damage):
+    use()
+    (path,) = cache_directory.iterdir()
+    data = bytearray(path.read_bytes())
+    if damage == "truncate":
+        data = data[: len(data) // 2]
+    elif damage == "flip":
+        data[len(data) // 2] ^= 1
+    elif damage == "empty":
+        data = bytearray()
+    else:
+        data = bytearray(b"something else altogether")
+    path.write_bytes(data)
+    assert use() == 1
+    assert use() == 0
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_directory_that_others_can_write_is_not_used(cache_directory, mode):
+    use()
+    cache_directory.chmod(mode)
+    with pytest.warns(
+        AlembertWarning, match="is not used: it belongs to another user, or others can write to it"
+    ):
+        assert use() == 1
+    assert use() == 1  # and says so once
+
+
+@posix
+def test_directory_of_another_user_is_not_used(cache_directory, monkeypatch):
+    use()
+    me = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: me + 1)
+    with pytest.warns(AlembertWarning, match="belongs to another user"):
+        assert use() == 1
+
+
+@posix
+def test_entry_that_others_can_write_is_not_used(cache_directory):
+    use()
+    (path,) = cache_directory.iterdir()
+    path.chmod(0o666)
+    assert use() == 1
+
+
+def test_path_that_is_a_file(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.write_text("")
+    monkeypatch.setenv("ALEMBERT_CACHE", str(file))
+    with pytest.warns(AlembertWarning, match="is not used: it is not a directory"):
+        assert use() == 1
+    assert use() == 1
+
+
+def test_write_failure_is_ignored(cache_directory, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    assert use() == use() == 1
+    assert list(cache_directory.iterdir()) == []
+
+
+@posix
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root can write anywhere")
+def test_read_only_directory(cache_directory):
+    cache_directory.mkdir(mode=0o500)
+    assert use() == use() == 1
+
+
+def test_directory_that_cannot_be_made(monkeypatch):
+    monkeypatch.setenv(
+        "ALEMBERT_CACHE", "/proc/nothing/here" if sys.platform == "linux" else os.devnull + "/x"
+    )
+    assert use() == use() == 1
+
+
+def test_least_recently_used_entries_go_first(cache_directory, monkeypatch):
+    for k, key in enumerate(("first", "second", "third")):
+        use(key)
+        newest = max(cache_directory.iterdir(), key=lambda p: p.stat().st_mtime_ns)
+        os.utime(newest, (1000 + k, 1000 + k))
+    use("first")  # now the most recently used
+    size = cache.size() // 3
+    monkeypatch.setattr(cache, "SIZE_LIMIT", 3 * size + size // 2)
+    use("fourth")
+    assert len(cache.entries()) == 3
+    assert use("first") == 0
+    assert use("second") == 1
+
+
+def test_default_directories(monkeypatch, tmp_path):
+    monkeypatch.delenv("ALEMBERT_CACHE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert cache.directory() == tmp_path / "xdg" / "alembert"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache.directory() == tmp_path / ".cache" / "alembert"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert cache.directory() == tmp_path / "Library" / "Caches" / "alembert"
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert cache.directory() == tmp_path / "local" / "alembert" / "cache"
+
+
+def test_the_name_depends_on_everything():
+    host = targets.host()
+    other = targets.Target(**{**host.__dict__, "cpu": "another"})
+    names = {
+        cache.digest("a", 1, host),
+        cache.digest("b", 1, host),
+        cache.digest("a", 8, host),
+        cache.digest("a", 1, other),
+    }
+    assert len(names) == 4
+
+
+def test_processes_may_write_the_same_entry(cache_directory):
+    program = textwrap.dedent(
+        """
+        import casadi as ca, numpy as np
+        from alembert.engine import Argument, FunctionSource, Kernel
+        x = ca.SX.sym("x", 2)
+        for k in range(5):
+            f = Kernel("f", [Argument("x", (2,))], [Argument("y", (2,))], key=f"shared {k}",
+                       build=lambda: FunctionSource(ca.Function("f", [x], [2 * x])))
+            assert np.array_equal(f(np.ones(2)), [2.0, 2.0])
+        """
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(3)]
+    assert [p.wait(timeout=60) for p in processes] == [0, 0, 0]
+    assert len(cache.entries()) == 5
+    assert all(cache.load(entry.path.stem) is not None for entry in cache.entries())
