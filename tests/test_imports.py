@@ -20,6 +20,7 @@ ORDER = [
     "sensitivity",
     "engine",
     "dynamics",
+    "operators",
     "constraints",
     "flexible",
     "simulate",

@@ -387,8 +387,9 @@ class SpatialOperators:
 
     def B(self, frames: Sequence[FrameLike]) -> Blocks:
         """From forces at frames (frame axes, about their origins) to forces on bodies: J = B^T phi^T H^T."""
+        _check_frames("B", frames)
         entries = {}
-        for j, (node, placement) in enumerate(_located("B", self.model, frames)):
+        for j, (node, placement) in enumerate(_located(self.model, frames)):
             if node >= 0:
                 entries[node, j] = Ad_dual(placement.pose(self.model.parameter_values))
         return Blocks(self.M.rows, (6,) * len(frames), entries)
@@ -465,6 +466,7 @@ def admittance(model: Model, q: Any, frames: Sequence[FrameLike]) -> Array:
     A frame is a name, or (name, placement) for a place on a body or frame; its six rows and columns are in
     its own axes about its origin. O(n) for the bodies, then one climb per frame and one product per pair.
     """
+    _check_frames("admittance", frames)
     return _admittance_kernel(model, tuple(frames))(*_with_defaults(model, q))
 
 
@@ -485,7 +487,7 @@ def _kernel(model: Model, name: str) -> Kernel:
 def _admittance_kernel(model: Model, frames: tuple[FrameLike, ...]) -> Kernel:
     model.check_tree("admittance")
     tree = Tree.of(model)
-    located = _located("admittance", model, frames)
+    located = _located(model, frames)
     inputs = kernels.arguments(model, tree, steps.OPERATORS, ("q",))
 
     def graph(q: ca.SX, parameters: ca.SX) -> list[ca.SX]:
@@ -501,12 +503,15 @@ def _admittance_kernel(model: Model, frames: tuple[FrameLike, ...]) -> Kernel:
     return Kernel("admittance", inputs, [Argument("Lambda", (size, size))], key=key, build=build)
 
 
-def _located(function: str, model: Model, frames: Sequence[FrameLike]) -> list[tuple[int, Placement]]:
-    """The node that carries each frame (-1 for the world), and the frame's placement on it."""
+def _check_frames(function: str, frames: Sequence[FrameLike]) -> None:
     if isinstance(frames, str) or not frames:
         raise ArgumentError(
             f"{function}: frames is {frames!r}, expected a list of names or (name, placement)"
         )
+
+
+def _located(model: Model, frames: Sequence[FrameLike]) -> list[tuple[int, Placement]]:
+    """The node that carries each frame (-1 for the world), and the frame's placement on it."""
     tree = Tree.of(model)
     found = []
     for entry in frames:

@@ -4,7 +4,6 @@ import casadi as ca
 import numpy as np
 import pytest
 from dynamics_helpers import (
-    EPS,
     RATE,
     ROUNDING,
     TREES,
@@ -16,7 +15,7 @@ from dynamics_helpers import (
 )
 
 from alembert import REGISTRY
-from alembert.errors import NumericalError
+from alembert.errors import AlembertWarning, NumericalError
 
 BATCH = 32
 
@@ -65,7 +64,7 @@ def test_equation_of_motion(model):
 def test_mass_matrix_is_symmetric_positive_definite_and_gives_the_kinetic_energy(model):
     q, v, _ = states(model, BATCH)
     M = model.mass_matrix(q)
-    np.testing.assert_array_equal(M, np.swapaxes(M, -1, -2))
+    assert np.max(np.abs(M - np.swapaxes(M, -1, -2))) <= ROUNDING * np.max(np.abs(M))
     assert np.linalg.eigvalsh(M).min() > 0
     T = model.kinetic_energy(q, v)
     assert T.min() > 0
@@ -118,7 +117,8 @@ def test_energy_balance_along_the_motion(model):
     s = model.symbolic
     dT = ca.jtimes(s.kinetic_energy(x, y), ca.vertcat(x, y), ca.vertcat(s.rate(x, y), z))
     dU = ca.jtimes(s.potential_energy(x), x, s.rate(x, y))
-    rates = np.array([np.ravel(f) for f in map(ca.Function("dE", [x, y, z], [ca.vertcat(dT, dU)]), q, v, a)])
+    function = ca.Function("dE", [x, y, z], [ca.vertcat(dT, dU)])
+    rates = np.array([function(*state).full().ravel() for state in zip(q, v, a, strict=True)])
     power = model.power(q, v, tau, wrenches=wrenches) - np.sum(friction_effort(model, v) * v, axis=-1)
     # dT/dt is v . M a + 1/2 v . dM/dt v: terms of that size cancel
     terms = np.sum(np.abs(v) * np.abs(model.multiply_mass_matrix(q, a)), axis=-1)
@@ -146,7 +146,8 @@ def test_gravity_forces_are_the_gradient_of_the_potential_energy(model):
     energy = np.abs(model.potential_energy(q))[:, None]  # its rounding is what the differences divide by h
     assert np.max(np.abs(gradient - bias) / (np.abs(bias).max(axis=-1, keepdims=True) + energy)) < RATE
     if not any(joint.spring for joint in model.joints):
-        np.testing.assert_array_equal(model.gravity_forces(q), bias)
+        gravity = model.gravity_forces(q)
+        np.testing.assert_allclose(gravity, bias, rtol=0, atol=ROUNDING * np.abs(bias).max())
 
 
 def test_bias_is_coriolis_and_gravity_less_own_effort(model):
@@ -206,7 +207,7 @@ def test_external_wrenches_and_gravity_change_the_momentum_of_a_floating_tree():
     tau[:, :6] = 0.0
     wrenches = wrenches_on(model, BATCH)
     a = model.forward_dynamics(q, v, tau, wrenches=wrenches)
-    A, _ = model.momentum_matrix(q, about="world"), None
+    A = model.momentum_matrix(q, about="world")
     rate = times(A, a) + rate_along(lambda q, v: model.momentum(q, v, about="world"), model, q, v, 0 * v)
     weight = model.mass * np.array(model.gravity)
     total = np.concatenate([np.cross(model.center_of_mass(q), weight), np.tile(weight, (BATCH, 1))], axis=-1)
@@ -240,17 +241,27 @@ def test_one_wrench_for_all_states_and_wrenches_on_the_same_body_add():
     np.testing.assert_array_equal(one[0], a[0])
 
 
-def test_conjugate_gradients_refuse_what_they_cannot_solve(monkeypatch):
-    """A matrix that is not positive definite never converges: the residual is told, not passed on."""
+@pytest.mark.parametrize("method", ["factorise", "conjugate_gradients"])
+def test_other_methods_pass_no_bad_number_on(method):
     model = tree("plain")
-    q, v, tau = states(model, 1)
-    turned = lambda q, x, parameters=None: np.roll(x, 1, axis=-1)  # noqa: E731
-    monkeypatch.setattr(type(model), "multiply_mass_matrix", lambda self, *a, **k: turned(*a, **k))
-    with pytest.raises(NumericalError, match="conjugate gradients stopped after .* products with the residual at"):
-        model.forward_dynamics(q[0], v[0], tau[0], method="conjugate_gradients")
+    q, v, tau = states(model, 3)
+    expected = model.forward_dynamics(q, v, tau, method=method)
+    tau[1, 4] = np.nan
+    with pytest.warns(AlembertWarning, match="forward_dynamics: 1 of 3 states .* the first at 1; tau is nan at entry 4"):
+        a = model.forward_dynamics(q, v, tau, method=method)
+    assert np.isnan(a[1]).all()
+    scale = np.abs(expected[[0, 2]]).max() * np.linalg.cond(model.mass_matrix(q)).max()
+    np.testing.assert_allclose(a[[0, 2]], expected[[0, 2]], rtol=0, atol=ROUNDING * scale)
+    with pytest.raises(NumericalError, match="forward_dynamics: the result is not finite; tau is nan at entry 4"):
+        model.forward_dynamics(q[1], v[1], tau[1], method=method)
 
 
-def test_derived_rounding_is_not_met_by_chance():
-    """The tolerances above would notice an error of 1e-9 in any entry."""
-    assert ROUNDING < 1e-12
-    assert EPS < ROUNDING
+def test_conjugate_gradients_that_do_not_converge_say_so(monkeypatch):
+    """Products with another matrix each time: no residual gets small."""
+    model = tree("plain")
+    q, v, tau = (x[0] for x in states(model, 1))
+    rng = np.random.default_rng(0)
+    noisy = lambda self, q, x, parameters=None: x * np.exp(3 * rng.normal(size=x.shape))  # noqa: E731
+    monkeypatch.setattr(type(model), "multiply_mass_matrix", noisy)
+    with pytest.raises(NumericalError, match="conjugate gradients stopped after 270 products with the residual at"):
+        model.forward_dynamics(q, v, tau, method="conjugate_gradients")

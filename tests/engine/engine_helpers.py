@@ -16,7 +16,7 @@ def kernel_of(function: ca.Function, name: str = "f", key: str | None = None, **
     def described(names, sizes):
         return [
             Argument(n, (rows,) if columns == 1 else (rows, columns))
-            for n, (rows, columns) in zip(names, sizes)
+            for n, (rows, columns) in zip(names, sizes, strict=True)
         ]
 
     return Kernel(
@@ -59,7 +59,7 @@ class Lanes:
 
 def evaluated(function: ca.Function, *arrays: np.ndarray) -> list[np.ndarray]:
     """CasADi's own evaluation of each state."""
-    states = [function.call([ca.DM(x) for x in state]) for state in zip(*arrays)]
+    states = [function.call([ca.DM(x) for x in state]) for state in zip(*arrays, strict=True)]
     return [np.array([np.array(s[k]).ravel() for s in states]) for k in range(function.n_out())]
 
 

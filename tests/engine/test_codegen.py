@@ -79,7 +79,7 @@ def test_every_operation(states, lanes):
     (result,) = Lanes(function, lanes)(states)
     (expected,) = evaluated(function, states)
     for k, name in enumerate([*UNARY, *BINARY]):
-        # a few roundings each: sine and cosine differ from the C library's by one unit, arguments amplify it little
+        # a few roundings each, little amplified: sine and cosine differ from the C library's by one unit
         np.testing.assert_allclose(result[:, k], expected[:, k], rtol=4e-15, atol=4e-15, err_msg=name)
 
 

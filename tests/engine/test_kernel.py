@@ -38,7 +38,7 @@ def check(results, single, picks=slice(None)):
     assert same_bits(power, single[1][picks])
 
 
-# -- values -------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 
 def test_agrees_with_casadi(states, single):
@@ -71,7 +71,7 @@ def test_empty_batch(kernel):
     assert x.shape == (4, 0, N)
 
 
-# -- layouts ------------------------------------------------------------------------------------------------------
+# -- layouts ---------------------------------------------------------------------------------------
 
 
 def strided(x: np.ndarray) -> np.ndarray:
@@ -178,7 +178,7 @@ def test_three_dimensional_results_and_scalars():
     assert np.array_equal(e, np.arange(9.0))
 
 
-# -- out ----------------------------------------------------------------------------------------------------------
+# -- out -------------------------------------------------------------------------------------------
 
 
 def test_out_may_overlap_the_arguments(states):
@@ -195,7 +195,7 @@ def test_out_may_overlap_the_arguments(states):
     assert same_bits(x[1:], expected)
 
 
-# -- messages -----------------------------------------------------------------------------------------------------
+# -- messages --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +216,7 @@ def seven():
 @pytest.mark.parametrize("batch", [(), (12,)])
 def test_wrong_shape(seven, batch):
     shape = str((*batch, 6)).replace("(", r"\(").replace(")", r"\)")
-    expected = rf"^forward_dynamics: tau has shape {shape}, expected \(\.\.\., 7\); the model has 7 degrees of freedom"
+    expected = rf"^forward_dynamics: tau has shape {shape}, expected \(\.\.\., 7\); the model has 7 degrees"
     with pytest.raises(ArgumentError, match=expected):
         seven(np.zeros((*batch, 7)), np.zeros((*batch, 6)))
     with pytest.raises(ArgumentError, match=r"^forward_dynamics: q has shape \(\), expected \(\.\.\., 7\)$"):
@@ -307,7 +307,7 @@ def test_declared_shapes_must_fit():
         f(np.zeros(2))
 
 
-# -- compilation --------------------------------------------------------------------------------------------------
+# -- compilation -----------------------------------------------------------------------------------
 
 
 def test_compiled_when_needed():

@@ -57,6 +57,13 @@ def test_axes_written_with_few_digits_are_normalised():
     assert np.linalg.norm(axis) == pytest.approx(1.0, abs=1e-15)
 
 
+def test_normalising_twice_changes_nothing():
+    for seed in range(200):
+        axis = np.random.default_rng(seed).normal(size=3)
+        once = Revolute(np.round(axis / np.linalg.norm(axis), 6)).axis
+        assert Revolute(once).axis == once
+
+
 def test_axes_of_parameters_are_left_to_the_model():
     a = Expression("a")
     assert Revolute((a, 0.0, 1.0)).axis == (a, 0.0, 1.0)

@@ -138,6 +138,14 @@ def test_questions_about_what_is_not_there():
     assert refusal(ArgumentError, model.split, 1.0).startswith("split: vector has shape ()")
 
 
+def test_attributes_that_are_not_there():
+    model = branched()
+    assert refusal(AttributeError, getattr, model, "forward_dynamic") == (
+        "Model has no 'forward_dynamic'; did you mean 'forward_dynamics'?"
+    )
+    assert refusal(AttributeError, getattr, model, "_hidden") == "_hidden"
+
+
 def test_frames_include_bodies_and_the_world():
     model = branched()
     assert model.frame("hand") == Frame("hand", "left_tip", Placement((0, 0.1, 0)))

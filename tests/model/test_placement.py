@@ -112,6 +112,12 @@ def test_refusals():
     )
 
 
+def test_normalising_twice_changes_nothing():
+    for seed in range(200):
+        once = Placement(quaternion=np.round(random_placement(seed).quaternion, 6)).quaternion
+        assert Placement(quaternion=once).quaternion == once
+
+
 def test_written_digits_are_normalised():
     q_wxyz = np.array(Placement(quaternion=(0.70711, 0.70711, 0, 0)).quaternion)
     assert abs(np.linalg.norm(q_wxyz) - 1) <= 2 * EPS

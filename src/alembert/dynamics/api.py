@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,11 @@ from warnings import warn
 
 import numpy as np
 
-from alembert import sweeps
 from alembert.dynamics import frames, kernels, manifold, methods
+from alembert.dynamics.derivatives import Derivatives
 from alembert.dynamics.frames import Reference
+from alembert.dynamics.programs import INVERTING, LABELS, NEED_TREE, PROGRAMS
+from alembert.dynamics.results import HybridResult
 from alembert.dynamics.symbolic import Symbolic
 from alembert.engine.c_export import export_c
 from alembert.engine.kernel import Kernel
@@ -21,7 +22,7 @@ from alembert.errors import AlembertWarning, ArgumentError, NumericalError, Unsu
 from alembert.joints import JointType
 from alembert.model.printing import unknown
 from alembert.spatial import Ad_dual, Pose
-from alembert.sweeps import Program, Tree
+from alembert.sweeps import Tree
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -31,51 +32,8 @@ Wrenches = Mapping[str, Any]
 Parameters = Mapping[str, Any] | None
 
 
-@dataclass(frozen=True)
-class HybridResult:
-    """Accelerations and efforts of all degrees of freedom, the given ones among them."""
 
-    accelerations: Array
-    efforts: Array
-
-
-_PROGRAMS: dict[str, tuple[Program, tuple[str, ...]]] = {
-    "forward_dynamics": (sweeps.FORWARD_DYNAMICS, ("q", "v", "tau")),
-    "inverse_dynamics": (sweeps.INVERSE_DYNAMICS, ("q", "v", "a")),
-    "hybrid_dynamics": (sweeps.HYBRID_DYNAMICS, ("q", "v", "tau", "a_given", "free")),
-    "bias_forces": (sweeps.INVERSE_DYNAMICS, ("q", "v")),
-    "gravity_forces": (sweeps.GRAVITY_FORCES, ("q",)),
-    "coriolis_forces": (sweeps.CORIOLIS_FORCES, ("q", "v")),
-    "mass_matrix": (sweeps.MASS_MATRIX, ("q",)),
-    "multiply_mass_matrix": (sweeps.CORIOLIS_FORCES, ("q", "a")),
-    "solve_mass_matrix": (sweeps.SOLVE_MASS_MATRIX, ("q", "tau")),
-    "poses": (sweeps.POSES, ("q",)),
-    "velocities": (sweeps.VELOCITIES, ("q", "v")),
-    "accelerations": (sweeps.ACCELERATIONS, ("q", "v", "a")),
-    "subspaces": (sweeps.SUBSPACES, ("q",)),
-    "kinetic_energy": (sweeps.KINETIC_ENERGY, ("q", "v")),
-    "potential_energy": (sweeps.POTENTIAL_ENERGY, ("q",)),
-    "composite": (sweeps.COMPOSITE, ("q",)),
-    "momentum": (sweeps.MOMENTUM, ("q", "v")),
-    "momentum_matrix": (sweeps.MOMENTUM_MATRIX, ("q",)),
-}
-_LABELS = {"solve_mass_matrix": {"tau": "x"}, "multiply_mass_matrix": {"a": "x"}}
-"""what callers know the inputs of a program as, where it is something else"""
-_INVERTING = {"forward_dynamics", "hybrid_dynamics", "solve_mass_matrix"}
-_NEED_TREE = {
-    "forward_dynamics",
-    "inverse_dynamics",
-    "hybrid_dynamics",
-    "bias_forces",
-    "gravity_forces",
-    "coriolis_forces",
-    "mass_matrix",
-    "multiply_mass_matrix",
-    "solve_mass_matrix",
-}
-
-
-class Dynamics:
+class Dynamics(Derivatives):
     """Mixed into `Model`. Arrays have leading batch dimensions everywhere: (nv,) or (..., nv).
 
     Speeds, efforts and derivatives live in tangent space (nv wide). `wrenches` maps frame names to (..., 6) moments
@@ -344,17 +302,17 @@ class Dynamics:
 
     def compile(self: Model, name: str, *, batch: bool = False) -> Kernel:
         """The kernel of an algorithm, compiled: call it, or use its `fast()` handle in tight loops."""
-        if name not in _PROGRAMS:
-            raise ArgumentError(unknown("compile: no algorithm", name, _PROGRAMS))
+        if name not in PROGRAMS:
+            raise ArgumentError(unknown("compile: no algorithm", name, PROGRAMS))
         self.check_tree(name)
         return self._kernel(name).prepare(None if batch else 1)
 
     def export_c(self: Model, name: str, directory: str | Path) -> Path:
         """Write an algorithm as C99 (NAME.c, NAME.h and a test program) into a directory; returns the C file."""
-        if name not in _PROGRAMS:
-            raise ArgumentError(unknown("export_c: no algorithm", name, _PROGRAMS))
+        if name not in PROGRAMS:
+            raise ArgumentError(unknown("export_c: no algorithm", name, PROGRAMS))
         self.check_tree(name)
-        program, names = _PROGRAMS[name]
+        program, names = PROGRAMS[name]
         return export_c(self.symbolic.function(program, names), name, directory)
 
     # --- inside ------------------------------------------------------------------------------------------------
@@ -369,15 +327,19 @@ class Dynamics:
 
     def _kernel(self: Model, name: str, *, wrenches: bool = False) -> Kernel:
         key = (name, wrenches)
-        if key not in self._kernels:
-            program, names = _PROGRAMS[name]
+        if key in self._kernels:
+            return self._kernels[key]
+        if name == "forward_dynamics_derivatives":
+            self._kernels[key] = self._forward_derivatives_kernel(wrenches=wrenches)
+        else:
+            program, names = PROGRAMS[name]
             self._kernels[key] = kernels.program_kernel(
                 self,
                 self._tree,
                 program,
                 (*names, "wrench") if wrenches else names,
                 name=name,
-                labels=_LABELS.get(name, {}),
+                labels=LABELS.get(name, {}),
             )
         return self._kernels[key]
 
@@ -399,7 +361,7 @@ class Dynamics:
         """Run an algorithm; `caller` is the public function to name in messages, where it is not the algorithm."""
         kernel = self._kernels.get((name, bool(wrenches)))
         if kernel is None:
-            if name in _NEED_TREE:
+            if name in NEED_TREE:
                 self.check_tree(name)
             kernel = self._kernel(name, wrenches=bool(wrenches))
         if wrenches:
@@ -418,7 +380,7 @@ class Dynamics:
         total = first.ravel().dot(first.ravel()) if first.ndim > 1 else first.dot(first)
         if total - total != 0.0:
             self._explain(caller or name, first, given, kernel)
-        elif name in _INVERTING and self._lockable:
+        elif name in INVERTING and self._lockable:
             self._refuse_lock(name, given, result)
         return result
 

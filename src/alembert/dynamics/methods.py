@@ -29,6 +29,8 @@ def forward_dynamics(
         raise NumericalError(
             f"forward_dynamics: the mass matrix is not positive definite; {model._trouble(q)}"
         ) from None
+    given = (q, v, tau, model._parameter_array("forward_dynamics", parameters)) if model.parameters else (q, v, tau)
+    model._explain("forward_dynamics", a, given, model._kernel("forward_dynamics"))
     if out is not None:
         if np.shape(out) != a.shape:
             raise ArgumentError(f"forward_dynamics: out has shape {np.shape(out)}, expected {a.shape}")
@@ -40,21 +42,22 @@ def forward_dynamics(
 def _factorise(model: Model, q: np.ndarray, rest: np.ndarray, parameters: Any) -> np.ndarray:
     M = model.mass_matrix(q, parameters=parameters)
     if M.ndim == 2 and rest.ndim == 1:
-        return cho_solve(cho_factor(M), rest)
+        return cho_solve(cho_factor(M), rest, check_finite=False)
     L = np.linalg.cholesky(M)
     return np.linalg.solve(np.swapaxes(L, -1, -2), np.linalg.solve(L, rest[..., None]))[..., 0]
 
 
 def _conjugate_gradients(model: Model, q: np.ndarray, rest: np.ndarray, parameters: Any) -> np.ndarray:
     """Every product with M is one sweep; all states of a batch iterate together."""
+    finite = np.isfinite(rest).all(axis=-1, keepdims=True)
     x = np.zeros_like(rest)
-    r = rest.copy()
+    r = np.where(finite, rest, 0.0)
     p = r.copy()
     rr = np.sum(r * r, axis=-1, keepdims=True)
-    goal = (1e-14 * np.sqrt(rr)) ** 2
+    rr0, goal = rr, (1e-14 * np.sqrt(rr)) ** 2
     for _ in range(10 * model.nv):
-        if np.all(rr <= goal):
-            return x
+        if not np.any(rr > goal):
+            return np.where(finite & np.isfinite(rr), x, np.nan)
         Mp = model.multiply_mass_matrix(q, p, parameters=parameters)
         pMp = np.sum(p * Mp, axis=-1, keepdims=True)
         alpha = np.where(rr > goal, rr / np.where(pMp > 0, pMp, 1.0), 0.0)
@@ -62,13 +65,13 @@ def _conjugate_gradients(model: Model, q: np.ndarray, rest: np.ndarray, paramete
         new = np.sum(r * r, axis=-1, keepdims=True)
         p = r + np.where(rr > goal, new / np.where(rr > 0, rr, 1.0), 0.0) * p
         rr = new
-    left = float(np.sqrt(np.max(rr / np.maximum(np.sum(rest * rest, axis=-1, keepdims=True), 1e-300))))
-    if left > 1e-10:
+    left = float(np.sqrt(np.nanmax(rr / np.maximum(rr0, 1e-300))))
+    if not left <= 1e-10:
         raise NumericalError(
             f"forward_dynamics: conjugate gradients stopped after {10 * model.nv} products with the residual at "
             f"{left:.2g} of the right-hand side; the mass matrix is too ill conditioned for it"
         )
-    return x
+    return np.where(finite & np.isfinite(rr), x, np.nan)
 
 
 _METHODS = {"factorise": _factorise, "conjugate_gradients": _conjugate_gradients}

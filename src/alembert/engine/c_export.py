@@ -20,7 +20,7 @@ from alembert.engine.program import Program
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY
 from alembert.errors import ArgumentError
 
-TOLERANCE = 1e-9  # of the test program, relative to the largest expected element: conditioning times rounding
+TOLERANCE = 1e-9  # of the test program, relative to the largest expected element: conditioning and rounding
 
 _INFIX = {ca.OP_ADD: "+", ca.OP_SUB: "-", ca.OP_MUL: "*", ca.OP_DIV: "/"}
 _COMPARISON = {ca.OP_LT: "<", ca.OP_LE: "<=", ca.OP_EQ: "==", ca.OP_NE: "!=", ca.OP_AND: "&&", ca.OP_OR: "||"}
@@ -96,47 +96,9 @@ def _check_names(function: ca.Function, name: str, arguments: list[str], results
 
 
 _C_KEYWORDS = frozenset(
-    (
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-    )
-    + (
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-    )
-    + (
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "main",
-    )
+    """auto break case char const continue default do double else enum extern float for goto if inline int
+    long main register restrict return short signed sizeof static struct switch typedef union unsigned void
+    volatile while""".split()  # noqa: SIM905
 )
 
 

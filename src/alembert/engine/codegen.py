@@ -16,7 +16,7 @@ The text is written directly: building it from objects takes many times longer.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import casadi as ca
@@ -27,6 +27,7 @@ from alembert.engine.target import Target
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY, literal, suffix, vector_type
 
 CHUNK = 1000  # measured: shorter ones cost traffic through the workspace, longer ones compile time
+ANGLES = 256  # in one call for sines and cosines
 LONG = 3000  # values; beyond it one-lane code outgrows the first-level instruction cache
 TRIGONOMETRIC = frozenset((ca.OP_SIN, ca.OP_COS))
 
@@ -42,15 +43,28 @@ class Code:
     target: Target
 
 
-def emit_function(name: str, program: Program, lanes: int, target: Target, *, chunk: int = CHUNK) -> Code:
-    """IR of the function `name` with the given number of lanes."""
+def emit_function(
+    name: str,
+    program: Program,
+    lanes: int,
+    target: Target,
+    *,
+    chunk: int = CHUNK,
+    uniform: Container[int] = (),
+    places: Mapping[int, Sequence[int]] | None = None,
+) -> Code:
+    """IR of the function `name` with the given number of lanes.
+
+    The arguments `uniform` are single doubles, the same for all lanes. `places` says where the elements of a result go,
+    unless it is one after the other.
+    """
     if lanes == 1 and len(program) > LONG:
         target = target.compact()
-    return _Emitter(name, program, lanes, target, chunk).emit()
+    return _Emitter(name, program, lanes, target, chunk, uniform, places or {}).emit()
 
 
 def prelude(helpers: frozenset[str], lanes: int, target: Target) -> str:
-    """What the functions of a module share: attributes, declarations, sine and cosine, the C library's functions."""
+    """What the functions of a module share: attributes, declarations, sine and cosine, library calls."""
     T, kind = vector_type(lanes), suffix(lanes)
     text = [target.attributes]
     unary = ["sqrt", "floor", "ceil", "fabs"]
@@ -73,8 +87,19 @@ def prelude(helpers: frozenset[str], lanes: int, target: Target) -> str:
 
 
 class _Emitter:
-    def __init__(self, name: str, program: Program, lanes: int, target: Target, chunk: int):
+    def __init__(
+        self,
+        name: str,
+        program: Program,
+        lanes: int,
+        target: Target,
+        chunk: int,
+        uniform: Container[int],
+        places: Mapping[int, Sequence[int]],
+    ):
         self.name = name
+        self.uniform = uniform
+        self.places = places
         self.program = program
         self.lanes = lanes
         self.target = target
@@ -118,6 +143,9 @@ class _Emitter:
         parameters = [f"ptr noalias %i{k}" for k in range(len(self.program.input_sizes))]
         parameters += [f"ptr noalias %o{k}" for k in range(len(self.program.outputs))]
         parameters.append("ptr noalias %w")
+        if len(calls) == 1:
+            functions.clear()
+            calls = [body]
         body = "\n  ".join([*calls, "ret void"])
         functions.append(
             f"define internal void @{self.name}({', '.join(parameters)}) noinline #0 {{\n  {body}\n}}\n"
@@ -163,6 +191,8 @@ class _Emitter:
 
     def load(self, i: int) -> str:
         program = self.program
+        if program.op[i] == ca.OP_INPUT and program.a[i] in self.uniform and self.lanes > 1:
+            return self.load_uniform(i)
         if program.op[i] == ca.OP_INPUT:
             address = self.address(f"%i{program.a[i]}", program.b[i])
         else:
@@ -171,6 +201,24 @@ class _Emitter:
         self.local.append(i)
         self.lines.append(f"{name} = load {self.T}, ptr {address}, align {self.align}")
         return name
+
+    def load_uniform(self, i: int) -> str:
+        pointer, element = f"%i{self.program.a[i]}", self.program.b[i]
+        self.pointers.add(pointer)
+        name = self.names[i] = f"%v{i}"
+        self.local.append(i)
+        T = self.T
+        self.lines += [
+            f"%p{i}_u = getelementptr inbounds double, ptr {pointer}, i64 {element}",
+            f"%s{i}_u = load double, ptr %p{i}_u, align 8",
+            f"%e{i}_u = insertelement {T} poison, double %s{i}_u, i64 0",
+            f"{name} = shufflevector {T} %e{i}_u, {T} poison, <{self.lanes} x i32> zeroinitializer",
+        ]
+        return name
+
+    def result(self, value: str, result: int, element: int) -> None:
+        place = self.places[result][element] if result in self.places else element
+        self.store(value, f"%o{result}", place)
 
     def store(self, value: str, pointer: str, element: int) -> None:
         address = self.address(pointer, element)
@@ -223,9 +271,9 @@ class _Emitter:
                 self.store(name, "%w", slots[i])
             if i in results:
                 for result, element in results[i]:
-                    self.store(name, f"%o{result}", element)
+                    self.result(name, result, element)
         for i, result, element in piece.copies:
-            self.store(names[i] or load(i), f"%o{result}", element)
+            self.result(names[i] or load(i), result, element)
 
     def emit_other(self, i: int, op: int, name: str, x: str, y: str) -> None:
         T, B, kind, lines = self.T, self.B, self.kind, self.lines
@@ -281,7 +329,7 @@ _CONDITION = {ca.OP_LT: "olt", ca.OP_LE: "ole", ca.OP_EQ: "oeq", ca.OP_NE: "une"
 
 @dataclass
 class Piece:
-    """One function of the emitted code: either straight-line values, or the sines and cosines of some angles."""
+    """One function of the emitted code: straight-line values, or the sines and cosines of some angles."""
 
     values: list[int] = field(default_factory=list)
     angles: list[int] = field(default_factory=list)
@@ -321,16 +369,9 @@ def plan(program: Program, chunk: int) -> Plan:
     placed = [not wanted or op[i] in leaf or op[i] in TRIGONOMETRIC for i, wanted in enumerate(needed)]
     pieces: list[Piece] = []
     for group in by_level:
-        before = _unplaced_ancestors([program.a[i] for i in group], program, placed)
-        pieces += _cut(before, program, chunk)
-        piece = Piece()
-        positions: dict[int, int] = {}
-        for i in group:
-            position = positions.setdefault(program.a[i], len(positions))
-            (piece.sines if op[i] == ca.OP_SIN else piece.cosines)[i] = position
-        piece.angles = list(positions)
-        pieces.append(piece)
-    pieces += _cut([i for i, done in enumerate(placed) if not done], program, chunk)
+        pieces += _cut(_unplaced_ancestors([program.a[i] for i in group], program, placed), chunk)
+        pieces += _angles(group, program)
+    pieces += _cut([i for i, done in enumerate(placed) if not done], chunk)
     return _with_lifetimes(pieces, program)
 
 
@@ -346,7 +387,23 @@ def _unplaced_ancestors(targets: Sequence[int], program: Program, placed: list[b
     return sorted(found)
 
 
-def _cut(values: list[int], program: Program, chunk: int) -> list[Piece]:
+def _angles(group: Sequence[int], program: Program) -> list[Piece]:
+    """Pieces for the given sines and cosines, with a bounded number of angles in each."""
+    pieces: list[Piece] = []
+    place: dict[int, tuple[Piece, int]] = {}
+    for i in group:
+        angle = program.a[i]
+        if angle not in place:
+            if not pieces or len(pieces[-1].angles) == ANGLES:
+                pieces.append(Piece())
+            place[angle] = pieces[-1], len(pieces[-1].angles)
+            pieces[-1].angles.append(angle)
+        piece, position = place[angle]
+        (piece.sines if program.op[i] == ca.OP_SIN else piece.cosines)[i] = position
+    return pieces
+
+
+def _cut(values: list[int], chunk: int) -> list[Piece]:
     """Pieces of about equal length, at most `chunk`."""
     count = -(-len(values) // chunk)
     bounds = [len(values) * k // count for k in range(count + 1)] if count else []

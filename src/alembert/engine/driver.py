@@ -189,7 +189,7 @@ elements:
 
 
 def _loop(name: str, lanes: int, step: int, body: list[str]) -> str:
-    """IR of a loop over the elements `%j` of a block of states at `%state0`, `%state1`, ...; spare lanes repeat."""
+    """IR of a loop over the elements `%j` of a block of states at `%state0`, `%state1`, ..."""
     states = ["%lastlane = sub i64 %valid, 1"]
     for k in range(lanes):
         states.append(f"%spare{k} = icmp ult i64 %lastlane, {k}")
@@ -293,7 +293,7 @@ def _masked_declarations(lanes: int) -> str:
 
 
 def _transpose(lanes: int) -> tuple[list[str], list[str]]:
-    """IR that transposes the tile `%r`: blocks of 1, then 2, then 4 lanes change places between pairs of rows."""
+    """IR that transposes the tile `%r`: blocks of 1, 2 and 4 lanes change places between pairs of rows."""
     T = vector_type(lanes)
     lines: list[str] = []
     rows = [f"%r{k}" for k in range(lanes)]

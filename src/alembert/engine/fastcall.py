@@ -297,7 +297,7 @@ def bind(
     fallbacks: dict[str, Callable[..., Any]],
     owner: object,
 ) -> dict[str, Callable[..., Any]]:
-    """The loaded entry points as Python functions; each keeps `owner` (the machine code) and its fallback alive."""
+    """The loaded entry points as Python functions, which keep `owner` (the machine code) alive."""
     words = dict(_addresses())
     for entry, fallback in fallbacks.items():
         words[f"{entry}_fallback"] = id(fallback)

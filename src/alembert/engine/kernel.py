@@ -1,8 +1,9 @@
 """Compiled functions on NumPy arrays.
 
-A `Kernel` computes some results from some arguments, for one state or for a batch: arguments have leading batch
-dimensions that follow NumPy's rules of broadcasting. It is compiled when it is first called, once for single states and
-once for batches, unless the cache has it. One state gives the same bits whichever way it is computed.
+A `Kernel` computes some results from some arguments, for one state or for a batch: arguments have leading
+batch dimensions that follow NumPy's rules of broadcasting. It is compiled when it is first called, once
+for single states and once for batches, unless the cache has it. One state gives the same bits whichever
+way it is computed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Argument:
 class Kernel:
     """See the module's documentation.
 
-    `key` identifies the content: equal keys mean equal code. `build` makes the content, when the cache does not have it.
+    `key` identifies the content: equal keys mean equal code. `build` makes the content, when the cache
+    does not have it.
     """
 
     def __init__(
@@ -75,8 +77,8 @@ class Kernel:
     def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None) -> Any:
         """The results for the given arguments: an array, or a tuple of arrays when there are several results.
 
-        `out` is an array or a tuple of arrays to fill and return; `threads` bounds the threads that share a batch
-        (None: as many as the machine has, when the batch is large enough to gain).
+        `out` is an array or a tuple of arrays to fill and return; `threads` bounds the threads that share
+        a batch (None: as many as the machine has, when the batch is large enough to gain).
         """
         if out is None and threads is None:
             return self._function(*arrays)
@@ -92,7 +94,7 @@ class Kernel:
         return self
 
     def function(self) -> Callable[..., Any]:
-        """The kernel as a plain function with the same behaviour; the least time for a call of a single state."""
+        """The kernel as a plain function that behaves alike; the fastest way to call it for one state."""
         self._machine_code(1)
         return self._function
 
@@ -148,9 +150,10 @@ class Kernel:
     def _input(self, argument: Argument, x: Any) -> Array:
         try:
             array = np.asarray(x)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
+            kind = type(x).__name__
             raise ArgumentError(
-                f"{self.name}: {argument.name} is not a rectangular array: {error}"
+                f"{self.name}: {argument.name} ({kind}) does not convert to an array"
             ) from error
         if array.dtype != np.float64 or not array.flags.aligned:
             if array.dtype.kind not in "fiu":
@@ -214,9 +217,7 @@ class Kernel:
         code = self._machine_code(1 if count <= lanes // 2 else lanes)
         table: list[int] = []
         kept: list[Array] = []  # compact copies of arguments, until the end of the computation
-        moves: list[
-            tuple[Array, Array]
-        ] = []  # results whose strides are not uniform, and their compact copies
+        moves: list[tuple[Array, Array]] = []  # results of other layouts, and their compact copies
         for x, argument in zip(inputs, self.arguments, strict=True):
             layout = _layout(x, batch, argument.shape)
             if layout is None:

@@ -17,8 +17,8 @@ class Library:
     """Machine code in memory, as long as this object lives."""
 
     def __init__(self, code: bytes, target: Target):
-        # The engine needs some module. It is one of LLVM's global context, because the garbage collector might
-        # dispose of a context of its own before the engine.
+        # The engine needs some module. It is one of LLVM's global context, because the garbage collector
+        # might dispose of a context of its own before the engine.
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), targets.machine(target))
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
@@ -33,8 +33,8 @@ class Library:
 def compile_ir(text: str, target: Target) -> bytes:
     """Object code of a module.
 
-    The code is straight-line and has no repeated expressions, so LLVM's optimisation passes find nothing to do; the
-    instruction selector, scheduler and register allocator do all the work.
+    The code is straight-line and has no repeated expressions, so LLVM's optimisation passes find nothing
+    to do; the instruction selector, scheduler and register allocator do all the work.
     """
     targets.initialize()
     module = llvm.parse_assembly(text, llvm.create_context())

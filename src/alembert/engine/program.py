@@ -13,7 +13,7 @@ so that a state gives the same bits alone, in any lane and in any batch.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import casadi as ca
@@ -29,25 +29,14 @@ FUSED = frozenset((FMA, FMS, FNMA))
 COMMUTATIVE = frozenset((ca.OP_ADD, ca.OP_MUL, ca.OP_EQ, ca.OP_NE, ca.OP_AND, ca.OP_OR))
 
 UNARY = frozenset(
-    (ca.OP_NEG, ca.OP_FABS, ca.OP_SIGN, ca.OP_SQRT, ca.OP_FLOOR, ca.OP_CEIL, ca.OP_NOT)
-    + (ca.OP_SIN, ca.OP_COS, ca.OP_TAN, ca.OP_ASIN, ca.OP_ACOS, ca.OP_ATAN)
-    + (ca.OP_SINH, ca.OP_COSH, ca.OP_TANH, ca.OP_ASINH, ca.OP_ACOSH, ca.OP_ATANH)
-    + (ca.OP_EXP, ca.OP_LOG, ca.OP_EXPM1, ca.OP_LOG1P, ca.OP_ERF)
+    getattr(ca, f"OP_{name}")
+    for name in """NEG FABS SIGN SQRT FLOOR CEIL NOT SIN COS TAN ASIN ACOS ATAN SINH COSH TANH ASINH ACOSH
+    ATANH EXP LOG EXPM1 LOG1P ERF""".split()  # noqa: SIM905
 )
 BINARY = frozenset(
-    (
-        ca.OP_ADD,
-        ca.OP_SUB,
-        ca.OP_MUL,
-        ca.OP_DIV,
-        ca.OP_POW,
-        ca.OP_ATAN2,
-        ca.OP_FMOD,
-        ca.OP_REMAINDER,
-        ca.OP_HYPOT,
-    )
-    + (ca.OP_COPYSIGN, ca.OP_FMIN, ca.OP_FMAX, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_AND, ca.OP_OR)
-    + (ca.OP_IF_ELSE_ZERO,)
+    getattr(ca, f"OP_{name}")
+    for name in """ADD SUB MUL DIV POW ATAN2 FMOD REMAINDER HYPOT COPYSIGN FMIN FMAX LT LE EQ NE AND OR
+    IF_ELSE_ZERO""".split()  # noqa: SIM905
 )
 
 _NAMES = {getattr(ca, name): name for name in dir(ca) if name.startswith("OP_")}
@@ -55,7 +44,7 @@ _NAMES = {getattr(ca, name): name for name in dir(ca) if name.startswith("OP_")}
 
 @dataclass
 class Program:
-    """Values in topological order; value `i` is `op[i]` applied to the values `a[i]`, `b[i]`, `c[i]` (-1: none).
+    """Values in topological order: value `i` is `op[i]` of the values `a[i]`, `b[i]`, `c[i]` (-1: none).
 
     An input has `a` = argument and `b` = element; a constant has `a` = index into `constants`.
     `outputs[k][e]` is the value of element `e` of result `k`. Elements count in C order.
@@ -181,9 +170,8 @@ def _expanded(function: ca.Function) -> ca.Function:
     try:
         return function.expand()
     except RuntimeError as error:
-        raise UnsupportedError(
-            f"{function.name()}: machine code needs scalar (SX) expressions, and this function does not expand"
-        ) from error
+        message = "machine code needs scalar (SX) expressions, and this function does not expand to them"
+        raise UnsupportedError(f"{function.name()}: {message}") from error
 
 
 def _elements(sparsity: ca.Sparsity) -> list[int]:
@@ -194,7 +182,7 @@ def _elements(sparsity: ca.Sparsity) -> list[int]:
 
 
 def _inverse_error_function(p: Program, x: int) -> int:
-    """CasADi's approximation, with more Newton steps; its own two, for x > -0.7 only, leave errors up to 3e-6."""
+    """CasADi's approximation with more Newton steps; its own two, for x > -0.7, leave errors of 3e-6."""
 
     def polynomial(z: int, *coefficients: float) -> int:
         result = p.constant(coefficients[0])
@@ -234,7 +222,7 @@ def _inverse_error_function(p: Program, x: int) -> int:
     return p.value(ca.OP_COPYSIGN, y, x)
 
 
-_DERIVED = {
+_DERIVED: dict[int, Callable[..., int]] = {
     ca.OP_ASSIGN: lambda p, x: x,
     ca.OP_LIFT: lambda p, x, guess: x,
     ca.OP_SQ: lambda p, x: p.value(ca.OP_MUL, x, x),

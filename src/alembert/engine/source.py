@@ -29,8 +29,9 @@ class Source(Protocol):
 class FunctionSource:
     """A CasADi function, unrolled.
 
-    Input and output k of the function is a matrix for a two-dimensional argument, a column for a one-dimensional
-    one, and a column in C order for more dimensions. Arrays are in C order; sparse outputs are filled with zeros.
+    Input and output k of the function is a matrix for a two-dimensional argument, a column for a
+    one-dimensional one, and a column in C order for more dimensions. Arrays are in C order; sparse
+    outputs are filled with zeros.
     """
 
     def __init__(self, function: ca.Function):

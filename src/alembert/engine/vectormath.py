@@ -96,7 +96,7 @@ def suffix(lanes: int, element: str = "f64") -> str:
 
 
 def sincos_array(width: int, *, fused: bool) -> str:
-    """IR of `void alembert_sincos(ptr x, ptr s, ptr c, i64 n)`, n a multiple of `width`, pointers aligned to it."""
+    """IR of `void alembert_sincos(ptr x, ptr s, ptr c, i64 count)`, for whole, aligned vectors of `width`."""
     lines: list[str] = []
     T, I, B = vector_type(width), vector_type(width, "i64"), vector_type(width, "i1")
     kind = suffix(width)
@@ -184,9 +184,8 @@ def sincos_array(width: int, *, fused: bool) -> str:
     line("more", "icmp ult i64 %i1, %count")
     lines.append("  br i1 %more, label %loop, label %done\ndone:\n  ret void")
     body = "\n".join(lines)
-    head = (
-        "define internal void @alembert_sincos(ptr noalias %x, ptr noalias %s, ptr noalias %c, i64 %count) #0"
-    )
+    parameters = "ptr noalias %x, ptr noalias %s, ptr noalias %c, i64 %count"
+    head = f"define internal void @alembert_sincos({parameters}) #0"
     return f"{head} {{\n{body}\n}}\n{_SINCOS_FAR}"
 
 

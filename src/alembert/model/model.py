@@ -47,12 +47,12 @@ else:
             from alembert.dynamics import Dynamics
 
             if not hasattr(Dynamics, name):
-                raise AttributeError(printing.unknown(f"{type(self).__name__} has no", name, dir(self)))
-            for key, value in vars(Dynamics).items():
-                if not (key.startswith("__") or key in vars(Model)):
-                    setattr(Model, key, value)
-                    if isinstance(value, cached_property):
-                        value.__set_name__(Model, key)
+                known = sorted(key for key in {*dir(self), *dir(Dynamics)} if not key.startswith("_"))
+                raise AttributeError(printing.unknown(f"{type(self).__name__} has no", name, known))
+            for part in Dynamics.__mro__[:-1]:
+                for key, value in vars(part).items():
+                    if not (key.startswith("__") or key in vars(Model)):
+                        setattr(Model, key, value)
             return getattr(self, name)
 
 

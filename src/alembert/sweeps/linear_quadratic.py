@@ -264,6 +264,8 @@ def _checked(stage: Stage, k: int, parent: int, width: int) -> Stage:
                 f"LQProblem: stage {k}: {name} has shape {fields[name].shape}, expected {shape}; "
                 f"x_P, x and u have {width}, {n} and {m} entries"
             )
+        if not np.all(np.isfinite(fields[name])):
+            raise ArgumentError(f"LQProblem: stage {k}: {name} is not finite")
     for name in ("M", "R"):
         W = fields[name]
         if not np.allclose(W, W.T, rtol=0, atol=1e-9 * np.max(np.abs(W), initial=0.0)):

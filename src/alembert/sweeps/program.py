@@ -124,13 +124,13 @@ def expressions(
     for name, extent in program.result.items():
         values = [getattr(record, name) for record in records]
         if extent in ("q", "v"):
-            results[name] = ca.vertcat(ca.SX(0, 1), *(_flat(value) for value in values))
+            results[name] = ca.vertcat(ca.SX(0, 1), *(flat(value) for value in values))
         elif extent == "v6":
             results[name] = ca.vertcat(ca.SX(0, 6), *(value.T for value in values))
         else:
-            results[name] = ca.vertcat(*(_flat(value).T for value in values))
+            results[name] = ca.vertcat(*(flat(value).T for value in values))
     for name in program.total:
-        results[name] = _flat(getattr(base, name))
+        results[name] = flat(getattr(base, name))
     if program.pairs:
         results |= _matrices(program.pairs, tree, records)
     return results
@@ -156,7 +156,8 @@ def _part(tree: Tree, k: int, extent: Extent, values: ca.SX | None) -> ca.SX:
     return ca.SX(6, 1) if values is None else values[k, :].T
 
 
-def _flat(value: Any) -> ca.SX:
+def flat(value: Any) -> ca.SX:
+    """A field as a column of the results."""
     if isinstance(value, Pose):
         return ca.densify(ca.vertcat(ca.vec(value.rotation.T), value.translation))
     if isinstance(value, RigidInertia):

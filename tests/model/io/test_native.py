@@ -179,6 +179,11 @@ def test_order_of_joints_is_kept():
     assert [body.name for body in native.loads(native.dumps(model)).bodies] == ["z", "first", "a", "m"]
 
 
+def test_a_massless_body_keeps_its_centre():
+    model = al.ModelBuilder().body("b", al.Inertia(0.0, (0, 0, 1)), joint=al.Fixed()).build()
+    assert native.loads(native.dumps(model)) == model
+
+
 def test_empty_model():
     model = al.ModelBuilder("nothing").build()
     assert native.loads(native.dumps(model)) == model
@@ -358,6 +363,11 @@ def test_save_refuses(tmp_path):
     (tmp_path / "folder.toml").mkdir()
     with pytest.raises(al.FileError, match=r"folder\.toml: cannot be written: Is a directory"):
         save(model, tmp_path / "folder.toml")
+    half = al.ModelBuilder("\ud800").build()
+    with pytest.raises(
+        al.ModelError, match=r"a text holds '\\ud800', half of a character, which no file can"
+    ):
+        save(half, tmp_path / "half.toml")
     assert [p.name for p in tmp_path.iterdir()] == ["folder.toml"]
 
 

@@ -65,10 +65,10 @@ MODEL = native.loads(TOML)
 YAML = native.dumps(MODEL, "yaml")
 # fmt: off
 JUNK = [
-    "", "0", "-1", "1e999", "nan", "inf", "true", "[]", "{}", '"', '"x"', "[[1]]", "'world'", "0x", "1e-320",
-    "1e300",    '"m**m**m"', '"1/0"', '"sqrt(-m)"', '"9e99**9"', '"a"', "&a", "*a", "!!x", "<<:", "-> 0", "const nan", "\t",
-    "\n",    "2026-01-01", "99999999999999999999", "\\ud800", "\u2028", "\x7f", "\ufeff", "é", "~", "---", "...",
-    "%YAML 1.1\n",
+    "", "0", "-1", "1e999", "nan", "inf", "true", "[]", "{}", '"', '"x"', "[[1]]", "'world'", "0x",
+    "1e-320", "1e300", '"m**m**m"', '"1/0"', '"sqrt(-m)"', '"9e99**9"', '"a"', "&a", "*a", "!!x", "<<:",
+    "-> 0", "const nan", "\t", "\n", "2026-01-01", "99999999999999999999", "\\ud800", "\u2028", "\x7f",
+    "\ufeff", "é", "~", "---", "...", "%YAML 1.1\n",
 ]
 # fmt: on
 FAST = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))

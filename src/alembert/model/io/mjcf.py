@@ -283,7 +283,6 @@ class _Reader:
         for what, array, rows in (
             ("a damping polynomial", "dof_dampingpoly", dofs),
             ("a stiffness polynomial", "jnt_stiffnesspoly", j),
-            ("a yielding spring", "jnt_springyield", j),
         ):
             if np.any(getattr(m, array, np.zeros((m.nv + m.njnt, 1)))[rows]):
                 self.unsupported(f"joint {name!r} with {what}", name)

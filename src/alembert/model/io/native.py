@@ -23,6 +23,7 @@ from alembert.errors import ArgumentError, FileError, ModelError, UnsupportedErr
 from alembert.expression import Expression
 from alembert.joints import REGISTRY, JointType
 from alembert.model.builder import ModelBuilder
+from alembert.model.inertia import Inertia
 from alembert.model.io import schema, toml, yaml
 from alembert.model.io.location import Place, Source, read_text
 from alembert.model.io.schema import FORMAT, PARTS, VERSION, described
@@ -265,6 +266,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Placement):
         table = _table(value)
         return {"quaternion_wxyz" if key == "quaternion" else key: entry for key, entry in table.items()}
+    if isinstance(value, Inertia):
+        return {"mass": _plain(value.mass), **_table(value)}
     if dataclasses.is_dataclass(value):
         return _table(value)
     raise UnsupportedError(f"the file format has no way to write {value!r}")
@@ -273,7 +276,8 @@ def _plain(value: Any) -> Any:
 def _table(record: Any, omit: tuple[str, ...] = ()) -> dict[str, Any]:
     """The fields of a record that differ from their defaults; -0.0 is not 0.0 here."""
     table: dict[str, Any] = {}
-    choices = schema.choice_fields(type(record))
+    kind: type = type(record)
+    choices = schema.choice_fields(kind)
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
         if field.name in omit or repr(value) == repr(field.default):

@@ -242,6 +242,7 @@ def _is_choice(hint: Any) -> bool:
     return len(arguments) > 1 and all(dataclasses.is_dataclass(argument) for argument in arguments)
 
 
+@functools.cache
 def choice_fields(record: type) -> dict[str, tuple[str, ...]]:
     """Fields of a record that are written as one of several keys."""
     hints = typing.get_type_hints(record)

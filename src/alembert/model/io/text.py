@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from alembert.errors import ModelError
+
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -21,6 +23,8 @@ def quoted(text: str) -> str:
 
 def _code(character: str) -> str:
     point = ord(character)
+    if 0xD800 <= point < 0xE000:
+        raise ModelError(f"a text holds {character!r}, half of a character, which no file can")
     return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 

@@ -1,0 +1,222 @@
+"""The derivatives of a model's dynamics, as its methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.dynamics import kernels
+from alembert.dynamics.programs import PROGRAMS
+from alembert.dynamics.results import ForwardDerivatives, HybridDerivatives, HybridResult, InverseDerivatives
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.pipeline import PipelineSource, Slice, Stage
+from alembert.engine.source import FunctionSource, Source
+from alembert.errors import ArgumentError
+from alembert.model.printing import unknown
+from alembert.sensitivity import directional
+from alembert.sensitivity.inverse_dynamics import INVERSE_DYNAMICS_DERIVATIVES
+from alembert.sensitivity.mass_factor import Pattern
+from alembert.sweeps import FORWARD_DYNAMICS, expressions
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+
+class Derivatives:
+    """Mixed into `Model`; every derivative with respect to q is tangent, (..., nv, nv)."""
+
+    def inverse_dynamics_derivatives(
+        self: Model,
+        q: Any,
+        v: Any,
+        a: Any,
+        *,
+        wrenches: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> InverseDerivatives:
+        """d tau/dq, d tau/dv and d tau/da = M at given accelerations, in O(n depth)."""
+        return InverseDerivatives(
+            *self._evaluate(
+                "inverse_dynamics_derivatives", (q, v, a), wrenches=wrenches, parameters=parameters
+            )
+        )
+
+    def forward_dynamics_derivatives(
+        self: Model,
+        q: Any,
+        v: Any,
+        tau: Any,
+        *,
+        wrenches: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> ForwardDerivatives:
+        """The accelerations and d a/dq, d a/dv, d a/dtau = M^-1."""
+        a, dq, dv, dtau = self._evaluate(
+            "forward_dynamics_derivatives", (q, v, tau), wrenches=wrenches, parameters=parameters
+        )
+        return ForwardDerivatives(a, np.swapaxes(dq, -1, -2), np.swapaxes(dv, -1, -2), dtau)
+
+    def hybrid_dynamics_derivatives(
+        self: Model,
+        q: Any,
+        v: Any,
+        *,
+        accelerations: Mapping[str, Any] | None = None,
+        torques: Mapping[str, Any] | None = None,
+        wrenches: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> HybridDerivatives:
+        """Derivatives of `hybrid_dynamics` with the same arguments.
+
+        From M da + tau_q dq + tau_v dv = dtau, solved for the accelerations of the free and the efforts of the
+        prescribed degrees of freedom.
+        """
+        result = self.hybrid_dynamics(
+            q, v, accelerations=accelerations, torques=torques, wrenches=wrenches, parameters=parameters
+        )
+        prescribed, _ = self._by_name("hybrid_dynamics_derivatives", accelerations or {}, "accelerations")
+        d = self.inverse_dynamics_derivatives(
+            q, v, result.accelerations, wrenches=wrenches, parameters=parameters
+        )
+        f, p = np.flatnonzero(~prescribed), np.flatnonzero(prescribed)
+        M_ff, M_fp = d.da[..., f[:, None], f], d.da[..., f[:, None], p]
+        M_pf, M_pp = d.da[..., p[:, None], f], d.da[..., p[:, None], p]
+
+        def respond(rows: np.ndarray) -> np.ndarray:
+            """(accelerations; efforts) for a change `rows` of the efforts at fixed accelerations."""
+            change = np.zeros((*rows.shape[:-2], 2, *rows.shape[-2:]))
+            change[..., 0, f, :] = -np.linalg.solve(M_ff, rows[..., f, :])
+            change[..., 1, p, :] = rows[..., p, :] + M_pf @ change[..., 0, f, :]
+            return change
+
+        given = np.zeros((*d.da.shape[:-2], 2, self.nv, self.nv))
+        given[..., 1, f, f] = 1.0
+        given[..., 0, p, p] = 1.0
+        inverse = np.linalg.inv(M_ff)
+        given[..., 0, f[:, None], f] = inverse
+        given[..., 0, f[:, None], p] = -inverse @ M_fp
+        given[..., 1, p[:, None], f] = M_pf @ inverse
+        given[..., 1, p[:, None], p] = M_pp - M_pf @ inverse @ M_fp
+        return HybridDerivatives(result, respond(d.dq), respond(d.dv), given)
+
+    def jvp(self: Model, name: str, at: Sequence[Any], along: Sequence[Any]) -> tuple[Any, Any]:
+        """An algorithm's result and its derivative along a direction, in one sweep.
+
+        `at` are its arguments (as for `compile(name)`), `along` one direction for each, tangent for q. Where the
+        model has parameters, `at` and `along` may end with vectors for them.
+        """
+        kernel = self._directional_kernel("jvp", name)
+        count = len(kernel.arguments) // 2
+        values = self._completed("jvp", name, at, count, 1.0)
+        return kernel(*values, *self._completed("jvp", name, along, count, 0.0))
+
+    def vjp(self: Model, name: str, at: Sequence[Any], weight: Any) -> tuple[Any, ...]:
+        """The gradient of weight . result with respect to each argument (tangent for q), in one reverse sweep."""
+        kernel = self._directional_kernel("vjp", name)
+        found = kernel(*self._completed("vjp", name, at, len(kernel.arguments) - 1, 1.0), weight)
+        return found if isinstance(found, tuple) else (found,)
+
+    def _completed(self: Model, function: str, name: str, values: Sequence[Any], count: int, scale: float) -> list[Any]:
+        """The arguments of an algorithm, with the parameters at their defaults when they are left out."""
+        given = list(values)
+        if self.parameters and len(given) == count - 1:
+            given.append(scale * self._parameter_defaults)
+        if len(given) != count:
+            raise ArgumentError(f"{function}: {name} takes {count} arguments, got {len(given)}")
+        return given
+
+    def _directional_kernel(self: Model, mode: str, name: str) -> Kernel:
+        key = (mode, name)
+        if key not in self._kernels:
+            if name not in PROGRAMS:
+                raise ArgumentError(unknown(f"{mode}: no algorithm", name, PROGRAMS))
+            self.check_tree(name)
+            self._kernels[key] = _directional_kernel(self, mode, name)
+        return self._kernels[key]
+
+    def _forward_derivatives_kernel(self: Model, *, wrenches: bool) -> Kernel:
+        return _forward_derivatives_kernel(self, wrenches)
+
+
+def _directional_kernel(model: Model, mode: str, name: str) -> Kernel:
+    program, names = PROGRAMS[name]
+    tree = model._tree
+    inputs = kernels.arguments(model, tree, program, names)
+    result = kernels.results(model, tree, program)[0]
+    tangents = [
+        Argument(f"d{a.name}", (model.nv,) if k < len(names) and program.given[names[k]] == "q" else a.shape)
+        for k, a in enumerate(inputs)
+    ]
+    if mode == "jvp":
+        extra, outputs = tangents, [result, Argument(f"d{result.name}", result.shape)]
+    else:
+        extra, outputs = [Argument("weight", result.shape)], tangents
+
+    def build() -> Source:
+        symbols = [ca.SX.sym(a.name, *a.shape) for a in [*inputs, *extra]]
+        values, more = symbols[: len(inputs)], symbols[len(inputs) :]
+        if not model.parameters:
+            values = [*values, ca.SX(0, 1)]
+            more = [*more, ca.SX(0, 1)] if mode == "jvp" else more
+        if mode == "jvp":
+            found = list(directional.jvp(program, tree, names, values, more))
+            found = [_shaped(x, result) for x in found]
+        else:
+            found = directional.vjp(program, tree, names, values, ca.vec(more[0]))[: len(inputs)]
+        return FunctionSource(ca.Function(f"{mode}_{name}", symbols, [ca.densify(x) for x in found]))
+
+    key = f"{model.fingerprint}:{mode}:{name}"
+    return Kernel(f"{mode}({name})", [*inputs, *extra], outputs, key=key, build=build)
+
+
+def _shaped(x: ca.SX, argument: Argument) -> ca.SX:
+    return ca.reshape(x, *argument.shape) if len(argument.shape) == 2 else x
+
+
+def _forward_derivatives_kernel(model: Model, wrenches: bool) -> Kernel:
+    """Accelerations, derivatives of inverse dynamics there, factor, then one solution per column."""
+    tree, n = model._tree, model.nv
+    names = ("q", "v", "tau", "wrench") if wrenches else ("q", "v", "tau")
+    inputs = kernels.arguments(model, tree, FORWARD_DYNAMICS, names)
+    outputs = [Argument("a", (n,)), *(Argument(name, (n, n)) for name in ("dq", "dv", "dtau"))]
+
+    def build() -> Source:
+        pattern = Pattern(tree)
+        at_a = tuple("a" if name == "tau" else name for name in names)
+
+        def differentiate(*values: ca.SX) -> list[ca.SX]:
+            d = expressions(
+                INVERSE_DYNAMICS_DERIVATIVES, tree, dict(zip(at_a, values[:-1], strict=True)), values[-1]
+            )
+            return [ca.vec(ca.densify(d["dq"])), ca.vec(ca.densify(d["dv"])), pattern.factor(d["da"])]
+
+        renamed = [Argument("a", x.shape) if x.name == "tau" else x for x in inputs]
+        forward = kernels.function("forward", inputs, tree, kernels.program_graph(tree, FORWARD_DYNAMICS, names))
+        inverse = kernels.function("inverse", renamed, tree, differentiate)
+        factor, b = ca.SX.sym("factor", pattern.size), ca.SX.sym("b", n)
+        solve = ca.Function("solve", [factor, b], [pattern.solve(factor, b)])
+        solve_minus = ca.Function("solve_minus", [factor, b], [pattern.solve(factor, -b)])
+        unit = ca.Function("unit", [], [ca.vec(ca.SX.eye(n))])
+        given = [Slice(a.name) for a in inputs]
+        at = [Slice("a") if a.name == "tau" else Slice(a.name) for a in inputs]
+        column = {name: Slice(name, step=n) for name in ("dq", "dv", "dtau", "tau_q", "tau_v", "one")}
+        stages = [
+            Stage(FunctionSource(forward), given, [Slice("a")]),
+            Stage(FunctionSource(inverse), at, [Slice("tau_q"), Slice("tau_v"), Slice("factor")]),
+            Stage(FunctionSource(unit), [], [Slice("one")]),
+            Stage(FunctionSource(solve_minus), [Slice("factor"), column["tau_q"]], [column["dq"]], n),
+            Stage(FunctionSource(solve_minus), [Slice("factor"), column["tau_v"]], [column["dv"]], n),
+            Stage(FunctionSource(solve), [Slice("factor"), column["one"]], [column["dtau"]], n),
+        ]
+        return PipelineSource(
+            {a.name: a.size for a in inputs},
+            {a.name: a.size for a in outputs},
+            {"tau_q": n * n, "tau_v": n * n, "one": n * n, "factor": pattern.size},
+            stages,
+        )
+
+    key = f"{model.fingerprint}:forward_dynamics_derivatives:{','.join(names)}"
+    return Kernel("forward_dynamics_derivatives", inputs, outputs, key=key, build=build)

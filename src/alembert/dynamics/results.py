@@ -1,0 +1,50 @@
+"""What the algorithms return when it is more than one array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class HybridResult:
+    """Accelerations and efforts of all degrees of freedom, the given ones among them."""
+
+    accelerations: Array
+    efforts: Array
+
+
+@dataclass(frozen=True)
+class InverseDerivatives:
+    """Of the efforts with respect to q (tangent), v and a, (..., nv, nv); `da` is the mass matrix."""
+
+    dq: Array
+    dv: Array
+    da: Array
+
+
+@dataclass(frozen=True)
+class ForwardDerivatives:
+    """The accelerations (..., nv), and their derivatives (..., nv, nv); `dtau` is the inverse mass matrix."""
+
+    acceleration: Array
+    dq: Array
+    dv: Array
+    dtau: Array
+
+
+@dataclass(frozen=True)
+class HybridDerivatives:
+    """Of all accelerations (first index 0) and efforts (1), (..., 2, nv, nv).
+
+    `dgiven` is with respect to what is given for each degree of freedom: its acceleration where that is
+    prescribed, its effort elsewhere.
+    """
+
+    result: HybridResult
+    dq: Array
+    dv: Array
+    dgiven: Array

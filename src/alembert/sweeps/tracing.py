@@ -1,0 +1,604 @@
+"""Programs as loops over nodes: what each kind of node computes in each loop, traced on symbols.
+
+Consecutive sweeps of one direction make one *loop*: outward, parents are complete before their children; inward, all
+contributions are complete before a node's own visit. One *visit* is one node's share of a loop. It reads and
+writes *areas* of memory, lists of scalars:
+
+    GIVEN            the node's inputs, by name
+    READ, COMPUTED   its constants
+    OWN              what its earlier visits stored
+    SHARED           what its parent's visits in earlier loops stored for its children
+    PASSED           what its parent's visit in this loop passes on
+    GATHERED         what its children's visits in this loop added up (all zero for a leaf)
+    ADDED            what the visits of its siblings added up in its parent so far
+
+Only what is read later is stored, and each scalar once. Numbers, inputs and whatever follows from the constants alone
+are not stored but made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import casadi as ca
+
+from alembert.errors import UnsupportedError
+from alembert.sweeps.kinds import Kind
+from alembert.sweeps.program import Extent, Pairs, Program, Record, Sweep, flat
+
+READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED = (
+    "constants",
+    "computed constants",
+    "own record",
+    "shared record",
+    "passed",
+    "gathered",
+    "added",
+)
+AREAS = (READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED)
+
+
+@dataclass
+class Visit:
+    """What one kind does in one loop: scalars by area, or by the names of inputs and results."""
+
+    inputs: dict[str, list[ca.SX]]
+    outputs: dict[str, list[ca.SX]] = field(default_factory=dict)
+
+
+@dataclass
+class Loop:
+    direction: Literal["outward", "inward"]
+    visits: list[Visit]
+    """one per kind"""
+    world: list[ca.SX] = field(default_factory=list)
+    """what the world passes to the roots, of the model's parameters"""
+    own_start: list[int] = field(default_factory=list)
+    """for each kind, where in its own record the visit's part begins"""
+    shared_start: int = 0
+    gathered: int = 0
+    """how many scalars children add to their parent"""
+
+
+INNER = "inner "
+"""goes before the areas of the inner node of a pair"""
+
+
+@dataclass
+class Trace:
+    loops: list[Loop]
+    own_sizes: list[int]
+    """scalars in the own record of each kind"""
+    shared: list[ca.SX]
+    """the world's shared record, of the model's parameters; as long as everyone's"""
+    totals: dict[str, tuple[int, Visit]]
+    """for each total, the loop that gathers it and the copy from the world's gathered area"""
+    pairs: dict[tuple[int, int], Visit]
+    """for the kinds of a node and of one inboard of it, and (kind, -1) for a node with itself, the blocks of each matrix:
+    results (name, 0) with the rows of the outer node and (name, 1) with those of the inner one, by rows"""
+
+
+def trace(program: Program, kinds: Sequence[Kind], world: Record, given: Sequence[str]) -> Trace:
+    """Trace the program with the inputs `given`; the others are zero."""
+    cuts: set[int] = set()
+    while True:
+        try:
+            return _Tracer(program, kinds, world, given, cuts).run()
+        except _Order as found:
+            cuts.add(found.sweep)
+
+
+class _Order(Exception):
+    """The sweep may not be in one loop with those before it."""
+
+    def __init__(self, sweep: int) -> None:
+        self.sweep = sweep
+
+
+class _Parent(Record):
+    """Stands for the parent of a visited node."""
+
+    def __init__(self, read: Callable[[str], Any]) -> None:
+        self.__dict__.update(_read=read, _contributions={})
+
+    def __getattr__(self, name: str) -> Any:
+        return self._read(name)
+
+    def add(self, **contributions: Any) -> None:
+        for name, value in contributions.items():
+            known = self._contributions
+            known[name] = known[name] + value if name in known else value
+
+
+class _Traced:
+    """One kind during the trace."""
+
+    def __init__(self, kind: Kind, program: Program, given: Sequence[str]) -> None:
+        self.kind = kind
+        self.read = ca.SX.sym("c", len(kind.read))
+        self.computed = ca.SX.sym("p", len(kind.computed))
+        node = kind.node(self.read, self.computed)
+        sizes = {"q": node.nq, "v": node.nv, "node6": 6}
+        self.given: dict[str, ca.SX] = {}
+        values = {}
+        for name, extent in program.given.items():
+            size = sizes[extent]
+            values[name] = ca.SX(size, 1)
+            if name in given:
+                values[name] = self.given[name] = ca.SX.sym(name, size)
+        self.record = Record(node=node, passive=program.passive, **values)
+        self.constants = _hashes((*self.read.nonzeros(), *self.computed.nonzeros()))
+        self.inputs = {h for x in self.given.values() for h in _hashes(x.nonzeros())}
+        self.kept: dict[int, _Kept] = {}
+        """by the hash of the symbol that stands for it in later loops"""
+        self.finals: list[dict[str, Any]] = []
+        """for each loop, the fields that it set"""
+        self.contributions: list[dict[str, Any]] = []
+
+    def areas(self) -> dict[str, list[ca.SX]]:
+        found = {name: value.nonzeros() for name, value in self.given.items()}
+        found[READ], found[COMPUTED] = self.read.nonzeros(), self.computed.nonzeros()
+        return found
+
+
+    @cached_property
+    def twin(self) -> _Twin:
+        return _Twin(self)
+
+
+@dataclass
+class _Kept:
+    loop: int
+    symbol: ca.SX
+    value: ca.SX
+    wanted: bool = False
+
+
+class _Twin:
+    """A second node of a kind, after all loops: the same record with symbols of its own."""
+
+    def __init__(self, kind: _Traced) -> None:
+        own = [x for values in kind.areas().values() for x in values]
+        own += [kept.symbol for kept in kind.kept.values()]
+        new = [ca.SX.sym("twin") for _ in own]
+        self._symbols = {x.element_hash(): twin for x, twin in zip(own, new, strict=True)}
+        self.kept = {self.of(kept.symbol).element_hash(): kept for kept in kind.kept.values()}
+        old_vector, new_vector = ca.vertcat(ca.SX(0, 1), *own), ca.vertcat(ca.SX(0, 1), *new)
+
+        def renewed(m: ca.SX) -> ca.SX:
+            return ca.substitute(m, old_vector, new_vector)
+
+        node = kind.kind.node(renewed(kind.read), renewed(kind.computed))
+        fields = {name: value for name, value in kind.record.__dict__.items() if name != "node"}
+        self.record = Record(node=node, **{name: map_matrices(x, renewed) for name, x in fields.items()})
+        self.areas = {name: [self.of(x) for x in values] for name, values in kind.areas().items()}
+
+    def of(self, symbol: ca.SX) -> ca.SX:
+        return self._symbols[symbol.element_hash()]
+
+
+class _Tracer:
+    def __init__(
+        self,
+        program: Program,
+        kinds: Sequence[Kind],
+        world: Record,
+        given: Sequence[str],
+        cuts: set[int],
+    ) -> None:
+        self.program, self.world = program, world
+        self.kinds = [_Traced(kind, program, given) for kind in kinds]
+        self.loops = _loops(program.sweeps, cuts)
+        self.from_parent: list[dict[str, Dense]] = []
+        """for each loop, the fields of the parent that were read"""
+        self.gathered: list[dict[str, Dense]] = []
+        """for each loop, the fields that children contribute to"""
+        self.dependencies: dict[int, tuple[ca.SX, frozenset[int]]] = {}
+
+    def run(self) -> Trace:
+        for loop in self.loops:
+            self.from_parent.append({})
+            self.gathered.append(self.contributed(loop))
+            while self.visit_all(loop):
+                pass
+            for kind in self.kinds:
+                self.keep(kind)
+        return self.layout(self.trace_pairs(self.program.pairs) if self.program.pairs else {})
+
+    # -- forward: run the steps ----------------------------------------------------------------------------------
+
+    def contributed(self, loop: Sequence[tuple[int, Sweep]]) -> dict[str, Dense]:
+        """The fields that a loop contributes to, as far as the first kind shows it."""
+        if loop[0][1].direction == "outward":
+            return {}
+        record = Record(**self.kinds[0].record.__dict__)
+        record.parent = parent = _Parent(lambda name: _dense_like(name, self.world).value)
+        for _, sweep in loop:
+            sweep.step(record)
+        return {name: Dense(name, value) for name, value in parent._contributions.items()}
+
+    def visit_all(self, loop: Sequence[tuple[int, Sweep]]) -> bool:
+        """Run a loop's steps for all kinds; whether it has to be done again with other gathered fields."""
+        again = False
+        gathered = self.gathered[-1]
+        for kind in self.kinds:
+            del kind.finals[len(self.gathered) - 1 :], kind.contributions[len(self.gathered) - 1 :]
+            contributions = self.visit(kind, loop)
+            if contributions and loop[0][1].direction == "outward":
+                raise UnsupportedError(f"{self.program.name}: an outward step adds to its parent")
+            for name, value in contributions.items():
+                if name not in gathered:
+                    gathered[name] = Dense(name, value)
+                    again = True
+                elif not gathered[name].holds(value):
+                    gathered[name] = Dense(name, value, symmetric=False)
+                    again = True
+        return again
+
+    def visit(self, kind: _Traced, loop: Sequence[tuple[int, Sweep]]) -> dict[str, Any]:
+        before = dict(kind.record.__dict__)
+        for name, dense in self.gathered[-1].items():
+            before[name] = before[name] + dense.value if name in before else dense.value
+        record = Record(**before)
+        set_by: dict[str, int] = {}  # field -> first sweep of this loop that set it
+        read_by: dict[str, set[int]] = {}  # field of the parent -> the sweeps of this loop that read it
+        at = 0
+
+        def read(name: str) -> Any:
+            read_by.setdefault(name, set()).add(at)
+            fields = self.from_parent[-1]
+            if name not in fields:
+                fields[name] = _dense_like(name, self.world)
+            return fields[name].value
+
+        record.parent = parent = _Parent(read)
+        previous = dict(record.__dict__)
+        for at, sweep in loop:
+            sweep.step(record)
+            for name, value in record.__dict__.items():
+                if previous.get(name) is not value:
+                    set_by.setdefault(name, at)
+            previous = dict(record.__dict__)
+        for name, readers in read_by.items():
+            if name in set_by:
+                first = set_by[name]
+                late = [reader for reader in readers if reader > first]
+                if loop[0][1].direction == "outward" and min(readers) < first:
+                    raise _Order(first)
+                if loop[0][1].direction == "inward" and late:
+                    raise _Order(min(late))
+        del record.__dict__["parent"]
+        kind.finals.append({name: record.__dict__[name] for name in (*set_by, *self.gathered[-1])})
+        kind.contributions.append(parent._contributions)
+        return parent._contributions
+
+    def keep(self, kind: _Traced) -> None:
+        """Replace what the last loop set by what later loops see of it."""
+        loop = len(kind.finals) - 1
+        local = _hashes(s for dense in self.from_parent[loop].values() for s in dense.symbols)
+        local |= _hashes(s for dense in self.gathered[loop].values() for s in dense.symbols)
+        seen: dict[int, ca.SX] = {}
+
+        def later(x: ca.SX) -> ca.SX:
+            if x.is_constant():
+                return x
+            h = x.element_hash()
+            if x.is_symbolic() and h not in local:
+                return x
+            if h not in seen:
+                if self.depends(x) <= kind.constants:
+                    seen[h] = x
+                else:
+                    seen[h] = symbol = ca.SX.sym("r")
+                    kind.kept[symbol.element_hash()] = _Kept(loop, symbol, x)
+            return seen[h]
+
+        for name, value in kind.finals[loop].items():
+            kind.record.__dict__[name] = map_matrices(
+                value, lambda m: ca.SX(m.sparsity(), ca.vertcat(*map(later, m.nonzeros()))) if m.nnz() else m
+            )
+
+    def depends(self, x: ca.SX) -> frozenset[int]:
+        """The hashes of the symbols in a scalar."""
+        h = x.element_hash()
+        if h not in self.dependencies:  # with the scalar: its hash is its address
+            found = frozenset() if x.is_constant() else frozenset(_hashes(ca.symvar(x)))
+            self.dependencies[h] = (x, found)
+        return self.dependencies[h][1]
+
+    # -- backward: what has to be stored, and where ---------------------------------------------------------------
+
+    def layout(self, pairs: dict[tuple[int, int], Visit]) -> Trace:
+        loops = [
+            Loop(loop[0][1].direction, [Visit(kind.areas()) for kind in self.kinds]) for loop in self.loops
+        ]
+        self.results(loops)
+        for (outer, inner), visit in pairs.items():
+            self.want(self.kinds[outer], visit)
+            if inner >= 0:
+                self.want(self.kinds[inner].twin, visit)
+        shared: list[_Slot] = []
+        """fields' entries that later loops read in the parent's record"""
+        for i in reversed(range(len(loops))):
+            self.add_contributions(i, loops[i])
+            self.pass_on(i, loops[i], shared)
+            for kind, visit in zip(self.kinds, loops[i].visits, strict=True):
+                self.want(kind, visit)
+        self.assign_records(loops, shared, pairs)
+        totals = {name: self.total(name) for name in self.program.total}
+        for visit in (*(visit for loop in loops for visit in loop.visits), *pairs.values()):
+            _only_used(visit, self.depends)
+        sizes = [sum(kept.wanted for kept in kind.kept.values()) for kind in self.kinds]
+        return Trace(loops, sizes, [slot.of(self.world) for slot in _in_order(shared)], totals, pairs)
+
+    def results(self, loops: list[Loop]) -> None:
+        for name, extent in self.program.result.items():
+            at = self.last_set(name, len(loops))
+            for kind, visit in zip(self.kinds, loops[at].visits, strict=True):
+                value = kind.finals[at][name] if name in kind.finals[at] else getattr(kind.record, name)
+                visit.outputs[name] = _result(value, extent)
+
+    def last_set(self, name: str, before: int) -> int:
+        """The last loop before the given one that set a field, in some kind; -1 for none."""
+        return max(
+            (i for kind in self.kinds for i, fields in enumerate(kind.finals[:before]) if name in fields),
+            default=-1,
+        )
+
+    def add_contributions(self, i: int, loop: Loop) -> None:
+        for kind, visit in zip(self.kinds, loop.visits, strict=True):
+            entries: list[ca.SX] = []
+            for name, dense in self.gathered[i].items():
+                visit.inputs.setdefault(GATHERED, []).extend(dense.symbols)
+                visit.inputs.setdefault(ADDED, []).extend(dense.others)
+                value = kind.contributions[i].get(name)
+                own = dense.entries(value) if value is not None else [ca.SX(0)] * len(dense.symbols)
+                entries += [other + x for other, x in zip(dense.others, own, strict=True)]
+            visit.outputs[ADDED] = entries
+            loop.gathered = len(entries)
+
+    def pass_on(self, i: int, loop: Loop, shared: list[_Slot]) -> None:
+        """Find the entries of the parent that are read, add what its visit must pass for it, and so on."""
+        complete = i + 1 if loop.direction == "outward" else i  # loops that the parent has behind it
+        slots = {
+            symbol.element_hash(): _Slot(self.last_set(name, complete), name, entry, dense)
+            for name, dense in self.from_parent[i].items()
+            for entry, symbol in enumerate(dense.symbols)
+        }
+        for slot in slots.values():
+            if slot.loop < 0:
+                raise UnsupportedError(
+                    f"{self.program.name}: a step reads {slot.name!r} of the parent, which no step sets"
+                )
+        stored = [slot for slot in _in_order(shared) if slot.loop == i]
+        passed: list[tuple[int, _Slot]] = []
+        while True:
+            for kind, visit in zip(self.kinds, loop.visits, strict=True):
+                visit.outputs[SHARED] = [slot.of(self.value(kind, slot.name, i)) for slot in stored]
+                visit.outputs[PASSED] = [slot.of(self.value(kind, slot.name, i)) for _, slot in passed]
+                self.want_kept(kind, visit, i)
+            used = {h for visit in loop.visits for h in self.used(visit)}
+            wanted = [(h, slot) for h, slot in slots.items() if h in used and slot.loop == i]
+            if len(wanted) == len(passed):
+                break
+            passed = wanted
+        for visit in loop.visits:
+            visit.inputs[PASSED] = [slot.symbol for _, slot in passed]
+        loop.world = [slot.of(getattr(self.world, slot.name)) for _, slot in passed]
+        known = {slot.key: slot for slot in shared}
+        for h, slot in slots.items():
+            if h in used and slot.loop < i:
+                known.setdefault(slot.key, slot).readers.append((i, slot.symbol))
+        shared[:] = known.values()
+
+    def want_kept(self, kind: _Traced, visit: Visit, i: int) -> None:
+        visit.outputs[OWN] = [kept.value for kept in kind.kept.values() if kept.loop == i and kept.wanted]
+
+    def value(self, kind: _Traced, name: str, loop: int) -> Record:
+        """A field of the record after a loop, as an expression of that loop's symbols."""
+        return kind.finals[loop][name] if name in kind.finals[loop] else getattr(kind.record, name)
+
+    def used(self, visit: Visit) -> set[int]:
+        return {h for values in visit.outputs.values() for x in values for h in self.depends(x)}
+
+    def want(self, kind: _Traced | _Twin, visit: Visit) -> None:
+        for h in self.used(visit):
+            if h in kind.kept:
+                kind.kept[h].wanted = True
+
+    def assign_records(
+        self, loops: list[Loop], shared: list[_Slot], pairs: dict[tuple[int, int], Visit]
+    ) -> None:
+        ordered = _in_order(shared)
+        for i, loop in enumerate(loops):
+            loop.shared_start = sum(slot.loop < i for slot in ordered)
+            places = [dict(slot.readers).get(i) for slot in ordered]
+            for visit in loop.visits:
+                visit.inputs[SHARED] = [ca.SX.sym("unused") if s is None else s for s in places]
+        for k, kind in enumerate(self.kinds):
+            wanted = [kept for kept in kind.kept.values() if kept.wanted]
+            symbols = [kept.symbol for kept in wanted]
+            for i, loop in enumerate(loops):
+                loop.own_start.append(sum(kept.loop < i for kept in wanted))
+                loop.visits[k].inputs[OWN] = symbols
+            for (outer, inner), visit in pairs.items():
+                if outer == k:
+                    visit.inputs[OWN] = symbols
+                if inner == k:
+                    visit.inputs[INNER + OWN] = [kind.twin.of(s) for s in symbols]
+
+    def total(self, name: str) -> tuple[int, Visit]:
+        loop = max(i for i, fields in enumerate(self.gathered) if name in fields)
+        value = self.gathered[loop][name].value
+        if self.world.has(name):
+            value = getattr(self.world, name) + value
+        symbols = [s for dense in self.gathered[loop].values() for s in dense.symbols]
+        return loop, Visit({GATHERED: symbols}, {name: flat(value).nonzeros()})
+
+    # -- pairs of nodes --------------------------------------------------------------------------------------------
+
+    def trace_pairs(self, pairs: Pairs) -> dict[tuple[int, int], Visit]:
+        found = {}
+        for i, outer in enumerate(self.kinds):
+            found[i, -1] = _blocks(pairs, outer.record, outer.record, outer.areas())
+            for j, inner in enumerate(self.kinds):
+                twin = inner.twin
+                areas = {INNER + name: values for name, values in twin.areas.items()}
+                found[i, j] = _blocks(pairs, outer.record, twin.record, outer.areas() | areas)
+        return found
+
+
+def _blocks(pairs: Pairs, outer: Record, inner: Record, areas: dict[str, list[ca.SX]]) -> Visit:
+    visit = Visit(areas)
+    for name, blocks in zip(pairs.names, pairs.visit(outer, inner), strict=True):
+        for side, block in enumerate(blocks[: 1 if outer is inner else 2]):
+            visit.outputs[f"{name} {side}"] = _by_rows(block)
+    return visit
+
+
+@dataclass
+class _Slot:
+    """An entry of a field that nodes keep or pass on for their children."""
+
+    loop: int
+    name: str
+    entry: int
+    dense: Dense
+    readers: list[tuple[int, ca.SX]] = field(default_factory=list)
+    """the loops that read it from the shared record, and the symbols there"""
+
+    @property
+    def key(self) -> tuple[int, str, int]:
+        return self.loop, self.name, self.entry
+
+    @property
+    def symbol(self) -> ca.SX:
+        return self.dense.symbols[self.entry]
+
+    def of(self, value: Any) -> ca.SX:
+        """The entry of a field's value, or of the field in a record."""
+        if isinstance(value, Record):
+            value = getattr(value, self.name)
+        return self.dense.entries(value)[self.entry]
+
+
+class Dense:
+    """A value all of whose entries are symbols, the same for all kinds; symmetric matrices by their lower triangles."""
+
+    def __init__(self, name: str, example: Any, *, symmetric: bool = True) -> None:
+        self._shapes: list[tuple[int, int]] = []
+        self._symmetric: list[bool] = []
+        self.symbols: list[ca.SX] = []
+        self.others: list[ca.SX] = []
+        """as many again, for what siblings contribute"""
+
+        def fill(m: ca.SX) -> ca.SX:
+            mirrored = symmetric and _is_symmetric(m)
+            self._shapes.append(m.shape)
+            self._symmetric.append(mirrored)
+            full = ca.SX.sym(name, m.shape[0], m.shape[1])
+            if mirrored:
+                full = ca.tril2symm(ca.tril(full))
+            self.symbols += _entries(full, mirrored)
+            return full
+
+        self.value = map_matrices(example, fill)
+        self.others = ca.SX.sym(f"{name}_others", len(self.symbols)).nonzeros()
+
+    def holds(self, value: Any) -> bool:
+        """Whether the value's matrices are symmetric where these are."""
+        return all(
+            not mirrored or _is_symmetric(m) for m, mirrored in zip(matrices(value), self._symmetric, strict=True)
+        )
+
+    def entries(self, value: Any) -> list[ca.SX]:
+        found: list[ca.SX] = []
+        for m, shape, mirrored in zip(matrices(value), self._shapes, self._symmetric, strict=True):
+            if m.shape != shape:
+                raise UnsupportedError(f"a field is {m.shape} in one kind of node and {shape} in another")
+            found += _entries(m, mirrored)
+        return found
+
+
+def map_matrices(value: Any, f: Callable[[ca.SX], ca.SX]) -> Any:
+    """A copy of a value (spatial types, factors, tuples of them) with `f` applied to every `SX` in it."""
+    if isinstance(value, ca.SX):
+        return f(value)
+    if isinstance(value, tuple | list):
+        return type(value)(map_matrices(x, f) for x in value)
+    if value is None or isinstance(value, int | float | str):
+        return value
+    copy = object.__new__(type(value))
+    copy.__dict__.update({name: map_matrices(x, f) for name, x in vars(value).items()})
+    return copy
+
+
+def matrices(value: Any) -> list[ca.SX]:
+    """Every `SX` in a value, in order."""
+    found: list[ca.SX] = []
+
+    def see(m: ca.SX) -> ca.SX:
+        found.append(m)
+        return m
+
+    map_matrices(value, see)
+    return found
+
+
+def _loops(sweeps: Sequence[Sweep], cuts: set[int]) -> list[list[tuple[int, Sweep]]]:
+    """Consecutive sweeps of one direction, with their numbers."""
+    loops: list[list[tuple[int, Sweep]]] = []
+    for k, sweep in enumerate(sweeps):
+        if not loops or k in cuts or loops[-1][-1][1].direction != sweep.direction:
+            loops.append([])
+        loops[-1].append((k, sweep))
+    return loops
+
+
+def _dense_like(name: str, world: Record) -> Dense:
+    return Dense(name, getattr(world, name), symmetric=False)
+
+
+def _entries(m: ca.SX, mirrored: bool) -> list[ca.SX]:
+    """All entries by columns, of the lower triangle only where the matrix is mirrored."""
+    entries = m.elements()
+    if not mirrored:
+        return list(entries)
+    rows = m.shape[0]
+    return [entries[i + rows * j] for j in range(rows) for i in range(j, rows)]
+
+
+def _is_symmetric(m: ca.SX) -> bool:
+    rows, columns = m.shape
+    if rows != columns or rows == 1:
+        return False
+    entries = m.elements()
+    return all(ca.is_equal(entries[i + rows * j], entries[j + rows * i], 4) for j in range(rows) for i in range(j))
+
+
+def _by_rows(m: ca.SX) -> list[ca.SX]:
+    return list(m.T.elements())
+
+
+def _result(value: Any, extent: Extent) -> list[ca.SX]:
+    return _by_rows(value.T) if extent == "v6" else flat(value).nonzeros()
+
+
+def _in_order(slots: Iterable[_Slot]) -> list[_Slot]:
+    return sorted(slots, key=lambda slot: slot.key)
+
+
+def _hashes(symbols: Iterable[ca.SX]) -> set[int]:
+    return {s.element_hash() for s in symbols}
+
+
+def _only_used(visit: Visit, depends: Callable[[ca.SX], frozenset[int]]) -> None:
+    """Drop areas of which no scalar is used, and empty outputs."""
+    visit.outputs = {name: values for name, values in visit.outputs.items() if values}
+    used = {h for values in visit.outputs.values() for x in values for h in depends(x)}
+    visit.inputs = {
+        name: values for name, values in visit.inputs.items() if not used.isdisjoint(_hashes(values))
+    }

@@ -1,0 +1,102 @@
+"""Named parameters are inputs of the compiled code."""
+
+import numpy as np
+import pytest
+from dynamics_helpers import ROUNDING, relative, states, tree
+
+from alembert.engine.kernel import Kernel
+from alembert.errors import ArgumentError, UnsupportedError
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tree("parameters")
+
+
+def changed(model, seed, count=()):
+    """All parameters within 20 % of their defaults."""
+    rng = np.random.default_rng(seed)
+    return {name: value * rng.uniform(0.8, 1.2, size=count) for name, value in model.parameters}
+
+
+def test_parameters_are_in_all_parts_of_the_model(model):
+    names = " ".join(model.parameter_values)
+    for part in ("mass", "com", "place", "tilt", "stiffness", "viscous", "armature", "rotor", "g"):
+        assert part in names
+
+
+def test_given_parameters_are_those_of_a_model_with_other_defaults(model):
+    q, v, x = states(model, 4)
+    values = {name: float(value) for name, value in changed(model, 1).items()}
+    other = model.replace(parameters=values)
+    for name, given in {
+        "forward_dynamics": (q, v, x),
+        "inverse_dynamics": (q, v, x),
+        "mass_matrix": (q,),
+        "potential_energy": (q,),
+        "momentum": (q, v),
+    }.items():
+        found = getattr(model, name)(*given, parameters=values)
+        assert np.array_equal(found, getattr(other, name)(*given)), name
+        assert not np.allclose(found, getattr(model, name)(*given)), name
+
+
+def test_arrays_of_parameters_over_the_batch(model):
+    q, v, tau = states(model, 5)
+    values = changed(model, 2, count=5)
+    found = model.forward_dynamics(q, v, tau, parameters=values)
+    one_state = model.forward_dynamics(q[0], v[0], tau[0], parameters=values)
+    assert one_state.shape == (5, model.nv)
+    for k in range(5):
+        own = {name: float(value[k]) for name, value in values.items()}
+        np.testing.assert_array_equal(found[k], model.forward_dynamics(q[k], v[k], tau[k], parameters=own))
+    np.testing.assert_array_equal(one_state[0], found[0])
+
+
+def test_identities_hold_for_any_parameters(model):
+    q, v, tau = states(model, 16)
+    values = changed(model, 3, count=16)
+    a = model.forward_dynamics(q, v, tau, parameters=values)
+    M, bias = model.mass_matrix(q, parameters=values), model.bias_forces(q, v, parameters=values)
+    product = (M @ a[..., None])[..., 0]
+    assert relative(product + bias - tau, np.abs(product) + np.abs(bias)) < ROUNDING
+    T = model.kinetic_energy(q, v, parameters=values)
+    np.testing.assert_allclose(np.einsum("ki,kij,kj->k", v, M, v) / 2, T, rtol=ROUNDING)
+    for method in ("factorise", "conjugate_gradients"):
+        other = model.forward_dynamics(q, v, tau, parameters=values, method=method)
+        condition = np.linalg.cond(M).max()
+        assert relative(other - a, a) < ROUNDING * condition
+
+
+def test_other_parameters_compile_nothing(model, monkeypatch):
+    q, v, tau = states(model, 1)
+    model.forward_dynamics(q[0], v[0], tau[0])
+    built = []
+    compiled = Kernel._compile
+    monkeypatch.setattr(Kernel, "_compile", lambda self, *a: built.append(self) or compiled(self, *a))
+    for seed in range(10):
+        model.forward_dynamics(q[0], v[0], tau[0], parameters=changed(model, seed))
+    assert built == []
+
+
+def test_parameters_left_out_keep_their_defaults(model):
+    q, v, tau = states(model, 1)
+    name, value = model.parameters[0]
+    default = model.forward_dynamics(q[0], v[0], tau[0])
+    np.testing.assert_array_equal(model.forward_dynamics(q[0], v[0], tau[0], parameters={name: value}), default)
+    np.testing.assert_array_equal(model.forward_dynamics(q[0], v[0], tau[0], parameters={}), default)
+
+
+def test_messages(model):
+    q, v, tau = (x[0] for x in states(model, 1))
+    with pytest.raises(ArgumentError, match="forward_dynamics: no parameter 'mas1'"):
+        model.forward_dynamics(q, v, tau, parameters={"mas1": 1.0})
+    plain = tree("plain")
+    with pytest.raises(ArgumentError, match="mass_matrix: parameters are given, but the model has none"):
+        plain.mass_matrix(plain.neutral(), parameters={"mass": 1.0})
+    with pytest.raises(ArgumentError, match="kinetic_energy: parameters are given, but the model has none"):
+        plain.symbolic.kinetic_energy(plain.neutral(), np.zeros(plain.nv), parameters=[1.0])
+    name = next(n for n in model.parameter_values if n.startswith("tip"))
+    frame = name.partition("_")[0]
+    with pytest.raises(UnsupportedError, match=f"frame_pose: frame '{frame}' depends on parameters that are given as arrays"):
+        model.frame_pose(q, frame, parameters={name: np.ones(3)})

@@ -1,0 +1,108 @@
+"""The algorithms on CasADi expressions give what the compiled ones give."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from dynamics_helpers import ROUNDING, states, tree
+
+from alembert import Coupling
+from alembert.errors import UnsupportedError
+
+ALGORITHMS = {
+    "forward_dynamics": "qva",
+    "inverse_dynamics": "qva",
+    "bias_forces": "qv",
+    "gravity_forces": "q",
+    "coriolis_forces": "qv",
+    "mass_matrix": "q",
+    "solve_mass_matrix": "qa",
+    "kinetic_energy": "qv",
+    "potential_energy": "q",
+    "integrate": "qv",
+    "rate": "qv",
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tree("attached")
+
+
+@pytest.fixture(scope="module")
+def given(model):
+    q, v, a = (x[0] for x in states(model, 1))
+    return {"q": q, "v": v, "a": a}
+
+
+def evaluated(kind, function, arrays):
+    symbols = [kind.sym(f"x{k}", len(x)) for k, x in enumerate(arrays)]
+    return ca.Function("f", symbols, [function(*symbols)])(*arrays).full()
+
+
+@pytest.mark.parametrize("kind", [ca.SX, ca.MX])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_expressions_and_compiled_code_agree(model, given, name, kind):
+    arrays = [given[letter] for letter in ALGORITHMS[name]]
+    found = (evaluated(kind, getattr(model.symbolic, name), arrays))
+    expected = np.atleast_1d(getattr(model, name)(*arrays))
+    if expected.ndim == 1:
+        found = found.ravel()
+    # same instructions, but not fused: the rounding is another, amplified by the condition number when M is solved
+    amplified = np.linalg.cond(model.mass_matrix(given["q"])) if name.startswith(("forward", "solve")) else 1.0
+    scale = np.abs(model.bias_forces(given["q"], given["v"])).max() if amplified == 1.0 else 0.0
+    assert np.max(np.abs(found - expected)) < ROUNDING * amplified * (np.abs(expected).max() + scale)
+
+
+def test_remaining_expressions(model, given):
+    q, v, a = given["q"], given["v"], given["a"]
+    free = (np.arange(model.nv) % 3 > 0).astype(float)
+    x, y = ca.SX.sym("x", model.nv), ca.SX.sym("y", model.nv)
+    accelerations, efforts = model.symbolic.hybrid_dynamics(q, v, x, y, free)
+    found = ca.Function("f", [x, y], [accelerations, efforts])(a, 2 * a)
+    expected = model.compile("hybrid_dynamics")(q, v, a, 2 * a, free)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.full().ravel(), other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
+    h = np.ravel(evaluated(ca.SX, model.symbolic.momentum, [q, v]))
+    expected = model.momentum(q, v, about="world")
+    np.testing.assert_allclose(h, expected, atol=ROUNDING * np.abs(expected).max())
+    poses = (evaluated(ca.SX, model.symbolic.poses, [q]))
+    np.testing.assert_allclose(poses, model._evaluate("poses", (q,)), atol=20 * ROUNDING)
+    step = model.difference(q, model.integrate(q, 0.1 * v))
+    np.testing.assert_allclose(step, 0.1 * v, atol=ROUNDING * 10)
+    symbolic = np.ravel(evaluated(ca.SX, model.symbolic.difference, [q, model.integrate(q, 0.1 * v)]))
+    np.testing.assert_allclose(symbolic, step, atol=ROUNDING * 10)
+
+
+def test_numbers_in_numbers_out(model, given):
+    T = model.symbolic.kinetic_energy(given["q"], given["v"])
+    assert isinstance(T, ca.DM)
+    np.testing.assert_allclose(float(T), model.kinetic_energy(given["q"], given["v"]), rtol=ROUNDING)
+
+
+def test_derivatives_of_expressions(model, given):
+    """dT/dv is the momentum of the speeds, M v."""
+    v = ca.MX.sym("v", model.nv)
+    gradient = ca.Function("g", [v], [ca.gradient(model.symbolic.kinetic_energy(given["q"], v), v)])
+    expected = model.multiply_mass_matrix(given["q"], given["v"])
+    np.testing.assert_allclose(gradient(given["v"]).full().ravel(), expected, atol=ROUNDING * np.abs(expected).max())
+
+
+def test_parameters_as_expressions():
+    model = tree("parameters")
+    q, v, tau = (x[0] for x in states(model, 1))
+    p = ca.SX.sym("p", len(model.parameters))
+    values = np.array([value for _, value in model.parameters]) * 1.1
+    f = ca.Function("f", [p], [model.symbolic.forward_dynamics(q, v, tau, parameters=p)])
+    named = dict(zip(model.parameter_values, values, strict=True))
+    expected = model.forward_dynamics(q, v, tau, parameters=named)
+    condition = np.linalg.cond(model.mass_matrix(q, parameters=named))
+    np.testing.assert_allclose(f(values).full().ravel(), expected, atol=ROUNDING * condition * np.abs(expected).max())
+    default = model.symbolic.forward_dynamics(q, v, tau).full().ravel()
+    np.testing.assert_allclose(default, model.forward_dynamics(q, v, tau), rtol=1e-9)
+
+
+def test_loops_and_couplings_are_refused(model, given):
+    one = [joint.name for joint in model.joints if joint.type.nv == 1][:2]
+    coupled = model.replace(couplings=(Coupling("gear", one[0], (one[1],), (2.0,)),))
+    with pytest.raises(UnsupportedError, match="forward_dynamics: the coupling 'gear' would be ignored"):
+        coupled.symbolic.forward_dynamics(given["q"], given["v"], given["a"])
