@@ -1,5 +1,12 @@
-"""Alembert: computational control of articulated systems by recursive sweeps."""
+"""Alembert: computational control of articulated systems by recursive sweeps.
 
+    import alembert as al
+
+    model = al.load("arm.urdf")
+    a = model.forward_dynamics(q, v, tau)
+"""
+
+from alembert import library as library
 from alembert import spatial as spatial
 from alembert.errors import AlembertError as AlembertError
 from alembert.errors import AlembertWarning as AlembertWarning
@@ -11,4 +18,6 @@ from alembert.errors import UnsupportedError as UnsupportedError
 from alembert.expression import Expression as Expression
 from alembert.joints import *  # noqa: F403
 from alembert.model import *  # noqa: F403
+from alembert.model.io import load as load
+from alembert.model.io import save as save
 from alembert.spatial import Pose as Pose

@@ -251,7 +251,7 @@ def test_lemma_5_on_a_chain():
 
 
 def test_lemma_5_fails_where_branches_share_a_moving_body():
-    """002 states it for trees; there E_psi^T Y E_psi is not block diagonal, nor Omega of two branches zero."""
+    """002 states it for trees; there E_psi^T Y E_psi is not block diagonal, nor Omega of branches zero."""
     o = case("branched").ops
     tilde = o.psi - I
     printed = (o.Upsilon + tilde.T @ o.Upsilon + o.Upsilon @ tilde).dense()
@@ -365,7 +365,7 @@ def test_diagonalising_velocities(name):
     assert_equal(n, L.T @ c.v, L, c.v)
     T = evaluate(sweeps.KINETIC_ENERGY, c.model, q=c.q, v=c.v)["T"].item()
     assert n @ (o.D @ n) / 2 == pytest.approx(T, rel=ROUNDING)
-    back = evaluate(steps.VELOCITIES_FROM_DIAGONAL, c.model, q=c.q, n=n)["v"].ravel()
+    back = evaluate(steps.VELOCITIES_FROM_DIAGONAL, c.model, q=c.q, n=n)["speeds"].ravel()
     assert_equal(back, c.v, L.inverse, L, c.v)
 
 

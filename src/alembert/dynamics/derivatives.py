@@ -12,7 +12,7 @@ from alembert.dynamics import kernels
 from alembert.dynamics.programs import PROGRAMS
 from alembert.dynamics.results import ForwardDerivatives, HybridDerivatives, HybridResult, InverseDerivatives
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.pipeline import PipelineSource, Slice, Stage
+from alembert.engine.pipeline import Columns, PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
@@ -57,7 +57,7 @@ class Derivatives:
         a, dq, dv, dtau = self._evaluate(
             "forward_dynamics_derivatives", (q, v, tau), wrenches=wrenches, parameters=parameters
         )
-        return ForwardDerivatives(a, np.swapaxes(dq, -1, -2), np.swapaxes(dv, -1, -2), dtau)
+        return ForwardDerivatives(a, dq, dv, dtau)
 
     def hybrid_dynamics_derivatives(
         self: Model,
@@ -191,7 +191,7 @@ def _forward_derivatives_kernel(model: Model, wrenches: bool) -> Kernel:
             d = expressions(
                 INVERSE_DYNAMICS_DERIVATIVES, tree, dict(zip(at_a, values[:-1], strict=True)), values[-1]
             )
-            return [ca.vec(ca.densify(d["dq"])), ca.vec(ca.densify(d["dv"])), pattern.factor(d["da"])]
+            return [d["dq"], d["dv"], pattern.factor(d["da"])]
 
         renamed = [Argument("a", x.shape) if x.name == "tau" else x for x in inputs]
         forward = kernels.function("forward", inputs, tree, kernels.program_graph(tree, FORWARD_DYNAMICS, names))
@@ -199,17 +199,16 @@ def _forward_derivatives_kernel(model: Model, wrenches: bool) -> Kernel:
         factor, b = ca.SX.sym("factor", pattern.size), ca.SX.sym("b", n)
         solve = ca.Function("solve", [factor, b], [pattern.solve(factor, b)])
         solve_minus = ca.Function("solve_minus", [factor, b], [pattern.solve(factor, -b)])
-        unit = ca.Function("unit", [], [ca.vec(ca.SX.eye(n))])
-        given = [Slice(a.name) for a in inputs]
-        at = [Slice("a") if a.name == "tau" else Slice(a.name) for a in inputs]
-        column = {name: Slice(name, step=n) for name in ("dq", "dv", "dtau", "tau_q", "tau_v", "one")}
+        unit = ca.Function("unit", [], [ca.densify(ca.SX.eye(n))])
+        given = [a.name for a in inputs]
+        at = ["a" if name == "tau" else name for name in given]
         stages = [
-            Stage(FunctionSource(forward), given, [Slice("a")]),
-            Stage(FunctionSource(inverse), at, [Slice("tau_q"), Slice("tau_v"), Slice("factor")]),
-            Stage(FunctionSource(unit), [], [Slice("one")]),
-            Stage(FunctionSource(solve_minus), [Slice("factor"), column["tau_q"]], [column["dq"]], n),
-            Stage(FunctionSource(solve_minus), [Slice("factor"), column["tau_v"]], [column["dv"]], n),
-            Stage(FunctionSource(solve), [Slice("factor"), column["one"]], [column["dtau"]], n),
+            Stage(FunctionSource(forward), given, ["a"]),
+            Stage(FunctionSource(inverse), at, ["tau_q", "tau_v", "factor"]),
+            Stage(FunctionSource(unit), [], ["one"]),
+            Columns(solve_minus, "factor", "tau_q", "dq", n),
+            Columns(solve_minus, "factor", "tau_v", "dv", n),
+            Columns(solve, "factor", "one", "dtau", n),
         ]
         return PipelineSource(
             {a.name: a.size for a in inputs},

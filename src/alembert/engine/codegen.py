@@ -15,7 +15,6 @@ The text is written directly: building it from objects takes many times longer.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -26,7 +25,8 @@ from alembert.engine.program import FMS, FNMA, Program
 from alembert.engine.target import Target
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY, literal, suffix, vector_type
 
-CHUNK = 1000  # measured: shorter ones cost traffic through the workspace, longer ones compile time
+CHUNK = 1200  # operations and loads; shorter ones cost traffic, longer ones compile time
+WIDEST = 8  # doubles in a vector of any machine; rows of angles are whole vectors
 ANGLES = 256  # in one call for sines and cosines
 LONG = 3000  # values; beyond it one-lane code outgrows the first-level instruction cache
 TRIGONOMETRIC = frozenset((ca.OP_SIN, ca.OP_COS))
@@ -43,6 +43,14 @@ class Code:
     target: Target
 
 
+@dataclass(frozen=True)
+class Spacing:
+    """Elements `doubles` apart, each a vector aligned to `align` bytes."""
+
+    doubles: int
+    align: int
+
+
 def emit_function(
     name: str,
     program: Program,
@@ -52,15 +60,17 @@ def emit_function(
     chunk: int = CHUNK,
     uniform: Container[int] = (),
     places: Mapping[int, Sequence[int]] | None = None,
+    spacing: Spacing | None = None,
 ) -> Code:
     """IR of the function `name` with the given number of lanes.
 
     The arguments `uniform` are single doubles, the same for all lanes. `places` says where the elements of a result go,
-    unless it is one after the other.
+    unless it is one after the other. With a `spacing` the elements of the other arguments and of the results are
+    that far apart.
     """
-    if lanes == 1 and len(program) > LONG:
+    if lanes == 1 and sum(program.needed()) > LONG:
         target = target.compact()
-    return _Emitter(name, program, lanes, target, chunk, uniform, places or {}).emit()
+    return _Emitter(name, program, lanes, target, chunk, uniform, places or {}, spacing).emit()
 
 
 def prelude(helpers: frozenset[str], lanes: int, target: Target) -> str:
@@ -96,10 +106,12 @@ class _Emitter:
         chunk: int,
         uniform: Container[int],
         places: Mapping[int, Sequence[int]],
+        spacing: Spacing | None,
     ):
         self.name = name
         self.uniform = uniform
         self.places = places
+        self.spacing = spacing
         self.program = program
         self.lanes = lanes
         self.target = target
@@ -162,10 +174,9 @@ class _Emitter:
 
     def allocate(self) -> None:
         """Give every value that is needed across a cut a slot of the workspace; sines and cosines in rows."""
-        width = max(self.target.lanes, self.lanes)
         for piece in self.plan.pieces:
             if piece.angles:
-                count = -(-len(piece.angles) * self.lanes // width) * width // self.lanes
+                count = -(-len(piece.angles) * self.lanes // WIDEST) * WIDEST // self.lanes
                 piece.rows = (self.workspace, self.workspace + count, self.workspace + 2 * count)
                 self.workspace += 3 * count
                 for values, row in zip((piece.sines, piece.cosines), piece.rows[1:], strict=True):
@@ -189,17 +200,28 @@ class _Emitter:
         self.lines.append(f"{name} = getelementptr inbounds {self.T}, ptr {pointer}, i64 {element}")
         return name
 
+    def argument(self, pointer: str, element: int) -> tuple[str, int]:
+        """The address of an element of an argument or a result, and its alignment."""
+        if self.spacing is None or (pointer[1] == "i" and int(pointer[2:]) in self.uniform):
+            return self.address(pointer, element), self.align
+        self.pointers.add(pointer)
+        name = f"%p{len(self.lines)}"
+        offset = element * self.spacing.doubles
+        self.lines.append(f"{name} = getelementptr inbounds double, ptr {pointer}, i64 {offset}")
+        return name, self.spacing.align
+
     def load(self, i: int) -> str:
         program = self.program
         if program.op[i] == ca.OP_INPUT and program.a[i] in self.uniform and self.lanes > 1:
             return self.load_uniform(i)
+        align = self.align
         if program.op[i] == ca.OP_INPUT:
-            address = self.address(f"%i{program.a[i]}", program.b[i])
+            address, align = self.argument(f"%i{program.a[i]}", program.b[i])
         else:
             address = self.address("%w", self.slots[i])
         name = self.names[i] = f"%v{i}"
         self.local.append(i)
-        self.lines.append(f"{name} = load {self.T}, ptr {address}, align {self.align}")
+        self.lines.append(f"{name} = load {self.T}, ptr {address}, align {align}")
         return name
 
     def load_uniform(self, i: int) -> str:
@@ -218,7 +240,8 @@ class _Emitter:
 
     def result(self, value: str, result: int, element: int) -> None:
         place = self.places[result][element] if result in self.places else element
-        self.store(value, f"%o{result}", place)
+        address, align = self.argument(f"%o{result}", place)
+        self.lines.append(f"store {self.T} {value}, ptr {address}, align {align}")
 
     def store(self, value: str, pointer: str, element: int) -> None:
         address = self.address(pointer, element)
@@ -369,9 +392,9 @@ def plan(program: Program, chunk: int) -> Plan:
     placed = [not wanted or op[i] in leaf or op[i] in TRIGONOMETRIC for i, wanted in enumerate(needed)]
     pieces: list[Piece] = []
     for group in by_level:
-        pieces += _cut(_unplaced_ancestors([program.a[i] for i in group], program, placed), chunk)
+        pieces += _cut(_unplaced_ancestors([program.a[i] for i in group], program, placed), program, chunk)
         pieces += _angles(group, program)
-    pieces += _cut([i for i, done in enumerate(placed) if not done], chunk)
+    pieces += _cut([i for i, done in enumerate(placed) if not done], program, chunk)
     return _with_lifetimes(pieces, program)
 
 
@@ -403,11 +426,24 @@ def _angles(group: Sequence[int], program: Program) -> list[Piece]:
     return pieces
 
 
-def _cut(values: list[int], chunk: int) -> list[Piece]:
-    """Pieces of about equal length, at most `chunk`."""
-    count = -(-len(values) // chunk)
-    bounds = [len(values) * k // count for k in range(count + 1)] if count else []
-    return [Piece(values=values[start:stop]) for start, stop in itertools.pairwise(bounds)]
+def _cut(values: list[int], program: Program, chunk: int) -> list[Piece]:
+    """Pieces of at most `chunk` operations and loads."""
+    pieces: list[Piece] = []
+    present: set[int] = set()
+    size = chunk
+    for i in values:
+        if size >= chunk:
+            pieces.append(Piece())
+            present.clear()
+            size = 0
+        for j in program.operands(i):
+            if j not in present and program.op[j] != ca.OP_CONST:
+                present.add(j)
+                size += 1
+        present.add(i)
+        pieces[-1].values.append(i)
+        size += 1
+    return pieces
 
 
 def _with_lifetimes(pieces: list[Piece], program: Program) -> Plan:

@@ -371,6 +371,11 @@ def supported() -> bool:
         return False
 
 
+def address(x: np.ndarray) -> int:
+    """Where the first element is; NumPy's own ways to ask take some five times longer."""
+    return int(ctypes.c_size_t.from_address(id(x) + _DATA).value if supported() else x.ctypes.data)
+
+
 def _as_expected(x: np.ndarray) -> bool:
     def read(kind: Any, offset: int) -> Any:
         return kind.from_address(id(x) + offset).value

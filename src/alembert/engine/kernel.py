@@ -307,7 +307,7 @@ class _Compiled:
             self.call, self.into = bound["call"], bound["into"]
 
     def run(self, layouts: Sequence[int], count: int, threads: int | None) -> None:
-        table = (ctypes.c_int64 * len(layouts))(*layouts)
+        table = _words(len(layouts))(*layouts)
         blocks = -(-count // self.lanes)
         if threads is None:
             threads = min(_processors(), blocks * self.work // THREAD_WORK)
@@ -324,6 +324,11 @@ class _Compiled:
 
 
 _BATCH = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+@functools.cache
+def _words(count: int) -> type[ctypes.Array[ctypes.c_int64]]:
+    return ctypes.c_int64 * count
 
 
 @functools.cache
@@ -352,12 +357,12 @@ def _layout(x: Array, batch: tuple[int, ...], shape: tuple[int, ...]) -> tuple[i
         states = _uniform(batch, strides, unused=0)
     if elements is None or states is None:
         return None
-    return x.__array_interface__["data"][0], states, elements
+    return fastcall.address(x), states, elements
 
 
 def _compact(x: Array, size: int) -> tuple[int, int, int]:
     """The layout of a C-contiguous array."""
-    return x.__array_interface__["data"][0], 8 * size, 8
+    return fastcall.address(x), 8 * size, 8
 
 
 def _uniform(shape: Sequence[int], strides: Sequence[int], unused: int) -> int | None:

@@ -1,35 +1,43 @@
-"""Several sources one after the other in one kernel, some of them in a loop.
+"""Several sources one after the other in one kernel.
 
-Each stage works on slices of named buffers: the kernel's arguments and results, or temporaries in its workspace. A stage
-with a count runs that often, its slices moving on by their step: a solver written for one right-hand side then serves
-all columns of a matrix without being unrolled.
+Each stage works on named buffers: the kernel's arguments and results, or temporaries in its workspace. A `Stage` is a
+source that runs once. `Columns` runs a function on every column of a matrix without unrolling that: a
+solver written for one right-hand side then serves them all. When the kernel has one lane, the lanes of the vector
+registers go to neighbouring columns instead; the operations and so the bits of the results are the same.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from alembert.engine.codegen import Code
+import casadi as ca
+
+from alembert.engine import codegen, program
+from alembert.engine.codegen import Code, Spacing
 from alembert.engine.source import Source
 from alembert.engine.target import Target
 
 
 @dataclass(frozen=True)
-class Slice:
-    """Part of a buffer, from `offset` on; in a loop it moves by `step` elements at a time."""
+class Stage:
+    """A source with the buffers for its inputs and outputs."""
 
-    buffer: str
-    offset: int = 0
-    step: int = 0
+    source: Source
+    inputs: Sequence[str]
+    outputs: Sequence[str]
 
 
 @dataclass(frozen=True)
-class Stage:
-    source: Source
-    inputs: Sequence[Slice]
-    outputs: Sequence[Slice]
-    count: int = 1
+class Columns:
+    """`function(shared, column)` on every column of `source`, a matrix by rows with `count` columns, into `result`."""
+
+    function: ca.Function
+    shared: str
+    source: str
+    result: str
+    count: int
 
 
 class PipelineSource:
@@ -40,67 +48,93 @@ class PipelineSource:
         arguments: Mapping[str, int],
         results: Mapping[str, int],
         temporaries: Mapping[str, int],
-        stages: Sequence[Stage],
+        stages: Sequence[Stage | Columns],
     ) -> None:
         self.input_sizes = list(arguments.values())
         self.output_sizes = list(results.values())
         self._names = [*arguments, *results]
-        self._inputs = len(arguments)
         self._temporaries = temporaries
         self._stages = stages
 
     def emit(self, name: str, lanes: int, target: Target) -> Code:
-        codes = [stage.source.emit(f"{name}_s{k}", lanes, target) for k, stage in enumerate(self._stages)]
-        workspace = max((code.workspace for code in codes), default=0)
-        pointers = {buffer: f"%b{k}" for k, buffer in enumerate(self._names)}
-        lines = []
-        for k, (buffer, size) in enumerate(self._temporaries.items()):
-            pointers[buffer] = f"%t{k}"
-            lines.append(f"%t{k} = getelementptr inbounds double, ptr %w, i64 {workspace * lanes}")
-            workspace += size
+        codes, calls, workspace, widths = [], [], 0, set()
         for k, stage in enumerate(self._stages):
-            lines += _call(f"@{name}_s{k}", f"s{k}", stage, pointers, lanes)
+            label = f"{name}_s{k}"
+            if isinstance(stage, Stage):
+                code = stage.source.emit(label, lanes, target)
+                work, doubles = code.work, code.workspace * lanes
+                calls.append([_call(label, [*stage.inputs, *stage.outputs])])
+            else:
+                width = min(target.lanes, stage.count) if lanes == 1 else lanes
+                width = width if width in (1, lanes, target.lanes) else 1
+                widths.add(width)
+                code = _column_code(label, stage, lanes, width, target)
+                work, doubles = code.work * -(-stage.count * lanes // width), code.workspace * width
+                calls.append(_column_loop(label, f"s{k}", stage, lanes, width))
+            codes.append((code, work))
+            workspace = max(workspace, -(-doubles // lanes))
+        lines = [f"%{buffer} = getelementptr inbounds double, ptr %b{k}, i64 0" for k, buffer in enumerate(self._names)]
+        for buffer, size in self._temporaries.items():
+            workspace = -(-workspace * lanes // 8) * 8 // lanes
+            lines.append(f"%{buffer} = getelementptr inbounds double, ptr %w, i64 {workspace * lanes}")
+            workspace += size
         parameters = [f"ptr noalias %b{k}" for k in range(len(self._names))]
-        text = [code.text for code in codes]
+        body = "\n  ".join([*lines, *(line for call in calls for line in call), "ret void"])
+        text = [code.text for code, _ in codes]
         text.append(
-            f"define internal void @{name}({', '.join([*parameters, 'ptr noalias %w'])}) noinline #0 {{\nentry:\n  "
-            + "\n  ".join([*lines, "ret void"])
-            + "\n}\n"
+            f"define internal void @{name}({', '.join([*parameters, 'ptr noalias %w'])}) noinline #0 {{\n"
+            f"entry:\n  {body}\n}}\n"
         )
-        work = sum(code.work * stage.count for code, stage in zip(codes, self._stages, strict=True))
-        helpers = frozenset().union(*(code.helpers for code in codes))
-        targets = [code.target for code in codes if code.target != target]
-        return Code("".join(text), workspace, work, helpers, targets[0] if targets else target)
+        helpers = frozenset().union(*(code.helpers for code, _ in codes))
+        others = [code.target for code, _ in codes if code.target != target]
+        main = others[0] if others else target
+        known = set(codegen.prelude(helpers, lanes, main).splitlines())
+        for width in widths - {lanes}:
+            more = codegen.prelude(frozenset(), width, target).splitlines()
+            text.append("\n".join(x for x in more if x.startswith("declare") and x not in known) + "\n")
+        return Code("".join(text), workspace, sum(work for _, work in codes), helpers, main)
 
 
-def _call(callee: str, label: str, stage: Stage, pointers: Mapping[str, str], lanes: int) -> list[str]:
-    """One call, or a loop of calls over k = 0 ... count - 1."""
-    lines: list[str] = []
-    names = []
-    for position, part in enumerate([*stage.inputs, *stage.outputs]):
-        index, value = f"%{label}_i{position}", f"%{label}_p{position}"
-        if stage.count > 1 and part.step:
-            lines.append(f"{index}_m = mul nuw nsw i64 %{label}_k, {part.step * lanes}")
-            lines.append(f"{index} = add nuw nsw i64 {index}_m, {part.offset * lanes}")
-            where = index
-        else:
-            where = str(part.offset * lanes)
-        lines.append(f"{value} = getelementptr inbounds double, ptr {pointers[part.buffer]}, i64 {where}")
-        names.append(f"ptr {value}")
-    lines.append(f"call void {callee}({', '.join([*names, 'ptr %w'])})")
-    if stage.count <= 1:
-        return lines
-    head = [
-        f"br label %{label}_head",
-        f"{label}_head:",
-        f"br label %{label}_loop",
-        f"{label}_loop:",
-        f"%{label}_k = phi i64 [0, %{label}_head], [%{label}_n, %{label}_loop]",
+def _call(label: str, buffers: Sequence[str]) -> str:
+    return f"call void @{label}({', '.join(f'ptr %{buffer}' for buffer in [*buffers, 'w'])})"
+
+
+def _column_code(label: str, stage: Columns, lanes: int, width: int, target: Target) -> Code:
+    """The function for `width` columns or states at a time, with attributes of its own."""
+    spacing = Spacing(stage.count * lanes, 8 * lanes)
+    code = codegen.emit_function(
+        label,
+        program.from_casadi(stage.function, fuse=target.fused),
+        width,
+        target,
+        uniform=(0,) if width > lanes else (),
+        spacing=spacing,
+    )
+    if width == lanes:
+        return code
+    group = f"#{label.rsplit('_s', 1)[-1]}9"
+    text = code.text.replace(" #0 {", f" {group} {{") + target.attributes.replace("#0", group, 1)
+    return dataclasses.replace(code, text=text, target=target)
+
+
+def _column_loop(label: str, tag: str, stage: Columns, lanes: int, width: int) -> list[str]:
+    """Blocks of columns from the left; the last block ends with the last column and may overlap the one before."""
+    step = width // lanes
+    final = stage.count - step
+    return [
+        f"br label %{tag}_head",
+        f"{tag}_head:",
+        f"br label %{tag}_loop",
+        f"{tag}_loop:",
+        f"%{tag}_k = phi i64 [0, %{tag}_head], [%{tag}_next, %{tag}_loop]",
+        f"%{tag}_o = mul nuw nsw i64 %{tag}_k, {lanes}",
+        f"%{tag}_a = getelementptr inbounds double, ptr %{stage.source}, i64 %{tag}_o",
+        f"%{tag}_b = getelementptr inbounds double, ptr %{stage.result}, i64 %{tag}_o",
+        f"call void @{label}(ptr %{stage.shared}, ptr %{tag}_a, ptr %{tag}_b, ptr %w)",
+        f"%{tag}_done = icmp eq i64 %{tag}_k, {final}",
+        f"%{tag}_sum = add nuw nsw i64 %{tag}_k, {step}",
+        f"%{tag}_over = icmp ugt i64 %{tag}_sum, {final}",
+        f"%{tag}_next = select i1 %{tag}_over, i64 {final}, i64 %{tag}_sum",
+        f"br i1 %{tag}_done, label %{tag}_end, label %{tag}_loop",
+        f"{tag}_end:",
     ]
-    tail = [
-        f"%{label}_n = add nuw nsw i64 %{label}_k, 1",
-        f"%{label}_c = icmp eq i64 %{label}_n, {stage.count}",
-        f"br i1 %{label}_c, label %{label}_done, label %{label}_loop",
-        f"{label}_done:",
-    ]
-    return [*head, *lines, *tail]

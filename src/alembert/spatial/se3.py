@@ -11,13 +11,16 @@ B's origin, the same motion in A axes about A's origin is `Ad(X_AB) V`:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.spatial.transform import RigidTransform
 
 from alembert.spatial import quaternion, series, so3
 from alembert.spatial.arrays import Array, as_array, cross, dot, identity, matrix, skew, vector, zeros
 from alembert.spatial.motion import Force, Motion
+
+if TYPE_CHECKING:
+    from scipy.spatial.transform import RigidTransform
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,8 @@ class Pose:
         return cls(T[:3, :3].copy(), T[:3, 3].copy())
 
     def to_scipy(self) -> RigidTransform:
+        from scipy.spatial.transform import RigidTransform  # scipy.spatial takes longer to import than all of this
+
         T = np.eye(4)
         T[:3, :3], T[:3, 3] = self.rotation, self.translation
         return RigidTransform.from_matrix(T)

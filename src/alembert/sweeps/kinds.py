@@ -1,9 +1,10 @@
 """Nodes in groups, each of which one piece of code can serve.
 
 A *kind* is a structure whose constants are partly known: those that all its nodes share become numbers in the code, the
-others are read from an array, or computed from the model's parameters first. Zeros and ones in the right
-places (axis-aligned joints, placements that permute the axes) save much arithmetic, so nodes of one structure are
-split by such patterns as long as the number of kinds stays small.
+others are read from an array, or computed from the model's parameters first. Zeros and ones in the right places
+(axis-aligned joints, placements that permute the axes) save much arithmetic, so nodes of one structure are told
+apart by such patterns. But each kind costs compile time: patterns that differ little, or the most alike where
+there are too many, are served together.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ import numpy as np
 from alembert.sweeps.node import Node, Structure
 from alembert.sweeps.tree import Tree
 
-LIMIT = 8  # kinds; each one costs compile time
+LIMIT = 8  # kinds, as far as there are no more structures
+MANY = 60  # patterns to choose from
+ALIKE = 2.0  # loss for each node at which patterns are not worth telling apart
+_WEIGHTS = {"joint": 10.0, "rotation": 3.0, "translation": 1.0, "rotor": 1.0}
+"""what a known zero or one is worth, by the part of the constants; elsewhere:"""
+_WEIGHT = 0.25
 _SPLITS = (
     ("rotation", "translation", "mass", "moment", "inertia", "joint", "rotor"),
     ("rotation", "translation", "joint"),
@@ -25,7 +31,8 @@ _SPLITS = (
     ("joint",),
     (),
 )
-"""The parts of the constants whose patterns tell kinds apart, finest first."""
+"""the parts whose patterns are considered, finest first"""
+_ANY = 2.0  # in a pattern: not 0, 1 or -1
 
 
 @dataclass(frozen=True)
@@ -57,12 +64,53 @@ def kinds(tree: Tree, parameters: ca.SX) -> list[Kind]:
     groups = list(_by_structure(tree, parameters))
     split = _SPLITS[-1]
     for split in _SPLITS:
-        if sum(group.count(split) for group in groups) <= LIMIT:
+        if sum(len(group.patterns(split)) for group in groups) <= MANY:
             break
-    return [kind for group in groups for kind in group.kinds(split)]
+    clusters = [cluster for group in groups for cluster in group.clusters(split)]
+    while (pair := _closest(clusters)) is not None:
+        loss, i, j = pair
+        if loss > ALIKE * (clusters[i].count + clusters[j].count) and len(clusters) <= LIMIT:
+            break
+        clusters[i] = clusters[i].merged(clusters.pop(j))
+    return [cluster.group.kind(np.sort(cluster.members)) for cluster in clusters]
 
 
 @dataclass(frozen=True)
+class _Cluster:
+    """Nodes of one structure that are to be served together."""
+
+    group: _Group
+    members: np.ndarray
+    pattern: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return len(self.members)
+
+    def loss(self, other: _Cluster) -> float:
+        """What is given up when the two are served together."""
+        weights = self.group.weights[self.pattern != other.pattern]
+        return float(weights.sum()) * (self.count + other.count)
+
+    def merged(self, other: _Cluster) -> _Cluster:
+        pattern = np.where(self.pattern == other.pattern, self.pattern, _ANY)
+        return _Cluster(self.group, np.concatenate([self.members, other.members]), pattern)
+
+
+def _closest(clusters: list[_Cluster]) -> tuple[float, int, int] | None:
+    """The pair of clusters that costs least to merge: the loss and the indices."""
+    return min(
+        (
+            (a.loss(b), i, j)
+            for j, b in enumerate(clusters)
+            for i, a in enumerate(clusters[:j])
+            if a.group is b.group
+        ),
+        default=None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
 class _Group:
     """All nodes of a structure."""
 
@@ -73,46 +121,47 @@ class _Group:
     expressions: dict[int, ca.SX]
     """the constants of the nodes that have parameters"""
 
-    def _patterns(self, split: tuple[str, ...]) -> np.ndarray:
-        """For each node, the number of its pattern."""
-        columns, start = [], 0
-        for name, size in self.structure.layout:
-            if name in split:
-                columns += range(start, start + size)
-            start += size
-        part = self.values[:, columns]
-        codes = np.where(np.isin(part, (0.0, 1.0, -1.0)), part, 2.0)
-        return np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1) if columns else np.zeros(len(part))
+    @property
+    def weights(self) -> np.ndarray:
+        layout = self.structure.layout
+        return np.concatenate([np.full(size, _WEIGHTS.get(name, _WEIGHT)) for name, size in layout])
 
-    def count(self, split: tuple[str, ...]) -> int:
-        return len(np.unique(self._patterns(split)))
+    def patterns(self, split: tuple[str, ...]) -> dict[bytes, list[int]]:
+        """The nodes (as rows of `values`) by the pattern of their constants."""
+        considered = np.concatenate([np.full(size, name in split) for name, size in self.structure.layout])
+        known = np.isin(self.values, (0.0, 1.0, -1.0)) & considered
+        codes = np.where(known, self.values + 0.0, _ANY)
+        found: dict[bytes, list[int]] = {}
+        for k, row in enumerate(codes):
+            found.setdefault(row.tobytes(), []).append(k)
+        return found
 
-    def kinds(self, split: tuple[str, ...]) -> Iterator[Kind]:
-        patterns = self._patterns(split)
-        for pattern in np.unique(patterns):
-            member = np.flatnonzero(patterns == pattern)
-            values = self.values[member]
-            computed = np.isnan(values).any(axis=0)
-            shared = (values == values[0]).all(axis=0)
-            read = np.flatnonzero(~(computed | shared))
-            nodes = self.nodes[member]
-            expressions = []
-            if computed.any():
-                indices = np.flatnonzero(computed)
-                for row, k in zip(values, nodes, strict=True):
-                    found = self.expressions.get(int(k))
-                    expressions.append(
-                        ca.vertcat(*(ca.SX(row[j]) if found is None else found[int(j)] for j in indices))
-                    )
-            yield Kind(
-                self.structure,
-                nodes,
-                tuple(float(x) if s else None for x, s in zip(values[0], shared, strict=True)),
-                read,
-                np.flatnonzero(computed),
-                values[:, read],
-                tuple(expressions),
-            )
+    def clusters(self, split: tuple[str, ...]) -> Iterator[_Cluster]:
+        for code, members in self.patterns(split).items():
+            yield _Cluster(self, np.array(members), np.frombuffer(code))
+
+    def kind(self, members: np.ndarray) -> Kind:
+        values, nodes = self.values[members], self.nodes[members]
+        computed = np.isnan(values).any(axis=0)
+        shared = (values == values[0]).all(axis=0)
+        read = np.flatnonzero(~(computed | shared))
+        expressions = []
+        if computed.any():
+            indices = np.flatnonzero(computed)
+            for row, k in zip(values, nodes, strict=True):
+                found = self.expressions.get(int(k))
+                expressions.append(
+                    ca.vertcat(*(ca.SX(row[j]) if found is None else found[int(j)] for j in indices))
+                )
+        return Kind(
+            self.structure,
+            nodes,
+            tuple(float(x) if s else None for x, s in zip(values[0], shared, strict=True)),
+            read,
+            np.flatnonzero(computed),
+            values[:, read],
+            tuple(expressions),
+        )
 
 
 def _by_structure(tree: Tree, parameters: ca.SX) -> Iterator[_Group]:

@@ -41,9 +41,9 @@ BEFORE = -2
 class Stage:
     """One term of (1) and (2); what is left out is zero. `parent` is a stage's index, or -1 for the start."""
 
-    A: Array
-    B: Array
-    M: Array
+    A: Any
+    B: Any
+    M: Any
     h: Any = None
     t: Any = None
     R: Any = None
@@ -66,7 +66,7 @@ class LQProblem:
 
     def __init__(self, stages: Sequence[Stage], initial: Any = None) -> None:
         if initial is None:
-            initial = np.zeros(np.shape(stages[0].A)[-1] if stages else 0)
+            initial = np.zeros(np.atleast_1d(stages[0].A).shape[-1] if stages else 0)
         start = np.atleast_1d(np.asarray(initial, dtype=float))
         checked: list[Stage] = []
         for k, stage in enumerate(stages):

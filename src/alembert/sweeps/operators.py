@@ -74,8 +74,8 @@ def diagonalise(b: Record) -> None:
 
 def undiagonalise(b: Record) -> None:
     """(4) for v"""
-    b.v = b.n - b.K.T @ b.parent.V.vector()
-    b.V = b.X.motion_inverse(b.parent.V) + Motion.from_vector(b.S @ b.v)
+    b.speeds = b.n - b.K.T @ b.parent.V.vector()
+    b.V = b.X.motion_inverse(b.parent.V) + Motion.from_vector(b.S @ b.speeds)
 
 
 def gain_in_world(b: Record) -> None:
@@ -130,7 +130,7 @@ VELOCITIES_FROM_DIAGONAL = Program(
     "velocities_from_diagonal",
     {"q": "q", "n": "v"},
     (outward(place), *_ARTICULATE, outward(undiagonalise)),
-    {"v": "v"},
+    {"speeds": "v"},
     gravity=False,
     passive=False,
 )

@@ -11,6 +11,7 @@ writes *areas* of memory, lists of scalars:
     PASSED           what its parent's visit in this loop passes on
     GATHERED         what its children's visits in this loop added up (all zero for a leaf)
     ADDED            what the visits of its siblings added up in its parent so far
+    PAIRED           what it stored for pairs of nodes
 
 Only what is read later is stored, and each scalar once. Numbers, inputs and whatever follows from the constants alone
 are not stored but made again.
@@ -20,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import casadi as ca
@@ -29,7 +29,7 @@ from alembert.errors import UnsupportedError
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.program import Extent, Pairs, Program, Record, Sweep, flat
 
-READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED = (
+READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED, PAIRED = (
     "constants",
     "computed constants",
     "own record",
@@ -37,8 +37,8 @@ READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED = (
     "passed",
     "gathered",
     "added",
+    "paired record",
 )
-AREAS = (READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED)
 
 
 @dataclass
@@ -59,6 +59,7 @@ class Loop:
     own_start: list[int] = field(default_factory=list)
     """for each kind, where in its own record the visit's part begins"""
     shared_start: int = 0
+    paired_start: list[int] = field(default_factory=list)
     gathered: int = 0
     """how many scalars children add to their parent"""
 
@@ -76,9 +77,21 @@ class Trace:
     """the world's shared record, of the model's parameters; as long as everyone's"""
     totals: dict[str, tuple[int, Visit]]
     """for each total, the loop that gathers it and the copy from the world's gathered area"""
-    pairs: dict[tuple[int, int], Visit]
-    """for the kinds of a node and of one inboard of it, and (kind, -1) for a node with itself, the blocks of each matrix:
-    results (name, 0) with the rows of the outer node and (name, 1) with those of the inner one, by rows"""
+    pairs: PairsTrace | None
+
+
+@dataclass
+class PairsTrace:
+    """The blocks of the matrices, by rows: results "NAME 0" have the rows of the outer node, "NAME 1" of the inner one."""
+
+    own: list[Visit]
+    """for each kind, the blocks of a node with itself"""
+    form: list[int]
+    """for each kind, the form of its nodes as others see them"""
+    visits: dict[tuple[int, int], Visit]
+    """for the forms of a node and of one inboard of it"""
+    sizes: list[int]
+    """scalars that nodes of each form store for it"""
 
 
 def trace(program: Program, kinds: Sequence[Kind], world: Record, given: Sequence[str]) -> Trace:
@@ -101,11 +114,14 @@ class _Order(Exception):
 class _Parent(Record):
     """Stands for the parent of a visited node."""
 
-    def __init__(self, read: Callable[[str], Any]) -> None:
-        self.__dict__.update(_read=read, _contributions={})
+    def __init__(self, read: Callable[[str], Any], has: Callable[[str], bool]) -> None:
+        self.__dict__.update(_read=read, _has=has, _contributions={})
 
     def __getattr__(self, name: str) -> Any:
         return self._read(name)
+
+    def has(self, name: str) -> bool:
+        return bool(self._has(name))
 
     def add(self, **contributions: Any) -> None:
         for name, value in contributions.items():
@@ -144,10 +160,6 @@ class _Traced:
         return found
 
 
-    @cached_property
-    def twin(self) -> _Twin:
-        return _Twin(self)
-
 
 @dataclass
 class _Kept:
@@ -157,27 +169,65 @@ class _Kept:
     wanted: bool = False
 
 
-class _Twin:
-    """A second node of a kind, after all loops: the same record with symbols of its own."""
+class _Watched(Record):
+    """A record that keeps account of what it is asked for."""
 
-    def __init__(self, kind: _Traced) -> None:
-        own = [x for values in kind.areas().values() for x in values]
-        own += [kept.symbol for kept in kind.kept.values()]
-        new = [ca.SX.sym("twin") for _ in own]
-        self._symbols = {x.element_hash(): twin for x, twin in zip(own, new, strict=True)}
-        self.kept = {self.of(kept.symbol).element_hash(): kept for kept in kind.kept.values()}
-        old_vector, new_vector = ca.vertcat(ca.SX(0, 1), *own), ca.vertcat(ca.SX(0, 1), *new)
+    def __init__(self, record: Record, asked: set[str]) -> None:
+        self.__dict__.update(_record=record, _asked=asked)
 
-        def renewed(m: ca.SX) -> ca.SX:
-            return ca.substitute(m, old_vector, new_vector)
+    def __getattr__(self, name: str) -> Any:
+        self._asked.add(name)
+        return getattr(self._record, name)
 
-        node = kind.kind.node(renewed(kind.read), renewed(kind.computed))
-        fields = {name: value for name, value in kind.record.__dict__.items() if name != "node"}
-        self.record = Record(node=node, **{name: map_matrices(x, renewed) for name, x in fields.items()})
-        self.areas = {name: [self.of(x) for x in values] for name, values in kind.areas().items()}
+    def has(self, name: str) -> bool:
+        self._asked.add(name)
+        return bool(self._record.has(name))
 
-    def of(self, symbol: ca.SX) -> ca.SX:
-        return self._symbols[symbol.element_hash()]
+
+@dataclass(frozen=True)
+class _Widths:
+    """What a pair may know of a node apart from its fields."""
+
+    nq: int
+    nv: int
+
+
+class _Form:
+    """What nodes of several kinds are alike to pairs of nodes: the same fields, full of symbols."""
+
+    def __init__(self, record: Record, fields: dict[str, int]) -> None:
+        """`fields` maps names to the loops that set them last."""
+        widths = _Widths(record.node.nq, record.node.nv)
+        self._loops = {
+            name: max(loop, 0) for name, loop in fields.items() if name != "node" and record.has(name)
+        }
+        values = {name: getattr(record, name) for name in self._loops}
+        self.key = (widths, tuple(self._loops.items()), tuple(outline(x) for x in values.values()))
+        self._outer, self._inner = (
+            {name: Dense(name, x, symmetric=False) for name, x in values.items()} for _ in range(2)
+        )
+        self.outer, self.inner = (
+            Record(node=widths, **{name: dense.value for name, dense in side.items()})
+            for side in (self._outer, self._inner)
+        )
+
+    def symbols(self, slot: tuple[int, str, int]) -> tuple[ca.SX, ca.SX]:
+        """Of an entry in the outer and in the inner node."""
+        _, name, entry = slot
+        return self._outer[name].symbols[entry], self._inner[name].symbols[entry]
+
+    def entry(self, slot: tuple[int, str, int], value: Any) -> ca.SX:
+        return self._outer[slot[1]].entries(value)[slot[2]]
+
+    def used(self, hashes: set[int]) -> list[tuple[int, str, int]]:
+        """The entries (loop, field, number) of which one of the symbols is used, in order."""
+        return sorted(
+            slot
+            for name, dense in self._outer.items()
+            for entry in range(len(dense.symbols))
+            for slot in [(self._loops[name], name, entry)]
+            if any(symbol.element_hash() in hashes for symbol in self.symbols(slot))
+        )
 
 
 class _Tracer:
@@ -202,11 +252,13 @@ class _Tracer:
         for loop in self.loops:
             self.from_parent.append({})
             self.gathered.append(self.contributed(loop))
+            self.asked: dict[str, bool] = {}
             while self.visit_all(loop):
                 pass
+            self.check_asked()
             for kind in self.kinds:
                 self.keep(kind)
-        return self.layout(self.trace_pairs(self.program.pairs) if self.program.pairs else {})
+        return self.layout(self.trace_pairs(self.program.pairs) if self.program.pairs else None)
 
     # -- forward: run the steps ----------------------------------------------------------------------------------
 
@@ -215,7 +267,7 @@ class _Tracer:
         if loop[0][1].direction == "outward":
             return {}
         record = Record(**self.kinds[0].record.__dict__)
-        record.parent = parent = _Parent(lambda name: _dense_like(name, self.world).value)
+        record.parent = parent = _Parent(lambda name: _dense_like(name, self.world).value, record.has)
         for _, sweep in loop:
             sweep.step(record)
         return {name: Dense(name, value) for name, value in parent._contributions.items()}
@@ -254,12 +306,16 @@ class _Tracer:
                 fields[name] = _dense_like(name, self.world)
             return fields[name].value
 
-        record.parent = parent = _Parent(read)
+        def has(name: str) -> bool:
+            self.asked[name] = record.has(name)
+            return self.asked[name]
+
+        record.parent = parent = _Parent(read, has)
         previous = dict(record.__dict__)
         for at, sweep in loop:
             sweep.step(record)
             for name, value in record.__dict__.items():
-                if previous.get(name) is not value:
+                if name not in previous or previous[name] is not value:
                     set_by.setdefault(name, at)
             previous = dict(record.__dict__)
         for name, readers in read_by.items():
@@ -274,6 +330,14 @@ class _Tracer:
         kind.finals.append({name: record.__dict__[name] for name in (*set_by, *self.gathered[-1])})
         kind.contributions.append(parent._contributions)
         return parent._contributions
+
+    def check_asked(self) -> None:
+        """A step may ask whether the parent has a field only if all nodes have it, or none."""
+        for name, answer in self.asked.items():
+            if any((name in kind.finals[-1] or kind.record.has(name)) != answer for kind in self.kinds):
+                raise UnsupportedError(
+                    f"{self.program.name}: whether a node has {name!r} depends on its parent's kind"
+                )
 
     def keep(self, kind: _Traced) -> None:
         """Replace what the last loop set by what later loops see of it."""
@@ -311,15 +375,15 @@ class _Tracer:
 
     # -- backward: what has to be stored, and where ---------------------------------------------------------------
 
-    def layout(self, pairs: dict[tuple[int, int], Visit]) -> Trace:
+    def layout(self, pairs: PairsTrace | None) -> Trace:
         loops = [
             Loop(loop[0][1].direction, [Visit(kind.areas()) for kind in self.kinds]) for loop in self.loops
         ]
         self.results(loops)
-        for (outer, inner), visit in pairs.items():
-            self.want(self.kinds[outer], visit)
-            if inner >= 0:
-                self.want(self.kinds[inner].twin, visit)
+        if pairs:
+            self.store_for_pairs(loops, pairs)
+            for kind, visit in zip(self.kinds, pairs.own, strict=True):
+                self.want(kind, visit)
         shared: list[_Slot] = []
         """fields' entries that later loops read in the parent's record"""
         for i in reversed(range(len(loops))):
@@ -329,7 +393,10 @@ class _Tracer:
                 self.want(kind, visit)
         self.assign_records(loops, shared, pairs)
         totals = {name: self.total(name) for name in self.program.total}
-        for visit in (*(visit for loop in loops for visit in loop.visits), *pairs.values()):
+        visits = [visit for loop in loops for visit in loop.visits]
+        if pairs:
+            visits += [*pairs.own, *pairs.visits.values()]
+        for visit in visits:
             _only_used(visit, self.depends)
         sizes = [sum(kept.wanted for kept in kind.kept.values()) for kind in self.kinds]
         return Trace(loops, sizes, [slot.of(self.world) for slot in _in_order(shared)], totals, pairs)
@@ -404,14 +471,12 @@ class _Tracer:
     def used(self, visit: Visit) -> set[int]:
         return {h for values in visit.outputs.values() for x in values for h in self.depends(x)}
 
-    def want(self, kind: _Traced | _Twin, visit: Visit) -> None:
+    def want(self, kind: _Traced, visit: Visit) -> None:
         for h in self.used(visit):
             if h in kind.kept:
                 kind.kept[h].wanted = True
 
-    def assign_records(
-        self, loops: list[Loop], shared: list[_Slot], pairs: dict[tuple[int, int], Visit]
-    ) -> None:
+    def assign_records(self, loops: list[Loop], shared: list[_Slot], pairs: PairsTrace | None) -> None:
         ordered = _in_order(shared)
         for i, loop in enumerate(loops):
             loop.shared_start = sum(slot.loop < i for slot in ordered)
@@ -424,11 +489,8 @@ class _Tracer:
             for i, loop in enumerate(loops):
                 loop.own_start.append(sum(kept.loop < i for kept in wanted))
                 loop.visits[k].inputs[OWN] = symbols
-            for (outer, inner), visit in pairs.items():
-                if outer == k:
-                    visit.inputs[OWN] = symbols
-                if inner == k:
-                    visit.inputs[INNER + OWN] = [kind.twin.of(s) for s in symbols]
+            if pairs:
+                pairs.own[k].inputs[OWN] = symbols
 
     def total(self, name: str) -> tuple[int, Visit]:
         loop = max(i for i, fields in enumerate(self.gathered) if name in fields)
@@ -440,15 +502,40 @@ class _Tracer:
 
     # -- pairs of nodes --------------------------------------------------------------------------------------------
 
-    def trace_pairs(self, pairs: Pairs) -> dict[tuple[int, int], Visit]:
-        found = {}
-        for i, outer in enumerate(self.kinds):
-            found[i, -1] = _blocks(pairs, outer.record, outer.record, outer.areas())
-            for j, inner in enumerate(self.kinds):
-                twin = inner.twin
-                areas = {INNER + name: values for name, values in twin.areas.items()}
-                found[i, j] = _blocks(pairs, outer.record, twin.record, outer.areas() | areas)
-        return found
+    def trace_pairs(self, pairs: Pairs) -> PairsTrace:
+        own = [_blocks(pairs, kind.record, kind.record, kind.areas()) for kind in self.kinds]
+        asked: set[str] = set()
+        for kind in self.kinds:
+            pairs.visit(_Watched(kind.record, asked), _Watched(kind.record, asked))
+        self.forms: list[_Form] = []
+        form = []
+        for kind in self.kinds:
+            new = _Form(kind.record, {name: self.last_set(name, len(self.loops)) for name in sorted(asked)})
+            form.append(next((k for k, f in enumerate(self.forms) if f.key == new.key), len(self.forms)))
+            if form[-1] == len(self.forms):
+                self.forms.append(new)
+        visits = {
+            (i, j): _blocks(pairs, outer.outer, inner.inner, {})
+            for i, outer in enumerate(self.forms)
+            for j, inner in enumerate(self.forms)
+        }
+        return PairsTrace(own, form, visits, [0] * len(self.forms))
+
+    def store_for_pairs(self, loops: list[Loop], pairs: PairsTrace) -> None:
+        """Find the entries that pairs read of each form, and make the loops store them."""
+        used = {h for visit in pairs.visits.values() for h in self.used(visit)}
+        slots = [form.used(used) for form in self.forms]
+        for (i, j), visit in pairs.visits.items():
+            visit.inputs[PAIRED] = [self.forms[i].symbols(slot)[0] for slot in slots[i]]
+            visit.inputs[INNER + PAIRED] = [self.forms[j].symbols(slot)[1] for slot in slots[j]]
+        pairs.sizes = [len(found) for found in slots]
+        for at, loop in enumerate(loops):
+            for k, (kind, visit) in enumerate(zip(self.kinds, loop.visits, strict=True)):
+                form, found = self.forms[pairs.form[k]], slots[pairs.form[k]]
+                loop.paired_start.append(sum(slot[0] < at for slot in found))
+                visit.outputs[PAIRED] = [
+                    form.entry(slot, self.value(kind, slot[1], at)) for slot in found if slot[0] == at
+                ]
 
 
 def _blocks(pairs: Pairs, outer: Record, inner: Record, areas: dict[str, list[ca.SX]]) -> Visit:
@@ -534,6 +621,17 @@ def map_matrices(value: Any, f: Callable[[ca.SX], ca.SX]) -> Any:
     copy = object.__new__(type(value))
     copy.__dict__.update({name: map_matrices(x, f) for name, x in vars(value).items()})
     return copy
+
+
+def outline(value: Any) -> Any:
+    """What two values must have in common for one to stand for the other."""
+    if isinstance(value, ca.SX):
+        return value.shape
+    if isinstance(value, tuple | list):
+        return type(value), tuple(outline(x) for x in value)
+    if value is None or isinstance(value, int | float | str):
+        return value
+    return type(value), tuple((name, outline(x)) for name, x in vars(value).items())
 
 
 def matrices(value: Any) -> list[ca.SX]:

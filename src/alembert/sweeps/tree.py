@@ -6,15 +6,16 @@ constant placement on its node. Degrees of freedom are those of the model, in th
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import casadi as ca
 import numpy as np
 
 from alembert.expression import Scalar, evaluate
-from alembert.joints import Friction
+from alembert.joints import Friction, JointType
 from alembert.model import WORLD, Inertia, Joint, Model, Placement
 from alembert.model.placement import _snap as snap
 from alembert.spatial import quaternion
@@ -75,7 +76,8 @@ class Tree:
 
     @cached_property
     def structures(self) -> tuple[Structure, ...]:
-        return tuple(_structure(joint) for joint in self.joints)
+        known: dict[object, Structure] = {}
+        return tuple(_structure(joint, known) for joint in self.joints)
 
     @cached_property
     def parameter_symbols(self) -> ca.SX:
@@ -164,15 +166,33 @@ _ORIGIN = Placement()
 _NO_FRICTION = Friction()
 
 
-def _structure(joint: Joint) -> Structure:
+def _structure(joint: Joint, known: dict[object, Structure]) -> Structure:
+    """The structure of a joint; `known` keeps those of alike joints."""
     friction = joint.friction or _NO_FRICTION
-    template = joint.type.with_constants((0.0,) * len(joint.type.constants()))
-    return Structure(
-        template,
-        spring=joint.spring is not None,
-        viscous=any(x != 0.0 for x in friction.viscous),
-        coulomb=any(x != 0.0 for x in friction.coulomb),
-        armature=any(x != 0.0 for x in joint.armature),
-        rotors=tuple(rotor.dof for rotor in joint.rotors),
+    options = (
+        joint.spring is not None,
+        any(x != 0.0 for x in friction.viscous),
+        any(x != 0.0 for x in friction.coulomb),
+        any(x != 0.0 for x in joint.armature),
+        tuple(rotor.dof for rotor in joint.rotors),
     )
+    key = (type(joint.type), _shape(joint.type), options)
+    if key not in known:
+        template = joint.type.with_constants((0.0,) * len(joint.type.constants()))
+        known[key] = Structure(template, *options)
+    return known[key]
 
+
+def _shape(joint: JointType) -> tuple[object, ...]:
+    """What joints of one class must have in common to have the same structure."""
+    numbers, others = _fields(type(joint))
+    values = (getattr(joint, name) for name in numbers)
+    sizes = (len(value) if isinstance(value, tuple) else -1 for value in values)
+    return (*sizes, *(getattr(joint, name) for name in others))
+
+
+@cache
+def _fields(cls: type[JointType]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields of a joint type that hold numbers, and the others."""
+    fields = [(field.name, bool(field.metadata.get("structural"))) for field in dataclasses.fields(cls)]
+    return tuple(n for n, other in fields if not other), tuple(n for n, other in fields if other)

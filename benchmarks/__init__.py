@@ -1,0 +1,1 @@
+"""Measurements against other programs, side by side in one run: `python -m benchmarks` (`make bench`)."""

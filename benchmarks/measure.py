@@ -1,0 +1,371 @@
+"""What is measured, with the goals that were set for it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import mujoco
+import numpy as np
+import pinocchio as pin
+
+from alembert import sweeps
+from benchmarks import models, pinocchio_cpp, timing
+from benchmarks.timing import Effort
+
+BATCH, LARGE_BATCH = 4096, 65536
+CHAINS = (10, 20, 50, 100, 200, 500, 1000, 2000)
+PATIENCE = 30.0  # s of compiling after which longer chains are left out
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a figure of ours, one of a peer, and what was aimed at for `measure`."""
+
+    key: str
+    label: str
+    model: str
+    ours: float
+    """seconds, unless `unit` says otherwise"""
+    unit: str = "s"
+    peer: str = ""
+    theirs: float | None = None
+    measure: str = ""
+    """what the goal is about: `ratio` (theirs / ours, more is better) or `ours` (less is better)"""
+    goal: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        return None if self.theirs is None else self.theirs / self.ours
+
+    @property
+    def reached(self) -> bool | None:
+        if self.goal is None:
+            return None
+        return self.ours <= self.goal if self.measure == "ours" else (self.ratio or 0.0) >= self.goal
+
+
+@dataclass
+class Results:
+    """All of a run, as it is stored."""
+
+    date: str
+    machine: dict[str, Any]
+    versions: dict[str, str]
+    quick: bool
+    baseline: str
+    rows: list[Row] = field(default_factory=list)
+    notes: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        content = asdict(self)
+        for row, stored in zip(self.rows, content["rows"], strict=True):
+            stored |= {"ratio": row.ratio, "reached": row.reached}
+        return json.dumps(content, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Results:
+        content = json.loads(text)
+        rows = [Row(**{k: v for k, v in r.items() if k not in ("ratio", "reached")}) for r in content.pop("rows")]
+        return cls(**content, rows=rows)
+
+
+def measure(*, quick: bool, say: Callable[[str], None]) -> Results:
+    effort = timing.QUICK if quick else timing.FULL
+    results = Results(
+        date=time.strftime("%Y-%m-%d %H:%M", time.gmtime()) + " UTC",
+        machine=_machine(),
+        versions={
+            name: importlib.metadata.version(name)
+            for name in ("alembert", "pin", "mujoco", "casadi", "llvmlite", "numpy")
+        },
+        quick=quick,
+        baseline="",
+    )
+    say("compiling Pinocchio's loop, where there is a compiler")
+    compiled = pinocchio_cpp.program() is not None
+    results.baseline = "Pinocchio C++" if compiled else "pin.aba / pin.rnea from Python"
+    if compiled:
+        results.notes["flags"] = " ".join(pinocchio_cpp.FLAGS)
+    for name in models.ROBOTS:
+        say(f"{name}: kernels")
+        results.rows += _kernels(name, effort, results)
+        say(f"{name}: from Python")
+        results.rows += _from_python(name, effort)
+    say("two threads")
+    results.rows += _threads(effort)
+    say("chains")
+    results.rows += _chains(effort, results, CHAINS[:5] if quick else CHAINS)
+    say("first calls")
+    results.rows += _first_calls(quick)
+    results.notes["load"] = list(os.getloadavg()) if hasattr(os, "getloadavg") else []
+    return results
+
+
+# --- one state, batches ------------------------------------------------------------------------------------------
+
+
+_INPUTS = {"forward_dynamics": ("q", "v", "tau"), "inverse_dynamics": ("q", "v", "a")}
+_GOALS = {
+    ("forward_dynamics", "single"): {"panda7": 5.0, "talos": 3.5},
+    ("forward_dynamics", "batch"): {"panda7": 20.0, "talos": 14.0},
+    ("inverse_dynamics", "batch"): {"panda7": 15.0, "talos": 10.0},
+}
+
+
+def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
+    """Machine code in a loop of machine code, on both sides."""
+    model, other = models.alembert_model(name), models.pinocchio_model(name)
+    few, many = list(models.states(name, 64)), list(models.states(name, BATCH))
+    data = other.createData()
+    there = models.states_in_pinocchio(name, 64)
+    W = timing.lanes()
+    peers: dict[str, list[float]] = {algorithm: [] for algorithm in _INPUTS}
+    ours: dict[tuple[str, str], list[float]] = {}
+    kernels = {algorithm: model.compile(algorithm) for algorithm in _INPUTS}
+    for _ in range(3):  # in turn, so that a busy moment does not meet one of them only
+        found = pinocchio_cpp.run(name, effort)
+        for algorithm, kernel in kernels.items():
+            call = {"forward_dynamics": pin.aba, "inverse_dynamics": pin.rnea}[algorithm]
+            if found is None:
+                q, v, x = (part[0] for part in there)
+                peers[algorithm].append(timing.best(lambda: call(other, data, q, v, x), effort))  # noqa: B023
+            else:
+                peers[algorithm].append(found[algorithm])
+            ours.setdefault((algorithm, "single"), []).append(timing.machine_loop(kernel, few, 1, effort))
+            ours.setdefault((algorithm, "batch"), []).append(timing.machine_loop(kernel, many, W, effort))
+    if found is not None:
+        _check_agreement(name, found["accelerations"])
+    pool_time = _in_parallel(other, models.states_in_pinocchio(name, BATCH), effort)
+    peak, width = timing.fma_peak(effort)
+    results.notes["peak_gflops"] = peak / 1e9
+    rows = []
+    for (algorithm, kind), taken in ours.items():
+        goal = _GOALS.get((algorithm, kind), {}).get(name)
+        label = {"single": "one state, kernel time", "batch": f"batch of {BATCH}, per state"}[kind]
+        key = f"{algorithm}/{kind}"
+        words = algorithm.replace("_", " ")
+        rows.append(
+            Row(key, f"{words}, {label}", name, min(taken), peer=results.baseline, theirs=min(peers[algorithm]),
+                measure="ratio", goal=goal)
+        )  # fmt: skip
+    batch = min(ours["forward_dynamics", "batch"])
+    if pool_time is not None:
+        rows.append(
+            Row("forward_dynamics/batch/pool", f"forward dynamics, batch of {BATCH}, per state", name, batch,
+                peer="pin.abaInParallel, 1 thread", theirs=pool_time, measure="ratio")
+        )  # fmt: skip
+    counts = _operations(model)
+    results.notes.setdefault("operations", {})[name] = counts
+    rate = counts["arithmetic"] / batch
+    rows.append(Row("peak", "batch kernel, share of the measured peak", name, rate / peak, unit="share"))
+    results.notes["peak_width"] = width
+    return rows
+
+
+def _check_agreement(name: str, theirs: Any) -> None:
+    """The same physics is timed."""
+    from alembert.model.io.convert import accelerations_to_pinocchio
+
+    model = models.alembert_model(name)
+    q, v, tau = (x[0] for x in models.states(name, 64))
+    ours = accelerations_to_pinocchio(
+        model, q, v, model.forward_dynamics(q, v, tau), pin_model=models.pinocchio_model(name)
+    )
+    if not np.allclose(ours, theirs, rtol=1e-8, atol=1e-8 * np.abs(theirs).max()):
+        raise RuntimeError(f"{name}: the accelerations of the two programs differ:\n{ours}\n{theirs}")
+
+
+def _in_parallel(model: Any, given: models.States, effort: Effort) -> float | None:
+    if not hasattr(pin, "abaInParallel"):
+        return None
+    pool = pin.ModelPool(model, 1)
+    q, v, tau = (np.asfortranarray(x.T) for x in given)
+    return timing.best(lambda: pin.abaInParallel(1, pool, q, v, tau), effort, len(given.q))
+
+
+def _operations(model: Any) -> dict[str, int]:
+    """What one evaluation takes: additions, multiplications, divisions and roots; sines and cosines apart."""
+    function = model.symbolic.function(sweeps.FORWARD_DYNAMICS, ("q", "v", "tau"))
+    no_work = {ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_PARAMETER}
+    codes = [function.instruction_id(k) for k in range(function.n_instructions())]
+    circular = sum(code in (ca.OP_SIN, ca.OP_COS) for code in codes)
+    return {"arithmetic": sum(code not in no_work for code in codes) - circular, "sin and cos": circular}
+
+
+# --- from Python, threads ----------------------------------------------------------------------------------------
+
+
+def _from_python(name: str, effort: Effort) -> list[Row]:
+    model, other = models.alembert_model(name), models.pinocchio_model(name)
+    q, v, tau = (np.ascontiguousarray(x[0]) for x in models.states(name, 64))
+    data = other.createData()
+    p, w, u = (np.ascontiguousarray(x[0]) for x in models.states_in_pinocchio(name, 64))
+    simulator = models.mujoco_model(name)
+    state = mujoco.MjData(simulator)
+    state.qpos[:] = q
+    state.qvel[:] = v
+    fast, out = model.compile("forward_dynamics").fast(), np.empty(model.nv)
+    calls: list[Callable[[], Any]] = [
+        lambda: model.forward_dynamics(q, v, tau),
+        lambda: fast(q, v, tau, out),
+        lambda: model.inverse_dynamics(q, v, tau),
+        lambda: pin.aba(other, data, p, w, u),
+        lambda: pin.rnea(other, data, p, w, u),
+        lambda: mujoco.mj_forward(simulator, state),
+    ]
+    ours, handle, inverse, aba, rnea, forward = timing.best_of_each(
+        [lambda call=call: timing.best(call, effort) for call in calls],  # type: ignore[misc]
+        3,
+    )
+    goal = {"panda7": 1.5, "talos": 2.0}[name]
+    return [
+        Row("python", "forward dynamics, one call from Python", name, ours, peer="pin.aba from Python", theirs=aba,
+            measure="ratio", goal=goal),
+        Row("python/fast", "forward dynamics, one call of the fast handle", name, handle, peer="pin.aba from Python",
+            theirs=aba, measure="ratio"),
+        Row("python/inverse", "inverse dynamics, one call from Python", name, inverse, peer="pin.rnea from Python",
+            theirs=rnea, measure="ratio"),
+        Row("python/mujoco", "forward dynamics, one call from Python", name, ours, peer="MuJoCo mj_forward",
+            theirs=forward, measure="ratio"),
+    ]  # fmt: skip
+
+
+def _threads(effort: Effort) -> list[Row]:
+    rows = []
+    for name in models.ROBOTS:
+        model = models.alembert_model(name)
+        repeat = LARGE_BATCH // BATCH
+        q, v, tau = (np.tile(x, (repeat, 1)) for x in models.states(name, BATCH))
+        out = np.empty_like(tau)
+        kernel = model.compile("forward_dynamics", batch=True)
+        one, two = timing.best_of_each(
+            [
+                lambda n=n: timing.best(lambda: kernel(q, v, tau, out=out, threads=n), effort, LARGE_BATCH)  # type: ignore[misc]  # noqa: B023
+                for n in (1, 2)
+            ],
+            3,
+        )
+        rows.append(
+            Row("threads", f"forward dynamics, batch of {LARGE_BATCH}, two threads, per state", name, two,
+                peer="one thread", theirs=one, measure="ratio", goal=1.8)
+        )  # fmt: skip
+    return rows
+
+
+# --- chains ------------------------------------------------------------------------------------------------------
+
+
+def _chains(effort: Effort, results: Results, lengths: tuple[int, ...]) -> list[Row]:
+    rows: list[Row] = []
+    single: dict[int, float] = {}
+    longest_compile = 0.0
+    for n in lengths:
+        if longest_compile > PATIENCE:
+            results.notes.setdefault("left_out", []).append(n)
+            continue
+        name = f"chain{n}"
+        model = models.alembert_model(name)
+        start = time.perf_counter()
+        kernel = model.compile("forward_dynamics")
+        longest_compile = max(longest_compile, time.perf_counter() - start)
+        few = list(models.states(name, 16))
+        found = pinocchio_cpp.run(name, effort, 16)
+        single[n] = min(timing.machine_loop(kernel, few, 1, effort) for _ in range(2))
+        if found is not None:
+            again = pinocchio_cpp.run(name, effort, 16) or found
+            theirs = min(found["forward_dynamics"], again["forward_dynamics"])
+            _check_agreement_of_chain(name, found["accelerations"])
+        else:
+            theirs = None
+        rows.append(
+            Row("chain", f"forward dynamics, chain of {n}, one state", name, single[n], peer=results.baseline,
+                theirs=theirs, measure="ratio", goal=2.5 if n == 1000 else None)
+        )  # fmt: skip
+    long = [n for n in single if n >= 100]
+    if len(long) >= 3:
+        slope = float(np.polyfit(np.log(long), np.log([single[n] for n in long]), 1)[0])
+        rows.append(
+            Row("exponent", f"cost exponent in n, chains of {long[0]} to {long[-1]}", "chains", slope, unit="",
+                measure="ours", goal=1.05)
+        )  # fmt: skip
+    return rows
+
+
+def _check_agreement_of_chain(name: str, theirs: Any) -> None:
+    """Long chains are ill conditioned: compare the efforts that the accelerations take."""
+    model = models.alembert_model(name)
+    q, v, tau = (x[0] for x in models.states(name, 16))
+    back = model.inverse_dynamics(q, v, np.asarray(theirs))
+    size = np.abs(model.multiply_mass_matrix(q, theirs)).max() + np.abs(model.bias_forces(q, v)).max()
+    if np.abs(back - tau).max() > 1e-8 * size:
+        raise RuntimeError(f"{name}: the accelerations of the two programs differ")
+
+
+# --- compiling ---------------------------------------------------------------------------------------------------
+
+
+def _first_calls(quick: bool) -> list[Row]:
+    """In fresh processes: with an empty cache, then with the cache that those left."""
+    goals = {"talos": 1.0, "chain100": 0.3, "chain1000": 0.3}
+    rows = []
+    names = ["panda7", "talos", "chain100", *([] if quick else ["chain1000"])]
+    for name in names:
+        with tempfile.TemporaryDirectory() as folder:
+            cold = _start(name, folder)
+            warm = [_start(name, folder) for _ in range(1 if quick else 3)]
+        for kind in ("single", "batch"):
+            what = {"single": "one state", "batch": "batch"}[kind]
+            rows.append(
+                Row(f"compile/{kind}", f"first call, {what}, nothing cached", name, cold[kind], measure="ours",
+                    goal=goals.get(name))
+            )  # fmt: skip
+            rows.append(
+                Row(f"cached/{kind}", f"first call, {what}, from the cache", name, min(w[kind] for w in warm),
+                    measure="ours", goal=0.05)
+            )  # fmt: skip
+    rows.append(Row("import", "import alembert", "", min(w["import"] for w in warm)))
+    return rows
+
+
+def _start(name: str, folder: str) -> dict[str, float]:
+    environment = os.environ | {"ALEMBERT_CACHE": str(Path(folder) / "cache")}
+    found = subprocess.run(
+        [sys.executable, "-m", "benchmarks.startup", name],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=Path(__file__).parents[1],
+        check=True,
+    )
+    return json.loads(found.stdout.splitlines()[-1])
+
+
+# --- the machine -------------------------------------------------------------------------------------------------
+
+
+def _machine() -> dict[str, Any]:
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return {
+        "cpu": name,
+        "cores": os.cpu_count(),
+        "lanes": timing.lanes(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,101 @@
+"""Pinocchio's C++ in a C++ loop, compiled here from the headers in its wheel (Eigen's come with CasADi's).
+
+Nothing of the prebuilt library is used, so that -march=native reaches everything. Data holds four tensors of nv^3 numbers for
+second derivatives, 32 GB at nv = 1000; the copy of its header that is compiled leaves them empty.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import casadi
+import numpy as np
+import pinocchio as pin
+
+from benchmarks.models import States, pinocchio_model, states_in_pinocchio
+from benchmarks.timing import Effort
+
+_SOURCE = Path(__file__).with_name("pinocchio_loop.cpp")
+_BUILD = Path(__file__).parents[1] / "build" / "benchmarks"
+FLAGS = ("-std=c++17", "-O3", "-march=native", "-DNDEBUG", "-w")
+_DEFINES = (  # as Pinocchio's own CMake files say
+    "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
+    "-DBOOST_MPL_LIMIT_LIST_SIZE=30",
+    "-DBOOST_MPL_LIMIT_VECTOR_SIZE=30",
+    "-DBOOST_FUSION_INVOKE_MAX_ARITY=12",
+)
+
+
+@functools.cache
+def program() -> Path | None:
+    """The compiled loop (built once, which takes two minutes); None where there is no compiler or a header is missing."""
+    compiler = shutil.which(os.environ.get("CXX", "c++"))
+    prefix = Path(pin.__file__).parents[4]
+    headers = prefix / "include"
+    eigen = Path(casadi.__file__).parent / "include" / "eigen3"
+    data = headers / "pinocchio" / "src" / "multibody" / "data.hxx"
+    if compiler is None or not data.exists() or not eigen.exists():
+        return None
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+    content = "\0".join([_SOURCE.read_text(), version, pin.__version__, *FLAGS, _processor()])
+    result = _BUILD / f"pinocchio_loop_{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+    if result.exists():
+        return result
+    patched = _BUILD / "include" / "pinocchio" / "src" / "multibody" / "data.hxx"
+    patched.parent.mkdir(parents=True, exist_ok=True)
+    patched.write_text(data.read_text().replace("(model.nv, model.nv, model.nv)", "(0, 0, 0)"))
+    print("compiling Pinocchio's loop (once, about two minutes)", flush=True)
+    includes = [f"-I{folder}" for folder in (_BUILD / "include", headers, eigen)]
+    partial = result.with_suffix(".partial")
+    command = [compiler, *FLAGS, *_DEFINES, *includes, str(_SOURCE), "-o", str(partial)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    if found.returncode:
+        print(f"Pinocchio's loop does not compile, its Python binding is measured instead:\n{found.stderr[:2000]}")
+        return None
+    partial.rename(result)
+    return result
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line for line in lines if line.startswith("flags")), "")
+
+
+def run(name: str, effort: Effort, count: int = 64) -> dict[str, float] | None:
+    """Seconds per call of forward and inverse dynamics (forward: the faster of its two conventions)."""
+    binary = program()
+    if binary is None:
+        return None
+    given = states_in_pinocchio(name, count)
+    text = _as_text(pinocchio_model(name), given, effort)
+    found = subprocess.run([str(binary)], input=text, capture_output=True, text=True, check=True)
+    first, second = found.stdout.splitlines()
+    local, world, inverse, _ = (float(x) for x in first.split())
+    return {
+        "forward_dynamics": 1e-6 * min(local, world),
+        "inverse_dynamics": 1e-6 * inverse,
+        "accelerations": np.array([float(x) for x in second.split()]),  # type: ignore[dict-item]
+    }
+
+
+def _as_text(model: Any, given: States, effort: Effort) -> str:
+    lines = [str(model.njoints - 1)]
+    for k in range(1, model.njoints):
+        X, Y = model.jointPlacements[k], model.inertias[k]
+        I = Y.inertia
+        numbers = [0.0, 0.0, 0.0, *X.rotation.ravel(), *X.translation, Y.mass, *Y.lever]
+        numbers += [I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]]
+        lines.append(f"{model.parents[k]} {model.joints[k].shortname()} " + " ".join(map(repr, map(float, numbers))))
+    lines.append(f"{len(given.q)} {effort.seconds} {effort.repeats}")
+    for state in zip(*given, strict=True):
+        lines.append(" ".join(repr(float(x)) for part in state for x in part))
+    return "\n".join(lines) + "\n"

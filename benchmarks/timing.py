@@ -1,0 +1,122 @@
+"""Times: the best of several repeats, each long enough for the clock."""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from alembert.engine import kernel as kernels
+from alembert.engine import loader
+from alembert.engine import target as targets
+from alembert.engine.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure."""
+
+    seconds: float
+    """of one repeat"""
+    repeats: int
+
+
+FULL = Effort(0.03, 15)
+QUICK = Effort(0.01, 4)
+
+
+def best(call: Callable[[], Any], effort: Effort, per: int = 1) -> float:
+    """Seconds per unit of `call`, which does `per` of them; the least of the repeats."""
+    rounds = 1
+    least = float("inf")
+    done = 0
+    while done < effort.repeats:
+        start = time.perf_counter()
+        for _ in range(rounds):
+            call()
+        took = time.perf_counter() - start
+        if took < effort.seconds:
+            rounds = max(2 * rounds, min(100 * rounds, int(rounds * effort.seconds / max(took, 1e-9))))
+            continue
+        least = min(least, took / (rounds * per))
+        done += 1
+    return least
+
+
+def best_of_each(calls: Sequence[Callable[[], float]], times: int) -> list[float]:
+    """The least of several measurements of each, taken in turn, so that a busy moment does not meet one of them only."""
+    taken = [[call() for call in calls] for _ in range(times)]
+    return [min(column) for column in zip(*taken, strict=True)]
+
+
+def machine_loop(kernel: Kernel, arrays: Sequence[np.ndarray], lanes: int, effort: Effort) -> float:
+    """Seconds per state of the kernel's own loop over the arrays, `lanes` states at a time, on one thread."""
+    code = kernel._machine_code(lanes)
+    count = len(arrays[0])
+    outputs = [np.empty((count, *result.shape)) for result in kernel.results]
+    table: list[int] = []
+    for x, argument in zip([*arrays, *outputs], [*kernel.arguments, *kernel.results], strict=True):
+        layout = kernels._layout(x, (count,), argument.shape)
+        assert layout is not None
+        table += layout
+    fixed = (ctypes.c_int64 * len(table))(*table)
+    return best(lambda: code.batch(fixed, 0, count), effort, count)
+
+
+def lanes() -> int:
+    return targets.host().lanes
+
+
+_PEAK = """
+declare <{W} x double> @llvm.fma.v{W}f64(<{W} x double>, <{W} x double>, <{W} x double>)
+define void @peak(ptr %out, i64 %count) #0 {{
+entry:
+  %a = load <{W} x double>, ptr %out, align 8
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+{phis}
+{fmas}
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %count
+  br i1 %more, label %loop, label %done
+done:
+{sums}
+  store <{W} x double> %s{last}, ptr %out, align 8
+  ret void
+}}
+"""
+
+
+def fma_peak(effort: Effort) -> tuple[float, int]:
+    """Floating-point operations per second of one core, and the width that gives the most: chains of fused
+    multiply-adds in registers."""
+    results = []
+    for W in sorted({4, targets.host().lanes}):
+        chains = 16 if W <= 4 else 24
+        vector = f"<{W} x double>"
+        phis = "\n".join(f"  %x{k} = phi {vector} [ %a, %entry ], [ %y{k}, %loop ]" for k in range(chains))
+        fmas = "\n".join(
+            f"  %y{k} = call {vector} @llvm.fma.v{W}f64({vector} %x{k}, {vector} %a, {vector} %a)"
+            for k in range(chains)
+        )
+        sums = [f"  %s0 = fadd {vector} %y0, %y1"]
+        sums += [f"  %s{k} = fadd {vector} %s{k - 1}, %y{k + 1}" for k in range(1, chains - 1)]
+        text = targets.host().attributes + _PEAK.format(W=W, phis=phis, fmas=fmas, sums="\n".join(sums), last=chains - 2)
+        target = targets.host()
+        library = loader.Library(loader.compile_ir(text, target), target)
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library.function("peak"))
+        out = np.full(W, 0.5)
+        count = 20_000
+        seconds = best(lambda f=function, o=out: f(o.ctypes.data, count), effort, count)  # type: ignore[misc]
+        results.append((2 * W * chains / seconds, W))
+    return max(results)
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)

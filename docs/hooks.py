@@ -1,0 +1,45 @@
+"""What the site needs beyond MkDocs: fences with a word for the tests, and formulas without a script.
+
+Words after the language of a fence (`python no-run`, `text output`) are for the tests; here they go.
+Formulas become MathML, which browsers draw themselves: the site works without a network.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any
+
+from latex2mathml.converter import convert
+
+FENCE = re.compile(r"^(\s*```)(python|text) (?:no-run|output)\s*$", re.MULTILINE)
+FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+TAG = re.compile(r"\\tag\{(.*?)\}")
+ALPHABET = re.compile(r"\\math(cal|bf)\s*\{?([A-Z])\}?")
+EXCEPTIONS = dict(zip("BEFHILMR", "ℬℰℱℋℐℒℳℛ", strict=True))
+"""Script capitals that Unicode had before it had an alphabet of them."""
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    return FENCE.sub(r"\1\2", markdown)
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    return FORMULA.sub(_formula, content)
+
+
+def _formula(match: re.Match[str]) -> str:
+    element, kind, text = match.groups()
+    tex = ALPHABET.sub(_letter, html.unescape(text).replace(r"\mathrel{+}=", r"\;\text{+=}\;"))
+    tags = TAG.findall(tex)
+    display = "block" if kind == "[" else "inline"
+    drawn = convert(TAG.sub("", tex).strip(), display=display)
+    number = f'<span class="equation-number">({tags[0]})</span>' if tags else ""
+    return f'<{element} class="formula">{drawn}{number}</{element}>'
+
+
+def _letter(match: re.Match[str]) -> str:
+    """Script and bold capitals as characters: browsers do not know the attribute for them."""
+    style, letter = match.groups()
+    position = ord(letter) - ord("A")
+    return chr(0x1D400 + position) if style == "bf" else EXCEPTIONS.get(letter, chr(0x1D49C + position))

@@ -1,0 +1,162 @@
+"""The regressor of a model on arrays: tau = Y(q, v, a) pi + known(q)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.dynamics import kernels
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource, Source
+from alembert.errors import ArgumentError
+from alembert.expression import evaluate
+from alembert.joints import Friction
+from alembert.model import Model
+from alembert.model.printing import unknown
+from alembert.sensitivity import regressor as steps
+from alembert.sensitivity.regressor import REGRESSOR, TERMS, Parameter
+from alembert.sweeps import Tree
+
+Array = np.ndarray
+UNROLLED = 5_000
+"""Products up to which (2) of `alembert.sensitivity.regressor` is compiled; beyond, compiling takes several seconds and the
+two factors are multiplied as arrays instead."""
+
+
+@dataclass(frozen=True, eq=False)
+class Regressor:
+    """tau = Y pi + known: the efforts of `inverse_dynamics`, linear in the parameters `names`."""
+
+    Y: Array
+    """(..., nv, parameters)"""
+    names: tuple[str, ...]
+    pi: Array
+    """the model's present values, (parameters,)"""
+    known: Array
+    """(..., nv): the efforts of springs, which no column holds"""
+
+    def predict(self, pi: Any = None) -> Array:
+        """The efforts for other values of the parameters, by default the model's own."""
+        return self.Y @ (self.pi if pi is None else np.asarray(pi, dtype=float)) + self.known
+
+
+def regressor(
+    model: Model,
+    q: Any,
+    v: Any,
+    a: Any,
+    *,
+    include: Sequence[str] = (),
+    smoothing: float = Friction.smoothing,
+    parameters: Mapping[str, Any] | None = None,
+) -> Regressor:
+    """Y with inverse_dynamics(q, v, a) = Y pi + known, (..., nv, p), and the names and present values of pi.
+
+    Columns: for each moving body (bodies on fixed joints counting with what carries them) "link.mass", "link.mcx", ...,
+    "link.Izz", the second moments about the body's origin; for each joint "joint.viscous", "joint.coulomb", "joint.armature"
+    where the model has them ("joint.x.viscous" for one of several degrees of freedom), and the inertia of each rotor. `include` adds
+    columns ("viscous", "coulomb", "armature") for joints without; their Coulomb friction is smoothed below the speed `smoothing`.
+    `parameters` maps the model's named parameters to numbers.
+    """
+    compiled = compile_regressor(model, tuple(include), float(smoothing))
+    return compiled(q, v, a, parameters=parameters)
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledRegressor:
+    model: Model
+    tree: Tree
+    columns: tuple[Parameter, ...]
+    kernel: Kernel
+    unrolled: bool
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def pi(self) -> Array:
+        return self._pi(self.model.parameter_values)
+
+    def _pi(self, values: Mapping[str, Any]) -> Array:
+        return np.array([float(evaluate(column.value, values)) for column in self.columns])
+
+    def __call__(self, q: Any, v: Any, a: Any, *, parameters: Mapping[str, Any] | None = None) -> Regressor:
+        given, pi = (q, v, a), self.pi
+        if parameters and not self.model.parameters:
+            raise ArgumentError("regressor: parameters are given, but the model has none")
+        if self.model.parameters:
+            for name, value in (parameters or {}).items():
+                if name not in self.model.parameter_values:
+                    raise ArgumentError(unknown("regressor: no parameter", name, self.model.parameter_values))
+                if np.ndim(value):
+                    raise ArgumentError(
+                        f"regressor: parameter {name!r} has shape {np.shape(value)}, expected a number"
+                    )
+            values = self.model.parameter_values | dict(parameters or {})
+            pi = self._pi(values)
+            given = (*given, np.array([float(values[name]) for name, _ in self.model.parameters]))
+        if self.unrolled:
+            Y, known = self.kernel(*given)
+        else:
+            J, F, direct, known = self.kernel(*given)
+            Y = J @ np.swapaxes(F, -1, -2)
+            Y[..., ~self._carried] = 0.0
+            rows, columns = self._direct
+            Y[..., rows, columns] += direct[..., columns]
+        return Regressor(Y, self.names, pi, known)
+
+    @cached_property
+    def _carried(self) -> Array:
+        """Which speeds carry the wrench of each column, (nv, parameters)."""
+        return self.tree.support[[column.carrier for column in self.columns]].T
+
+    @cached_property
+    def _direct(self) -> tuple[Array, Array]:
+        found = [(column.row, c) for c, column in enumerate(self.columns) if column.row >= 0]
+        rows, columns = np.array(found, dtype=int).reshape(-1, 2).T
+        return rows, columns
+
+
+@lru_cache(maxsize=16)
+def compile_regressor(
+    model: Model, include: tuple[str, ...] = (), smoothing: float = Friction.smoothing
+) -> CompiledRegressor:
+    """The compiled regressor of a model; see `regressor` for the options."""
+    for term in include:
+        if term not in TERMS:
+            raise ArgumentError(unknown("regressor: include: no term", term, TERMS))
+    if not smoothing > 0:
+        raise ArgumentError(f"regressor: smoothing is {smoothing}, expected a positive speed")
+    model.check_tree("regressor")
+    tree = Tree.of(model)
+    columns = steps.parameters(tree, include)
+    names = ("q", "v", "a")
+    inputs = kernels.arguments(model, tree, REGRESSOR, names)
+    n, p = model.nv, len(columns)
+    unrolled = steps.work(tree, columns) <= UNROLLED
+
+    def graph(*values: ca.SX) -> list[ca.SX]:
+        found = steps.factors(
+            tree, columns, dict(zip(names, values[:-1], strict=True)), values[-1], smoothing=smoothing
+        )
+        if unrolled:
+            return [steps.regressor(tree, columns, found), found.known]
+        return [found.J, found.F.T, found.direct, found.known]
+
+    def build() -> Source:
+        return FunctionSource(kernels.function("regressor", inputs, tree, graph))
+
+    known = Argument("known", (n,))
+    results = [Argument("J", (n, 6)), Argument("F", (p, 6)), Argument("direct", (p,)), known]
+    if unrolled:
+        results = [Argument("Y", (n, p)), known]
+    key = f"{model.fingerprint}:regressor:{','.join(include)}:{smoothing!r}:{unrolled}"
+    return CompiledRegressor(
+        model, tree, columns, Kernel("regressor", inputs, results, key=key, build=build), unrolled
+    )
