@@ -17,8 +17,12 @@ _PAGE = _ROOT / "docs" / "benchmarks.md"
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="short repeats and chains; rough figures, nothing stored")
-    parser.add_argument("--from", dest="stored", type=Path, help="show and document a stored run instead of measuring")
+    parser.add_argument(
+        "--quick", action="store_true", help="short repeats and chains; rough figures, nothing stored"
+    )
+    parser.add_argument(
+        "--from", dest="stored", type=Path, help="show and document a stored run instead of measuring"
+    )
     options = parser.parse_args()
     console = Console(width=None if Console().is_terminal else 170)
     if options.stored:

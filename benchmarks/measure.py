@@ -77,7 +77,9 @@ class Results:
     @classmethod
     def from_json(cls, text: str) -> Results:
         content = json.loads(text)
-        rows = [Row(**{k: v for k, v in r.items() if k not in ("ratio", "reached")}) for r in content.pop("rows")]
+        rows = [
+            Row(**{k: v for k, v in r.items() if k not in ("ratio", "reached")}) for r in content.pop("rows")
+        ]
         return cls(**content, rows=rows)
 
 
@@ -113,7 +115,19 @@ def measure(*, quick: bool, say: Callable[[str], None]) -> Results:
     return results
 
 
-# --- one state, batches ------------------------------------------------------------------------------------------
+def _against(
+    key: str,
+    label: str,
+    model: str,
+    ours: float,
+    peer: str,
+    theirs: float | None,
+    goal: float | None = None,
+) -> Row:
+    return Row(key, label, model, ours, peer=peer, theirs=theirs, measure="ratio", goal=goal)
+
+
+# --- one state, batches ----------------------------------------------------------------------------------
 
 
 _INPUTS = {"forward_dynamics": ("q", "v", "tau"), "inverse_dynamics": ("q", "v", "a")}
@@ -156,16 +170,13 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
         label = {"single": "one state, kernel time", "batch": f"batch of {BATCH}, per state"}[kind]
         key = f"{algorithm}/{kind}"
         words = algorithm.replace("_", " ")
-        rows.append(
-            Row(key, f"{words}, {label}", name, min(taken), peer=results.baseline, theirs=min(peers[algorithm]),
-                measure="ratio", goal=goal)
-        )  # fmt: skip
+        peer = min(peers[algorithm])
+        rows.append(_against(key, f"{words}, {label}", name, min(taken), results.baseline, peer, goal))
     batch = min(ours["forward_dynamics", "batch"])
     if pool_time is not None:
-        rows.append(
-            Row("forward_dynamics/batch/pool", f"forward dynamics, batch of {BATCH}, per state", name, batch,
-                peer="pin.abaInParallel, 1 thread", theirs=pool_time, measure="ratio")
-        )  # fmt: skip
+        label = f"forward dynamics, batch of {BATCH}, per state"
+        peer_name = "pin.abaInParallel, 1 thread"
+        rows.append(_against("forward_dynamics/batch/pool", label, name, batch, peer_name, pool_time))
     counts = _operations(model)
     results.notes.setdefault("operations", {})[name] = counts
     rate = counts["arithmetic"] / batch
@@ -204,7 +215,7 @@ def _operations(model: Any) -> dict[str, int]:
     return {"arithmetic": sum(code not in no_work for code in codes) - circular, "sin and cos": circular}
 
 
-# --- from Python, threads ----------------------------------------------------------------------------------------
+# --- from Python, threads --------------------------------------------------------------------------------
 
 
 def _from_python(name: str, effort: Effort) -> list[Row]:
@@ -230,16 +241,13 @@ def _from_python(name: str, effort: Effort) -> list[Row]:
         3,
     )
     goal = {"panda7": 1.5, "talos": 2.0}[name]
+    forward_label = "forward dynamics, one call from Python"
     return [
-        Row("python", "forward dynamics, one call from Python", name, ours, peer="pin.aba from Python", theirs=aba,
-            measure="ratio", goal=goal),
-        Row("python/fast", "forward dynamics, one call of the fast handle", name, handle, peer="pin.aba from Python",
-            theirs=aba, measure="ratio"),
-        Row("python/inverse", "inverse dynamics, one call from Python", name, inverse, peer="pin.rnea from Python",
-            theirs=rnea, measure="ratio"),
-        Row("python/mujoco", "forward dynamics, one call from Python", name, ours, peer="MuJoCo mj_forward",
-            theirs=forward, measure="ratio"),
-    ]  # fmt: skip
+        _against("python", forward_label, name, ours, "pin.aba from Python", aba, goal),
+        _against("python/fast", "the same with the fast handle", name, handle, "pin.aba from Python", aba),
+        _against("python/inverse", "inverse dynamics, one call", name, inverse, "pin.rnea from Python", rnea),
+        _against("python/mujoco", forward_label, name, ours, "MuJoCo mj_forward", forward),
+    ]
 
 
 def _threads(effort: Effort) -> list[Row]:
@@ -257,14 +265,12 @@ def _threads(effort: Effort) -> list[Row]:
             ],
             3,
         )
-        rows.append(
-            Row("threads", f"forward dynamics, batch of {LARGE_BATCH}, two threads, per state", name, two,
-                peer="one thread", theirs=one, measure="ratio", goal=1.8)
-        )  # fmt: skip
+        label = f"forward dynamics, batch of {LARGE_BATCH}, two threads, per state"
+        rows.append(_against("threads", label, name, two, "one thread", one, 1.8))
     return rows
 
 
-# --- chains ------------------------------------------------------------------------------------------------------
+# --- chains ----------------------------------------------------------------------------------------------
 
 
 def _chains(effort: Effort, results: Results, lengths: tuple[int, ...]) -> list[Row]:
@@ -289,17 +295,13 @@ def _chains(effort: Effort, results: Results, lengths: tuple[int, ...]) -> list[
             _check_agreement_of_chain(name, found["accelerations"])
         else:
             theirs = None
-        rows.append(
-            Row("chain", f"forward dynamics, chain of {n}, one state", name, single[n], peer=results.baseline,
-                theirs=theirs, measure="ratio", goal=2.5 if n == 1000 else None)
-        )  # fmt: skip
+        label, goal = f"forward dynamics, chain of {n}, one state", 2.5 if n == 1000 else None
+        rows.append(_against("chain", label, name, single[n], results.baseline, theirs, goal))
     long = [n for n in single if n >= 100]
     if len(long) >= 3:
         slope = float(np.polyfit(np.log(long), np.log([single[n] for n in long]), 1)[0])
-        rows.append(
-            Row("exponent", f"cost exponent in n, chains of {long[0]} to {long[-1]}", "chains", slope, unit="",
-                measure="ours", goal=1.05)
-        )  # fmt: skip
+        label = f"cost exponent in n, chains of {long[0]} to {long[-1]}"
+        rows.append(Row("exponent", label, "chains", slope, unit="", measure="ours", goal=1.05))
     return rows
 
 
@@ -313,7 +315,7 @@ def _check_agreement_of_chain(name: str, theirs: Any) -> None:
         raise RuntimeError(f"{name}: the accelerations of the two programs differ")
 
 
-# --- compiling ---------------------------------------------------------------------------------------------------
+# --- compiling -------------------------------------------------------------------------------------------
 
 
 def _first_calls(quick: bool) -> list[Row]:
@@ -327,14 +329,10 @@ def _first_calls(quick: bool) -> list[Row]:
             warm = [_start(name, folder) for _ in range(1 if quick else 3)]
         for kind in ("single", "batch"):
             what = {"single": "one state", "batch": "batch"}[kind]
-            rows.append(
-                Row(f"compile/{kind}", f"first call, {what}, nothing cached", name, cold[kind], measure="ours",
-                    goal=goals.get(name))
-            )  # fmt: skip
-            rows.append(
-                Row(f"cached/{kind}", f"first call, {what}, from the cache", name, min(w[kind] for w in warm),
-                    measure="ours", goal=0.05)
-            )  # fmt: skip
+            label = f"first call, {what}, nothing cached"
+            rows.append(Row(f"compile/{kind}", label, name, cold[kind], measure="ours", goal=goals.get(name)))
+            label, taken = f"first call, {what}, from the cache", min(w[kind] for w in warm)
+            rows.append(Row(f"cached/{kind}", label, name, taken, measure="ours", goal=0.05))
     rows.append(Row("import", "import alembert", "", min(w["import"] for w in warm)))
     return rows
 
@@ -352,7 +350,7 @@ def _start(name: str, folder: str) -> dict[str, float]:
     return json.loads(found.stdout.splitlines()[-1])
 
 
-# --- the machine -------------------------------------------------------------------------------------------------
+# --- the machine -----------------------------------------------------------------------------------------
 
 
 def _machine() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The robots of the benchmark, the same in every program.
 
-panda7 is the arm with its two fingers locked, talos the humanoid with a free base; chains have joints about z and y in
-turn. Friction is left out: Pinocchio's algorithms do not have it.
+panda7 is the arm with its two fingers locked, talos the humanoid with a free base; chains have joints about z
+and y in turn. Friction is left out: Pinocchio's algorithms do not have it.
 """
 
 from __future__ import annotations
@@ -104,8 +104,9 @@ def mujoco_model(name: str) -> Any:
             moving = f'<joint type="{kind}" axis="{numbers(joint.type.axis)}"/>'
         inside = "".join(element(child) for child in children.get(body.name, []))
         X = placement.pose({})
+        place = f'pos="{numbers(X.translation)}" quat="{numbers(_quaternion(X.rotation))}"'
         return (
-            f'<body name="{body.name}" pos="{numbers(X.translation)}" quat="{numbers(_quaternion(X.rotation))}">'
+            f'<body name="{body.name}" {place}>'
             f'{moving}<inertial pos="{numbers(inertia.com)}" mass="{float(inertia.mass)!r}" '
             f'fullinertia="{numbers((xx, yy, zz, xy, xz, yz))}"/>{inside}</body>'
         )

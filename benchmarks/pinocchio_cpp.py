@@ -1,6 +1,7 @@
 """Pinocchio's C++ in a C++ loop, compiled here from the headers in its wheel (Eigen's come with CasADi's).
 
-Nothing of the prebuilt library is used, so that -march=native reaches everything. Data holds four tensors of nv^3 numbers for
+Nothing of the prebuilt library is used, so that -march=native reaches everything. Data holds four tensors of
+nv^3 numbers for
 second derivatives, 32 GB at nv = 1000; the copy of its header that is compiled leaves them empty.
 """
 
@@ -34,7 +35,7 @@ _DEFINES = (  # as Pinocchio's own CMake files say
 
 @functools.cache
 def program() -> Path | None:
-    """The compiled loop (built once, which takes two minutes); None where there is no compiler or a header is missing."""
+    """The compiled loop, built once in two minutes; None where a compiler or a header is missing."""
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     prefix = Path(pin.__file__).parents[4]
     headers = prefix / "include"
@@ -56,7 +57,7 @@ def program() -> Path | None:
     command = [compiler, *FLAGS, *_DEFINES, *includes, str(_SOURCE), "-o", str(partial)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     if found.returncode:
-        print(f"Pinocchio's loop does not compile, its Python binding is measured instead:\n{found.stderr[:2000]}")
+        print(f"Pinocchio's loop does not compile; called from Python instead:\n{found.stderr[:2000]}")
         return None
     partial.rename(result)
     return result
@@ -94,7 +95,9 @@ def _as_text(model: Any, given: States, effort: Effort) -> str:
         I = Y.inertia
         numbers = [0.0, 0.0, 0.0, *X.rotation.ravel(), *X.translation, Y.mass, *Y.lever]
         numbers += [I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]]
-        lines.append(f"{model.parents[k]} {model.joints[k].shortname()} " + " ".join(map(repr, map(float, numbers))))
+        lines.append(
+            f"{model.parents[k]} {model.joints[k].shortname()} " + " ".join(map(repr, map(float, numbers)))
+        )
     lines.append(f"{len(given.q)} {effort.seconds} {effort.repeats}")
     for state in zip(*given, strict=True):
         lines.append(" ".join(repr(float(x)) for part in state for x in part))

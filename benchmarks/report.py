@@ -32,7 +32,16 @@ def _reached(row: Row) -> str:
 def _cells(row: Row) -> list[str]:
     theirs = "" if row.theirs is None else quantity(row.theirs, row.unit)
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
-    return [row.label, row.model, quantity(row.ours, row.unit), row.peer, theirs, ratio, _goal(row), _reached(row)]
+    return [
+        row.label,
+        row.model,
+        quantity(row.ours, row.unit),
+        row.peer,
+        theirs,
+        ratio,
+        _goal(row),
+        _reached(row),
+    ]
 
 
 _HEADER = ["what", "model", "Alembert", "against", "takes", "ratio", "goal", ""]
@@ -51,7 +60,8 @@ def _machine_line(results: Results) -> str:
     m, v = results.machine, results.versions
     return (
         f"Measured on {results.date}: {m['cpu']}, {m['cores']} cores, {m['lanes']} doubles per vector, "
-        f"{m['system']}; Python {m['python']}, Alembert {v['alembert']}, Pinocchio {v['pin']}, MuJoCo {v['mujoco']}, "
+        f"{m['system']}; Python {m['python']}, Alembert {v['alembert']}, Pinocchio {v['pin']}, "
+        f"MuJoCo {v['mujoco']}, "
         f"CasADi {v['casadi']}, llvmlite {v['llvmlite']}"
         + (" (quick run: figures are rough)" if results.quick else "")
         + "."
@@ -76,22 +86,24 @@ def page(results: Results) -> str:
         "This page is written by `make bench` (`python -m benchmarks`) from the figures that it stores under",
         "`benchmarks/results`. " + _machine_line(results),
         "",
-        "Each figure of another program was measured in the same run, in turn with ours; one core unless said, the",
-        "least of several repeats. A ratio is their time over ours. The models are the same in all programs:",
-        "`panda7` is a 7-dof arm, `talos` a humanoid with a free base (38 degrees of freedom), chains have revolute",
-        "joints about two axes in turn. Friction is left out, because Pinocchio's algorithms do not have it. Both",
-        "programs' accelerations were compared before anything was reported.",
+        "Each figure of another program was measured in the same run, in turn with ours; one core unless",
+        "said, the least of several repeats. A ratio is their time over ours. The models are the same in",
+        "all programs: `panda7` is a 7-dof arm, `talos` a humanoid with a free base (38 degrees of",
+        "freedom), chains have revolute joints about two axes in turn. Friction is left out, because",
+        "Pinocchio's algorithms do not have it. The run stops if Pinocchio's accelerations and ours differ.",
         "",
     ]
     if cpp:
         lines += [
-            "\"Pinocchio C++\" is its `aba` (the faster of its two conventions) or `rnea` in a C++ loop, compiled here",
-            f"from the headers with `{results.notes['flags']}`; for the chains, the unused third-order tensors of its",
-            "`Data` were left empty, since they would take 32 GB at n = 1000. Our kernel time is that of the kernel's",
-            "own loop over states in machine code, copies of inputs and results included.",
+            '"Pinocchio C++" is its `aba` (the faster of its two conventions) or `rnea` in a C++ loop,',
+            f"compiled here from the headers with `{results.notes['flags']}`; the unused third-order tensors of its",
+            "`Data` were left empty, since they would take 32 GB at n = 1000. Our kernel time is that of the",
+            "kernel's own loop over states in machine code, copies of inputs and results included.",
         ]
     else:
-        lines += ["There was no C++ compiler: Pinocchio was called from Python, which costs it about 1 us per call."]
+        lines += [
+            "There was no C++ compiler: Pinocchio was called from Python, which costs it about 1 us per call."
+        ]
     lines += [
         "",
         "## Goals",
@@ -110,7 +122,10 @@ def page(results: Results) -> str:
     ]
     if results.notes.get("left_out"):
         lengths = ", ".join(map(str, results.notes["left_out"]))
-        lines += ["", f"Chains of {lengths} were left out: compiling a shorter one took more than the patience for it."]
+        lines += [
+            "",
+            f"Chains of {lengths} were left out: compiling a shorter one took more than the patience for it.",
+        ]
     lines += ["", "## Distance from the machine's peak", "", *_peak(results), ""]
     return "\n".join(lines)
 
@@ -120,8 +135,8 @@ def _peak(results: Results) -> list[str]:
     lines = [
         f"One core did {peak:.1f} Gflop/s of fused multiply-adds in registers (a fused one counts as two, "
         f"{results.notes['peak_width']} lanes).",
-        f"The batch kernel of forward dynamics ({BATCH} states) against it, counting additions, multiplications,",
-        "divisions and roots as one operation each, sines and cosines as none:",
+        f"The batch kernel of forward dynamics ({BATCH} states) against it, counting additions,",
+        "multiplications, divisions and roots as one operation each, sines and cosines as none:",
         "",
         "| model | operations per state | sines and cosines | Gflop/s | share of peak |",
         "|---|---|---|---|---|",
@@ -135,6 +150,7 @@ def _peak(results: Results) -> list[str]:
             )
     lines += [
         "",
-        "An addition or multiplication that does not fuse with another takes the slot of a fused one and counts half.",
+        "An addition or multiplication that does not fuse with another takes the slot of a fused one and",
+        "counts half.",
     ]
     return lines

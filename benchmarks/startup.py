@@ -1,4 +1,4 @@
-"""In a process of its own: seconds until the first result. `python -m benchmarks.startup MODEL`, ALEMBERT_CACHE set."""
+"""Seconds until the first result, in a process of its own: `python -m benchmarks.startup MODEL`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import time
 
 start = time.perf_counter()
-import alembert  # noqa: E402
+import alembert  # noqa: E402, F401
 
 imported = time.perf_counter() - start
 
@@ -18,9 +18,6 @@ def measure(name: str) -> dict[str, float]:
     model = alembert_model(name)
     q, v, tau = states(name, 64)
     taken = {"import": imported}
-    # what does not depend on the model: LLVM's own start, and the modules of the algorithms
-    small = alembert.library.pendulum()
-    small.forward_dynamics(small.neutral(), [0.0], [0.0])
     for key, arrays in (("single", (q[0], v[0], tau[0])), ("batch", (q, v, tau))):
         start = time.perf_counter()
         model.forward_dynamics(*arrays)

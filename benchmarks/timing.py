@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import statistics
+import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def best(call: Callable[[], Any], effort: Effort, per: int = 1) -> float:
 
 
 def best_of_each(calls: Sequence[Callable[[], float]], times: int) -> list[float]:
-    """The least of several measurements of each, taken in turn, so that a busy moment does not meet one of them only."""
+    """The least of several measurements of each, in turn: a busy moment is not to meet one of them only."""
     taken = [[call() for call in calls] for _ in range(times)]
     return [min(column) for column in zip(*taken, strict=True)]
 
@@ -107,16 +107,14 @@ def fma_peak(effort: Effort) -> tuple[float, int]:
         )
         sums = [f"  %s0 = fadd {vector} %y0, %y1"]
         sums += [f"  %s{k} = fadd {vector} %s{k - 1}, %y{k + 1}" for k in range(1, chains - 1)]
-        text = targets.host().attributes + _PEAK.format(W=W, phis=phis, fmas=fmas, sums="\n".join(sums), last=chains - 2)
+        text = targets.host().attributes + _PEAK.format(
+            W=W, phis=phis, fmas=fmas, sums="\n".join(sums), last=chains - 2
+        )
         target = targets.host()
         library = loader.Library(loader.compile_ir(text, target), target)
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library.function("peak"))
         out = np.full(W, 0.5)
         count = 20_000
-        seconds = best(lambda f=function, o=out: f(o.ctypes.data, count), effort, count)  # type: ignore[misc]
+        seconds = best(functools.partial(function, out.ctypes.data, count), effort, count)
         results.append((2 * W * chains / seconds, W))
     return max(results)
-
-
-def median(values: Sequence[float]) -> float:
-    return statistics.median(values)

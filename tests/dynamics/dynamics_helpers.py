@@ -14,8 +14,8 @@ from alembert.joints import Friction
 
 EPS = float(np.finfo(float).eps)
 
-# A result of a sweep is a sum of some hundreds of products over at most n bodies in a row; each rounds by eps, most
-# errors cancel. 500 eps times the size of the terms is a bound with some room.
+# A result of a sweep is a sum of some hundreds of products over at most n bodies in a row; each rounds by
+# eps, most errors cancel. 500 eps times the size of the terms is a bound with some room.
 ROUNDING = 500 * EPS
 
 TREES = ("plain", "attached", "floating")
@@ -25,7 +25,8 @@ TREES = ("plain", "attached", "floating")
 def tree(name: str) -> Model:
     """All joint types of the registry, branched.
 
-    `plain` hangs from the world by several joints; `attached` has springs, friction, armature, rotors; `floating` too, and
+    `plain` hangs from the world by several joints; `attached` has springs, friction, armature, rotors;
+    `floating` too, and
     touches the world only by a bare free joint; `parameters` has named parameters everywhere.
     """
     if name == "plain":
@@ -33,7 +34,10 @@ def tree(name: str) -> Model:
     if name == "attached":
         return library.random_tree(11, bodies=13, attachments=True)
     if name == "floating":
-        models = (library.random_tree(seed, bodies=13, floating=True, attachments=True) for seed in itertools.count())
+        models = (
+            library.random_tree(seed, bodies=13, floating=True, attachments=True)
+            for seed in itertools.count()
+        )
         model = next(m for m in models if len(m.children(WORLD)) == 1)
         return model.replace_joint("joint1", spring=None, friction=None, armature=(), rotors=())
     if name == "parameters":
@@ -87,8 +91,8 @@ STEP = 2e-4  # s
 def rate_along(function, model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
     """d/dt function(q, v) when dq/dt = rate(q, v) and dv/dt = a, by the central difference of fourth order.
 
-    With speeds w up to some 10 rad/s its error is (w h)^4 w / 30 = 5e-12 w |f|, and rounding gives 1.5 eps / h = 2e-12 |f|:
-    compare with `RATE` times the size of the terms.
+    With speeds w up to some 10 rad/s its error is (w h)^4 w / 30 = 5e-12 w |f|, and rounding gives 1.5 eps /
+    h = 2e-12 |f|: compare with `RATE` times the size of the terms.
     """
     at = lambda k: function(model.integrate(q, k * STEP * v), v + k * STEP * a)  # noqa: E731
     return (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * STEP)
@@ -105,8 +109,9 @@ def relative(error: np.ndarray, scale: np.ndarray) -> float:
 def runge_kutta(model: Model, q: np.ndarray, v: np.ndarray, *, duration: float, steps: int, tau=None):
     """The state after `duration` by the classical method of order 4 on (q, v), a batch of motions at once.
 
-    Stages leave the manifold of unit quaternions by O(h^2), where dq/dt = rate(q, v) and the accelerations are still
-    smooth, so that the order is that of the method; the drift of their length is of the order of the other errors.
+    Stages leave the manifold of unit quaternions by O(h^2), where dq/dt = rate(q, v) and the accelerations
+    are still smooth, so that the order is that of the method; the drift of their length is of the order of
+    the other errors.
     """
     h = duration / steps
     effort = tau or (lambda t: np.zeros(model.nv))

@@ -1,4 +1,4 @@
-"""Against MuJoCo on models of its own joints, with armature, damping and springs; contacts and limits are off."""
+"""Against MuJoCo on models of its joints with armature, damping and springs; no contacts, no limits."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,8 @@ ARM = f"""
 <mujoco model="arm">{OPTION}
   <worldbody>
     <body name="base" pos="0.1 0.2 0.3" euler="0.3 -0.4 0.5">
-      <joint name="slide" type="slide" axis="0.6 0 0.8" armature="0.3" damping="0.7" stiffness="5" springref="0.2"/>
+      <joint name="slide" type="slide" axis="0.6 0 0.8" armature="0.3" damping="0.7"
+             stiffness="5" springref="0.2"/>
       <inertial pos="0.1 0 0.05" mass="3" fullinertia="0.04 0.05 0.06 0.005 -0.004 0.003"/>
       <body name="upper" pos="0.2 0 0.1">
         <joint name="shoulder" type="ball" damping="0.2" armature="0.05"/>
@@ -30,7 +31,9 @@ ARM = f"""
           <joint name="elbow" type="hinge" axis="0 1 0" pos="0.05 0 0.02" damping="0.1" stiffness="2"/>
           <joint name="twist" type="hinge" axis="1 0 0" armature="0.02"/>
           <inertial pos="0.1 0 0.05" mass="1.5" diaginertia="0.01 0.02 0.02"/>
-          <body name="plate" pos="0 0.1 0"><inertial pos="0.02 0 0" mass="0.4" diaginertia="0.001 0.001 0.002"/></body>
+          <body name="plate" pos="0 0.1 0">
+            <inertial pos="0.02 0 0" mass="0.4" diaginertia="0.001 0.001 0.002"/>
+          </body>
         </body>
       </body>
       <body name="side" pos="0 0.3 0">
@@ -49,7 +52,8 @@ FLOATER = f"""
       <inertial pos="0.02 -0.03 0.1" mass="10" fullinertia="0.3 0.4 0.2 0.01 0.02 -0.03"/>
       <body name="leg1" pos="0.2 0.1 -0.1"><joint name="hip1" type="ball"/>
         <inertial pos="0 0 -0.2" mass="2" diaginertia="0.02 0.02 0.005"/>
-        <body name="shin1" pos="0 0 -0.4"><joint name="knee1" type="hinge" axis="0 1 0" damping="0.3" armature="0.05"/>
+        <body name="shin1" pos="0 0 -0.4">
+          <joint name="knee1" type="hinge" axis="0 1 0" damping="0.3" armature="0.05"/>
           <inertial pos="0 0.01 -0.2" mass="1" diaginertia="0.01 0.01 0.002"/></body></body>
       <body name="leg2" pos="-0.2 0.1 -0.1"><joint name="hip2" type="hinge" axis="0.6 0.8 0"/>
         <inertial pos="0 0 -0.2" mass="2" diaginertia="0.02 0.02 0.005"/>
@@ -94,7 +98,9 @@ def test_mass_matrix_and_bias(both):
     q, v, _ = states(model, 100, seed=1)
     qpos, qvel = to_mujoco(model, q, v, mj_model=other)
     M, bias = model.mass_matrix(q), model.bias_forces(q, v)
-    zero = accelerations_to_mujoco(model, q, v, 0 * v, mj_model=other)  # what their speeds do when ours are constant
+    zero = accelerations_to_mujoco(
+        model, q, v, 0 * v, mj_model=other
+    )  # what their speeds do when ours are constant
     _, ours = to_mujoco(model, q, bias, mj_model=other)
     full = np.empty((model.nv, model.nv))
     for k in range(len(q)):

@@ -1,7 +1,7 @@
-"""Against Pinocchio: random trees of every joint type it has, built in both programs, and real robots from URDF files.
+"""Against Pinocchio: random trees of every joint type it has, built in both, and robots from URDF files.
 
-Pinocchio puts linear parts first and has other coordinates for some joints; v' = T(q) v takes speeds there, so efforts and
-Jacobians map with T as well (see `alembert.model.io.convert`).
+Pinocchio puts linear parts first and has other coordinates for some joints; v' = T(q) v takes speeds there,
+so efforts and Jacobians map with T as well (see `alembert.model.io.convert`).
 """
 
 import dataclasses
@@ -21,13 +21,13 @@ from alembert.model.io.urdf import load_urdf
 
 pin = pytest.importorskip("pinocchio")
 
-# Both programs round in their own way; 1e-10 is 5e5 eps, room for the condition of the articulated inertias (the mass
-# matrices of these models have condition numbers up to 1e6: light hands on heavy trunks).
+# Both programs round in their own way; 1e-10 is 5e5 eps, room for the condition of the articulated inertias
+# (the mass matrices of these models have condition numbers up to 1e6: light hands on heavy trunks).
 AGREEMENT = 1e-10
 STATES, FEW = 2000, 100
 
 
-# --- the same model in Pinocchio -----------------------------------------------------------------------------------
+# --- the same model in Pinocchio -------------------------------------------------------------------------
 
 
 def se3(placement):
@@ -68,7 +68,8 @@ JOINTS = {
         pin.JointModelRevoluteUnaligned(np.array(t.axis)), pin.JointModelPrismaticUnaligned(np.array(t.axis))
     ),
     "universal": lambda t: composite(
-        pin.JointModelRevoluteUnaligned(np.array(t.first)), pin.JointModelRevoluteUnaligned(np.array(t.second))
+        pin.JointModelRevoluteUnaligned(np.array(t.first)),
+        pin.JointModelRevoluteUnaligned(np.array(t.second)),
     ),
     "planar": lambda t: pin.JointModelPlanar(),
     "spherical": lambda t: pin.JointModelSpherical(),
@@ -101,7 +102,9 @@ def in_pinocchio(model):
                 result.armature = armature
     for frame in model.frames:
         carrier, offset = where[frame.body]
-        result.addFrame(pin.Frame(frame.name, carrier, 0, offset * se3(frame.placement), pin.FrameType.OP_FRAME))
+        result.addFrame(
+            pin.Frame(frame.name, carrier, 0, offset * se3(frame.placement), pin.FrameType.OP_FRAME)
+        )
     return result
 
 
@@ -155,9 +158,7 @@ def robot(name):
 def pair(name):
     if name in URDF:
         return robot(name)
-    model = random_model(
-        int(name.split()[-1]), floating="floating" in name, armature="geared" in name
-    )
+    model = random_model(int(name.split()[-1]), floating="floating" in name, armature="geared" in name)
     return model, in_pinocchio(model)
 
 
@@ -182,13 +183,15 @@ def error(found, expected):
     return float(np.max(np.abs(found - expected).max(axis=axes) / np.abs(expected).max(axis=axes)))
 
 
-# --- tests -------------------------------------------------------------------------------------------------------
+# --- tests -----------------------------------------------------------------------------------------------
 
 
 def test_all_of_its_joint_types_are_met():
     kinds = {joint.type.kind for name in RANDOM for joint in pair(name)[0].joints}
     assert kinds == {*JOINTS, "fixed"}
-    sequences = {j.type.sequence for name in RANDOM for j in pair(name)[0].joints if isinstance(j.type, Gimbal)}
+    sequences = {
+        j.type.sequence for name in RANDOM for j in pair(name)[0].joints if isinstance(j.type, Gimbal)
+    }
     assert sequences
 
 
@@ -237,7 +240,9 @@ def test_mass_matrix_momentum_and_energy(both):
     np.testing.assert_allclose(c, theirs["c"], rtol=0, atol=AGREEMENT * np.abs(c).max())
     np.testing.assert_allclose(U, theirs["U"], rtol=0, atol=AGREEMENT * moving * 9.81)
     np.testing.assert_allclose(T, np.einsum("ki,kij,kj->k", v, np.array(theirs["M"]), v) / 2, rtol=AGREEMENT)
-    if not np.any(other.armature):  # their energy (4.1) leaves out the armature of some joint types, unlike their M
+    if not np.any(
+        other.armature
+    ):  # their energy (4.1) leaves out the armature of some joint types, unlike their M
         np.testing.assert_allclose(T, theirs["T"], rtol=AGREEMENT)
 
 
@@ -282,7 +287,7 @@ def test_frames(name):
 
 
 def test_configurations():
-    """integrate and difference are theirs, joint by joint, but for planar joints, which move along a screw there."""
+    """integrate and difference are theirs (planar joints apart, which move along a screw there)."""
     model, other = pair("talos")
     q, v, _ = states(model, 50)
     qp, vp = to_pinocchio(model, q, v, pin_model=other)

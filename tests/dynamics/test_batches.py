@@ -80,7 +80,9 @@ def test_results_into_given_arrays(model, given):
     assert model.mass_matrix(q, out=M) is M
     np.testing.assert_array_equal(M, model.mass_matrix(q))
     over = tau.copy()  # the result may take the place of an argument
-    np.testing.assert_array_equal(model.forward_dynamics(q, v, over, out=over), model.forward_dynamics(q, v, tau))
+    np.testing.assert_array_equal(
+        model.forward_dynamics(q, v, over, out=over), model.forward_dynamics(q, v, tau)
+    )
     with pytest.raises(ArgumentError, match=r"forward_dynamics: out has shape \(2,\), expected"):
         model.forward_dynamics(q[0], v[0], tau[0], out=np.empty(2))
     with pytest.raises(ArgumentError, match=r"forward_dynamics: out has shape \(2,\), expected"):
@@ -99,7 +101,7 @@ def test_compiled_handles(model, given):
     for k in range(len(q)):
         fast(q[k], v[k], tau[k], a)
         np.testing.assert_array_equal(a, expected[k])
-    with pytest.raises(ArgumentError, match="compile: no algorithm 'forward_dynamic'.*forward_dynamics"):
+    with pytest.raises(ArgumentError, match=r"compile: no algorithm 'forward_dynamic'.*forward_dynamics"):
         model.compile("forward_dynamic")
 
 

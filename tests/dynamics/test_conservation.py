@@ -31,7 +31,7 @@ QUANTITIES = {
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_drift_has_the_order_of_the_integrator(model, motions, quantity):
-    """Order 4 for the state; invariants drift at order 4, or 5 where the leading term of the error keeps them."""
+    """Order 4 for the state; invariants drift at order 4, or 5 where the leading error keeps them."""
     q0, v0, ends = motions
     value = QUANTITIES[quantity]
     start = value(model, q0, v0)
@@ -42,7 +42,7 @@ def test_drift_has_the_order_of_the_integrator(model, motions, quantity):
 
 def test_the_centre_of_mass_moves_evenly(model, motions):
     q0, v0, ends = motions
-    q, v = ends[-1]
+    q, _ = ends[-1]
     expected = model.center_of_mass(q0) + 0.2 * model.momentum(q0, v0)[..., 3:] / model.mass
     moved = np.max(np.abs(expected - model.center_of_mass(q0)))
     np.testing.assert_allclose(model.center_of_mass(q), expected, rtol=0, atol=1e-4 * moved)
@@ -55,6 +55,6 @@ def test_intermediate_axis():
     model = builder.build()
     v0 = np.array([0.01, 2.0, 0.01, 0.0, 0.0, 0.0])
     _, v = runge_kutta(model, model.neutral(), v0, duration=10.977572939663, steps=4000)
-    # h = 2.7e-3 s and rates of 2 rad/s: (2 h)^4 = 9e-10, grown by the instability by exp(2 t / sqrt(3)) of the
-    # small components until the flip, and back: the slow components see about 1e-7
+    # h = 2.7e-3 s and rates of 2 rad/s: (2 h)^4 = 9e-10, grown by the instability by exp(2 t / sqrt(3)) of
+    # the small components until the flip, and back: the slow components see about 1e-7
     np.testing.assert_allclose(v, (-0.01, -2.0, 0.01, 0, 0, 0), rtol=0, atol=1e-6)

@@ -76,7 +76,9 @@ def test_wrong_shape_of_coordinates(model, state, name):
 def test_wrong_shape_elsewhere(model, state):
     q, v, tau = state
     for function in (model.frame_pose, model.frame_jacobian):
-        with pytest.raises(ArgumentError, match=rf"{function.__name__}: q has shape \(7,\), expected \(..., 8\)"):
+        with pytest.raises(
+            ArgumentError, match=rf"{function.__name__}: q has shape \(7,\), expected \(..., 8\)"
+        ):
             function(v, "grip")
     with pytest.raises(ArgumentError, match=r"inverse_mass_matrix: q has shape \(\), expected \(..., 8\)"):
         model.inverse_mass_matrix(1.0)
@@ -90,18 +92,24 @@ def test_wrong_shape_elsewhere(model, state):
         model.integrate(q, q)
     with pytest.raises(ArgumentError, match=r"difference: q1 has shape \(7,\), expected \(..., 8\)"):
         model.difference(q, v)
-    with pytest.raises(ArgumentError, match=r"batch dimensions do not go together: q \(2,\), v \(3,\), tau \(\)"):
+    with pytest.raises(
+        ArgumentError, match=r"batch dimensions do not go together: q \(2,\), v \(3,\), tau \(\)"
+    ):
         model.forward_dynamics(np.stack([q] * 2), np.stack([v] * 3), tau)
 
 
 def test_names(model, state):
     q, v, tau = state
-    with pytest.raises(ArgumentError, match="model 'arm' has no frame 'gripp'.*grip"):
+    with pytest.raises(ArgumentError, match=r"model 'arm' has no frame 'gripp'.*grip"):
         model.frame_pose(q, "gripp")
-    with pytest.raises(ArgumentError, match="forward_dynamics: method is 'lu', expected 'sweep', 'factorise'"):
+    with pytest.raises(
+        ArgumentError, match="forward_dynamics: method is 'lu', expected 'sweep', 'factorise'"
+    ):
         model.forward_dynamics(q, v, tau, method="lu")
     for call in (model.frame_velocity, model.frame_jacobian_rate):
-        with pytest.raises(ArgumentError, match="reference is 'body', expected one of local, world, local_world_aligned"):
+        with pytest.raises(
+            ArgumentError, match="reference is 'body', expected one of local, world, local_world_aligned"
+        ):
             call(q, v, "grip", reference="body")
     with pytest.raises(ArgumentError, match="frame_jacobian: reference is 'body'"):
         model.frame_jacobian(q, "grip", reference="body")
@@ -114,15 +122,17 @@ def test_names(model, state):
 
 def test_hybrid_arguments(model, state):
     q, v, _ = state
-    with pytest.raises(ArgumentError, match="elbow.y2 is given both an acceleration and a torque; give one"):
+    with pytest.raises(ArgumentError, match=r"elbow.y2 is given both an acceleration and a torque; give one"):
         model.hybrid_dynamics(q, v, accelerations={"elbow": np.zeros(3)}, torques={"elbow.y2": 1.0})
-    with pytest.raises(ArgumentError, match="accelerations: no joint or degree of freedom 'sholder'.*shoulder"):
+    with pytest.raises(
+        ArgumentError, match=r"accelerations: no joint or degree of freedom 'sholder'.*shoulder"
+    ):
         model.hybrid_dynamics(q, v, accelerations={"sholder": 1.0})
     with pytest.raises(ArgumentError, match=r"torques: 'wrist' has shape \(2,\), expected \(..., 3\)"):
         model.hybrid_dynamics(q, v, torques={"wrist": np.zeros(2)})
     with pytest.raises(ArgumentError, match=r"torques: 'wrist' has shape \(\), expected \(..., 3\)"):
         model.hybrid_dynamics(q, v, torques={"wrist": 1.0})
-    with pytest.raises(ArgumentError, match="accelerations: 'elbow.z1' is given twice"):
+    with pytest.raises(ArgumentError, match=r"accelerations: 'elbow.z1' is given twice"):
         model.hybrid_dynamics(q, v, accelerations={"elbow": np.zeros(3), "elbow.z1": 0.0})
     with pytest.raises(ArgumentError, match="torques: 'shoulder' is 'much', expected numbers"):
         model.hybrid_dynamics(q, v, torques={"shoulder": "much"})
@@ -130,9 +140,13 @@ def test_hybrid_arguments(model, state):
 
 def test_wrenches(model, state):
     for frame in ("world", "base"):
-        with pytest.raises(ArgumentError, match=f"forward_dynamics: wrench on frame '{frame}', which does not move"):
+        with pytest.raises(
+            ArgumentError, match=f"forward_dynamics: wrench on frame '{frame}', which does not move"
+        ):
             model.forward_dynamics(*state, wrenches={frame: np.zeros(6)})
-    with pytest.raises(ArgumentError, match=r"wrench on 'grip' has shape \(3,\), expected \(..., 6\): moment, then force"):
+    with pytest.raises(
+        ArgumentError, match=r"wrench on 'grip' has shape \(3,\), expected \(..., 6\): moment, then force"
+    ):
         model.inverse_dynamics(*state, wrenches={"grip": np.zeros(3)})
     with pytest.raises(ArgumentError, match="bias_forces: wrench on 'grip' is 'up', expected numbers"):
         model.bias_forces(*state[:2], wrenches={"grip": "up"})
@@ -165,11 +179,15 @@ def test_an_input_that_is_not_finite_is_named(model, state):
     v[4] = np.nan
     with pytest.raises(NumericalError) as caught:
         model.forward_dynamics(q, v, tau)
-    assert str(caught.value).startswith("forward_dynamics: the result is not finite; v is nan at entry 4 (wrist.")
+    assert str(caught.value).startswith(
+        "forward_dynamics: the result is not finite; v is nan at entry 4 (wrist."
+    )
     q[0] = np.inf
     with pytest.raises(NumericalError, match=r"inverse_dynamics: .* q is inf at entry 0 \(shoulder\)"):
         model.inverse_dynamics(q, v, tau)
-    with pytest.raises(NumericalError, match=r"frame_pose: the result is not finite; q is inf at entry 0 \(shoulder\)"):
+    with pytest.raises(
+        NumericalError, match=r"frame_pose: the result is not finite; q is inf at entry 0 \(shoulder\)"
+    ):
         model.frame_pose(q, "grip")
     with pytest.raises(NumericalError, match="wrench is nan"):
         model.forward_dynamics(*state, wrenches={"grip": np.full(6, np.nan)})
@@ -184,7 +202,10 @@ def test_one_bad_state_of_a_batch_is_named_and_the_others_are_right(model):
     q, v, tau = states(model, 6)
     expected = model.forward_dynamics(q, v, tau)
     v[4, 2] = np.nan
-    with pytest.warns(AlembertWarning, match=r"forward_dynamics: 1 of 6 states have no finite result, the first at 4; v is nan"):
+    with pytest.warns(
+        AlembertWarning,
+        match=r"forward_dynamics: 1 of 6 states have no finite result, the first at 4; v is nan",
+    ):
         a = model.forward_dynamics(q, v, tau)
     np.testing.assert_array_equal(np.delete(a, 4, axis=0), np.delete(expected, 4, axis=0))
     assert np.isnan(a[4]).any()
@@ -203,7 +224,9 @@ def test_gimbal_lock_is_named(model, state, angle):
         model.solve_mass_matrix(q, tau)
     with pytest.raises(NumericalError, match="hybrid_dynamics: .*" + message):
         model.hybrid_dynamics(q, v, accelerations={"wrist": np.zeros(3)})
-    held = model.hybrid_dynamics(q, v, accelerations={"elbow": np.ones(3)})  # nothing is solved for at the elbow
+    held = model.hybrid_dynamics(
+        q, v, accelerations={"elbow": np.ones(3)}
+    )  # nothing is solved for at the elbow
     np.testing.assert_array_equal(held.accelerations[model.v_slice("elbow")], 1.0)
     assert np.isfinite(model.inverse_dynamics(q, v, tau)).all()
 
@@ -212,7 +235,9 @@ def test_gimbal_lock_in_a_batch(model):
     q, v, tau = states(model, 5)
     expected = model.forward_dynamics(q, v, tau)
     q[3] = bent(model, q[3], np.pi / 2)
-    with pytest.warns(AlembertWarning, match=r"1 of 5 states have no finite result, the first at 3; joint 'elbow': gimbal"):
+    with pytest.warns(
+        AlembertWarning, match=r"1 of 5 states have no finite result, the first at 3; joint 'elbow': gimbal"
+    ):
         a = model.forward_dynamics(q, v, tau)
     assert np.isnan(a[3]).all()
     np.testing.assert_array_equal(np.delete(a, 3, axis=0), np.delete(expected, 3, axis=0))
@@ -227,7 +252,9 @@ def test_an_armature_on_the_gimbal_lifts_the_lock(model, state):
 
 def test_other_methods_at_the_gimbal_lock(model, state):
     q, v, tau = state
-    with pytest.raises(NumericalError, match="the mass matrix is not positive definite; joint 'elbow': gimbal lock"):
+    with pytest.raises(
+        NumericalError, match="the mass matrix is not positive definite; joint 'elbow': gimbal lock"
+    ):
         # rounding may leave a tiny positive pivot: repeat the angle until the factorisation fails
         for turn in range(-20, 20):
             model.forward_dynamics(bent(model, q, np.pi / 2 + np.pi * turn), v, tau, method="factorise")

@@ -34,7 +34,11 @@ def test_pose_of_a_frame_is_the_product_of_poses_along_the_path(model):
             while body != "world":
                 joint = model.joints[model.body_index(body)]
                 motion = joint.type.placement(x[model.q_slice(joint.name)])
-                X = joint.placement.pose({}) @ Pose(np.asarray(motion.rotation), np.ravel(motion.translation)) @ X
+                X = (
+                    joint.placement.pose({})
+                    @ Pose(np.asarray(motion.rotation), np.ravel(motion.translation))
+                    @ X
+                )
                 body = joint.parent
             np.testing.assert_allclose(found.rotation[k], X.rotation, atol=ROUNDING)
             np.testing.assert_allclose(found.translation[k], np.ravel(X.translation), atol=20 * ROUNDING)

@@ -26,7 +26,7 @@ def full_solution(M, bias, tau, a, free):
 
 
 def test_against_the_full_linear_system_for_any_mask(model):
-    """A different mask, down to single degrees of freedom of multi-dof joints, in every state of one batch."""
+    """Another mask, down to single degrees of freedom of multi-dof joints, in every state of a batch."""
     q, v, tau = states(model, BATCH)
     rng = np.random.default_rng(3)
     a_given = rng.normal(size=(BATCH, model.nv))
@@ -76,13 +76,15 @@ def test_by_name_of_joint_or_single_degree_of_freedom():
     assert np.all(result.efforts[:, s.start + 1] != 0.0)
     # values may differ over the batch, and joint and speeds may be mixed
     values = np.arange(4.0)
-    mixed = model.hybrid_dynamics(q, v, accelerations={single: values}, torques={model.speed_names[s.start]: 1.0})
+    mixed = model.hybrid_dynamics(
+        q, v, accelerations={single: values}, torques={model.speed_names[s.start]: 1.0}
+    )
     np.testing.assert_array_equal(mixed.accelerations[:, s.start + 1], values)
     np.testing.assert_array_equal(mixed.efforts[:, s.start], 1.0)
 
 
 def test_a_base_held_still_by_its_efforts_is_a_fixed_base():
-    """Inverse dynamics of the base with free joints: the accelerations of the joints are those of a fixed base."""
+    """The accelerations of the joints are those that they have on a fixed base."""
     model = tree("floating")
     q, v, tau = states(model, 8)
     v[:, :6] = 0.0
@@ -90,7 +92,9 @@ def test_a_base_held_still_by_its_efforts_is_a_fixed_base():
     result = model.hybrid_dynamics(q, v, accelerations={"joint1": np.zeros(6)}, torques=torques)
     M, bias = model.mass_matrix(q)[:, 6:, 6:], model.bias_forces(q, v)[:, 6:]
     expected = np.linalg.solve(M, (tau[:, 6:] - bias)[..., None])[..., 0]
-    error = np.linalg.norm(result.accelerations[:, 6:] - expected, axis=-1) / np.linalg.norm(expected, axis=-1)
+    error = np.linalg.norm(result.accelerations[:, 6:] - expected, axis=-1) / np.linalg.norm(
+        expected, axis=-1
+    )
     assert np.max(error / np.linalg.cond(M)) < ROUNDING
 
 

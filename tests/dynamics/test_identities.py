@@ -78,7 +78,10 @@ def test_mass_matrix_applied_and_solved_without_forming_it(model):
     assert relative(product - times(M, x), np.linalg.norm(M, axis=-1)) < ROUNDING
     solution = model.solve_mass_matrix(q, x)
     residual = times(M, solution) - x
-    assert relative(residual, np.linalg.norm(M, axis=-1) * np.abs(solution).max(axis=-1, keepdims=True)) < ROUNDING
+    assert (
+        relative(residual, np.linalg.norm(M, axis=-1) * np.abs(solution).max(axis=-1, keepdims=True))
+        < ROUNDING
+    )
 
 
 def test_inverse_mass_matrix(model):
@@ -130,7 +133,9 @@ def test_coriolis_forces_are_quadratic_and_do_the_work_of_the_changing_mass_matr
     """v . c(q, v) = 1/2 v . (dM/dt) v, which is dT/dt at a = 0."""
     q, v, _ = states(model, BATCH)
     c = model.coriolis_forces(q, v)
-    np.testing.assert_allclose(model.coriolis_forces(q, -2 * v), 4 * c, rtol=0, atol=ROUNDING * 4 * np.abs(c).max())
+    np.testing.assert_allclose(
+        model.coriolis_forces(q, -2 * v), 4 * c, rtol=0, atol=ROUNDING * 4 * np.abs(c).max()
+    )
     half = rate_along(lambda q, v: model.mass_matrix(q), model, q, v, 0 * v) / 2
     expected = np.sum(v * times(half, v), axis=-1)
     scale = np.sum(np.abs(v) * times(np.abs(half), np.abs(v)), axis=-1)
@@ -159,7 +164,7 @@ def test_bias_is_coriolis_and_gravity_less_own_effort(model):
 
 
 def test_forces_of_springs_alone(model):
-    """Without gravity and at rest, bias is the gradient of the springs' energy: linear in the displacement of vector joints."""
+    """Without gravity and at rest, bias is theirs: linear in the displacement of vector joints."""
     weightless = model.replace(gravity=(0.0, 0.0, 0.0))
     q, _, _ = states(model, 4)
     bias = weightless.bias_forces(q, np.zeros(model.nv))
@@ -197,11 +202,13 @@ def test_potential_energy_is_that_of_the_mass_at_its_centre():
     q, _, _ = states(model, BATCH)
     mass = sum(inertia.mass for inertia in model._tree.inertias)
     expected = -mass * model.center_of_mass(q) @ np.array(model.gravity)
-    np.testing.assert_allclose(model.potential_energy(q), expected, rtol=ROUNDING, atol=mass * 9.81 * ROUNDING)
+    np.testing.assert_allclose(
+        model.potential_energy(q), expected, rtol=ROUNDING, atol=mass * 9.81 * ROUNDING
+    )
 
 
 def test_external_wrenches_and_gravity_change_the_momentum_of_a_floating_tree():
-    """dh/dt = sum of wrenches about the origin + (c x m g; m g); inner forces of any kind have no part in it."""
+    """dh/dt = sum of wrenches about the origin + (c x m g; m g); inner forces have no part in it."""
     model = tree("floating")
     q, v, tau = states(model, BATCH)
     tau[:, :6] = 0.0
@@ -247,12 +254,16 @@ def test_other_methods_pass_no_bad_number_on(method):
     q, v, tau = states(model, 3)
     expected = model.forward_dynamics(q, v, tau, method=method)
     tau[1, 4] = np.nan
-    with pytest.warns(AlembertWarning, match="forward_dynamics: 1 of 3 states .* the first at 1; tau is nan at entry 4"):
+    with pytest.warns(
+        AlembertWarning, match="forward_dynamics: 1 of 3 states .* the first at 1; tau is nan at entry 4"
+    ):
         a = model.forward_dynamics(q, v, tau, method=method)
     assert np.isnan(a[1]).all()
     scale = np.abs(expected[[0, 2]]).max() * np.linalg.cond(model.mass_matrix(q)).max()
     np.testing.assert_allclose(a[[0, 2]], expected[[0, 2]], rtol=0, atol=ROUNDING * scale)
-    with pytest.raises(NumericalError, match="forward_dynamics: the result is not finite; tau is nan at entry 4"):
+    with pytest.raises(
+        NumericalError, match="forward_dynamics: the result is not finite; tau is nan at entry 4"
+    ):
         model.forward_dynamics(q[1], v[1], tau[1], method=method)
 
 
@@ -263,5 +274,7 @@ def test_conjugate_gradients_that_do_not_converge_say_so(monkeypatch):
     rng = np.random.default_rng(0)
     noisy = lambda self, q, x, parameters=None: x * np.exp(3 * rng.normal(size=x.shape))  # noqa: E731
     monkeypatch.setattr(type(model), "multiply_mass_matrix", noisy)
-    with pytest.raises(NumericalError, match="conjugate gradients stopped after 270 products with the residual at"):
+    with pytest.raises(
+        NumericalError, match="conjugate gradients stopped after 270 products with the residual at"
+    ):
         model.forward_dynamics(q, v, tau, method="conjugate_gradients")

@@ -83,7 +83,9 @@ def test_parameters_left_out_keep_their_defaults(model):
     q, v, tau = states(model, 1)
     name, value = model.parameters[0]
     default = model.forward_dynamics(q[0], v[0], tau[0])
-    np.testing.assert_array_equal(model.forward_dynamics(q[0], v[0], tau[0], parameters={name: value}), default)
+    np.testing.assert_array_equal(
+        model.forward_dynamics(q[0], v[0], tau[0], parameters={name: value}), default
+    )
     np.testing.assert_array_equal(model.forward_dynamics(q[0], v[0], tau[0], parameters={}), default)
 
 
@@ -98,5 +100,7 @@ def test_messages(model):
         plain.symbolic.kinetic_energy(plain.neutral(), np.zeros(plain.nv), parameters=[1.0])
     name = next(n for n in model.parameter_values if n.startswith("tip"))
     frame = name.partition("_")[0]
-    with pytest.raises(UnsupportedError, match=f"frame_pose: frame '{frame}' depends on parameters that are given as arrays"):
+    with pytest.raises(
+        UnsupportedError, match=f"frame_pose: frame '{frame}' depends on parameters that are given as arrays"
+    ):
         model.frame_pose(q, frame, parameters={name: np.ones(3)})

@@ -1,15 +1,17 @@
 """Geared rotors against the manipulator equations of Chen and Ou (1989), written out densely.
 
-With mu the gear ratio, J the inertia and e the axis of the rotor of joint i, which is mounted on link i - 1, z the joint
-axes, A' the mass matrix and w, al' the angular velocities and accelerations (the latter without joint accelerations):
+With mu the gear ratio, J the inertia and e the axis of the rotor of joint i, which is mounted on link i - 1,
+z the joint axes, A' the mass matrix and w, al' the angular velocities and accelerations (the latter without
+joint accelerations):
 
-    A_ri = A'_ri + mu_i J_i z_r . e_i  (r < i),   A_rr = A'_rr + mu_r^2 J_r                                   (44)-(45)
+    A_ri = A'_ri + mu_i J_i z_r . e_i  (r < i),   A_rr = A'_rr + mu_r^2 J_r      (44)-(45)
     sum_i A_ri qdd_i = tau_r - bias'_r + G_r
-    G_r = -mu_r J_r al'_{r-1} . e_r + sum_{i > r} mu_i J_i qd_i (w_{i-1} x z_r) . e_i                         (46)
+    G_r = -mu_r J_r al'_{r-1} . e_r + sum_{i > r} mu_i J_i qd_i (w_{i-1} x z_r) . e_i      (46)
     K = K' + sum_i (1/2 mu_i^2 J_i qd_i^2 + mu_i J_i qd_i w_{i-1} . e_i),   H = H' + sum_i mu_i J_i qd_i e_i
 
-The data are those of the seven-link arm there (masses, inertias, joint offsets, rotors). The orientations of its links are
-in a figure only: here all link frames are parallel at q = 0 and each joint turns about the axis of its rotor.
+The data are those of the seven-link arm there (masses, inertias, joint offsets, rotors). The orientations of
+its links are in a figure only: here all link frames are parallel at q = 0 and each joint turns about the axis
+of its rotor.
 """
 
 import dataclasses
@@ -132,10 +134,12 @@ def test_kinetic_energy_and_angular_momentum_of_the_geared_arm(model):
         np.testing.assert_allclose(model.kinetic_energy(q, v), K, rtol=ROUNDING)
         H = plain.momentum(q, v, about="world")
         H[:3] += (gear * v) @ e
-        np.testing.assert_allclose(model.momentum(q, v, about="world"), H, rtol=0, atol=ROUNDING * np.abs(H).max())
+        np.testing.assert_allclose(
+            model.momentum(q, v, about="world"), H, rtol=0, atol=ROUNDING * np.abs(H).max()
+        )
 
 
-# --- the validation cases of the paper --------------------------------------------------------------------------
+# --- the validation cases of the paper -------------------------------------------------------------------
 
 COUNTS = [100, 200, 400]
 V0 = np.array([0.3, -0.5, 0.8, 1.0, -0.7, 0.9, 1.2])
@@ -160,7 +164,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_validation_case(case):
-    """(I) no efforts: K + V is constant; (II) no effort on a vertical first joint with mu = 1, e = z: H . z is."""
+    """(I) no efforts: K + V constant; (II) none on a vertical first joint, mu = 1, e = z: H . z constant."""
     model, tau, value = CASES[case]
     start = value(model, Q0, V0)
     drifts = []

@@ -43,12 +43,15 @@ def evaluated(kind, function, arrays):
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_expressions_and_compiled_code_agree(model, given, name, kind):
     arrays = [given[letter] for letter in ALGORITHMS[name]]
-    found = (evaluated(kind, getattr(model.symbolic, name), arrays))
+    found = evaluated(kind, getattr(model.symbolic, name), arrays)
     expected = np.atleast_1d(getattr(model, name)(*arrays))
     if expected.ndim == 1:
         found = found.ravel()
-    # same instructions, but not fused: the rounding is another, amplified by the condition number when M is solved
-    amplified = np.linalg.cond(model.mass_matrix(given["q"])) if name.startswith(("forward", "solve")) else 1.0
+    # same instructions, but not fused: the rounding is another, amplified by the condition number when M is
+    # solved
+    amplified = (
+        np.linalg.cond(model.mass_matrix(given["q"])) if name.startswith(("forward", "solve")) else 1.0
+    )
     scale = np.abs(model.bias_forces(given["q"], given["v"])).max() if amplified == 1.0 else 0.0
     assert np.max(np.abs(found - expected)) < ROUNDING * amplified * (np.abs(expected).max() + scale)
 
@@ -65,7 +68,7 @@ def test_remaining_expressions(model, given):
     h = np.ravel(evaluated(ca.SX, model.symbolic.momentum, [q, v]))
     expected = model.momentum(q, v, about="world")
     np.testing.assert_allclose(h, expected, atol=ROUNDING * np.abs(expected).max())
-    poses = (evaluated(ca.SX, model.symbolic.poses, [q]))
+    poses = evaluated(ca.SX, model.symbolic.poses, [q])
     np.testing.assert_allclose(poses, model._evaluate("poses", (q,)), atol=20 * ROUNDING)
     step = model.difference(q, model.integrate(q, 0.1 * v))
     np.testing.assert_allclose(step, 0.1 * v, atol=ROUNDING * 10)
@@ -84,7 +87,9 @@ def test_derivatives_of_expressions(model, given):
     v = ca.MX.sym("v", model.nv)
     gradient = ca.Function("g", [v], [ca.gradient(model.symbolic.kinetic_energy(given["q"], v), v)])
     expected = model.multiply_mass_matrix(given["q"], given["v"])
-    np.testing.assert_allclose(gradient(given["v"]).full().ravel(), expected, atol=ROUNDING * np.abs(expected).max())
+    np.testing.assert_allclose(
+        gradient(given["v"]).full().ravel(), expected, atol=ROUNDING * np.abs(expected).max()
+    )
 
 
 def test_parameters_as_expressions():
@@ -96,7 +101,9 @@ def test_parameters_as_expressions():
     named = dict(zip(model.parameter_values, values, strict=True))
     expected = model.forward_dynamics(q, v, tau, parameters=named)
     condition = np.linalg.cond(model.mass_matrix(q, parameters=named))
-    np.testing.assert_allclose(f(values).full().ravel(), expected, atol=ROUNDING * condition * np.abs(expected).max())
+    np.testing.assert_allclose(
+        f(values).full().ravel(), expected, atol=ROUNDING * condition * np.abs(expected).max()
+    )
     default = model.symbolic.forward_dynamics(q, v, tau).full().ravel()
     np.testing.assert_allclose(default, model.forward_dynamics(q, v, tau), rtol=1e-9)
 

@@ -36,7 +36,11 @@ def test_a_program_of_ones_own():
 
     model = library.random_tree(8, bodies=9, kinds=["revolute", "free", "planar"])
     program = Program(
-        "survey", {"q": "q"}, (outward(deepen), inward(count)), {"depth": "node", "count": "node"}, total=("count",)
+        "survey",
+        {"q": "q"},
+        (outward(deepen), inward(count)),
+        {"depth": "node", "count": "node"},
+        total=("count",),
     )
     q = ca.SX.sym("q", model.nq)
     found = expressions(program, Tree.of(model), {"q": q}, ca.SX(0, 1))

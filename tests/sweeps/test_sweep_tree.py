@@ -8,7 +8,7 @@ from alembert.sweeps import Tree
 
 
 def fixed_on_fixed():
-    """world - plate (fixed) - arm (moves) - bracket (fixed) - lamp (fixed) - shade (moves); lid (fixed to the world)."""
+    """world = plate - arm = bracket = lamp - shade, and world = lid; = is fixed, - moves."""
     box = Inertia.box(1.0, (0.1, 0.2, 0.3), (0.1, 0.0, 0.0))
     turn = Placement.from_rpy((0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
     builder = ModelBuilder("bench")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
@@ -300,15 +301,21 @@ class Dynamics(Derivatives):
         """The algorithms on CasADi expressions."""
         return Symbolic(self, self._tree)
 
-    def compile(self: Model, name: str, *, batch: bool = False) -> Kernel:
-        """The kernel of an algorithm, compiled: call it, or use its `fast()` handle in tight loops."""
+    def compile(
+        self: Model, name: str, *, batch: bool = False, lowering: kernels.Lowering = "auto"
+    ) -> Kernel:
+        """The kernel of an algorithm, compiled: call it, or use its `fast()` handle in tight loops.
+
+        `lowering` is "specialised" (code for each body: fastest), "rolled" (loops over the bodies: compiles in
+        the same time for any number of them), or "auto", by the size of the tree.
+        """
         if name not in PROGRAMS:
             raise ArgumentError(unknown("compile: no algorithm", name, PROGRAMS))
         self.check_tree(name)
-        return self._kernel(name).prepare(None if batch else 1)
+        return self._kernel(name, lowering=lowering).prepare(None if batch else 1)
 
-    def export_c(self: Model, name: str, directory: str | Path) -> Path:
-        """Write an algorithm as C99 (NAME.c, NAME.h and a test program) into a directory; returns the C file."""
+    def export_c(self: Model, name: str, directory: str | Path) -> list[Path]:
+        """Write an algorithm as C99 into a directory: NAME.c, NAME.h and a test program; returns the files."""
         if name not in PROGRAMS:
             raise ArgumentError(unknown("export_c: no algorithm", name, PROGRAMS))
         self.check_tree(name)
@@ -325,8 +332,10 @@ class Dynamics(Derivatives):
     def _kernels(self) -> dict[Any, Kernel]:
         return {}
 
-    def _kernel(self: Model, name: str, *, wrenches: bool = False) -> Kernel:
-        key = (name, wrenches)
+    def _kernel(
+        self: Model, name: str, *, wrenches: bool = False, lowering: kernels.Lowering = "auto"
+    ) -> Kernel:
+        key: tuple[Any, ...] = (name, wrenches) if lowering == "auto" else (name, wrenches, lowering)
         if key in self._kernels:
             return self._kernels[key]
         if name == "forward_dynamics_derivatives":
@@ -340,6 +349,7 @@ class Dynamics(Derivatives):
                 (*names, "wrench") if wrenches else names,
                 name=name,
                 labels=LABELS.get(name, {}),
+                lowering=lowering,
             )
         return self._kernels[key]
 
@@ -371,14 +381,13 @@ class Dynamics(Derivatives):
         elif parameters:
             raise ArgumentError(f"{name}: parameters are given, but the model has none")
         try:
-            result = kernel(*given) if out is None else kernel(*given, out=out)
+            result = kernel._function(*given) if out is None else kernel(*given, out=out)
         except ArgumentError as error:
             if caller is None:
                 raise
             raise ArgumentError(str(error).replace(kernel.name, caller, 1)) from None
         first = result if type(result) is np.ndarray else np.asarray(result[0])
-        total = first.ravel().dot(first.ravel()) if first.ndim > 1 else first.dot(first)
-        if total - total != 0.0:
+        if not _finite(first):
             self._explain(caller or name, first, given, kernel)
         elif name in INVERTING and self._lockable:
             self._refuse_lock(name, given, result)
@@ -590,3 +599,11 @@ class Dynamics(Derivatives):
         for s, x in entries:
             total[..., s] = x
         return named, total
+
+
+def _finite(x: Array) -> bool:
+    """Whether no entry is NaN or infinite (or a sum overflows); quick for the few numbers of one state."""
+    if x.ndim == 1 and len(x) < 100:
+        return isfinite(sum(x.tolist()))
+    flat = x.ravel()
+    return isfinite(flat.dot(flat))

@@ -10,7 +10,7 @@ import numpy as np
 
 from alembert.dynamics import kernels
 from alembert.dynamics.programs import PROGRAMS
-from alembert.dynamics.results import ForwardDerivatives, HybridDerivatives, HybridResult, InverseDerivatives
+from alembert.dynamics.results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.pipeline import Columns, PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
@@ -119,6 +119,15 @@ class Derivatives:
         found = kernel(*self._completed("vjp", name, at, len(kernel.arguments) - 1, 1.0), weight)
         return found if isinstance(found, tuple) else (found,)
 
+    def hessian(self: Model, name: str, at: Sequence[Any], weight: Any) -> Any:
+        """The second derivative of weight . result with respect to all arguments together, (..., N, N).
+
+        The arguments follow each other in the order of `compile(name)`, q with its nv tangent directions. By
+        differentiating the unrolled graph: meant for small models. A batch of unit weights gives the full tensor.
+        """
+        kernel = self._directional_kernel("hessian", name)
+        return kernel(*self._completed("hessian", name, at, len(kernel.arguments) - 1, 1.0), weight)
+
     def _completed(self: Model, function: str, name: str, values: Sequence[Any], count: int, scale: float) -> list[Any]:
         """The arguments of an algorithm, with the parameters at their defaults when they are left out."""
         given = list(values)
@@ -154,6 +163,9 @@ def _directional_kernel(model: Model, mode: str, name: str) -> Kernel:
         extra, outputs = tangents, [result, Argument(f"d{result.name}", result.shape)]
     else:
         extra, outputs = [Argument("weight", result.shape)], tangents
+        if mode == "hessian":
+            size = sum(a.size for a in tangents[: len(names)])
+            outputs = [Argument("hessian", (size, size))]
 
     def build() -> Source:
         symbols = [ca.SX.sym(a.name, *a.shape) for a in [*inputs, *extra]]
@@ -164,6 +176,8 @@ def _directional_kernel(model: Model, mode: str, name: str) -> Kernel:
         if mode == "jvp":
             found = list(directional.jvp(program, tree, names, values, more))
             found = [_shaped(x, result) for x in found]
+        elif mode == "hessian":
+            found = [directional.hessian(program, tree, names, values, ca.vec(more[0]))]
         else:
             found = directional.vjp(program, tree, names, values, ca.vec(more[0]))[: len(inputs)]
         return FunctionSource(ca.Function(f"{mode}_{name}", symbols, [ca.densify(x) for x in found]))
@@ -202,7 +216,7 @@ def _forward_derivatives_kernel(model: Model, wrenches: bool) -> Kernel:
         unit = ca.Function("unit", [], [ca.densify(ca.SX.eye(n))])
         given = [a.name for a in inputs]
         at = ["a" if name == "tau" else name for name in given]
-        stages = [
+        stages: list[Stage | Columns] = [
             Stage(FunctionSource(forward), given, ["a"]),
             Stage(FunctionSource(inverse), at, ["tau_q", "tau_v", "factor"]),
             Stage(FunctionSource(unit), [], ["one"]),

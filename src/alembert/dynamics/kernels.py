@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal, get_args
 
 import casadi as ca
 
 from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.rolled import RolledSource
 from alembert.engine.source import FunctionSource, Source
+from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.sweeps import Program, Tree, expressions
 
+Lowering = Literal["auto", "specialised", "rolled"]
+MOST_NODES = 40  # in specialised code; it compiles some 30 ms for each, and runs about a third faster
+MOST_PAIRS = 800
 Graph = Callable[..., list[ca.SX]]
 """A function of the inputs as `SX` (the parameters last) that gives the results."""
 
@@ -74,20 +80,34 @@ def program_kernel(
     *,
     name: str = "",
     labels: Mapping[str, str] | None = None,
+    lowering: Lowering = "auto",
 ) -> Kernel:
     """The kernel of a program for some of its inputs; the others are zero.
 
     Messages call it `name`, and its inputs as `labels` says.
     """
+    rolled = is_rolled(tree, program, lowering)
     inputs = [
         replace(a, name=(labels or {}).get(a.name, a.name)) for a in arguments(model, tree, program, names)
     ]
 
     def build() -> Source:
+        if rolled:
+            return RolledSource(program, tree, names)
         return FunctionSource(function(program.name, inputs, tree, program_graph(tree, program, names)))
 
-    key = f"{model.fingerprint}:{program.name}:{','.join(names)}"
+    key = f"{model.fingerprint}:{program.name}:{','.join(names)}:{'rolled' if rolled else 'specialised'}"
     return Kernel(name or program.name, inputs, results(model, tree, program), key=key, build=build)
+
+
+def is_rolled(tree: Tree, program: Program, lowering: Lowering) -> bool:
+    """Whether to make loops over the nodes rather than code for each of them."""
+    if lowering not in get_args(Lowering):
+        expected = ", ".join(map(repr, get_args(Lowering)))
+        raise ArgumentError(f"{program.name}: lowering is {lowering!r}, expected one of {expected}")
+    if lowering == "auto":
+        return len(tree) > MOST_NODES or (program.pairs is not None and tree.pairs > MOST_PAIRS)
+    return lowering == "rolled" and len(tree) > 0
 
 
 def _hint(model: Model, extent: str) -> str:

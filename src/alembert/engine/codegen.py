@@ -45,10 +45,11 @@ class Code:
 
 @dataclass(frozen=True)
 class Spacing:
-    """Elements `doubles` apart, each a vector aligned to `align` bytes."""
+    """Elements `doubles` apart, each a vector aligned to `align` bytes, in all results and the given `arguments`."""
 
     doubles: int
     align: int
+    arguments: Container[int]
 
 
 def emit_function(
@@ -65,8 +66,7 @@ def emit_function(
     """IR of the function `name` with the given number of lanes.
 
     The arguments `uniform` are single doubles, the same for all lanes. `places` says where the elements of a result go,
-    unless it is one after the other. With a `spacing` the elements of the other arguments and of the results are
-    that far apart.
+    unless it is one after the other. With a `spacing` elements are that far apart.
     """
     if lanes == 1 and sum(program.needed()) > LONG:
         target = target.compact()
@@ -202,7 +202,7 @@ class _Emitter:
 
     def argument(self, pointer: str, element: int) -> tuple[str, int]:
         """The address of an element of an argument or a result, and its alignment."""
-        if self.spacing is None or (pointer[1] == "i" and int(pointer[2:]) in self.uniform):
+        if self.spacing is None or (pointer[1] == "i" and int(pointer[2:]) not in self.spacing.arguments):
             return self.address(pointer, element), self.align
         self.pointers.add(pointer)
         name = f"%p{len(self.lines)}"

@@ -101,7 +101,7 @@ def _call(label: str, buffers: Sequence[str]) -> str:
 
 def _column_code(label: str, stage: Columns, lanes: int, width: int, target: Target) -> Code:
     """The function for `width` columns or states at a time, with attributes of its own."""
-    spacing = Spacing(stage.count * lanes, 8 * lanes)
+    spacing = Spacing(stage.count * lanes, 8 * lanes, arguments=(1,))
     code = codegen.emit_function(
         label,
         program.from_casadi(stage.function, fuse=target.fused),

@@ -1,11 +1,11 @@
-"""Programs over trees of any size: loops over the nodes, with one function for each loop and kind of node.
+"""Programs over trees of any size: loops over the nodes, with a function for each loop and kind of node.
 
-What depends on the number of nodes is data: a table of offsets for each loop, and the nodes' constants. So the
-compile time does not grow with the tree, and the code stays in the instruction cache.
+What depends on the number of nodes is data: a table of offsets for each loop, and the nodes' constants. So
+the compile time does not grow with the tree, and the code stays in the instruction cache.
 
-Memory is organised after the areas of `alembert.sweeps.tracing`. A node's own and shared records last for the whole
-call. What is passed to children and added to parents lives only between two visits, in *slots* that are given
-out and taken back as along a chain of registers: a serial chain uses two of them, which never leave the
+Memory is organised after the areas of `alembert.sweeps.tracing`. A node's own and shared records last for
+the whole call. What is passed to children and added to parents lives only between two visits, in *slots*
+that are given out and taken back like registers: a serial chain uses two of them, which never leave the
 cache. A visit never writes the slot that it reads.
 
 Sines and cosines of coordinates are computed for all nodes at once, before the loops.
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import casadi as ca
 import numpy as np
@@ -40,6 +39,8 @@ from alembert.sweeps.tracing import (
     Loop,
     PairsTrace,
     Visit,
+    elements,
+    nonzeros,
     trace,
 )
 from alembert.sweeps.tree import Tree
@@ -49,7 +50,7 @@ _ALIGNMENT = 8  # vectors: of regions that are worked on by full registers whate
 
 
 class RolledSource:
-    """A program over a tree, as loops; arguments are the inputs `given`, then the parameters where there are any."""
+    """A program over a tree, as loops; it takes the inputs `given`, then the parameters if there are any."""
 
     def __init__(self, program: Program, tree: Tree, given: Sequence[str]) -> None:
         model = tree.model
@@ -105,7 +106,7 @@ class _Memory:
         for kind in source.kinds:
             for k, expression in zip(kind.nodes, kind.expressions, strict=False):
                 start = int(self.computed[k])
-                prologue[start : start + expression.numel()] = expression.elements()
+                prologue[start : start + expression.numel()] = elements(expression)
         world_passes = []
         for loop in trace_.loops:
             world_passes.append(len(prologue))
@@ -217,8 +218,8 @@ class _Step:
         p = self.instructions
         uniform = tuple(name.endswith(READ) for name in self.inputs)
         placed = tuple((k, *places) for k, places in self.places.items())
-        values = (p.op, p.a, p.b, p.c, p.constants, *p.outputs)
-        return (*map(tuple, values), uniform, placed)
+        values: list[Sequence[float]] = [p.op, p.a, p.b, p.c, p.constants, *p.outputs]
+        return (*(tuple(x) for x in values), uniform, placed)
 
 
 class _Emitter:
@@ -263,7 +264,7 @@ class _Emitter:
             "".join(self.text), self.scratch + scratch, self.work, frozenset(self.helpers), self.target
         )
 
-    # -- steps ---------------------------------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------------------------
 
     def step(self, visit: Visit) -> _Step:
         function = ca.Function(
@@ -339,14 +340,14 @@ class _Emitter:
         known |= {"parent record": m.parent_record, "row": nv * m.v, "diagonal": nv * m.v + m.v}
         return known | widths | dict(loop)
 
-    # -- parts of the main function ------------------------------------------------------------------------------
+    # -- parts of the main function ----------------------------------------------------------------------
 
     def emit_prologue(self) -> None:
         values = self.memory.prologue
         if not values:
             return
         has = "parameters" in self.arguments
-        visit = Visit({"parameters": self.source.parameters.nonzeros()} if has else {}, {"start": values})
+        visit = Visit({"parameters": nonzeros(self.source.parameters)} if has else {}, {"start": values})
         function = self.function(self.step(visit))
         first = f"ptr {self.arguments['parameters']}, " if has else ""
         self.calls.append(f"%scratch0 = getelementptr {self.T}, ptr %w, i64 {self.scratch}")
@@ -391,9 +392,7 @@ done:
 """)
         self.helpers.add("sincos")
         self.calls.append(f"call void @{self.name}_angles(ptr {self.arguments['q']}, ptr {x})")
-        self.calls.append(
-            f"call void @alembert_sincos(ptr {x}, ptr {s}, ptr {c}, i64 {size * self.lanes})"
-        )
+        self.calls.append(f"call void @alembert_sincos(ptr {x}, ptr {s}, ptr {c}, i64 {size * self.lanes})")
         self.work += 10 * self.angles
 
     def emit_loop(self, i: int, loop: Loop, steps: Sequence[_Step]) -> None:
@@ -664,7 +663,7 @@ def _inputs(p: Instructions) -> Iterator[tuple[int, int, int]]:
 
 
 def _hoist(step: _Step, angles: dict[int, int]) -> None:
-    """Make sines and cosines of the coordinates inputs; `angles` maps coordinates of the kind to positions."""
+    """Make sines and cosines of coordinates inputs; `angles` maps the kind's coordinates to positions."""
     if "q" not in step.inputs:
         return
     p = step.instructions

@@ -2,9 +2,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from alembert.expression import Scalar
+from alembert.joints import closure
 from alembert.joints.joint import ANGLE, LENGTH, JointType, register, rotation_about, unit_axis
 from alembert.spatial import Pose
-from alembert.spatial.arrays import Array, cos, matrix, sin, vector
+from alembert.spatial.arrays import Array, cos, dot, matrix, sin, vector
 
 
 @register
@@ -33,3 +34,11 @@ class Cylindrical(JointType):
 
     def bias(self, q: Array, v: Array) -> None:
         return None
+
+    def fit(self, X: Pose) -> Array:
+        a = closure.direction(self.axis, like=X.rotation)
+        return vector(closure.angle_about(a, X.rotation), dot(a, X.translation))
+
+    def constraint_subspace(self, q: Array) -> Array:
+        b, c = closure.across(closure.direction(self.axis, like=q))
+        return closure.basis((b, c), (b, c), like=q)

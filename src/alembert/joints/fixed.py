@@ -3,7 +3,7 @@ from typing import ClassVar
 
 from alembert.joints.joint import JointType, register
 from alembert.spatial import Pose
-from alembert.spatial.arrays import Array, zeros
+from alembert.spatial.arrays import Array, identity, zeros
 
 
 @register
@@ -25,3 +25,9 @@ class Fixed(JointType):
 
     def bias(self, q: Array, v: Array) -> None:
         return None
+
+    def fit(self, X: Pose) -> Array:
+        return X.translation[0:0]
+
+    def constraint_subspace(self, q: Array) -> Array:
+        return identity(6, like=q)

@@ -6,7 +6,7 @@ import numpy as np
 from alembert.joints.joint import ANGLE, LENGTH, JointType, register
 from alembert.joints.spherical import QUATERNION, quaternion_problem, quaternion_rate, random_quaternion
 from alembert.spatial import Pose, quaternion, so3
-from alembert.spatial.arrays import Array, identity, vector
+from alembert.spatial.arrays import Array, identity, vector, zeros
 
 
 @register
@@ -40,6 +40,12 @@ class Free(JointType):
 
     def bias(self, q: Array, v: Array) -> None:
         return None
+
+    def fit(self, X: Pose) -> Array:
+        return vector(X.translation, quaternion.from_matrix(X.rotation))
+
+    def constraint_subspace(self, q: Array) -> Array:
+        return zeros(6, 0, like=q)
 
     def rate(self, q: Array, v: Array) -> Array:
         return vector(quaternion.to_matrix(q[3:7]) @ v[3:6], quaternion_rate(q[3:7], v[0:3]))

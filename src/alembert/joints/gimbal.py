@@ -4,10 +4,10 @@ from typing import ClassVar
 import numpy as np
 
 from alembert.errors import ModelError
-from alembert.joints import rotations
+from alembert.joints import closure, rotations
 from alembert.joints.joint import ANGLE, JointType, register, structural
 from alembert.spatial import Pose
-from alembert.spatial.arrays import Array, zeros
+from alembert.spatial.arrays import Array, atan2, sqrt, vector, zeros
 
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 _LOCKED = 1e-6  # rad from the singularity: the accelerations then lose half of the digits
@@ -45,6 +45,23 @@ class Gimbal(JointType):
 
     def subspace(self, q: Array) -> Array:
         return rotations.columns(self._axes, q)
+
+    def fit(self, X: Pose) -> Array:
+        """The middle angle within a quarter turn of 0, or between 0 and half a turn where letters repeat."""
+        i, j, last = ("xyz".index(letter) for letter in self.sequence)
+        k = 3 - i - j
+        e = 1.0 if (j - i) % 3 == 1 else -1.0  # the sign of the permutation (i, j, k)
+        R = X.rotation
+        if last == i:  # R_ii = c2, R_ji = s1 s2, R_ki = -e c1 s2, R_ij = s2 s3, R_ik = e s2 c3
+            middle = atan2(sqrt(R[i, j] ** 2 + R[i, k] ** 2), R[i, i])
+            return vector(atan2(R[j, i], -e * R[k, i]), middle, atan2(R[i, j], e * R[i, k]))
+        # R_ik = e s2, R_jk = -e s1 c2, R_kk = c1 c2, R_ij = -e c2 s3, R_ii = c2 c3
+        middle = atan2(e * R[i, k], sqrt(R[i, i] ** 2 + R[i, j] ** 2))
+        return vector(atan2(-e * R[j, k], R[k, k]), middle, atan2(-e * R[i, j], R[i, i]))
+
+    def constraint_subspace(self, q: Array) -> Array:
+        """Forces only, in gimbal lock as well."""
+        return closure.basis((), closure.AXES, like=q)
 
     def neutral(self) -> np.ndarray:
         """Zero; for sequences that are singular there, a middle angle of 90 degrees."""

@@ -11,7 +11,7 @@ of parameters are first replaced by values with `with_constants`.
 
 A new type is one file: subclass `JointType`, give `kind`, and decorate with `@register`. Unless it says
 otherwise its coordinates form a vector space with q' = v, its S follows from the placement and its bias from
-S by differentiation.
+S by differentiation. To close loops it needs `fit` and `constraint_subspace` as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ModelError
+from alembert.errors import ModelError, UnsupportedError
 from alembert.expression import Expression, Scalar, scalars
 from alembert.spatial import Pose
 from alembert.spatial.arrays import Array, is_symbolic, matrix, unskew, vector
@@ -91,6 +91,19 @@ class JointType:
     def difference(self, q0: Array, q1: Array) -> Array:
         """The tangent displacement that leads from q0 to q1."""
         return q1 - q0
+
+    @property
+    def closes_loops(self) -> bool:
+        """Whether the joint can close a loop."""
+        return type(self).fit is not JointType.fit
+
+    def fit(self, X: Pose) -> Array:
+        """The coordinates of the placement nearest to the pose X."""
+        raise UnsupportedError(f"fit: a {self.kind} joint cannot give its coordinates for a pose")
+
+    def constraint_subspace(self, q: Array) -> Array:
+        """T, 6 x (6 - nv): what the joint transmits, an orthonormal complement of S (see `joints.closure`)."""
+        raise UnsupportedError(f"constraint_subspace: a {self.kind} joint has none")
 
     @property
     def is_vector_space(self) -> bool:

@@ -1,6 +1,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from alembert.joints import closure
 from alembert.joints.joint import ANGLE, LENGTH, JointType, register, rotation_about
 from alembert.spatial import Pose
 from alembert.spatial.arrays import Array, cos, matrix, sin, vector
@@ -34,3 +35,11 @@ class Planar(JointType):
                 [zero, zero, zero],
             ]
         )
+
+    def fit(self, X: Pose) -> Array:
+        z = closure.direction(closure.AXES[2], like=X.rotation)
+        return vector(X.translation[0], X.translation[1], closure.angle_about(z, X.rotation))
+
+    def constraint_subspace(self, q: Array) -> Array:
+        x, y, z = closure.AXES
+        return closure.basis((x, y), (z,), like=q)

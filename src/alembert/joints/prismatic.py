@@ -2,9 +2,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from alembert.expression import Scalar
+from alembert.joints import closure
 from alembert.joints.joint import LENGTH, JointType, column, register, unit_axis
 from alembert.spatial import Pose
-from alembert.spatial.arrays import Array, identity, vector
+from alembert.spatial.arrays import Array, dot, identity, vector
 
 
 @register
@@ -30,3 +31,11 @@ class Prismatic(JointType):
 
     def bias(self, q: Array, v: Array) -> None:
         return None
+
+    def fit(self, X: Pose) -> Array:
+        return vector(dot(closure.direction(self.axis, like=X.rotation), X.translation))
+
+    def constraint_subspace(self, q: Array) -> Array:
+        a = closure.direction(self.axis, like=q)
+        b, c = closure.across(a)
+        return closure.basis((b, c, a), (b, c), like=q)

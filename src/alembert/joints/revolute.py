@@ -2,9 +2,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from alembert.expression import Scalar
+from alembert.joints import closure
 from alembert.joints.joint import ANGLE, JointType, column, register, rotation_about, unit_axis
 from alembert.spatial import Pose
-from alembert.spatial.arrays import Array, cos, sin, zeros
+from alembert.spatial.arrays import Array, cos, sin, vector, zeros
 
 
 @register
@@ -30,3 +31,11 @@ class Revolute(JointType):
 
     def bias(self, q: Array, v: Array) -> None:
         return None
+
+    def fit(self, X: Pose) -> Array:
+        return vector(closure.angle_about(closure.direction(self.axis, like=X.rotation), X.rotation))
+
+    def constraint_subspace(self, q: Array) -> Array:
+        a = closure.direction(self.axis, like=q)
+        b, c = closure.across(a)
+        return closure.basis((b, c), (b, c, a), like=q)

@@ -3,6 +3,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from alembert.joints import closure
 from alembert.joints.joint import ANGLE, JointType, register
 from alembert.spatial import Pose, quaternion
 from alembert.spatial.arrays import Array, as_array, identity, matrix, vector, zeros
@@ -59,6 +60,12 @@ class Spherical(JointType):
 
     def bias(self, q: Array, v: Array) -> None:
         return None
+
+    def fit(self, X: Pose) -> Array:
+        return quaternion.from_matrix(X.rotation)
+
+    def constraint_subspace(self, q: Array) -> Array:
+        return closure.basis((), closure.AXES, like=q)
 
     def rate(self, q: Array, v: Array) -> Array:
         return quaternion_rate(q, v)

@@ -1,6 +1,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from alembert.joints import closure
 from alembert.joints.joint import LENGTH, JointType, register
 from alembert.spatial import Pose
 from alembert.spatial.arrays import Array, identity, matrix, zeros
@@ -25,3 +26,9 @@ class Translational(JointType):
 
     def bias(self, q: Array, v: Array) -> None:
         return None
+
+    def fit(self, X: Pose) -> Array:
+        return X.translation
+
+    def constraint_subspace(self, q: Array) -> Array:
+        return closure.basis(closure.AXES, (), like=q)

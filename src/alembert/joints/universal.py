@@ -5,10 +5,10 @@ import numpy as np
 
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar
-from alembert.joints import rotations
-from alembert.joints.joint import ANGLE, JointType, register, unit_axis
+from alembert.joints import closure, rotations
+from alembert.joints.joint import ANGLE, JointType, register, rotation_about, unit_axis
 from alembert.spatial import Pose
-from alembert.spatial.arrays import Array, zeros
+from alembert.spatial.arrays import Array, atan2, cos, cross, dot, sin, vector, zeros
 
 
 @register
@@ -38,3 +38,17 @@ class Universal(JointType):
 
     def subspace(self, q: Array) -> Array:
         return rotations.columns((self.first, self.second), q)
+
+    def fit(self, X: Pose) -> Array:
+        """R b = R(a, q0) b gives the first angle, what is left of R the second."""
+        a, b = (closure.direction(axis, like=X.rotation) for axis in (self.first, self.second))
+        turned = X.rotation @ b
+        first = atan2(dot(a, cross(b, turned)), dot(b, turned) - dot(a, b) * dot(a, turned))
+        rest = rotation_about(self.first, cos(first), sin(first)).T @ X.rotation
+        return vector(first, closure.angle_about(b, rest))
+
+    def constraint_subspace(self, q: Array) -> Array:
+        """All forces, and the moment normal to both axes, which turns with the second angle."""
+        a, b = (closure.direction(axis, like=q) for axis in (self.first, self.second))
+        normal = rotation_about(self.second, cos(q[1]), sin(q[1])).T @ closure.unit(cross(a, b))
+        return closure.basis((normal,), closure.AXES, like=q)

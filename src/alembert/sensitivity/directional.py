@@ -4,6 +4,8 @@ Differentiating the unrolled sweeps gives sweeps again: the derivative of each s
 003's algorithm for any direction) or in the opposite one (reverse mode). A Jacobian-vector product costs a small multiple of
 the program itself, whatever the number of directions that the vector mixes.
 
+Second derivatives are for exact Hessians: contracted with a weight, at the cost of one gradient per direction.
+
 Directions of q are tangent: with q' = T(q) dq, the matrix of `rate`,
 
     jvp = df/dq T dq + df/dv dv + ...,      vjp = (T^T (df/dq)^T, (df/dv)^T, ...) lambda       (1)
@@ -65,6 +67,31 @@ def vjp(
         else:
             found.append(ca.reshape(gradient, *x.shape))
     return ca.substitute(found, symbols, [ca.densify(x) for x in inputs])
+
+
+def hessian(
+    program: Program, tree: Tree, names: Sequence[str], inputs: Sequence[ca.SX], weight: ca.SX
+) -> ca.SX:
+    """The second derivative of weight . result with respect to all inputs together (e of q + e for q).
+
+    The parameters, last of `inputs`, are left out.
+    """
+    steps, moved = [], []
+    for name, x in zip(names, inputs[:-1], strict=True):
+        step = ca.SX.sym(f"step_{name}", *((tree.model.nv, 1) if program.given[name] == "q" else x.shape))
+        steps.append(step)
+        moved.append(_displaced(tree, x, step) if program.given[name] == "q" else x + step)
+    total = ca.dot(results(program, tree, names, [*moved, inputs[-1]]), weight)
+    stacked = ca.vertcat(*(ca.vec(step) for step in steps))
+    H, _ = ca.hessian(total, stacked)
+    return ca.substitute(H, stacked, ca.SX.zeros(stacked.numel()))
+
+
+def _displaced(tree: Tree, q: ca.SX, step: ca.SX) -> ca.SX:
+    result = ca.SX(tree.model.nq, 1)
+    for joint, s_q, s_v in zip(tree.joints, tree.q_slices, tree.v_slices, strict=True):
+        result[s_q] = joint.type.integrate(q[s_q], step[s_v])
+    return result
 
 
 def _lift(

@@ -26,10 +26,10 @@ class SubspaceTerms:
 
 def subspace_terms(node: Node, q: ca.SX, v: ca.SX, a: ca.SX, F: ca.SX) -> SubspaceTerms | None:
     """(1) for the force F on the body; None where S is constant."""
-    if node.joint.bias(q, v) is None:
-        return None
     x, y, z, f = (ca.SX.sym(name, n) for name, n in (("q", node.nq), ("v", node.nv), ("a", node.nv), ("F", 6)))
     S, bias = node.joint.subspace(x), node.joint.bias(x, y)
+    if bias is None:
+        return None
     terms = [
         ca.jacobian(S @ y, x),
         ca.jacobian(S @ z + bias, x),
@@ -41,13 +41,13 @@ def subspace_terms(node: Node, q: ca.SX, v: ca.SX, a: ca.SX, F: ca.SX) -> Subspa
 
 def own_effort_derivatives(node: Node, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX] | None:
     """d own/dq (tangent) and d own/dv; None where the joint has neither spring nor friction."""
-    if node.own_effort(q, v) is None:
-        return None
     x, y, e = ca.SX.sym("q", node.nq), ca.SX.sym("v", node.nv), ca.SX.sym("e", node.nv)
     effort = node.own_effort(node.joint.integrate(x, e), y)
-    found = ca.substitute(
+    if effort is None:
+        return None
+    dq, dv = ca.substitute(
         [ca.jacobian(effort, e), ca.jacobian(effort, y)],
         [x, y, e],
         [ca.densify(q), ca.densify(v), ca.SX.zeros(node.nv)],
     )
-    return found[0], found[1]
+    return dq, dv

@@ -1,16 +1,19 @@
 """Nodes in groups, each of which one piece of code can serve.
 
-A *kind* is a structure whose constants are partly known: those that all its nodes share become numbers in the code, the
-others are read from an array, or computed from the model's parameters first. Zeros and ones in the right places
-(axis-aligned joints, placements that permute the axes) save much arithmetic, so nodes of one structure are told
-apart by such patterns. But each kind costs compile time: patterns that differ little, or the most alike where
-there are too many, are served together.
+A *kind* is a structure whose constants are partly known: those that all its nodes share become numbers in
+the code, the others are read from an array, or computed from the model's parameters first. Zeros and ones in
+the right places (axis-aligned joints, placements that permute the axes) save much arithmetic, so nodes of one
+structure are told apart by such patterns. But each kind costs compile time: patterns that differ little, or
+the most alike where there are too many, are served together.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -62,17 +65,21 @@ class Kind:
 
 def kinds(tree: Tree, parameters: ca.SX) -> list[Kind]:
     groups = list(_by_structure(tree, parameters))
-    split = _SPLITS[-1]
+    split: tuple[str, ...] = ()
     for split in _SPLITS:
         if sum(len(group.patterns(split)) for group in groups) <= MANY:
             break
-    clusters = [cluster for group in groups for cluster in group.clusters(split)]
-    while (pair := _closest(clusters)) is not None:
-        loss, i, j = pair
-        if loss > ALIKE * (clusters[i].count + clusters[j].count) and len(clusters) <= LIMIT:
+    clusters = dict(enumerate(cluster for group in groups for cluster in group.clusters(split)))
+    losses = {(i, j): clusters[i].loss(clusters[j]) for i, j in itertools.combinations(clusters, 2)}
+    while losses:
+        i, j = min(losses, key=losses.__getitem__)
+        count = len(clusters[i].members) + len(clusters[j].members)
+        if losses[i, j] > ALIKE * count and (len(clusters) <= LIMIT or losses[i, j] == np.inf):
             break
         clusters[i] = clusters[i].merged(clusters.pop(j))
-    return [cluster.group.kind(np.sort(cluster.members)) for cluster in clusters]
+        losses = {pair: loss for pair, loss in losses.items() if not {i, j} & {*pair}}
+        losses |= {(k, i): clusters[k].loss(clusters[i]) for k in clusters if k != i}
+    return [cluster.group.kind(np.sort(cluster.members)) for cluster in clusters.values()]
 
 
 @dataclass(frozen=True)
@@ -83,31 +90,16 @@ class _Cluster:
     members: np.ndarray
     pattern: np.ndarray
 
-    @property
-    def count(self) -> int:
-        return len(self.members)
-
     def loss(self, other: _Cluster) -> float:
         """What is given up when the two are served together."""
+        if self.group is not other.group:
+            return np.inf
         weights = self.group.weights[self.pattern != other.pattern]
-        return float(weights.sum()) * (self.count + other.count)
+        return float(weights.sum()) * (len(self.members) + len(other.members))
 
     def merged(self, other: _Cluster) -> _Cluster:
         pattern = np.where(self.pattern == other.pattern, self.pattern, _ANY)
         return _Cluster(self.group, np.concatenate([self.members, other.members]), pattern)
-
-
-def _closest(clusters: list[_Cluster]) -> tuple[float, int, int] | None:
-    """The pair of clusters that costs least to merge: the loss and the indices."""
-    return min(
-        (
-            (a.loss(b), i, j)
-            for j, b in enumerate(clusters)
-            for i, a in enumerate(clusters[:j])
-            if a.group is b.group
-        ),
-        default=None,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +113,7 @@ class _Group:
     expressions: dict[int, ca.SX]
     """the constants of the nodes that have parameters"""
 
-    @property
+    @cached_property
     def weights(self) -> np.ndarray:
         layout = self.structure.layout
         return np.concatenate([np.full(size, _WEIGHTS.get(name, _WEIGHT)) for name, size in layout])
@@ -177,7 +169,7 @@ def _by_structure(tree: Tree, parameters: ca.SX) -> Iterator[_Group]:
                 row = tree.numeric_constants([k])
                 if row is None:
                     expressions[k] = constants = tree.constants(k, parameters)
-                    entries = constants.elements()
+                    entries: list[Any] = constants.elements()
                     row = np.array([[float(x) if x.is_constant() else np.nan for x in entries]])
                 rows.append(row)
             values = np.vstack(rows)

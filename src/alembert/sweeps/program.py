@@ -32,6 +32,9 @@ class Record:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"no step before this one has left {name!r}")
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+
     def has(self, name: str) -> bool:
         return name in self.__dict__
 
@@ -104,7 +107,7 @@ def unroll(
 ) -> tuple[list[Record], Record]:
     """Run the sweeps on `SX`; inputs left out are zero. Returns the records of the nodes and of the world."""
     base = world(tree, parameters, gravity=program.gravity)
-    records = []
+    records: list[Record] = []
     for k, node in enumerate(tree.nodes(parameters)):
         own = {name: _part(tree, k, extent, given.get(name)) for name, extent in program.given.items()}
         parent = records[tree.parents[k]] if tree.parents[k] >= 0 else base

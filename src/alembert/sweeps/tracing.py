@@ -1,8 +1,8 @@
 """Programs as loops over nodes: what each kind of node computes in each loop, traced on symbols.
 
-Consecutive sweeps of one direction make one *loop*: outward, parents are complete before their children; inward, all
-contributions are complete before a node's own visit. One *visit* is one node's share of a loop. It reads and
-writes *areas* of memory, lists of scalars:
+Consecutive sweeps of one direction make one *loop*: outward, parents are complete before their children;
+inward, all contributions are complete before a node's own visit. One *visit* is one node's share of a loop.
+It reads and writes *areas* of memory, lists of scalars:
 
     GIVEN            the node's inputs, by name
     READ, COMPUTED   its constants
@@ -13,8 +13,8 @@ writes *areas* of memory, lists of scalars:
     ADDED            what the visits of its siblings added up in its parent so far
     PAIRED           what it stored for pairs of nodes
 
-Only what is read later is stored, and each scalar once. Numbers, inputs and whatever follows from the constants alone
-are not stored but made again.
+Only what is read later is stored, and each scalar once. Numbers, inputs and whatever follows from the
+constants alone are not stored but made again.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Trace:
 
 @dataclass
 class PairsTrace:
-    """The blocks of the matrices, by rows: results "NAME 0" have the rows of the outer node, "NAME 1" of the inner one."""
+    """The blocks of the matrices, by rows; "NAME 0" has the rows of the outer node, "NAME 1" of the inner."""
 
     own: list[Visit]
     """for each kind, the blocks of a node with itself"""
@@ -146,8 +146,8 @@ class _Traced:
             if name in given:
                 values[name] = self.given[name] = ca.SX.sym(name, size)
         self.record = Record(node=node, passive=program.passive, **values)
-        self.constants = _hashes((*self.read.nonzeros(), *self.computed.nonzeros()))
-        self.inputs = {h for x in self.given.values() for h in _hashes(x.nonzeros())}
+        self.constants = _hashes((*nonzeros(self.read), *nonzeros(self.computed)))
+        self.inputs = {h for x in self.given.values() for h in _hashes(nonzeros(x))}
         self.kept: dict[int, _Kept] = {}
         """by the hash of the symbol that stands for it in later loops"""
         self.finals: list[dict[str, Any]] = []
@@ -155,10 +155,9 @@ class _Traced:
         self.contributions: list[dict[str, Any]] = []
 
     def areas(self) -> dict[str, list[ca.SX]]:
-        found = {name: value.nonzeros() for name, value in self.given.items()}
-        found[READ], found[COMPUTED] = self.read.nonzeros(), self.computed.nonzeros()
+        found = {name: nonzeros(value) for name, value in self.given.items()}
+        found[READ], found[COMPUTED] = nonzeros(self.read), nonzeros(self.computed)
         return found
-
 
 
 @dataclass
@@ -260,7 +259,7 @@ class _Tracer:
                 self.keep(kind)
         return self.layout(self.trace_pairs(self.program.pairs) if self.program.pairs else None)
 
-    # -- forward: run the steps ----------------------------------------------------------------------------------
+    # -- forward: run the steps --------------------------------------------------------------------------
 
     def contributed(self, loop: Sequence[tuple[int, Sweep]]) -> dict[str, Dense]:
         """The fields that a loop contributes to, as far as the first kind shows it."""
@@ -295,7 +294,7 @@ class _Tracer:
         for name, dense in self.gathered[-1].items():
             before[name] = before[name] + dense.value if name in before else dense.value
         record = Record(**before)
-        set_by: dict[str, int] = {}  # field -> first sweep of this loop that set it
+        set_by: dict[str, set[int]] = {}  # field -> the sweeps of this loop that set it
         read_by: dict[str, set[int]] = {}  # field of the parent -> the sweeps of this loop that read it
         at = 0
 
@@ -316,16 +315,15 @@ class _Tracer:
             sweep.step(record)
             for name, value in record.__dict__.items():
                 if name not in previous or previous[name] is not value:
-                    set_by.setdefault(name, at)
+                    set_by.setdefault(name, set()).add(at)
             previous = dict(record.__dict__)
         for name, readers in read_by.items():
-            if name in set_by:
-                first = set_by[name]
-                late = [reader for reader in readers if reader > first]
-                if loop[0][1].direction == "outward" and min(readers) < first:
-                    raise _Order(first)
-                if loop[0][1].direction == "inward" and late:
-                    raise _Order(min(late))
+            first, then = readers, set_by.get(name, set())  # outward, parents are ahead: set too early
+            if loop[0][1].direction == "inward":
+                first, then = then, first  # parents are behind: set too late
+            late = [sweep for sweep in then if first and sweep > min(first)]
+            if late:
+                raise _Order(min(late))
         del record.__dict__["parent"]
         kind.finals.append({name: record.__dict__[name] for name in (*set_by, *self.gathered[-1])})
         kind.contributions.append(parent._contributions)
@@ -362,7 +360,7 @@ class _Tracer:
 
         for name, value in kind.finals[loop].items():
             kind.record.__dict__[name] = map_matrices(
-                value, lambda m: ca.SX(m.sparsity(), ca.vertcat(*map(later, m.nonzeros()))) if m.nnz() else m
+                value, lambda m: ca.SX(m.sparsity(), ca.vertcat(*map(later, nonzeros(m)))) if m.nnz() else m
             )
 
     def depends(self, x: ca.SX) -> frozenset[int]:
@@ -373,7 +371,7 @@ class _Tracer:
             self.dependencies[h] = (x, found)
         return self.dependencies[h][1]
 
-    # -- backward: what has to be stored, and where ---------------------------------------------------------------
+    # -- backward: what has to be stored, and where ------------------------------------------------------
 
     def layout(self, pairs: PairsTrace | None) -> Trace:
         loops = [
@@ -498,9 +496,9 @@ class _Tracer:
         if self.world.has(name):
             value = getattr(self.world, name) + value
         symbols = [s for dense in self.gathered[loop].values() for s in dense.symbols]
-        return loop, Visit({GATHERED: symbols}, {name: flat(value).nonzeros()})
+        return loop, Visit({GATHERED: symbols}, {name: nonzeros(flat(value))})
 
-    # -- pairs of nodes --------------------------------------------------------------------------------------------
+    # -- pairs of nodes ----------------------------------------------------------------------------------
 
     def trace_pairs(self, pairs: Pairs) -> PairsTrace:
         own = [_blocks(pairs, kind.record, kind.record, kind.areas()) for kind in self.kinds]
@@ -573,7 +571,7 @@ class _Slot:
 
 
 class Dense:
-    """A value all of whose entries are symbols, the same for all kinds; symmetric matrices by their lower triangles."""
+    """A value all of whose entries are symbols; symmetric matrices have those of their lower triangles."""
 
     def __init__(self, name: str, example: Any, *, symmetric: bool = True) -> None:
         self._shapes: list[tuple[int, int]] = []
@@ -593,12 +591,13 @@ class Dense:
             return full
 
         self.value = map_matrices(example, fill)
-        self.others = ca.SX.sym(f"{name}_others", len(self.symbols)).nonzeros()
+        self.others = nonzeros(ca.SX.sym(f"{name}_others", len(self.symbols)))
 
     def holds(self, value: Any) -> bool:
         """Whether the value's matrices are symmetric where these are."""
         return all(
-            not mirrored or _is_symmetric(m) for m, mirrored in zip(matrices(value), self._symmetric, strict=True)
+            not mirrored or _is_symmetric(m)
+            for m, mirrored in zip(matrices(value), self._symmetric, strict=True)
         )
 
     def entries(self, value: Any) -> list[ca.SX]:
@@ -646,6 +645,17 @@ def matrices(value: Any) -> list[ca.SX]:
     return found
 
 
+def nonzeros(m: ca.SX) -> list[ca.SX]:
+    found: list[Any] = m.nonzeros()
+    return found
+
+
+def elements(m: ca.SX) -> list[ca.SX]:
+    """All entries by columns."""
+    found: list[Any] = m.elements()
+    return found
+
+
 def _loops(sweeps: Sequence[Sweep], cuts: set[int]) -> list[list[tuple[int, Sweep]]]:
     """Consecutive sweeps of one direction, with their numbers."""
     loops: list[list[tuple[int, Sweep]]] = []
@@ -662,9 +672,9 @@ def _dense_like(name: str, world: Record) -> Dense:
 
 def _entries(m: ca.SX, mirrored: bool) -> list[ca.SX]:
     """All entries by columns, of the lower triangle only where the matrix is mirrored."""
-    entries = m.elements()
+    entries = elements(m)
     if not mirrored:
-        return list(entries)
+        return entries
     rows = m.shape[0]
     return [entries[i + rows * j] for j in range(rows) for i in range(j, rows)]
 
@@ -673,16 +683,18 @@ def _is_symmetric(m: ca.SX) -> bool:
     rows, columns = m.shape
     if rows != columns or rows == 1:
         return False
-    entries = m.elements()
-    return all(ca.is_equal(entries[i + rows * j], entries[j + rows * i], 4) for j in range(rows) for i in range(j))
+    entries = elements(m)
+    return all(
+        ca.is_equal(entries[i + rows * j], entries[j + rows * i], 4) for j in range(rows) for i in range(j)
+    )
 
 
 def _by_rows(m: ca.SX) -> list[ca.SX]:
-    return list(m.T.elements())
+    return elements(m.T)
 
 
 def _result(value: Any, extent: Extent) -> list[ca.SX]:
-    return _by_rows(value.T) if extent == "v6" else flat(value).nonzeros()
+    return _by_rows(value.T) if extent == "v6" else nonzeros(flat(value))
 
 
 def _in_order(slots: Iterable[_Slot]) -> list[_Slot]:

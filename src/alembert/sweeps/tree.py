@@ -1,7 +1,7 @@
 """The tree that the sweeps run over: the model's moving bodies.
 
-Bodies on fixed joints are made one with what carries them, so that they cost nothing; every body of the model keeps a
-constant placement on its node. Degrees of freedom are those of the model, in the same order.
+Bodies on fixed joints are made one with what carries them, so that they cost nothing; every body of the model
+keeps a constant placement on its node. Degrees of freedom are those of the model, in the same order.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from alembert.expression import Scalar, evaluate
-from alembert.joints import Friction, JointType
+from alembert.joints import Friction
 from alembert.model import WORLD, Inertia, Joint, Model, Placement
 from alembert.model.placement import _snap as snap
 from alembert.spatial import quaternion
@@ -99,9 +100,7 @@ class Tree:
         rows = []
         for k in indices:
             X, M = self.placements[k], self.inertias[k]
-            rows.append(
-                (*X.quaternion, *X.translation, M.mass, *M.com, *M.tensor, *self._joint_constants(k))
-            )
+            rows.append((*X.quaternion, *X.translation, M.mass, *M.com, *M.tensor, *self._joint_constants(k)))
         try:
             raw = np.array(rows, dtype=float)
         except TypeError:
@@ -153,6 +152,14 @@ class Tree:
         return tuple(found)
 
     @cached_property
+    def pairs(self) -> int:
+        """How many pairs there are of a node and one inboard of it."""
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(depths[parent] + 1 if parent >= 0 else 0)
+        return sum(depths)
+
+    @cached_property
     def support(self) -> np.ndarray:
         """(nodes + 1) x nv: whether a speed moves a node; the last row, for the world, is all false."""
         table = np.zeros((len(self) + 1, self.model.nv), dtype=bool)
@@ -183,7 +190,7 @@ def _structure(joint: Joint, known: dict[object, Structure]) -> Structure:
     return known[key]
 
 
-def _shape(joint: JointType) -> tuple[object, ...]:
+def _shape(joint: Any) -> tuple[object, ...]:
     """What joints of one class must have in common to have the same structure."""
     numbers, others = _fields(type(joint))
     values = (getattr(joint, name) for name in numbers)
@@ -192,7 +199,7 @@ def _shape(joint: JointType) -> tuple[object, ...]:
 
 
 @cache
-def _fields(cls: type[JointType]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _fields(cls: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The fields of a joint type that hold numbers, and the others."""
     fields = [(field.name, bool(field.metadata.get("structural"))) for field in dataclasses.fields(cls)]
     return tuple(n for n, other in fields if not other), tuple(n for n, other in fields if other)

@@ -1,0 +1,51 @@
+"""The compiled constraint equations of a model, and the tree underneath them.
+
+The tree (the *primary* system) is a model of its own without loops, couplings, frames and devices. Models that
+differ only in these share it, and with it all compiled sweeps: a change of constraints compiles at most the constraint
+equations, a change of the active ones nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from weakref import WeakValueDictionary
+
+import casadi as ca
+
+from alembert.constraints.equations import equations
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource, Source
+from alembert.model import Model
+
+_PRIMARIES: WeakValueDictionary[str, Model] = WeakValueDictionary()
+
+
+def primary(model: Model) -> Model:
+    """The model's tree alone, shared by all models that have the same."""
+    bodies = tuple(dataclasses.replace(body, visuals=()) for body in model.bodies)
+    bare = dataclasses.replace(
+        model, name="tree", bodies=bodies, frames=(), loops=(), couplings=(), actuators=(), sensors=()
+    )
+    return _PRIMARIES.setdefault(bare.fingerprint, bare)
+
+
+def terms_kernel(model: Model, rows: int) -> Kernel:
+    """(q, v) -> phi, G, gamma, T^T; see `equations`."""
+    inputs = [Argument("q", (model.nq,)), Argument("v", (model.nv,))]
+    if model.parameters:
+        inputs.append(Argument("parameters", (len(model.parameters),)))
+    results = [
+        Argument("residual", (rows,)),
+        Argument("jacobian", (rows, model.nv)),
+        Argument("bias", (rows,)),
+        Argument("basis", (rows, 6)),
+    ]
+
+    def build() -> Source:
+        symbols = [ca.SX.sym(a.name, *a.shape) for a in inputs]
+        values = symbols if model.parameters else [*symbols, ca.SX(0, 1)]
+        found = equations(model._tree, *values)
+        outputs = [found.residual, found.jacobian, found.bias, found.basis]
+        return FunctionSource(ca.Function("constraint_terms", symbols, [ca.densify(x) for x in outputs]))
+
+    return Kernel("constraint_terms", inputs, results, key=f"{model.fingerprint}:constraint_terms", build=build)

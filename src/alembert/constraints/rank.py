@@ -1,0 +1,63 @@
+"""Which rows of a constraint Jacobian are independent.
+
+Rows are scaled by the largest row of their loop, so that metres and radians of one loop, and loops of different
+size, can be compared. A row is independent when its distance from the span of those chosen before it is more than the
+tolerance times the largest of all rows. Pivoting picks the row that is farthest away each time; the minimal
+set then is well conditioned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr
+
+RANK = 1e-9
+"""Default tolerance: rounding of a Jacobian is some 1e-15, a misplaced digit in a file 1e-6 or more."""
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Row numbers of a minimal set and of the others, both ascending; `margin` is its smallest scaled distance."""
+
+    rows: Array
+    dropped: Array
+    margin: float
+
+    @property
+    def rank(self) -> int:
+        return len(self.rows)
+
+
+def scales(G: Array, groups: Sequence[slice]) -> Array:
+    """(..., m): for each row of G (..., m, nv) the length of the longest row of its group (1 where all vanish)."""
+    lengths = np.sqrt(np.einsum("...ij,...ij->...i", G, G))
+    result = np.empty_like(lengths)
+    for s in groups:
+        longest = lengths[..., s].max(axis=-1, keepdims=True)
+        result[..., s] = np.where(longest > 0, longest, 1.0)
+    return result
+
+
+def choose(G: Array, groups: Sequence[slice], tolerance: float) -> Choice:
+    """A minimal set of rows of G (m x nv)."""
+    m = len(G)
+    scaled = G / scales(G, groups)[:, None]
+    R, order = qr(scaled.T, mode="r", pivoting=True, check_finite=False)
+    pivots = np.abs(np.diag(R))
+    limit = tolerance * max(pivots[0], np.finfo(float).tiny) if len(pivots) else 0.0
+    rank = int(np.count_nonzero(pivots > limit))
+    rows, dropped = np.sort(order[:rank]), np.sort(order[rank:])
+    return Choice(rows, dropped if m else dropped[:0], float(pivots[rank - 1]) if rank else 1.0)
+
+
+def independent_columns(G: Array) -> tuple[Array, Array]:
+    """For r independent rows (r x n): r columns that can be solved for, and the n - r others, ascending."""
+    if not len(G):
+        return np.arange(0), np.arange(G.shape[1])
+    _, order = qr(G, mode="r", pivoting=True, check_finite=False)
+    return np.sort(order[: len(G)]), np.sort(order[len(G) :])

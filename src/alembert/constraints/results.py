@@ -1,0 +1,88 @@
+"""What the algorithms on constrained models return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedResult:
+    """Accelerations (..., nv) and the reactions by constraint.
+
+    A loop's reaction is the wrench (..., 6) on the body of its frame b at that frame's origin, in that frame's axes; frame
+    a gets its opposite. A coupling's is the effort (...) on its `joint`; each master gets minus its ratio times that.
+    """
+
+    accelerations: Array
+    reactions: Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedEfforts:
+    """Efforts (..., nv), zero where nothing drives, and the reactions (as in `ConstrainedResult`)."""
+
+    efforts: Array
+    reactions: Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class ImpulseResult:
+    """Speeds after the jump (..., nv), and the impulses of the constraints (units and frames as reactions, times s)."""
+
+    velocities: Array
+    impulses: Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A configuration and speeds that satisfy the constraints, with the largest residuals that are left."""
+
+    q: Array
+    v: Array
+    residual: float
+    velocity_residual: float
+    iterations: int
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentCoordinates:
+    """Speeds that the others follow from: v = E v_i, and v' = E v_i' + `rate` (None unless speeds were given)."""
+
+    names: tuple[str, ...]
+    indices: Array
+    E: Array
+    rate: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintAnalysis:
+    """Rank and redundancy at one configuration; `str` gives a sentence.
+
+    `redundant` counts for each constraint with any the rows that follow from others. Which of several dependent
+    constraints is called redundant is a choice; how many there are is not.
+    """
+
+    rows: int
+    rank: int
+    degrees_of_freedom: int
+    redundant: Mapping[str, int]
+    rows_by_constraint: Mapping[str, int]
+    margin: float
+    """how far the minimal set is from losing its rank (1: orthogonal rows; at the tolerance: singular)"""
+    residual: float
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.rows} constraint rows of rank {self.rank}, {self.degrees_of_freedom} degrees of freedom left"
+        )
+        if not self.redundant:
+            return f"{text}; none is redundant"
+        listed = ", ".join(
+            f"{count} of {self.rows_by_constraint[name]} of {name!r}" for name, count in self.redundant.items()
+        )
+        return f"{text}; redundant: {listed}"

@@ -1,0 +1,432 @@
+"""The active constraints of a model, and how the tree responds to their forces.
+
+Notation: G (m x nv) the rows of the active constraints, r of them a minimal set R, D the dropped ones, with D = K R.
+
+    Y = M^-1 R^T,   Lambda = R Y                          sweeps, one per row                   (1)
+    x = Y f_r,      Lambda f_r = b_r                      x = M^-1 G^T f with R x = b           (2)
+    D x = b_d                                             checked: then x solves all rows       (3)
+    K = (D Y) Lambda^-1,   f = [1; K] (1 + K^T K)^-1 f_r  the smallest forces of the same effect (4)
+
+These are steps C to F of Rodriguez, Jain and Kreutz-Delgado (spatial operator algebra, closed topology). The minimal set is
+kept from call to call while its pivots stay good and (3) holds, and chosen anew otherwise. Near a singular
+configuration Lambda has lost too many digits; x then is found from an orthogonal factorisation R^T = Q U instead:
+
+    x = Q1 y + Q2 z,   U^T y = b_r,   (Q2^T M Q2) z = -Q2^T M Q1 y,   U f_r = Q1^T M x          (5)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from warnings import warn
+
+import numpy as np
+
+from alembert.constraints import kernels, rank
+from alembert.constraints.rank import Choice
+from alembert.errors import AlembertWarning, ArgumentError, ModelError, NumericalError, UnsupportedError
+
+if TYPE_CHECKING:
+    from alembert.engine.kernel import Kernel
+    from alembert.model import Model
+
+Array = np.ndarray
+
+CLOSED = 1e-2
+"""How far open, relative to its size, a loop may be for the dynamics (stages of an integrator leave the surface)."""
+CONSISTENT = 1e-7
+"""How well rows that were dropped must be satisfied, relative to the terms in them."""
+GOOD = 1e-3
+"""Smallest pivot of Lambda, with unit diagonal, at which (2) is used: the error is some eps/GOOD^2."""
+
+
+class ConstraintRows:
+    """All constraints of a model: names, rows, kernels. Made once per model."""
+
+    def __init__(self, model: Model) -> None:
+        for loop in model.loops:
+            if not loop.type.closes_loops:
+                raise UnsupportedError(
+                    f"loop {loop.name!r}: a {loop.type.kind} joint cannot close a loop; it has no closed form for its "
+                    "coordinates. Put a body on it and close the loop with another joint"
+                )
+        self.model = model
+        self.names = tuple(x.name for x in (*model.loops, *model.couplings))
+        for name in {x.name for x in model.loops} & {x.name for x in model.couplings}:
+            raise ModelError(
+                f"a loop and a coupling are both called {name!r}; reactions go by these names: rename one"
+            )
+        sizes = [6 - loop.type.nv for loop in model.loops] + [1] * len(model.couplings)
+        ends = np.cumsum([0, *sizes])
+        self.slices = {name: slice(int(ends[k]), int(ends[k + 1])) for k, name in enumerate(self.names)}
+        self.count = int(ends[-1])
+        self.is_loop = {name: k < len(model.loops) for k, name in enumerate(self.names)}
+        self._systems: dict[tuple[str, ...], ConstraintSystem] = {}
+
+    @cached_property
+    def primary(self) -> Model:
+        return kernels.primary(self.model)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        return kernels.terms_kernel(self.model, self.count)
+
+    def system(self, function: str, active: Sequence[str] | None) -> ConstraintSystem:
+        if active is None:
+            key = self.names
+        else:
+            if isinstance(active, str):
+                raise ArgumentError(f"{function}: active is {active!r}, expected a list of names")
+            for name in active:
+                if name not in self.slices:
+                    known = ", ".join(map(repr, self.names)) or "none"
+                    raise ArgumentError(f"{function}: active: no loop or coupling {name!r}; the model has {known}")
+            key = tuple(name for name in self.names if name in set(active))
+        if key not in self._systems:
+            self._systems[key] = ConstraintSystem(self, key)
+        return self._systems[key]
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """A batch of states, flat: B of them, with the shape to give results."""
+
+    shape: tuple[int, ...]
+    q: Array
+    vectors: tuple[Array, ...]
+    parameters: Array | None
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def at(self, k: Any) -> States:
+        """One state, or some, as a batch."""
+        rows = slice(k, k + 1) if isinstance(k, int | np.integer) else k
+        parameters = None if self.parameters is None else self.parameters[rows]
+        return States((), self.q[rows], tuple(x[rows] for x in self.vectors), parameters)
+
+    def with_q(self, q: Array) -> States:
+        return States(self.shape, q, self.vectors, self.parameters)
+
+    def given(self, *arrays: Array, extra: int = 0) -> tuple[Array, ...]:
+        """Arguments of a kernel, with the parameters last where the model has any."""
+        if self.parameters is None:
+            return arrays
+        return (*arrays, self.parameters[:, None] if extra else self.parameters)
+
+
+def states(
+    model: Model, function: str, q: Any, vectors: Mapping[str, Any], parameters: Mapping[str, Any] | None
+) -> States:
+    """Check the arguments of a function and bring them to one batch."""
+    arrays = [model._numbers(function, "q", q, model.nq)]
+    arrays += [model._numbers(function, name, x, model.nv) for name, x in vectors.items()]
+    if model.parameters:
+        arrays.append(model._parameter_array(function, parameters))
+    elif parameters:
+        raise ArgumentError(f"{function}: parameters are given, but the model has none")
+    try:
+        shape = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    except ValueError:
+        listed = ", ".join(
+            f"{name} {x.shape[:-1]}" for name, x in zip(["q", *vectors, "parameters"], arrays, strict=False)
+        )
+        raise ArgumentError(f"{function}: the batch dimensions do not go together: {listed}") from None
+    flat = [np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for x in arrays]
+    for name, x in zip(["q", *vectors], flat, strict=False):
+        if not np.all(np.isfinite(x)):
+            k, entry = np.argwhere(~np.isfinite(x))[0]
+            labels = model.coordinate_names if name == "q" else model.speed_names
+            raise NumericalError(f"{function}: {name} is {x[k, entry]} at entry {entry} ({labels[entry]})")
+    count = 1 + len(vectors)
+    return States(shape, flat[0], tuple(flat[1:count]), flat[-1] if model.parameters else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The active rows at B states; `scale` is the size of each row's group, `slack` how far the states are off."""
+
+    residual: Array
+    jacobian: Array
+    bias: Array
+    basis: Array
+    scale: Array
+    slack: Array
+
+
+class ConstraintSystem:
+    """Some of a model's constraints. Keeps the minimal set of rows that it used last."""
+
+    def __init__(self, rows: ConstraintRows, names: tuple[str, ...]) -> None:
+        self.all = rows
+        self.model, self.names = rows.model, names
+        parts = [np.arange(rows.slices[name].start, rows.slices[name].stop) for name in names]
+        self._picked = np.concatenate([np.arange(0), *parts]).astype(int)
+        self._complete = len(self._picked) == rows.count
+        ends = np.cumsum([0, *(len(part) for part in parts)])
+        self.slices = {name: slice(int(ends[k]), int(ends[k + 1])) for k, name in enumerate(names)}
+        self.groups = [s for s in self.slices.values() if s.stop > s.start]
+        self.count = len(self._picked)
+        self._owner = np.concatenate([np.arange(0), *(np.full(len(p), k) for k, p in enumerate(parts))]).astype(int)
+        self._choice: Choice | None = None
+        self._redundancy_told = False
+
+    # --- terms ----------------------------------------------------------------------------------------------
+
+    def terms(self, s: States, v: Array | None = None) -> Terms:
+        """phi, G, gamma and T at the states, for the speeds `v` (zero when left out)."""
+        moving = np.zeros((len(s), self.model.nv)) if v is None else v
+        found = self.all.kernel(*s.given(s.q, moving))
+        if not self._complete:
+            found = tuple(x[:, self._picked] for x in found)
+        residual, G, gamma, basis = found
+        scale = rank.scales(G, self.groups)
+        slack = np.max(np.abs(residual) / scale, axis=-1, initial=0.0)
+        if v is not None:
+            size = np.linalg.norm(v, axis=-1)
+            broken = np.abs((G @ v[..., None])[..., 0]) / scale
+            slack = slack + np.max(broken, axis=-1, initial=0.0) / np.where(size > 0, size, 1.0)
+        return Terms(residual, G, gamma, basis, scale, slack)
+
+    def check_closed(self, function: str, s: States, t: Terms, v: Array | None, tolerance: float) -> None:
+        """Refuse states that are not on the constraint surface."""
+        if not np.any(t.slack > tolerance):
+            return
+        k = int(np.argmax(t.slack))
+        row = np.abs(t.residual[k]) / t.scale[k]
+        where = "" if not s.shape else f" (state {self._position(s, k)})"
+        if np.max(row) > tolerance:
+            i = int(np.argmax(row))
+            raise ArgumentError(
+                f"{function}: {self._owner_name(i)} is not closed{where}: its residual is {self.gap(t.residual[k], i)}. "
+                "model.assemble(q) finds a configuration that closes it"
+            )
+        broken = np.abs(t.jacobian[k] @ v[k]) if v is not None else row  # pragma: no branch
+        i = int(np.argmax(broken / t.scale[k]))
+        raise ArgumentError(
+            f"{function}: v breaks {self._owner_name(i)}{where}: it opens at {self.gap(broken, i)} per second. "
+            "model.project(q, v) gives speeds that do not"
+        )
+
+    # --- the tree's response --------------------------------------------------------------------------------
+
+    def solve_mass_matrix(self, s: States, rows: Array) -> Array:
+        """M^-1 on (B, k, nv)."""
+        kernel = self.all.primary._kernel("solve_mass_matrix")
+        return kernel(*s.given(s.q[:, None], np.ascontiguousarray(rows), extra=1))
+
+    def mass_matrix(self, s: States) -> Array:
+        return self.all.primary._kernel("mass_matrix")(*s.given(s.q))
+
+    def respond(
+        self, function: str, s: States, t: Terms, b: Array, size: Array, *, forces: bool = True
+    ) -> tuple[Array, Array]:
+        """x = M^-1 G^T f (B, nv) with G x = b, and f (B, m), the smallest.
+
+        `size` (B) is the magnitude of the terms in G x = b per unit of a row's scale, that errors are measured by.
+        """
+        if not self.count:
+            return np.zeros((len(s), self.model.nv)), np.zeros((len(s), 0))
+        if self._choice is None:
+            self._choice = self._chosen(t, 0)
+        x, f, good = self._by_admittance(self._choice, s, t, b, size, forces)
+        for k in np.flatnonzero(~good):
+            x[k], f[k] = self._afresh(function, s, t, b, size, int(k))
+        return x, f
+
+    def _by_admittance(
+        self, choice: Choice, s: States, t: Terms, b: Array, size: Array, forces: bool
+    ) -> tuple[Array, Array, Array]:
+        """(1)-(4) for a given minimal set, and which states it served."""
+        rows, dropped = choice.rows, choice.dropped
+        R = t.jacobian if not len(dropped) else t.jacobian[:, rows]
+        Y = self.solve_mass_matrix(s, R)
+        admittance = R @ np.swapaxes(Y, -1, -2)
+        unit = 1 / np.sqrt(np.einsum("bii->bi", admittance))
+        good = np.isfinite(unit).all(axis=-1)
+        unit = np.where(good[:, None], unit, 1.0)
+        scaled = admittance * unit[:, :, None] * unit[:, None, :]
+        L, fine = _cholesky(scaled)
+        good &= fine & (np.einsum("bii->bi", L).min(axis=-1, initial=1.0) > GOOD)
+        f_r = unit * _cholesky_solve(L, unit * b[:, rows])
+        x = (f_r[:, None, :] @ Y)[:, 0]
+        f = np.zeros_like(b)
+        f[:, rows] = f_r
+        if len(dropped):
+            D = t.jacobian[:, dropped]
+            left = np.abs((D @ x[..., None])[..., 0] - b[:, dropped]) / t.scale[:, dropped]
+            allowed = (CONSISTENT + 100 * t.slack) * (size + np.linalg.norm(x, axis=-1))
+            good &= np.all(left <= allowed[:, None], axis=-1)
+            matter = np.max(np.abs(D) / t.scale[:, dropped, None], initial=0.0) > rank.RANK
+            if forces and matter:
+                crossed = D @ np.swapaxes(Y, -1, -2)  # D Y, (B, d, r)
+                K = np.swapaxes(
+                    unit[:, :, None] * _cholesky_solve(L, unit[:, :, None] * np.swapaxes(crossed, -1, -2)), -1, -2
+                )
+                f = _smallest(K, f_r, rows, dropped, self.count)
+        return x, f, good
+
+    def _afresh(
+        self, function: str, s: States, t: Terms, b: Array, size: Array, k: int
+    ) -> tuple[Array, Array]:
+        """Another minimal set for state k, and (5); raises when no forces satisfy all rows."""
+        before = self._choice
+        choice = self._chosen(t, k)
+        G, rows, dropped = t.jacobian[k], choice.rows, choice.dropped
+        M = self.mass_matrix(s.at(k))[0]
+        Q, U = np.linalg.qr(G[rows].T, mode="complete")
+        r = len(rows)
+        Q1, Q2, U = Q[:, :r], Q[:, r:], U[:r]
+        y = np.linalg.solve(U.T, b[k, rows])
+        x = Q1 @ y
+        if r < len(M):
+            x = x - Q2 @ np.linalg.solve(Q2.T @ M @ Q2, Q2.T @ (M @ x))
+        f_r = np.linalg.solve(U, Q1.T @ (M @ x))
+        if len(dropped):
+            left = np.abs(G[dropped] @ x - b[k, dropped]) / t.scale[k, dropped]
+            # where the set is near its end, errors of the rows are magnified
+            allowed = (CONSISTENT + 100 * t.slack[k]) / choice.margin * (size[k] + np.linalg.norm(x))
+            if np.any(left > allowed):
+                i = int(dropped[np.argmax(left)])
+                raise NumericalError(
+                    f"{function}: the constraints contradict each other{self._at(s, k)}: {self._owner_name(i)} cannot "
+                    f"be satisfied together with the others, by {np.max(left):.3g} of {size[k]:.3g}. The configuration "
+                    "is singular for them: the motion may branch or stop there"
+                )
+        f = _smallest(
+            np.linalg.lstsq(G[rows].T, G[dropped].T, rcond=None)[0].T[None], f_r[None], rows, dropped, self.count
+        )[0]
+        self._remember(function, s, k, before, choice)
+        return x, f
+
+    # --- the minimal set ------------------------------------------------------------------------------------
+
+    def _chosen(self, t: Terms, k: int, tolerance: float = rank.RANK) -> Choice:
+        """States off the surface cannot tell a redundant row better than they are off."""
+        return rank.choose(t.jacobian[k], self.groups, min(max(tolerance, 10 * float(t.slack[k])), 0.1))
+
+    def choice(self, function: str, s: States, t: Terms, k: int) -> Choice:
+        """A minimal set for state k, remembered."""
+        choice = self._chosen(t, k)
+        if self._choice is None:
+            self._choice = choice
+        elif self._choice.rank != choice.rank:
+            self._remember(function, s, k, self._choice, choice)
+        return choice
+
+    def _remember(self, function: str, s: States, k: int, before: Choice | None, choice: Choice) -> None:
+        if before is None or before.rank == choice.rank:
+            self._choice = choice
+            return
+        lost = sorted({self._owner[i] for i in set(before.rows.tolist()) ^ set(choice.rows.tolist())})
+        names = ", ".join(repr(self.names[i]) for i in lost)
+        where = self._at(s, k)
+        if choice.rank < before.rank:
+            message = (
+                f"{function}: the constraints have rank {choice.rank}{where} and {before.rank} elsewhere: it is a singular "
+                f"configuration of {names}, from where the motion may branch"
+            )
+        else:
+            self._choice = choice
+            message = (
+                f"{function}: the constraints have rank {choice.rank}{where} but {before.rank} at an earlier "
+                f"configuration, which was singular for {names}"
+            )
+        warn(message, AlembertWarning, stacklevel=5)
+
+    def tell_redundancy(self, function: str, s: States, t: Terms) -> None:
+        """Once: reactions of rows that depend on others (and do not simply vanish) are a choice."""
+        if self._redundancy_told or self._choice is None or not len(self._choice.dropped):
+            return
+        dropped = self._choice.dropped
+        size = np.max(np.abs(t.jacobian[0, dropped]), axis=-1) / t.scale[0, dropped]
+        owners = [int(self._owner[i]) for i in dropped[size > 1e-6]]
+        if not owners:
+            return
+        self._redundancy_told = True
+        listed = ", ".join(
+            f"{owners.count(i)} of the {self._length(i)} rows of {self.names[i]!r}" for i in sorted(set(owners))
+        )
+        warn(
+            f"{function}: the reactions are not unique: {listed} follow from the others. The smallest are given; "
+            "the accelerations are not affected",
+            AlembertWarning,
+            stacklevel=4,
+        )
+
+    # --- names ----------------------------------------------------------------------------------------------
+
+    def reactions(self, s: States, t: Terms, f: Array) -> dict[str, Array]:
+        """Forces f (B, m) in physical terms."""
+        found: dict[str, Array] = {}
+        for name, rows in self.slices.items():
+            if self.all.is_loop[name]:
+                wrench = (f[:, None, rows] @ t.basis[:, rows])[:, 0]
+                found[name] = wrench.reshape(*s.shape, 6)
+            else:
+                found[name] = f[:, rows.start].reshape(s.shape)[()]
+        return found
+
+    def gap(self, residual: Array, row: int) -> str:
+        """The residual of the constraint that a row belongs to, in words."""
+        name = self.names[self._owner[row]]
+        if not self.all.is_loop[name]:
+            return f"{residual[row]:.3g}"
+        return f"{np.linalg.norm(residual[self.slices[name]]):.3g} (m, rad)"
+
+    def _owner_name(self, row: int) -> str:
+        name = self.names[self._owner[row]]
+        return f"{'loop' if self.all.is_loop[name] else 'coupling'} {name!r}"
+
+    def owner_name(self, row: int) -> str:
+        return self._owner_name(row)
+
+    def _length(self, owner: int) -> int:
+        s = self.slices[self.names[owner]]
+        return s.stop - s.start
+
+    def redundant(self, choice: Choice) -> dict[str, int]:
+        owners = self._owner[choice.dropped]
+        return {name: int(np.sum(owners == k)) for k, name in enumerate(self.names) if np.any(owners == k)}
+
+    def _position(self, s: States, k: int) -> Any:
+        where = np.unravel_index(k, s.shape)
+        return tuple(int(i) for i in where) if len(where) > 1 else int(where[0])
+
+    def _at(self, s: States, k: int) -> str:
+        q = np.array2string(s.q[k], precision=6, threshold=8, edgeitems=3)
+        state = f", state {self._position(s, k)}" if s.shape else ""
+        return f" at q = {q}{state}"
+
+
+def _cholesky(A: Array) -> tuple[Array, Array]:
+    """Factors of (B, n, n), and which are good; the others are the identity."""
+    try:
+        return np.linalg.cholesky(A), np.ones(len(A), dtype=bool)
+    except np.linalg.LinAlgError:
+        L, fine = np.empty_like(A), np.ones(len(A), dtype=bool)
+        for k, matrix in enumerate(A):
+            try:
+                L[k] = np.linalg.cholesky(matrix)
+            except np.linalg.LinAlgError:
+                L[k], fine[k] = np.eye(A.shape[-1]), False
+        return L, fine
+
+
+def _cholesky_solve(L: Array, b: Array) -> Array:
+    """L L^T x = b for vectors (B, n) or columns (B, n, k)."""
+    columns = b if b.ndim == 3 else b[..., None]
+    x = np.linalg.solve(np.swapaxes(L, -1, -2), np.linalg.solve(L, columns))
+    return x if b.ndim == 3 else x[..., 0]
+
+
+def _smallest(K: Array, f_r: Array, rows: Array, dropped: Array, count: int) -> Array:
+    """(4)"""
+    f = np.zeros((len(f_r), count))
+    r = len(rows)
+    base = np.linalg.solve(np.eye(r) + np.swapaxes(K, -1, -2) @ K, f_r[..., None])
+    f[:, rows] = base[..., 0]
+    f[:, dropped] = (K @ base)[..., 0]
+    return f

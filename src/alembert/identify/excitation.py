@@ -1,0 +1,332 @@
+"""Motions that excite the parameters: periodic or spline trajectories, optimised for the information they give.
+
+    q(t) = center + B(t) C,     v = B' C,     a = B'' C                                             (1)
+
+with B the harmonics of a Fourier series or B-splines, restricted to motions that start and end at rest (v = a = 0). C and
+the centers minimise, over samples of the motion and with W the weighted regressor of the base parameters,
+
+    "information"   -1/2 logdet(W^T W) / r         the volume of the confidence ellipsoid           (2)
+    "condition"     log cond(W S^-1)               columns scaled to unit length                    (3)
+
+within the limits of positions, speeds and efforts. Each limit of each joint is one smooth constraint, the
+Kreisselmeier-Steinhauser envelope of its samples, which is never below their maximum.
+
+Source: Swevers et al. 1997.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.interpolate import BSpline
+from scipy.linalg import null_space
+from scipy.optimize import minimize
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.identify import base as bases
+from alembert.identify.base import BaseParameters
+from alembert.identify.regressor import CompiledRegressor, compile_regressor
+from alembert.joints import Friction
+from alembert.model import Model
+
+Array = np.ndarray
+Basis = Literal["fourier", "bspline"]
+Criterion = Literal["information", "condition"]
+_SHARP = 50.0  # of the envelope: it is at most log(samples) / 50 above the maximum
+_STEP = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class ExcitingTrajectory:
+    """A motion (1); `sample` gives its states."""
+
+    model: Model
+    basis: Basis
+    duration: float
+    center: Array
+    """(nq,)"""
+    coefficients: Array
+    """(functions, nq)"""
+    condition: float
+    """of the scaled base regressor along the motion"""
+    initial_condition: float
+    """that of the motion that the optimisation started from"""
+    information: float
+    """-(2): larger is better"""
+
+    def sample(self, times: Any) -> tuple[Array, Array, Array]:
+        """q, v and a (T, nq) at times within the duration; a Fourier series goes on periodically."""
+        t = np.asarray(times, dtype=float)
+        if self.basis == "bspline" and (t.min() < 0 or t.max() > self.duration):
+            raise ArgumentError(
+                f"sample: times go from {t.min():.6g} to {t.max():.6g} s, expected 0 to {self.duration:.6g} s"
+            )
+        B, dB, ddB = _basis(self.basis, t, self.duration, len(self.coefficients))
+        return self.center + B @ self.coefficients, dB @ self.coefficients, ddB @ self.coefficients
+
+
+def exciting_trajectory(
+    model: Model,
+    *,
+    duration: float = 10.0,
+    basis: Basis = "fourier",
+    functions: int = 5,
+    samples: int = 100,
+    criterion: Criterion = "information",
+    include: Sequence[str] = (),
+    smoothing: float = Friction.smoothing,
+    noise: Any = None,
+    margin: float = 0.9,
+    iterations: int = 40,
+    seed: int = 0,
+    progress: bool = True,
+) -> ExcitingTrajectory:
+    """A motion within the model's limits from which its parameters can be identified well.
+
+    Args:
+        functions: harmonics of the Fourier series, or B-splines per joint.
+        samples: states at which regressor and limits are evaluated.
+        noise: standard deviation of each effort (nv,), by default all alike.
+        margin: the part of each limit that may be used.
+        iterations: of the optimiser (SLSQP).
+        progress: whether to show a line on the terminal.
+
+    Joints without limits stay within half a turn or half a metre of zero and 3 rad/s or 1 m/s. All joints must have
+    q' = v: no spherical and no free ones.
+    """
+    _check(model, duration, basis, functions, samples, criterion, margin)
+    problem = _Problem.of(
+        compile_regressor(model, tuple(include), float(smoothing)),
+        duration, basis, functions, samples, criterion, noise, margin,
+    )  # fmt: skip
+    x0 = problem.start(np.random.default_rng(seed))
+    cache: dict[bytes, tuple[Array, Array]] = {}
+
+    def values(x: Array) -> tuple[Array, Array]:
+        """Objective and constraints, and their derivatives by differences, all motions in one batch."""
+        key = x.tobytes()
+        if key not in cache:
+            cache.clear()
+            trial = np.vstack([x, x + _STEP * np.eye(len(x))])
+            found = problem.evaluate(trial)
+            cache[key] = found[0], (found[1:] - found[0]).T / _STEP
+        return cache[key]
+
+    count = 0
+
+    def show(x: Array) -> None:
+        nonlocal count
+        count += 1
+        found = values(x)[0]
+        sys.stderr.write(
+            f"\rexciting trajectory: {count}/{iterations}  {criterion} {found[0]:.4f}  slack {found[1:].min():.3f} "
+        )
+        sys.stderr.flush()
+
+    best = minimize(
+        lambda x: values(x)[0][0],
+        x0,
+        jac=lambda x: values(x)[1][0],
+        constraints={"type": "ineq", "fun": lambda x: values(x)[0][1:], "jac": lambda x: values(x)[1][1:]},
+        method="SLSQP",
+        callback=show if progress else None,
+        options={"maxiter": iterations, "ftol": 1e-5},
+    )
+    if progress:
+        sys.stderr.write("\n")
+    x = problem.feasible(best.x, x0)
+    center, C = problem.motion(x)
+    condition, information = problem.quality(x)
+    return ExcitingTrajectory(
+        model, basis, float(duration), center, C, condition, problem.quality(x0)[0], information
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Motions as vectors x: the centers, then the coefficients in the space of motions that rest at the ends."""
+
+    compiled: CompiledRegressor
+    base: BaseParameters
+    matrices: tuple[Array, Array, Array]
+    rest: Array
+    """functions x free coefficients"""
+    criterion: Criterion
+    weight: Array
+    low: Array
+    high: Array
+    speed: Array
+    effort: Array
+
+    @classmethod
+    def of(
+        cls,
+        compiled: CompiledRegressor,
+        duration: float,
+        basis: Basis,
+        functions: int,
+        samples: int,
+        criterion: Criterion,
+        noise: Any,
+        margin: float,
+    ) -> _Problem:
+        model = compiled.model
+        base = bases.from_regressor(compiled(*bases.random_states(compiled, 0)).Y, compiled.columns)
+        size = 2 * functions if basis == "fourier" else functions
+        ends = np.array([0.0, duration])
+        t = np.linspace(0.0, duration, samples, endpoint=basis == "bspline")
+        B, dB, ddB = _basis(basis, ends, duration, size)
+        rest = null_space(np.vstack([B[:1], dB, ddB]))  # B C = 0 at the start, so that `center` is not given twice
+        if rest.shape[1] < 2:
+            raise ArgumentError(
+                f"exciting_trajectory: functions is {functions}, too few for a motion that starts and ends at rest"
+            )
+        turning = np.array([unit == "rad" for joint in model.joints for _, unit in joint.type.coordinates])
+        reach = np.where(turning, np.pi / 2, 0.5)
+        low = np.where(np.isfinite(model.lower_limits), model.lower_limits, -reach)
+        high = np.where(np.isfinite(model.upper_limits), model.upper_limits, reach)
+        middle, half = (low + high) / 2, margin * (high - low) / 2
+        speed = np.where(np.isfinite(model.velocity_limits), model.velocity_limits, np.where(turning, 3.0, 1.0))
+        return cls(
+            compiled,
+            base,
+            _basis(basis, t, duration, size),
+            rest,
+            criterion,
+            _weights(model, noise),
+            middle - half,
+            middle + half,
+            margin * speed,
+            margin * model.effort_limits,
+        )
+
+    def start(self, rng: np.random.Generator) -> Array:
+        """A random motion, scaled until it keeps every limit."""
+        n, k = self.compiled.model.nq, self.rest.shape[1]
+        center = (self.low + self.high) / 2
+        C = rng.normal(size=(k, n))
+        B, dB, _ = (M @ self.rest for M in self.matrices)
+        half = (self.high - self.low) / 2
+        C *= 0.6 / np.max(np.abs(np.concatenate([B @ C / half, dB @ C / self.speed])), axis=0)
+        x = np.concatenate([center, C.ravel()])
+        for _ in range(30):
+            if self.evaluate(x[None])[0, 1:].min() >= 0:
+                return x
+            x[n:] *= 0.8
+        raise ArgumentError(
+            "exciting_trajectory: no motion about the middle of the position limits keeps within the effort limits; "
+            "the model may not be able to hold itself there"
+        )
+
+    def motion(self, x: Array) -> tuple[Array, Array]:
+        """Centers and coefficients of motions (..., x)."""
+        n = self.compiled.model.nq
+        C = x[..., n:].reshape(*x.shape[:-1], self.rest.shape[1], n)
+        return x[..., :n], self.rest @ C
+
+    def states(self, x: Array) -> tuple[Array, Array, Array]:
+        """q, v, a of motions (..., x): (..., samples, n)."""
+        center, C = self.motion(x)
+        B, dB, ddB = self.matrices
+        return center[..., None, :] + B @ C, dB @ C, ddB @ C
+
+    def evaluate(self, x: Array) -> Array:
+        """Objective and slacks (relative to the limits, positive inside) of motions (m, x)."""
+        q, v, a = self.states(x)
+        found = self.compiled(q, v, a)
+        W = self.base.regressor(found.Y) * self.weight[:, None]
+        W = W.reshape(len(x), -1, self.base.rank)
+        objective = np.array([self._objective(w) for w in W])
+        half = (self.high - self.low) / 2
+        slacks = [1 - _envelope((q - self.low - half) / half), 1 - _envelope(np.abs(v) / self.speed)]
+        slacks.append(1 - _envelope(-(q - self.low - half) / half))
+        bounded = np.isfinite(self.effort)
+        if np.any(bounded):
+            tau = found.predict()[..., bounded]
+            slacks.append(1 - _envelope(np.abs(tau) / self.effort[bounded]))
+        return np.concatenate([objective[:, None], *slacks], axis=1)
+
+    def _objective(self, W: Array) -> float:
+        G = W.T @ W
+        if self.criterion == "condition":
+            scale = np.sqrt(np.diag(G))
+            values = np.linalg.eigvalsh(G / np.outer(scale, scale))
+            return float(0.5 * np.log(values[-1] / max(values[0], 1e-14)))
+        return float(-0.5 * np.linalg.slogdet(G)[1] / self.base.rank)
+
+    def quality(self, x: Array) -> tuple[float, float]:
+        W = self.base.regressor(self.compiled(*self.states(x)).Y) * self.weight[:, None]
+        W = W.reshape(-1, self.base.rank)
+        s = np.linalg.svd(W / np.linalg.norm(W, axis=0), compute_uv=False)
+        return float(s[0] / s[-1]), float(0.5 * np.linalg.slogdet(W.T @ W)[1] / self.base.rank)
+
+    def feasible(self, x: Array, x0: Array) -> Array:
+        """The point nearest to x on the way from x0 that keeps the limits (the optimiser may stop just outside)."""
+        for part in np.append(np.linspace(1.0, 0.9, 11), np.linspace(0.8, 0.0, 9)):
+            trial = x0 + part * (x - x0)
+            if self.evaluate(trial[None])[0, 1:].min() >= -1e-9:
+                return trial
+        return x0
+
+
+def _basis(kind: Basis, t: Array, duration: float, size: int) -> tuple[Array, Array, Array]:
+    """B, B', B'' at times, (T, size)."""
+    if kind == "fourier":
+        w = 2 * np.pi / duration * np.arange(1, size // 2 + 1)
+        s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
+        return (
+            np.hstack([s / w, (1 - c) / w]),
+            np.hstack([c, s]),
+            np.hstack([-w * s, w * c]),
+        )
+    degree = 5
+    inner = np.linspace(0.0, duration, size - degree + 1)
+    knots = np.concatenate([np.zeros(degree), inner, np.full(degree, duration)])
+    splines = BSpline(knots, np.eye(size), degree)
+    return splines(t), splines.derivative(1)(t), splines.derivative(2)(t)
+
+
+def _envelope(x: Array) -> Array:
+    """log sum exp over the samples, (..., n)."""
+    top = x.max(axis=-2, keepdims=True)
+    return (top + np.log(np.sum(np.exp(_SHARP * (x - top)), axis=-2, keepdims=True)) / _SHARP)[..., 0, :]
+
+
+def _weights(model: Model, noise: Any) -> Array:
+    if noise is None:
+        return np.ones(model.nv)
+    sigma = np.asarray(noise, dtype=float)
+    if sigma.shape != (model.nv,) or not np.all(sigma > 0):
+        raise ArgumentError(
+            f"exciting_trajectory: noise is {noise}, expected {model.nv} positive standard deviations"
+        )
+    return 1 / sigma
+
+
+def _check(
+    model: Model, duration: float, basis: str, functions: int, samples: int, criterion: str, margin: float
+) -> None:
+    for joint in model.joints:
+        if joint.type.nv and not joint.type.is_vector_space:
+            raise UnsupportedError(
+                f"exciting_trajectory: joint {joint.name!r} is {joint.type.kind}, whose coordinates do not add; "
+                "only joints with q' = v are supported"
+            )
+    if basis not in ("fourier", "bspline"):
+        raise ArgumentError(f"exciting_trajectory: basis is {basis!r}, expected 'fourier' or 'bspline'")
+    if criterion not in ("information", "condition"):
+        raise ArgumentError(
+            f"exciting_trajectory: criterion is {criterion!r}, expected 'information' or 'condition'"
+        )
+    least = 2 if basis == "fourier" else 8
+    if functions < least:
+        raise ArgumentError(f"exciting_trajectory: functions is {functions}, expected at least {least}")
+    if not duration > 0 or not 0 < margin <= 1 or samples < 10:
+        raise ArgumentError(
+            f"exciting_trajectory: duration is {duration}, margin {margin} and samples {samples}, "
+            "expected a positive time, a margin between 0 and 1, and at least 10 samples"
+        )

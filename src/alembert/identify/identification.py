@@ -1,0 +1,308 @@
+"""Identification: the parameters of a model from measured motions and efforts.
+
+With Y the regressor, W = Y / sigma and b = (tau - known) / sigma weighted by the noise of each effort:
+
+    least squares      min |W_I beta - b|^2,   Cov(beta) = (W_I^T W_I)^-1                            (1)
+
+over the base parameters. Where no noise is given, that of each effort is estimated from the residuals (repeated until
+the weights settle). Directions in which the data say nothing stay at the prior, with infinite standard errors.
+
+    consistent         min |W pi(theta) - b|^2 + |theta / spread|^2                                  (2)
+
+over log-Cholesky coordinates of every body relative to the prior model (`alembert.identify.consistent`) and over friction,
+armature and rotor inertias bounded below by zero. The second term is a prior: theta = 1 is a factor e in
+size; it decides what the data do not. W and b enter through the factor R of their QR decomposition alone, so that the cost
+of (2) does not depend on the number of samples. Its standard errors are those of the linearised problem,
+
+    Cov(theta) = (dr/dtheta^T dr/dtheta)^-1,   Cov(pi) = D Cov(theta) D^T,   D = dpi/dtheta          (3)
+
+Sources: Gautier 1997 (weighting), Rucker and Wensing 2022 (2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from alembert.errors import ArgumentError, NumericalError
+from alembert.identify import base as bases
+from alembert.identify import consistent
+from alembert.identify.base import BaseParameters
+from alembert.identify.measurements import Measurements
+from alembert.identify.regressor import CompiledRegressor, compile_regressor
+from alembert.identify.result import Identification
+from alembert.joints import Friction
+from alembert.model import Model
+from alembert.model.printing import unknown
+
+Array = np.ndarray
+Method = Literal["consistent", "least_squares"]
+_UNEXCITED = 1e-8  # singular values of scaled columns below this part of the first
+_NOISELESS = 1e-10  # noise is taken to be at least this part of the effort
+
+
+def identify(
+    model: Model,
+    data: Measurements,
+    *,
+    method: Method = "consistent",
+    include: Sequence[str] = (),
+    fixed: Sequence[str] = (),
+    prior_spread: float = 1.0,
+    smoothing: float = Friction.smoothing,
+) -> Identification:
+    """Estimate the inertias, frictions, armatures and rotor inertias of a model from measurements.
+
+    Args:
+        model: the structure, and the prior values.
+        data: states, accelerations and efforts.
+        method: "consistent" gives inertias that a body can have, (2); "least_squares" the plain linear estimate (1),
+            which moves the prior as little as needed and may be unphysical.
+        include: terms to identify on every joint, also where the model has none: "viscous", "coulomb", "armature".
+        fixed: bodies and joints that keep their values. Massless bodies always do.
+        prior_spread: how far the prior may be off, as the logarithm of a factor; only matters where the data say little.
+        smoothing: speed of the Coulomb friction of joints whose model has none.
+    """
+    if not isinstance(data, Measurements):
+        raise ArgumentError(f"identify: data is a {type(data).__name__}, expected Measurements")
+    if method not in ("consistent", "least_squares"):
+        raise ArgumentError(f"identify: method is {method!r}, expected 'consistent' or 'least_squares'")
+    if not 0 < prior_spread < np.inf:
+        raise ArgumentError(f"identify: prior_spread is {prior_spread}, expected a positive number")
+    data.check(model)
+    compiled = compile_regressor(model, tuple(include), float(smoothing))
+    problem = _Problem.of(compiled, data, fixed)
+    linear = problem.least_squares()
+    if method == "consistent":
+        estimate = _consistent(problem, linear, prior_spread)
+    else:
+        estimate = _lifted(problem, linear)
+    pi = compiled.pi.copy()
+    pi[problem.free] = estimate.pi
+    residuals = data.tau - problem.predict(pi)
+    errors, informed = np.zeros_like(pi), np.zeros_like(pi)
+    errors[problem.free], informed[problem.free] = estimate.errors, estimate.informed
+    return Identification(
+        prior_model=model,
+        method=method,
+        columns=compiled.columns,
+        data=data,
+        prior=compiled.pi,
+        values=pi,
+        standard_errors=errors,
+        informed=informed,
+        free=problem.free,
+        base=problem.base,
+        base_prior=problem.base.values(compiled.pi[problem.free]),
+        base_values=linear.beta,
+        base_standard_errors=linear.errors,
+        base_consistent=problem.base.values(estimate.pi),
+        noise=linear.noise,
+        residuals=residuals,
+        condition=linear.condition,
+        excited=linear.rank,
+        include=tuple(include),
+        smoothing=float(smoothing),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """The data as linear equations in the free parameters."""
+
+    compiled: CompiledRegressor
+    data: Measurements
+    free: Array
+    """indices of the parameters that are identified"""
+    base: BaseParameters
+    Y: Array
+    """(T, nv, free)"""
+    known: Array
+    """(T, nv): efforts that the free parameters do not explain"""
+
+    @classmethod
+    def of(cls, compiled: CompiledRegressor, data: Measurements, fixed: Sequence[str]) -> _Problem:
+        free = _free(compiled, fixed)
+        if len(free) == 0:
+            raise ArgumentError("identify: no parameter is left to identify; all bodies and joints are fixed")
+        r = compiled(data.q, data.v, data.a)
+        held = np.setdiff1d(np.arange(len(r.pi)), free)
+        known = r.known + r.Y[..., held] @ r.pi[held]
+        structure = compiled(*bases.random_states(compiled, 0)).Y[..., free]
+        base = bases.from_regressor(structure, [compiled.columns[k] for k in free])
+        if base.rank == 0:
+            raise ArgumentError("identify: no motion of the model shows any of the parameters to identify")
+        count = data.tau.size
+        if count < base.rank:
+            raise ArgumentError(
+                f"identify: {len(data)} samples of {data.tau.shape[1]} efforts are {count} equations, "
+                f"expected at least {base.rank}, one per base parameter"
+            )
+        return cls(compiled, data, free, base, r.Y[..., free], known)
+
+    @property
+    def pi(self) -> Array:
+        """The prior of the free parameters."""
+        return self.compiled.pi[self.free]
+
+    def predict(self, pi: Array) -> Array:
+        return self.Y @ pi[self.free] + self.known
+
+    def least_squares(self) -> _Linear:
+        """(1)"""
+        tau = self.data.tau
+        if self.data.noise is not None:
+            return self._weighted(np.asarray(self.data.noise))
+        floor = _NOISELESS * np.maximum(np.sqrt(np.mean(tau**2, axis=0)), 1e-6 * np.abs(tau).max(initial=1e-300))
+        noise = np.full(tau.shape[1], max(1.0, float(floor.max())))
+        for _ in range(10):
+            linear = self._weighted(noise)
+            lost = len(tau) - linear.rank / tau.shape[1]
+            residual = self.data.tau - self.known - self.Y[..., self.base.independent] @ linear.beta
+            new = np.maximum(np.sqrt(np.sum(residual**2, axis=0) / max(lost, 1.0)), floor)
+            settled = np.all(np.abs(new - noise) < 0.01 * noise)
+            noise = new
+            if settled:
+                break
+        return self._weighted(noise)
+
+    def _weighted(self, noise: Array) -> _Linear:
+        weight = 1 / noise
+        W = (self.Y * weight[:, None]).reshape(-1, len(self.free))
+        b = ((self.data.tau - self.known) * weight).ravel()
+        R = np.linalg.qr(np.column_stack([W, b]), mode="r")
+        R, z = R[:, :-1], R[:, -1]
+        A = R[:, self.base.independent]
+        scale = np.linalg.norm(A, axis=0)
+        scale[scale == 0] = 1.0
+        U, s, Vt = np.linalg.svd(A / scale, full_matrices=False)
+        if not s[0] > 0:
+            raise ArgumentError("identify: the measured motion excites no parameter; does anything move?")
+        rank = int(np.count_nonzero(s > _UNEXCITED * s[0]))
+        prior = self.base.values(self.pi)
+        step = Vt[:rank].T @ (U[:, :rank].T @ (z - A @ prior) / s[:rank])
+        errors = np.sqrt(np.sum((Vt[:rank] / s[:rank, None]) ** 2, axis=0)) / scale
+        errors[np.any(np.abs(Vt[rank:]) > 1e-6, axis=0)] = np.inf
+        covariance = (Vt[:rank].T / s[:rank] ** 2) @ Vt[:rank] / np.outer(scale, scale)
+        condition = float(s[0] / s[-1]) if s[-1] > 0 else np.inf
+        return _Linear(prior + step / scale, errors, covariance, noise, R, z, condition, rank)
+
+
+@dataclass(frozen=True, eq=False)
+class _Linear:
+    beta: Array
+    errors: Array
+    covariance: Array
+    noise: Array
+    R: Array
+    z: Array
+    condition: float
+    rank: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimate:
+    pi: Array
+    errors: Array
+    informed: Array
+    """how much less the variance is than that of the prior, 0 to 1"""
+
+
+def _free(compiled: CompiledRegressor, fixed: Sequence[str]) -> Array:
+    joints = compiled.tree.joints
+    known = {joint.child for joint in joints} | {joint.name for joint in joints}
+    for name in fixed:
+        if name not in known:
+            raise ArgumentError(unknown("identify: fixed: no moving body or joint", name, sorted(known)))
+    found = []
+    for k, column in enumerate(compiled.columns):
+        joint = joints[column.node]
+        if column.kind == "inertia":
+            massless = compiled.pi[10 * column.node] == 0
+            held = joint.child in fixed or massless
+        else:
+            held = joint.name in fixed
+        if not held:
+            found.append(k)
+    return np.array(found, dtype=int)
+
+
+def _lifted(problem: _Problem, linear: _Linear) -> _Estimate:
+    """The parameters nearest to the prior that have the base parameters of (1)."""
+    K, pi = problem.base.K, problem.pi
+    scale = np.maximum(np.abs(pi), 1e-3 * np.abs(pi).max(initial=1e-300))
+    lift = scale[:, None] * np.linalg.pinv(K * scale)
+    found = pi + lift @ (linear.beta - K @ pi)
+    covariance = lift @ linear.covariance @ lift.T
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    errors[np.any((np.abs(lift) > 0) & np.isinf(linear.errors), axis=1)] = np.inf
+    informed = np.clip(np.diag(lift @ K), 0.0, 1.0)
+    return _Estimate(found, errors, informed)
+
+
+def _consistent(problem: _Problem, linear: _Linear, spread: float) -> _Estimate:
+    """(2), (3)"""
+    kinds = np.array([problem.compiled.columns[k].kind for k in problem.free])
+    inertial = kinds == "inertia"
+    tens = consistent.lifted(problem.pi[inertial].reshape(-1, 10))
+    count = tens.size
+    rest = problem.pi[~inertial]
+    scale = np.where(rest > 0, rest, _full_effort(problem)[~inertial])
+    order = np.argsort(~inertial, kind="stable")  # inertias come first in x
+    R, z = linear.R[:, order], linear.z
+
+    def pi_of(x: Array) -> Array:
+        theta = x[:count].reshape(-1, 10)
+        return np.concatenate([consistent.from_log_cholesky(theta, reference=tens).ravel(), scale * x[count:]])
+
+    def D_of(x: Array) -> Array:
+        blocks = consistent.log_cholesky_jacobian(x[:count].reshape(-1, 10), reference=tens)
+        D = np.zeros((len(x), len(x)))
+        for k, block in enumerate(blocks):
+            D[10 * k : 10 * k + 10, 10 * k : 10 * k + 10] = block
+        D[range(count, len(x)), range(count, len(x))] = scale
+        return D
+
+    x0 = np.concatenate([np.zeros(count), rest / scale])
+    result = least_squares(
+        lambda x: np.concatenate([R @ pi_of(x) - z, (x - x0) / spread]),
+        np.concatenate([np.zeros(count), np.maximum(x0[count:], 1e-3)]),
+        lambda x: np.vstack([R @ D_of(x), np.eye(len(x)) / spread]),
+        bounds=(np.concatenate([np.full(count, -np.inf), np.zeros(len(rest))]), np.inf),
+        x_scale="jac",
+        xtol=1e-14,
+        ftol=1e-15,
+        gtol=1e-15,
+        max_nfev=500,
+    )
+    if result.status == 0 or not np.all(np.isfinite(result.x)):
+        raise NumericalError(
+            f"identify: the consistent estimate has not settled after {result.nfev} iterations "
+            f"(gradient {result.optimality:.3g}); the data may contradict the model, see method='least_squares'"
+        )
+    x, D = result.x, D_of(result.x)
+    x[count:][x[count:] < 1e-9] = 0.0
+    inside = np.ones(len(x), dtype=bool)
+    inside[count:] = x[count:] > 0
+    J = result.jac[:, inside]
+    Q, s, Vt = np.linalg.svd(J, full_matrices=False)
+    half = D[:, inside] @ (Vt.T / s)
+    variance = np.sum(half**2, axis=1)
+    before = spread**2 * np.sum(D**2, axis=1)
+    informed = np.clip(1 - variance / np.where(before > 0, before, 1.0), 0.0, 1.0)
+    back = np.empty(len(x), dtype=int)
+    back[order] = np.arange(len(x))
+    return _Estimate(pi_of(x)[back], np.sqrt(variance)[back], informed[back])
+
+
+def _full_effort(problem: _Problem) -> Array:
+    """For each parameter, the value at which it would take all of the effort it acts on."""
+    effort = np.sqrt(np.mean((problem.data.tau - problem.known) ** 2, axis=0))
+    size = np.sqrt(np.mean(problem.Y**2, axis=0))
+    most = np.argmax(size, axis=0)
+    columns = np.arange(size.shape[1])
+    return np.maximum(effort[most], 1e-9) / np.maximum(size[most, columns], 1e-9)

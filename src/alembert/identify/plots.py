@@ -1,0 +1,123 @@
+"""Figures of an identification, with matplotlib (the extra `view`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from alembert.identify.result import Identification
+
+_MEASURED, _PREDICTED, _PRIOR = "#8a8f98", "#c2410c", "#1d4ed8"
+
+
+def figures(result: Identification, folder: str | Path | None) -> dict[str, Figure]:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise UnsupportedError("plot: matplotlib is not installed; pip install 'alembert[view]'") from None
+    made = {
+        "efforts": _efforts(result, Figure),
+        "residuals": _residuals(result, Figure),
+        "parameters": _parameters(result, Figure),
+    }
+    if folder is not None:
+        where = Path(folder)
+        where.mkdir(parents=True, exist_ok=True)
+        for name, figure in made.items():
+            figure.savefig(where / f"{name}.png", dpi=110)
+    return made
+
+
+def _grid(Figure: Any, count: int, title: str, height: float = 2.0) -> tuple[Any, list[Any]]:
+    columns = 1 if count == 1 else 2
+    rows = -(-count // columns)
+    figure = Figure(figsize=(11, 0.6 + height * rows), layout="constrained")
+    figure.suptitle(title)
+    axes = list(np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel())
+    for spare in axes[count:]:
+        spare.set_axis_off()
+    return figure, axes[:count]
+
+
+def _efforts(result: Identification, Figure: Any) -> Figure:
+    """Measured and predicted efforts over time."""
+    data = result.data
+    t, label = (np.arange(len(data)), "sample") if data.time is None else (data.time, "time [s]")
+    predicted = data.tau - result.residuals
+    names = result.prior_model.speed_names
+    figure, axes = _grid(Figure, len(names), f"{result.prior_model.name}: measured and predicted efforts")
+    for k, (axis, name) in enumerate(zip(axes, names, strict=True)):
+        axis.plot(t, data.tau[:, k], ".", ms=2, color=_MEASURED, label="measured")
+        axis.plot(t, predicted[:, k], "-", lw=1, color=_PREDICTED, label="predicted")
+        axis.set_title(f"{name}   R² = {result.r_squared[k]:.4f}", fontsize=9, loc="left")
+        axis.margins(x=0)
+        if k >= len(names) - 2:
+            axis.set_xlabel(label)
+    axes[0].legend(fontsize=8, loc="upper right")
+    return figure
+
+
+def _residuals(result: Identification, Figure: Any) -> Figure:
+    """Residuals in units of the noise, against the normal distribution."""
+    names = result.prior_model.speed_names
+    figure, axes = _grid(Figure, len(names), f"{result.prior_model.name}: residuals / noise", 1.8)
+    x = np.linspace(-4, 4, 200)
+    for k, (axis, name) in enumerate(zip(axes, names, strict=True)):
+        scaled = result.residuals[:, k] / result.noise[k]
+        axis.hist(np.clip(scaled, -4, 4), bins=48, range=(-4, 4), density=True, color=_MEASURED, alpha=0.7)
+        axis.plot(x, np.exp(-x * x / 2) / np.sqrt(2 * np.pi), lw=1, color=_PREDICTED)
+        axis.set_title(f"{name}   noise {result.noise[k]:.3g}", fontsize=9, loc="left")
+        axis.set_yticks([])
+        if k >= len(names) - 2:
+            axis.set_xlabel("residual / noise")
+    return figure
+
+
+def _parameters(result: Identification, Figure: Any) -> Figure:
+    """Base parameters: estimates less prior with two standard errors, and the consistent ones."""
+    scale = np.maximum(np.abs(result.base_values), np.abs(result.base_prior))
+    scale = np.where(scale > 0, scale, 1.0)
+    groups = _in_groups(result)
+    figure, axes = _grid(
+        Figure, len(groups), f"{result.prior_model.name}: base parameters, relative to the estimate's size", 2.4
+    )
+    for axis, (title, members) in zip(axes, groups, strict=True):
+        at = np.arange(len(members))
+        values, errors = result.base_values[members], result.base_standard_errors[members]
+        shown = np.where(np.isfinite(errors), 2 * errors, 0.0) / scale[members]
+        axis.axhline(0, lw=0.6, color="black")
+        change = (values - result.base_prior[members]) / scale[members]
+        axis.errorbar(at, change, yerr=np.minimum(shown, 10), fmt="o", ms=3, lw=1, capsize=2, color=_PRIOR)
+        found = (result.base_consistent[members] - result.base_prior[members]) / scale[members]
+        axis.plot(at, found, "_", ms=9, mew=1.5, color=_PREDICTED)
+        reach = 1.15 * max(0.1, float(np.abs(np.concatenate([change, found])).max()))
+        axis.set_ylim(-reach, reach)
+        names = [result.base.names[result.base.independent[k]] for k in members]
+        labels = [name.removeprefix(f"{title}.") for name in names]
+        axis.set_xticks(at, labels, rotation=60, fontsize=7, ha="right")
+        axis.set_title(title, fontsize=9, loc="left")
+    axes[0].plot([], [], "o", ms=3, color=_PRIOR, label="least squares ± 2 std errors")
+    axes[0].plot([], [], "_", ms=9, mew=1.5, color=_PREDICTED, label=result.method)
+    axes[0].legend(fontsize=7, title="change from the prior", title_fontsize=7)
+    return figure
+
+
+def _in_groups(result: Identification) -> list[tuple[str, list[int]]]:
+    """Base parameters by body, then those of all joints, at most 14 to a panel."""
+    groups: dict[str, list[int]] = {}
+    for k, index in enumerate(result.base.independent):
+        column = result.columns[result.free[index]]
+        name = column.name.split(".", 1)[0] if column.kind == "inertia" else "joints"
+        groups.setdefault(name, []).append(k)
+    panels = []
+    for name, members in groups.items():
+        for start in range(0, len(members), 14):
+            panels.append((name, members[start : start + 14]))
+    return panels

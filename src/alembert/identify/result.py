@@ -1,0 +1,218 @@
+"""What an identification found."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from alembert.errors import ArgumentError
+from alembert.identify.base import BaseParameters
+from alembert.identify.measurements import Measurements
+from alembert.identify.regressor import compile_regressor
+from alembert.joints import Friction
+from alembert.model import Body, Inertia, Joint, Model
+from alembert.model.printing import unknown
+from alembert.sensitivity.regressor import Parameter
+from alembert.sweeps import Tree
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """The estimates with their standard errors, how well the data determine them, and the identified model."""
+
+    prior_model: Model
+    method: str
+    columns: tuple[Parameter, ...]
+    data: Measurements
+    prior: Array
+    """(parameters,): the values of the prior model"""
+    values: Array
+    """(parameters,): the estimates"""
+    standard_errors: Array
+    """(parameters,): zero where a value was held, inf where the data say nothing and no prior acts"""
+    informed: Array
+    """(parameters,): the share of the prior variance that the data took away, 0 to 1"""
+    free: Array
+    """indices of the parameters that were identified"""
+    base: BaseParameters
+    """of the free parameters"""
+    base_prior: Array
+    base_values: Array
+    """the least-squares estimates of the base parameters"""
+    base_standard_errors: Array
+    base_consistent: Array
+    """the base parameters of `values`"""
+    noise: Array
+    """(nv,): standard deviation of each effort, given or estimated"""
+    residuals: Array
+    """(T, nv): measured less predicted efforts"""
+    condition: float
+    """of the weighted, scaled base regressor: below 30 is well excited, above 100 poorly"""
+    excited: int
+    """how many directions of base parameters the data determine"""
+    include: tuple[str, ...] = ()
+    smoothing: float = Friction.smoothing
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def estimate(self, name: str) -> tuple[float, float]:
+        """Value and standard error of a parameter."""
+        if name not in self.names:
+            raise ArgumentError(unknown("estimate: no parameter", name, self.names))
+        k = self.names.index(name)
+        return float(self.values[k]), float(self.standard_errors[k])
+
+    @cached_property
+    def rms(self) -> Array:
+        """(nv,): root mean square of the residuals."""
+        return np.sqrt(np.mean(self.residuals**2, axis=0))
+
+    @cached_property
+    def r_squared(self) -> Array:
+        """(nv,): the share of each effort's variance that the estimates explain."""
+        total = np.var(self.data.tau, axis=0)
+        return 1 - np.var(self.residuals, axis=0) / np.where(total > 0, total, np.inf)
+
+    @property
+    def excitation(self) -> str:
+        """A sentence on how well the motion determines the parameters."""
+        missing = self.base.rank - self.excited
+        if missing:
+            return (
+                f"the motion leaves {missing} of {self.base.rank} base parameters undetermined; "
+                "move more joints, faster, from more places"
+            )
+        quality = "well" if self.condition < 30 else "fairly" if self.condition < 100 else "poorly"
+        return f"all {self.base.rank} base parameters are {quality} excited, condition number {self.condition:.3g}"
+
+    @cached_property
+    def model(self) -> Model:
+        """The prior model with the identified values.
+
+        What is welded to a moving body is counted in that body's inertia and becomes massless itself.
+        """
+        return _identified(self)
+
+    def predict(self, q: Any, v: Any, a: Any) -> Array:
+        """The efforts of other motions, by the estimates."""
+        compiled = compile_regressor(self.prior_model, self.include, self.smoothing)
+        return compiled(q, v, a).predict(self.values)
+
+    def table(self) -> Table:
+        """All identified parameters."""
+        table = Table(title=f"{self.prior_model.name}: parameters ({self.method})", title_justify="left")
+        for head in ("parameter", "prior", "estimate", "std error", "from data"):
+            table.add_column(head, justify="left" if head == "parameter" else "right", no_wrap=True)
+        for k in self.free:
+            table.add_row(
+                self.names[k],
+                f"{self.prior[k]:.5g}",
+                f"{self.values[k]:.5g}",
+                f"{self.standard_errors[k]:.2g}",
+                f"{100 * self.informed[k]:.0f} %",
+            )
+        return table
+
+    def base_table(self) -> Table:
+        """The base parameters, by least squares and as they come out of the estimates."""
+        table = Table(title=f"{self.prior_model.name}: base parameters", title_justify="left")
+        for head in ("base parameter", "prior", "least squares", "std error", self.method):
+            table.add_column(head, justify="left" if head.startswith("base") else "right")
+        rows = zip(
+            self.base.base_names,
+            self.base_prior,
+            self.base_values,
+            self.base_standard_errors,
+            self.base_consistent,
+            strict=True,
+        )
+        for name, prior, value, error, found in rows:
+            short = name if len(name) < 60 else name[:56] + " ..."
+            table.add_row(short, f"{prior:.5g}", f"{value:.5g}", f"{error:.2g}", f"{found:.5g}")
+        return table
+
+    def effort_table(self) -> Table:
+        """How well the efforts are explained."""
+        table = Table(title="efforts", title_justify="left")
+        for head in ("speed", "noise", "rms residual", "R^2"):
+            table.add_column(head, justify="left" if head == "speed" else "right")
+        for name, noise, rms, r2 in zip(
+            self.prior_model.speed_names, self.noise, self.rms, self.r_squared, strict=True
+        ):
+            table.add_row(name, f"{noise:.3g}", f"{rms:.3g}", f"{r2:.5f}")
+        return table
+
+    def __str__(self) -> str:
+        console = Console(file=io.StringIO(), width=110, color_system=None)
+        console.print(self.table(), self.base_table(), self.effort_table(), sep="\n")
+        text = console.file.getvalue()  # type: ignore[attr-defined]
+        return f"{text}{len(self.data)} samples; {self.excitation}"
+
+    def __repr__(self) -> str:
+        return f"<Identification of {self.prior_model.name!r}: {len(self.free)} parameters, {self.excitation}>"
+
+    def plot(self, folder: str | Path | None = None) -> dict[str, Figure]:
+        """Figures "efforts", "residuals" and "parameters"; written as PNG files when a folder is given."""
+        from alembert.identify.plots import figures
+
+        return figures(self, folder)
+
+
+def _identified(result: Identification) -> Model:
+    model = result.prior_model
+    tree = Tree.of(model)
+    free = {result.names[k] for k in result.free}
+    bodies = {body.name: body for body in model.bodies}
+    joints = {joint.name: joint for joint in model.joints}
+    for k, joint in enumerate(tree.joints):
+        if f"{joint.child}.mass" in free:
+            for body, (node, _) in zip(model.bodies, tree.carriers, strict=True):
+                if node == k:
+                    bodies[body.name] = dataclasses.replace(bodies[body.name], inertia=Inertia())
+            ten = result.values[10 * k : 10 * k + 10]
+            bodies[joint.child] = _with_inertia(bodies[joint.child], ten)
+        joints[joint.name] = _with_terms(joint, k, result)
+    return model.replace(
+        bodies=tuple(bodies[body.name] for body in model.bodies),
+        joints=tuple(joints[joint.name] for joint in model.joints),
+    )
+
+
+def _with_inertia(body: Body, ten: Array) -> Body:
+    return dataclasses.replace(body, inertia=Inertia.from_ten_vector(tuple(float(x) for x in ten)))
+
+
+def _with_terms(joint: Joint, node: int, result: Identification) -> Joint:
+    free = set(result.free.tolist())
+    found: dict[str, dict[int, float]] = {}
+    for k, column in enumerate(result.columns):
+        if column.node == node and column.kind != "inertia" and k in free:
+            found.setdefault(column.kind, {})[column.index] = float(result.values[k])
+    changes: dict[str, Any] = {}
+    if "viscous" in found or "coulomb" in found:
+        friction = joint.friction or Friction(smoothing=result.smoothing)
+        changes["friction"] = dataclasses.replace(
+            friction, **{term: tuple(found[term].values()) for term in ("viscous", "coulomb") if term in found}
+        )
+    if "armature" in found:
+        changes["armature"] = tuple(found["armature"].values())
+    if "rotor" in found:
+        changes["rotors"] = tuple(
+            dataclasses.replace(rotor, inertia=found["rotor"][i]) for i, rotor in enumerate(joint.rotors)
+        )
+    return dataclasses.replace(joint, **changes) if changes else joint

@@ -1,0 +1,15 @@
+"""Linear models of a mechanism, the equilibria they are taken about, and regulators designed on them."""
+
+from alembert.linear.linear_model import FrequencyResponse as FrequencyResponse
+from alembert.linear.linear_model import LinearModel as LinearModel
+from alembert.linear.linear_model import RootLocus as RootLocus
+from alembert.linear.linear_model import TimeResponse as TimeResponse
+from alembert.linear.linearization import linearize as linearize
+from alembert.linear.modes import Mode as Mode
+from alembert.linear.modes import Modes as Modes
+from alembert.linear.reachability import Reachability as Reachability
+from alembert.linear.regulators import Regulator as Regulator
+from alembert.linear.regulators import decoupled_pd as decoupled_pd
+from alembert.linear.regulators import place_poles as place_poles
+from alembert.linear.trimming import Trim as Trim
+from alembert.linear.trimming import trim as trim

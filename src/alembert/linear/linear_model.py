@@ -1,0 +1,294 @@
+"""A linear model with names, and what is read off it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.optimize import linear_sum_assignment
+
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.linear import modes, printing
+from alembert.linear.modes import Modes
+from alembert.linear.reachability import Reachability, reachability
+from alembert.model import Model
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencyResponse:
+    """`response` is (frequencies, outputs, inputs), complex; `frequency` in rad/s."""
+
+    frequency: Array
+    response: Array
+    output_names: tuple[str, ...]
+    input_names: tuple[str, ...]
+
+    @property
+    def magnitude_db(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return 20 * np.log10(np.abs(self.response))
+
+    @property
+    def phase_deg(self) -> Array:
+        """Unwrapped along the frequencies."""
+        return np.degrees(np.unwrap(np.angle(self.response), axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class TimeResponse:
+    """Deviations from the point: `x` (times, states) and `y` (times, outputs)."""
+
+    t: Array
+    x: Array
+    y: Array
+
+
+@dataclass(frozen=True, eq=False)
+class RootLocus:
+    """`poles` (gains, states): each column follows one branch."""
+
+    gains: Array
+    poles: Array
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearModel:
+    """x' = A x + B u + E p,  y = C x + D u + F p, all deviations from a point.
+
+    x = (displacements in tangent space; speeds). The point is (q, v, tau), with accelerations `a` and outputs `y`
+    there. Along a trajectory all arrays have leading batch dimensions; `linear[k]` takes one point.
+    """
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    E: Array
+    F: Array
+    G: Array
+    """from inputs to efforts, tau = G u"""
+    state_names: tuple[str, ...]
+    state_units: tuple[str, ...]
+    input_names: tuple[str, ...]
+    input_units: tuple[str, ...]
+    output_names: tuple[str, ...]
+    output_units: tuple[str, ...]
+    parameter_names: tuple[str, ...]
+    model: Model
+    q: Array
+    v: Array
+    tau: Array
+    a: Array
+    y: Array
+    mass_matrix: Array
+    parameter_values: Mapping[str, Any]
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The leading dimensions."""
+        return self.A.shape[:-2]
+
+    def __getitem__(self, index: Any) -> LinearModel:
+        """Some points of a batch."""
+        if not self.batch:
+            raise ArgumentError("LinearModel: this is one point, there is no batch to take from")
+        changes: dict[str, Any] = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                rest = 2 if field.name in _MATRICES else 1
+                changes[field.name] = value[index if isinstance(index, tuple) else (index,)]
+                if changes[field.name].ndim < rest:
+                    raise ArgumentError(f"LinearModel: {index!r} is no index of a batch of shape {self.batch}")
+        parameters = {}
+        for name, value in self.parameter_values.items():
+            full = np.broadcast_to(np.asarray(value, dtype=float), self.batch)
+            parameters[name] = full[index]
+        return dataclasses.replace(self, **changes, parameter_values=parameters)
+
+    # --- poles and modes ----------------------------------------------------------------------------------
+
+    def poles(self) -> Array:
+        """The eigenvalues of A (..., states), by real part and then imaginary part."""
+        return np.sort_complex(np.linalg.eigvals(self.A))
+
+    def modes(self) -> Modes:
+        """Natural frequencies, damping ratios and mode shapes."""
+        self._one("modes")
+        return modes.modes(self)
+
+    # --- structure ----------------------------------------------------------------------------------------
+
+    def controllable(self, *, tolerance: float = 1e-10) -> Reachability:
+        """Whether the inputs reach all of the state, and what they do not reach."""
+        self._one("controllable")
+        return reachability(self.A, self.B, self.state_names, tolerance)
+
+    def observable(self, *, tolerance: float = 1e-10) -> Reachability:
+        """Whether the outputs tell all of the state, and what they do not see."""
+        self._one("observable")
+        return reachability(self.A.T, self.C.T, self.state_names, tolerance)
+
+    # --- responses ----------------------------------------------------------------------------------------
+
+    def frequency_response(self, frequency: Any) -> FrequencyResponse:
+        """G(jw) = C (jw - A)^-1 B + D at frequencies in rad/s."""
+        self._one("frequency_response")
+        w = np.atleast_1d(self.model._numbers("frequency_response", "frequency", frequency)).ravel()
+        s = 1j * w[:, None, None] * np.eye(len(self.A))
+        try:
+            response = self.C @ np.linalg.solve(s - self.A, self.B[None].astype(complex)) + self.D
+        except np.linalg.LinAlgError:
+            response = np.array([np.nan])
+        if not np.all(np.isfinite(response)):
+            raise NumericalError(
+                f"frequency_response: one of the frequencies is a pole on the imaginary axis; the poles are "
+                f"{', '.join(f'{pole:.6g}' for pole in self.poles())}"
+            )
+        return FrequencyResponse(w, response, self.output_names, self.input_names)
+
+    def simulate(self, x0: Any, t: Any, u: Any = None) -> TimeResponse:
+        """The exact response from the deviation x0; `u` (times, inputs) is held from each time to the next."""
+        self._one("simulate")
+        n, m = self.B.shape
+        x0 = self.model._numbers("simulate", "x0", x0, n, batch=False)
+        t = self.model._numbers("simulate", "t", t)
+        if t.ndim != 1 or np.any(np.diff(t) <= 0):
+            raise ArgumentError(f"simulate: t has shape {t.shape}, expected increasing times (times,)")
+        u = np.zeros((len(t), m)) if u is None else self.model._numbers("simulate", "u", u, m)
+        u = np.broadcast_to(u, (len(t), m))
+        block = np.zeros((n + m, n + m))
+        block[:n, :n], block[:n, n:] = self.A, self.B
+        x = np.empty((len(t), n))
+        x[:1] = x0
+        steps: dict[float, Array] = {}
+        for k, h in enumerate(np.diff(t)):
+            key = float(np.round(h, 14))
+            if key not in steps:
+                steps[key] = scipy.linalg.expm(block * h)
+            x[k + 1] = steps[key][:n, :n] @ x[k] + steps[key][:n, n:] @ u[k]
+        return TimeResponse(t, x, x @ self.C.T + u @ self.D.T)
+
+    def root_locus(self, feedback: Any, gains: Any = None) -> RootLocus:
+        """The poles under u = -k K y for the gains k, or u = -k K x where K has a column per state.
+
+        `feedback` is K, (inputs, outputs) or (inputs, states); a vector stands for a single row or column.
+        """
+        self._one("root_locus")
+        n, m = self.B.shape
+        ny = len(self.output_names)
+        K = self.model._numbers("root_locus", "feedback", feedback)
+        K = K.reshape(m, -1) if K.ndim < 2 and (m == 1 or K.size == m) else K
+        if K.shape not in ((m, ny), (m, n)):
+            raise ArgumentError(
+                f"root_locus: feedback has shape {np.shape(feedback)}, expected ({m}, {ny}) for the outputs or "
+                f"({m}, {n}) for the state"
+            )
+        C, D = (self.C, self.D) if K.shape[1] == ny else (np.eye(n), np.zeros((n, m)))
+        k = np.concatenate([[0.0], np.logspace(-3, 3, 200)]) if gains is None else np.atleast_1d(gains)
+        poles = np.empty((len(k), n), dtype=complex)
+        for i, gain in enumerate(k):
+            loop = np.linalg.solve(np.eye(m) + gain * K @ D, gain * K @ C)
+            found = np.sort_complex(np.linalg.eigvals(self.A - self.B @ loop))
+            if i:  # branches keep their columns: the assignment of least total distance
+                found = found[linear_sum_assignment(np.abs(poles[i - 1][:, None] - found))[1]]
+            poles[i] = found
+        return RootLocus(np.asarray(k, dtype=float), poles)
+
+    # --- elsewhere ----------------------------------------------------------------------------------------
+
+    def to_control(self) -> Any:
+        """A python-control `StateSpace` with the names of states, inputs and outputs (`.` and `:` become `_`)."""
+        self._one("to_control")
+        try:
+            import control
+        except ImportError:
+            raise UnsupportedError(
+                "to_control: python-control is not installed; pip install alembert[control]"
+            ) from None
+        return control.ss(
+            self.A,
+            self.B,
+            self.C,
+            self.D,
+            states=_plain(self.state_names),
+            inputs=_plain(self.input_names),
+            outputs=_plain(self.output_names),
+            name=_plain([self.model.name])[0],
+        )
+
+    def table(self, matrix: str) -> Any:
+        """A matrix ("A" to "F") as a rich table with names."""
+        self._one("table")
+        names = {
+            "A": (self.state_names, self.state_names),
+            "B": (self.state_names, self.input_names),
+            "C": (self.output_names, self.state_names),
+            "D": (self.output_names, self.input_names),
+            "E": (self.state_names, self.parameter_names),
+            "F": (self.output_names, self.parameter_names),
+        }
+        if matrix not in names:
+            raise ArgumentError(f"table: no matrix {matrix!r}, expected one of {', '.join(names)}")
+        rows, columns = names[matrix]
+        label = "" if matrix in "CDF" else "'"
+        body = (
+            (f"{name}{label}", *(f"{x:.5g}" for x in values))
+            for name, values in zip(rows, getattr(self, matrix), strict=True)
+        )
+        return printing.table(matrix, ("", *columns), body)
+
+    def __rich__(self) -> Any:
+        return printing.Group(*self._parts())
+
+    def __str__(self) -> str:
+        return printing.text(*self._parts())
+
+    def __repr__(self) -> str:
+        at = f", batch {self.batch}" if self.batch else ""
+        return (
+            f"<LinearModel of {self.model.name!r}: {len(self.state_names)} states, "
+            f"{len(self.input_names)} inputs, {len(self.output_names)} outputs{at}>"
+        )
+
+    def _parts(self) -> list[Any]:
+        if self.batch:
+            return [repr(self)]
+        signals = [
+            *(("state", *pair) for pair in zip(self.state_names, self.state_units, strict=True)),
+            *(("input", *pair) for pair in zip(self.input_names, self.input_units, strict=True)),
+            *(("output", *pair) for pair in zip(self.output_names, self.output_units, strict=True)),
+        ]
+        if self.output_names == self.state_names:
+            signals = [row for row in signals if row[0] != "output"]
+        found: list[Any] = [repr(self), printing.table("signals", ("", "name", "unit"), signals, left=3)]
+        if len(self.state_names) <= 8:
+            found += [self.table(name) for name in ("A", "B")]
+        return [*found, self.modes()]
+
+    def _one(self, function: str) -> None:
+        if self.batch:
+            raise ArgumentError(
+                f"{function}: the linear model is a batch of shape {self.batch}; take one point, linear[0]"
+            )
+
+
+_MATRICES = {"A", "B", "C", "D", "E", "F", "G", "mass_matrix"}
+
+
+def _plain(names: Sequence[str]) -> list[str]:
+    """Names that python-control takes; still different from each other."""
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"[.:\[\],\s]", "_", name)
+        while plain in found:
+            plain += "_"
+        found.append(plain)
+    return found

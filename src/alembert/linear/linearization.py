@@ -1,0 +1,139 @@
+"""Linear models in tangent coordinates, by the exact derivatives of the dynamics.
+
+About a nominal motion (q0, v0) under the efforts tau0, with x = (e; dv), e = difference(q0, q), dv = v - v0:
+
+    e'  = N e + dv                                                                        (1)
+    dv' = (da/dq) e + (da/dv) dv + M^-1 G du + (da/dp) dp,    tau = tau0 + G du            (2)
+    dy  = (h_q + h_a da/dq) e + (h_v + h_a da/dv) dv + h_a M^-1 G du + (h_p + h_a da/dp) dp  (3)
+    da/dp = -M^-1 (dtau/dp)  of inverse dynamics at the accelerations a0                  (4)
+
+N is that of `error_rate`, zero at rest and for joints whose coordinates add. Lin and Yae (1989) have (2) as
+M^-1 P2, M^-1 P1 and M^-1 P3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.expression import names_in
+from alembert.linear import quantities
+from alembert.linear.error_rate import error_rate
+from alembert.linear.linear_model import LinearModel
+from alembert.linear.outputs import differentiate
+from alembert.linear.outputs import outputs as output_rows
+from alembert.model import Model
+from alembert.model.printing import unknown
+
+Array = np.ndarray
+
+
+def linearize(
+    model: Model,
+    q: Any,
+    v: Any = None,
+    tau: Any = None,
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] = (),
+    parameters: Sequence[str] = (),
+    parameter_values: Mapping[str, Any] | None = None,
+) -> LinearModel:
+    """The linear model about an equilibrium, any state, or every state of a batch (a trajectory).
+
+    Args:
+        model: an open tree.
+        q: configurations (..., nq).
+        v: speeds (..., nv); zero when left out.
+        tau: efforts (..., nv); zero when left out.
+        inputs: names of actuators, joints or degrees of freedom; by default the actuators of the model, or all
+            efforts where it has none. An actuator's input is its effort over its gear.
+        outputs: names, see `alembert.linear.outputs`; by default the whole state.
+        parameters: names of parameters for the columns of E and F, at fixed q, v and tau.
+        parameter_values: where not at their defaults.
+    """
+    model.check_tree("linearize")
+    q, v, tau = _state(model, q, v, tau)
+    values = model.parameter_values | dict(parameter_values or {})
+    given = quantities.inputs(model, inputs, values, "linearize")
+    rows = output_rows(model, outputs, "linearize")
+    chosen = _chosen(model, parameters, given, tau)
+    n = model.nv
+
+    d = model.forward_dynamics_derivatives(q, v, tau, parameters=parameter_values)
+    p = model._parameter_array("linearize", parameter_values)
+    batch = d.acceleration.shape[:-1]
+    da_dp = -d.dtau @ _effort_changes(model, q, v, d.acceleration, p, chosen)  # (4)
+    da_du = d.dtau @ given.matrix
+    h = differentiate(model, rows, q, v, d.acceleration, p)
+
+    A = np.zeros((*batch, 2 * n, 2 * n))
+    A[..., :n, :n] = error_rate(model, q, v)  # (1)
+    A[..., :n, n:] = np.eye(n)
+    A[..., n:, :n], A[..., n:, n:] = d.dq, d.dv  # (2)
+    above = np.zeros((*batch, n, 1))
+    return LinearModel(
+        model=model,
+        q=np.broadcast_to(q, (*batch, model.nq)),
+        v=np.broadcast_to(v, (*batch, n)),
+        tau=np.broadcast_to(tau, (*batch, n)),
+        a=d.acceleration,
+        y=np.broadcast_to(h.y, (*batch, len(rows))),
+        A=A,
+        B=np.concatenate([np.repeat(above, len(given.names), axis=-1), da_du], axis=-2),
+        C=np.concatenate([h.dq + h.da @ d.dq, h.dv + h.da @ d.dv], axis=-1),  # (3)
+        D=h.da @ da_du,
+        E=np.concatenate([np.repeat(above, len(chosen), axis=-1), da_dp], axis=-2),
+        F=h.dp[..., chosen] + h.da @ da_dp,
+        G=np.broadcast_to(given.matrix, (*batch, *given.matrix.shape[-2:])),
+        state_names=tuple(f"{kind}:{name}" for kind in "qv" for name in model.speed_names),
+        state_units=(*quantities.displacement_units(model), *quantities.speed_units(model)),
+        input_names=given.names,
+        input_units=given.units,
+        output_names=tuple(row.name for row in rows),
+        output_units=tuple(row.unit for row in rows),
+        parameter_names=tuple(model.parameters[k][0] for k in chosen),
+        parameter_values=dict(parameter_values or {}),
+        mass_matrix=np.linalg.inv(d.dtau),
+    )
+
+
+def _state(model: Model, q: Any, v: Any, tau: Any) -> tuple[Array, Array, Array]:
+    found = []
+    for name, x, width in (("q", q, model.nq), ("v", v, model.nv), ("tau", tau, model.nv)):
+        found.append(np.zeros(width) if x is None else model._numbers("linearize", name, x, width))
+    try:
+        model.check_configuration(found[0])
+    except ArgumentError as error:
+        raise ArgumentError(str(error).replace("check_configuration", "linearize", 1)) from None
+    return found[0], found[1], found[2]
+
+
+def _chosen(model: Model, names: Sequence[str], given: quantities.Inputs, tau: Array) -> list[int]:
+    """The indices of the parameters."""
+    known = list(model.parameter_values)
+    for name in [names] if isinstance(names, str) else names:
+        if name not in known:
+            raise ArgumentError(unknown("linearize: parameters: no parameter", name, known))
+        for actuator in given.actuators:
+            if name in names_in(actuator.gear) and np.any(tau[..., quantities.driven(model, actuator)]):
+                raise UnsupportedError(
+                    f"linearize: the gear of the input {actuator.name!r} depends on the parameter {name!r} and "
+                    "drives a joint under effort: whether the effort or the input stays fixed is open. Linearise "
+                    f"with inputs=['tau:{actuator.joint}'], or without that parameter"
+                )
+    return [known.index(name) for name in ([names] if isinstance(names, str) else names)]
+
+
+def _effort_changes(model: Model, q: Array, v: Array, a: Array, p: Array, chosen: list[int]) -> Array:
+    """dtau/dp at fixed motion, (..., nv, number of parameters)."""
+    if not chosen:
+        return np.zeros((*a.shape, 0))
+    at = [x[..., None, :] for x in (q, v, a, p)]
+    zero = np.zeros(model.nv)
+    directions = np.eye(len(model.parameters))[chosen]
+    _, change = model.jvp("inverse_dynamics", at, (zero, zero, zero, directions))
+    return np.swapaxes(np.broadcast_to(change, (*a.shape[:-1], len(chosen), model.nv)), -1, -2)

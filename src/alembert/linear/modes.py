@@ -1,0 +1,167 @@
+"""Natural modes: poles with their frequencies, damping ratios and shapes.
+
+At a conservative equilibrium (no velocity terms, K = -M A21 symmetric) the modes are those of
+
+    K phi = omega^2 M phi                                                            (1)
+
+with real shapes that are orthogonal in M also where frequencies repeat, and rigid-body modes at omega = 0. Any
+other point has the eigenvectors of A; there the kernel of A gives the rigid-body modes, since their eigenvalues
+are defective and would come out as a small cloud around zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+
+from alembert.linear import printing
+
+if TYPE_CHECKING:
+    from alembert.linear.linear_model import LinearModel
+
+Array = np.ndarray
+_NEGLIGIBLE = 1e-10  # of omega^2 in (1): a frequency 1e-5 of the highest
+_CLOUD = 1e-6  # of the fastest pole: how far rounding moves a double zero, sqrt(eps) with some room
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """`kind` is "oscillation" (a pair of poles), "real" (one) or "rigid" (zero)."""
+
+    kind: str
+    pole: complex
+    """of a pair the one with the positive imaginary part, rad/s"""
+    shape: Array
+    """the displacements (nv,), the largest 1"""
+    names: tuple[str, ...]
+
+    @property
+    def frequency(self) -> float:
+        """omega = |pole|, rad/s."""
+        return abs(self.pole)
+
+    @property
+    def damping(self) -> float:
+        """zeta = -Re(pole)/|pole|; 1 for stable real poles, -1 for unstable ones, NaN for rigid-body modes."""
+        return -self.pole.real / abs(self.pole) if self.pole else float("nan")
+
+    @property
+    def stable(self) -> bool:
+        return self.pole.real < 0
+
+    @property
+    def period(self) -> float:
+        """Of the damped oscillation, s; infinite for the others."""
+        return 2 * np.pi / self.pole.imag if self.pole.imag else float("inf")
+
+    def largest(self, count: int = 3) -> dict[str, complex]:
+        """The displacements that take part most, by name."""
+        order = np.argsort(-np.abs(self.shape), kind="stable")[:count]
+        return {self.names[k]: self.shape[k].item() for k in order if abs(self.shape[k]) > 1e-6}
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """In the order of their frequencies, rigid-body modes first."""
+
+    modes: tuple[Mode, ...]
+
+    def __len__(self) -> int:
+        return len(self.modes)
+
+    def __iter__(self) -> Iterator[Mode]:
+        return iter(self.modes)
+
+    def __getitem__(self, k: int) -> Mode:
+        return self.modes[k]
+
+    @property
+    def frequencies(self) -> Array:
+        return np.array([mode.frequency for mode in self.modes])
+
+    @property
+    def damping(self) -> Array:
+        return np.array([mode.damping for mode in self.modes])
+
+    @property
+    def shapes(self) -> Array:
+        """(modes, nv)"""
+        return np.array([mode.shape for mode in self.modes])
+
+    @property
+    def rigid(self) -> tuple[Mode, ...]:
+        return tuple(mode for mode in self.modes if mode.kind == "rigid")
+
+    def __rich__(self) -> Any:
+        return printing.table("modes", _COLUMNS, map(_row, self.modes))
+
+    def __str__(self) -> str:
+        return printing.text(self.__rich__())
+
+
+def modes(linear: LinearModel) -> Modes:
+    """All modes of one linear model."""
+    n = linear.model.nv
+    names = linear.model.speed_names
+    if n == 0:
+        return Modes(())
+    K = -linear.mass_matrix @ linear.A[n:, :n]
+    scale = np.abs(K).max()
+    still = not np.any(linear.A[:n, :n]) and not np.any(linear.A[n:, n:])
+    found = (
+        _conservative(K, linear.mass_matrix, names)
+        if still and np.abs(K - K.T).max() <= 1e-9 * scale
+        else _general(linear.A, names)
+    )
+    return Modes(tuple(sorted(found, key=lambda mode: mode.frequency)))
+
+
+def _conservative(K: Array, M: Array, names: tuple[str, ...]) -> list[Mode]:
+    """(1)"""
+    squares, shapes = scipy.linalg.eigh((K + K.T) / 2, (M + M.T) / 2)
+    found = []
+    for square, shape in zip(squares, shapes.T, strict=True):
+        if abs(square) <= _NEGLIGIBLE * np.abs(squares).max():
+            found.append(Mode("rigid", 0j, _normalised(shape), names))
+        elif square > 0:
+            found.append(Mode("oscillation", 1j * float(np.sqrt(square)), _normalised(shape), names))
+        else:
+            rate = float(np.sqrt(-square))
+            found += [Mode("real", complex(s), _normalised(shape), names) for s in (-rate, rate)]
+    return found
+
+
+def _general(A: Array, names: tuple[str, ...]) -> list[Mode]:
+    n = len(names)
+    poles, vectors = np.linalg.eig(A)
+    zero = np.abs(poles) <= _CLOUD * np.abs(poles).max()
+    found = []
+    for pole, vector in zip(poles[~zero], vectors.T[~zero], strict=True):
+        if pole.imag == 0:
+            found.append(Mode("real", complex(pole), _normalised(vector[:n].real), names))
+        elif pole.imag > 0:
+            found.append(Mode("oscillation", complex(pole), _normalised(vector[:n]), names))
+    if np.any(zero):
+        kernel = scipy.linalg.null_space(A, rcond=_NEGLIGIBLE)
+        found += [Mode("rigid", 0j, _normalised(vector[:n]), names) for vector in kernel.T]
+    return found
+
+
+def _normalised(shape: Array) -> Array:
+    return shape / shape[np.argmax(np.abs(shape))]
+
+
+_COLUMNS = ("kind", "pole [rad/s]", "frequency [rad/s]", "[Hz]", "damping", "largest displacements")
+
+
+def _row(mode: Mode) -> tuple[str, ...]:
+    sign = "±" if mode.kind == "oscillation" else ""
+    pole = f"{mode.pole.real:.5g} {sign} {mode.pole.imag:.5g}j" if sign else f"{mode.pole.real:.5g}"
+    shape = ", ".join(f"{name} {abs(x) * np.sign(x.real or 1):.3g}" for name, x in mode.largest().items())
+    hertz = mode.frequency / (2 * np.pi)
+    damping = "" if np.isnan(mode.damping) else f"{mode.damping:.4g}"
+    return mode.kind, pole, f"{mode.frequency:.6g}", f"{hertz:.6g}", damping, shape

@@ -1,0 +1,241 @@
+"""Outputs by name, and their derivatives.
+
+    q, v, a                all displacements (tangent), speeds, accelerations
+    q:elbow, v:elbow       of a joint or of one degree of freedom; a bare `elbow` is `q:elbow`
+    gyro1, sensor:gyro1    a sensor of the model
+    frame:hand.position    and .rotation, .pose, .velocity, .angular_velocity, .acceleration
+
+Position, velocity and acceleration are those of the frame's origin in world axes. The angular velocity and the
+rotation, a small one from the point of linearisation on, are in the frame's own axes, and so is an
+accelerometer's specific force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource
+from alembert.errors import ArgumentError
+from alembert.linear import quantities
+from alembert.model import WORLD, Model
+from alembert.model.printing import unknown
+from alembert.sensitivity import directional
+from alembert.spatial import Pose
+from alembert.spatial.arrays import cross, unskew
+from alembert.sweeps.kinematics import accelerate, move, place, place_in_world
+from alembert.sweeps.program import Program, outward, unroll
+
+Array = np.ndarray
+
+_QUANTITIES: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "position": (("position", "xyz", "m"),),
+    "rotation": (("rotation", "xyz", "rad"),),
+    "pose": (("position", "xyz", "m"), ("rotation", "xyz", "rad")),
+    "velocity": (("velocity", "xyz", "m/s"),),
+    "angular_velocity": (("angular_velocity", "xyz", "rad/s"),),
+    "acceleration": (("acceleration", "xyz", "m/s^2"),),
+    "specific_force": (("specific_force", "xyz", "m/s^2"),),
+}
+_SENSORS = {"point": "position", "frame": "pose", "gyro": "angular_velocity", "accelerometer": "specific_force"}
+_KINDS = ("q", "v", "a", "sensor", "frame")
+_OF_FRAMES = Program(
+    "outputs",
+    {"q": "q", "v": "v", "a": "v"},
+    (outward(place), outward(place_in_world), outward(move), outward(accelerate)),
+)
+
+
+@dataclass(frozen=True)
+class Output:
+    """One row: `kind` is q, v or a with an index of a degree of freedom, or frame with (name, quantity, axis)."""
+
+    name: str
+    unit: str
+    kind: str
+    index: int = 0
+    frame: str = ""
+    quantity: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """Values (..., ny) and derivatives (..., ny, n) with respect to q (tangent), v, a and the parameters."""
+
+    y: Array
+    dq: Array
+    dv: Array
+    da: Array
+    dp: Array
+
+
+def outputs(model: Model, names: Sequence[str], function: str) -> tuple[Output, ...]:
+    """The rows that the names stand for; no names at all: the state."""
+    if isinstance(names, str):
+        names = [names]
+    rows = [row for name in (names or ("q", "v")) for row in _rows(model, name, function)]
+    labels = [row.name for row in rows]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ArgumentError(f"{function}: outputs: {label!r} is named twice")
+    return tuple(rows)
+
+
+def differentiate(model: Model, rows: Sequence[Output], q: Array, v: Array, a: Array, p: Array) -> Derivatives:
+    """Everything about the outputs at a batch of states; p are the parameters."""
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, a, p)))
+    ny, nv, count = len(rows), model.nv, len(model.parameters)
+    found = Derivatives(
+        np.zeros((*batch, ny)), *(np.zeros((*batch, ny, n)) for n in (nv, nv, nv, count))
+    )
+    values = {"q": _plain_coordinates(model, q), "v": v, "a": a}
+    matrices = {"q": found.dq, "v": found.dv, "a": found.da}
+    for k, row in enumerate(rows):
+        if row.kind != "frame":
+            matrices[row.kind][..., k, row.index] = 1.0
+            found.y[..., k] = values[row.kind][..., row.index]
+    at = [k for k, row in enumerate(rows) if row.kind == "frame"]
+    if at:
+        parts = _kernel(model, [rows[k] for k in at])(q, v, a, *([p] if count else []))
+        for total, part in zip((found.y, found.dq, found.dv, found.da, found.dp), parts, strict=False):
+            if part.ndim - len(batch) == 1:
+                total[..., at] = part
+            else:
+                total[..., at, :] = part
+    return found
+
+
+def _rows(model: Model, name: Any, function: str) -> list[Output]:
+    kind, rest = quantities.split(name, _KINDS, function, "outputs")
+    if not kind and rest in ("q", "v", "a"):
+        return [_dof(model, rest, k) for k in range(model.nv)]
+    sensors = {sensor.name: sensor for sensor in model.sensors}
+    if not kind:
+        joint = quantities.is_joint_or_dof(model, rest)
+        if rest in sensors and joint:
+            raise ArgumentError(
+                f"{function}: outputs: {rest!r} is a sensor and a joint; write 'sensor:{rest}' or 'q:{rest}'"
+            )
+        if not joint and rest not in sensors:
+            known = ["q", "v", "a", *sensors, *model._joint_index, *model.speed_names]
+            hint = f"; for a frame write 'frame:{rest}.position'" if rest in model._frame_index else ""
+            raise ArgumentError(unknown(f"{function}: outputs: nothing is called", rest, known) + hint)
+        kind = "q" if joint else "sensor"
+    if kind == "sensor":
+        if rest not in sensors:
+            raise ArgumentError(unknown(f"{function}: outputs: no sensor", rest, sensors))
+        sensor = sensors[rest]
+        if sensor.of_joint:
+            letter = "q" if sensor.kind == "joint_position" else "v"
+            dofs = quantities.degrees_of_freedom(model, sensor.target, function, "outputs")
+            several = len(dofs) > 1
+            return [
+                _dof(model, letter, k, f"{rest}.{model.speed_names[k].rpartition('.')[2]}" if several else rest)
+                for k in dofs
+            ]
+        return _of_frame(sensor.target, _SENSORS[sensor.kind], rest)
+    if kind == "frame":
+        frame, _, quantity = rest.rpartition(".")
+        public = [key for key in _QUANTITIES if key != "specific_force"]
+        if not frame or quantity not in public:
+            raise ArgumentError(
+                f"{function}: outputs: {name!r} is no quantity of a frame, expected 'frame:NAME.' and one of "
+                f"{', '.join(public)}"
+            )
+        model.frame(frame)
+        return _of_frame(frame, quantity, f"{frame}.{quantity}")
+    return [_dof(model, kind, k) for k in quantities.degrees_of_freedom(model, rest, function, "outputs")]
+
+
+def _dof(model: Model, kind: str, k: int, name: str = "") -> Output:
+    speed = quantities.speed_units(model)[k]
+    unit = {"q": quantities.displacement_units(model)[k], "v": speed, "a": f"{speed}^2"}[kind]
+    return Output(name or f"{kind}:{model.speed_names[k]}", unit, kind, k)
+
+
+def _of_frame(frame: str, quantity: str, label: str) -> list[Output]:
+    rows = []
+    parts = _QUANTITIES[quantity]
+    for part, axes, unit in parts:
+        prefix = label if len(parts) == 1 else f"{label}.{part}"
+        rows += [Output(f"{prefix}.{axis}", unit, "frame", k, frame, part) for k, axis in enumerate(axes)]
+    return rows
+
+
+def _plain_coordinates(model: Model, q: Array) -> Array:
+    """q where coordinates add, zero (the displacement from the point itself) for other joints, (..., nv)."""
+    found = np.zeros((*q.shape[:-1], model.nv))
+    for joint, at_q, at_v in zip(model.joints, model._q_slices, model._v_slices, strict=True):
+        if joint.type.is_vector_space:
+            found[..., at_v] = q[..., at_q]
+    return found
+
+
+def _kernel(model: Model, rows: Sequence[Output]) -> Kernel:
+    key = ("outputs", *((row.frame, row.quantity, row.index) for row in rows))
+    if key not in model._kernels:
+        ny, nv, count = len(rows), model.nv, len(model.parameters)
+        arguments = [Argument("q", (model.nq,)), Argument("v", (nv,)), Argument("a", (nv,))]
+        results = [Argument("y", (ny,)), *(Argument(f"d{x}", (ny, nv)) for x in "qva")]
+        if count:
+            arguments.append(Argument("parameters", (count,)))
+            results.append(Argument("dp", (ny, count)))
+        model._kernels[key] = Kernel(
+            "outputs",
+            arguments,
+            results,
+            key=f"{model.fingerprint}:{key}",
+            build=lambda: FunctionSource(_function(model, rows)),
+        )
+    return model._kernels[key]
+
+
+def _function(model: Model, rows: Sequence[Output]) -> ca.Function:
+    tree, nv = model._tree, model.nv
+    q, v, a = ca.SX.sym("q", model.nq), ca.SX.sym("v", nv), ca.SX.sym("a", nv)
+    p = ca.SX.sym("parameters", len(model.parameters))
+    records, base = unroll(_OF_FRAMES, tree, {"q": q, "v": v, "a": a}, p)
+    vectors: dict[tuple[str, str], ca.SX] = {}
+    turned: list[tuple[ca.SX, ca.SX]] = []
+    for name in dict.fromkeys(row.frame for row in rows):
+        record, X_BC = _locate(model, name, records, base, p)
+        X_WC = record.X_W @ X_BC
+        V, A = X_BC.motion_inverse(record.V), X_BC.motion_inverse(record.A)
+        felt = A.linear + cross(V.angular, V.linear)  # the world accelerates against gravity
+        before = ca.SX.sym("R", 3, 3)
+        turned.append((before, ca.densify(X_WC.rotation)))
+        vectors |= {
+            (name, "position"): X_WC.translation,
+            (name, "rotation"): unskew(before.T @ X_WC.rotation),
+            (name, "velocity"): X_WC.rotation @ V.linear,
+            (name, "angular_velocity"): V.angular,
+            (name, "acceleration"): X_WC.rotation @ felt + base.gravity,
+            (name, "specific_force"): felt,
+        }
+    y = ca.vertcat(*(vectors[row.frame, row.quantity][row.index] for row in rows))
+    dq = ca.SX.sym("dq", nv)
+    T = ca.jacobian(directional.rate(tree, q, dq), dq)
+    found = [y, ca.jacobian(y, q) @ T, ca.jacobian(y, v), ca.jacobian(y, a)]
+    if model.parameters:
+        found.append(ca.jacobian(y, p))
+    found = ca.substitute(found, [x for x, _ in turned], [x for _, x in turned])
+    arguments = [q, v, a, p] if model.parameters else [q, v, a]
+    return ca.Function("outputs", arguments, [ca.densify(x) for x in found])
+
+
+def _locate(model: Model, name: str, records: list[Any], base: Any, p: ca.SX) -> tuple[Any, Pose]:
+    """The record of the node that carries a frame, and the frame's pose on it."""
+    frame = model.frame(name)
+    node, placement = -1, frame.placement
+    if frame.body != WORLD:
+        node, where = model._tree.carriers[model.body_index(frame.body)]
+        placement = where @ placement
+    values = {key: p[k] for k, (key, _) in enumerate(model.parameters)}
+    return (records[node] if node >= 0 else base), placement.symbolic_pose(values)
+
+

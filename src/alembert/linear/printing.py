@@ -1,0 +1,29 @@
+"""Tables as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from typing import Any
+
+from rich.console import Console, Group
+from rich.table import Table
+
+WIDTH = 110
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:
+    """The first `left` columns to the left, numbers to the right."""
+    found = Table(title=title, title_justify="left")
+    for k, column in enumerate(columns):
+        found.add_column(column, justify="left" if k < left else "right", overflow="fold")
+    for row in rows:
+        found.add_row(*row)
+    return found
+
+
+def text(*parts: Any) -> str:
+    """What rich would print, without colours."""
+    console = Console(file=StringIO(), width=WIDTH, highlight=False, markup=False)
+    console.print(Group(*parts))
+    return console.file.getvalue().rstrip()  # type: ignore[attr-defined]

@@ -1,0 +1,138 @@
+"""Coordinates, speeds, efforts and actuators by name, and their units.
+
+A name may say what it is before a colon: `q:elbow`, `v:elbow`, `tau:elbow`, `actuator:motor`. After it comes a
+joint (all of its degrees of freedom) or a single degree of freedom, named as in `model.speed_names`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.expression import Expression, Scalar, evaluate
+from alembert.model import Actuator, Model
+from alembert.model.printing import unknown
+
+Array = np.ndarray
+_EFFORTS = {"rad/s": "N m", "m/s": "N"}
+
+
+def split(name: Any, kinds: Iterable[str], function: str, argument: str) -> tuple[str, str]:
+    """(kind, rest) of `kind:rest`; the kind is empty where the name says none of `kinds`."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"{function}: {argument}: {name!r} is no name")
+    kind, colon, rest = name.partition(":")
+    return (kind, rest) if colon and kind in kinds else ("", name)
+
+
+def degrees_of_freedom(model: Model, name: str, function: str, argument: str) -> list[int]:
+    """The indices of a joint's degrees of freedom, or of the one that is named."""
+    if name in model._joint_index:
+        s = model.v_slice(name)
+        return list(range(s.start, s.stop))
+    if name in model.speed_names:
+        return [model.speed_names.index(name)]
+    known = [*model._joint_index, *model.speed_names]
+    raise ArgumentError(unknown(f"{function}: {argument}: no joint or degree of freedom", name, known))
+
+
+def is_joint_or_dof(model: Model, name: str) -> bool:
+    return name in model._joint_index or name in model.speed_names
+
+
+def actuators(model: Model) -> dict[str, Actuator]:
+    return {actuator.name: actuator for actuator in model.actuators}
+
+
+def driven(model: Model, actuator: Actuator) -> int:
+    """The degree of freedom that an actuator drives."""
+    return model.v_slice(actuator.joint).start + actuator.dof
+
+
+def speed_units(model: Model) -> tuple[str, ...]:
+    return tuple(unit for joint in model.joints for _, unit in joint.type.speeds)
+
+
+def displacement_units(model: Model) -> tuple[str, ...]:
+    return tuple(unit.removesuffix("/s") for unit in speed_units(model))
+
+
+def effort_units(model: Model) -> tuple[str, ...]:
+    return tuple(_EFFORTS.get(unit, f"W/({unit})") for unit in speed_units(model))
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """tau = matrix u, (..., nv, number of inputs)."""
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    matrix: Array
+    actuators: tuple[Actuator, ...]
+
+
+def inputs(
+    model: Model, names: Sequence[str] | None, values: Mapping[str, Any], function: str
+) -> Inputs:
+    """By the names of joints, degrees of freedom and actuators; None: all actuators, or all efforts."""
+    if names is None:
+        names = [f"actuator:{a.name}" for a in model.actuators] or [f"tau:{n}" for n in model.speed_names]
+    if isinstance(names, str):
+        names = [names]
+    units, known = effort_units(model), actuators(model)
+    labels: list[str] = []
+    found: list[str] = []
+    columns: list[Array] = []
+    used: list[Actuator] = []
+    for name in names:
+        kind, rest = split(name, ("tau", "actuator"), function, "inputs")
+        kind = kind or _which(model, rest, function)
+        if kind == "actuator":
+            if rest not in known:
+                raise ArgumentError(unknown(f"{function}: inputs: no actuator", rest, known))
+            actuator = known[rest]
+            k, gear = driven(model, actuator), number(actuator.gear, values)
+            labels.append(rest)
+            found.append(units[k] if np.all(gear == 1.0) else "")
+            columns.append(gear[..., None] * np.eye(model.nv)[k])
+            used.append(actuator)
+        else:
+            for k in degrees_of_freedom(model, rest, function, "inputs"):
+                labels.append(model.speed_names[k])
+                found.append(units[k])
+                columns.append(np.eye(model.nv)[k])
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ArgumentError(f"{function}: inputs: {label!r} is named twice")
+    matrix = np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros((model.nv, 0))
+    return Inputs(tuple(labels), tuple(found), matrix, tuple(used))
+
+
+def number(value: Scalar, values: Mapping[str, Any]) -> Array:
+    """A number of the model, with numbers or arrays for its parameters."""
+    if not isinstance(value, Expression):
+        return np.asarray(float(value))
+    names = sorted(value.names)
+
+    def at(*entries: float) -> float:
+        return float(evaluate(value, dict(zip(names, map(float, entries), strict=True))))
+
+    return np.vectorize(at, otypes=[float])(*(np.asarray(values[name], dtype=float) for name in names))
+
+
+def _which(model: Model, name: str, function: str) -> str:
+    """Whether a bare name is an actuator or a joint; a name of both must drive it directly to mean the same."""
+    actuator = actuators(model).get(name)
+    if actuator is None:
+        return "tau"
+    if is_joint_or_dof(model, name):
+        dofs = degrees_of_freedom(model, name, function, "inputs")
+        if dofs != [driven(model, actuator)] or actuator.gear != 1.0:
+            raise ArgumentError(
+                f"{function}: inputs: {name!r} is an actuator and a joint; write 'actuator:{name}' or 'tau:{name}'"
+            )
+    return "actuator"

@@ -1,0 +1,129 @@
+"""State feedback about a point of linearisation.
+
+With P2 = M da/dq and P1 = M da/dv, so that M dv' = P2 e + P1 dv + G du, the feedback du = -K_P e - K_V dv with
+
+    G K_P = M L2 + P2,    G K_V = M L1 + P1,    L2 = diag(omega^2),  L1 = diag(2 zeta omega)        (1)
+
+makes every degree of freedom an oscillator of its own, e'' + L1 e' + L2 e = 0. Lin and Yae (1989), equations
+36-38, have the signs of P1 and P2 the other way round: there they stand on the left-hand side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.linear.linear_model import LinearModel
+from alembert.linear.linearization import linearize
+from alembert.model import Model
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Regulator:
+    """u = -K x about the point of `linear`."""
+
+    linear: LinearModel
+    K: Array
+
+    @property
+    def K_P(self) -> Array:
+        """Gains of the displacements, (..., inputs, nv)."""
+        return self.K[..., : self.linear.model.nv]
+
+    @property
+    def K_V(self) -> Array:
+        """Gains of the speeds."""
+        return self.K[..., self.linear.model.nv :]
+
+    def poles(self) -> Array:
+        """Of the closed loop."""
+        return np.sort_complex(np.linalg.eigvals(self.linear.A - self.linear.B @ self.K))
+
+    def inputs(self, q: Any, v: Any) -> Array:
+        """The change of the inputs at a state, (..., inputs)."""
+        at = self.linear
+        v = at.model._numbers("Regulator.inputs", "v", v, at.model.nv)
+        x = np.concatenate(np.broadcast_arrays(at.model.difference(at.q, q), v - at.v), axis=-1)
+        return -(self.K @ x[..., None])[..., 0]
+
+    def efforts(self, q: Any, v: Any) -> Array:
+        """tau at a state, (..., nv): that of the point and what the feedback adds."""
+        return self.linear.tau + (self.linear.G @ self.inputs(q, v)[..., None])[..., 0]
+
+
+def decoupled_pd(
+    system: LinearModel | Model,
+    frequency: Any,
+    damping: Any,
+    *,
+    q: Any = None,
+    v: Any = None,
+    tau: Any = None,
+) -> Regulator:
+    """The gains (1) of Lin and Yae; `frequency` [rad/s] and `damping` are numbers or one per degree of freedom.
+
+    `system` is a linear model, or a model with the point (q, v, tau) to linearise it about. It takes one independent
+    input per degree of freedom.
+    """
+    if isinstance(system, Model):
+        if q is None:
+            raise ArgumentError("decoupled_pd: a Model needs the configuration to linearise about, q=")
+        linear = linearize(system, q, v, tau)
+    elif q is not None or v is not None or tau is not None:
+        raise ArgumentError("decoupled_pd: q, v and tau are those of the linear model; do not give them again")
+    else:
+        linear = system
+    n = linear.model.nv
+    omega, zeta = (
+        np.broadcast_to(_per_dof(linear.model, name, x), (n,))
+        for name, x in (("frequency", frequency), ("damping", damping))
+    )
+    if np.any(omega <= 0):
+        raise ArgumentError(f"decoupled_pd: frequency is {frequency!r}, expected positive numbers")
+    if np.any(linear.A[..., :n, :n]):
+        raise UnsupportedError(
+            "decoupled_pd: joints that turn in three dimensions are in motion at the point, so that e' is not dv; "
+            "linearise at rest, or use place_poles"
+        )
+    B = linear.B[..., n:, :]
+    if B.shape[-1] != n or np.any(np.linalg.matrix_rank(B) < n):
+        raise ArgumentError(
+            f"decoupled_pd: {B.shape[-1]} inputs ({', '.join(linear.input_names)}) for {n} degrees of freedom; it "
+            "takes one independent input for each. Linearise with other inputs=, or use place_poles"
+        )
+    wanted = np.concatenate([np.diag(omega**2), np.diag(2 * zeta * omega)], axis=-1)
+    return Regulator(linear, np.linalg.solve(B, wanted + linear.A[..., n:, :]))
+
+
+def place_poles(linear: LinearModel, poles: Sequence[complex], *, method: str = "YT") -> Regulator:
+    """The state feedback that puts the poles there, robustly.
+
+    `method` is "YT" (Tits and Yang) or "KNV0" (Kautsky, Nichols and Van Dooren, real poles only) of
+    `scipy.signal.place_poles`. No pole may be repeated more often than there are inputs.
+    """
+    from scipy.signal import place_poles as place  # takes long to import
+
+    linear._one("place_poles")
+    reached = linear.controllable()
+    if not reached:
+        raise ArgumentError(f"place_poles: the inputs do not reach all of the state: {reached}")
+    try:
+        found = place(linear.A, linear.B, np.asarray(poles), method=method)
+    except ValueError as error:
+        raise ArgumentError(f"place_poles: {error}") from None
+    return Regulator(linear, found.gain_matrix)
+
+
+def _per_dof(model: Model, name: str, x: Any) -> Array:
+    values = model._numbers("decoupled_pd", name, x)
+    if values.shape not in ((), (1,), (model.nv,)):
+        raise ArgumentError(
+            f"decoupled_pd: {name} has shape {values.shape}, expected a number or ({model.nv},)"
+        )
+    return values

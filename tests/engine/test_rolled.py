@@ -1,0 +1,314 @@
+"""Loops over the nodes against the same programs unrolled, evaluated by CasADi."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from engine_helpers import same_bits
+
+from alembert import WORLD, ModelBuilder, library
+from alembert.dynamics import kernels
+from alembert.dynamics.programs import PROGRAMS
+from alembert.engine import target as targets
+from alembert.engine.rolled import RolledSource
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.joints import REGISTRY, Revolute
+from alembert.model import Inertia, Placement
+from alembert.sweeps import FORWARD_DYNAMICS, Program, Tree
+from alembert.sweeps.kinds import LIMIT, kinds
+from alembert.sweeps.program import inward, outward
+
+# Both lowerings do the same operations in nearly the same order; some thousand roundings of eps, amplified by
+# the condition of the articulated inertias, stay below this part of the largest entry.
+TOLERANCE = 1e-12
+STATES = 9  # more than half the lanes of any machine: the vector code runs
+
+
+def rolled(model, name, *, wrenches=False):
+    program, names = PROGRAMS[name]
+    names = (*names, "wrench") if wrenches else names
+    return kernels.program_kernel(model, Tree.of(model), program, names, name=name, lowering="rolled")
+
+
+def states(model, kernel, seed=0, count=STATES):
+    """Random arguments of a kernel, one row per state."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for argument in kernel.arguments:
+        if argument.name == "q":
+            found.append(np.array([model.random_configuration(rng) for _ in range(count)]))
+        elif argument.name == "free":
+            found.append(rng.integers(0, 2, size=(count, *argument.shape)).astype(float))
+        elif argument.name == "parameters":
+            defaults = np.array([value for _, value in model.parameters])
+            found.append(defaults * rng.uniform(0.9, 1.1, size=(count, *argument.shape)))
+        else:
+            found.append(rng.standard_normal((count, *argument.shape)))
+    return found
+
+
+def unrolled(model, name, arguments, *, wrenches=False):
+    program, names = PROGRAMS[name]
+    names = (*names, "wrench") if wrenches else names
+    tree = Tree.of(model)
+    inputs = kernels.arguments(model, tree, program, names)
+    function = kernels.function(name, inputs, tree, kernels.program_graph(tree, program, names))
+    shapes = [result.shape for result in kernels.results(model, tree, program)]
+    rows = [function.call([ca.DM(x) for x in state]) for state in zip(*arguments, strict=True)]
+    return [np.array([np.array(row[k]).reshape(shape) for row in rows]) for k, shape in enumerate(shapes)]
+
+
+def listed(results):
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def check(model, name, *, wrenches=False):
+    kernel = rolled(model, name, wrenches=wrenches)
+    arguments = states(model, kernel)
+    expected = unrolled(model, name, [x[:3] for x in arguments], wrenches=wrenches)
+    for x, y in zip(listed(kernel(*arguments)), expected, strict=True):
+        assert np.max(np.abs(x[:3] - y)) <= TOLERANCE * max(1.0, np.max(np.abs(y))), name
+
+
+@pytest.fixture(scope="module")
+def every_joint():
+    """Every joint type, with springs, friction, armature and rotors on some, branched."""
+    return library.random_tree(3, bodies=len(REGISTRY) + 2, attachments=True)
+
+
+@pytest.fixture(scope="module")
+def with_parameters():
+    kinds_ = ("revolute", "prismatic", "spherical", "screw")
+    return library.random_tree(4, bodies=6, kinds=kinds_, floating=True, attachments=True, parameters=True)
+
+
+@pytest.fixture(scope="module")
+def branched():
+    return library.random_tree(6, bodies=9, kinds=("revolute", "spherical"), attachments=True)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_on_every_joint(every_joint, name):
+    check(every_joint, name)
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics", "hybrid_dynamics", "inverse_dynamics"])
+def test_wrenches(branched, name):
+    check(branched, name, wrenches=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["forward_dynamics", "inverse_dynamics", "mass_matrix", "potential_energy", "momentum_matrix"]
+)
+def test_parameters_at_run_time(with_parameters, name):
+    check(with_parameters, name)
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics", "mass_matrix", "momentum", "subspaces"])
+def test_lanes_and_threads_give_the_same_bits(branched, name):
+    kernel = rolled(branched, name)
+    arguments = states(branched, kernel, count=2 * targets.host().lanes + 3)
+    batch = listed(kernel(*arguments))
+    threaded = listed(kernel(*arguments, threads=2))
+    single = [listed(kernel(*state)) for state in zip(*arguments, strict=True)]
+    for k, x in enumerate(batch):
+        assert same_bits(x, np.array([results[k] for results in single]))
+        assert same_bits(x, threaded[k])
+
+
+def test_parameters_of_each_lane(with_parameters):
+    kernel = rolled(with_parameters, "forward_dynamics")
+    arguments = states(with_parameters, kernel)
+    single = [kernel(*state) for state in zip(*arguments, strict=True)]
+    assert same_bits(kernel(*arguments), np.array(single))
+
+
+@pytest.mark.parametrize("n", [1, 2, 100])
+def test_chains(n):
+    check(library.chain(n), "forward_dynamics")
+
+
+def test_long_chain_is_consistent():
+    """At n = 1000: tau(a) = M a + tau(0), T = v'M v / 2, M symmetric."""
+    model = library.chain(1000)
+    rng = np.random.default_rng(1)
+    q, v, a = rng.uniform(-1, 1, size=(3, model.nv))
+    M = rolled(model, "mass_matrix")(q)
+    tau = rolled(model, "inverse_dynamics")(q, v, a)
+    bias = rolled(model, "bias_forces")(q, v)
+    # thousand terms in each sum
+    assert np.max(np.abs(M @ a + bias - tau)) < 1e-11 * np.max(np.abs(M) @ np.abs(a) + np.abs(bias))
+    assert rolled(model, "kinetic_energy")(q, v)[0] == pytest.approx(v @ M @ v / 2, rel=1e-11)
+    assert np.array_equal(M, M.T)
+
+
+def test_code_does_not_grow_with_the_chain():
+    def code(n):
+        source = RolledSource(FORWARD_DYNAMICS, Tree.of(library.chain(n)), ("q", "v", "tau"))
+        return [
+            line
+            for line in source.emit("f", 1, targets.host()).text.splitlines()
+            if not (line.startswith("@") or "i32 0" in line)
+        ]
+
+    assert len(code(300)) <= len(code(60)) + 16  # angles are padded to whole registers
+
+
+def test_a_serial_chain_needs_two_slots():
+    """What grows with the chain is what is kept for the way back, not what is passed along."""
+    source = RolledSource(FORWARD_DYNAMICS, Tree.of(library.chain(100)), ("q", "v", "tau"))
+    kept = sum(
+        size * len(kind.nodes) for size, kind in zip(source.trace.own_sizes, source.kinds, strict=True)
+    )
+    slots = sum(2 * (len(loop.world) + loop.gathered) for loop in source.trace.loops)
+    assert source.memory.end <= kept + slots + len(source.memory.prologue) + 8
+
+
+# -- fusing sweeps -----------------------------------------------------------------------------------------------
+
+
+def start(b):
+    b.gravity = b.parent.gravity * b.q[0]
+
+
+def double(b):
+    b.gravity = 2 * b.gravity
+
+
+def look(b):
+    b.seen = b.parent.gravity + b.q[0]
+
+
+def renew(b):
+    b.gravity = 3 * b.parent.gravity
+
+
+@pytest.mark.parametrize(
+    ("sweeps", "loops"),
+    [
+        ((outward(start), outward(look)), 1),
+        ((outward(start), inward(double), inward(look)), 3),  # looks at a parent that doubles later
+        ((outward(start), inward(look), inward(double)), 2),
+        ((outward(start), outward(look), outward(double)), 2),  # looks before the parent doubles
+        ((outward(start), inward(double), outward(look), outward(renew)), 4),  # looks before it is renewed
+    ],
+)
+def test_sweeps_share_a_loop_only_where_that_changes_nothing(sweeps, loops):
+    model = library.random_tree(2, bodies=7, kinds=("revolute",))
+    tree = Tree.of(model)
+    program = Program("look", {"q": "q"}, sweeps, {"seen": "node"})
+    source = RolledSource(program, tree, ("q",))
+    assert len(source.trace.loops) == loops
+    inputs = kernels.arguments(model, tree, program, ("q",))
+    kernel = kernels.Kernel(
+        "look", inputs, [kernels.Argument("seen", (7, 3))], key=str(sweeps), build=lambda: source
+    )
+    q = np.random.default_rng(0).uniform(0.5, 1.0, size=7)
+    function = kernels.function("look", inputs, tree, kernels.program_graph(tree, program, ("q",)))
+    np.testing.assert_allclose(kernel(q), np.array(function(q)), rtol=1e-14)
+
+
+def test_refused_steps():
+    def push(b):
+        b.parent.add(x=b.q[0])
+
+    def peek(b):
+        b.y = b.parent.V.angular
+
+    tree = Tree.of(library.chain(3))
+    with pytest.raises(UnsupportedError, match="push: an outward step adds to its parent"):
+        RolledSource(Program("push", {"q": "q"}, (outward(push),)), tree, ("q",))
+    with pytest.raises(UnsupportedError, match="peek: a step reads 'V' of the parent, which no step sets"):
+        RolledSource(Program("peek", {"q": "q"}, (outward(peek),), {"y": "node"}), tree, ("q",))
+
+
+# -- kinds of nodes ----------------------------------------------------------------------------------------------
+
+
+def chain_of(placements, axes):
+    builder = ModelBuilder("chain")
+    for k, (placement, axis) in enumerate(zip(placements, axes, strict=True)):
+        builder.body(
+            f"b{k}",
+            Inertia.box(1.0 + k, (0.1, 0.2, 0.3 + 0.01 * k), (0.1 * k, 0.2, 0.3)),
+            joint=Revolute(axis),
+            parent=f"b{k - 1}" if k else WORLD,
+            placement=placement,
+        )
+    return Tree.of(builder.build())
+
+
+def test_kinds_partition_the_nodes(every_joint):
+    tree = Tree.of(every_joint)
+    found = kinds(tree, tree.parameter_symbols)
+    assert sorted(k for kind in found for k in kind.nodes) == list(range(len(tree)))
+    assert len(found) <= max(LIMIT, len(set(tree.structures)))
+    for kind in found:
+        for row, k in zip(kind.values, kind.nodes, strict=True):
+            numbers = np.array([np.nan if x is None else x for x in kind.numbers])
+            numbers[kind.read] = row
+            assert tree.structures[k] == kind.structure
+            np.testing.assert_array_equal(numbers, np.array(ca.DM(tree.constants(k, ca.SX(0, 1)))).ravel())
+
+
+def test_aligned_axes_are_folded_and_a_deviating_root_is_not_a_kind_of_its_own():
+    placements = [Placement((0.0, 0.0, 0.0)), *(Placement((0.5 + 0.1 * k, 0.0, 0.0)) for k in range(9))]
+    tree = chain_of(placements, [(0.0, 0.0, 1.0), (0.0, 1.0, 0.0)] * 5)
+    found = kinds(tree, tree.parameter_symbols)
+    assert len(found) == 2
+    for kind in found:
+        assert None not in kind.numbers[:9]  # the rotation
+        assert kind.numbers[10:12] == (0.0, 0.0)  # the translation, but along x
+        assert None not in kind.numbers[22:25]  # the axis
+
+
+def test_many_patterns_are_served_by_few_kinds():
+    rng = np.random.default_rng(0)
+    axes = [tuple(np.roll((float(rng.choice((-1, 1))), 0.0, 0.0), rng.integers(3))) for _ in range(60)]
+    placements = []
+    for _ in axes:
+        turns = rng.integers(-1, 3, size=3) * (np.pi / 2)
+        placements.append(Placement.from_rpy(turns, tuple(rng.integers(-1, 2, size=3).astype(float))))
+    tree = chain_of(placements, axes)
+    assert len(kinds(tree, tree.parameter_symbols)) <= LIMIT
+
+
+def test_parameters_make_computed_constants(with_parameters):
+    tree = Tree.of(with_parameters)
+    found = kinds(tree, tree.parameter_symbols)
+    assert any(len(kind.computed) for kind in found)
+    for kind in found:
+        assert not set(kind.read) & set(kind.computed)
+
+
+# -- the choice ----------------------------------------------------------------------------------------------------
+
+
+def test_large_trees_are_rolled():
+    program, _ = PROGRAMS["forward_dynamics"]
+    pairs, _ = PROGRAMS["mass_matrix"]
+    small, medium, large = (
+        Tree.of(library.chain(n)) for n in (10, kernels.MOST_NODES, kernels.MOST_NODES + 1)
+    )
+    assert [kernels.is_rolled(tree, program, "auto") for tree in (small, medium, large)] == [
+        False,
+        False,
+        True,
+    ]
+    assert not kernels.is_rolled(small, pairs, "auto")
+    assert kernels.is_rolled(small, program, "rolled")
+    assert not kernels.is_rolled(large, program, "specialised")
+
+
+def test_lowering_is_checked():
+    model = library.chain(2)
+    with pytest.raises(
+        ArgumentError, match="lowering is 'fast', expected one of 'auto', 'specialised', 'rolled'"
+    ):
+        model.compile("forward_dynamics", lowering="fast")
+
+
+def test_compile_takes_a_lowering():
+    model = library.chain(3)
+    q, v, tau = np.random.default_rng(0).standard_normal((3, 3))
+    both = [model.compile("forward_dynamics", lowering=x)(q, v, tau) for x in ("specialised", "rolled")]
+    np.testing.assert_allclose(*both, rtol=1e-12)

@@ -1,0 +1,185 @@
+"""Derivatives of the dynamics against automatic differentiation of the symbolic algorithms."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.joints import REGISTRY
+from alembert.sweeps import FORWARD_DYNAMICS, INVERSE_DYNAMICS
+
+RELATIVE = 1e-9  # what the derivatives promise; observed 1e-13 on these sizes
+
+
+def close(value, expected, *, scale=None, tolerance=RELATIVE):
+    size = np.abs(expected).max() if scale is None else scale
+    assert np.abs(np.asarray(value) - expected).max() <= tolerance * max(size, 1e-12)
+
+
+def oracle(model, program, names):
+    """Jacobians of an algorithm with respect to its inputs, along integrate(q, e) for q."""
+    f = model.symbolic.function(program, names)
+    x = [ca.SX.sym(name, model.nq if name == "q" else model.nv) for name in names]
+    e = ca.SX.sym("e", model.nv)
+    moved = f(model.symbolic.integrate(x[0], e), *x[1:])
+    jacobians = [ca.jacobian(moved, e), *(ca.jacobian(moved, y) for y in x[1:])]
+    at_zero = ca.substitute(jacobians, [e], [ca.SX.zeros(model.nv)])
+    return ca.Function("oracle", x, at_zero)
+
+
+def states(model, seed=0):
+    """Random states and the special ones: neutral, at rest."""
+    rng = np.random.default_rng(seed)
+    draw = lambda: rng.normal(size=model.nv)  # noqa: E731
+    yield model.random_configuration(rng), draw(), draw()
+    yield model.random_configuration(rng), np.zeros(model.nv), draw()
+    yield model.neutral(), draw(), draw()
+    yield model.neutral(), np.zeros(model.nv), np.zeros(model.nv)
+
+
+@pytest.fixture(scope="module", params=sorted(set(REGISTRY) - {"fixed"}))
+def tree(request):
+    """Two bodies on the joint kind in question, between revolute ones, with everything a joint may carry."""
+    return al.library.random_tree(seed=11, bodies=4, kinds=["revolute", request.param], attachments=True)
+
+
+def test_inverse_dynamics_derivatives(tree):
+    expected = oracle(tree, INVERSE_DYNAMICS, ("q", "v", "a"))
+    for q, v, a in states(tree):
+        d = tree.inverse_dynamics_derivatives(q, v, a)
+        for value, reference in zip((d.dq, d.dv, d.da), expected(q, v, a), strict=True):
+            close(value, np.asarray(reference))
+
+
+def test_forward_dynamics_derivatives(tree):
+    expected = oracle(tree, FORWARD_DYNAMICS, ("q", "v", "tau"))
+    for q, v, tau in states(tree):
+        d = tree.forward_dynamics_derivatives(q, v, tau)
+        np.testing.assert_array_equal(d.acceleration, tree.forward_dynamics(q, v, tau))
+        # the mass matrix's condition number multiplies the rounding
+        amplified = RELATIVE * max(1.0, 1e-6 * np.linalg.cond(tree.mass_matrix(q)))
+        for value, reference in zip((d.dq, d.dv, d.dtau), expected(q, v, tau), strict=True):
+            close(value, np.asarray(reference), tolerance=amplified)
+
+
+def test_products_with_the_jacobian_and_its_transpose(tree):
+    rng = np.random.default_rng(5)
+    for q, v, tau in states(tree, seed=1):
+        d = tree.forward_dynamics_derivatives(q, v, tau)
+        directions = rng.normal(size=(3, tree.nv))
+        value, change = tree.jvp("forward_dynamics", (q, v, tau), directions)
+        close(value, d.acceleration)
+        close(change, d.dq @ directions[0] + d.dv @ directions[1] + d.dtau @ directions[2])
+        weight = rng.normal(size=tree.nv)
+        gradients = tree.vjp("forward_dynamics", (q, v, tau), weight)
+        for gradient, jacobian in zip(gradients, (d.dq, d.dv, d.dtau), strict=True):
+            close(gradient, jacobian.T @ weight, scale=np.abs(jacobian).max())
+
+
+@pytest.fixture(scope="module")
+def branched():
+    return al.library.random_tree(seed=4, bodies=7, attachments=True, floating=True)
+
+
+def test_a_batch_gives_the_bits_of_single_states(branched):
+    rng = np.random.default_rng(2)
+    q = np.array([branched.random_configuration(rng) for _ in range(11)])
+    v, x = rng.normal(size=(2, 11, branched.nv))
+    for name in ("inverse_dynamics_derivatives", "forward_dynamics_derivatives"):
+        batch = getattr(branched, name)(q, v, x)
+        for k in (0, 3, 10):
+            single = getattr(branched, name)(q[k], v[k], x[k])
+            for field in vars(single):
+                np.testing.assert_array_equal(getattr(batch, field)[k], getattr(single, field))
+
+
+def test_wrenches_and_parameters_enter_the_derivatives(branched):
+    rng = np.random.default_rng(3)
+    q, v, tau = branched.random_configuration(rng), rng.normal(size=branched.nv), rng.normal(size=branched.nv)
+    frame = branched.bodies[-1].name
+    wrench = {frame: rng.normal(size=6)}
+    d = branched.forward_dynamics_derivatives(q, v, tau, wrenches=wrench)
+    h = 1e-6
+    for k in range(branched.nv):
+        step = h * np.eye(branched.nv)[k]
+        ahead, behind = (
+            branched.forward_dynamics(branched.integrate(q, s), v, tau, wrenches=wrench) for s in (step, -step)
+        )
+        # central difference: truncation h^2, rounding eps/h, both times the size of the accelerations
+        scale = np.abs(ahead).max() * np.linalg.cond(branched.mass_matrix(q)) ** 0.5
+        np.testing.assert_allclose(d.dq[:, k], (ahead - behind) / (2 * h), atol=1e-6 * scale)
+
+
+def test_hybrid_derivatives_against_differences(branched):
+    rng = np.random.default_rng(6)
+    q, v = branched.random_configuration(rng), rng.normal(size=branched.nv)
+    names = [joint.name for joint in branched.joints if joint.type.nv]
+    given = {name: rng.normal(size=branched.joint(name).type.nv) for name in names}
+    prescribed, free = names[::2], names[1::2]
+
+    def evaluate(q, v, given):
+        result = branched.hybrid_dynamics(
+            q, v, accelerations={n: given[n] for n in prescribed}, torques={n: given[n] for n in free}
+        )
+        return np.stack([result.accelerations, result.efforts])
+
+    d = branched.hybrid_dynamics_derivatives(
+        q, v, accelerations={n: given[n] for n in prescribed}, torques={n: given[n] for n in free}
+    )
+    np.testing.assert_array_equal(evaluate(q, v, given)[0], d.result.accelerations)
+    h = 1e-6
+    scale = np.abs(evaluate(q, v, given)).max() * np.linalg.cond(branched.mass_matrix(q)) ** 0.5
+    flat = np.concatenate([given[name] for name in names])
+    for k in range(branched.nv):
+        e = h * np.eye(branched.nv)[k]
+        by_name = [branched.split(flat + s) for s in (e, -e)]
+        for value, ahead, behind in (
+            (d.dq, evaluate(branched.integrate(q, e), v, given), evaluate(branched.integrate(q, -e), v, given)),
+            (d.dv, evaluate(q, v + e, given), evaluate(q, v - e, given)),
+            (d.dgiven, evaluate(q, v, by_name[0]), evaluate(q, v, by_name[1])),
+        ):
+            np.testing.assert_allclose(value[..., k], (ahead - behind) / (2 * h), atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("name", ["poses", "kinetic_energy", "potential_energy", "momentum", "mass_matrix"])
+def test_kinematics_and_energy_have_derivatives_too(branched, name):
+    rng = np.random.default_rng(7)
+    q, v = branched.random_configuration(rng), rng.normal(size=branched.nv)
+    at = (q, v) if name in ("kinetic_energy", "momentum") else (q,)
+    along = rng.normal(size=(len(at), branched.nv))
+    kernel = branched.compile(name)
+    _, change = branched.jvp(name, at, along)
+    h = 1e-6
+    moved = [
+        kernel(*(branched.integrate(q, s * along[0]), *(x + s * d for x, d in zip(at[1:], along[1:], strict=True))))
+        for s in (h, -h)
+    ]
+    np.testing.assert_allclose(change, (moved[0] - moved[1]) / (2 * h), atol=1e-7 * max(1, np.abs(change).max()))
+
+
+def test_hessian_is_the_derivative_of_the_gradient():
+    model = al.library.random_tree(seed=8, bodies=3, kinds=["spherical", "revolute"], attachments=False)
+    rng = np.random.default_rng(9)
+    q, v, a, weight = model.random_configuration(rng), *rng.normal(size=(3, model.nv))
+    H = model.hessian("inverse_dynamics", (q, v, a), weight)
+    n = model.nv
+    np.testing.assert_allclose(H, H.T, atol=1e-12 * np.abs(H).max())
+    h = 1e-5
+
+    def value(step):
+        tau = model.inverse_dynamics(model.integrate(q, step[:n]), v + step[n : 2 * n], a + step[2 * n :])
+        return weight @ tau
+
+    for i, j in rng.integers(0, 3 * n, size=(12, 2)):
+        e, f = h * np.eye(3 * n)[i], h * np.eye(3 * n)[j]
+        difference = (value(e + f) - value(e - f) - value(f - e) + value(-e - f)) / (4 * h * h)
+        # rounding eps/h^2 = 2e-6 of the value, truncation h^2
+        np.testing.assert_allclose(H[i, j], difference, atol=2e-5 * max(1.0, np.abs(H).max()))
+
+
+def test_unknown_algorithms_and_wrong_counts_are_named(branched):
+    q = branched.neutral()
+    with pytest.raises(al.ArgumentError, match="jvp: no algorithm 'foward_dynamics'; did you mean"):
+        branched.jvp("foward_dynamics", (q,), (q,))
+    with pytest.raises(al.ArgumentError, match="vjp: forward_dynamics takes 3 arguments, got 1"):
+        branched.vjp("forward_dynamics", (q,), np.zeros(branched.nv))

@@ -1,0 +1,39 @@
+"""The pages are true: every python block runs, and prints what the page says."""
+
+from pathlib import Path
+
+import pytest
+from markdown_blocks import blocks, compare, run
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+TESTED_ELSEWHERE = {"format.md": "tests/model/io/test_native_docs.py"}
+WORDS = {"python", "python no-run", "text", "text output", "toml", "yaml"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_page_runs(page, tmp_path, monkeypatch):
+    if page.name in TESTED_ELSEWHERE:
+        assert (DOCS.parent / TESTED_ELSEWHERE[page.name]).exists()
+        return
+    monkeypatch.chdir(tmp_path)
+    expected = sum(words == "python" for words, _, _ in blocks(page))
+    assert run(page) == expected
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_fences_are_known(page):
+    """A misspelt word would leave a block untested."""
+    for words, _, line in blocks(page):
+        assert words in WORDS, f"{page.name}:{line}: ```{words}"
+
+
+def test_outputs_are_compared(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint('x', 1.0)\n```\n\n```text output\nx 1.00001\n```\n")
+    assert run(page) == 1
+    page.write_text("```python\nprint('x', 1.0)\n```\n\n```text output\nx 1.1\n```\n")
+    with pytest.raises(AssertionError):
+        run(page)
+    with pytest.raises(AssertionError, match="the page shows"):
+        compare("yes", "no", "page.md:1")

@@ -1,0 +1,48 @@
+"""The generated tables are current, and the table of algorithms leaves none out."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from alembert.dynamics import Dynamics
+from alembert.dynamics.programs import PROGRAMS
+from alembert.joints import REGISTRY
+
+DOCS = Path(__file__).parents[1] / "docs"
+HINT = "run python docs/generate.py"
+NOT_ALGORITHMS = {"check_configuration", "check_tree", "compile"}
+INSIDE = {"poses", "velocities", "accelerations", "subspaces", "composite"}
+"""programs behind the methods on frames and on the centre of mass"""
+
+
+@pytest.fixture(scope="module")
+def generate():
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def shown(generate):
+    return generate.sections((DOCS / "joints.md").read_text(encoding="utf-8"))
+
+
+def test_joint_types_are_current(generate, shown):
+    assert shown["joint_types"] == generate.joint_types(), HINT
+
+
+@pytest.mark.parametrize("kind", REGISTRY)
+def test_algorithms_are_current(kind, generate, shown):
+    head, _, *rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in shown["joint_algorithms"].splitlines()
+    ]
+    assert [row[0] for row in rows] == [f"`{name}`" for name in generate.ALGORITHMS], HINT
+    assert [row[head.index(kind)] for row in rows] == generate.column(kind), HINT
+
+
+def test_no_algorithm_is_left_out(generate):
+    methods = {name for part in Dynamics.__mro__[:-1] for name in vars(part) if not name.startswith("_")}
+    assert methods - NOT_ALGORITHMS <= set(generate.ALGORITHMS)
+    assert set(PROGRAMS) - INSIDE <= set(generate.ALGORITHMS)

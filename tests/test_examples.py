@@ -1,0 +1,40 @@
+"""Every numbered example runs on its own, in an empty folder."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[0-9][0-9]_*.py"))
+NEEDS: dict[str, str] = {}
+"""the optional package that an example needs, by the example's name"""
+LIMIT = 300  # s; they take some seconds each, on a busy machine many more
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(path, tmp_path):
+    if path.stem in NEEDS:
+        pytest.importorskip(NEEDS[path.stem])
+    done = subprocess.run(
+        [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_first_example_leaves_one_page(tmp_path):
+    """Self-contained: it asks nothing of a network."""
+    script = next(path for path in EXAMPLES if path.stem == "01_first_model")
+    folder = tmp_path / "out"
+    subprocess.run([sys.executable, str(script), str(folder)], check=True, capture_output=True, timeout=LIMIT)
+    (page,) = folder.iterdir()
+    text = page.read_text(encoding="utf-8")
+    assert "<svg" in text
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "src=" not in text
+
+
+def test_there_are_examples():
+    assert EXAMPLES
+    assert set(NEEDS) <= {path.stem for path in EXAMPLES}
