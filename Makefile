@@ -19,7 +19,7 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(PIP) install -e ".[docs]"
-	touch $@
+	touch $@ $(VENV)/.runtime
 
 demo: $(VENV)/.runtime
 	$(BIN)/python examples/01_first_model.py
@@ -36,7 +36,9 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict
+	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "The documentation is in site/index.html"
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist site demo-output .pytest_cache .mypy_cache .ruff_cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import json
 import os
@@ -95,6 +96,7 @@ def measure(*, quick: bool, say: Callable[[str], None]) -> Results:
         quick=quick,
         baseline="",
     )
+    results.notes["load"] = _load()
     say("compiling Pinocchio's loop, where there is a compiler")
     compiled = pinocchio_cpp.program() is not None
     results.baseline = "Pinocchio C++" if compiled else "pin.aba / pin.rnea from Python"
@@ -111,8 +113,17 @@ def measure(*, quick: bool, say: Callable[[str], None]) -> Results:
     results.rows += _chains(effort, results, CHAINS[:5] if quick else CHAINS)
     say("first calls")
     results.rows += _first_calls(quick)
-    results.notes["load"] = list(os.getloadavg()) if hasattr(os, "getloadavg") else []
+    for k, row in enumerate(results.rows):  # against the best peak of the run
+        if row.key == "peak":
+            share = row.ours / (1e9 * results.notes["peak_gflops"])
+            results.rows[k] = dataclasses.replace(row, ours=share)
+    results.notes["load"] = max(results.notes["load"], _load())
     return results
+
+
+def _load() -> float:
+    """Processes that wanted to run in the last minute."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
 def _against(
@@ -162,7 +173,8 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
     if found is not None:
         _check_agreement(name, found["accelerations"])
     pool_time = _in_parallel(other, models.states_in_pinocchio(name, BATCH), effort)
-    peak, width = timing.fma_peak(effort)
+    peak, width = max(timing.fma_peak(effort) for _ in range(3))
+    peak = max(peak, 1e9 * results.notes.get("peak_gflops", 0.0))
     results.notes["peak_gflops"] = peak / 1e9
     rows = []
     for (algorithm, kind), taken in ours.items():
@@ -180,7 +192,7 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
     counts = _operations(model)
     results.notes.setdefault("operations", {})[name] = counts
     rate = counts["arithmetic"] / batch
-    rows.append(Row("peak", "batch kernel, share of the measured peak", name, rate / peak, unit="share"))
+    rows.append(Row("peak", "batch kernel, share of the measured peak", name, rate, unit="share"))
     results.notes["peak_width"] = width
     return rows
 
@@ -333,6 +345,8 @@ def _first_calls(quick: bool) -> list[Row]:
             rows.append(Row(f"compile/{kind}", label, name, cold[kind], measure="ours", goal=goals.get(name)))
             label, taken = f"first call, {what}, from the cache", min(w[kind] for w in warm)
             rows.append(Row(f"cached/{kind}", label, name, taken, measure="ours", goal=0.05))
+    label = "first call of any model in a process (a pendulum), from the cache"
+    rows.append(Row("engine", label, "pendulum", min(w["engine"] for w in warm)))
     rows.append(Row("import", "import alembert", "", min(w["import"] for w in warm)))
     return rows
 

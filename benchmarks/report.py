@@ -65,6 +65,18 @@ def _machine_line(results: Results) -> str:
         f"CasADi {v['casadi']}, llvmlite {v['llvmlite']}"
         + (" (quick run: figures are rough)" if results.quick else "")
         + "."
+        + _load(results)
+    )
+
+
+def _load(results: Results) -> str:
+    """The run itself keeps one processor busy, two of them for a moment."""
+    load, cores = results.notes["load"], results.machine["cores"]
+    if load <= 1.5:
+        return ""
+    return (
+        f" Other work was running (load average up to {load:.1f} on {cores} cores): times of threads and first "
+        "calls, which cannot be taken between interruptions, are too long."
     )
 
 
@@ -91,13 +103,15 @@ def page(results: Results) -> str:
         "all programs: `panda7` is a 7-dof arm, `talos` a humanoid with a free base (38 degrees of",
         "freedom), chains have revolute joints about two axes in turn. Friction is left out, because",
         "Pinocchio's algorithms do not have it. The run stops if Pinocchio's accelerations and ours differ.",
+        "First calls are timed in fresh processes after the call of a pendulum, which starts the engine once",
+        "per process and has a row of its own.",
         "",
     ]
     if cpp:
         lines += [
             '"Pinocchio C++" is its `aba` (the faster of its two conventions) or `rnea` in a C++ loop,',
-            f"compiled here from the headers with `{results.notes['flags']}`; the unused third-order tensors of its",
-            "`Data` were left empty, since they would take 32 GB at n = 1000. Our kernel time is that of the",
+            f"compiled here from the headers with `{results.notes['flags']}`; the unused third-order",
+            "tensors of its `Data` were left empty, since they would take 32 GB at n = 1000. Our kernel time is that of the",
             "kernel's own loop over states in machine code, copies of inputs and results included.",
         ]
     else:

@@ -1,4 +1,4 @@
-"""What the site needs beyond MkDocs: fences with a word for the tests, and formulas without a script.
+"""What the site needs beyond MkDocs: words for the tests, formulas without a script, a page that may be missing.
 
 Words after the language of a fence (`python no-run`, `text output`) are for the tests; here they go.
 Formulas become MathML, which browsers draw themselves: the site works without a network.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
@@ -18,6 +19,19 @@ TAG = re.compile(r"\\tag\{(.*?)\}")
 ALPHABET = re.compile(r"\\math(cal|bf)\s*\{?([A-Z])\}?")
 EXCEPTIONS = dict(zip("BEFHILMR", "ℬℰℱℋℐℒℳℛ", strict=True))
 """Script capitals that Unicode had before it had an alphabet of them."""
+
+
+MEASURED = "benchmarks.md"
+"""Written by `make bench`; the site is also built where that has not been run."""
+
+
+def on_config(config: Any) -> Any:
+    if not (Path(config["docs_dir"]) / MEASURED).exists():
+        for section in config["nav"]:
+            for pages in section.values() if isinstance(section, dict) else ():
+                if MEASURED in pages:
+                    pages.remove(MEASURED)
+    return config
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

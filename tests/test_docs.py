@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from markdown_blocks import blocks, compare, run
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -78,12 +78,12 @@ class DerivativeCheck:
             )
 
     def __rich__(self) -> Table:
-        title = f"{self.model}: derivatives against {self.oracle}, {self.states} states"
+        title = f"{self.model}: relative errors of derivatives against {self.oracle}, {self.states} states"
         table = Table(title=title, title_justify="left")
         for column in ("algorithm", "derivative", "route"):
-            table.add_column(column)
-        table.add_column("relative error", justify="right")
-        table.add_column("worst state")
+            table.add_column(column, overflow="fold")
+        table.add_column("error", justify="right")
+        table.add_column("worst state", overflow="fold")
         for row in self.comparisons:
             colour = "green" if row.error <= TOLERANCES[self.oracle] else "bold red"
             table.add_row(
@@ -256,7 +256,10 @@ def _samples(model: Model, count: int, rng: np.random.Generator) -> Iterable[tup
     for label, q, v, x in (*special, *more):
         free = (rng.random(model.nv) < 0.6).astype(float)
         parameters = np.array([value for _, value in model.parameters])
-        yield label, {"q": q, "v": v, "tau": x, "a": x, "a_given": x[::-1], "free": free, "parameters": parameters}
+        yield (
+            label,
+            {"q": q, "v": v, "tau": x, "a": x, "a_given": x[::-1], "free": free, "parameters": parameters},
+        )
 
 
 def _straight(model: Model, rng: np.random.Generator) -> Array:
@@ -332,7 +335,9 @@ def _finite_difference(model: Model, name: str) -> _Oracle:
         found = {}
         for key, x in given.items():
             size = model.nv if key == "q" else len(x)
-            scale = step * np.maximum(1.0, np.abs(x)) if key == "parameters" else np.full(size, step)
+            scale = np.full(size, step)
+            if key == "parameters":
+                scale = step * np.where(x == 0, 1.0, np.abs(x))
             columns = []
             for k in range(size):
                 e = scale[k] * np.eye(size)[k]

@@ -26,8 +26,7 @@ def tree(name: str) -> Model:
     """All joint types of the registry, branched.
 
     `plain` hangs from the world by several joints; `attached` has springs, friction, armature, rotors;
-    `floating` too, and
-    touches the world only by a bare free joint; `parameters` has named parameters everywhere.
+    `floating` too, and touches the world only by a bare free joint; `parameters` has named parameters.
     """
     if name == "plain":
         return library.random_tree(5, bodies=13)

@@ -152,5 +152,11 @@ def test_scipy_round_trips():
     transform = RigidTransform.from_components(rng.normal(size=3), Rotation.random(rng=rng))
     X = Pose.from_scipy(transform)
     np.testing.assert_allclose(X.to_scipy().as_matrix(), transform.as_matrix(), atol=4 * EPS)
+    rotation = Rotation.random(rng=rng)
+    back = quaternion.to_scipy(quaternion.from_scipy(rotation))
+    np.testing.assert_allclose(back.as_matrix(), rotation.as_matrix(), atol=4 * EPS)
+    np.testing.assert_allclose(
+        quaternion.to_matrix(quaternion.from_scipy(rotation)), rotation.as_matrix(), atol=4 * EPS
+    )
     point = rng.normal(size=3)
     np.testing.assert_allclose(X.point(point), transform.apply(point), atol=20 * EPS)

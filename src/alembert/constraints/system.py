@@ -42,6 +42,10 @@ GOOD = 1e-3
 """Smallest pivot of Lambda, with unit diagonal, at which (2) is used: the error is some eps/GOOD^2."""
 
 
+OFF = 1e-3
+"""Tolerances of rank and consistency grow with the distance of a state from the surface, up to this."""
+
+
 class ConstraintRows:
     """All constraints of a model: names, rows, kernels. Made once per model."""
 
@@ -257,7 +261,7 @@ class ConstraintSystem:
         if len(dropped):
             D = t.jacobian[:, dropped]
             left = np.abs((D @ x[..., None])[..., 0] - b[:, dropped]) / t.scale[:, dropped]
-            allowed = (CONSISTENT + 100 * t.slack) * (size + np.linalg.norm(x, axis=-1))
+            allowed = (CONSISTENT + np.minimum(100 * t.slack, OFF)) * (size + np.linalg.norm(x, axis=-1))
             good &= np.all(left <= allowed[:, None], axis=-1)
             matter = np.max(np.abs(D) / t.scale[:, dropped, None], initial=0.0) > rank.RANK
             if forces and matter:
@@ -287,7 +291,7 @@ class ConstraintSystem:
         if len(dropped):
             left = np.abs(G[dropped] @ x - b[k, dropped]) / t.scale[k, dropped]
             # where the set is near its end, errors of the rows are magnified
-            allowed = (CONSISTENT + 100 * t.slack[k]) / choice.margin * (size[k] + np.linalg.norm(x))
+            allowed = (CONSISTENT + min(100 * t.slack[k], OFF)) / choice.margin * (size[k] + np.linalg.norm(x))
             if np.any(left > allowed):
                 i = int(dropped[np.argmax(left)])
                 raise NumericalError(
@@ -295,9 +299,8 @@ class ConstraintSystem:
                     f"be satisfied together with the others, by {np.max(left):.3g} of {size[k]:.3g}. The configuration "
                     "is singular for them: the motion may branch or stop there"
                 )
-        f = _smallest(
-            np.linalg.lstsq(G[rows].T, G[dropped].T, rcond=None)[0].T[None], f_r[None], rows, dropped, self.count
-        )[0]
+        K = np.linalg.solve(U, Q1.T @ G[dropped].T).T
+        f = _smallest(K[None], f_r[None], rows, dropped, self.count)[0]
         self._remember(function, s, k, before, choice)
         return x, f
 
@@ -305,7 +308,7 @@ class ConstraintSystem:
 
     def _chosen(self, t: Terms, k: int, tolerance: float = rank.RANK) -> Choice:
         """States off the surface cannot tell a redundant row better than they are off."""
-        return rank.choose(t.jacobian[k], self.groups, min(max(tolerance, 10 * float(t.slack[k])), 0.1))
+        return rank.choose(t.jacobian[k], self.groups, max(tolerance, min(10 * float(t.slack[k]), OFF)))
 
     def choice(self, function: str, s: States, t: Terms, k: int) -> Choice:
         """A minimal set for state k, remembered."""

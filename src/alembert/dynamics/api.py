@@ -11,6 +11,7 @@ from warnings import warn
 
 import numpy as np
 
+from alembert.constraints import Constraints
 from alembert.dynamics import frames, kernels, manifold, methods
 from alembert.dynamics.derivatives import Derivatives
 from alembert.dynamics.frames import Reference
@@ -31,10 +32,14 @@ if TYPE_CHECKING:
 Array = np.ndarray
 Wrenches = Mapping[str, Any]
 Parameters = Mapping[str, Any] | None
+_CONSTRAINED = {
+    "inverse_dynamics": "constrained_inverse_dynamics",
+    "mass_matrix": "reduced_mass_matrix",
+}
+"""what to use on a model with loops or couplings instead of an algorithm of trees"""
 
 
-
-class Dynamics(Derivatives):
+class Dynamics(Derivatives, Constraints):
     """Mixed into `Model`. Arrays have leading batch dimensions everywhere: (nv,) or (..., nv).
 
     Speeds, efforts and derivatives live in tangent space (nv wide). `wrenches` maps frame names to (..., 6) moments
@@ -58,8 +63,11 @@ class Dynamics(Derivatives):
         """The accelerations that the efforts `tau` cause.
 
         `method` is "sweep" (articulated bodies, O(n)), "factorise" (Cholesky of the mass matrix, O(n^3)) or
-        "conjugate_gradients" (matrix-free, O(n^2)); all give the same.
+        "conjugate_gradients" (matrix-free, O(n^2)); all give the same. Loops and couplings hold;
+        `constrained_dynamics` also gives their reactions.
         """
+        if self.is_constrained:
+            return self._constrained_forward(q, v, tau, wrenches, parameters, method, out)
         if method == "sweep":
             return self._evaluate(
                 "forward_dynamics", (q, v, tau), wrenches=wrenches, parameters=parameters, out=out
@@ -470,10 +478,25 @@ class Dynamics(Derivatives):
         """Refuse algorithms that would ignore loops and couplings."""
         for kind, items in (("loop", self.loops), ("coupling", self.couplings)):
             if items:
+                instead = _CONSTRAINED.get(name)
                 raise UnsupportedError(
                     f"{name}: the {kind} {items[0].name!r} would be ignored; {kind}s are not supported by this "
-                    f"algorithm yet. model.replace({kind}s=()) gives the model without them"
+                    f"algorithm yet. {f'Use {instead}, or ' if instead else ''}model.replace({kind}s=()), which gives the "
+                    "model without them"
                 )
+
+    def _constrained_forward(
+        self: Model, q: Any, v: Any, tau: Any, wrenches: Any, parameters: Any, method: str, out: Any
+    ) -> Array:
+        if method != "sweep":
+            self.check_tree(f"forward_dynamics(method={method!r})")
+        a = self._constrained_accelerations(q, v, tau, wrenches, parameters)
+        if out is None:
+            return a
+        if np.shape(out) != a.shape:
+            raise ArgumentError(f"forward_dynamics: out has shape {np.shape(out)}, expected {a.shape}")
+        out[...] = a
+        return out
 
     def _parameter_array(self: Model, name: str, parameters: Parameters) -> Array:
         defaults = self._parameter_defaults

@@ -19,7 +19,7 @@ from alembert.model.printing import unknown
 from alembert.sensitivity import directional
 from alembert.sensitivity.inverse_dynamics import INVERSE_DYNAMICS_DERIVATIVES
 from alembert.sensitivity.mass_factor import Pattern
-from alembert.sweeps import FORWARD_DYNAMICS, expressions
+from alembert.sweeps import FORWARD_DYNAMICS
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -200,16 +200,10 @@ def _forward_derivatives_kernel(model: Model, wrenches: bool) -> Kernel:
     def build() -> Source:
         pattern = Pattern(tree)
         at_a = tuple("a" if name == "tau" else name for name in names)
-
-        def differentiate(*values: ca.SX) -> list[ca.SX]:
-            d = expressions(
-                INVERSE_DYNAMICS_DERIVATIVES, tree, dict(zip(at_a, values[:-1], strict=True)), values[-1]
-            )
-            return [d["dq"], d["dv"], pattern.factor(d["da"])]
-
-        renamed = [Argument("a", x.shape) if x.name == "tau" else x for x in inputs]
-        forward = kernels.function("forward", inputs, tree, kernels.program_graph(tree, FORWARD_DYNAMICS, names))
-        inverse = kernels.function("inverse", renamed, tree, differentiate)
+        forward = kernels.program_source(tree, FORWARD_DYNAMICS, names)
+        inverse = kernels.program_source(tree, INVERSE_DYNAMICS_DERIVATIVES, at_a)
+        M = ca.SX.sym("M", n, n)
+        factorise = ca.Function("factorise", [M], [pattern.factor(M)])
         factor, b = ca.SX.sym("factor", pattern.size), ca.SX.sym("b", n)
         solve = ca.Function("solve", [factor, b], [pattern.solve(factor, b)])
         solve_minus = ca.Function("solve_minus", [factor, b], [pattern.solve(factor, -b)])
@@ -217,8 +211,9 @@ def _forward_derivatives_kernel(model: Model, wrenches: bool) -> Kernel:
         given = [a.name for a in inputs]
         at = ["a" if name == "tau" else name for name in given]
         stages: list[Stage | Columns] = [
-            Stage(FunctionSource(forward), given, ["a"]),
-            Stage(FunctionSource(inverse), at, ["tau_q", "tau_v", "factor"]),
+            Stage(forward, given, ["a"]),
+            Stage(inverse, at, ["tau_q", "tau_v", "M"]),
+            Stage(FunctionSource(factorise), ["M"], ["factor"]),
             Stage(FunctionSource(unit), [], ["one"]),
             Columns(solve_minus, "factor", "tau_q", "dq", n),
             Columns(solve_minus, "factor", "tau_v", "dv", n),
@@ -227,7 +222,7 @@ def _forward_derivatives_kernel(model: Model, wrenches: bool) -> Kernel:
         return PipelineSource(
             {a.name: a.size for a in inputs},
             {a.name: a.size for a in outputs},
-            {"tau_q": n * n, "tau_v": n * n, "one": n * n, "factor": pattern.size},
+            {"tau_q": n * n, "tau_v": n * n, "M": n * n, "one": n * n, "factor": pattern.size},
             stages,
         )
 

@@ -17,7 +17,7 @@ from alembert.sweeps import Program, Tree, expressions
 
 Lowering = Literal["auto", "specialised", "rolled"]
 MOST_NODES = 40  # in specialised code; it compiles some 30 ms for each, and runs about a third faster
-MOST_PAIRS = 800
+MOST_BLOCKS = 300  # of matrices that couple pairs of nodes; with more of them loops run as fast and compile sooner
 Graph = Callable[..., list[ca.SX]]
 """A function of the inputs as `SX` (the parameters last) that gives the results."""
 
@@ -92,12 +92,20 @@ def program_kernel(
     ]
 
     def build() -> Source:
-        if rolled:
-            return RolledSource(program, tree, names)
-        return FunctionSource(function(program.name, inputs, tree, program_graph(tree, program, names)))
+        return program_source(tree, program, names, lowering)
 
     key = f"{model.fingerprint}:{program.name}:{','.join(names)}:{'rolled' if rolled else 'specialised'}"
     return Kernel(name or program.name, inputs, results(model, tree, program), key=key, build=build)
+
+
+def program_source(
+    tree: Tree, program: Program, names: Sequence[str], lowering: Lowering = "auto"
+) -> Source:
+    """The code of a program for some of its inputs (and the parameters, where there are any)."""
+    if is_rolled(tree, program, lowering):
+        return RolledSource(program, tree, names)
+    inputs = arguments(tree.model, tree, program, names)
+    return FunctionSource(function(program.name, inputs, tree, program_graph(tree, program, names)))
 
 
 def is_rolled(tree: Tree, program: Program, lowering: Lowering) -> bool:
@@ -106,7 +114,7 @@ def is_rolled(tree: Tree, program: Program, lowering: Lowering) -> bool:
         expected = ", ".join(map(repr, get_args(Lowering)))
         raise ArgumentError(f"{program.name}: lowering is {lowering!r}, expected one of {expected}")
     if lowering == "auto":
-        return len(tree) > MOST_NODES or (program.pairs is not None and tree.pairs > MOST_PAIRS)
+        return len(tree) > MOST_NODES or (program.pairs is not None and tree.pairs * len(program.pairs.names) > MOST_BLOCKS)
     return lowering == "rolled" and len(tree) > 0
 
 

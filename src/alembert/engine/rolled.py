@@ -216,7 +216,7 @@ class _Step:
     @property
     def key(self) -> tuple[object, ...]:
         p = self.instructions
-        uniform = tuple(name.endswith(READ) for name in self.inputs)
+        uniform = tuple(name == READ for name in self.inputs)
         placed = tuple((k, *places) for k, places in self.places.items())
         values: list[Sequence[float]] = [p.op, p.a, p.b, p.c, p.constants, *p.outputs]
         return (*(tuple(x) for x in values), uniform, placed)
@@ -308,7 +308,7 @@ class _Emitter:
         key = step.key
         if key not in self.functions:
             name = f"{self.name}_step{len(self.functions)}"
-            uniform = {k for k, label in enumerate(step.inputs) if label.endswith(READ)}
+            uniform = {k for k, label in enumerate(step.inputs) if label == READ}
             code = codegen.emit_function(
                 name, step.instructions, self.lanes, self.target, uniform=uniform, places=step.places
             )
@@ -348,8 +348,13 @@ class _Emitter:
             return
         has = "parameters" in self.arguments
         visit = Visit({"parameters": nonzeros(self.source.parameters)} if has else {}, {"start": values})
-        function = self.function(self.step(visit))
-        first = f"ptr {self.arguments['parameters']}, " if has else ""
+        step = self.step(visit)
+        function = self.function(step)
+        first = ""
+        if has:
+            start = f"getelementptr {self.T}, ptr {self.arguments['parameters']}, i64 {step.shifts[0]}"
+            self.calls.append(f"%parameters = {start}")
+            first = "ptr %parameters, "
         self.calls.append(f"%scratch0 = getelementptr {self.T}, ptr %w, i64 {self.scratch}")
         self.calls.append(f"call void @{function}({first}ptr %w, ptr %scratch0)")
 

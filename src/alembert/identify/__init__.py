@@ -11,6 +11,6 @@ from alembert.identify.excitation import ExcitingTrajectory as ExcitingTrajector
 from alembert.identify.excitation import exciting_trajectory as exciting_trajectory
 from alembert.identify.identification import identify as identify
 from alembert.identify.measurements import Measurements as Measurements
-from alembert.identify.regressor import Regressor as Regressor
-from alembert.identify.regressor import regressor as regressor
+from alembert.identify.regression import Regressor as Regressor
+from alembert.identify.regression import regressor as regressor
 from alembert.identify.result import Identification as Identification

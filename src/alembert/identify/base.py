@@ -1,12 +1,12 @@
 """Base parameters: the combinations of parameters that the efforts depend on, by rank-revealing factorisation.
 
-Stack regressors at many states, W pi = tau, and scale the columns to unit length, W S^-1. QR with column pivoting finds
-the rank r, and with R = [R1 R2] the null space of W (changes of pi that no motion shows):
+Stack regressors at many states, W pi = tau, and scale the columns to unit length, W S^-1. QR with column
+pivoting finds the rank r, and with R = [R1 R2] the null space of W (changes of pi that no motion shows):
 
     N = (-R1^-1 R2; 1)                                                                    (1)
 
-Elimination on N picks p - r *dependent* parameters D, rotors, armatures and masses of outer bodies first, so that N_D = 1.
-The others I, each with what is regrouped into it, are the base parameters:
+Elimination on N picks p - r *dependent* parameters D, rotors, armatures and masses of outer bodies first, so
+that N_D = 1. The others I, each with what is regrouped into it, are the base parameters:
 
     beta = K pi,     K_I = 1,     K_D = -N_I,      W pi = W_I beta                        (2)
 
@@ -24,8 +24,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from alembert.errors import ArgumentError
-from alembert.identify.regressor import CompiledRegressor, compile_regressor
-from alembert.joints import Friction
+from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
 from alembert.model import Model
 from alembert.sensitivity.regressor import Parameter
 
@@ -55,7 +54,9 @@ class BaseParameters:
     @cached_property
     def base_names(self) -> tuple[str, ...]:
         """Each base parameter as a sum: "link1.Izz + link2.Iyy + 0.09 link2.mass"."""
-        return tuple(_combination(self.names, row, i) for row, i in zip(self.K, self.independent, strict=True))
+        return tuple(
+            _combination(self.names, row, i) for row, i in zip(self.K, self.independent, strict=True)
+        )
 
     @cached_property
     def unidentifiable(self) -> tuple[str, ...]:
@@ -99,7 +100,7 @@ def base_parameters(
     *,
     states: tuple[Any, Any, Any] | None = None,
     include: Sequence[str] = (),
-    smoothing: float = Friction.smoothing,
+    smoothing: float = SMOOTHING,
     tolerance: float = RANK,
     seed: int = 0,
 ) -> BaseParameters:
@@ -141,7 +142,7 @@ def from_regressor(Y: Any, columns: Sequence[Parameter], *, tolerance: float = R
     null = np.zeros((len(active), len(active) - rank))
     null[pivots[:rank]] = -solve_triangular(R[:rank, :rank], R[:rank, rank:])  # (1)
     null[pivots[rank:]] = np.eye(len(active) - rank)
-    null, dependent = _eliminate(null, _regroup_first([columns[k] for k in active]))
+    null, dependent = _eliminate(null, _regroup_first([columns[int(k)] for k in active]))
     keep = np.setdiff1d(np.arange(len(active)), dependent)
     coefficients = -null[keep]  # (2), of scaled parameters
     coefficients[np.abs(coefficients) < _DIGITS] = 0.0
@@ -187,7 +188,7 @@ def _eliminate(null: Array, order: list[int]) -> tuple[Array, Array]:
 
 def _combination(names: Sequence[str], row: Array, first: int) -> str:
     text = names[first]
-    for k in np.flatnonzero(row):
+    for k in np.flatnonzero(row).tolist():
         if k != first:
             size = f"{abs(row[k]):.4g}"
             text += f" {'+' if row[k] > 0 else '-'} {'' if size == '1' else size + ' '}{names[k]}"

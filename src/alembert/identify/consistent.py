@@ -9,8 +9,8 @@ inequalities). Every such J has one factor J = U U^T with
 
     U = e^alpha [e^d1  s12  s13  t1;  0  e^d2  s23  t2;  0  0  e^d3  t3;  0  0  0  1]               (2)
 
-and theta = (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) is any vector of ten numbers. Relative to a reference inertia
-J_0 = U_0 U_0^T, J = U_0 U U^T U_0^T: theta then is dimensionless, zero at the reference.
+and theta = (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) is any vector of ten numbers. Relative to a
+reference inertia J_0 = U_0 U_0^T, J = U_0 U U^T U_0^T: theta then is dimensionless, zero at the reference.
 
 Source: Rucker and Wensing 2022.
 """

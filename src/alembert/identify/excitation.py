@@ -2,14 +2,16 @@
 
     q(t) = center + B(t) C,     v = B' C,     a = B'' C                                             (1)
 
-with B the harmonics of a Fourier series or B-splines, restricted to motions that start and end at rest (v = a = 0). C and
-the centers minimise, over samples of the motion and with W the weighted regressor of the base parameters,
+with B the harmonics of a Fourier series or B-splines, restricted to motions that start and end at rest (v = a
+= 0). C and the centers minimise, over samples of the motion and with W the weighted regressor of the base
+parameters,
 
     "information"   -1/2 logdet(W^T W) / r         the volume of the confidence ellipsoid           (2)
     "condition"     log cond(W S^-1)               columns scaled to unit length                    (3)
 
 within the limits of positions, speeds and efforts. Each limit of each joint is one smooth constraint, the
-Kreisselmeier-Steinhauser envelope of its samples, which is never below their maximum.
+Kreisselmeier-Steinhauser envelope of its samples, which is never below their maximum. A logarithmic barrier
+keeps them.
 
 Source: Swevers et al. 1997.
 """
@@ -24,13 +26,11 @@ from typing import Any, Literal
 import numpy as np
 from scipy.interpolate import BSpline
 from scipy.linalg import null_space
-from scipy.optimize import minimize
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.identify import base as bases
 from alembert.identify.base import BaseParameters
-from alembert.identify.regressor import CompiledRegressor, compile_regressor
-from alembert.joints import Friction
+from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
 from alembert.model import Model
 
 Array = np.ndarray
@@ -38,6 +38,7 @@ Basis = Literal["fourier", "bspline"]
 Criterion = Literal["information", "condition"]
 _SHARP = 50.0  # of the envelope: it is at most log(samples) / 50 above the maximum
 _STEP = 1e-6
+_BARRIER, _FALL = 0.02, 0.05  # weight of the barrier at first, and what is left of it at last
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +79,10 @@ def exciting_trajectory(
     samples: int = 100,
     criterion: Criterion = "information",
     include: Sequence[str] = (),
-    smoothing: float = Friction.smoothing,
+    smoothing: float = SMOOTHING,
     noise: Any = None,
     margin: float = 0.9,
-    iterations: int = 40,
+    iterations: int = 60,
     seed: int = 0,
     progress: bool = True,
 ) -> ExcitingTrajectory:
@@ -92,11 +93,11 @@ def exciting_trajectory(
         samples: states at which regressor and limits are evaluated.
         noise: standard deviation of each effort (nv,), by default all alike.
         margin: the part of each limit that may be used.
-        iterations: of the optimiser (SLSQP).
-        progress: whether to show a line on the terminal.
+        iterations: of the optimiser; every one improves the motion.
+        progress: whether to show a line, where there is a terminal.
 
-    Joints without limits stay within half a turn or half a metre of zero and 3 rad/s or 1 m/s. All joints must have
-    q' = v: no spherical and no free ones.
+    Joints without limits stay within half a turn or half a metre of zero and 3 rad/s or 1 m/s. All joints
+    must have q' = v: no spherical and no free ones.
     """
     _check(model, duration, basis, functions, samples, criterion, margin)
     problem = _Problem.of(
@@ -104,41 +105,12 @@ def exciting_trajectory(
         duration, basis, functions, samples, criterion, noise, margin,
     )  # fmt: skip
     x0 = problem.start(np.random.default_rng(seed))
-    cache: dict[bytes, tuple[Array, Array]] = {}
-
-    def values(x: Array) -> tuple[Array, Array]:
-        """Objective and constraints, and their derivatives by differences, all motions in one batch."""
-        key = x.tobytes()
-        if key not in cache:
-            cache.clear()
-            trial = np.vstack([x, x + _STEP * np.eye(len(x))])
-            found = problem.evaluate(trial)
-            cache[key] = found[0], (found[1:] - found[0]).T / _STEP
-        return cache[key]
-
-    count = 0
-
-    def show(x: Array) -> None:
-        nonlocal count
-        count += 1
-        found = values(x)[0]
-        sys.stderr.write(
-            f"\rexciting trajectory: {count}/{iterations}  {criterion} {found[0]:.4f}  slack {found[1:].min():.3f} "
-        )
-        sys.stderr.flush()
-
-    best = minimize(
-        lambda x: values(x)[0][0],
+    x = _descend(
+        problem,
         x0,
-        jac=lambda x: values(x)[1][0],
-        constraints={"type": "ineq", "fun": lambda x: values(x)[0][1:], "jac": lambda x: values(x)[1][1:]},
-        method="SLSQP",
-        callback=show if progress else None,
-        options={"maxiter": iterations, "ftol": 1e-5},
+        iterations,
+        f"exciting trajectory ({criterion})" if progress and sys.stderr.isatty() else "",
     )
-    if progress:
-        sys.stderr.write("\n")
-    x = problem.feasible(best.x, x0)
     center, C = problem.motion(x)
     condition, information = problem.quality(x)
     return ExcitingTrajectory(
@@ -180,7 +152,9 @@ class _Problem:
         ends = np.array([0.0, duration])
         t = np.linspace(0.0, duration, samples, endpoint=basis == "bspline")
         B, dB, ddB = _basis(basis, ends, duration, size)
-        rest = null_space(np.vstack([B[:1], dB, ddB]))  # B C = 0 at the start, so that `center` is not given twice
+        rest = null_space(
+            np.vstack([B[:1], dB, ddB])
+        )  # B C = 0 at the start, so that `center` is not given twice
         if rest.shape[1] < 2:
             raise ArgumentError(
                 f"exciting_trajectory: functions is {functions}, too few for a motion that starts and ends at rest"
@@ -190,7 +164,9 @@ class _Problem:
         low = np.where(np.isfinite(model.lower_limits), model.lower_limits, -reach)
         high = np.where(np.isfinite(model.upper_limits), model.upper_limits, reach)
         middle, half = (low + high) / 2, margin * (high - low) / 2
-        speed = np.where(np.isfinite(model.velocity_limits), model.velocity_limits, np.where(turning, 3.0, 1.0))
+        speed = np.where(
+            np.isfinite(model.velocity_limits), model.velocity_limits, np.where(turning, 3.0, 1.0)
+        )
         return cls(
             compiled,
             base,
@@ -264,13 +240,46 @@ class _Problem:
         s = np.linalg.svd(W / np.linalg.norm(W, axis=0), compute_uv=False)
         return float(s[0] / s[-1]), float(0.5 * np.linalg.slogdet(W.T @ W)[1] / self.base.rank)
 
-    def feasible(self, x: Array, x0: Array) -> Array:
-        """The point nearest to x on the way from x0 that keeps the limits (the optimiser may stop just outside)."""
-        for part in np.append(np.linspace(1.0, 0.9, 11), np.linspace(0.8, 0.0, 9)):
-            trial = x0 + part * (x - x0)
-            if self.evaluate(trial[None])[0, 1:].min() >= -1e-9:
-                return trial
-        return x0
+
+def _descend(problem: _Problem, x: Array, iterations: int, label: str) -> Array:
+    """Quasi-Newton steps (BFGS) on objective - mu sum log(slack), mu falling: every iterate keeps the limits."""
+    B = np.eye(len(x))
+    old: tuple[Array, Array] | None = None
+    for k in range(iterations):
+        mu = _BARRIER * _FALL ** (k / max(1, iterations - 1))
+        found = problem.evaluate(np.vstack([x, x + _STEP * np.eye(len(x))]))
+        merit = _merit(found, mu)
+        gradient = (merit[1:] - merit[0]) / _STEP
+        if not np.all(np.isfinite(gradient)):  # at a limit, to within the step of the difference
+            break
+        if old is not None:
+            s, y = x - old[0], gradient - old[1]
+            if s @ y > 1e-10 * np.linalg.norm(s) * np.linalg.norm(y):
+                T = np.eye(len(x)) - np.outer(s, y) / (s @ y)
+                B = T @ (B if k > 1 else B * (s @ y) / (y @ y)) @ T.T + np.outer(s, s) / (s @ y)
+        step = -B @ gradient
+        if old is None:
+            step *= 0.1 / np.linalg.norm(step)
+        lengths = 0.5 ** np.arange(12)
+        trial = _merit(problem.evaluate(x + lengths[:, None] * step), mu)
+        better = np.flatnonzero(trial < merit[0] + 1e-4 * lengths * (gradient @ step))
+        if label:
+            sys.stderr.write(f"\r{label}: {k + 1}/{iterations}  {found[0, 0]:.4f}")
+            sys.stderr.flush()
+        if len(better) == 0:
+            break
+        old = x, gradient
+        x = x + lengths[better[0]] * step
+    if label:
+        sys.stderr.write("\n")
+    return x
+
+
+def _merit(found: Array, mu: float) -> Array:
+    """Of rows (objective, slacks); inf outside of the limits."""
+    inside = np.all(found[:, 1:] > 0, axis=1)
+    logs = np.log(np.where(found[:, 1:] > 0, found[:, 1:], 1.0))
+    return np.where(inside, found[:, 0] - mu * logs.sum(axis=1), np.inf)
 
 
 def _basis(kind: Basis, t: Array, duration: float, size: int) -> tuple[Array, Array, Array]:

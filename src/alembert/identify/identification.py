@@ -4,15 +4,17 @@ With Y the regressor, W = Y / sigma and b = (tau - known) / sigma weighted by th
 
     least squares      min |W_I beta - b|^2,   Cov(beta) = (W_I^T W_I)^-1                            (1)
 
-over the base parameters. Where no noise is given, that of each effort is estimated from the residuals (repeated until
-the weights settle). Directions in which the data say nothing stay at the prior, with infinite standard errors.
+over the base parameters. Where no noise is given, that of each effort is estimated from the residuals
+(repeated until the weights settle). Directions in which the data say nothing stay at the prior, with infinite
+standard errors.
 
     consistent         min |W pi(theta) - b|^2 + |theta / spread|^2                                  (2)
 
-over log-Cholesky coordinates of every body relative to the prior model (`alembert.identify.consistent`) and over friction,
-armature and rotor inertias bounded below by zero. The second term is a prior: theta = 1 is a factor e in
-size; it decides what the data do not. W and b enter through the factor R of their QR decomposition alone, so that the cost
-of (2) does not depend on the number of samples. Its standard errors are those of the linearised problem,
+over log-Cholesky coordinates of every body relative to the prior model (`alembert.identify.consistent`) and
+over friction, armature and rotor inertias bounded below by zero. The second term is a prior: theta = 1 is a
+factor e in size; it decides what the data do not. W and b enter through a triangular factor of the size of
+beta alone, so that the cost of (2) does not depend on the number of samples. Its standard errors are those of
+the linearised problem,
 
     Cov(theta) = (dr/dtheta^T dr/dtheta)^-1,   Cov(pi) = D Cov(theta) D^T,   D = dpi/dtheta          (3)
 
@@ -23,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -33,15 +35,15 @@ from alembert.identify import base as bases
 from alembert.identify import consistent
 from alembert.identify.base import BaseParameters
 from alembert.identify.measurements import Measurements
-from alembert.identify.regressor import CompiledRegressor, compile_regressor
+from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
 from alembert.identify.result import Identification
-from alembert.joints import Friction
 from alembert.model import Model
 from alembert.model.printing import unknown
 
 Array = np.ndarray
 Method = Literal["consistent", "least_squares"]
 _UNEXCITED = 1e-8  # singular values of scaled columns below this part of the first
+_EASY = 1e-2  # noise relative to the effort with which (2) is easily solved
 _NOISELESS = 1e-10  # noise is taken to be at least this part of the effort
 
 
@@ -53,18 +55,20 @@ def identify(
     include: Sequence[str] = (),
     fixed: Sequence[str] = (),
     prior_spread: float = 1.0,
-    smoothing: float = Friction.smoothing,
+    smoothing: float = SMOOTHING,
 ) -> Identification:
     """Estimate the inertias, frictions, armatures and rotor inertias of a model from measurements.
 
     Args:
         model: the structure, and the prior values.
         data: states, accelerations and efforts.
-        method: "consistent" gives inertias that a body can have, (2); "least_squares" the plain linear estimate (1),
-            which moves the prior as little as needed and may be unphysical.
-        include: terms to identify on every joint, also where the model has none: "viscous", "coulomb", "armature".
+        method: "consistent" gives inertias that a body can have, (2); "least_squares" the plain linear
+            estimate (1), which moves the prior as little as needed and may be unphysical.
+        include: terms to identify on every joint, also where the model has none: "viscous", "coulomb" or
+            "armature".
         fixed: bodies and joints that keep their values. Massless bodies always do.
-        prior_spread: how far the prior may be off, as the logarithm of a factor; only matters where the data say little.
+        prior_spread: how far the prior may be off, as the logarithm of a factor; it only matters where the
+            data say little.
         smoothing: speed of the Coulomb friction of joints whose model has none.
     """
     if not isinstance(data, Measurements):
@@ -77,10 +81,8 @@ def identify(
     compiled = compile_regressor(model, tuple(include), float(smoothing))
     problem = _Problem.of(compiled, data, fixed)
     linear = problem.least_squares()
-    if method == "consistent":
-        estimate = _consistent(problem, linear, prior_spread)
-    else:
-        estimate = _lifted(problem, linear)
+    consistently = method == "consistent"
+    estimate = _consistent(problem, linear, prior_spread) if consistently else _lifted(problem, linear)
     pi = compiled.pi.copy()
     pi[problem.free] = estimate.pi
     residuals = data.tau - problem.predict(pi)
@@ -157,7 +159,9 @@ class _Problem:
         tau = self.data.tau
         if self.data.noise is not None:
             return self._weighted(np.asarray(self.data.noise))
-        floor = _NOISELESS * np.maximum(np.sqrt(np.mean(tau**2, axis=0)), 1e-6 * np.abs(tau).max(initial=1e-300))
+        floor = _NOISELESS * np.maximum(
+            np.sqrt(np.mean(tau**2, axis=0)), 1e-6 * np.abs(tau).max(initial=1e-300)
+        )
         noise = np.full(tau.shape[1], max(1.0, float(floor.max())))
         for _ in range(10):
             linear = self._weighted(noise)
@@ -174,8 +178,8 @@ class _Problem:
         weight = 1 / noise
         W = (self.Y * weight[:, None]).reshape(-1, len(self.free))
         b = ((self.data.tau - self.known) * weight).ravel()
-        R = np.linalg.qr(np.column_stack([W, b]), mode="r")
-        R, z = R[:, :-1], R[:, -1]
+        factor = np.asarray(np.linalg.qr(np.column_stack([W, b]), mode="r"))
+        R, z = factor[:, :-1], factor[:, -1]
         A = R[:, self.base.independent]
         scale = np.linalg.norm(A, axis=0)
         scale[scale == 0] = 1.0
@@ -237,10 +241,10 @@ def _lifted(problem: _Problem, linear: _Linear) -> _Estimate:
     scale = np.maximum(np.abs(pi), 1e-3 * np.abs(pi).max(initial=1e-300))
     lift = scale[:, None] * np.linalg.pinv(K * scale)
     found = pi + lift @ (linear.beta - K @ pi)
-    covariance = lift @ linear.covariance @ lift.T
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    errors[np.any((np.abs(lift) > 0) & np.isinf(linear.errors), axis=1)] = np.inf
+    errors = np.sqrt(np.maximum(np.diag(lift @ linear.covariance @ lift.T), 0.0))
     informed = np.clip(np.diag(lift @ K), 0.0, 1.0)
+    unknown = np.any((np.abs(lift) > 0) & np.isinf(linear.errors), axis=1)
+    errors[unknown | (informed < 1 - 1e-6)] = np.inf  # the data alone do not tell these
     return _Estimate(found, errors, informed)
 
 
@@ -253,11 +257,14 @@ def _consistent(problem: _Problem, linear: _Linear, spread: float) -> _Estimate:
     rest = problem.pi[~inertial]
     scale = np.where(rest > 0, rest, _full_effort(problem)[~inertial])
     order = np.argsort(~inertial, kind="stable")  # inertias come first in x
-    R, z = linear.R[:, order], linear.z
+    Q, T = np.linalg.qr(linear.R[:, problem.base.independent])
+    R, z = (T @ problem.base.K)[:, order], Q.T @ linear.z  # all that depends on pi
 
     def pi_of(x: Array) -> Array:
         theta = x[:count].reshape(-1, 10)
-        return np.concatenate([consistent.from_log_cholesky(theta, reference=tens).ravel(), scale * x[count:]])
+        return np.concatenate(
+            [consistent.from_log_cholesky(theta, reference=tens).ravel(), scale * x[count:]]
+        )
 
     def D_of(x: Array) -> Array:
         blocks = consistent.log_cholesky_jacobian(x[:count].reshape(-1, 10), reference=tens)
@@ -268,17 +275,20 @@ def _consistent(problem: _Problem, linear: _Linear, spread: float) -> _Estimate:
         return D
 
     x0 = np.concatenate([np.zeros(count), rest / scale])
-    result = least_squares(
-        lambda x: np.concatenate([R @ pi_of(x) - z, (x - x0) / spread]),
-        np.concatenate([np.zeros(count), np.maximum(x0[count:], 1e-3)]),
-        lambda x: np.vstack([R @ D_of(x), np.eye(len(x)) / spread]),
-        bounds=(np.concatenate([np.full(count, -np.inf), np.zeros(len(rest))]), np.inf),
-        x_scale="jac",
-        xtol=1e-14,
-        ftol=1e-15,
-        gtol=1e-15,
-        max_nfev=500,
-    )
+    x = np.concatenate([np.zeros(count), np.maximum(x0[count:], 1e-3)])
+    for weight in _continuation(problem, linear):
+        result = least_squares(
+            lambda x: np.concatenate([weight * (R @ pi_of(x) - z), (x - x0) / spread]),  # noqa: B023
+            x,
+            lambda x: np.vstack([weight * (R @ D_of(x)), np.eye(len(x)) / spread]),  # noqa: B023
+            bounds=(np.concatenate([np.full(count, -np.inf), np.zeros(len(rest))]), np.inf),
+            x_scale="jac",
+            xtol=1e-10,
+            ftol=1e-10,
+            gtol=1e-10,
+            max_nfev=300,
+        )
+        x = result.x
     if result.status == 0 or not np.all(np.isfinite(result.x)):
         raise NumericalError(
             f"identify: the consistent estimate has not settled after {result.nfev} iterations "
@@ -289,7 +299,7 @@ def _consistent(problem: _Problem, linear: _Linear, spread: float) -> _Estimate:
     inside = np.ones(len(x), dtype=bool)
     inside[count:] = x[count:] > 0
     J = result.jac[:, inside]
-    Q, s, Vt = np.linalg.svd(J, full_matrices=False)
+    _, s, Vt = np.linalg.svd(J, full_matrices=False)
     half = D[:, inside] @ (Vt.T / s)
     variance = np.sum(half**2, axis=1)
     before = spread**2 * np.sum(D**2, axis=1)
@@ -297,6 +307,19 @@ def _consistent(problem: _Problem, linear: _Linear, spread: float) -> _Estimate:
     back = np.empty(len(x), dtype=int)
     back[order] = np.arange(len(x))
     return _Estimate(pi_of(x)[back], np.sqrt(variance)[back], informed[back])
+
+
+def _continuation(problem: _Problem, linear: _Linear) -> list[float]:
+    """Weights of the data, the last one 1.
+
+    Almost noiseless data make a narrow curved valley of what they leave open; it is followed from less exact
+    ones.
+    """
+    effort = np.sqrt(np.mean((problem.data.tau - problem.known) ** 2, axis=0))
+    measured = np.isfinite(linear.noise)
+    ratio = float(np.median(linear.noise[measured] / np.maximum(effort[measured], 1e-300)))
+    first = min(1.0, ratio / _EASY)
+    return [*np.geomspace(first, 1.0, 1 + int(np.ceil(-np.log10(first))))] if first < 1 else [1.0]
 
 
 def _full_effort(problem: _Problem) -> Array:

@@ -4,9 +4,10 @@ From positions q_k at times t_k, with xi_j the tangent displacements from q_k to
 
     v_k = sum_j c_j xi_j / dt,      a_k = sum_j c_j v_k+j / dt                             (1)
 
-where c are central differences of fourth order followed by a Butterworth filter run in both directions (no phase), or the
-weights of a local polynomial (Savitzky and Golay). Efforts pass the same filter, so that both sides of the equations of
-motion are seen through it. Filtered noise is correlated: samples are thinned to about the rate at which it is not.
+where c are central differences of fourth order followed by a Butterworth filter run in both directions (no
+phase), or the weights of a local polynomial (Savitzky and Golay). Efforts stay as they are unless asked
+otherwise: least squares averages their noise anyway, and a filter would blur the steps of Coulomb friction.
+Noise that was filtered is correlated: samples then are thinned to about the rate at which it is not.
 """
 
 from __future__ import annotations
@@ -97,6 +98,7 @@ class Measurements:
         order: int = 4,
         window: int = 31,
         degree: int = 4,
+        filter_efforts: bool = False,
         thin: int | None = None,
         noise: Any = None,
     ) -> Measurements:
@@ -106,14 +108,16 @@ class Measurements:
             time: (T,), evenly spaced.
             q, tau: (T, nq) and (T, nv).
             v: measured speeds (T, nv), when there are any; otherwise they come from q.
-            cutoff: of the Butterworth filter [Hz]; above the motion's harmonics, below the noise. Needed for it.
-            filter: "butterworth" (of `order`) or "savitzky_golay" (polynomials of `degree` over `window` samples).
-            thin: keep every so many samples; by default as the module says.
+            cutoff: of the Butterworth filter [Hz]; above the motion's harmonics, below the noise. Needed for
+                it.
+            filter: "butterworth" (of `order`) or "savitzky_golay" (polynomials of `degree` over `window`
+                samples).
+            filter_efforts: whether efforts pass the filter too.
+            thin: keep every so many samples; by default all, and where efforts are filtered as the module
+                says.
             noise: see the class.
         """
-        t, x, y = (
-            _numbers(f"from_time_series: {n}", z) for n, z in (("time", time), ("q", q), ("tau", tau))
-        )
+        t, x, y = (_numbers(f"from_time_series: {n}", z) for n, z in (("time", time), ("q", q), ("tau", tau)))
         _check_series(model, t, x, y)
         dt = float((t[-1] - t[0]) / (len(t) - 1))
         speeds = None if v is None else _numbers("from_time_series: v", v)
@@ -139,11 +143,14 @@ class Measurements:
             raise ArgumentError(
                 f"from_time_series: filter is {filter!r}, expected 'butterworth' or 'savitzky_golay'"
             )
-        step = max(1, round(0.5 / (passed * dt))) if thin is None else int(thin)
+        if not filter_efforts:
+            found = (*found[:3], y)
+        step = (max(1, round(0.5 / (passed * dt))) if filter_efforts else 1) if thin is None else int(thin)
         if step < 1:
             raise ArgumentError(f"from_time_series: thin is {thin}, expected a positive integer")
         keep = slice(edge, len(t) - edge, step)
-        return cls(*(part[keep] for part in found), noise=noise, time=t[keep])
+        position, speed, acceleration, effort = (part[keep] for part in found)
+        return cls(position, speed, acceleration, effort, noise=noise, time=t[keep])
 
 
 def _butterworth(
@@ -162,15 +169,18 @@ def _butterworth(
     for joint, at in zip(model.joints, model._q_slices, strict=True):
         if joint.type.nv and joint.type.is_vector_space:
             position[:, at] = smooth(q[:, at])
-    return (position, speeds, np.apply_along_axis(np.convolve, 0, speeds, stencil[::-1], "same"), smooth(tau)), edge
+    return (
+        position,
+        speeds,
+        np.apply_along_axis(np.convolve, 0, speeds, stencil[::-1], "same"),
+        smooth(tau),
+    ), edge
 
 
 def _savitzky_golay(
     model: Model, q: Array, tau: Array, v: Array | None, dt: float, window: int, degree: int
 ) -> tuple[tuple[Array, ...], int]:
-    weights = [
-        signal.savgol_coeffs(window, degree, deriv=k, delta=dt, use="dot") for k in range(2)
-    ]
+    weights = [signal.savgol_coeffs(window, degree, deriv=k, delta=dt, use="dot") for k in range(2)]
     xi = _neighbours(model, q, window // 2)
     smooth = {"window_length": window, "polyorder": degree, "axis": 0}
     speeds = _weigh(xi, weights[1]) if v is None else signal.savgol_filter(v, **smooth)

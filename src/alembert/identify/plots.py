@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from alembert.identify.result import Identification
+    from alembert.sensitivity.regressor import Parameter
 
 _MEASURED, _PREDICTED, _PRIOR = "#8a8f98", "#c2410c", "#1d4ed8"
 
@@ -51,6 +52,8 @@ def _efforts(result: Identification, Figure: Any) -> Figure:
     data = result.data
     t, label = (np.arange(len(data)), "sample") if data.time is None else (data.time, "time [s]")
     predicted = data.tau - result.residuals
+    speeds = [unit for joint in result.prior_model.joints for _, unit in joint.type.speeds]
+    units = ["N m" if unit.startswith("rad") else "N" for unit in speeds]
     names = result.prior_model.speed_names
     figure, axes = _grid(Figure, len(names), f"{result.prior_model.name}: measured and predicted efforts")
     for k, (axis, name) in enumerate(zip(axes, names, strict=True)):
@@ -58,6 +61,7 @@ def _efforts(result: Identification, Figure: Any) -> Figure:
         axis.plot(t, predicted[:, k], "-", lw=1, color=_PREDICTED, label="predicted")
         axis.set_title(f"{name}   R² = {result.r_squared[k]:.4f}", fontsize=9, loc="left")
         axis.margins(x=0)
+        axis.set_ylabel(units[k], fontsize=8)
         if k >= len(names) - 2:
             axis.set_xlabel(label)
     axes[0].legend(fontsize=8, loc="upper right")
@@ -82,11 +86,14 @@ def _residuals(result: Identification, Figure: Any) -> Figure:
 
 def _parameters(result: Identification, Figure: Any) -> Figure:
     """Base parameters: estimates less prior with two standard errors, and the consistent ones."""
-    scale = np.maximum(np.abs(result.base_values), np.abs(result.base_prior))
-    scale = np.where(scale > 0, scale, 1.0)
     groups = _in_groups(result)
+    scale = _scales(result, groups)
     figure, axes = _grid(
-        Figure, len(groups), f"{result.prior_model.name}: base parameters, relative to the estimate's size", 2.4
+        Figure,
+        len(groups),
+        f"{result.prior_model.name}: base parameters, change from the prior\n"
+        "relative to the largest first or second moment of the body, or to the joint parameter itself",
+        2.4,
     )
     for axis, (title, members) in zip(axes, groups, strict=True):
         at = np.arange(len(members))
@@ -97,27 +104,47 @@ def _parameters(result: Identification, Figure: Any) -> Figure:
         axis.errorbar(at, change, yerr=np.minimum(shown, 10), fmt="o", ms=3, lw=1, capsize=2, color=_PRIOR)
         found = (result.base_consistent[members] - result.base_prior[members]) / scale[members]
         axis.plot(at, found, "_", ms=9, mew=1.5, color=_PREDICTED)
-        reach = 1.15 * max(0.1, float(np.abs(np.concatenate([change, found])).max()))
+        reach = 1.2 * max(0.1, float(np.abs(np.concatenate([change, found])).max()))
         axis.set_ylim(-reach, reach)
         names = [result.base.names[result.base.independent[k]] for k in members]
-        labels = [name.removeprefix(f"{title}.") for name in names]
-        axis.set_xticks(at, labels, rotation=60, fontsize=7, ha="right")
+        axis.set_xticks(
+            at, [name.removeprefix(f"{title}.") for name in names], rotation=60, fontsize=7, ha="right"
+        )
         axis.set_title(title, fontsize=9, loc="left")
     axes[0].plot([], [], "o", ms=3, color=_PRIOR, label="least squares ± 2 std errors")
     axes[0].plot([], [], "_", ms=9, mew=1.5, color=_PREDICTED, label=result.method)
-    axes[0].legend(fontsize=7, title="change from the prior", title_fontsize=7)
+    axes[0].legend(fontsize=7, loc="lower right")
     return figure
 
 
 def _in_groups(result: Identification) -> list[tuple[str, list[int]]]:
-    """Base parameters by body, then those of all joints, at most 14 to a panel."""
+    """Base parameters by body, then those of all joints, at most 24 to a panel."""
     groups: dict[str, list[int]] = {}
-    for k, index in enumerate(result.base.independent):
-        column = result.columns[result.free[index]]
-        name = column.name.split(".", 1)[0] if column.kind == "inertia" else "joints"
+    for k, column in enumerate(_columns(result)):
+        name = column.name.rsplit(".", 1)[0] if column.kind == "inertia" else "joints"
         groups.setdefault(name, []).append(k)
     panels = []
     for name, members in groups.items():
-        for start in range(0, len(members), 14):
-            panels.append((name, members[start : start + 14]))
+        for start in range(0, len(members), 24):
+            panels.append((name, members[start : start + 24]))
     return panels
+
+
+def _scales(result: Identification, groups: list[tuple[str, list[int]]]) -> np.ndarray:
+    columns = _columns(result)
+    size = np.maximum(np.abs(result.base_values), np.abs(result.base_prior))
+    scale = size.copy()
+    for _, members in groups:
+        for order in range(3):  # masses, first moments, second moments
+            alike = [
+                k
+                for k in members
+                if columns[k].kind == "inertia" and (columns[k].index > 0) + (columns[k].index > 3) == order
+            ]
+            scale[alike] = size[alike].max(initial=0.0)
+    return np.where(scale > 0, scale, 1.0)
+
+
+def _columns(result: Identification) -> list[Parameter]:
+    """The parameters that stand for the base parameters."""
+    return [result.columns[k] for k in result.free[result.base.independent]]

@@ -16,7 +16,7 @@ from rich.table import Table
 from alembert.errors import ArgumentError
 from alembert.identify.base import BaseParameters
 from alembert.identify.measurements import Measurements
-from alembert.identify.regressor import compile_regressor
+from alembert.identify.regression import SMOOTHING, compile_regressor
 from alembert.joints import Friction
 from alembert.model import Body, Inertia, Joint, Model
 from alembert.model.printing import unknown
@@ -64,7 +64,7 @@ class Identification:
     excited: int
     """how many directions of base parameters the data determine"""
     include: tuple[str, ...] = ()
-    smoothing: float = Friction.smoothing
+    smoothing: float = SMOOTHING
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -164,7 +164,9 @@ class Identification:
         return f"{text}{len(self.data)} samples; {self.excitation}"
 
     def __repr__(self) -> str:
-        return f"<Identification of {self.prior_model.name!r}: {len(self.free)} parameters, {self.excitation}>"
+        return (
+            f"<Identification of {self.prior_model.name!r}: {len(self.free)} parameters, {self.excitation}>"
+        )
 
     def plot(self, folder: str | Path | None = None) -> dict[str, Figure]:
         """Figures "efforts", "residuals" and "parameters"; written as PNG files when a folder is given."""
@@ -206,8 +208,10 @@ def _with_terms(joint: Joint, node: int, result: Identification) -> Joint:
     changes: dict[str, Any] = {}
     if "viscous" in found or "coulomb" in found:
         friction = joint.friction or Friction(smoothing=result.smoothing)
-        changes["friction"] = dataclasses.replace(
-            friction, **{term: tuple(found[term].values()) for term in ("viscous", "coulomb") if term in found}
+        changes["friction"] = Friction(
+            tuple(found["viscous"].values()) if "viscous" in found else friction.viscous,
+            tuple(found["coulomb"].values()) if "coulomb" in found else friction.coulomb,
+            friction.smoothing,
         )
     if "armature" in found:
         changes["armature"] = tuple(found["armature"].values())

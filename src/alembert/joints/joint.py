@@ -20,11 +20,12 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
+from warnings import warn
 
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ModelError, UnsupportedError
+from alembert.errors import AlembertWarning, ModelError, UnsupportedError
 from alembert.expression import Expression, Scalar, scalars
 from alembert.spatial import Pose
 from alembert.spatial.arrays import Array, is_symbolic, matrix, unskew, vector
@@ -32,6 +33,7 @@ from alembert.spatial.arrays import Array, is_symbolic, matrix, unskew, vector
 ANGLE = "rad"
 LENGTH = "m"
 ROUNDING = 2e-15  # of the length of a normalised vector: one that is read back must not be normalised again
+_DIGITS = 1e-9  # beyond it an axis was written with few digits, which its owner should know
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ def structural(**options: Any) -> Any:
 
 
 def unit_axis(axis: Any, what: str) -> tuple[Scalar, ...]:
-    """A unit vector: renormalised when it is one up to written digits (1e-4), refused otherwise."""
+    """A unit vector: renormalised with a warning when it is one up to written digits (1e-4), refused otherwise."""
     entries = scalars(axis, 3, what)
     numbers = [entry for entry in entries if not isinstance(entry, Expression)]
     if len(numbers) < 3:
@@ -187,6 +189,8 @@ def unit_axis(axis: Any, what: str) -> tuple[Scalar, ...]:
         raise ModelError(f"{what} is {tuple(numbers)} of length {length:.6g}, expected a unit vector{hint}")
     if abs(length - 1) <= ROUNDING:
         return entries
+    if abs(length - 1) > _DIGITS:
+        warn(f"{what} {tuple(numbers)} has length {length:.9g} and is normalised", AlembertWarning, stacklevel=2)
     return tuple(float(number / length) for number in numbers)
 
 

@@ -51,7 +51,10 @@ def _kernel(model: Model) -> Kernel:
 
 def joint_error_rate(joint: JointType, q: ca.SX, v: ca.SX) -> ca.SX:
     """N of one joint: the derivative of d/dt difference(q0, q) with respect to e at e = 0."""
-    q0, q1, v0, e = (ca.SX.sym(name, n) for name, n in (("q0", joint.nq), ("q1", joint.nq), ("v0", joint.nv), ("e", joint.nv)))
+    q0, q1, v0, e = (
+        ca.SX.sym(name, n)
+        for name, n in (("q0", joint.nq), ("q1", joint.nq), ("v0", joint.nv), ("e", joint.nv))
+    )
     error = joint.difference(q0, q1)
     change = ca.jtimes(error, q0, joint.rate(q0, v0)) + ca.jtimes(error, q1, joint.rate(q1, v0))
     N = ca.jacobian(ca.substitute(change, q1, joint.integrate(q0, e)), e)

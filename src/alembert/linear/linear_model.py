@@ -106,7 +106,9 @@ class LinearModel:
                 rest = 2 if field.name in _MATRICES else 1
                 changes[field.name] = value[index if isinstance(index, tuple) else (index,)]
                 if changes[field.name].ndim < rest:
-                    raise ArgumentError(f"LinearModel: {index!r} is no index of a batch of shape {self.batch}")
+                    raise ArgumentError(
+                        f"LinearModel: {index!r} is no index of a batch of shape {self.batch}"
+                    )
         parameters = {}
         for name, value in self.parameter_values.items():
             full = np.broadcast_to(np.asarray(value, dtype=float), self.batch)
@@ -179,7 +181,7 @@ class LinearModel:
     def root_locus(self, feedback: Any, gains: Any = None) -> RootLocus:
         """The poles under u = -k K y for the gains k, or u = -k K x where K has a column per state.
 
-        `feedback` is K, (inputs, outputs) or (inputs, states); a vector stands for a single row or column.
+        `feedback` is K, (inputs, outputs), the outputs where both fit, or (inputs, states); a vector stands for a single row or column.
         """
         self._one("root_locus")
         n, m = self.B.shape
@@ -240,7 +242,7 @@ class LinearModel:
         rows, columns = names[matrix]
         label = "" if matrix in "CDF" else "'"
         body = (
-            (f"{name}{label}", *(f"{x:.5g}" for x in values))
+            (f"{name}{label}", *map(printing.number, values))
             for name, values in zip(rows, getattr(self, matrix), strict=True)
         )
         return printing.table(matrix, ("", *columns), body)

@@ -160,8 +160,8 @@ _COLUMNS = ("kind", "pole [rad/s]", "frequency [rad/s]", "[Hz]", "damping", "lar
 
 def _row(mode: Mode) -> tuple[str, ...]:
     sign = "±" if mode.kind == "oscillation" else ""
-    pole = f"{mode.pole.real:.5g} {sign} {mode.pole.imag:.5g}j" if sign else f"{mode.pole.real:.5g}"
+    pole = printing.number(mode.pole.real) + (f" {sign} {mode.pole.imag:.5g}j" if sign else "")
     shape = ", ".join(f"{name} {abs(x) * np.sign(x.real or 1):.3g}" for name, x in mode.largest().items())
     hertz = mode.frequency / (2 * np.pi)
-    damping = "" if np.isnan(mode.damping) else f"{mode.damping:.4g}"
+    damping = "" if np.isnan(mode.damping) else printing.number(mode.damping, 4)
     return mode.kind, pole, f"{mode.frequency:.6g}", f"{hertz:.6g}", damping, shape

@@ -42,7 +42,12 @@ _QUANTITIES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "acceleration": (("acceleration", "xyz", "m/s^2"),),
     "specific_force": (("specific_force", "xyz", "m/s^2"),),
 }
-_SENSORS = {"point": "position", "frame": "pose", "gyro": "angular_velocity", "accelerometer": "specific_force"}
+_SENSORS = {
+    "point": "position",
+    "frame": "pose",
+    "gyro": "angular_velocity",
+    "accelerometer": "specific_force",
+}
 _KINDS = ("q", "v", "a", "sensor", "frame")
 _OF_FRAMES = Program(
     "outputs",
@@ -86,13 +91,13 @@ def outputs(model: Model, names: Sequence[str], function: str) -> tuple[Output, 
     return tuple(rows)
 
 
-def differentiate(model: Model, rows: Sequence[Output], q: Array, v: Array, a: Array, p: Array) -> Derivatives:
+def differentiate(
+    model: Model, rows: Sequence[Output], q: Array, v: Array, a: Array, p: Array
+) -> Derivatives:
     """Everything about the outputs at a batch of states; p are the parameters."""
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, a, p)))
     ny, nv, count = len(rows), model.nv, len(model.parameters)
-    found = Derivatives(
-        np.zeros((*batch, ny)), *(np.zeros((*batch, ny, n)) for n in (nv, nv, nv, count))
-    )
+    found = Derivatives(np.zeros((*batch, ny)), *(np.zeros((*batch, ny, n)) for n in (nv, nv, nv, count)))
     values = {"q": _plain_coordinates(model, q), "v": v, "a": a}
     matrices = {"q": found.dq, "v": found.dv, "a": found.da}
     for k, row in enumerate(rows):
@@ -135,7 +140,9 @@ def _rows(model: Model, name: Any, function: str) -> list[Output]:
             dofs = quantities.degrees_of_freedom(model, sensor.target, function, "outputs")
             several = len(dofs) > 1
             return [
-                _dof(model, letter, k, f"{rest}.{model.speed_names[k].rpartition('.')[2]}" if several else rest)
+                _dof(
+                    model, letter, k, f"{rest}.{model.speed_names[k].rpartition('.')[2]}" if several else rest
+                )
                 for k in dofs
             ]
         return _of_frame(sensor.target, _SENSORS[sensor.kind], rest)
@@ -237,5 +244,3 @@ def _locate(model: Model, name: str, records: list[Any], base: Any, p: ca.SX) ->
         placement = where @ placement
     values = {key: p[k] for k, (key, _) in enumerate(model.parameters)}
     return (records[node] if node >= 0 else base), placement.symbolic_pose(values)
-
-

@@ -14,12 +14,17 @@ WIDTH = 110
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> Table:
     """The first `left` columns to the left, numbers to the right."""
-    found = Table(title=title, title_justify="left")
+    found = Table(title=title, title_justify="left", min_width=min(len(title), WIDTH))
     for k, column in enumerate(columns):
         found.add_column(column, justify="left" if k < left else "right", overflow="fold")
     for row in rows:
         found.add_row(*row)
     return found
+
+
+def number(x: float, digits: int = 5) -> str:
+    """Without a negative zero."""
+    return f"{x + 0.0:.{digits}g}"
 
 
 def text(*parts: Any) -> str:

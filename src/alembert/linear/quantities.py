@@ -75,9 +75,7 @@ class Inputs:
     actuators: tuple[Actuator, ...]
 
 
-def inputs(
-    model: Model, names: Sequence[str] | None, values: Mapping[str, Any], function: str
-) -> Inputs:
+def inputs(model: Model, names: Sequence[str] | None, values: Mapping[str, Any], function: str) -> Inputs:
     """By the names of joints, degrees of freedom and actuators; None: all actuators, or all efforts."""
     if names is None:
         names = [f"actuator:{a.name}" for a in model.actuators] or [f"tau:{n}" for n in model.speed_names]

@@ -31,7 +31,9 @@ class Reachability:
         return self.rank == self.size
 
     def __str__(self) -> str:
-        verdict = f"rank {self.rank} of {self.size} (tolerance {self.tolerance:.1g}, margin {self.margin:.2g})"
+        verdict = (
+            f"rank {self.rank} of {self.size} (tolerance {self.tolerance:.1g}, margin {self.margin:.2g})"
+        )
         if self:
             return verdict
         weight = np.linalg.norm(self.lost, axis=0)

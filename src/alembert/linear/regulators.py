@@ -76,7 +76,9 @@ def decoupled_pd(
             raise ArgumentError("decoupled_pd: a Model needs the configuration to linearise about, q=")
         linear = linearize(system, q, v, tau)
     elif q is not None or v is not None or tau is not None:
-        raise ArgumentError("decoupled_pd: q, v and tau are those of the linear model; do not give them again")
+        raise ArgumentError(
+            "decoupled_pd: q, v and tau are those of the linear model; do not give them again"
+        )
     else:
         linear = system
     n = linear.model.nv

@@ -69,21 +69,18 @@ class Trim:
         return "stable" if np.all(poles.real < -limit) else "marginal"
 
     def __rich__(self) -> Any:
-        rows = []
-        units = quantities.displacement_units(self.model), quantities.effort_units(self.model)
-        shown = [
-            *((f"q:{name}", x, "") for name, x in zip(self.model.coordinate_names, self.q, strict=True)),
-            *((f"v:{name}", x, "") for name, x in zip(self.model.speed_names, self.v, strict=True) if x),
-            *(
-                (f"tau:{name}", x, unit)
-                for name, x, unit in zip(self.model.speed_names, self.tau, units[1], strict=True)
-            ),
-            *((f"actuator:{name}", x, "") for name, x in self.inputs.items()),
+        model = self.model
+        coordinates = [unit for joint in model.joints for _, unit in joint.type.coordinates]
+        speeds, efforts = quantities.speed_units(model), quantities.effort_units(model)
+        rows = [
+            *((f"q:{n}", x, u) for n, x, u in zip(model.coordinate_names, self.q, coordinates, strict=True)),
+            *((f"v:{n}", x, u) for n, x, u in zip(model.speed_names, self.v, speeds, strict=True) if x),
+            *((f"tau:{n}", x, u) for n, x, u in zip(model.speed_names, self.tau, efforts, strict=True)),
+            *((f"actuator:{n}", x, "") for n, x in self.inputs.items()),
         ]
-        for name, x, unit in shown:
-            rows.append((name, f"{x:.8g}", unit))
-        title = f"equilibrium of {self.model.name}, free: {', '.join(self.free)}"
-        return printing.table(title, ("", "value", "unit"), rows)
+        title = f"equilibrium of {model.name}, found with {', '.join(self.free) or 'nothing'} free"
+        body = ((name, printing.number(x, 8), unit) for name, x, unit in rows)
+        return printing.table(title, ("", "value", "unit"), body)
 
     def __str__(self) -> str:
         return printing.text(self.__rich__())
@@ -125,15 +122,15 @@ class _Problem:
         )
 
     def evaluate(self, at: _Point) -> tuple[Array, Array, float]:
-        """r and J of (1), and the size that residuals are judged against."""
+        """r and J of (1), and the size of the efforts that residuals are judged against."""
         zero = np.zeros(self.model.nv)
-        options = {"parameters": self.parameters or None}
+        parameters = self.parameters or None
         effort = at.tau + self.G @ at.u
-        asked = self.model.inverse_dynamics(at.q, at.v, zero, **options)
-        d = self.model.inverse_dynamics_derivatives(at.q, at.v, zero, **options)
+        asked = self.model.inverse_dynamics(at.q, at.v, zero, parameters=parameters)
+        d = self.model.inverse_dynamics_derivatives(at.q, at.v, zero, parameters=parameters)
         one = np.eye(self.model.nv)
         J = np.concatenate([d.dq[:, self.q], d.dv[:, self.v], -one[:, self.tau], -self.G[:, self.u]], axis=1)
-        scale = max(np.abs(x).max(initial=0.0) for x in (asked, effort, d.dq, d.dv))
+        scale = max(np.abs(x).max(initial=0.0) for x in (asked, effort, d.dq, d.dv, d.da))
         return asked - effort, J, float(scale)
 
     def move(self, at: _Point, step: Array) -> _Point:
@@ -141,7 +138,9 @@ class _Problem:
         dq = np.zeros(self.model.nv)
         dq[self.q] = parts[0]
         moved = _Point(self.model.integrate(at.q, dq), at.v.copy(), at.tau.copy(), at.u.copy())
-        for x, where, part in zip((moved.v, moved.tau, moved.u), (self.v, self.tau, self.u), parts[1:], strict=True):
+        for x, where, part in zip(
+            (moved.v, moved.tau, moved.u), (self.v, self.tau, self.u), parts[1:], strict=True
+        ):
             x[where] += part
         return moved
 
@@ -262,7 +261,9 @@ def _failure(problem: _Problem, r: Array) -> str:
     units, names = quantities.effort_units(model), model.speed_names
     largest = np.argsort(-np.abs(r), kind="stable")[:3]
     missing = ", ".join(
-        f"joint {names[k]!r} lacks {r[k]:.4g} {units[k]}" for k in largest if abs(r[k]) > 1e-3 * np.abs(r).max()
+        f"joint {names[k]!r} lacks {r[k]:.4g} {units[k]}"
+        for k in largest
+        if abs(r[k]) > 1e-3 * np.abs(r).max()
     )
     free = ", ".join(problem.names) or "nothing"
     hint = (
@@ -311,8 +312,12 @@ def _set_up(
 ) -> tuple[_Point, _Problem]:
     point = {
         "q": model.neutral() if q is None else model._numbers("trim", "q", q, model.nq, batch=False).copy(),
-        "v": np.zeros(model.nv) if v is None else model._numbers("trim", "v", v, model.nv, batch=False).copy(),
-        "tau": np.zeros(model.nv) if tau is None else model._numbers("trim", "tau", tau, model.nv, batch=False).copy(),
+        "v": np.zeros(model.nv)
+        if v is None
+        else model._numbers("trim", "v", v, model.nv, batch=False).copy(),
+        "tau": np.zeros(model.nv)
+        if tau is None
+        else model._numbers("trim", "tau", tau, model.nv, batch=False).copy(),
     }
     known = quantities.actuators(model)
     held: dict[str, set[int]] = {"q": set(), "v": set(), "tau": set()}
@@ -336,7 +341,9 @@ def _set_up(
             driving += [x for x in names if x not in driving]
         elif not rest:
             taken = {quantities.driven(model, known[x]) for x in inputs} if kind == "tau" else set()
-            loose[kind] += [k for k in range(model.nv) if k not in held[kind] | taken and k not in loose[kind]]
+            loose[kind] += [
+                k for k in range(model.nv) if k not in held[kind] | taken and k not in loose[kind]
+            ]
         else:
             dofs = quantities.degrees_of_freedom(model, rest, "trim", "free")
             _refuse(name, [k for k in dofs if k in held[kind]], model, "free", "is both fixed and free")
@@ -406,7 +413,11 @@ def _fix(model: Model, kind: str, rest: str, name: str, value: Any, point: dict[
         width = model.nq if kind == "q" else model.nv
         point[kind][:] = model._numbers("trim", f"fixed: {name!r}", value, width, batch=False)
         return list(range(model.nv))
-    if kind == "q" and rest not in model._joint_index and rest in (*model.coordinate_names, *model.speed_names):
+    if (
+        kind == "q"
+        and rest not in model._joint_index
+        and rest in (*model.coordinate_names, *model.speed_names)
+    ):
         joint = next(j for j in model.joints if rest.startswith(f"{j.name}."))
         if not joint.type.is_vector_space:
             raise ArgumentError(
@@ -416,11 +427,7 @@ def _fix(model: Model, kind: str, rest: str, name: str, value: Any, point: dict[
     dofs = quantities.degrees_of_freedom(model, rest, "trim", "fixed")
     where: Any = dofs
     if kind == "q":
-        where = (
-            model.q_slice(rest)
-            if rest in model._joint_index
-            else [model.coordinate_names.index(rest)]
-        )
+        where = model.q_slice(rest) if rest in model._joint_index else [model.coordinate_names.index(rest)]
     x = model._numbers("trim", f"fixed: {name!r}", value)
     width = len(point[kind][where])
     if x.shape != (width,) and not (width == 1 and x.shape == ()):
@@ -439,5 +446,3 @@ def _refuse(name: str, dofs: list[int], model: Model, argument: str, what: str) 
     if dofs:
         listed = ", ".join(model.speed_names[k] for k in dofs)
         raise ArgumentError(f"trim: {argument}: {name!r} {what} ({listed})")
-
-

@@ -55,6 +55,6 @@ class Pattern:
         start = len(self.positions)
         x = [x[i] * factor[start + i] for i in range(n)]
         for k in range(n):
-            for i in self.inboard[k]:
+            for i in reversed(self.inboard[k]):  # the nearest, which is known last, comes last
                 x[k] = x[k] - factor[self.positions[k, i]] * x[i]
         return ca.vertcat(*x)

@@ -1,7 +1,7 @@
 """Inverse dynamics as a linear function of its parameters, tau = Y(q, v, a) pi + known(q), in O(n depth).
 
-With d = a + w x v the acceleration of a body's origin (gravity included), the force that a body takes, in its own
-axes about its origin, is linear in its ten-vector (m, h = m c, I about the origin):
+With d = a + w x v the acceleration of a body's origin (gravity included), the force that a body takes, in its
+own axes about its origin, is linear in its ten-vector (m, h = m c, I about the origin):
 
     f = [0    -d~               L(alpha) + w~ L(w)] (m; h; I),       L(x) I = the tensor I times x          (1)
         [d   alpha~ + w~ w~     0                 ]
@@ -10,14 +10,15 @@ The joint of a node and all joints inboard of it carry it: with the columns J an
 
     Y_j,k = J_j^T Ad(X_Wk)^-T f_k                                                                          (2)
 
-The joint's own parameters enter its own row: b v, c v / sqrt(v^2 + s^2), armature a. The inertia of a rotor of ratio
-r about the unit vector e on the parent gives, in its own row and as a moment on the parent,
+The joint's own parameters enter its own row: b v, c v / sqrt(v^2 + s^2), armature a. The inertia of a rotor
+of ratio r about the unit vector e on the parent gives, in its own row and as a moment on the parent,
 
     r^2 a + r e . alpha_P,        r (e a + w_P x e v)                                                      (3)
 
 `known` are the efforts that springs take, which are not identified.
 
-Source: Atkeson, An and Hollerbach 1986, here for joints of any width; (1) written with the acceleration of the origin.
+Source: Atkeson, An and Hollerbach 1986, here for joints of any width; (1) written with the acceleration of
+the origin.
 """
 
 from __future__ import annotations
@@ -103,9 +104,7 @@ def body_regressor(b: Record) -> None:
 def _times_tensor(x: ca.SX) -> ca.SX:
     """L(x), 3 x 6"""
     o = ca.SX(1, 1)
-    return matrix(
-        [[x[0], x[1], o, x[2], o, o], [o, x[0], x[1], o, x[2], o], [o, o, o, x[0], x[1], x[2]]]
-    )
+    return matrix([[x[0], x[1], o, x[2], o, o], [o, x[0], x[1], o, x[2], o], [o, o, o, x[0], x[1], x[2]]])
 
 
 REGRESSOR = Program(

@@ -5,16 +5,32 @@ q and -q are the same rotation. `to_matrix` expects a unit quaternion; `normaliz
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import casadi as ca
 import numpy as np
 
 from alembert.spatial import series
 from alembert.spatial.arrays import Array, atan2, cross, dot, is_symbolic, matrix, sqrt, vector, where
 
+if TYPE_CHECKING:
+    from scipy.spatial.transform import Rotation
+
 
 def identity(like: Array = None) -> Array:
     one = np.array([1.0, 0.0, 0.0, 0.0])
     return ca.SX(one) if is_symbolic(like) else one
+
+
+def from_scipy(rotation: Rotation) -> np.ndarray:
+    """The quaternion (w, x, y, z) of a SciPy `Rotation`."""
+    return rotation.as_quat(scalar_first=True)
+
+
+def to_scipy(q_wxyz: Any) -> Rotation:
+    from scipy.spatial.transform import Rotation
+
+    return Rotation.from_quat(q_wxyz, scalar_first=True)
 
 
 def multiply(a_wxyz: Array, b_wxyz: Array) -> Array:

@@ -14,7 +14,8 @@ It reads and writes *areas* of memory, lists of scalars:
     PAIRED           what it stored for pairs of nodes
 
 Only what is read later is stored, and each scalar once. Numbers, inputs and whatever follows from the
-constants alone are not stored but made again.
+constants alone, or by little arithmetic from the inputs, are not stored but made again: memory is what limits
+long trees.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ class _Traced:
                 values[name] = self.given[name] = ca.SX.sym(name, size)
         self.record = Record(node=node, passive=program.passive, **values)
         self.constants = _hashes((*nonzeros(self.read), *nonzeros(self.computed)))
-        self.inputs = {h for x in self.given.values() for h in _hashes(nonzeros(x))}
+        self.known = self.constants | {h for x in self.given.values() for h in _hashes(nonzeros(x))}
         self.kept: dict[int, _Kept] = {}
         """by the hash of the symbol that stands for it in later loops"""
         self.finals: list[dict[str, Any]] = []
@@ -351,7 +352,8 @@ class _Tracer:
             if x.is_symbolic() and h not in local:
                 return x
             if h not in seen:
-                if self.depends(x) <= kind.constants:
+                known = self.depends(x)
+                if known <= kind.constants or (known <= kind.known and _is_cheap(x)):
                     seen[h] = x
                 else:
                     seen[h] = symbol = ca.SX.sym("r")
@@ -654,6 +656,31 @@ def elements(m: ca.SX) -> list[ca.SX]:
     """All entries by columns."""
     found: list[Any] = m.elements()
     return found
+
+
+def _is_cheap(x: ca.SX) -> bool:
+    """Whether a scalar is a few sums and products of symbols, their sines and cosines."""
+    function = ca.Function("x", ca.symvar(x), [x])
+    count = function.n_instructions()
+    if count > CHEAP:
+        return False
+    loaded: set[int] = set()  # registers that hold symbols
+    for k in range(count):
+        op, registers = function.instruction_id(k), function.instruction_output(k)
+        if op == ca.OP_INPUT:
+            loaded.add(registers[0])
+        elif op in _TURN and function.instruction_input(k)[0] in loaded:
+            loaded.discard(registers[0])
+        elif op in _CHEAP:
+            loaded.discard(registers[0])
+        elif op != ca.OP_OUTPUT:
+            return False
+    return True
+
+
+CHEAP = 60  # instructions
+_TURN = frozenset((ca.OP_SIN, ca.OP_COS))
+_CHEAP = frozenset((ca.OP_CONST, ca.OP_ADD, ca.OP_SUB, ca.OP_MUL, ca.OP_NEG, ca.OP_SQ, ca.OP_TWICE))
 
 
 def _loops(sweeps: Sequence[Sweep], cuts: set[int]) -> list[list[tuple[int, Sweep]]]:

@@ -23,9 +23,11 @@ from alembert.sensitivity.regressor import REGRESSOR, TERMS, Parameter
 from alembert.sweeps import Tree
 
 Array = np.ndarray
+SMOOTHING = float(Friction().smoothing)  # type: ignore[arg-type]
+"""Speed of the Coulomb friction of joints whose model has none."""
 UNROLLED = 5_000
-"""Products up to which (2) of `alembert.sensitivity.regressor` is compiled; beyond, compiling takes several seconds and the
-two factors are multiplied as arrays instead."""
+"""Products up to which (2) of `alembert.sensitivity.regressor` is compiled; beyond, compiling takes several
+seconds and the two factors are multiplied as arrays instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +54,17 @@ def regressor(
     a: Any,
     *,
     include: Sequence[str] = (),
-    smoothing: float = Friction.smoothing,
+    smoothing: float = SMOOTHING,
     parameters: Mapping[str, Any] | None = None,
 ) -> Regressor:
     """Y with inverse_dynamics(q, v, a) = Y pi + known, (..., nv, p), and the names and present values of pi.
 
-    Columns: for each moving body (bodies on fixed joints counting with what carries them) "link.mass", "link.mcx", ...,
-    "link.Izz", the second moments about the body's origin; for each joint "joint.viscous", "joint.coulomb", "joint.armature"
-    where the model has them ("joint.x.viscous" for one of several degrees of freedom), and the inertia of each rotor. `include` adds
-    columns ("viscous", "coulomb", "armature") for joints without; their Coulomb friction is smoothed below the speed `smoothing`.
-    `parameters` maps the model's named parameters to numbers.
+    Columns: for each moving body (bodies on fixed joints counting with what carries them) "link.mass",
+    "link.mcx", ..., "link.Izz", the second moments about the body's origin; for each joint "joint.viscous",
+    "joint.coulomb", "joint.armature" where the model has them ("joint.x.viscous" for one of several degrees
+    of freedom), and the inertia of each rotor. `include` adds columns ("viscous", "coulomb", "armature") for
+    joints without; their Coulomb friction is smoothed below the speed `smoothing`. `parameters` maps the
+    model's named parameters to numbers.
     """
     compiled = compile_regressor(model, tuple(include), float(smoothing))
     return compiled(q, v, a, parameters=parameters)
@@ -87,7 +90,8 @@ class CompiledRegressor:
         return np.array([float(evaluate(column.value, values)) for column in self.columns])
 
     def __call__(self, q: Any, v: Any, a: Any, *, parameters: Mapping[str, Any] | None = None) -> Regressor:
-        given, pi = (q, v, a), self.pi
+        given: tuple[Any, ...] = (q, v, a)
+        pi = self.pi
         if parameters and not self.model.parameters:
             raise ArgumentError("regressor: parameters are given, but the model has none")
         if self.model.parameters:
@@ -125,7 +129,7 @@ class CompiledRegressor:
 
 @lru_cache(maxsize=16)
 def compile_regressor(
-    model: Model, include: tuple[str, ...] = (), smoothing: float = Friction.smoothing
+    model: Model, include: tuple[str, ...] = (), smoothing: float = SMOOTHING
 ) -> CompiledRegressor:
     """The compiled regressor of a model; see `regressor` for the options."""
     for term in include:

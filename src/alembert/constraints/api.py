@@ -1,0 +1,206 @@
+"""The algorithms of models with loops and couplings, as their methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.constraints import assembly, dynamics
+from alembert.constraints.rank import RANK
+from alembert.constraints.results import (
+    ConstrainedEfforts,
+    ConstrainedResult,
+    ConstraintAnalysis,
+    ImpulseResult,
+    IndependentCoordinates,
+    State,
+)
+from alembert.constraints.system import CLOSED, ConstraintRows, States, Terms, states
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+Array = np.ndarray
+Parameters = Mapping[str, Any] | None
+Active = Sequence[str] | None
+
+
+class Constraints:
+    """Mixed into `Model`. `active` names the loops and couplings that hold, by default all.
+
+    Choosing others compiles nothing; the sweeps are those of the tree, whatever holds.
+    """
+
+    def constrained_dynamics(
+        self: Model,
+        q: Any,
+        v: Any,
+        tau: Any,
+        *,
+        active: Active = None,
+        wrenches: Mapping[str, Any] | None = None,
+        parameters: Parameters = None,
+        closure_tolerance: float = CLOSED,
+    ) -> ConstrainedResult:
+        """The accelerations that the efforts `tau` cause, and the reactions of loops and couplings.
+
+        Redundant rows are left out, by rank; their reactions are the smallest that do. A state whose residuals, relative
+        to the size of a loop, exceed `closure_tolerance` is refused.
+        """
+        system = self._constraint_rows.system("constrained_dynamics", active)
+        return dynamics.forward(
+            system, "constrained_dynamics", q, v, tau, wrenches, parameters, closure_tolerance, reactions=True
+        )
+
+    def constrained_inverse_dynamics(
+        self: Model,
+        q: Any,
+        v: Any,
+        a: Any,
+        *,
+        actuated: Sequence[str] | None = None,
+        weights: Mapping[str, float] | None = None,
+        active: Active = None,
+        wrenches: Mapping[str, Any] | None = None,
+        parameters: Parameters = None,
+        closure_tolerance: float = CLOSED,
+    ) -> ConstrainedEfforts:
+        """The efforts of the `actuated` joints (or degrees of freedom) that give the accelerations `a`.
+
+        By default the model's actuators, or all joints, drive. Where they could do it in many ways the efforts have the least
+        sum of squares, each times its weight; where they cannot, the error says what is missing.
+        """
+        name = "constrained_inverse_dynamics"
+        system = self._constraint_rows.system(name, active)
+        return dynamics.inverse(
+            system, name, q, v, a, actuated, weights, wrenches, parameters, closure_tolerance
+        )
+
+    def impulse(
+        self: Model,
+        q: Any,
+        v: Any,
+        *,
+        active: Active = None,
+        parameters: Parameters = None,
+        closure_tolerance: float = CLOSED,
+    ) -> ImpulseResult:
+        """The jump of the speeds when the active constraints begin to hold at q, and their impulses.
+
+        Momentum is conserved; kinetic energy is lost, as little as the constraints allow.
+        """
+        system = self._constraint_rows.system("impulse", active)
+        return dynamics.impulse(system, "impulse", q, v, parameters, closure_tolerance)
+
+    # --- rank and independent speeds --------------------------------------------------------------------------
+
+    def constraint_analysis(
+        self: Model, q: Any, *, active: Active = None, parameters: Parameters = None, tolerance: float = RANK
+    ) -> ConstraintAnalysis:
+        """Rank, degrees of freedom and redundant constraints at q; `tolerance` as in `constraints.rank`."""
+        system = self._constraint_rows.system("constraint_analysis", active)
+        return dynamics.analysis(system, "constraint_analysis", q, parameters, tolerance)
+
+    def independent_coordinates(
+        self: Model,
+        q: Any,
+        v: Any = None,
+        *,
+        independent: Sequence[str] | None = None,
+        active: Active = None,
+        parameters: Parameters = None,
+    ) -> IndependentCoordinates:
+        """Speeds that determine all others, v = E v_i: a well-conditioned choice, or the `independent` ones."""
+        name = "independent_coordinates"
+        system = self._constraint_rows.system(name, active)
+        return dynamics.independent(system, name, q, v, parameters, independent)[0]
+
+    def reduced_mass_matrix(
+        self: Model,
+        q: Any,
+        *,
+        independent: Sequence[str] | None = None,
+        active: Active = None,
+        parameters: Parameters = None,
+    ) -> Array:
+        """E^T M E, the mass matrix in independent speeds."""
+        system = self._constraint_rows.system("reduced_mass_matrix", active)
+        return dynamics.reduced_mass_matrix(system, "reduced_mass_matrix", q, parameters, independent)
+
+    def constraint_residual(
+        self: Model, q: Any, *, active: Active = None, parameters: Parameters = None
+    ) -> Array:
+        """(..., m): zero where all loops are closed; rows of loops first, then of couplings."""
+        s, t = self._constraint_terms("constraint_residual", q, {}, active, parameters)
+        return t.residual.reshape(*s.shape, -1)
+
+    def constraint_jacobian(
+        self: Model, q: Any, *, active: Active = None, parameters: Parameters = None
+    ) -> Array:
+        """G (..., m, nv): speeds are possible where G v = 0."""
+        s, t = self._constraint_terms("constraint_jacobian", q, {}, active, parameters)
+        return t.jacobian.reshape(*s.shape, *t.jacobian.shape[-2:])
+
+    def constraint_bias(
+        self: Model, q: Any, v: Any, *, active: Active = None, parameters: Parameters = None
+    ) -> Array:
+        """gamma (..., m) of d/dt (G v) = G v' + gamma."""
+        s, t = self._constraint_terms("constraint_bias", q, {"v": v}, active, parameters)
+        return t.bias.reshape(*s.shape, -1)
+
+    # --- assembly ---------------------------------------------------------------------------------------------
+
+    def assemble(
+        self: Model,
+        q: Any,
+        v: Any = None,
+        *,
+        fixed: Sequence[str] = (),
+        weights: Mapping[str, float] | None = None,
+        active: Active = None,
+        parameters: Parameters = None,
+    ) -> State:
+        """The configuration nearest to the guess q that closes all loops, and the nearest speeds that keep them so.
+
+        `fixed` joints (or degrees of freedom) stay as they are; others move the less the greater their weight (1).
+        """
+        system = self._constraint_rows.system("assemble", active)
+        return assembly.assemble(system, "assemble", q, v, fixed, weights, parameters)
+
+    def project(
+        self: Model, q: Any, v: Any = None, *, active: Active = None, parameters: Parameters = None
+    ) -> State:
+        """A state that has drifted a little, back on the constraint surface, the shortest way in the mass metric."""
+        system = self._constraint_rows.system("project", active)
+        return assembly.project(system, "project", q, v, parameters)
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def is_constrained(self: Model) -> bool:
+        """Whether the model has loops or couplings."""
+        return bool(self.loops or self.couplings)
+
+    @cached_property
+    def _constraint_rows(self: Model) -> ConstraintRows:
+        return ConstraintRows(self)
+
+    def _constraint_terms(
+        self: Model, function: str, q: Any, vectors: Mapping[str, Any], active: Active, parameters: Parameters
+    ) -> tuple[States, Terms]:
+        system = self._constraint_rows.system(function, active)
+        s = states(self, function, q, vectors, parameters)
+        if not system.count:
+            return s, dynamics._no_terms(s, self.nv)
+        return s, system.terms(s, *s.vectors)
+
+    def _constrained_accelerations(
+        self: Model, q: Any, v: Any, tau: Any, wrenches: Mapping[str, Any] | None, parameters: Parameters
+    ) -> Array:
+        system = self._constraint_rows.system("forward_dynamics", None)
+        return dynamics.forward(
+            system, "forward_dynamics", q, v, tau, wrenches, parameters, CLOSED, reactions=False
+        ).accelerations

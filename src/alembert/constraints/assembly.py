@@ -1,0 +1,223 @@
+"""Configurations that close all loops: the nearest to a guess (`assemble`), and back onto the surface (`project`).
+
+Both are Newton's method on the constraint surface, q <- integrate(q, x) with G x = -phi. `assemble` starts anywhere and
+damps its steps (Levenberg, Marquardt) in the metric of the user's weights, then slides along the surface
+towards the guess; `project` starts close by and moves in the metric of the mass matrix, so that what it does is what
+the constraint forces could do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.constraints.dynamics import _single, named_dofs, weight_vector
+from alembert.constraints.results import State
+from alembert.constraints.system import ConstraintSystem, States, Terms, states
+from alembert.errors import NumericalError
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+Array = np.ndarray
+
+CLOSURE = 1e-12
+"""what `project` and `assemble` reach, relative to the size of each loop"""
+_STEPS = 200
+
+
+def assemble(
+    system: ConstraintSystem,
+    function: str,
+    q: Any,
+    v: Any,
+    fixed: Sequence[str],
+    weights: Mapping[str, float] | None,
+    parameters: Mapping[str, Any] | None,
+) -> State:
+    model = system.model
+    speeds = np.zeros(model.nv) if v is None else v
+    s = _single(model, function, q, {"v": speeds}, parameters)
+    held = named_dofs(model, function, fixed, "fixed")
+    move = np.setdiff1d(np.arange(model.nv), held)
+    root = np.sqrt(weight_vector(model, function, weights))[move]
+    guess, speeds = s.q[0].copy(), s.vectors[0][0]
+    if not system.count:
+        return State(guess, speeds.copy(), 0.0, 0.0, 0)
+    closing = _Closing(system, s, move, root)
+    q, count = closing.close(function, guess, _held(model, held))
+    q, more = closing.approach(q, guess)
+    t = closing.terms(q)
+    v = _consistent_speeds(system, function, t, speeds, move, root, _held(model, held))
+    return State(q, v, float(np.max(np.abs(t.residual))), float(np.max(np.abs(t.jacobian[0] @ v))), count + more)
+
+
+class _Closing:
+    """Newton's method in the moving columns only, rows scaled by their loop, columns by the weights."""
+
+    def __init__(self, system: ConstraintSystem, s: States, move: Array, root: Array) -> None:
+        self.system, self.s, self.move, self.root = system, s, move, root
+
+    def terms(self, q: Array) -> Terms:
+        return self.system.terms(self.s.with_q(q[None]))
+
+    def step(self, q: Array, scaled: Array) -> Array:
+        dv = np.zeros(self.system.model.nv)
+        dv[self.move] = scaled / self.root
+        return self.system.model.integrate(q, dv)
+
+    def linearised(self, t: Terms) -> tuple[Array, Array]:
+        A = t.jacobian[0][:, self.move] / self.root / t.scale[0][:, None]
+        return A, t.residual[0] / t.scale[0]
+
+    def close(self, function: str, q: Array, held: str) -> tuple[Array, int]:
+        """Levenberg-Marquardt until the residual no longer shrinks."""
+        damping = 1e-3
+        t = self.terms(q)
+        for count in range(_STEPS):
+            A, r = self.linearised(t)
+            size = np.linalg.norm(r)
+            if np.max(np.abs(r)) <= 1e-15:
+                return q, count
+            U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
+            sigma = np.where(sigma > 1e-10 * max(sigma[0], 1e-300), sigma, 0.0) if len(sigma) else sigma
+            if not sigma.any():
+                break
+            for _ in range(30):
+                gain = np.where(sigma > 0, sigma / np.maximum(sigma**2 + damping * sigma[0] ** 2, 1e-300), 0.0)
+                tried = self.step(q, -Vt.T @ (gain * (U.T @ r)))
+                t_new = self.terms(tried)
+                size_new = np.linalg.norm(t_new.residual[0] / t.scale[0])
+                if size_new < size:
+                    break
+                damping = max(10 * damping, 1e-12)
+            else:
+                break  # no step helps: closed to rounding, or stuck
+            q, t = tried, t_new
+            damping = damping / 10 if size_new > 0.1 * size else damping / 1000
+            if damping < 1e-15:
+                damping = 0.0
+        _, r = self.linearised(t)
+        if not np.max(np.abs(r)) <= CLOSURE:
+            i = int(np.argmax(np.abs(r)))
+            gap = self.system.gap(t.residual[0], i)
+            raise NumericalError(
+                f"{function}: {self.system.owner_name(i)} cannot be closed from this guess{held}: its residual stays at "
+                f"{gap}. Start from a guess that is nearer, or fix fewer joints"
+            )
+        return q, count
+
+    def approach(self, q: Array, guess: Array) -> tuple[Array, int]:
+        """Slide along the surface while the distance from the guess gets smaller."""
+        model = self.system.model
+        distance: Callable[[Array], Array] = lambda x: model.difference(guess, x)[self.move] * self.root  # noqa: E731
+        d = distance(q)
+        for count in range(_STEPS):
+            A, _ = self.linearised(self.terms(q))
+            _, sigma, Vt = np.linalg.svd(A, full_matrices=False)
+            V = Vt[sigma > 1e-9 * max(sigma[0], 1e-300)]
+            slide = d - V.T @ (V @ d)
+            if np.linalg.norm(slide) <= 1e-9 * np.linalg.norm(d):
+                return q, count
+            length = 1.0
+            while length > 1e-3:
+                tried = self._reclosed(self.step(q, -length * slide))
+                if tried is not None and np.linalg.norm(distance(tried)) < np.linalg.norm(d) * (1 - 1e-12):
+                    break
+                length /= 2
+            else:
+                return q, count
+            q, d = tried, distance(tried)
+        return q, _STEPS
+
+    def _reclosed(self, q: Array) -> Array | None:
+        """Plain Newton steps from nearby; None where they do not get there."""
+        before = np.inf
+        for _ in range(12):
+            t = self.terms(q)
+            A, r = self.linearised(t)
+            worst = float(np.max(np.abs(r)))
+            if worst >= before / 2:
+                break
+            before = worst
+            q = self.step(q, -np.linalg.lstsq(A, r, rcond=1e-9)[0])
+        return q if before <= CLOSURE else None
+
+
+def _consistent_speeds(
+    system: ConstraintSystem, function: str, t: Terms, v: Array, move: Array, root: Array, held: str
+) -> Array:
+    """The nearest speeds with G v = 0 that keep those of the fixed joints."""
+    G = t.jacobian[0] / t.scale[0][:, None]
+    A = G[:, move] / root
+    for _ in range(2):  # the second time for rounding
+        change = np.zeros_like(v)
+        change[move] = np.linalg.lstsq(A, -(G @ v), rcond=1e-9)[0] / root
+        v = v + change
+    left = np.abs(G @ v)
+    if np.max(left) > 1e-10 * max(1.0, float(np.linalg.norm(v))):
+        i = int(np.argmax(left))
+        raise NumericalError(
+            f"{function}: no speeds satisfy {system.owner_name(i)}{held}: it opens at {np.max(left):.3g} per second. "
+            "Fix fewer joints, or give them other speeds"
+        )
+    return v
+
+
+def project(
+    system: ConstraintSystem, function: str, q: Any, v: Any, parameters: Mapping[str, Any] | None
+) -> State:
+    """Newton's method in the mass metric, for a batch of states."""
+    model = system.model
+    s = states(model, function, q, {} if v is None else {"v": v}, parameters)
+    speeds = s.vectors[0] if s.vectors else np.zeros((len(s), model.nv))
+    if not system.count:
+        return State(s.q.reshape(*s.shape, -1).copy(), speeds.reshape(*s.shape, -1).copy(), 0.0, 0.0, 0)
+    s, t, count = _on_surface(system, function, s)
+    b = -(t.jacobian @ speeds[..., None])[..., 0]
+    size = np.linalg.norm(speeds, axis=-1)
+    x, _ = system.respond(function, s, t, b, size, forces=False)
+    speeds = speeds + x
+    left = np.abs((t.jacobian @ speeds[..., None])[..., 0])
+    return State(
+        s.q.reshape(*s.shape, model.nq),
+        speeds.reshape(*s.shape, model.nv),
+        float(np.max(np.abs(t.residual))),
+        float(np.max(left)),
+        count,
+    )
+
+
+def _on_surface(system: ConstraintSystem, function: str, s: States) -> tuple[States, Terms, int]:
+    t = system.terms(s)
+    worst = np.inf
+    for count in range(20):
+        off = np.max(np.abs(t.residual) / t.scale, axis=-1)
+        largest = float(np.max(off))
+        if not largest < worst / 2 or largest <= 1e-15:  # rounding, or no longer converging
+            break
+        worst = largest
+        # rounding of the residuals counts as a displacement of 1e-6 does in the check of dropped rows
+        x, _ = system.respond(function, s, t, -t.residual, off + 1e-6, forces=False)
+        better = s.with_q(system.model.integrate(s.q, x))
+        t_better = system.terms(better)
+        if float(np.max(np.abs(t_better.residual) / t_better.scale)) >= largest:
+            break
+        s, t = better, t_better
+    off = np.max(np.abs(t.residual) / t.scale, axis=-1)
+    if not np.max(off) <= CLOSURE:
+        k = int(np.argmax(off))
+        i = int(np.argmax(np.abs(t.residual[k]) / t.scale[k]))
+        raise NumericalError(
+            f"{function}: {system.owner_name(i)} stays open by {system.gap(t.residual[k], i)} after {count} steps of "
+            "Newton's method; the configuration is too far from the constraint surface: use model.assemble(q)"
+        )
+    return s, t, count
+
+
+def _held(model: Model, held: Array) -> str:
+    if not len(held):
+        return ""
+    return f" with {', '.join(repr(model.speed_names[k]) for k in held)} fixed"

@@ -1,0 +1,324 @@
+"""Dynamics under constraints: accelerations, efforts, impulses, and the map from independent speeds.
+
+    a = a_free + x,   G x = -(gamma + G a_free)                 forward (steps A to F)             (1)
+    v+ = v + x,       G x = -G v                                impulse                            (2)
+    v = E v_i,   E = [1; -G_d^-1 G_i],   v' = E v_i' + [0; -G_d^-1 gamma]     (Nikravesh et al.)   (3)
+    E^T (M a + bias) = E^T B u                                  efforts u of the driven dofs       (4)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.constraints import rank
+from alembert.constraints.results import (
+    ConstrainedEfforts,
+    ConstrainedResult,
+    ConstraintAnalysis,
+    ImpulseResult,
+    IndependentCoordinates,
+)
+from alembert.constraints.system import CONSISTENT, ConstraintSystem, States, Terms, states
+from alembert.errors import ArgumentError, NumericalError
+from alembert.model.printing import unknown
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+Array = np.ndarray
+Parameters = Mapping[str, Any] | None
+Wrenches = Mapping[str, Any] | None
+
+
+def forward(
+    system: ConstraintSystem,
+    function: str,
+    q: Any,
+    v: Any,
+    tau: Any,
+    wrenches: Wrenches,
+    parameters: Parameters,
+    closed: float,
+    *,
+    reactions: bool,
+) -> ConstrainedResult:
+    """(1)"""
+    model = system.model
+    s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, wrenches, parameters)
+    a = _tree(system, "forward_dynamics", function, s, forces)
+    if not system.count:
+        return ConstrainedResult(a.reshape(*s.shape, model.nv), system.reactions(s, _no_terms(s, model.nv), a[:, :0]))
+    t = system.terms(s, s.vectors[0])
+    system.check_closed(function, s, t, s.vectors[0], closed)
+    finite = np.isfinite(a).all(axis=-1)
+    f = np.full((len(s), system.count), np.nan)
+    if finite.all():
+        x, f = _correct(system, function, s, t, a, reactions)
+        a = a + x
+    elif finite.any():
+        x, f[finite] = _correct(system, function, s.at(finite), _at(t, finite), a[finite], reactions)
+        a[finite] += x
+    if not reactions:
+        return ConstrainedResult(a.reshape(*s.shape, model.nv), {})
+    system.tell_redundancy(function, s, t)
+    return ConstrainedResult(a.reshape(*s.shape, model.nv), system.reactions(s, t, f))
+
+
+def _correct(
+    system: ConstraintSystem, function: str, s: States, t: Terms, a: Array, forces: bool
+) -> tuple[Array, Array]:
+    v = s.vectors[0]
+    b = -(t.bias + (t.jacobian @ a[..., None])[..., 0])
+    size = np.linalg.norm(a, axis=-1) + np.einsum("bi,bi->b", v, v)
+    return system.respond(function, s, t, b, size, forces=forces)
+
+
+def impulse(
+    system: ConstraintSystem, function: str, q: Any, v: Any, parameters: Parameters, closed: float
+) -> ImpulseResult:
+    """(2)"""
+    model = system.model
+    s = states(model, function, q, {"v": v}, parameters)
+    v = s.vectors[0]
+    if not system.count:
+        return ImpulseResult(v.reshape(*s.shape, model.nv).copy(), system.reactions(s, _no_terms(s, model.nv), v[:, :0]))
+    t = system.terms(s)
+    system.check_closed(function, s, t, None, closed)
+    b = -(t.jacobian @ v[..., None])[..., 0]
+    x, f = system.respond(function, s, t, b, np.linalg.norm(v, axis=-1))
+    system.tell_redundancy(function, s, t)
+    return ImpulseResult((v + x).reshape(*s.shape, model.nv), system.reactions(s, t, f))
+
+
+def analysis(
+    system: ConstraintSystem, function: str, q: Any, parameters: Parameters, tolerance: float
+) -> ConstraintAnalysis:
+    model = system.model
+    s = _single(model, function, q, {}, parameters)
+    sizes = {name: rows.stop - rows.start for name, rows in system.slices.items()}
+    if not system.count:
+        return ConstraintAnalysis(0, 0, model.nv, {}, sizes, 1.0, 0.0)
+    t = system.terms(s)
+    choice = rank.choose(t.jacobian[0], system.groups, tolerance)
+    return ConstraintAnalysis(
+        system.count,
+        choice.rank,
+        model.nv - choice.rank,
+        system.redundant(choice),
+        sizes,
+        choice.margin,
+        float(np.max(np.abs(t.residual))),
+    )
+
+
+def independent(
+    system: ConstraintSystem,
+    function: str,
+    q: Any,
+    v: Any,
+    parameters: Parameters,
+    names: Sequence[str] | None,
+) -> tuple[IndependentCoordinates, States, Terms]:
+    """(3)"""
+    model = system.model
+    s = _single(model, function, q, {} if v is None else {"v": v}, parameters)
+    speeds = s.vectors[0] if s.vectors else None
+    if system.count:
+        t = system.terms(s, speeds)
+        rows = system.choice(function, s, t, 0).rows
+    else:
+        t, rows = _no_terms(s, model.nv), np.arange(0)
+    G = t.jacobian[0, rows]
+    if names is None:
+        dependent, free = rank.independent_columns(G)
+    else:
+        free = named_dofs(model, function, names, "independent")
+        dependent = np.setdiff1d(np.arange(model.nv), free)
+        if len(free) != model.nv - len(rows):
+            raise ArgumentError(
+                f"{function}: {len(free)} independent speeds are named ({_listed(model, free)}), the constraints leave "
+                f"{model.nv - len(rows)}"
+            )
+    G_d, G_i = G[:, dependent], G[:, free]
+    size = np.linalg.svd(G_d, compute_uv=False)
+    if len(rows) and size[-1] <= rank.RANK * size[0]:
+        raise NumericalError(
+            f"{function}: the speeds {_listed(model, free)} do not determine the others at this configuration; "
+            "choose others, or leave the choice open"
+        )
+    E = np.zeros((model.nv, len(free)))
+    E[free] = np.eye(len(free))
+    E[dependent] = -np.linalg.solve(G_d, G_i)
+    rate = None
+    if speeds is not None:
+        rate = np.zeros(model.nv)
+        rate[dependent] = -np.linalg.solve(G_d, t.bias[0, rows])
+    labels = tuple(model.speed_names[k] for k in free)
+    return IndependentCoordinates(labels, free, E, rate), s, t
+
+
+def reduced_mass_matrix(
+    system: ConstraintSystem, function: str, q: Any, parameters: Parameters, names: Sequence[str] | None
+) -> Array:
+    """E^T M E"""
+    found, s, _ = independent(system, function, q, None, parameters, names)
+    return found.E.T @ system.mass_matrix(s)[0] @ found.E
+
+
+def inverse(
+    system: ConstraintSystem,
+    function: str,
+    q: Any,
+    v: Any,
+    a: Any,
+    actuated: Sequence[str] | None,
+    weights: Mapping[str, float] | None,
+    wrenches: Wrenches,
+    parameters: Parameters,
+    closed: float,
+) -> ConstrainedEfforts:
+    """(4), with the smallest weighted sum of squares where several efforts do the same."""
+    model = system.model
+    s, forces = _with_wrenches(model, function, q, {"v": v, "a": a}, wrenches, parameters)
+    driven = _driven(model, function, actuated)
+    w = np.sqrt(weight_vector(model, function, weights))[driven]
+    needed = _tree(system, "inverse_dynamics", function, s, forces)
+    v, a = s.vectors
+    if system.count:
+        t = system.terms(s, v)
+        system.check_closed(function, s, t, v, closed)
+    else:
+        t = _no_terms(s, model.nv)
+    efforts, f = np.zeros((len(s), model.nv)), np.zeros((len(s), system.count))
+    for k in range(len(s)):
+        rows = system.choice(function, s, t, k).rows if system.count else np.arange(0)
+        G = t.jacobian[k]
+        _check_acceleration(system, function, t, a[k], v[k], k)
+        dependent, free = rank.independent_columns(G[rows])
+        E = np.zeros((model.nv, len(free)))
+        E[free] = np.eye(len(free))
+        E[dependent] = -np.linalg.solve(G[rows][:, dependent], G[rows][:, free])
+        demand = E.T @ needed[k]
+        B = E[driven].T / w
+        u = np.linalg.lstsq(B, demand, rcond=1e-10)[0]
+        left = demand - B @ u
+        if np.max(np.abs(left), initial=0.0) > CONSISTENT * (np.linalg.norm(needed[k]) + np.linalg.norm(E) * 1e-9):
+            i = free[int(np.argmax(np.abs(left)))]
+            raise NumericalError(
+                f"{function}: the actuated set ({_listed(model, driven)}) cannot give this motion: {len(free)} degrees "
+                f"of freedom are left by the constraints, the set drives {np.linalg.matrix_rank(B, rtol=1e-10)} of them, "
+                f"and {model.speed_names[i]!r} lacks an effort of {np.max(np.abs(left)):.3g}"
+            )
+        efforts[k, driven] = u / w
+        if system.count:
+            f[k] = np.linalg.lstsq(G.T, needed[k] - efforts[k], rcond=rank.RANK)[0]
+    return ConstrainedEfforts(efforts.reshape(*s.shape, model.nv), system.reactions(s, t, f))
+
+
+def _check_acceleration(system: ConstraintSystem, function: str, t: Terms, a: Array, v: Array, k: int) -> None:
+    """An acceleration that opens a loop asks for efforts that do not exist."""
+    left = np.abs(t.jacobian[k] @ a + t.bias[k]) / t.scale[k]
+    size = np.linalg.norm(a) + v @ v
+    if np.max(left, initial=0.0) > (1e-4 + 100 * t.slack[k]) * size:
+        i = int(np.argmax(left))
+        raise ArgumentError(
+            f"{function}: a breaks {system.owner_name(i)}: G a + gamma is {left[i]:.3g} where it should vanish "
+            f"(terms of size {size:.3g}); independent_coordinates(q, v) gives v' = E v_i' + rate"
+        )
+
+
+# --- inside -------------------------------------------------------------------------------------------------
+
+
+def _tree(system: ConstraintSystem, name: str, function: str, s: States, forces: Array | None) -> Array:
+    """An algorithm of the tree alone, (B, nv); failures are reported under the public function's name."""
+    tree = system.all.primary
+    kernel = tree._kernel(name, wrenches=forces is not None)
+    arrays = (s.q, *s.vectors) if forces is None else (s.q, *s.vectors, forces)
+    given = s.given(*arrays)
+    result = np.asarray(kernel(*given))
+    shaped = result.reshape(*s.shape, result.shape[-1])
+    tree._explain(function, shaped, given, kernel)
+    if tree._lockable and name == "forward_dynamics":
+        tree._refuse_lock(function, (s.q.reshape(*s.shape, -1),), shaped)
+    return result
+
+
+def _with_wrenches(
+    model: Model, function: str, q: Any, vectors: Mapping[str, Any], wrenches: Wrenches, parameters: Parameters
+) -> tuple[States, Array | None]:
+    if not wrenches:
+        return states(model, function, q, vectors, parameters), None
+    forces = model._wrench_array(function, wrenches, parameters)
+    q = model._numbers(function, "q", q, model.nq)
+    try:
+        q = np.broadcast_to(q, (*np.broadcast_shapes(q.shape[:-1], forces.shape[:-2]), model.nq))
+    except ValueError:
+        raise ArgumentError(
+            f"{function}: the batch dimensions do not go together: q {q.shape[:-1]}, wrenches {forces.shape[:-2]}"
+        ) from None
+    s = states(model, function, q, vectors, parameters)
+    shape = (*s.shape, *forces.shape[-2:])
+    return s, np.ascontiguousarray(np.broadcast_to(forces, shape)).reshape(-1, *forces.shape[-2:])
+
+
+def _single(model: Model, function: str, q: Any, vectors: Mapping[str, Any], parameters: Parameters) -> States:
+    s = states(model, function, q, vectors, parameters)
+    if s.shape:
+        raise ArgumentError(f"{function}: takes one state at a time, got a batch of shape {s.shape}")
+    return s
+
+
+def _no_terms(s: States, nv: int) -> Terms:
+    none = np.zeros((len(s), 0))
+    return Terms(none, np.zeros((len(s), 0, nv)), none, np.zeros((len(s), 0, 6)), none, np.zeros(len(s)))
+
+
+def _at(t: Terms, mask: Array) -> Terms:
+    return Terms(*(getattr(t, name)[mask] for name in ("residual", "jacobian", "bias", "basis", "scale", "slack")))
+
+
+def named_dofs(model: Model, function: str, names: Sequence[str], what: str) -> Array:
+    """Indices of the speeds of joints, or of single degrees of freedom, by name."""
+    if isinstance(names, str):
+        raise ArgumentError(f"{function}: {what} is {names!r}, expected a list of names")
+    singles = {name: k for k, name in enumerate(model.speed_names)}
+    found: list[int] = []
+    for name in names:
+        if name in model._joint_index:
+            s = model.v_slice(name)
+            found += range(s.start, s.stop)
+        elif name in singles:
+            found.append(singles[name])
+        else:
+            raise ArgumentError(
+                unknown(f"{function}: {what}: no joint or degree of freedom", name, [*model._joint_index, *singles])
+            )
+    return np.unique(np.array(found, dtype=int))
+
+
+def weight_vector(model: Model, function: str, weights: Mapping[str, float] | None) -> Array:
+    """Positive weights of all speeds, 1 where none is given."""
+    found = np.ones(model.nv)
+    for name, value in (weights or {}).items():
+        number = model._numbers(function, f"weights: {name!r}", value)
+        if number.ndim or not (np.isfinite(number) and number > 0):
+            raise ArgumentError(f"{function}: weights: {name!r} is {value!r}, expected a positive number")
+        found[named_dofs(model, function, [name], "weights")] = number
+    return found
+
+
+def _driven(model: Model, function: str, actuated: Sequence[str] | None) -> Array:
+    """The actuated degrees of freedom: those named, else those of the model's actuators, else all."""
+    if actuated is not None:
+        return named_dofs(model, function, actuated, "actuated")
+    if not model.actuators:
+        return np.arange(model.nv)
+    return np.unique([model.v_slice(x.joint).start + x.dof for x in model.actuators])
+
+
+def _listed(model: Model, dofs: Array) -> str:
+    return ", ".join(repr(model.speed_names[k]) for k in dofs) or "none"

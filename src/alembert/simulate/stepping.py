@@ -1,0 +1,241 @@
+"""From a scheme and a model to a kernel that makes many steps.
+
+The machine's state is one vector: the number of the step, how many past points are known, q, v, and the past points (q, v, a)
+from the newest. Running the scheme on symbols cuts it at every evaluation of the dynamics: what lies between two cuts becomes
+one small function, while the dynamics, the controller and the prescribed motion are there once and are called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.dynamics import kernels
+from alembert.dynamics.programs import PROGRAMS
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource, Source
+from alembert.model import Model
+from alembert.simulate import schemes
+from alembert.simulate.loop import RECORDS, Call, Copy, LoopSource, Repeat
+from alembert.simulate.schemes import Now, Point, Scheme
+from alembert.simulate.tangent import SymbolicManifold
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the parts of the machine's state are."""
+
+    nq: int
+    nv: int
+    past: int
+
+    @property
+    def size(self) -> int:
+        return 2 + (self.past + 1) * (self.nq + self.nv) + self.past * self.nv
+
+    @cached_property
+    def q(self) -> slice:
+        return slice(2, 2 + self.nq)
+
+    @cached_property
+    def v(self) -> slice:
+        return slice(2 + self.nq, 2 + self.nq + self.nv)
+
+    def pack(self, number: Any, known: Any, q: Any, v: Any, past: Sequence[Point]) -> list[Any]:
+        return [number, known, q, v, *(x for p in past for x in (p.q, p.v, p.a))]
+
+    def points(self, state: Any) -> tuple[Point, ...]:
+        """The past points of a state, an `SX` vector or an array (..., size); their times are not kept."""
+        found, start = [], 2 + self.nq + self.nv
+        for _ in range(self.past):
+            parts = []
+            for size in (self.nq, self.nv, self.nv):
+                piece = slice(start, start + size)
+                parts.append(state[..., piece] if isinstance(state, np.ndarray) else state[piece])
+                start += size
+            found.append(Point(None, *parts))
+        return tuple(found)
+
+    def initial(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        state = np.zeros((*q.shape[:-1], self.size))
+        state[..., self.q], state[..., self.v] = q, v
+        return state
+
+
+@dataclass(frozen=True)
+class Plant:
+    """What is simulated, as far as the machine code knows it.
+
+    `controller(t, q, v)` gives efforts in addition to those given as numbers; `motion(t)` gives q, v and a of the
+    degrees of freedom that are not `free`. Both are CasADi functions of `SX`.
+    """
+
+    model: Model
+    wrenches: bool = False
+    controller: ca.Function | None = None
+    motion: ca.Function | None = None
+    prescribed: tuple[bool, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.model.check_tree("simulate")
+
+    @property
+    def arguments(self) -> list[Argument]:
+        model = self.model
+        found = [Argument("effort", (model.nv,))]
+        if self.wrenches:
+            found.append(Argument("wrench", (len(model._tree), 6)))
+        if model.parameters:
+            found.append(Argument("parameters", (len(model.parameters),)))
+        return found
+
+    @cached_property
+    def key(self) -> str:
+        texts = [self.model.fingerprint, str(self.wrenches), str(self.prescribed)]
+        for function in (self.controller, self.motion):
+            texts.append(function.serialize() if function is not None else "")
+        return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+    def dynamics(self) -> tuple[Source, list[str], list[str]]:
+        """Source of the accelerations, and the names of its inputs and outputs."""
+        name = "hybrid_dynamics" if self.motion is not None else "forward_dynamics"
+        program, names = PROGRAMS[name]
+        given = [*names, "wrench"] if self.wrenches else list(names)
+        kernel = kernels.program_kernel(self.model, self.model._tree, program, given)
+        inputs = [*given, "parameters"] if self.model.parameters else given
+        outputs = ["a", "all_effort"] if self.motion is not None else ["a"]
+        return kernel._build(), inputs, outputs
+
+
+def override(plant: Plant, x: Any, given: Any, *, of_q: bool) -> Any:
+    """The entries of x (over q or v) that are prescribed, replaced; on `SX`."""
+    parts = []
+    model = plant.model
+    for sq, sv in zip(model._q_slices, model._v_slices, strict=True):
+        s = sq if of_q else sv
+        if sv.stop > sv.start:
+            parts.append(given[s] if plant.prescribed[sv.start] else x[s])
+    return ca.vertcat(*parts)
+
+
+class _Tracer:
+    """Runs a scheme on symbols and writes down the calls."""
+
+    def __init__(self, plant: Plant, layout: Layout) -> None:
+        self.plant, self.layout = plant, layout
+        self.sources: dict[str, Source] = {}
+        self.temporaries: dict[str, int] = {}
+        self.body: list[Call | Copy | Repeat] = []
+        model = plant.model
+        state, start, step = ca.SX.sym("state", layout.size), ca.SX.sym("start"), ca.SX.sym("step")
+        self.known: dict[str, ca.SX] = {"state": state, "start": start, "step": step}
+        self.sources["dynamics"], self.inputs, self.outputs = plant.dynamics()
+        if plant.controller is not None:
+            effort = ca.SX.sym("effort", model.nv)
+            symbols = [ca.SX.sym(f"x{k}", plant.controller.size1_in(k)) for k in range(3)]
+            total = effort + ca.SX(plant.controller(*symbols))
+            self.sources["controller"] = FunctionSource(
+                ca.Function("controller", [effort, *symbols], [ca.densify(total)])
+            )
+        if plant.motion is not None:
+            free = 1.0 - np.array(plant.prescribed, dtype=float)
+            self.sources["free"] = FunctionSource(ca.Function("free", [], [ca.SX(free)]))
+            self.temporaries |= {"free": model.nv, "all_effort": model.nv}
+            self.body.append(Call("free", (), ("free",)))
+
+    def at(self, t: ca.SX, q: ca.SX, v: ca.SX) -> Point:
+        plant, model = self.plant, self.plant.model
+        k = sum(key.startswith("a_") for key in self.known)
+        names = {key: f"{key}_{k}" for key in ("t", "q", "v", "a", "tau", "a_given")}
+        values = [t, q, v]
+        outputs = [names["t"], names["q"], names["v"]]
+        if plant.motion is not None:
+            q_p, v_p, a_p = plant.motion(t)
+            values = [t, override(plant, q, q_p, of_q=True), override(plant, v, v_p, of_q=False), a_p]
+            outputs.append(f"given_{k}")
+        self.segment(f"stage{k}", values, outputs)
+        effort = "effort"
+        if plant.controller is not None:
+            effort = names["tau"]
+            self.temporaries[effort] = model.nv
+            self.body.append(Call("controller", ("effort", *outputs[:3]), (effort,)))
+        buffers = {"q": names["q"], "v": names["v"], "tau": effort, "a_given": f"given_{k}"}
+        self.temporaries[names["a"]] = model.nv
+        self.body.append(
+            Call(
+                "dynamics",
+                [buffers.get(key, key) for key in self.inputs],
+                [names["a"], *self.outputs[1:]],
+            )
+        )
+        self.known[names["a"]] = ca.SX.sym(names["a"], model.nv)
+        return Point(*(self.known[names[key]] for key in ("t", "q", "v", "a")))
+
+    def segment(self, label: str, values: list[ca.SX], outputs: list[str]) -> None:
+        """A function from what is known to new buffers, which are known from here on."""
+        everything = ca.vertcat(*(ca.vec(ca.SX(x)) for x in values))
+        used = {name: x for name, x in self.known.items() if _depends(everything, x)}
+        function = ca.Function(label, list(used.values()), [ca.densify(ca.SX(x)) for x in values])
+        self.sources[label] = FunctionSource(function)
+        self.body.append(Call(label, list(used), outputs))
+        for name, value in zip(outputs, values, strict=True):
+            if name == "next":
+                continue
+            size = ca.SX(value).numel()
+            self.temporaries[name] = size
+            self.known[name] = ca.SX.sym(name, size)
+
+    def run(self, scheme: Scheme, *, starting: bool) -> None:
+        layout, plant = self.layout, self.plant
+        state, h = self.known["state"], self.known["step"]
+        past = layout.points(state)
+        t = self.known["start"] + state[0] * h
+        now = Now(t, state[layout.q], state[layout.v], past)
+        step = schemes.START if starting else scheme.step
+        q, v, first = step(now, h, self.at, SymbolicManifold(plant.model))
+        if plant.motion is not None:
+            q_p, v_p, _ = plant.motion(self.known["start"] + (state[0] + 1) * h)
+            q, v = override(plant, q, q_p, of_q=True), override(plant, v, v_p, of_q=False)
+        known = state[1] + 1 if starting else state[1]
+        kept = (first, *past)[: layout.past]
+        self.segment("finish", [ca.vertcat(*layout.pack(state[0] + 1, known, q, v, kept))], ["next"])
+
+
+def _depends(expression: ca.SX, x: ca.SX) -> bool:
+    return bool(expression.numel()) and bool(ca.depends_on(expression, x))
+
+
+def arguments(plant: Plant, size: int) -> list[Argument]:
+    """What a stepping kernel takes."""
+    numbers = [Argument(name, (1,)) for name in ("start", "step")]
+    last = [Argument(name, (1,)) for name in ("every", "count")]
+    return [Argument("state", (size,)), *numbers, *plant.arguments, *last]
+
+
+def stepping_kernel(plant: Plant, scheme: Scheme, *, starting: bool = False) -> Kernel:
+    """`state, start, step, effort, [wrench], [parameters], every, count` -> records (RECORDS, size).
+
+    With `starting` it steps by the Runge-Kutta scheme and collects the past points that the scheme needs.
+    """
+    layout = Layout(plant.model.nq, plant.model.nv, scheme.past)
+    given = arguments(plant, layout.size)
+
+    def build() -> Source:
+        tracer = _Tracer(plant, layout)
+        tracer.run(scheme, starting=starting)
+        return LoopSource(tracer.sources, {a.name: a.size for a in given}, tracer.temporaries, tracer.body)
+
+    kind = "start" if starting else "step"
+    return Kernel(
+        "simulate",
+        given,
+        [Argument("records", (RECORDS, layout.size))],
+        key=f"simulate:{plant.key}:{scheme.name}:{kind}",
+        build=build,
+    )

@@ -1,0 +1,255 @@
+"""The variational, momentum-preserving integrator of order 2.
+
+Leyendecker, Ober-Bloebaum, Marsden and Ortiz, "Discrete mechanics and optimal control for constrained systems" (2009), in the
+coordinates of the tree: joints are the nodal reparametrisation (11) there, so that constraints hold at every node and the
+equations have the smallest size. With the displacement e over a step h, q_1 = integrate(q_0, e), the discrete Lagrangian
+takes the kinetic and the potential energy at the middle of the motion,
+
+    l(q_0, e) = h (K - U)(integrate(q_0, e/2), e/h)                                 (1)
+
+and with T(e) of `alembert.simulate.tangent`, since q_1 held fixed means de = -T(-e) dq_0, the forced discrete Legendre
+transforms (16) are
+
+    p_0 = T(-e)^T l_e - l_q - h/2 f_0                                               (2)
+    p_1 = T(e)^T l_e + h/2 f_1                                                      (3)
+
+A step solves (2) for e by Newton's method, with the exact Jacobian at the predicted e, and then has p_1 from (3). The forces
+f_0 and f_1 are those of the discrete Lagrange-d'Alembert principle: drives and friction at the middle, and wrenches, which
+follow the body, at either node. Momenta and speeds belong together by p = M(q) v.
+
+The machine's state is (number of the step, 0, q, p, the mean speeds e/h of the last two steps, from which the next is
+predicted).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource, Source
+from alembert.errors import UnsupportedError
+from alembert.model import Model
+from alembert.simulate.loop import RECORDS, Call, Copy, LoopSource, Repeat
+from alembert.simulate.stepping import Plant, arguments
+from alembert.simulate.tangent import SymbolicManifold
+from alembert.sweeps import CORIOLIS_FORCES, Tree, expressions
+
+MOST = 40  # iterations
+CLOSE = 1e-9  # of the displacement: below it corrections that no longer shrink are rounding
+
+
+@dataclass(frozen=True)
+class VariationalLayout:
+    nq: int
+    nv: int
+
+    @property
+    def size(self) -> int:
+        return 2 + self.nq + 3 * self.nv
+
+    @property
+    def q(self) -> slice:
+        return slice(2, 2 + self.nq)
+
+    @property
+    def p(self) -> slice:
+        return slice(2 + self.nq, 2 + self.nq + self.nv)
+
+    @property
+    def mean(self) -> slice:
+        """The mean speeds of the last step."""
+        return slice(2 + self.nq + self.nv, 2 + self.nq + 2 * self.nv)
+
+    @property
+    def before(self) -> slice:
+        return slice(2 + self.nq + 2 * self.nv, 2 + self.nq + 3 * self.nv)
+
+    def initial(self, q: np.ndarray, v: np.ndarray, p: np.ndarray) -> np.ndarray:
+        state = np.zeros((*q.shape[:-1], self.size))
+        state[..., self.q], state[..., self.p] = q, p
+        state[..., self.mean] = state[..., self.before] = v
+        return state
+
+
+def stepping_kernel(plant: Plant) -> Kernel:
+    """As `alembert.simulate.stepping.stepping_kernel`, on the state described above."""
+    if plant.motion is not None:
+        raise UnsupportedError(
+            "simulate: prescribed motion and integrator 'variational' do not go together; choose 'rk4'"
+        )
+    layout = VariationalLayout(plant.model.nq, plant.model.nv)
+    given = arguments(plant, layout.size)
+    return Kernel(
+        "simulate",
+        given,
+        [Argument("records", (RECORDS, layout.size))],
+        key=f"simulate:{plant.key}:variational",
+        build=lambda: _source(plant, layout, given),
+    )
+
+
+class DiscreteMechanics:
+    """(1)-(3) as expressions; `parameters` are `SX` (none: 0 x 1)."""
+
+    def __init__(self, plant: Plant, parameters: ca.SX, wrench: ca.SX | None) -> None:
+        self.plant, self.model = plant, plant.model
+        self.parameters, self.wrench = parameters, wrench
+        self.manifold = SymbolicManifold(plant.model)
+        self.friction = _friction(plant.model, parameters)
+        model = plant.model
+        q, w = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv)
+        given = {"parameters": parameters} if model.parameters else {}
+        L = model.symbolic.kinetic_energy(q, w, **given) - model.symbolic.potential_energy(q, **given)
+        names = [q, w, parameters] if model.parameters else [q, w]
+        self._slopes = ca.Function("slopes", names, [ca.gradient(L, q), ca.gradient(L, w)])
+
+    def derivatives(self, q: ca.SX, e: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """l_q (tangent) and l_e of (1)."""
+        model, m = self.model, self.manifold
+        middle = m.integrate(q, e / 2)
+        given = [self.parameters] if model.parameters else []
+        along_q, along_w = self._slopes(middle, e / h, *given)
+        d, half = ca.SX.sym("d", model.nv), ca.SX.sym("half", model.nv)
+        moved = m.integrate(m.integrate(q, d), e / 2)
+        l_q = h * ca.substitute(ca.jtimes(moved, d, along_q, True), d, ca.SX.zeros(model.nv))
+        pulled = ca.substitute(ca.jtimes(m.integrate(q, half), half, along_q, True), half, e / 2)
+        return l_q, along_w + h / 2 * pulled
+
+    def effort(self, t: ca.SX, q: ca.SX, e: ca.SX, h: ca.SX, effort: ca.SX) -> ca.SX:
+        """Drives and friction at the middle of the step from t."""
+        w = e / h
+        total = effort + self.friction(w)
+        if self.plant.controller is not None:
+            middle = self.manifold.integrate(q, e / 2)
+            total = total + ca.SX(self.plant.controller(t + h / 2, middle, w))
+        return total
+
+    def wrenches(self, q: ca.SX) -> ca.SX:
+        """Generalised forces of the wrenches."""
+        if self.wrench is None:
+            return ca.SX.zeros(self.model.nv)
+        given = {"q": q, "wrench": self.wrench}
+        return -expressions(CORIOLIS_FORCES, self.model._tree, given, self.parameters)["tau"]
+
+    def residual(self, t: ca.SX, q: ca.SX, p: ca.SX, e: ca.SX, h: ca.SX, effort: ca.SX) -> ca.SX:
+        """(2)"""
+        l_q, l_e = self.derivatives(q, e, h)
+        force = self.effort(t, q, e, h, effort) + self.wrenches(q)
+        return self.manifold.chart_rate_transposed(-e, l_e) - l_q - h / 2 * force - p
+
+    def momentum(self, t: ca.SX, q: ca.SX, e: ca.SX, h: ca.SX, effort: ca.SX, q1: ca.SX) -> ca.SX:
+        """(3)"""
+        _, l_e = self.derivatives(q, e, h)
+        force = self.effort(t, q, e, h, effort) + self.wrenches(q1)
+        return self.manifold.chart_rate_transposed(e, l_e) + h / 2 * force
+
+
+def _source(plant: Plant, layout: VariationalLayout, given: list[Argument]) -> Source:
+    model, nv = plant.model, plant.model.nv
+    symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in given[:-2]}
+    state, start, h = symbols["state"], symbols["start"], symbols["step"]
+    parameters = symbols.get("parameters", ca.SX(0, 1))
+    mechanics = DiscreteMechanics(plant, parameters, symbols.get("wrench"))
+    t = start + state[0] * h
+    q, p, mean, before = (state[s] for s in (layout.q, layout.p, layout.mean, layout.before))
+    effort = symbols["effort"]
+
+    it = ca.SX.sym("it", 2 + nv)  # done, size of the last correction, e
+    e = it[2:]
+    residual = mechanics.residual(t, q, p, e, h, effort)
+    factors = _factorise(ca.jacobian(residual, e))
+    LU = ca.SX.sym("LU", factors.numel())
+    r = ca.SX.sym("r", nv)
+
+    done, last = it[0], it[1]
+    correction = -_solve(LU, r)
+    size, reach = ca.norm_inf(correction), ca.norm_inf(e)
+    small = ca.logic_or(
+        size <= 1e-16 * reach,
+        ca.logic_and(size <= CLOSE * reach, size > 0.5 * last),
+    )
+    moved = ca.vertcat(ca.if_else(small, 1, 0), size, e + correction)
+    updated = ca.if_else(done, it, moved)
+
+    q1 = mechanics.manifold.integrate(q, e)
+    p1 = mechanics.momentum(t, q, e, h, effort, q1)
+    # a step that has not converged must not pass for one: its momentum becomes NaN
+    p1 = ca.if_else(done, p1, ca.SX.nan(nv))
+    following = ca.vertcat(state[0] + 1, state[1], q1, p1, e / h, mean)
+    predicted = ca.vertcat(0, ca.inf, h * (2 * mean - before))
+
+    names = [name for name in symbols]
+    values = list(symbols.values())
+    functions = {
+        "predict": ca.Function("predict", [state, h], [predicted]),
+        "factor": ca.Function("factor", [*values, it], [factors]),
+        "residual": ca.Function("residual", [*values, it], [ca.densify(residual)]),
+        "update": ca.Function("update", [it, r, LU], [updated]),
+        "finish": ca.Function("finish", [*values, it], [ca.densify(following)]),
+    }
+    iteration = [
+        Call("residual", [*names, "it"], ["r"]),
+        Call("update", ["it", "r", "LU"], ["it_next"]),
+        Copy("it_next", "it"),
+    ]
+    body = [
+        Call("predict", ["state", "step"], ["it"]),
+        Call("factor", [*names, "it"], ["LU"]),
+        Repeat(iteration, "it", MOST),
+        Call("finish", [*names, "it"], ["next"]),
+    ]
+    temporaries = {"it": 2 + nv, "it_next": 2 + nv, "r": nv, "LU": factors.numel()}
+    return LoopSource(
+        {key: FunctionSource(f) for key, f in functions.items()},
+        {a.name: a.size for a in given},
+        temporaries,
+        body,
+    )
+
+
+def _factorise(A: ca.SX) -> ca.SX:
+    """A = L U by rows in one vector, without pivoting: A is the mass matrix over h and smaller terms."""
+    A = ca.densify(ca.SX(A))
+    n = A.shape[0]
+    for k in range(n):
+        A[k, k] = 1 / A[k, k]
+        for i in range(k + 1, n):
+            A[i, k] = A[i, k] * A[k, k]
+            A[i, k + 1 :] = A[i, k + 1 :] - A[i, k] * A[k, k + 1 :]
+    return ca.vec(A.T)
+
+
+def _solve(LU: ca.SX, b: ca.SX) -> ca.SX:
+    n = b.numel()
+    A = ca.reshape(LU, n, n).T
+    x = [b[k] for k in range(n)]
+    for i in range(n):
+        for k in range(i):
+            x[i] = x[i] - A[i, k] * x[k]
+    for i in reversed(range(n)):
+        for k in range(i + 1, n):
+            x[i] = x[i] - A[i, k] * x[k]
+        x[i] = x[i] * A[i, i]
+    return ca.vertcat(*x)
+
+
+def _friction(model: Model, parameters: ca.SX) -> Any:
+    """The efforts of joint friction as a function of the speeds."""
+    bare = model.replace(joints=tuple(dataclasses.replace(joint, spring=None) for joint in model.joints))
+    tree = Tree.of(bare)
+    nodes = tree.nodes(parameters)
+
+    def friction(v: ca.SX) -> ca.SX:
+        total = ca.SX.zeros(model.nv)
+        for node, sv in zip(nodes, tree.v_slices, strict=True):
+            own = node.own_effort(ca.SX.zeros(node.nq), v[sv])
+            if own is not None:
+                total[sv] = own
+        return total
+
+    return friction

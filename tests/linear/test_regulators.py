@@ -1,0 +1,150 @@
+"""Regulators: the published two-link case of Lin and Yae, decoupling, pole placement."""
+
+import numpy as np
+import pytest
+from linear_helpers import runge_kutta, state, tree
+
+from alembert import Inertia, ModelBuilder, library
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.joints import Revolute
+from alembert.linear import decoupled_pd, linearize, place_poles
+
+
+def refusal(function, *arguments, error=ArgumentError, **options):
+    with pytest.raises(error) as caught:
+        function(*arguments, **options)
+    return str(caught.value)
+
+
+def two_link():
+    """The two-link of Lin and Yae (1989).
+
+    Their figure with the data is lost; the printed matrices determine M = [[30, 50], [50, 140]] and the stiffness
+    g [[10, 10], [10, 40]] in the order (theta2, theta1), which these links have. Their torques act the other way round.
+    """
+    builder = ModelBuilder("two_link", gravity=(0.0, 0.0, -9.80665))
+    link = Inertia(10.0, (0.0, 0.0, -1.0), (20.0, 0.0, 20.0, 0.0, 0.0, 20.0))
+    builder.body("first", link, joint=Revolute((0.0, -1.0, 0.0)), joint_name="theta1")
+    builder.body(
+        "second",
+        link,
+        joint=Revolute((0.0, -1.0, 0.0)),
+        joint_name="theta2",
+        parent="first",
+        placement=(0.0, 0.0, -2.0),
+    )
+    return builder.actuator("T2", "theta2", gear=-1.0).actuator("T1", "theta1", gear=-1.0).build()
+
+
+ORDER = [1, 0]  # (theta2, theta1)
+
+
+def test_published_two_link_matrices():
+    """V7a: one unit in the last digit of print, which was cut and not rounded in the first entry."""
+    model = two_link()
+    linear = linearize(model, [0.0, 0.0])
+    M = model.mass_matrix([0.0, 0.0])[np.ix_(ORDER, ORDER)]
+    np.testing.assert_allclose(M, [[30, 50], [50, 140]], rtol=1e-14)
+    A = linear.A[2:, :2][np.ix_(ORDER, ORDER)]
+    np.testing.assert_array_less(
+        np.abs(A - [[-5.191, 3.4612], [1.1537, -4.0380]]), [[1e-3, 1e-4], [1e-4, 1e-4]]
+    )
+    B = linear.B[2:][ORDER]
+    np.testing.assert_array_less(np.abs(B - [[-0.0824, 0.0294], [0.0294, -0.0176]]), 1e-4)
+    np.testing.assert_array_equal(linear.A[2:, 2:], 0)
+    assert linear.input_names == ("T2", "T1")
+    np.testing.assert_allclose(linear.modes().frequencies, [1.592, 2.587], atol=5e-4)
+
+
+# The paper gives no poles. Gains too low for the nonlinear weight lose the links from 1 rad (poles at -1 +- 1j do).
+REGULATORS = {
+    "decoupled": lambda linear: decoupled_pd(linear, [2.0, 3.0], 0.7),
+    "robust": lambda linear: place_poles(linear, [-1.0, -1.5, -2.0, -2.5], method="KNV0"),
+    "complex": lambda linear: place_poles(linear, [-3 + 2j, -3 - 2j, -4 + 2j, -4 - 2j]),
+}
+
+
+@pytest.mark.parametrize("deviation", [0.05, 1.0])
+@pytest.mark.parametrize("name", REGULATORS)
+def test_published_regulators_bring_the_two_link_back(name, deviation):
+    model = two_link()
+    regulator = REGULATORS[name](linearize(model, [0.0, 0.0]))
+    assert np.all(regulator.poles().real < -0.9)
+    q, v = runge_kutta(
+        model, np.full(2, deviation), np.zeros(2), regulator.efforts, duration=12.0, steps=1200
+    )
+    assert np.abs(q).max() < 3 * deviation
+    assert np.abs(q[-1]).max() < 1e-3 * deviation
+    assert np.abs(v[-1]).max() < 1e-3 * deviation
+
+
+def test_decoupled_pd_decouples():
+    """The closed loop is one oscillator per degree of freedom, whatever the coupling, friction and springs."""
+    model = tree("2")
+    q, _, tau = state(model, seed=4)
+    n = model.nv
+    w, zeta = np.linspace(1.0, 3.0, n), np.linspace(0.1, 1.2, n)
+    linear = linearize(model, q, np.zeros(n), tau)
+    regulator = decoupled_pd(linear, w, zeta)
+    closed = linear.A - linear.B @ regulator.K
+    scale = 1e-11 * np.abs(linear.A).max()
+    np.testing.assert_allclose(closed[n:, :n], -np.diag(w**2), atol=scale)
+    np.testing.assert_allclose(closed[n:, n:], -np.diag(2 * zeta * w), atol=scale)
+    M = model.mass_matrix(q)  # K_V = M L1 + P1, K_P = M L2 + P2 with P on the right-hand side
+    np.testing.assert_allclose(regulator.K_V, M @ (np.diag(2 * zeta * w) + linear.A[n:, n:]), atol=scale * 10)
+    np.testing.assert_allclose(regulator.K_P, M @ (np.diag(w**2) + linear.A[n:, :n]), atol=scale * 10)
+
+
+def test_gains_for_a_model_and_along_a_trajectory():
+    model = library.two_link()
+    q = np.array([[0.1, 0.2], [0.5, -0.4], [1.0, 1.0]])
+    v = np.ones((3, 2))
+    tau = model.inverse_dynamics(q, v, np.zeros(2))
+    along = decoupled_pd(linearize(model, q, v, tau), 4.0, 0.8)
+    assert along.K.shape == (3, 2, 4)
+    np.testing.assert_allclose(np.sort(along.poles().real), -3.2, rtol=1e-9)
+    one = decoupled_pd(model, 4.0, 0.8, q=q[1], v=v[1], tau=tau[1])
+    np.testing.assert_allclose(one.K, along.K[1], rtol=1e-12)
+    np.testing.assert_allclose(along.efforts(q, v), tau, atol=1e-12)
+
+
+def test_efforts_of_a_regulator_count_from_the_point_on_the_manifold():
+    model = library.random_tree(3, bodies=1, kinds=("spherical",))
+    q, _, _ = state(model)
+    regulator = decoupled_pd(linearize(model, q), 2.0, 1.0)
+    e = np.array([0.1, -0.2, 0.3])
+    np.testing.assert_allclose(
+        regulator.inputs(model.integrate(q, e), e), -regulator.K @ np.tile(e, 2), atol=1e-12
+    )
+
+
+def test_refusals():
+    acrobot = linearize(library.acrobot(), [np.pi / 2, 0.0])
+    assert refusal(decoupled_pd, acrobot, 1.0, 1.0) == (
+        "decoupled_pd: 1 inputs (elbow_motor) for 2 degrees of freedom; it takes one independent input for each. "
+        "Linearise with other inputs=, or use place_poles"
+    )
+    model = two_link()
+    linear = linearize(model, [0.0, 0.0])
+    assert refusal(decoupled_pd, linear, 0.0, 1.0) == (
+        "decoupled_pd: frequency is 0.0, expected positive numbers"
+    )
+    assert refusal(decoupled_pd, linear, [1.0, 2.0, 3.0], 1.0) == (
+        "decoupled_pd: frequency has shape (3,), expected a number or (2,)"
+    )
+    assert refusal(decoupled_pd, model, 1.0, 1.0) == (
+        "decoupled_pd: a Model needs the configuration to linearise about, q="
+    )
+    assert refusal(decoupled_pd, linear, 1.0, 1.0, q=[0.0, 0.0]) == (
+        "decoupled_pd: q, v and tau are those of the linear model; do not give them again"
+    )
+    ball = library.random_tree(3, bodies=1, kinds=("spherical",))
+    spinning = linearize(ball, ball.neutral(), [1.0, 2.0, 3.0])
+    assert refusal(decoupled_pd, spinning, 1.0, 1.0, error=UnsupportedError).startswith(
+        "decoupled_pd: joints that turn in three dimensions are in motion at the point"
+    )
+    satellite = library.satellite()
+    assert refusal(place_poles, linearize(satellite, satellite.neutral()), -np.arange(1.0, 19.0)).startswith(
+        "place_poles: the inputs do not reach all of the state: rank 6 of 18"
+    )
+    assert refusal(place_poles, linear, [-1.0, -2.0]).startswith("place_poles: ")

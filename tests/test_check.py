@@ -1,0 +1,115 @@
+"""Every derivative of every algorithm for every joint type against its oracles, by `check.derivatives`."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert import check, library
+from alembert.dynamics.programs import PROGRAMS
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.joints import REGISTRY
+
+CLOSED_FORMS = ("forward_dynamics", "inverse_dynamics", "hybrid_dynamics")
+GROUPS = [tuple(REGISTRY)[k::3] for k in range(3)]
+
+
+@pytest.mark.parametrize("kind", REGISTRY)
+def test_dynamics_of_every_joint_type(kind):
+    """Closed forms and products; the joint between a revolute one and the world, or the other way round."""
+    model = library.random_tree(7, bodies=2, kinds=(kind, "revolute"), attachments=True)
+    found = check.derivatives(model, CLOSED_FORMS, states=20, show=False)
+    assert {row.route for row in found.comparisons} == {"closed form", "jvp", "vjp"}
+    found.raise_if_above(1e-9)
+
+
+@pytest.mark.parametrize("kinds", GROUPS, ids="-".join)
+def test_products_of_every_algorithm(kinds):
+    model = library.random_tree(2, bodies=len(kinds), kinds=kinds, attachments=True)
+    rest = [name for name in PROGRAMS if name not in (*CLOSED_FORMS, "inverse_dynamics_derivatives")]
+    check.derivatives(model, rest, states=4, show=False).raise_if_above(1e-9)
+
+
+def test_second_derivatives():
+    """The products of `inverse_dynamics_derivatives` are second derivatives of inverse dynamics."""
+    model = library.random_tree(4, bodies=2, kinds=("spherical", "screw"), attachments=True)
+    check.derivatives(model, "inverse_dynamics_derivatives", states=3, show=False).raise_if_above(1e-9)
+
+
+@pytest.mark.parametrize("oracle", check.TOLERANCES)
+def test_parameters_and_oracles(oracle, capsys):
+    model = library.random_tree(3, bodies=3, kinds=("revolute", "free"), attachments=True, parameters=True)
+    found = al.check.derivatives(model, CLOSED_FORMS, states=2, oracle=oracle)
+    found.raise_if_above()
+    assert "forward_dynamics: dparameters" in found.errors
+    assert found.states == 7
+    assert 0 < found.largest < check.TOLERANCES[oracle]
+    printed = capsys.readouterr().out
+    assert f"random_tree_3: relative errors of derivatives against {oracle}, 7 states" in printed
+
+
+def test_a_wrong_derivative_is_found(monkeypatch):
+    model = library.two_link()
+    model.check_tree("x")  # gives the class its algorithms
+    right = type(model).forward_dynamics_derivatives
+
+    def wrong(self, q, v, tau, **options):
+        d = right(self, q, v, tau, **options)
+        return dataclasses.replace(d, dv=d.dv + 1e-6 * np.abs(d.dv).max())
+
+    monkeypatch.setattr(type(model), "forward_dynamics_derivatives", wrong)
+    found = check.derivatives(model, states=2, show=False)
+    with pytest.raises(NumericalError) as caught:
+        found.raise_if_above()
+    message = str(caught.value)
+    assert message.startswith(
+        "check.derivatives: two_link against ad, tolerance 1e-09: forward_dynamics: dv (closed form) is off by "
+    )
+    assert message.count(" is off by ") == 1
+    assert found.errors["forward_dynamics: dq"] < 1e-12
+    with pytest.raises(NumericalError, match="; and 2 more$"):
+        found.raise_if_above(-1.0)
+    assert "closed form" in str(found)
+
+
+def test_nan_is_an_infinite_error(monkeypatch):
+    model = library.two_link()
+    model.check_tree("x")
+    right = type(model).jvp
+    monkeypatch.setattr(type(model), "jvp", lambda *x: (right(*x)[0], np.nan * right(*x)[1]))
+    assert check.derivatives(model, states=0, show=False).errors["forward_dynamics: along all"] == np.inf
+
+
+def test_special_states_are_among_them():
+    """Neutral, straight and at rest, where quotients like sin(x)/x and |v| need care."""
+    labels = {row[0] for row in check._samples(library.arm7(), 1, np.random.default_rng(0))}
+    assert labels == {
+        "neutral, all zero",
+        "neutral, in motion",
+        "straight, at rest",
+        "straight, in motion",
+        "random, at rest",
+        "random 1",
+    }
+
+
+def test_refusals():
+    model = library.two_link()
+
+    def refusal(*arguments, error=ArgumentError, **options):
+        with pytest.raises(error) as caught:
+            check.derivatives(*arguments, **options)
+        return str(caught.value)
+
+    assert refusal(model, "forward_dynamic") == (
+        "check.derivatives: no algorithm 'forward_dynamic'; did you mean 'forward_dynamics'?"
+    )
+    assert refusal(model, oracle="fd") == (
+        "check.derivatives: no oracle 'fd'; there is ad, complex_step, finite_difference"
+    )
+    assert refusal(model, states=-1) == "check.derivatives: states is -1, expected zero or more"
+    loop = model.replace(loops=(al.LoopJoint("closure", al.Revolute(), "world", "tip"),))
+    assert refusal(loop, error=UnsupportedError).startswith(
+        "forward_dynamics: the loop 'closure' would be ignored"
+    )
