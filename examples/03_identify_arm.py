@@ -46,13 +46,15 @@ def run(truth: al.Model, motion: ExcitingTrajectory, duration: float, rng: np.ra
     return t, q + ENCODER_NOISE * rng.normal(size=q.shape), tau + TORQUE_NOISE * rng.normal(size=tau.shape)
 
 
-def main(folder: Path = FOLDER) -> None:
+def main(folder: Path = FOLDER, iterations: int = 60) -> None:
     start = time.perf_counter()
     rng = np.random.default_rng(1)
     truth = al.library.make("arm7")
     prior = drawings(truth, rng)
 
-    motion = exciting_trajectory(prior, duration=PERIOD, functions=5, noise=TORQUE_NOISE, iterations=60)
+    motion = exciting_trajectory(
+        prior, duration=PERIOD, functions=5, noise=TORQUE_NOISE, iterations=iterations
+    )
     print(
         f"condition number {motion.condition:.3g}, of the random motion to start with {motion.initial_condition:.3g}"
     )

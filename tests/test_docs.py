@@ -38,3 +38,12 @@ def test_outputs_are_compared(tmp_path):
         run(page)
     with pytest.raises(AssertionError, match="the page shows"):
         compare("yes", "no", "page.md:1")
+
+
+def test_broken_links_fail_the_build():
+    """`--quiet` would drop the warnings before `--strict` counts them."""
+    (line,) = (
+        x for x in (DOCS.parent / "Makefile").read_text(encoding="utf-8").splitlines() if "mkdocs build" in x
+    )
+    assert "--strict" in line
+    assert "-q" not in line

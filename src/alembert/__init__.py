@@ -1,14 +1,16 @@
 """Alembert: computational control of articulated systems by recursive sweeps.
 
-    import alembert as al
+import alembert as al
 
-    model = al.load("arm.urdf")
-    a = model.forward_dynamics(q, v, tau)
+model = al.load("arm.urdf")
+a = model.forward_dynamics(q, v, tau)
 """
 
-from alembert import check as check
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
 from alembert import library as library
-from alembert import linear as linear
 from alembert import spatial as spatial
 from alembert.errors import AlembertError as AlembertError
 from alembert.errors import AlembertWarning as AlembertWarning
@@ -19,9 +21,34 @@ from alembert.errors import NumericalError as NumericalError
 from alembert.errors import UnsupportedError as UnsupportedError
 from alembert.expression import Expression as Expression
 from alembert.joints import *  # noqa: F403
-from alembert.linear import linearize as linearize
-from alembert.linear import trim as trim
 from alembert.model import *  # noqa: F403
 from alembert.model.io import load as load
 from alembert.model.io import save as save
 from alembert.spatial import Pose as Pose
+
+if _TYPE_CHECKING:
+    from alembert import check as check
+    from alembert import linear as linear
+    from alembert.linear import linearize as linearize
+    from alembert.linear import trim as trim
+
+_ON_FIRST_USE = {
+    "check": "alembert.check",
+    "linear": "alembert.linear",
+    "linearize": "alembert.linear",
+    "trim": "alembert.linear",
+}
+"""what computes, by where it is: the compiler takes longer to import than models do"""
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module 'alembert' has no attribute {name!r}")
+    module = _import_module(_ON_FIRST_USE[name])
+    value = module if module.__name__ == f"alembert.{name}" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ON_FIRST_USE})

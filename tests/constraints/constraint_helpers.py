@@ -97,11 +97,20 @@ def four_bars(windows):
     builder = ModelBuilder(f"four_bars_{windows}", gravity=(0.0, -9.81, 0.0))
     for i in range(windows + 1):
         upright = Inertia.rod(1.0, (0, 0, 0), (0, 1, 0))
-        builder.body(f"post{i}", upright, joint=Revolute(Z), joint_name=f"foot{i}", placement=(float(i), 0, 0))
+        builder.body(
+            f"post{i}", upright, joint=Revolute(Z), joint_name=f"foot{i}", placement=(float(i), 0, 0)
+        )
         builder.frame(f"top{i}", f"post{i}", (0.0, 1.0, 0.0))
     for i in range(windows):
         beam = Inertia.rod(1.0, (0, 0, 0), (1, 0, 0))
-        builder.body(f"beam{i}", beam, joint=Revolute(Z), joint_name=f"knee{i}", parent=f"post{i}", placement=(0, 1.0, 0))
+        builder.body(
+            f"beam{i}",
+            beam,
+            joint=Revolute(Z),
+            joint_name=f"knee{i}",
+            parent=f"post{i}",
+            placement=(0, 1.0, 0),
+        )
         builder.frame(f"end{i}", f"beam{i}", (1.0, 0.0, 0.0))
         builder.loop(f"window{i}", Revolute(Z), f"top{i + 1}", f"end{i}")
     return builder.build()

@@ -4,7 +4,17 @@ import itertools
 
 import numpy as np
 import pytest
-from constraint_helpers import EPS, KINDS, close, closed, dense_solution, four_bars, opposite, possible_speeds, tree_of
+from constraint_helpers import (
+    EPS,
+    KINDS,
+    close,
+    closed,
+    dense_solution,
+    four_bars,
+    opposite,
+    possible_speeds,
+    tree_of,
+)
 
 from alembert import library
 from alembert.model import Coupling, Frame, LoopJoint
@@ -29,7 +39,7 @@ def state(active, seed=3):
 def test_accelerations_solve_the_dense_equations(active):
     model, q, v, tau = state(active)
     found = model.constrained_dynamics(q, v, tau, active=active)
-    a, forces = dense_solution(model, q, v, tau, active)
+    a, _ = dense_solution(model, q, v, tau, active)
     scale = np.linalg.norm(a)
     np.testing.assert_allclose(found.accelerations, a, atol=SOLVED * scale)
     G, gamma = model.constraint_jacobian(q, active=active), model.constraint_bias(q, v, active=active)
@@ -69,7 +79,7 @@ def test_the_joint_carries_no_load_along_its_motion():
 
 
 def test_batches_and_wrenches():
-    model, q, v, tau = state(("revolute", "spherical"))
+    model, q, v, _ = state(("revolute", "spherical"))
     active = ["spherical", "revolute"]
     rng = np.random.default_rng(0)
     taus = rng.normal(size=(2, 3, model.nv))
@@ -80,7 +90,9 @@ def test_batches_and_wrenches():
     for i, j in itertools.product(range(2), range(3)):
         one = model.constrained_dynamics(q, v, taus[i, j], wrenches={"tip3": push[j]}, active=active)
         np.testing.assert_allclose(found.accelerations[i, j], one.accelerations, rtol=1e-10, atol=1e-10)
-        np.testing.assert_allclose(found.reactions["revolute"][i, j], one.reactions["revolute"], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            found.reactions["revolute"][i, j], one.reactions["revolute"], rtol=1e-9, atol=1e-9
+        )
         dense, _ = dense_solution(model, q, v, taus[i, j], active, wrenches={"tip3": push[j]})
         np.testing.assert_allclose(one.accelerations, dense, atol=SOLVED * np.linalg.norm(dense))
 
@@ -111,9 +123,13 @@ def test_identical_loops_share_the_reaction():
     both = model.replace(loops=(loop, twin))
     v, tau = possible_speeds(both, q), np.random.default_rng(1).normal(size=model.nv)
     alone = model.constrained_dynamics(q, v, tau, active=["spherical"])
-    with pytest.warns(UserWarning, match="the reactions are not unique: 3 of the 3 rows of 'twin' follow|rows of 'spher"):
+    with pytest.warns(
+        UserWarning, match="the reactions are not unique: 3 of the 3 rows of 'twin' follow|rows of 'spher"
+    ):
         found = both.constrained_dynamics(q, v, tau)
-    np.testing.assert_allclose(found.accelerations, alone.accelerations, atol=SOLVED * np.linalg.norm(alone.accelerations))
+    np.testing.assert_allclose(
+        found.accelerations, alone.accelerations, atol=SOLVED * np.linalg.norm(alone.accelerations)
+    )
     half = alone.reactions["spherical"] / 2
     for name in ("spherical", "twin"):
         np.testing.assert_allclose(found.reactions[name], half, atol=1e-8 * np.linalg.norm(half))
@@ -126,7 +142,9 @@ def test_identical_loops_share_the_reaction():
 def test_an_impulse_conserves_momentum_and_closes_the_velocities():
     model, q = closed()
     active = ("revolute", "gimbal")
-    inside = [x for x in model.loops if "world" not in (model.frame(x.frame_a).body, model.frame(x.frame_b).body)]
+    inside = [
+        x for x in model.loops if "world" not in (model.frame(x.frame_a).body, model.frame(x.frame_b).body)
+    ]
     rng = np.random.default_rng(2)
     v = rng.normal(size=model.nv)
     found = model.impulse(q, v, active=active)
@@ -164,7 +182,9 @@ def test_impulses_between_floating_bodies_conserve_momentum():
     found = model.impulse(q, v)
     before, after = (model.momentum(q, x, about="world") for x in (v, found.velocities))
     np.testing.assert_allclose(after, before, atol=1e-14 * 100)
-    relative = model.frame_velocity(q, found.velocities, "probe") - model.frame_velocity(q, found.velocities, "port")
+    relative = model.frame_velocity(q, found.velocities, "probe") - model.frame_velocity(
+        q, found.velocities, "port"
+    )
     np.testing.assert_allclose(relative, 0, atol=1e-13)
     J = found.impulses["dock"]
     np.testing.assert_allclose(J[3:], 2.0 * (found.velocities[3:6] - v[3:6]), atol=1e-12)
@@ -189,7 +209,9 @@ def test_a_mimic_joint_is_the_eliminated_coordinate():
     effort = found.reactions["mimic"]
     assert np.shape(effort) == ()
     expected = M @ a + bias - tau
-    np.testing.assert_allclose(expected, effort * np.array([-1.5, 0, 0.7, 1, 0]), atol=1e-11 * np.linalg.norm(expected))
+    np.testing.assert_allclose(
+        expected, effort * np.array([-1.5, 0, 0.7, 1, 0]), atol=1e-11 * np.linalg.norm(expected)
+    )
     # the coordinates of the tree need not be vectors for this: the reduced mass matrix is N^T M N
     reduced = model.reduced_mass_matrix(q, independent=[names[k] for k in free])
     np.testing.assert_allclose(reduced, N.T @ M @ N, atol=1e-13 * np.linalg.norm(M))
@@ -245,7 +267,9 @@ def test_independent_speeds_span_the_possible_motions():
     M, bias = tree.mass_matrix(q), tree.bias_forces(q, v)
     reduced = model.reduced_mass_matrix(q, active=active, independent=found.names)
     right = found.E.T @ (tau - bias - M @ found.rate)
-    np.testing.assert_allclose(np.linalg.solve(reduced, right), a[found.indices], atol=1e-8 * np.linalg.norm(a))
+    np.testing.assert_allclose(
+        np.linalg.solve(reduced, right), a[found.indices], atol=1e-8 * np.linalg.norm(a)
+    )
 
 
 def test_changing_the_active_set_or_the_constraints_compiles_no_sweep(monkeypatch):
@@ -253,16 +277,19 @@ def test_changing_the_active_set_or_the_constraints_compiles_no_sweep(monkeypatc
 
     built = []
     monkeypatch.setattr(
-        Kernel, "_compile", lambda self, lanes, inner=Kernel._compile: built.append(self.name) or inner(self, lanes)
+        Kernel,
+        "_compile",
+        lambda self, lanes, inner=Kernel._compile: built.append(self.name) or inner(self, lanes),
     )
     tree, _ = closed()
     tree = tree_of(tree).replace(gravity=(0.0, 0.0, -1.62), frames=())  # no other test has compiled it
     model, q = close(tree, ("revolute", "spherical", "prismatic"))
     v, tau = np.zeros(model.nv), np.ones(model.nv)
-    model.constrained_dynamics(q, v, tau)
+    model.forward_dynamics(q, v, tau)
+    model.constrained_dynamics(q, v, tau, active=["spherical"])  # few rows: code for single states
     first = list(built)
     assert {"forward_dynamics", "solve_mass_matrix", "constraint_terms"} <= set(first)
-    for active in ([], ["spherical"], ["revolute", "spherical"], ["prismatic"]):
+    for active in ([], ["prismatic"], ["revolute"], ["prismatic", "spherical"]):
         model.constrained_dynamics(q, v, tau, active=active)
     assert built == first
     # another constraint set, another frame, another name: only the constraint equations are new

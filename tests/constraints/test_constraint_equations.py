@@ -67,7 +67,11 @@ def test_rows_of_possible_speeds_vanish_and_batches_agree():
     batch = model.constraint_residual(qs), model.constraint_jacobian(qs), model.constraint_bias(qs, v)
     m = sum(6 - loop.type.nv for loop in model.loops)
     assert [x.shape for x in batch] == [(2, 3, m), (2, 3, m, model.nv), (2, 3, m)]
-    one = model.constraint_residual(qs[1, 2]), model.constraint_jacobian(qs[1, 2]), model.constraint_bias(qs[1, 2], v)
+    one = (
+        model.constraint_residual(qs[1, 2]),
+        model.constraint_jacobian(qs[1, 2]),
+        model.constraint_bias(qs[1, 2], v),
+    )
     for many, single in zip(batch, one, strict=True):
         np.testing.assert_allclose(many[1, 2], single, rtol=1e-13, atol=1e-13)
 
@@ -79,7 +83,11 @@ def test_parameters_reach_frames_axes_and_ratios():
     from alembert import Cylindrical, Expression
 
     axis = axis_of.type.axis
-    name = next(iter(Expression(str(axis[0])).names)) if not isinstance(axis[0], float) else tree.parameters[0][0]
+    name = (
+        next(iter(Expression(str(axis[0])).names))
+        if not isinstance(axis[0], float)
+        else tree.parameters[0][0]
+    )
     model = tree.replace(
         loops=(LoopJoint("loop", Cylindrical(axis), "tip3", "tip6"),),
         couplings=(Coupling("gear", ends[0], (ends[1],), (Expression(f"2 * {name}"),), Expression(name)),),
@@ -88,10 +96,17 @@ def test_parameters_reach_frames_axes_and_ratios():
     v = np.random.default_rng(1).normal(size=model.nv)
     changed = {key: value * 1.1 + 0.01 for key, value in model.parameters}
     other = model.replace(parameters=changed)
-    for function, arguments in (("constraint_residual", (q,)), ("constraint_jacobian", (q,)), ("constraint_bias", (q, v))):
+    for function, arguments in (
+        ("constraint_residual", (q,)),
+        ("constraint_jacobian", (q,)),
+        ("constraint_bias", (q, v)),
+    ):
         at_run_time = getattr(model, function)(*arguments, parameters=changed)
         np.testing.assert_allclose(at_run_time, getattr(other, function)(*arguments), rtol=1e-12, atol=1e-13)
-        assert np.max(np.abs(at_run_time - getattr(model, function)(*arguments))) > 1e-4 or function == "constraint_bias"
+        assert (
+            np.max(np.abs(at_run_time - getattr(model, function)(*arguments))) > 1e-4
+            or function == "constraint_bias"
+        )
 
 
 def test_couplings_are_rows_with_constant_coefficients():
@@ -111,7 +126,10 @@ def test_a_free_loop_joint_constrains_nothing():
     model = tree.replace(loops=(LoopJoint("none", Free(), "world", "tip4"),))
     q, v, tau = np.random.default_rng(0).normal(size=(3, 4))
     assert model.constraint_residual(q).shape == (0,)
-    assert str(model.constraint_analysis(q)) == "0 constraint rows of rank 0, 4 degrees of freedom left; none is redundant"
+    assert (
+        str(model.constraint_analysis(q))
+        == "0 constraint rows of rank 0, 4 degrees of freedom left; none is redundant"
+    )
     np.testing.assert_array_equal(model.forward_dynamics(q, v, tau), tree.forward_dynamics(q, v, tau))
     np.testing.assert_array_equal(model.constrained_dynamics(q, v, tau).reactions["none"], np.zeros(6))
     assert model.independent_coordinates(q).names == tree.speed_names
@@ -128,7 +146,9 @@ def test_what_cannot_be_a_constraint():
 
     tree = library.random_tree(0, bodies=4, kinds=("revolute",), branching=0)
     model = tree.replace(loops=(LoopJoint("roll", example_joint("custom", 0), "world", "tip4"),))
-    with pytest.raises(UnsupportedError, match=r"^loop 'roll': a custom joint cannot close a loop; it has no closed form"):
+    with pytest.raises(
+        UnsupportedError, match=r"^loop 'roll': a custom joint cannot close a loop; it has no closed form"
+    ):
         model.constraint_residual(np.zeros(4))
     twice = tree.replace(
         frames=(*tree.frames, Frame("hook", "body4")),

@@ -12,8 +12,8 @@ from alembert import Inertia, ModelBuilder, Placement, Prismatic, Revolute
 def test_nikravesh_matrices():
     """Nikravesh, Gim, Arabyan and Rein: a prismatic joint and four parallel revolutes, cut at the last.
 
-    D* B is printed as 3 x 4 with two equal rows, C as two of them, and E = [[1, 0], [0, 1], [0, -1], [0, 1]]. The geometry is
-    not printed; the columns u x d determine it: u is normal to all of them, and d = c x u.
+    D* B is printed as 3 x 4 with two equal rows, C as two of them, and E = [[1, 0], [0, 1], [0, -1], [0, 1]]. The
+    geometry is not printed; the columns u x d determine it: u is normal to all of them, and d = c x u.
     """
     root = np.sqrt(2)
     printed = np.array([[0, 0, -root, -root], [0, 0, -root, -root], [0, -root, -root, 0]])
@@ -26,7 +26,12 @@ def test_nikravesh_matrices():
     previous, origin = "carriage", np.zeros(3)
     for k in range(3):
         builder.body(
-            f"link{k + 2}", block, joint=Revolute(tuple(u)), joint_name=f"R{k + 2}", parent=previous, placement=tuple(at[k] - origin)
+            f"link{k + 2}",
+            block,
+            joint=Revolute(tuple(u)),
+            joint_name=f"R{k + 2}",
+            parent=previous,
+            placement=tuple(at[k] - origin),
         )
         previous, origin = f"link{k + 2}", at[k]
     builder.frame("cut", previous, tuple(-origin))
@@ -69,7 +74,9 @@ def test_slider_crank():
     np.testing.assert_allclose(state.q, [t, beta, slide(t)], atol=1e-12)
     h = 1e-4
     dx = (8 * (slide(t + h) - slide(t - h)) - (slide(t + 2 * h) - slide(t - 2 * h))) / (12 * h)
-    ddx = (16 * (slide(t + h) + slide(t - h)) - (slide(t + 2 * h) + slide(t - 2 * h)) - 30 * slide(t)) / (12 * h**2)
+    ddx = (16 * (slide(t + h) + slide(t - h)) - (slide(t + 2 * h) + slide(t - 2 * h)) - 30 * slide(t)) / (
+        12 * h**2
+    )
     np.testing.assert_allclose(state.v[2], dx * w, rtol=1e-10)
     # crank: m_c r^2 w' + m x' x'' = tau with x'' = ddx w^2 + dx w'
     tau = 0.8
@@ -108,8 +115,21 @@ def test_four_bar_against_freudenstein():
     a, b, c, d = 0.4, 1.1, 0.9, 1.0  # crank, coupler, rocker, ground
     builder = ModelBuilder("four_bar", gravity=(0, -9.81, 0))
     builder.body("crank", Inertia.rod(1.0, (0, 0, 0), (a, 0, 0)), joint=Revolute(Z), joint_name="in")
-    builder.body("coupler", Inertia.rod(1.0, (0, 0, 0), (b, 0, 0)), joint=Revolute(Z), joint_name="pin", parent="crank", placement=(a, 0, 0))
-    builder.body("rocker", Inertia.rod(1.0, (0, 0, 0), (c, 0, 0)), joint=Revolute(Z), joint_name="out", placement=(d, 0, 0))
+    builder.body(
+        "coupler",
+        Inertia.rod(1.0, (0, 0, 0), (b, 0, 0)),
+        joint=Revolute(Z),
+        joint_name="pin",
+        parent="crank",
+        placement=(a, 0, 0),
+    )
+    builder.body(
+        "rocker",
+        Inertia.rod(1.0, (0, 0, 0), (c, 0, 0)),
+        joint=Revolute(Z),
+        joint_name="out",
+        placement=(d, 0, 0),
+    )
     builder.frame("end", "coupler", (b, 0, 0)).frame("head", "rocker", (c, 0, 0))
     builder.loop("joint", Revolute(Z), "head", "end")
     model = builder.build()
@@ -131,7 +151,9 @@ def test_n_four_bar_starts_as_published_and_keeps_its_energy():
     model = four_bars(2)
     q, v = parallelogram(model, 0.0, -1.0)
     np.testing.assert_allclose(model.energy(q, v), 35.835, rtol=1e-12)
-    np.testing.assert_allclose(model.frame_velocity(q, v, "top0", reference="local_world_aligned")[3:], [1, 0, 0], atol=1e-15)
+    np.testing.assert_allclose(
+        model.frame_velocity(q, v, "top0", reference="local_world_aligned")[3:], [1, 0, 0], atol=1e-15
+    )
     steps, duration = 100, 0.5
     end_q, end_v = integrate(model, q, v, duration, steps)
     # the one equation t'' = k sin t, in many small steps
@@ -157,7 +179,10 @@ def test_the_flat_four_bar_is_singular():
     model.constrained_dynamics(q, v, tau)
     flat, _ = parallelogram(model, np.pi / 2, 0.0)
     assert model.constraint_analysis(flat).degrees_of_freedom == 2
-    with pytest.warns(UserWarning, match=r"rank 1 at q = \[.*\] and 2 elsewhere: it is a singular configuration of 'window0'"):
+    with pytest.warns(
+        UserWarning,
+        match=r"rank 1 at q = \[.*\] and 2 elsewhere: it is a singular configuration of 'window0'",
+    ):
         model.constrained_dynamics(flat, v, tau)
     # moving through it is another matter: near by, the digits are still there
     close, v = parallelogram(model, np.pi / 2 - 1e-5, 1.0)
@@ -178,7 +203,14 @@ def bricard():
         along = points[k + 1] - points[k]
         size = np.where(along != 0, 1.0, 0.1)
         rod = Inertia.box(1.0, tuple(size)).at(Placement(tuple(along / 2)))
-        builder.body(f"rod{k}", rod, joint=Revolute(tuple(axes[k])), joint_name=f"hinge{k}", parent=parent, placement=tuple(points[k] - origin))
+        builder.body(
+            f"rod{k}",
+            rod,
+            joint=Revolute(tuple(axes[k])),
+            joint_name=f"hinge{k}",
+            parent=parent,
+            placement=tuple(points[k] - origin),
+        )
         parent, origin = f"rod{k}", points[k]
     builder.frame("end", parent, tuple(points[5] - origin)).frame("wall", "world", tuple(points[5]))
     builder.loop("last", Revolute(tuple(axes[5])), "wall", "end")
@@ -227,17 +259,24 @@ def squeezer():
     # the crank along x at beta = 0; the rod points back from the pin by pi: -d cos(beta + theta)
     hinge("beta", 0, (ra, 0), "world", (0, 0))
     hinge("theta", 1, (-da, 0), "K1", (rr, 0))
-    # body 3 hangs from B: its point at (-ss sin g, ss cos g) meets the rod's end
-    hinge("gamma", 2, (sa, sb), "world", (xb, yb))
+    # body 3 at B: its point at ss (sin g, -cos g) meets the rod's end
+    hinge("gamma", 2, (sb, -sa), "world", (xb, yb))
     # bodies 4/5 from A: end of 5 at zt (cos de, sin de), then 4 by e (sin(ph+de), -cos(ph+de))
     hinge("delta", 4, (ta, tb), "world", (xa, ya))
-    hinge("phi", 3, (ea, 0), "K5", (zt, 0), -np.pi / 2)
+    hinge("phi", 3, (e - ea, 0), "K5", (zt, 0), -np.pi / 2)
     # bodies 7/6 from A: end of 7 at u (sin ep, -cos ep), then 6 by zf (cos(om+ep), sin(om+ep))
-    hinge("epsilon", 6, (ua, -ub), "world", (xa, ya))
-    hinge("omega", 5, (fa, 0), "K7", (0, -u))
-    return builder, dict(d=d, ss=ss, e=e, zf=zf)
+    hinge("epsilon", 6, (-ub, -ua), "world", (xa, ya))
+    hinge("omega", 5, (zf - fa, 0), "K7", (0, -u))
+    builder.frame("rod_end", "K2", (-d, 0, 0)).frame("gamma_end", "K3", (0, -ss, 0)).frame(
+        "spring", "K3", (SD, -SC, 0)
+    )
+    builder.frame("phi_end", "K4", (e, 0, 0)).frame("omega_end", "K6", (zf, 0, 0))
+    for end in ("gamma_end", "phi_end", "omega_end"):
+        builder.loop(end, Revolute(Z), "rod_end", end)
+    return builder.build()
 
 
+SC, SD = 0.018, 0.02
 Q0 = {
     "beta": -0.0617138900142764496,
     "theta": 0.0,
@@ -249,14 +288,20 @@ Q0 = {
 }
 
 
-def test_andrews_squeezer_closes_at_its_published_start():
-    builder, size = squeezer()
-    builder.frame("rod_end", "K2", (-size["d"], 0, 0)).frame("gamma_end", "K3", (0, size["ss"], 0))
-    builder.frame("phi_end", "K4", (size["e"], 0, 0)).frame("omega_end", "K6", (size["zf"], 0, 0))
-    for end in ("gamma_end", "phi_end", "omega_end"):
-        builder.loop(end, Revolute(Z), "rod_end", end)
-    model = builder.build()
+def test_andrews_squeezer():
+    model = squeezer()
     q = np.array([Q0[name] for name in model.coordinate_names])
     assert np.max(np.abs(model.constraint_residual(q))) < 1e-15
     found = model.constraint_analysis(q)
     assert (found.rank, found.degrees_of_freedom) == (6, 1)
+    # the spring from (xc, yc), c0 = 4530, l0 = 0.07785, pulls at its point of body 3; 0.033 N m drive the crank
+    X = model.frame_pose(q, "spring")
+    pull = np.array([0.014, 0.072, 0.0]) - X.translation
+    length = np.linalg.norm(pull)
+    force = X.rotation.T @ (4530 * (length - 0.07785) / length * pull)
+    tau = np.where(np.array(model.speed_names) == "beta", 0.033, 0.0)
+    a = model.forward_dynamics(q, np.zeros(7), tau, wrenches={"spring": np.r_[0, 0, 0, force]})
+    at = dict(zip(model.speed_names, a, strict=True))
+    # digits of the published values; the printed coordinates have 16
+    np.testing.assert_allclose(at["beta"], 14222.4439199541, rtol=1e-12)
+    np.testing.assert_allclose(at["theta"], -10666.8329399656, rtol=1e-12)

@@ -297,3 +297,21 @@ def test_configurations():
         np.testing.assert_allclose(
             pin.difference(other, moved, ours[k]), np.zeros(model.nv), atol=100 * AGREEMENT
         )
+
+
+def test_long_chain():
+    """150 links: compiled as loops over the bodies. Accelerations are compared by the efforts that they take, since
+    the condition of the mass matrix grows with the cube of the length."""
+    model = library.chain(150)
+    other = in_pinocchio(model)
+    data = other.createData()
+    q, v, x = states(model, 50)
+    theirs = np.array([pin.rnea(other, data, *s).copy() for s in zip(q, v, x, strict=True)])
+    assert error(model.inverse_dynamics(q, v, x), theirs) < AGREEMENT
+    a = model.forward_dynamics(q, v, x)
+    back = np.array([pin.rnea(other, data, *s).copy() for s in zip(q, v, a, strict=True)])
+    terms = np.abs(model.multiply_mass_matrix(q, a)) + np.abs(model.bias_forces(q, v))
+    assert np.max(np.abs(back - x).max(axis=-1) / terms.max(axis=-1)) < AGREEMENT
+    M = pin.crba(other, data, q[0])
+    M = np.triu(M) + np.triu(M, 1).T
+    np.testing.assert_allclose(model.mass_matrix(q[0]), M, rtol=0, atol=AGREEMENT * np.abs(M).max())

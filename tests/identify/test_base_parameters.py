@@ -13,7 +13,9 @@ def test_a_pendulum_has_three():
     assert found.base_names == ("bob.mcx", "bob.mcz", "bob.Iyy")
     assert found.alone == found.base_names
     assert found.combined == ()
-    assert set(found.unidentifiable) == {f"bob.{x}" for x in ("mass", "mcy", "Ixx", "Ixy", "Ixz", "Iyz", "Izz")}
+    assert set(found.unidentifiable) == {
+        f"bob.{x}" for x in ("mass", "mcy", "Ixx", "Ixy", "Ixz", "Iyz", "Izz")
+    }
 
 
 def test_without_gravity_only_its_moment_of_inertia_shows():
@@ -27,7 +29,9 @@ def test_about_a_vertical_axis_too():
 
 
 def test_armature_and_rotor_join_the_moment_of_inertia():
-    model = library.pendulum().replace_joint("pivot", armature=(0.1,), rotors=(Rotor(10.0, 1e-3, (0, -1, 0)),))
+    model = library.pendulum().replace_joint(
+        "pivot", armature=(0.1,), rotors=(Rotor(10.0, 1e-3, (0, -1, 0)),)
+    )
     found = base_parameters(model)
     assert found.base_names[2] == "bob.Iyy + pivot.armature + 100 pivot.rotor"
     assert found.combined == ("bob.Iyy", "pivot.armature", "pivot.rotor")
@@ -45,10 +49,9 @@ def test_friction_is_identifiable_by_itself():
     found = base_parameters(library.arm7())
     assert {f"joint{k}.{term}" for k in range(1, 8) for term in ("viscous", "coulomb")} <= set(found.alone)
     assert found.condition < 100
-    # Khalil and Dombre: 48 base parameters of a general 6R arm's type; here 7 axes, shoulder and wrist spherical.
-    # 10 per link less what the axes leave out: 1 for the first link, 7 for each other, less ... and 14 of friction.
     inertial = [name for name in found.base_names if "viscous" not in name and "coulomb" not in name]
-    assert len(inertial) == 1 + 6 * 7 + 5  # the armatures of joints 3-7 show by themselves
+    # One for the first link, seven for each of the others, and the armatures that are not regrouped.
+    assert len(inertial) == 1 + 6 * 7 + 5
 
 
 @pytest.mark.parametrize("seed", [11, 21])

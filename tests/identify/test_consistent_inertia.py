@@ -62,7 +62,9 @@ def test_inertias_on_the_boundary_are_lifted():
         [Inertia.point(1.0, (0, 0, -1)).ten_vector(), Inertia.rod(2.0, (0, 0, 0), (1, 0, 0)).ten_vector()],
         dtype=float,
     )
-    with pytest.raises(ArgumentError, match="ten-vector is not physically consistent: its pseudo-inertia has"):
+    with pytest.raises(
+        ArgumentError, match="ten-vector is not physically consistent: its pseudo-inertia has"
+    ):
         to_log_cholesky(ten)
     up = lifted(ten, floor=1e-3)
     assert np.all(is_consistent(up))
@@ -72,7 +74,9 @@ def test_inertias_on_the_boundary_are_lifted():
 
 
 def test_refusals():
-    with pytest.raises(ArgumentError, match=r"pseudo_inertia: ten-vector has shape \(9,\), expected \(..., 10\)"):
+    with pytest.raises(
+        ArgumentError, match=r"pseudo_inertia: ten-vector has shape \(9,\), expected \(..., 10\)"
+    ):
         pseudo_inertia(np.zeros(9))
     with pytest.raises(ArgumentError, match=r"from_log_cholesky: theta has shape \(2,\)"):
         from_log_cholesky(np.zeros(2))

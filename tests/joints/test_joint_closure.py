@@ -85,7 +85,9 @@ def test_a_screw_counts_its_turns():
 def test_a_custom_joint_cannot_close_a_loop():
     joint = example_joint("custom", 0)
     assert not joint.closes_loops
-    with pytest.raises(UnsupportedError, match="^fit: a custom joint cannot give its coordinates for a pose$"):
+    with pytest.raises(
+        UnsupportedError, match=r"^fit: a custom joint cannot give its coordinates for a pose$"
+    ):
         joint.fit(Pose.identity())
-    with pytest.raises(UnsupportedError, match="^constraint_subspace: a custom joint has none$"):
+    with pytest.raises(UnsupportedError, match=r"^constraint_subspace: a custom joint has none$"):
         joint.constraint_subspace(np.zeros(1))

@@ -1,4 +1,6 @@
 """The algorithms of models with loops and couplings, as their methods."""
+# mypy: disable-error-code="misc"
+# (`self: Model`: the class is only ever mixed into Model)
 
 from __future__ import annotations
 
@@ -70,8 +72,8 @@ class Constraints:
     ) -> ConstrainedEfforts:
         """The efforts of the `actuated` joints (or degrees of freedom) that give the accelerations `a`.
 
-        By default the model's actuators, or all joints, drive. Where they could do it in many ways the efforts have the least
-        sum of squares, each times its weight; where they cannot, the error says what is missing.
+        By default the model's actuators, or all joints, drive. Where they could do it in many ways the efforts
+        have the least sum of squares, each times its weight; where they cannot, the error says what is missing.
         """
         name = "constrained_inverse_dynamics"
         system = self._constraint_rows.system(name, active)

@@ -51,7 +51,9 @@ def assemble(
     q, more = closing.approach(q, guess)
     t = closing.terms(q)
     v = _consistent_speeds(system, function, t, speeds, move, root, _held(model, held))
-    return State(q, v, float(np.max(np.abs(t.residual))), float(np.max(np.abs(t.jacobian[0] @ v))), count + more)
+    return State(
+        q, v, float(np.max(np.abs(t.residual))), float(np.max(np.abs(t.jacobian[0] @ v))), count + more
+    )
 
 
 class _Closing:
@@ -86,7 +88,9 @@ class _Closing:
             if not sigma.any():
                 break
             for _ in range(30):
-                gain = np.where(sigma > 0, sigma / np.maximum(sigma**2 + damping * sigma[0] ** 2, 1e-300), 0.0)
+                gain = np.where(
+                    sigma > 0, sigma / np.maximum(sigma**2 + damping * sigma[0] ** 2, 1e-300), 0.0
+                )
                 tried = self.step(q, -Vt.T @ (gain * (U.T @ r)))
                 t_new = self.terms(tried)
                 size_new = np.linalg.norm(t_new.residual[0] / t.scale[0])
@@ -192,8 +196,8 @@ def project(
 
 def _on_surface(system: ConstraintSystem, function: str, s: States) -> tuple[States, Terms, int]:
     t = system.terms(s)
-    worst = np.inf
-    for count in range(20):
+    worst, count = np.inf, 0
+    for count in range(20):  # noqa: B007  (told below)
         off = np.max(np.abs(t.residual) / t.scale, axis=-1)
         largest = float(np.max(off))
         if not largest < worst / 2 or largest <= 1e-15:  # rounding, or no longer converging

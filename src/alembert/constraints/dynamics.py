@@ -1,9 +1,9 @@
 """Dynamics under constraints: accelerations, efforts, impulses, and the map from independent speeds.
 
-    a = a_free + x,   G x = -(gamma + G a_free)                 forward (steps A to F)             (1)
-    v+ = v + x,       G x = -G v                                impulse                            (2)
-    v = E v_i,   E = [1; -G_d^-1 G_i],   v' = E v_i' + [0; -G_d^-1 gamma]     (Nikravesh et al.)   (3)
-    E^T (M a + bias) = E^T B u                                  efforts u of the driven dofs       (4)
+a = a_free + x,   G x = -(gamma + G a_free)                 forward (steps A to F)             (1)
+v+ = v + x,       G x = -G v                                impulse                            (2)
+v = E v_i,   E = [1; -G_d^-1 G_i],   v' = E v_i' + [0; -G_d^-1 gamma]     (Nikravesh et al.)   (3)
+E^T (M a + bias) = E^T B u                                  efforts u of the driven dofs       (4)
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def forward(
     s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, wrenches, parameters)
     a = _tree(system, "forward_dynamics", function, s, forces)
     if not system.count:
-        return ConstrainedResult(a.reshape(*s.shape, model.nv), system.reactions(s, _no_terms(s, model.nv), a[:, :0]))
+        return ConstrainedResult(
+            a.reshape(*s.shape, model.nv), system.reactions(s, _no_terms(s, model.nv), a[:, :0])
+        )
     t = system.terms(s, s.vectors[0])
     system.check_closed(function, s, t, s.vectors[0], closed)
     finite = np.isfinite(a).all(axis=-1)
@@ -84,7 +86,9 @@ def impulse(
     s = states(model, function, q, {"v": v}, parameters)
     v = s.vectors[0]
     if not system.count:
-        return ImpulseResult(v.reshape(*s.shape, model.nv).copy(), system.reactions(s, _no_terms(s, model.nv), v[:, :0]))
+        return ImpulseResult(
+            v.reshape(*s.shape, model.nv).copy(), system.reactions(s, _no_terms(s, model.nv), v[:, :0])
+        )
     t = system.terms(s)
     system.check_closed(function, s, t, None, closed)
     b = -(t.jacobian @ v[..., None])[..., 0]
@@ -205,7 +209,9 @@ def inverse(
         B = E[driven].T / w
         u = np.linalg.lstsq(B, demand, rcond=1e-10)[0]
         left = demand - B @ u
-        if np.max(np.abs(left), initial=0.0) > CONSISTENT * (np.linalg.norm(needed[k]) + np.linalg.norm(E) * 1e-9):
+        if np.max(np.abs(left), initial=0.0) > CONSISTENT * (
+            np.linalg.norm(needed[k]) + np.linalg.norm(E) * 1e-9
+        ):
             i = free[int(np.argmax(np.abs(left)))]
             raise NumericalError(
                 f"{function}: the actuated set ({_listed(model, driven)}) cannot give this motion: {len(free)} degrees "
@@ -218,7 +224,9 @@ def inverse(
     return ConstrainedEfforts(efforts.reshape(*s.shape, model.nv), system.reactions(s, t, f))
 
 
-def _check_acceleration(system: ConstraintSystem, function: str, t: Terms, a: Array, v: Array, k: int) -> None:
+def _check_acceleration(
+    system: ConstraintSystem, function: str, t: Terms, a: Array, v: Array, k: int
+) -> None:
     """An acceleration that opens a loop asks for efforts that do not exist."""
     left = np.abs(t.jacobian[k] @ a + t.bias[k]) / t.scale[k]
     size = np.linalg.norm(a) + v @ v
@@ -248,7 +256,12 @@ def _tree(system: ConstraintSystem, name: str, function: str, s: States, forces:
 
 
 def _with_wrenches(
-    model: Model, function: str, q: Any, vectors: Mapping[str, Any], wrenches: Wrenches, parameters: Parameters
+    model: Model,
+    function: str,
+    q: Any,
+    vectors: Mapping[str, Any],
+    wrenches: Wrenches,
+    parameters: Parameters,
 ) -> tuple[States, Array | None]:
     if not wrenches:
         return states(model, function, q, vectors, parameters), None
@@ -265,7 +278,9 @@ def _with_wrenches(
     return s, np.ascontiguousarray(np.broadcast_to(forces, shape)).reshape(-1, *forces.shape[-2:])
 
 
-def _single(model: Model, function: str, q: Any, vectors: Mapping[str, Any], parameters: Parameters) -> States:
+def _single(
+    model: Model, function: str, q: Any, vectors: Mapping[str, Any], parameters: Parameters
+) -> States:
     s = states(model, function, q, vectors, parameters)
     if s.shape:
         raise ArgumentError(f"{function}: takes one state at a time, got a batch of shape {s.shape}")
@@ -278,7 +293,9 @@ def _no_terms(s: States, nv: int) -> Terms:
 
 
 def _at(t: Terms, mask: Array) -> Terms:
-    return Terms(*(getattr(t, name)[mask] for name in ("residual", "jacobian", "bias", "basis", "scale", "slack")))
+    return Terms(
+        *(getattr(t, name)[mask] for name in ("residual", "jacobian", "bias", "basis", "scale", "slack"))
+    )
 
 
 def named_dofs(model: Model, function: str, names: Sequence[str], what: str) -> Array:
@@ -295,7 +312,11 @@ def named_dofs(model: Model, function: str, names: Sequence[str], what: str) -> 
             found.append(singles[name])
         else:
             raise ArgumentError(
-                unknown(f"{function}: {what}: no joint or degree of freedom", name, [*model._joint_index, *singles])
+                unknown(
+                    f"{function}: {what}: no joint or degree of freedom",
+                    name,
+                    [*model._joint_index, *singles],
+                )
             )
     return np.unique(np.array(found, dtype=int))
 

@@ -76,7 +76,9 @@ def equations(tree: Tree, q: ca.SX, v: ca.SX, parameters: ca.SX) -> Equations:
     )
 
 
-def _loop(tree: Tree, records: list[Record], world: Record, loop: LoopJoint, values: dict[str, ca.SX]) -> Equations:
+def _loop(
+    tree: Tree, records: list[Record], world: Record, loop: LoopJoint, values: dict[str, ca.SX]
+) -> Equations:
     node_a, X_Wa = _frame(tree, records, loop.frame_a, values)
     node_b, X_Wb = _frame(tree, records, loop.frame_b, values)
     a, b = (records[k] if k >= 0 else world for k in (node_a, node_b))
@@ -109,7 +111,9 @@ def _turning(joint: JointType, X: Pose, V: ca.SX) -> ca.SX:
     if not ca.depends_on(T, x):
         return ca.SX(T.shape[1], 1)
     found = ca.vertcat(*(ca.dot(ca.jtimes(T[:, k], x, rate), W) for k in range(T.shape[1])))
-    return ca.substitute([found], [R, p, W], [ca.densify(X.rotation), ca.densify(X.translation), ca.densify(V)])[0]
+    return ca.substitute(
+        [found], [R, p, W], [ca.densify(X.rotation), ca.densify(X.translation), ca.densify(V)]
+    )[0]
 
 
 def _coupling(tree: Tree, coupling: Coupling, q: ca.SX, values: dict[str, ca.SX]) -> Equations:

@@ -48,4 +48,6 @@ def terms_kernel(model: Model, rows: int) -> Kernel:
         outputs = [found.residual, found.jacobian, found.bias, found.basis]
         return FunctionSource(ca.Function("constraint_terms", symbols, [ca.densify(x) for x in outputs]))
 
-    return Kernel("constraint_terms", inputs, results, key=f"{model.fingerprint}:constraint_terms", build=build)
+    return Kernel(
+        "constraint_terms", inputs, results, key=f"{model.fingerprint}:constraint_terms", build=build
+    )

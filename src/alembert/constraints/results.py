@@ -77,12 +77,11 @@ class ConstraintAnalysis:
     residual: float
 
     def __str__(self) -> str:
-        text = (
-            f"{self.rows} constraint rows of rank {self.rank}, {self.degrees_of_freedom} degrees of freedom left"
-        )
+        text = f"{self.rows} constraint rows of rank {self.rank}, {self.degrees_of_freedom} degrees of freedom left"
         if not self.redundant:
             return f"{text}; none is redundant"
         listed = ", ".join(
-            f"{count} of {self.rows_by_constraint[name]} of {name!r}" for name, count in self.redundant.items()
+            f"{count} of {self.rows_by_constraint[name]} of {name!r}"
+            for name, count in self.redundant.items()
         )
         return f"{text}; redundant: {listed}"

@@ -57,8 +57,10 @@ class ConstraintRows:
                     "coordinates. Put a body on it and close the loop with another joint"
                 )
         self.model = model
-        self.names = tuple(x.name for x in (*model.loops, *model.couplings))
-        for name in {x.name for x in model.loops} & {x.name for x in model.couplings}:
+        loops = tuple(loop.name for loop in model.loops)
+        couplings = tuple(coupling.name for coupling in model.couplings)
+        self.names = (*loops, *couplings)
+        for name in set(loops) & set(couplings):
             raise ModelError(
                 f"a loop and a coupling are both called {name!r}; reactions go by these names: rename one"
             )
@@ -86,7 +88,9 @@ class ConstraintRows:
             for name in active:
                 if name not in self.slices:
                     known = ", ".join(map(repr, self.names)) or "none"
-                    raise ArgumentError(f"{function}: active: no loop or coupling {name!r}; the model has {known}")
+                    raise ArgumentError(
+                        f"{function}: active: no loop or coupling {name!r}; the model has {known}"
+                    )
             key = tuple(name for name in self.names if name in set(active))
         if key not in self._systems:
             self._systems[key] = ConstraintSystem(self, key)
@@ -173,7 +177,9 @@ class ConstraintSystem:
         self.slices = {name: slice(int(ends[k]), int(ends[k + 1])) for k, name in enumerate(names)}
         self.groups = [s for s in self.slices.values() if s.stop > s.start]
         self.count = len(self._picked)
-        self._owner = np.concatenate([np.arange(0), *(np.full(len(p), k) for k, p in enumerate(parts))]).astype(int)
+        self._owner = np.concatenate(
+            [np.arange(0), *(np.full(len(p), k) for k, p in enumerate(parts))]
+        ).astype(int)
         self._choice: Choice | None = None
         self._redundancy_told = False
 
@@ -204,13 +210,13 @@ class ConstraintSystem:
         if np.max(row) > tolerance:
             i = int(np.argmax(row))
             raise ArgumentError(
-                f"{function}: {self._owner_name(i)} is not closed{where}: its residual is {self.gap(t.residual[k], i)}. "
+                f"{function}: {self.owner_name(i)} is not closed{where}: its residual is {self.gap(t.residual[k], i)}. "
                 "model.assemble(q) finds a configuration that closes it"
             )
         broken = np.abs(t.jacobian[k] @ v[k]) if v is not None else row  # pragma: no branch
         i = int(np.argmax(broken / t.scale[k]))
         raise ArgumentError(
-            f"{function}: v breaks {self._owner_name(i)}{where}: it opens at {self.gap(broken, i)} per second. "
+            f"{function}: v breaks {self.owner_name(i)}{where}: it opens at {self.gap(broken, i)} per second. "
             "model.project(q, v) gives speeds that do not"
         )
 
@@ -248,9 +254,10 @@ class ConstraintSystem:
         R = t.jacobian if not len(dropped) else t.jacobian[:, rows]
         Y = self.solve_mass_matrix(s, R)
         admittance = R @ np.swapaxes(Y, -1, -2)
-        unit = 1 / np.sqrt(np.einsum("bii->bi", admittance))
-        good = np.isfinite(unit).all(axis=-1)
-        unit = np.where(good[:, None], unit, 1.0)
+        diagonal = np.einsum("bii->bi", admittance)
+        lengths = np.sqrt(np.einsum("bij,bij->bi", R, R))
+        good = np.all((lengths > GOOD * t.scale[:, rows]) & (diagonal > 0), axis=-1)
+        unit = np.where(good[:, None], 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
         scaled = admittance * unit[:, :, None] * unit[:, None, :]
         L, fine = _cholesky(scaled)
         good &= fine & (np.einsum("bii->bi", L).min(axis=-1, initial=1.0) > GOOD)
@@ -267,7 +274,9 @@ class ConstraintSystem:
             if forces and matter:
                 crossed = D @ np.swapaxes(Y, -1, -2)  # D Y, (B, d, r)
                 K = np.swapaxes(
-                    unit[:, :, None] * _cholesky_solve(L, unit[:, :, None] * np.swapaxes(crossed, -1, -2)), -1, -2
+                    unit[:, :, None] * _cholesky_solve(L, unit[:, :, None] * np.swapaxes(crossed, -1, -2)),
+                    -1,
+                    -2,
                 )
                 f = _smallest(K, f_r, rows, dropped, self.count)
         return x, f, good
@@ -291,11 +300,13 @@ class ConstraintSystem:
         if len(dropped):
             left = np.abs(G[dropped] @ x - b[k, dropped]) / t.scale[k, dropped]
             # where the set is near its end, errors of the rows are magnified
-            allowed = (CONSISTENT + min(100 * t.slack[k], OFF)) / choice.margin * (size[k] + np.linalg.norm(x))
+            allowed = (
+                (CONSISTENT + min(100 * t.slack[k], OFF)) / choice.margin * (size[k] + np.linalg.norm(x))
+            )
             if np.any(left > allowed):
                 i = int(dropped[np.argmax(left)])
                 raise NumericalError(
-                    f"{function}: the constraints contradict each other{self._at(s, k)}: {self._owner_name(i)} cannot "
+                    f"{function}: the constraints contradict each other{self._at(s, k)}: {self.owner_name(i)} cannot "
                     f"be satisfied together with the others, by {np.max(left):.3g} of {size[k]:.3g}. The configuration "
                     "is singular for them: the motion may branch or stop there"
                 )
@@ -350,7 +361,8 @@ class ConstraintSystem:
             return
         self._redundancy_told = True
         listed = ", ".join(
-            f"{owners.count(i)} of the {self._length(i)} rows of {self.names[i]!r}" for i in sorted(set(owners))
+            f"{owners.count(i)} of the {self._length(i)} rows of {self.names[i]!r}"
+            for i in sorted(set(owners))
         )
         warn(
             f"{function}: the reactions are not unique: {listed} follow from the others. The smallest are given; "
@@ -379,12 +391,9 @@ class ConstraintSystem:
             return f"{residual[row]:.3g}"
         return f"{np.linalg.norm(residual[self.slices[name]]):.3g} (m, rad)"
 
-    def _owner_name(self, row: int) -> str:
+    def owner_name(self, row: int) -> str:
         name = self.names[self._owner[row]]
         return f"{'loop' if self.all.is_loop[name] else 'coupling'} {name!r}"
-
-    def owner_name(self, row: int) -> str:
-        return self._owner_name(row)
 
     def _length(self, owner: int) -> int:
         s = self.slices[self.names[owner]]

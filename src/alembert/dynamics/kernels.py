@@ -17,7 +17,9 @@ from alembert.sweeps import Program, Tree, expressions
 
 Lowering = Literal["auto", "specialised", "rolled"]
 MOST_NODES = 40  # in specialised code; it compiles some 30 ms for each, and runs about a third faster
-MOST_BLOCKS = 300  # of matrices that couple pairs of nodes; with more of them loops run as fast and compile sooner
+MOST_BLOCKS = (
+    300  # of matrices that couple pairs of nodes; with more of them loops run as fast and compile sooner
+)
 Graph = Callable[..., list[ca.SX]]
 """A function of the inputs as `SX` (the parameters last) that gives the results."""
 
@@ -98,9 +100,7 @@ def program_kernel(
     return Kernel(name or program.name, inputs, results(model, tree, program), key=key, build=build)
 
 
-def program_source(
-    tree: Tree, program: Program, names: Sequence[str], lowering: Lowering = "auto"
-) -> Source:
+def program_source(tree: Tree, program: Program, names: Sequence[str], lowering: Lowering = "auto") -> Source:
     """The code of a program for some of its inputs (and the parameters, where there are any)."""
     if is_rolled(tree, program, lowering):
         return RolledSource(program, tree, names)
@@ -114,7 +114,9 @@ def is_rolled(tree: Tree, program: Program, lowering: Lowering) -> bool:
         expected = ", ".join(map(repr, get_args(Lowering)))
         raise ArgumentError(f"{program.name}: lowering is {lowering!r}, expected one of {expected}")
     if lowering == "auto":
-        return len(tree) > MOST_NODES or (program.pairs is not None and tree.pairs * len(program.pairs.names) > MOST_BLOCKS)
+        return len(tree) > MOST_NODES or (
+            program.pairs is not None and tree.pairs * len(program.pairs.names) > MOST_BLOCKS
+        )
     return lowering == "rolled" and len(tree) > 0
 
 

@@ -13,7 +13,7 @@ _NAMES = {"integrate": ("q", "dv"), "difference": ("q0", "q1"), "rate": ("q", "v
 
 
 def function(model: Model, name: str) -> ca.Function:
-    first, second, _ = _SIZES[name]
+    _, second, _ = _SIZES[name]
     x = ca.SX.sym(_NAMES[name][0], model.nq)
     y = ca.SX.sym(_NAMES[name][1], model.nq if second == "q" else model.nv)
     parts = []

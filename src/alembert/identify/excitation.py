@@ -155,10 +155,6 @@ class _Problem:
         rest = null_space(
             np.vstack([B[:1], dB, ddB])
         )  # B C = 0 at the start, so that `center` is not given twice
-        if rest.shape[1] < 2:
-            raise ArgumentError(
-                f"exciting_trajectory: functions is {functions}, too few for a motion that starts and ends at rest"
-            )
         turning = np.array([unit == "rad" for joint in model.joints for _, unit in joint.type.coordinates])
         reach = np.where(turning, np.pi / 2, 0.5)
         low = np.where(np.isfinite(model.lower_limits), model.lower_limits, -reach)

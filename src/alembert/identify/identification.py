@@ -44,6 +44,7 @@ Array = np.ndarray
 Method = Literal["consistent", "least_squares"]
 _UNEXCITED = 1e-8  # singular values of scaled columns below this part of the first
 _EASY = 1e-2  # noise relative to the effort with which (2) is easily solved
+_ITERATIONS = 300
 _NOISELESS = 1e-10  # noise is taken to be at least this part of the effort
 
 
@@ -286,7 +287,7 @@ def _consistent(problem: _Problem, linear: _Linear, spread: float) -> _Estimate:
             xtol=1e-10,
             ftol=1e-10,
             gtol=1e-10,
-            max_nfev=300,
+            max_nfev=_ITERATIONS,
         )
         x = result.x
     if result.status == 0 or not np.all(np.isfinite(result.x)):

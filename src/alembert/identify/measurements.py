@@ -161,20 +161,17 @@ def _butterworth(
     def smooth(x: Array) -> Array:
         return signal.sosfiltfilt(sections, x, axis=0)
 
-    edge = min(len(q) // 10, 4 + int(np.ceil(1 / (cutoff * dt))))
     stencil = np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / (12 * dt)
+    inner = slice(2, len(q) - 2)  # where the stencil has its neighbours
     raw = _weigh(_neighbours(model, q, 2), stencil) if v is None else v
-    speeds = smooth(raw)
-    position = q.copy()
+    speeds, position = raw.copy(), q.copy()
+    speeds[inner] = smooth(raw[inner])
     for joint, at in zip(model.joints, model._q_slices, strict=True):
         if joint.type.nv and joint.type.is_vector_space:
             position[:, at] = smooth(q[:, at])
-    return (
-        position,
-        speeds,
-        np.apply_along_axis(np.convolve, 0, speeds, stencil[::-1], "same"),
-        smooth(tau),
-    ), edge
+    a = np.apply_along_axis(np.convolve, 0, speeds, stencil[::-1], "same")
+    edge = min(len(q) // 5, 4 + int(np.ceil(2 / (cutoff * dt))))  # the filter starts up there
+    return (position, speeds, a, smooth(tau)), edge
 
 
 def _savitzky_golay(

@@ -25,7 +25,7 @@ from alembert.sweeps import Tree
 Array = np.ndarray
 SMOOTHING = float(Friction().smoothing)  # type: ignore[arg-type]
 """Speed of the Coulomb friction of joints whose model has none."""
-UNROLLED = 5_000
+UNROLLED = 3_000
 """Products up to which (2) of `alembert.sensitivity.regressor` is compiled; beyond, compiling takes several
 seconds and the two factors are multiplied as arrays instead."""
 

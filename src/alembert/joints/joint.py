@@ -190,7 +190,11 @@ def unit_axis(axis: Any, what: str) -> tuple[Scalar, ...]:
     if abs(length - 1) <= ROUNDING:
         return entries
     if abs(length - 1) > _DIGITS:
-        warn(f"{what} {tuple(numbers)} has length {length:.9g} and is normalised", AlembertWarning, stacklevel=2)
+        warn(
+            f"{what} {tuple(numbers)} has length {length:.9g} and is normalised",
+            AlembertWarning,
+            stacklevel=2,
+        )
     return tuple(float(number / length) for number in numbers)
 
 

@@ -181,7 +181,8 @@ class LinearModel:
     def root_locus(self, feedback: Any, gains: Any = None) -> RootLocus:
         """The poles under u = -k K y for the gains k, or u = -k K x where K has a column per state.
 
-        `feedback` is K, (inputs, outputs), the outputs where both fit, or (inputs, states); a vector stands for a single row or column.
+        `feedback` is K, (inputs, outputs) or (inputs, states), taken as that of the outputs where both fit; a
+        vector stands for a single row or column.
         """
         self._one("root_locus")
         n, m = self.B.shape
@@ -255,10 +256,15 @@ class LinearModel:
 
     def __repr__(self) -> str:
         at = f", batch {self.batch}" if self.batch else ""
-        return (
-            f"<LinearModel of {self.model.name!r}: {len(self.state_names)} states, "
-            f"{len(self.input_names)} inputs, {len(self.output_names)} outputs{at}>"
-        )
+        counts = [
+            f"{len(names)} {what}{'s' * (len(names) != 1)}"
+            for what, names in (
+                ("state", self.state_names),
+                ("input", self.input_names),
+                ("output", self.output_names),
+            )
+        ]
+        return f"<LinearModel of {self.model.name!r}: {', '.join(counts)}{at}>"
 
     def _parts(self) -> list[Any]:
         if self.batch:

@@ -29,6 +29,7 @@ import casadi as ca
 from alembert.errors import UnsupportedError
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.program import Extent, Pairs, Program, Record, Sweep, flat
+from alembert.sweeps.values import Dense, elements, map_matrices, nonzeros, outline
 
 READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED, PAIRED = (
     "constants",
@@ -95,12 +96,19 @@ class PairsTrace:
     """scalars that nodes of each form store for it"""
 
 
-def trace(program: Program, kinds: Sequence[Kind], world: Record, given: Sequence[str]) -> Trace:
-    """Trace the program with the inputs `given`; the others are zero."""
+def trace(
+    program: Program,
+    kinds: Sequence[Kind],
+    world: Record,
+    given: Sequence[str],
+    *,
+    serial: bool = False,
+) -> Trace:
+    """Trace the program with the inputs `given`; the others are zero. In a `serial` tree no node has siblings."""
     cuts: set[int] = set()
     while True:
         try:
-            return _Tracer(program, kinds, world, given, cuts).run()
+            return _Tracer(program, kinds, world, given, serial, cuts).run()
         except _Order as found:
             cuts.add(found.sweep)
 
@@ -237,9 +245,10 @@ class _Tracer:
         kinds: Sequence[Kind],
         world: Record,
         given: Sequence[str],
+        serial: bool,
         cuts: set[int],
     ) -> None:
-        self.program, self.world = program, world
+        self.program, self.world, self.serial = program, world, serial
         self.kinds = [_Traced(kind, program, given) for kind in kinds]
         self.loops = _loops(program.sweeps, cuts)
         self.from_parent: list[dict[str, Dense]] = []
@@ -423,7 +432,7 @@ class _Tracer:
                 visit.inputs.setdefault(ADDED, []).extend(dense.others)
                 value = kind.contributions[i].get(name)
                 own = dense.entries(value) if value is not None else [ca.SX(0)] * len(dense.symbols)
-                entries += [other + x for other, x in zip(dense.others, own, strict=True)]
+                entries += own if self.serial else [a + b for a, b in zip(dense.others, own, strict=True)]
             visit.outputs[ADDED] = entries
             loop.gathered = len(entries)
 
@@ -572,92 +581,6 @@ class _Slot:
         return self.dense.entries(value)[self.entry]
 
 
-class Dense:
-    """A value all of whose entries are symbols; symmetric matrices have those of their lower triangles."""
-
-    def __init__(self, name: str, example: Any, *, symmetric: bool = True) -> None:
-        self._shapes: list[tuple[int, int]] = []
-        self._symmetric: list[bool] = []
-        self.symbols: list[ca.SX] = []
-        self.others: list[ca.SX] = []
-        """as many again, for what siblings contribute"""
-
-        def fill(m: ca.SX) -> ca.SX:
-            mirrored = symmetric and _is_symmetric(m)
-            self._shapes.append(m.shape)
-            self._symmetric.append(mirrored)
-            full = ca.SX.sym(name, m.shape[0], m.shape[1])
-            if mirrored:
-                full = ca.tril2symm(ca.tril(full))
-            self.symbols += _entries(full, mirrored)
-            return full
-
-        self.value = map_matrices(example, fill)
-        self.others = nonzeros(ca.SX.sym(f"{name}_others", len(self.symbols)))
-
-    def holds(self, value: Any) -> bool:
-        """Whether the value's matrices are symmetric where these are."""
-        return all(
-            not mirrored or _is_symmetric(m)
-            for m, mirrored in zip(matrices(value), self._symmetric, strict=True)
-        )
-
-    def entries(self, value: Any) -> list[ca.SX]:
-        found: list[ca.SX] = []
-        for m, shape, mirrored in zip(matrices(value), self._shapes, self._symmetric, strict=True):
-            if m.shape != shape:
-                raise UnsupportedError(f"a field is {m.shape} in one kind of node and {shape} in another")
-            found += _entries(m, mirrored)
-        return found
-
-
-def map_matrices(value: Any, f: Callable[[ca.SX], ca.SX]) -> Any:
-    """A copy of a value (spatial types, factors, tuples of them) with `f` applied to every `SX` in it."""
-    if isinstance(value, ca.SX):
-        return f(value)
-    if isinstance(value, tuple | list):
-        return type(value)(map_matrices(x, f) for x in value)
-    if value is None or isinstance(value, int | float | str):
-        return value
-    copy = object.__new__(type(value))
-    copy.__dict__.update({name: map_matrices(x, f) for name, x in vars(value).items()})
-    return copy
-
-
-def outline(value: Any) -> Any:
-    """What two values must have in common for one to stand for the other."""
-    if isinstance(value, ca.SX):
-        return value.shape
-    if isinstance(value, tuple | list):
-        return type(value), tuple(outline(x) for x in value)
-    if value is None or isinstance(value, int | float | str):
-        return value
-    return type(value), tuple((name, outline(x)) for name, x in vars(value).items())
-
-
-def matrices(value: Any) -> list[ca.SX]:
-    """Every `SX` in a value, in order."""
-    found: list[ca.SX] = []
-
-    def see(m: ca.SX) -> ca.SX:
-        found.append(m)
-        return m
-
-    map_matrices(value, see)
-    return found
-
-
-def nonzeros(m: ca.SX) -> list[ca.SX]:
-    found: list[Any] = m.nonzeros()
-    return found
-
-
-def elements(m: ca.SX) -> list[ca.SX]:
-    """All entries by columns."""
-    found: list[Any] = m.elements()
-    return found
-
-
 def _is_cheap(x: ca.SX) -> bool:
     """Whether a scalar is a few sums and products of symbols, their sines and cosines."""
     function = ca.Function("x", ca.symvar(x), [x])
@@ -669,9 +592,7 @@ def _is_cheap(x: ca.SX) -> bool:
         op, registers = function.instruction_id(k), function.instruction_output(k)
         if op == ca.OP_INPUT:
             loaded.add(registers[0])
-        elif op in _TURN and function.instruction_input(k)[0] in loaded:
-            loaded.discard(registers[0])
-        elif op in _CHEAP:
+        elif op in _CHEAP or (op in _TURN and function.instruction_input(k)[0] in loaded):
             loaded.discard(registers[0])
         elif op != ca.OP_OUTPUT:
             return False
@@ -695,25 +616,6 @@ def _loops(sweeps: Sequence[Sweep], cuts: set[int]) -> list[list[tuple[int, Swee
 
 def _dense_like(name: str, world: Record) -> Dense:
     return Dense(name, getattr(world, name), symmetric=False)
-
-
-def _entries(m: ca.SX, mirrored: bool) -> list[ca.SX]:
-    """All entries by columns, of the lower triangle only where the matrix is mirrored."""
-    entries = elements(m)
-    if not mirrored:
-        return entries
-    rows = m.shape[0]
-    return [entries[i + rows * j] for j in range(rows) for i in range(j, rows)]
-
-
-def _is_symmetric(m: ca.SX) -> bool:
-    rows, columns = m.shape
-    if rows != columns or rows == 1:
-        return False
-    entries = elements(m)
-    return all(
-        ca.is_equal(entries[i + rows * j], entries[j + rows * i], 4) for j in range(rows) for i in range(j)
-    )
 
 
 def _by_rows(m: ca.SX) -> list[ca.SX]:

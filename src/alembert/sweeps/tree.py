@@ -192,7 +192,8 @@ def _structure(joint: Joint, known: dict[object, Structure]) -> Structure:
 
 def _shape(joint: Any) -> tuple[object, ...]:
     """What joints of one class must have in common to have the same structure."""
-    numbers, others = _fields(type(joint))
+    cls: Any = type(joint)
+    numbers, others = _fields(cls)
     values = (getattr(joint, name) for name in numbers)
     sizes = (len(value) if isinstance(value, tuple) else -1 for value in values)
     return (*sizes, *(getattr(joint, name) for name in others))

@@ -1,0 +1,561 @@
+"""The loops of a rolled program as IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from alembert.engine import codegen, program
+from alembert.engine.codegen import Code
+from alembert.engine.program import Program as Instructions
+from alembert.engine.rolled_memory import round_up
+from alembert.engine.target import Target
+from alembert.engine.vectormath import bits, literal, vector_type
+from alembert.sweeps.tracing import (
+    ADDED,
+    COMPUTED,
+    GATHERED,
+    INNER,
+    OWN,
+    PAIRED,
+    PASSED,
+    READ,
+    SHARED,
+    Loop,
+    PairsTrace,
+    Visit,
+)
+from alembert.sweeps.values import nonzeros
+
+if TYPE_CHECKING:
+    from alembert.engine.rolled import RolledSource
+
+SINES, COSINES = "sines", "cosines"
+
+
+@dataclass(frozen=True)
+class _Pointer:
+    """An argument of a function: base pointer + column of the table + constant, in vectors (or doubles)."""
+
+    base: str
+    column: str
+    shift: int = 0
+    double: bool = False
+
+    def moved(self, by: int) -> _Pointer:
+        return _Pointer(self.base, self.column, self.shift + by, self.double)
+
+
+@dataclass
+class _Step:
+    """A visit as instructions, with what its arguments and results are."""
+
+    instructions: Instructions
+    inputs: list[str]
+    outputs: list[str]
+    shifts: list[int]
+    places: dict[int, list[int]] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        p = self.instructions
+        uniform = tuple(name == READ for name in self.inputs)
+        placed = tuple((k, *places) for k, places in self.places.items())
+        values: list[Sequence[float]] = [p.op, p.a, p.b, p.c, p.constants, *p.outputs]
+        return (*(tuple(x) for x in values), uniform, placed)
+
+
+class RolledEmitter:
+    def __init__(self, source: RolledSource, name: str, lanes: int, target: Target) -> None:
+        self.source, self.name, self.lanes, self.target = source, name, lanes, target
+        self.memory = source.memory
+        self.T = vector_type(lanes)
+        self.text: list[str] = []
+        self.helpers: set[str] = set()
+        self.functions: dict[tuple[object, ...], tuple[str, Code]] = {}
+        self.work = 0
+        inputs = [*source.given, *(["parameters"] if source.tree.model.parameters else [])]
+        self.arguments = {name: f"%i{k}" for k, name in enumerate(inputs)}
+        self.outputs = {name: f"%o{k}" for k, name in enumerate(source.results)}
+        pointers = (*self.arguments.values(), *self.outputs.values(), "%w")
+        self.parameters = ", ".join(f"ptr noalias {p}" for p in pointers)
+        self.passed = ", ".join(f"ptr {p}" for p in pointers)
+        self.calls: list[str] = []
+        """the body of the main function"""
+
+    def emit(self) -> Code:
+        trace_ = self.source.trace
+        steps = [[self.step(visit) for visit in loop.visits] for loop in trace_.loops]
+        own = [self.step(visit) for visit in trace_.pairs.own] if trace_.pairs else []
+        self.place_angles([*steps, own])
+        self.text.append(_data(f"{self.name}_constants", self.memory.constants))
+        self.emit_prologue()
+        self.emit_angles()
+        for i, (loop, visits) in enumerate(zip(trace_.loops, steps, strict=True)):
+            self.emit_loop(i, loop, visits)
+        for name, (i, visit) in trace_.totals.items():
+            self.emit_total(name, i, visit)
+        if trace_.pairs:
+            self.emit_own_blocks(own)
+            self.emit_pairs(trace_.pairs)
+        body = "\n  ".join([*self.calls, "ret void"])
+        self.text.append(
+            f"define internal void @{self.name}({self.parameters}) noinline #0 {{\n  {body}\n}}\n"
+        )
+        scratch = max((code.workspace for _, code in self.functions.values()), default=0)
+        return Code(
+            "".join(self.text), self.scratch + scratch, self.work, frozenset(self.helpers), self.target
+        )
+
+    # -- steps -------------------------------------------------------------------------------------------
+
+    def step(self, visit: Visit) -> _Step:
+        function = ca.Function(
+            "visit",
+            [ca.vertcat(*symbols) for symbols in visit.inputs.values()],
+            [ca.densify(ca.vertcat(*values)) for values in visit.outputs.values()],
+        )
+        instructions = program.from_casadi(function, fuse=self.target.fused)
+        inputs = list(visit.inputs)
+        lowest = [0] * len(inputs)  # elements count from the first that is used: more code is alike
+        for k in range(len(inputs)):
+            lowest[k] = min(
+                (element for argument, element in _inputs(instructions) if argument == k), default=0
+            )
+        for i, op in enumerate(instructions.op):
+            if op == ca.OP_INPUT:
+                instructions.b[i] -= lowest[instructions.a[i]]
+        return _Step(instructions, inputs, list(visit.outputs), lowest)
+
+    def place_angles(self, steps: list[list[_Step]]) -> None:
+        """Turn sines and cosines of coordinates into inputs, and lay out the angles."""
+        source = self.source
+        per_kind: list[dict[int, int]] = [{} for _ in source.kinds]
+        for visits in steps:
+            for step, angles in zip(visits, per_kind, strict=False):
+                _hoist(step, angles)
+        counts = np.array([len(angles) for angles in per_kind], dtype=np.int64)[self.memory.kind]
+        self.angle = np.cumsum(counts) - counts
+        self.angles = int(counts.sum())
+        indices = np.zeros(self.angles, dtype=np.int64)
+        for kind, angles in zip(source.kinds, per_kind, strict=True):
+            for element, position in angles.items():
+                indices[self.angle[kind.nodes] + position] = self.memory.q[kind.nodes] + element
+        self.angle_indices = indices
+        size = round_up(self.angles)
+        start = self.memory.end
+        self.angle_rows = (start, start + size, start + 2 * size)
+        self.scratch = start + 3 * size
+
+    def function(self, step: _Step, times: int = 1) -> str:
+        """The name of the function of a step, called so many times; steps that are alike share one."""
+        key = step.key
+        if key not in self.functions:
+            name = f"{self.name}_step{len(self.functions)}"
+            uniform = {k for k, label in enumerate(step.inputs) if label == READ}
+            code = codegen.emit_function(
+                name, step.instructions, self.lanes, self.target, uniform=uniform, places=step.places
+            )
+            self.text.append(code.text)
+            self.helpers |= code.helpers
+            self.functions[key] = name, code
+        name, code = self.functions[key]
+        self.work += times * code.work
+        return name
+
+    def pointers(self, step: _Step, outputs: Mapping[str, _Pointer]) -> list[_Pointer]:
+        inputs = zip(step.inputs, step.shifts, strict=True)
+        found = [self.input_pointer(label).moved(shift) for label, shift in inputs]
+        return [*found, *(outputs[label] for label in step.outputs)]
+
+    def input_pointer(self, label: str) -> _Pointer:
+        if label in self.arguments:
+            return _Pointer(self.arguments[label], self.source.program.given[label])
+        if label == READ:
+            return _Pointer(f"@{self.name}_constants", READ, double=True)
+        if label in (SINES, COSINES):
+            return _Pointer("%w", "angle", self.angle_rows[1 if label == SINES else 2])
+        return _Pointer("%w", _INPUT_COLUMN[label])
+
+    def columns(self, loop: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        m = self.memory
+        widths = {name: size * m.node for name, size in self.source.widths.items()}
+        known = {"q": m.q, "v": m.v, "v6": 6 * m.v, "node6": 6 * m.node, READ: m.read, "angle": self.angle}
+        nv = self.source.tree.model.nv
+        known |= {"computed": m.computed, "own": m.own, "record": m.record, "paired": m.paired}
+        known |= {"parent record": m.parent_record, "row": nv * m.v, "diagonal": nv * m.v + m.v}
+        return known | widths | dict(loop)
+
+    # -- parts of the main function ----------------------------------------------------------------------
+
+    def emit_prologue(self) -> None:
+        values = self.memory.prologue
+        if not values:
+            return
+        has = "parameters" in self.arguments
+        visit = Visit({"parameters": nonzeros(self.source.parameters)} if has else {}, {"start": values})
+        step = self.step(visit)
+        function = self.function(step)
+        first = ""
+        if has:
+            start = f"getelementptr {self.T}, ptr {self.arguments['parameters']}, i64 {step.shifts[0]}"
+            self.calls.append(f"%parameters = {start}")
+            first = "ptr %parameters, "
+        self.calls.append(f"%scratch0 = getelementptr {self.T}, ptr %w, i64 {self.scratch}")
+        self.calls.append(f"call void @{function}({first}ptr %w, ptr %scratch0)")
+
+    def emit_angles(self) -> None:
+        if not self.angles:
+            return
+        x, s, c = (f"%angles{k}" for k in range(3))
+        for name, row in zip((x, s, c), self.angle_rows, strict=True):
+            self.calls.append(f"{name} = getelementptr {self.T}, ptr %w, i64 {row}")
+        self.text.append(_data(f"{self.name}_angle_indices", self.angle_indices.astype(np.int32)))
+        size = round_up(self.angles)
+        T, align = self.T, 8 * self.lanes
+        padding = []
+        for k in range(self.angles, size):
+            padding.append(f"%z{k} = getelementptr {T}, ptr %x, i64 {k}")
+            padding.append(f"store {T} {literal(bits(0.0), self.lanes)}, ptr %z{k}, align {align}")
+        rest = "\n  ".join(padding)
+        self.text.append(f"""\
+define internal void @{self.name}_angles(ptr noalias %q, ptr noalias %x) noinline #0 {{
+entry:
+  {rest}
+  br label %loop
+loop:
+  %k = phi i64 [0, %entry], [%next, %loop]
+  %pi = getelementptr i32, ptr @{self.name}_angle_indices, i64 %k
+  %i = load i32, ptr %pi
+  %i64 = sext i32 %i to i64
+  %pq = getelementptr {T}, ptr %q, i64 %i64
+  %v = load {T}, ptr %pq, align {align}
+  %px = getelementptr {T}, ptr %x, i64 %k
+  store {T} %v, ptr %px, align {align}
+  %next = add i64 %k, 1
+  %more = icmp ult i64 %next, {self.angles}
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}}
+""")
+        self.helpers.add("sincos")
+        self.calls.append(f"call void @{self.name}_angles(ptr {self.arguments['q']}, ptr {x})")
+        self.calls.append(f"call void @alembert_sincos(ptr {x}, ptr {s}, ptr {c}, i64 {size * self.lanes})")
+        self.work += 10 * self.angles
+
+    def emit_loop(self, i: int, loop: Loop, steps: Sequence[_Step]) -> None:
+        table = _Table(f"{self.name}_table{i}", self.columns(self.memory.loops[i]))
+        body = _Body(self, table)
+        body.begin()
+        for kind, step in body.kinds(steps):
+            if not step.outputs:
+                continue
+            outputs = {
+                OWN: _Pointer("%w", "own", loop.own_start[kind]),
+                SHARED: _Pointer("%w", "record", loop.shared_start),
+                PASSED: _Pointer("%w", "passed out"),
+                ADDED: _Pointer("%w", "added out"),
+            }
+            if loop.paired_start:
+                outputs[PAIRED] = _Pointer("%w", "paired", loop.paired_start[kind])
+            for name, extent in self.source.program.result.items():
+                outputs[name] = _Pointer(self.outputs[name], name if extent == "node" else extent)
+            body.visit(step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
+        body.end()
+        order = self.memory.node if loop.direction == "outward" else self.memory.node[::-1]
+        self.finish(f"{self.name}_loop{i}", body, table, order)
+
+    def emit_total(self, name: str, i: int, visit: Visit) -> None:
+        step = self.step(visit)
+        function = self.function(step)
+        where = self.memory.world_added[i] + (step.shifts[0] if step.inputs else 0)
+        self.calls.append(f"%total_{name} = getelementptr {self.T}, ptr %w, i64 {where}")
+        self.calls.append(f"%scratch_{name} = getelementptr {self.T}, ptr %w, i64 {self.scratch}")
+        arguments = [f"%total_{name}"] if step.inputs else []
+        pointers = (*arguments, self.outputs[name], f"%scratch_{name}")
+        self.calls.append(f"call void @{function}({', '.join(f'ptr {p}' for p in pointers)})")
+
+    def emit_own_blocks(self, steps: list[_Step]) -> None:
+        """The blocks of every node with itself; the others are zero until they are filled."""
+        names, nv = self.pair_names, self.source.tree.model.nv
+        parents = self.memory.parents
+        if not np.array_equal(parents, np.arange(-1, len(parents) - 1)):
+            self.text.append(_zero_function(f"{self.name}_zero", self.lanes * nv * nv))
+            self.calls += [f"call void @{self.name}_zero(ptr {self.outputs[name]})" for name in names]
+        table = _Table(f"{self.name}_own_table", self.columns({}))
+        body = _Body(self, table)
+        body.begin()
+        outputs = {f"{name} 0": _Pointer(self.outputs[name], "diagonal") for name in names}
+        for kind, step in body.kinds(steps):
+            size = self.source.kinds[kind].structure.joint.nv
+            step.places = dict.fromkeys(range(len(step.outputs)), _block(size, size, nv))
+            body.visit(step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
+        body.end()
+        self.finish(f"{self.name}_own", body, table, self.memory.node)
+
+    def emit_pairs(self, pairs: PairsTrace) -> None:
+        """For every node, a walk through its ancestors."""
+        nv = self.source.tree.model.nv
+        widths = {
+            form: kind.structure.joint.nv for form, kind in zip(pairs.form, self.source.kinds, strict=True)
+        }
+        table = _Table(f"{self.name}_pairs_table", self.columns({"parent": self.memory.parents}))
+        body = _Body(self, table)
+        body.begin()
+        forms = range(len(pairs.sizes))
+        for outer in body.cases(len(forms)):
+            v, row = body.load("%row", "v"), body.load("%row", "row")
+            record = body.address(_Pointer("%w", "paired"), "%row")
+            first = body.load("%row", "parent")
+            climb = f"climb{outer}"
+            body.climb(climb, first)
+            for inner in body.cases(len(forms), climb):
+                step = self.step(pairs.visits[outer, inner])
+                at = f"%{climb}_row"
+                below = body.line(f"add i64 {row}, {body.load(at, 'v')}")
+                above = body.line(f"add i64 {body.load(at, 'row')}, {v}")
+                arguments = []
+                for label, shift in zip(step.inputs, step.shifts, strict=True):
+                    pointer = _Pointer("%w", "paired", shift)
+                    arguments.append(
+                        body.address(pointer, at)
+                        if label.startswith(INNER)
+                        else body.shifted(record, pointer, shift)
+                    )
+                for k, label in enumerate(step.outputs):
+                    name, side = label.rsplit(" ", 1)
+                    arguments.append(body.at(self.outputs[name], below if side == "0" else above))
+                    rows, columns = widths[outer], widths[inner]
+                    step.places[k] = _block(*((rows, columns) if side == "0" else (columns, rows)), nv)
+                body.call(step, arguments, self.source.tree.pairs // len(pairs.visits))
+            body.climbed(climb)
+        body.end()
+        self.finish(f"{self.name}_pairs", body, table, self.memory.node, self.memory.form)
+
+    @property
+    def pair_names(self) -> tuple[str, ...]:
+        pairs = self.source.program.pairs
+        return pairs.names if pairs else ()
+
+    def finish(
+        self, name: str, body: _Body, table: _Table, order: np.ndarray, cases: np.ndarray | None = None
+    ) -> None:
+        kind = self.memory.kind if cases is None else cases
+        self.text.append(table.data(order, kind))
+        self.text.append(
+            f"define internal void @{name}({self.parameters}) noinline #0 {{\n{body.finished(len(order))}}}\n"
+        )
+        self.calls.append(f"call void @{name}({self.passed})")
+
+
+_INPUT_COLUMN = {
+    COMPUTED: "computed",
+    OWN: "own",
+    SHARED: "parent record",
+    PASSED: "passed in",
+    PAIRED: "paired",
+    GATHERED: "gathered",
+    ADDED: "added in",
+}
+
+
+class _Table:
+    """The offsets that a loop uses, one row of integers per node; columns that are alike are kept once."""
+
+    def __init__(self, name: str, columns: dict[str, np.ndarray]) -> None:
+        self.name, self._known = name, columns
+        self._columns: list[np.ndarray] = []
+        self._places: dict[bytes, int] = {}
+
+    def place(self, column: str) -> int:
+        values = self._known[column]
+        key = values.tobytes()
+        if key not in self._places:
+            self._places[key] = len(self._columns)
+            self._columns.append(values)
+        return self._places[key]
+
+    @property
+    def width(self) -> int:
+        return len(self._columns) + 1
+
+    def data(self, order: np.ndarray, case: np.ndarray) -> str:
+        """Rows in the order of the loop; the case comes last."""
+        columns = [*self._columns, case]
+        return _data(self.name, np.array(columns, dtype=np.int32).T[order])
+
+
+class _Body:
+    """The IR of a loop over the rows of a table."""
+
+    def __init__(self, emitter: RolledEmitter, table: _Table) -> None:
+        self.emitter, self.table = emitter, table
+        self.T = emitter.T
+        self.lines: list[str] = []
+        self.count = 0
+
+    def line(self, text: str) -> str:
+        name = f"%t{self.count}"
+        self.count += 1
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def begin(self) -> None:
+        self.lines += [
+            "entry:",
+            "  br label %loop",
+            "loop:",
+            "  %k = phi i64 [0, %entry], [%next, %tail]",
+            "  %shift = mul i64 %k, WIDTH",
+            f"  %row = getelementptr i32, ptr @{self.table.name}, i64 %shift",
+        ]
+
+    def kinds(self, steps: Sequence[_Step]) -> Iterator[tuple[int, _Step]]:
+        return ((k, steps[k]) for k in self.cases(len(steps)))
+
+    def cases(self, count: int, label: str = "visit") -> Iterator[int]:
+        """A block of code for each case, chosen by the row."""
+        row, after = ("%row", "tail") if label == "visit" else (f"%{label}_row", f"{label}_tail")
+        if count > 1:
+            case = self.line(f"load i32, ptr {self.line(f'getelementptr i32, ptr {row}, i64 CASE')}")
+            labels = " ".join(f"i32 {k}, label %{label}_{k}" for k in range(1, count))
+            self.lines.append(f"  switch i32 {case}, label %{label}_0 [{labels}]")
+        else:
+            self.lines.append(f"  br label %{label}_0")
+        for k in range(count):
+            self.lines.append(f"{label}_{k}:")
+            yield k
+            self.lines.append(f"  br label %{after}")
+
+    def load(self, row: str, column: str) -> str:
+        place = self.line(f"getelementptr i32, ptr {row}, i64 {self.table.place(column)}")
+        return self.line(f"sext i32 {self.line(f'load i32, ptr {place}')} to i64")
+
+    def at(self, base: str, index: str | int) -> str:
+        return self.line(f"getelementptr {self.T}, ptr {base}, i64 {index}")
+
+    def address(self, pointer: _Pointer, row: str) -> str:
+        kind = "double" if pointer.double else self.T
+        place = self.line(f"getelementptr {kind}, ptr {pointer.base}, i64 {self.load(row, pointer.column)}")
+        return self.shifted(place, pointer, pointer.shift)
+
+    def shifted(self, place: str, pointer: _Pointer, shift: int) -> str:
+        kind = "double" if pointer.double else self.T
+        return self.line(f"getelementptr {kind}, ptr {place}, i64 {shift}") if shift else place
+
+    def visit(self, step: _Step, pointers: Sequence[_Pointer], times: int) -> None:
+        self.call(step, [self.address(pointer, "%row") for pointer in pointers], times)
+
+    def call(self, step: _Step, arguments: Sequence[str], times: int) -> None:
+        function = self.emitter.function(step, times)
+        pointers = (*arguments, self.at("%w", self.emitter.scratch))
+        self.lines.append(f"  call void @{function}({', '.join(f'ptr {p}' for p in pointers)})")
+
+    def climb(self, c: str, first: str) -> None:
+        """Begin the walk from the node to the root."""
+        self.lines += [
+            f"  br label %{c}_start",
+            f"{c}_start:",
+            f"  br label %{c}_test",
+            f"{c}_test:",
+            f"  %{c}_j = phi i64 [{first}, %{c}_start], [%{c}_next, %{c}_tail]",
+            f"  %{c}_more = icmp sge i64 %{c}_j, 0",
+            f"  br i1 %{c}_more, label %{c}_body, label %{c}_end",
+            f"{c}_body:",
+            f"  %{c}_shift = mul i64 %{c}_j, WIDTH",
+            f"  %{c}_row = getelementptr i32, ptr @{self.table.name}, i64 %{c}_shift",
+        ]
+
+    def climbed(self, c: str) -> None:
+        self.lines.append(f"{c}_tail:")
+        following = self.load(f"%{c}_row", "parent")
+        self.lines += [f"  %{c}_next = add i64 {following}, 0", f"  br label %{c}_test", f"{c}_end:"]
+
+    def end(self) -> None:
+        self.lines += [
+            "tail:",
+            "  %next = add i64 %k, 1",
+            "  %more = icmp ult i64 %next, COUNT",
+            "  br i1 %more, label %loop, label %done",
+            "done:",
+            "  ret void",
+        ]
+
+    def finished(self, count: int) -> str:
+        width = self.table.width
+        text = "\n".join(self.lines) + "\n"
+        return text.replace("WIDTH", str(width)).replace("CASE", str(width - 1)).replace("COUNT", str(count))
+
+
+def _block(rows: int, columns: int, width: int) -> list[int]:
+    """Where the entries of a block are in a matrix with rows of the given width."""
+    return [i * width + j for i in range(rows) for j in range(columns)]
+
+
+def _inputs(p: Instructions) -> Iterator[tuple[int, int]]:
+    """Argument and element of the inputs that are used."""
+    return ((a, b) for op, a, b in zip(p.op, p.a, p.b, strict=True) if op == ca.OP_INPUT)
+
+
+def _hoist(step: _Step, angles: dict[int, int]) -> None:
+    """Make sines and cosines of coordinates inputs; `angles` maps the kind's coordinates to positions."""
+    if "q" not in step.inputs:
+        return
+    p = step.instructions
+    argument = step.inputs.index("q")
+    new: dict[str, int] = {}
+    for i, op in enumerate(p.op):
+        if op not in codegen.TRIGONOMETRIC or p.op[p.a[i]] != ca.OP_INPUT or p.a[p.a[i]] != argument:
+            continue
+        element = p.b[p.a[i]] + step.shifts[argument]
+        label = SINES if op == ca.OP_SIN else COSINES
+        if label not in new:
+            new[label] = len(step.inputs)
+            step.inputs.append(label)
+            step.shifts.append(0)
+            p.input_sizes.append(0)
+        position = angles.setdefault(element, len(angles))
+        p.op[i], p.a[i], p.b[i] = ca.OP_INPUT, new[label], position
+
+
+def _zero_function(name: str, count: int) -> str:
+    """IR of `void NAME(ptr)`, which sets so many doubles to zero: whole registers, then the rest."""
+    rest = []
+    for k in range(count - count % 8, count):
+        rest += [f"%p{k} = getelementptr double, ptr %x, i64 {k}", f"store double 0.0, ptr %p{k}"]
+    rest_text = "\n  ".join(rest)
+    return f"""\
+define internal void @{name}(ptr %x) noinline #0 {{
+entry:
+  {rest_text}
+  br label %test
+test:
+  %k = phi i64 [0, %entry], [%next, %body]
+  %more = icmp ult i64 %k, {count - count % 8}
+  br i1 %more, label %body, label %done
+body:
+  %p = getelementptr double, ptr %x, i64 %k
+  store <8 x double> zeroinitializer, ptr %p, align 8
+  %next = add i64 %k, 8
+  br label %test
+done:
+  ret void
+}}
+"""
+
+
+def _data(name: str, values: np.ndarray) -> str:
+    """IR of a constant array."""
+    content = np.ascontiguousarray(values).view(np.uint8).ravel()
+    if not content.size:
+        content = np.zeros(8, dtype=np.uint8)
+    text = _BYTES[content].tobytes().decode()
+    return f'@{name} = internal constant [{content.size} x i8] c"{text}", align 64\n'
+
+
+_BYTES = np.frombuffer("".join(f"\\{k:02X}" for k in range(256)).encode(), dtype=np.uint8).reshape(256, 3)

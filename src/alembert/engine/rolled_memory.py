@@ -1,0 +1,149 @@
+"""Where a rolled program keeps what: offsets into its workspace and into the array of constants, for every node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import casadi as ca
+import numpy as np
+
+from alembert.sweeps.kinds import Kind
+from alembert.sweeps.tracing import Trace
+from alembert.sweeps.tree import Tree
+from alembert.sweeps.values import elements
+
+_ALIGNMENT = 8  # vectors: of regions that are worked on by full registers whatever the number of lanes
+
+
+class Rolled(Protocol):
+    """What the layout depends on."""
+
+    tree: Tree
+    kinds: list[Kind]
+    trace: Trace
+
+
+class Memory:
+    """Where everything is: offsets in vectors from the start of the workspace, one for each node."""
+
+    def __init__(self, source: Rolled) -> None:
+        tree, trace_ = source.tree, source.trace
+        n = len(tree)
+        self.kind = np.zeros(n, dtype=np.int64)
+        for k, kind in enumerate(source.kinds):
+            self.kind[kind.nodes] = k
+        self.parents = np.array(tree.parents, dtype=np.int64)
+        self.v = np.array([s.start for s in tree.v_slices], dtype=np.int64)
+        self.q = np.array([s.start for s in tree.q_slices], dtype=np.int64)
+        self.node = np.arange(n, dtype=np.int64)
+        self.children = np.bincount(self.parents + 1, minlength=n + 1)
+
+        self.constants, self.read = _constant_rows(source)
+        # what the prologue fills: constants that follow from parameters, the world's parts, zeros
+        self.computed, end = self._packed([len(kind.computed) for kind in source.kinds], 0)
+        prologue: list[ca.SX] = [ca.SX(0)] * end
+        for kind in source.kinds:
+            for k, expression in zip(kind.nodes, kind.expressions, strict=False):
+                start = int(self.computed[k])
+                prologue[start : start + expression.numel()] = elements(expression)
+        world_passes = []
+        for loop in trace_.loops:
+            world_passes.append(len(prologue))
+            prologue += loop.world
+        world_shared = len(prologue)
+        prologue += trace_.shared
+        zeros = len(prologue)
+        prologue += [ca.SX(0)] * max((loop.gathered for loop in trace_.loops), default=0)
+        self.prologue = prologue
+
+        shared, own = len(trace_.shared), np.array(trace_.own_sizes)
+        paired = np.zeros_like(own)
+        if trace_.pairs:
+            self.form = np.array(trace_.pairs.form)[self.kind]
+            paired = np.array(trace_.pairs.sizes)[trace_.pairs.form]
+        self.record, end = self._packed(shared + own + paired, len(prologue))
+        self.own = self.record + shared
+        self.paired = self.own + own[self.kind]
+        self.parent_record = np.where(self.parents < 0, world_shared, self.record[self.parents])
+        self.loops: list[dict[str, np.ndarray]] = []
+        self.world_added: list[int] = []
+        for loop, world_pass in zip(trace_.loops, world_passes, strict=True):
+            columns: dict[str, np.ndarray] = {}
+            if loop.world:
+                end = self._pass_outward(columns, len(loop.world), world_pass, end)
+            self.world_added.append(zeros)
+            if loop.gathered:
+                end = self._add_inward(columns, loop.gathered, zeros, end)
+            self.loops.append(columns)
+        self.end = round_up(end)
+
+    def _packed(self, sizes: Sequence[int] | np.ndarray, start: int) -> tuple[np.ndarray, int]:
+        """Offsets of consecutive pieces whose size depends on the kind, and their end."""
+        lengths = np.array(sizes, dtype=np.int64)[self.kind]
+        ends = start + np.cumsum(lengths)
+        return ends - lengths, int(ends[-1])
+
+    def _pass_outward(self, columns: dict[str, np.ndarray], size: int, top: int, start: int) -> int:
+        slots = _Slots(start, size)
+        waiting = self.children[1:].tolist()  # children that have not been visited
+        own = [0] * len(waiting)
+        received = [0] * len(waiting)
+        for k, parent in enumerate(self.parents.tolist()):
+            own[k] = slots.take()
+            received[k] = own[parent] if parent >= 0 else top
+            if not waiting[k]:
+                slots.free.append(own[k])
+            if parent >= 0:
+                waiting[parent] -= 1
+                if not waiting[parent]:
+                    slots.free.append(own[parent])
+        columns["passed in"], columns["passed out"] = np.array(received), np.array(own)
+        return slots.end
+
+    def _add_inward(self, columns: dict[str, np.ndarray], size: int, zeros: int, start: int) -> int:
+        slots = _Slots(start, size)
+        n = len(self.parents)
+        gathered = [zeros] * (n + 1)  # the world last
+        before, after = [0] * n, [0] * n
+        parents = self.parents.tolist()
+        for k in reversed(range(n)):
+            parent = parents[k]
+            before[k] = gathered[parent]
+            after[k] = gathered[parent] = slots.take()
+            slots.free.extend(slot for slot in (before[k], gathered[k]) if slot != zeros)
+        columns["gathered"], columns["added in"] = np.array(gathered[:n]), np.array(before)
+        columns["added out"] = np.array(after)
+        self.world_added[-1] = gathered[n]
+        return slots.end
+
+
+class _Slots:
+    def __init__(self, start: int, size: int) -> None:
+        self.end, self._size = start, size
+        self.free: list[int] = []
+
+    def take(self) -> int:
+        if self.free:
+            return self.free.pop()
+        self.end += self._size
+        return self.end - self._size
+
+
+def _constant_rows(source: Rolled) -> tuple[np.ndarray, np.ndarray]:
+    """The constants of all nodes in one array, equal rows once, and where each node's begin."""
+    offsets = np.zeros(len(source.tree), dtype=np.int64)
+    parts = []
+    end = 0
+    for kind in source.kinds:
+        width = kind.values.shape[1]
+        if width:
+            rows, which = np.unique(kind.values, axis=0, return_inverse=True)
+            offsets[kind.nodes] = end + width * which.reshape(-1)
+            parts.append(rows.ravel())
+            end += rows.size
+    return np.concatenate(parts) if parts else np.zeros(0), offsets
+
+
+def round_up(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT

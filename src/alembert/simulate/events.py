@@ -1,0 +1,127 @@
+"""Events: instants at which a function of the state passes through zero."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError, NumericalError
+
+Array = np.ndarray
+MOST_IN_A_STEP = 100
+
+
+@dataclass(frozen=True)
+class Event:
+    """`function(t, q, v)` passes zero: rising (`direction` 1), falling (-1) or either way (0).
+
+    `action` is "stop", "note" (only the log), or a function of (t, q, v) that returns the state (q, v) to go on from, or None to
+    go on unchanged. The instant is located to `tolerance` [s].
+    """
+
+    function: Callable[[float, Array, Array], float]
+    name: str = "event"
+    direction: int = 0
+    action: Any = "stop"
+    tolerance: float = 1e-10
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise ArgumentError(f"Event: function is {self.function!r}, expected a function of t, q and v")
+        if self.direction not in (-1, 0, 1):
+            raise ArgumentError(f"Event: direction is {self.direction!r}, expected -1, 0 or 1")
+        if not (callable(self.action) or self.action in ("stop", "note")):
+            raise ArgumentError(f"Event: action is {self.action!r}, expected 'stop', 'note' or a function")
+        if not self.tolerance > 0:
+            raise ArgumentError(f"Event: tolerance is {self.tolerance!r}, expected a positive time")
+
+    def value(self, t: float, q: Array, v: Array) -> float:
+        x = float(self.function(t, q, v))
+        if math.isnan(x):
+            raise NumericalError(f"simulate: event {self.name!r} gave NaN at t = {t:.9g} s")
+        return x
+
+    def crossed(self, before: float, after: float) -> bool:
+        if before < 0 <= after:
+            return self.direction >= 0
+        return self.direction <= 0 and before > 0 >= after
+
+
+@dataclass(frozen=True)
+class EventRecord:
+    """One line of the log: the state at which the event happened, and the state from which the run went on."""
+
+    name: str
+    time: float
+    q: Array = field(repr=False)
+    v: Array = field(repr=False)
+    q_after: Array = field(repr=False)
+    v_after: Array = field(repr=False)
+
+
+Path = Callable[[float], tuple[Array, Array]]
+"""The state at a time within a piece of the motion."""
+
+
+@dataclass
+class Watch:
+    """The events of a run, and the values of their functions where it is."""
+
+    events: tuple[Event, ...]
+    values: list[float] = field(default_factory=list)
+    log: list[EventRecord] = field(default_factory=list)
+
+    def begin(self, t: float, q: Array, v: Array) -> None:
+        self.values = [event.value(t, q, v) for event in self.events]
+
+    def first(self, start: float, end: float, path: Path) -> tuple[int, float] | None:
+        """The event that happens first in a piece, and when; None leaves the values at the end of the piece."""
+        q, v = path(end)
+        after = [event.value(end, q, v) for event in self.events]
+        found: tuple[int, float] | None = None
+        for k, event in enumerate(self.events):
+            if event.crossed(self.values[k], after[k]):
+                t = self._locate(event, start, end, self.values[k], path)
+                if found is None or t < found[1]:
+                    found = (k, t)
+        if found is None:
+            self.values = after
+        return found
+
+    def _locate(self, event: Event, start: float, end: float, before: float, path: Path) -> float:
+        """Bisection with the secant's help: the first known time at which the sign has changed."""
+        from scipy.optimize import brentq
+
+        def value(t: float) -> float:
+            return before if t == start else event.value(t, *path(t))
+
+        t = brentq(value, start, end, xtol=event.tolerance / 2, rtol=4 * np.finfo(float).eps)
+        later = min(end, t + event.tolerance / 2)
+        return later if event.crossed(before, value(later)) else t
+
+    def happen(self, k: int, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
+        """Log event k and act: the state to go on from, and whether to stop."""
+        event, after = self.events[k], (q, v)
+        if callable(event.action):
+            changed = event.action(t, q.copy(), v.copy())
+            if changed is not None:
+                try:
+                    q1, v1 = (np.array(x, dtype=float) for x in changed)
+                except (TypeError, ValueError):
+                    q1, v1 = np.zeros(0), np.zeros(0)
+                if q1.shape != q.shape or v1.shape != v.shape:
+                    raise ArgumentError(
+                        f"simulate: the action of event {event.name!r} returned {changed!r}, expected None or a state (q, v)"
+                    )
+                after = (q1, v1)
+        self.log.append(EventRecord(event.name, t, q.copy(), v.copy(), after[0].copy(), after[1].copy()))
+        return *after, event.action == "stop"
+
+    def settle(self, t: float, probe: Path, ahead: float) -> None:
+        """Take the values a little later, on the side to which the motion leaves the event."""
+        later = t + ahead
+        self.begin(later, *probe(later))

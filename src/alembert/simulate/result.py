@@ -1,0 +1,343 @@
+"""What a simulation returns."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource
+from alembert.errors import ArgumentError
+from alembert.model import Model
+from alembert.model.printing import unknown
+from alembert.simulate.events import EventRecord
+from alembert.simulate.system import System
+from alembert.simulate.variational import _friction
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Report:
+    """How well a run kept what the physics keeps. Numbers are the worst over the run (and the batch).
+
+    `energy_error` is |E - E(0) - work| over the largest kinetic energy; with `work` None no work was done, otherwise it is the
+    work of efforts, wrenches and friction up to the end, by Simpson's rule over the records. `momentum_error` is the largest
+    change of the momentum over its largest value, angular and linear; None where something outside acts on the model.
+    """
+
+    integrator: str
+    reason: str
+    steps: int
+    energy_start: float
+    energy_error: float
+    work: float | None
+    momentum_error: tuple[float, float] | None
+    quaternion_error: float | None
+
+    def __str__(self) -> str:
+        lines = [f"{self.integrator}: {self.reason}", f"steps: {self.steps}"]
+        if self.work is None:
+            lines.append(f"energy kept to {self.energy_error:.1e} of the largest kinetic energy")
+        else:
+            lines.append(
+                f"energy and work ({self.work:.6g} J) balance to {self.energy_error:.1e} of the largest kinetic energy"
+            )
+        if self.momentum_error is not None:
+            angular, linear = self.momentum_error
+            lines.append(f"momentum kept to {angular:.1e} (angular) and {linear:.1e} (linear) of its size")
+        if self.quaternion_error is not None:
+            lines.append(f"unit quaternions to {self.quaternion_error:.1e}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """A motion: `time` (N,), `q` (..., N, nq) and `v` (..., N, nv), and what follows from them.
+
+    `events` is the log of events. `resume` goes on from any record.
+    """
+
+    model: Model
+    time: Array
+    q: Array
+    v: Array
+    efforts: Array
+    """(..., N, nv): of controllers and constant ones, from each record on"""
+    events: tuple[EventRecord, ...]
+    integrator: str
+    reason: str
+    """why this integrator, where it was left open"""
+    step: float | None
+    steps: int
+    _system: System = field(repr=False)
+    _options: Mapping[str, Any] = field(repr=False)
+    _machine: Any = field(repr=False, default=None)
+
+    def __repr__(self) -> str:
+        batch = f", {'x'.join(map(str, self.q.shape[:-2]))} motions" if self.q.ndim > 2 else ""
+        return (
+            f"<Run of {self.model.name!r}: {self.time[0]:g} to {self.time[-1]:g} s, {len(self.time)} records{batch}, "
+            f"{self.integrator}>"
+        )
+
+    # --- what follows from the motion --------------------------------------------------------------------------
+
+    @property
+    def _parameters(self) -> dict[str, Array] | None:
+        """Parameters that vary over the batch, made to vary along it but not along time."""
+        given = self._system.parameters
+        if not given:
+            return None
+        return {name: np.asarray(value, dtype=float)[..., None] for name, value in given.items()}
+
+    @cached_property
+    def accelerations(self) -> Array:
+        """(..., N, nv), at each record."""
+        return np.stack([self._point(k).a for k in range(len(self.time))], axis=-2)
+
+    def _point(self, k: int) -> Any:
+        system, q, v = self._system, self.q[..., k, :], self.v[..., k, :]
+        t = float(self.time[k])
+        return system.point(t, q, v, self.efforts[..., k, :] - system.command(t, q, v))
+
+    @cached_property
+    def kinetic_energy(self) -> Array:
+        return self.model.kinetic_energy(self.q, self.v, parameters=self._parameters)
+
+    @cached_property
+    def potential_energy(self) -> Array:
+        return self.model.potential_energy(self.q, parameters=self._parameters)
+
+    @property
+    def energy(self) -> Array:
+        return self.kinetic_energy + self.potential_energy
+
+    @cached_property
+    def momentum(self) -> Array:
+        """(..., N, 6): angular and linear, in world axes about the world's origin."""
+        return self.model.momentum(self.q, self.v, about="world", parameters=self._parameters)
+
+    @cached_property
+    def work(self) -> Array:
+        """(..., N): what efforts and wrenches have put in and friction has taken out, by Simpson's rule."""
+        from scipy.integrate import cumulative_simpson
+
+        power = np.sum((self.efforts + _friction_efforts(self.model, self._system, self.v)) * self.v, axis=-1)
+        system = self._system
+        if system.wrenches or system.wrench_laws:
+            for k, t in enumerate(self.time):
+                q, v = self.q[..., k, :], self.v[..., k, :]
+                wrenches = system.wrenches_at(float(t), q, v)
+                zero = np.zeros(self.model.nv)
+                power[..., k] += self.model.power(q, v, zero, wrenches=wrenches, parameters=system.parameters)
+        if len(self.time) < 3:
+            return np.concatenate(
+                [np.zeros((*power.shape[:-1], 1)), np.cumsum(power[..., 1:] * np.diff(self.time), axis=-1)], axis=-1
+            )
+        return cumulative_simpson(power, x=self.time, axis=-1, initial=0.0)
+
+    @cached_property
+    def report(self) -> Report:
+        """How well energy, momentum and unit quaternions were kept."""
+        model, system = self.model, self._system
+        E = self.energy
+        scale = max(float(np.max(self.kinetic_energy)), np.finfo(float).tiny)
+        closed = system.conserves_energy
+        error = E - E[..., :1] - (0.0 if closed else self.work)
+        momentum = None
+        if _is_isolated(system):
+            h = self.momentum
+            moved = np.abs(h - h[..., :1, :])
+            size = np.max(np.abs(h), axis=tuple(range(h.ndim - 1)))
+            parts = [slice(0, 3), slice(3, 6)]
+            momentum = tuple(float(np.max(moved[..., s]) / max(np.max(size[s]), 1e-300)) for s in parts)
+        lengths = [
+            np.abs(np.linalg.norm(self.q[..., [s.start + k for k in entries]], axis=-1) - 1)
+            for s, entries in _quaternions(model)
+        ]
+        return Report(
+            self.integrator,
+            self.reason,
+            self.steps,
+            float(E[..., 0].flat[0]) if E.ndim > 1 else float(E[0]),
+            float(np.max(np.abs(error))) / scale,
+            None if closed else float(np.asarray(self.work[..., -1]).flat[0]),
+            momentum,  # type: ignore[arg-type]
+            max((float(np.max(x)) for x in lengths), default=None),
+        )
+
+    # --- going on ----------------------------------------------------------------------------------------------
+
+    def resume(self, duration: float, *, time: float | None = None) -> Run:
+        """Go on for `duration` from the end, or from the record at `time`, with everything else as before.
+
+        Fixed-step schemes continue with the same bits as if the run had never stopped there.
+        """
+        from alembert.simulate.run import _resume
+
+        k = len(self.time) - 1
+        if time is not None:
+            k = int(np.argmin(np.abs(self.time - time)))
+            if abs(self.time[k] - time) > 1e-9 * max(1.0, abs(time)):
+                raise ArgumentError(
+                    f"resume: no record at t = {time:g} s; the nearest is at {self.time[k]:.9g} s"
+                )
+        return _resume(self, k, duration)
+
+    # --- leaving -----------------------------------------------------------------------------------------------
+
+    def _columns(self) -> list[tuple[str, str, Array]]:
+        """Name, unit and values (..., N) of every coordinate, speed and effort."""
+        model = self.model
+        found = []
+        units = _units(model, "coordinates"), _units(model, "speeds")
+        for names, unit, x, prefix in (
+            (model.coordinate_names, units[0], self.q, "q"),
+            (model.speed_names, units[1], self.v, "v"),
+            (model.speed_names, [_effort_unit(u) for u in units[1]], self.efforts, "tau"),
+        ):
+            for k, (name, u) in enumerate(zip(names, unit, strict=True)):
+                found.append((f"{prefix}.{name}", u, x[..., k]))
+        return found
+
+    def to_csv(self, path: str | Path) -> Path:
+        """One row per record, a header with names and units; one motion only."""
+        if self.q.ndim > 2:
+            raise ArgumentError("to_csv: the run is a batch of motions; to_xarray().to_netcdf(...) keeps them all")
+        columns = self._columns()
+        path = Path(path)
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["time [s]", *(f"{name} [{unit}]" if unit else name for name, unit, _ in columns)])
+            for k, t in enumerate(self.time):
+                writer.writerow([repr(float(t)), *(repr(float(x[k])) for _, _, x in columns)])
+        return path
+
+    def to_xarray(self) -> Dataset:
+        """With names and units; needs xarray (pip install alembert[data])."""
+        import xarray
+
+        model = self.model
+        batch = [f"motion{k}" if k else "motion" for k in range(self.q.ndim - 2)]
+        coords: dict[str, Any] = {
+            "time": ("time", self.time, {"units": "s"}),
+            "coordinate": ("coordinate", list(model.coordinate_names)),
+            "speed": ("speed", list(model.speed_names)),
+            "coordinate_unit": ("coordinate", _units(model, "coordinates")),
+            "speed_unit": ("speed", _units(model, "speeds")),
+        }
+        data: dict[str, Any] = {
+            "q": ([*batch, "time", "coordinate"], self.q),
+            "v": ([*batch, "time", "speed"], self.v),
+            "tau": ([*batch, "time", "speed"], self.efforts),
+        }
+        attributes = {"model": model.name, "integrator": self.integrator, "fingerprint": model.fingerprint}
+        if self.step is not None:
+            attributes["step"] = self.step
+        return xarray.Dataset(data, coords, attributes)
+
+    def save(self, path: str | Path) -> Path:
+        """To netCDF (.nc, needs xarray) or CSV (.csv), by the name's ending."""
+        path = Path(path)
+        if path.suffix == ".csv":
+            return self.to_csv(path)
+        if path.suffix != ".nc":
+            raise ArgumentError(f"save: {path.name} ends with {path.suffix!r}, expected .nc or .csv")
+        self.to_xarray().to_netcdf(path)
+        return path
+
+    def plot(self, *names: str, path: str | Path | None = None) -> Figure:
+        """Coordinates and speeds over time (all joints, or those named); needs matplotlib. `path` saves it."""
+        from matplotlib.figure import Figure
+
+        model = self.model
+        for name in names:
+            if name not in model._joint_index:
+                raise ArgumentError(unknown("plot: no joint", name, model._joint_index))
+        figure = Figure(figsize=(9, 6), layout="constrained")
+        axes = figure.subplots(2, 1, sharex=True)
+        one = (0,) * (self.q.ndim - 2)
+        for axis, labels, x, kind, slices in (
+            (axes[0], model.coordinate_names, self.q, "coordinates", model._q_slices),
+            (axes[1], model.speed_names, self.v, "speeds", model._v_slices),
+        ):
+            units = _units(model, kind)
+            for joint, s in zip(model.joints, slices, strict=True):
+                if not names or joint.name in names:
+                    for k in range(s.start, s.stop):
+                        unit = f" [{units[k]}]" if units[k] else ""
+                        axis.plot(self.time, x[one][:, k], label=f"{labels[k]}{unit}", linewidth=1.2)
+            axis.set_ylabel(kind)
+            axis.grid(alpha=0.3)
+            if axis.lines and len(axis.lines) <= 20:
+                axis.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        axes[1].set_xlabel("time [s]")
+        axes[0].set_title(f"{model.name} ({self.integrator})")
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
+
+def _units(model: Model, which: str) -> list[str]:
+    return [unit for joint in model.joints for _, unit in getattr(joint.type, which)]
+
+
+def _effort_unit(speed: str) -> str:
+    return "N m" if speed.startswith("rad") else "N"
+
+
+def _quaternions(model: Model) -> list[tuple[slice, list[int]]]:
+    """Joints with a unit quaternion, and its entries."""
+    found = []
+    for joint, s in zip(model.joints, model._q_slices, strict=True):
+        entries = [k for k, (label, _) in enumerate(joint.type.coordinates) if label in ("qw", "qx", "qy", "qz")]
+        if len(entries) == 4:
+            found.append((s, entries))
+    return found
+
+
+def _is_isolated(system: System) -> bool:
+    """Nothing from outside acts: free joints to the world without anything on them, no gravity, no wrenches."""
+    model = system.model
+    if system.wrenches or system.wrench_laws or any(model.value(g) for g in model.gravity):
+        return False
+    for joint in model.joints:
+        if joint.parent != "world":
+            continue
+        bare = not (joint.spring or joint.friction or joint.armature or joint.rotors)
+        s = model.v_slice(joint.name)
+        if joint.type.nv != 6 or not bare or np.any(system.efforts[..., s]) or np.any(system.prescribed[s]):
+            return False
+    return not (system.laws or system.symbolic_laws or system.sampled)
+
+
+def _friction_efforts(model: Model, system: System, v: Array) -> Array:
+    if not system.dissipates:
+        return np.zeros_like(v)
+    arguments = [Argument("v", (model.nv,))]
+    if model.parameters:
+        arguments.append(Argument("parameters", (len(model.parameters),)))
+
+    def build() -> FunctionSource:
+        symbols = [ca.SX.sym(a.name, a.size) for a in arguments]
+        friction = _friction(model, symbols[1] if model.parameters else ca.SX(0, 1))
+        return FunctionSource(ca.Function("friction", symbols, [ca.densify(friction(symbols[0]))]))
+
+    key = f"{model.fingerprint}:friction"
+    kernel = Kernel("friction", arguments, [Argument("effort", (model.nv,))], key=key, build=build)
+    if not model.parameters:
+        return kernel(v)
+    parameters = system.parameter_array()
+    return kernel(v, parameters if parameters.ndim == 1 else parameters[..., None, :])
