@@ -3,7 +3,6 @@
 import importlib.util
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from alembert.dynamics import Dynamics
@@ -13,8 +12,6 @@ from alembert.joints import REGISTRY
 DOCS = Path(__file__).parents[1] / "docs"
 HINT = "run python docs/generate.py"
 NOT_ALGORITHMS = {"check_configuration", "check_tree", "compile"}
-NOT_YET = {"hessian"}
-"""not for every joint type: the page says so, and `test_hessian_is_for_all_joints` says when to add it"""
 INSIDE = {"poses", "velocities", "accelerations", "subspaces", "composite"}
 """programs behind the methods on frames and on the centre of mass"""
 
@@ -49,13 +46,5 @@ def test_no_algorithm_is_left_out(generate):
     """Of trees: what `alembert.dynamics` itself gives a model."""
     parts = [part for part in Dynamics.__mro__ if part.__module__.startswith("alembert.dynamics.")]
     methods = {name for part in parts for name in vars(part) if not name.startswith("_")}
-    assert methods - NOT_ALGORITHMS - NOT_YET <= set(generate.ALGORITHMS)
+    assert methods - NOT_ALGORITHMS <= set(generate.ALGORITHMS)
     assert set(PROGRAMS) - INSIDE <= set(generate.ALGORITHMS)
-
-
-@pytest.mark.xfail(raises=RuntimeError, strict=True, reason="the bias of these joints wants a symbol for q")
-@pytest.mark.parametrize("kind", ["custom", "gimbal", "planar", "universal"])
-def test_hessian_is_for_all_joints(kind, generate):
-    model = generate.model_with(kind)
-    x = np.full(model.nv, 0.3)
-    model.hessian("inverse_dynamics", (model.integrate(model.neutral(), x), x, x), x)

@@ -9,6 +9,7 @@ import pytest
 import alembert
 
 ORDER = [
+    "callable_module",
     "errors",
     "expression",
     "spatial",

@@ -29,14 +29,34 @@ from alembert.spatial import Pose as Pose
 if _TYPE_CHECKING:
     from alembert import check as check
     from alembert import linear as linear
+    from alembert.identify import identify as identify
     from alembert.linear import linearize as linearize
     from alembert.linear import trim as trim
+    from alembert.operators import admittance as admittance
+    from alembert.operators import diagonalising_velocities as diagonalising_velocities
+    from alembert.operators import innovations as innovations
+    from alembert.operators import operators as operators
+    from alembert.operators import velocities_from_diagonal as velocities_from_diagonal
+    from alembert.sweeps.linear_quadratic import LQProblem as LQProblem
+    from alembert.sweeps.linear_quadratic import solve_lq as solve_lq
+    from alembert.sweeps.twin import forward_dynamics_as_lq as forward_dynamics_as_lq
+    from alembert.sweeps.twin import gibbs_function as gibbs_function
 
 _ON_FIRST_USE = {
+    "LQProblem": "alembert.sweeps.linear_quadratic",
+    "admittance": "alembert.operators",
     "check": "alembert.check",
+    "diagonalising_velocities": "alembert.operators",
+    "forward_dynamics_as_lq": "alembert.sweeps.twin",
+    "gibbs_function": "alembert.sweeps.twin",
+    "identify": "alembert.identify",
+    "innovations": "alembert.operators",
     "linear": "alembert.linear",
     "linearize": "alembert.linear",
+    "operators": "alembert.operators",
+    "solve_lq": "alembert.sweeps.linear_quadratic",
     "trim": "alembert.linear",
+    "velocities_from_diagonal": "alembert.operators",
 }
 """what computes, by where it is: the compiler takes longer to import than models do"""
 

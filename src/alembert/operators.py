@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 
+from alembert.callable_module import make_callable
 from alembert.dynamics import kernels
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
@@ -527,3 +528,6 @@ def _located(model: Model, frames: Sequence[FrameLike]) -> list[tuple[int, Place
 def _with_defaults(model: Model, *given: Any) -> tuple[Any, ...]:
     """The arguments of a kernel, with the parameters at their defaults."""
     return (*given, np.array([value for _, value in model.parameters])) if model.parameters else given
+
+
+make_callable(__name__, operators)

@@ -157,8 +157,9 @@ def test_kinematics_and_energy_have_derivatives_too(branched, name):
     np.testing.assert_allclose(change, (moved[0] - moved[1]) / (2 * h), atol=1e-7 * max(1, np.abs(change).max()))
 
 
-def test_hessian_is_the_derivative_of_the_gradient():
-    model = al.library.random_tree(seed=8, bodies=3, kinds=["spherical", "revolute"], attachments=False)
+@pytest.mark.parametrize("kinds", [["spherical", "revolute"], ["universal", "custom"]])
+def test_hessian_is_the_derivative_of_the_gradient(kinds):
+    model = al.library.random_tree(seed=8, bodies=3, kinds=kinds, attachments=False)
     rng = np.random.default_rng(9)
     q, v, a, weight = model.random_configuration(rng), *rng.normal(size=(3, model.nv))
     H = model.hessian("inverse_dynamics", (q, v, a), weight)

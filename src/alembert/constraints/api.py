@@ -203,6 +203,4 @@ class Constraints:
         self: Model, q: Any, v: Any, tau: Any, wrenches: Mapping[str, Any] | None, parameters: Parameters
     ) -> Array:
         system = self._constraint_rows.system("forward_dynamics", None)
-        return dynamics.forward(
-            system, "forward_dynamics", q, v, tau, wrenches, parameters, CLOSED, reactions=False
-        ).accelerations
+        return dynamics.accelerations(system, "forward_dynamics", q, v, tau, wrenches, parameters, CLOSED)

@@ -48,6 +48,13 @@ def forward(
     """(1)"""
     model = system.model
     s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, wrenches, parameters)
+    given = s.given(s.q, *s.vectors) if forces is None else s.given(s.q, *s.vectors, forces)
+    if len(s) and not _locked(system, s.q):
+        found = system.quick(given, wrenches=forces is not None, closed=closed, unique=reactions)
+        if found is not None:
+            a, f, wrench = found
+            named = system.named(s, f, wrench) if reactions else {}
+            return ConstrainedResult(a.reshape(*s.shape, model.nv), named)
     a = _tree(system, "forward_dynamics", function, s, forces)
     if not system.count:
         return ConstrainedResult(
@@ -67,6 +74,34 @@ def forward(
         return ConstrainedResult(a.reshape(*s.shape, model.nv), {})
     system.tell_redundancy(function, s, t)
     return ConstrainedResult(a.reshape(*s.shape, model.nv), system.reactions(s, t, f))
+
+
+def _locked(system: ConstraintSystem, q: Array) -> bool:
+    """Whether some joint of the tree is where its accelerations are not defined."""
+    tree = system.all.primary
+    return any(tree.joints[k].type.singularity(q[..., at]) for k, at, _ in tree._lockable)
+
+
+def accelerations(
+    system: ConstraintSystem,
+    function: str,
+    q: Any,
+    v: Any,
+    tau: Any,
+    wrenches: Wrenches,
+    parameters: Parameters,
+    closed: float,
+) -> Array:
+    """(1) without reactions; the compiled function takes the arguments as they come."""
+    if not (wrenches or parameters or system.all.primary._lockable):
+        model = system.model
+        given = (q, v, tau, model._parameter_defaults) if model.parameters else (q, v, tau)
+        found = system.quick(given, wrenches=False, closed=closed, unique=False)
+        if found is not None:
+            return found[0]
+    return forward(
+        system, function, q, v, tau, wrenches, parameters, closed, reactions=False
+    ).accelerations
 
 
 def _correct(

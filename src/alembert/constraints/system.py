@@ -24,7 +24,7 @@ from warnings import warn
 
 import numpy as np
 
-from alembert.constraints import kernels, rank
+from alembert.constraints import compiled, kernels, rank
 from alembert.constraints.rank import Choice
 from alembert.errors import AlembertWarning, ArgumentError, ModelError, NumericalError, UnsupportedError
 
@@ -70,6 +70,7 @@ class ConstraintRows:
         self.count = int(ends[-1])
         self.is_loop = {name: k < len(model.loops) for k, name in enumerate(self.names)}
         self._systems: dict[tuple[str, ...], ConstraintSystem] = {}
+        self._compiled: dict[bool, Kernel | None] = {}
 
     @cached_property
     def primary(self) -> Model:
@@ -78,6 +79,17 @@ class ConstraintRows:
     @cached_property
     def kernel(self) -> Kernel:
         return kernels.terms_kernel(self.model, self.count)
+
+    def compiled(self, *, wrenches: bool) -> Kernel | None:
+        """All of the constrained dynamics in one kernel, unless that would be too large."""
+        if wrenches not in self._compiled:
+            slices = list(self.slices.values())
+            self._compiled[wrenches] = (
+                compiled.kernel(self.model, "forward_dynamics", self.count, slices, wrenches=wrenches)
+                if self.count
+                else None
+            )
+        return self._compiled[wrenches]
 
     def system(self, function: str, active: Sequence[str] | None) -> ConstraintSystem:
         if active is None:
@@ -180,7 +192,7 @@ class ConstraintSystem:
         self._owner = np.concatenate(
             [np.arange(0), *(np.full(len(p), k) for k, p in enumerate(parts))]
         ).astype(int)
-        self._choice: Choice | None = None
+        self._kept: Choice | None = None
         self._redundancy_told = False
 
     # --- terms ----------------------------------------------------------------------------------------------
@@ -219,6 +231,48 @@ class ConstraintSystem:
             f"{function}: v breaks {self.owner_name(i)}{where}: it opens at {self.gap(broken, i)} per second. "
             "model.project(q, v) gives speeds that do not"
         )
+
+    # --- in one kernel --------------------------------------------------------------------------------------
+
+    def quick(self, given: Sequence[Any], *, wrenches: bool, closed: float, unique: bool) -> Any:
+        """Accelerations, forces and wrenches by the compiled function, if the minimal set serves all states.
+
+        `given` are q, v, tau and, where there are, wrenches and parameters. None says: look closer. With `unique`, forces
+        count as well: there must be no choice among them.
+        """
+        if self._choice is None:
+            return None
+        kernel = self.all.compiled(wrenches=wrenches)
+        if kernel is None:
+            return None
+        chosen, active = self._masks
+        a, f, reactions, status = kernel(*given[:3], chosen, active, *given[3:])
+        if status.ndim == 1:
+            quality, left, size, slack, other = status.tolist()
+            good = (
+                quality > GOOD * GOOD
+                and left <= (CONSISTENT + min(100 * slack, OFF)) * size
+                and slack <= closed
+                and not (unique and other > rank.RANK**2)
+            )
+        else:
+            quality, left, size, slack, other = np.moveaxis(status, -1, 0)
+            fine = (quality > GOOD * GOOD) & (slack <= closed)
+            fine &= left <= (CONSISTENT + np.minimum(100 * slack, OFF)) * size
+            good = bool(np.all(fine & (other <= rank.RANK**2) if unique else fine))
+        return (a, f, reactions) if good else None
+
+    @property
+    def _choice(self) -> Choice | None:
+        return self._kept
+
+    @_choice.setter
+    def _choice(self, choice: Choice) -> None:
+        chosen, active = np.zeros(self.all.count), np.zeros(self.all.count)
+        active[self._picked] = 1.0
+        chosen[self._picked[choice.rows]] = 1.0
+        self._masks = (chosen, active)
+        self._kept = choice
 
     # --- the tree's response --------------------------------------------------------------------------------
 
@@ -382,6 +436,15 @@ class ConstraintSystem:
                 found[name] = wrench.reshape(*s.shape, 6)
             else:
                 found[name] = f[:, rows.start].reshape(s.shape)[()]
+        return found
+
+    def named(self, s: States, f: Array, wrenches: Array) -> dict[str, Array]:
+        """The same from the compiled function's results, over all constraints."""
+        found: dict[str, Array] = {}
+        for k, (name, rows) in enumerate(self.all.slices.items()):
+            if name in self.slices:
+                loop = self.all.is_loop[name]
+                found[name] = wrenches[..., k, :].reshape(*s.shape, 6) if loop else f[..., rows.start].reshape(s.shape)[()]
         return found
 
     def gap(self, residual: Array, row: int) -> str:

@@ -1,5 +1,6 @@
 """Parameters from measurements: regressor, base parameters, consistent inertias, identification, exciting motions."""
 
+from alembert.callable_module import make_callable as _make_callable
 from alembert.identify.base import BaseParameters as BaseParameters
 from alembert.identify.base import base_parameters as base_parameters
 from alembert.identify.consistent import from_log_cholesky as from_log_cholesky
@@ -14,3 +15,5 @@ from alembert.identify.measurements import Measurements as Measurements
 from alembert.identify.regression import Regressor as Regressor
 from alembert.identify.regression import regressor as regressor
 from alembert.identify.result import Identification as Identification
+
+_make_callable(__name__, identify)

@@ -76,12 +76,14 @@ def hessian(
 
     The parameters, last of `inputs`, are left out.
     """
+    symbols = [ca.SX.sym(f"x{k}", *x.shape) for k, x in enumerate(inputs)]
     steps, moved = [], []
     for name, x in zip(names, inputs[:-1], strict=True):
         step = ca.SX.sym(f"step_{name}", *((tree.model.nv, 1) if program.given[name] == "q" else x.shape))
         steps.append(step)
-        moved.append(_displaced(tree, x, step) if program.given[name] == "q" else x + step)
-    total = ca.dot(results(program, tree, names, [*moved, inputs[-1]]), weight)
+        moved.append(ca.densify(_displaced(tree, x, step) if program.given[name] == "q" else x + step))
+    total = ca.dot(results(program, tree, names, symbols), weight)
+    total = ca.substitute([total], symbols, [*moved, inputs[-1]])[0]
     stacked = ca.vertcat(*(ca.vec(step) for step in steps))
     H, _ = ca.hessian(total, stacked)
     return ca.substitute(H, stacked, ca.SX.zeros(stacked.numel()))

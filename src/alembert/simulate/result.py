@@ -157,7 +157,7 @@ class Run:
         closed = system.conserves_energy
         error = E - E[..., :1] - (0.0 if closed else self.work)
         momentum = None
-        if _is_isolated(system):
+        if _is_isolated(system, self.efforts):
             h = self.momentum
             moved = np.abs(h - h[..., :1, :])
             size = np.max(np.abs(h), axis=tuple(range(h.ndim - 1)))
@@ -308,7 +308,7 @@ def _quaternions(model: Model) -> list[tuple[slice, list[int]]]:
     return found
 
 
-def _is_isolated(system: System) -> bool:
+def _is_isolated(system: System, efforts: Array) -> bool:
     """Nothing from outside acts: free joints to the world without anything on them, no gravity, no wrenches."""
     model = system.model
     if system.wrenches or system.wrench_laws or any(model.value(g) for g in model.gravity):
@@ -318,9 +318,9 @@ def _is_isolated(system: System) -> bool:
             continue
         bare = not (joint.spring or joint.friction or joint.armature or joint.rotors)
         s = model.v_slice(joint.name)
-        if joint.type.nv != 6 or not bare or np.any(system.efforts[..., s]) or np.any(system.prescribed[s]):
+        if joint.type.nv != 6 or not bare or np.any(efforts[..., s]) or np.any(system.prescribed[s]):
             return False
-    return not (system.laws or system.symbolic_laws or system.sampled)
+    return True
 
 
 def _friction_efforts(model: Model, system: System, v: Array) -> Array:
