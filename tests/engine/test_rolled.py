@@ -14,7 +14,7 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.joints import REGISTRY, Revolute
 from alembert.model import Inertia, Placement
 from alembert.sweeps import FORWARD_DYNAMICS, Program, Tree
-from alembert.sweeps.kinds import LIMIT, kinds
+from alembert.sweeps.kinds import LIMIT, STRUCTURES, kinds
 from alembert.sweeps.program import inward, outward
 
 # Both lowerings do the same operations in nearly the same order; some thousand roundings of eps, amplified by
@@ -237,8 +237,8 @@ def chain_of(placements, axes):
     return Tree.of(builder.build())
 
 
-def test_kinds_partition_the_nodes(every_joint):
-    tree = Tree.of(every_joint)
+def test_kinds_partition_the_nodes():
+    tree = Tree.of(library.random_tree(6, bodies=12, kinds=("revolute", "spherical", "screw")))
     found = kinds(tree, tree.parameter_symbols)
     assert sorted(k for kind in found for k in kind.nodes) == list(range(len(tree)))
     assert len(found) <= max(LIMIT, len(set(tree.structures)))
@@ -248,6 +248,17 @@ def test_kinds_partition_the_nodes(every_joint):
             numbers[kind.read] = row
             assert tree.structures[k] == kind.structure
             np.testing.assert_array_equal(numbers, np.array(ca.DM(tree.constants(k, ca.SX(0, 1)))).ravel())
+
+
+def test_many_structures_are_united():
+    """By joint type; what a joint does not have, is there with no effect."""
+    model = library.random_tree(7, bodies=40, kinds=("revolute", "spherical"), attachments=True)
+    tree = Tree.of(model)
+    assert len(set(tree.structures)) > STRUCTURES
+    found = kinds(tree, tree.parameter_symbols)
+    assert len(found) <= LIMIT
+    assert len({kind.structure for kind in found}) == 2
+    check(model, "forward_dynamics")
 
 
 def test_aligned_axes_are_folded_and_a_deviating_root_is_not_a_kind_of_its_own():

@@ -1,4 +1,4 @@
-"""Constrained dynamics as one compiled function, for mechanisms whose equations are not too many.
+"""Constrained dynamics as two compiled functions, for mechanisms whose equations are not too many.
 
 With the mass matrix factored along the tree, M = L^T D L (`sensitivity.mass_factor`), and a mask w of the rows that are
 in the minimal set:
@@ -8,8 +8,8 @@ in the minimal set:
     (w Z^T D^-1 Z w + 1 - w) f = w b                          sparse factorisation                     (3)
     a = L^-1 D^-1 (z0 + Z w f)                                outward                                  (4)
 
-The mask is an argument, so that another minimal set or other active constraints need no other code; rows that vanish
-identically (those of planar mechanisms in space) cost nothing, and where loops form a chain (3) is linear in their number.
+The first function gives L, D and tau - bias and belongs to the tree, whatever its constraints; the second does the rest. The
+mask is an argument, so that another minimal set or other active constraints need no other code. Rows that vanish identically (those of planar mechanisms in space) cost nothing, and where loops form a chain (3) is linear in their number.
 Besides a and f the function returns what tells whether the mask was good at this state:
 
     status = (quality, left, size, slack, other)                                                       (5)
@@ -39,13 +39,14 @@ from alembert.sweeps import INVERSE_DYNAMICS, MASS_MATRIX, expressions
 if TYPE_CHECKING:
     from alembert.model import Model
 
-LARGEST = 40_000
-"""multiplications in (1) and (3), above which compiling takes too long"""
+LARGEST = 20_000
+"""cost above which compiling takes too long"""
+_RESIDUAL = 150
 
 
-def cost(model: Model, slices: Sequence[slice]) -> int:
-    """About how many multiplications (1) and (3) take, from the topology alone."""
-    tree, nv = model._tree, model.nv
+def cost(model: Model, sizes: Sequence[int]) -> int:
+    """About how many multiplications (1) and (3) take, from the topology; `sizes` are the rows of each constraint."""
+    tree = model._tree
     supports = []
     for loop in model.loops:
         nodes = [_node(model, name) for name in (loop.frame_a, loop.frame_b)]
@@ -53,18 +54,15 @@ def cost(model: Model, slices: Sequence[slice]) -> int:
     for coupling in model.couplings:
         nodes = [tree.joints.index(model.joint(name)) for name in (coupling.joint, *coupling.masters)]
         supports.append(np.logical_or.reduce([tree.support[k] for k in nodes]))
-    if not supports or not nv:
+    if not np.any(sizes):
         return 0
-    sizes = np.array([s.stop - s.start for s in slices])
     touches = np.array(supports)
     coupled = np.repeat(np.repeat(touches @ touches.T, sizes, axis=0), sizes, axis=1)
-    if not len(coupled):
-        return 0
-    factor, _ = ca.Sparsity(ca.DM(coupled.astype(float)).sparsity()).ldl()
-    per_row = np.diff(factor.row_offsets() if hasattr(factor, "row_offsets") else factor.T.colind())
-    inboard = [len(row) for row in Pattern(tree).inboard]
-    half = sum(int(n) * int(np.sum(np.array(inboard)[t])) for n, t in zip(sizes, touches, strict=True))
-    return int(np.sum((per_row + 1) ** 2)) + half
+    upper, _ = ca.sparsify(ca.DM(coupled.astype(float))).sparsity().ldl()
+    fill = np.bincount(upper.row(), minlength=len(coupled))
+    inboard = np.array([len(row) for row in Pattern(tree).inboard])
+    half = sum(int(n) * int(np.sum(inboard[t])) for n, t in zip(sizes, touches, strict=True))
+    return int(np.sum((fill + 1) ** 2)) + half + _RESIDUAL * len(model.loops)
 
 
 def _node(model: Model, frame: str) -> int:
@@ -72,25 +70,43 @@ def _node(model: Model, frame: str) -> int:
     return -1 if body == WORLD else model._tree.carriers[model.body_index(body)][0]
 
 
-def kernel(model: Model, name: str, rows: int, slices: Sequence[slice], *, wrenches: bool) -> Kernel | None:
-    """(q, v, tau, chosen, active[, wrench][, parameters]) -> a, f, T f by loops, status; None where it is too large.
+def tree_kernel(model: Model, *, wrenches: bool) -> Kernel:
+    """(q, v, tau[, wrench][, parameters]) -> L and 1/D, tau - bias."""
+    tree, pattern = model._tree, Pattern(model._tree)
+    hint = f"the model has {model.nv} degrees of freedom"
+    inputs = [
+        Argument("q", (model.nq,), f"the model has {model.nq} coordinates"),
+        Argument("v", (model.nv,), hint),
+        Argument("tau", (model.nv,), hint),
+    ]
+    if wrenches:
+        inputs.append(Argument("wrench", (len(tree), 6)))
+    inputs += _parameters(model)
+    results = [Argument("factor", (pattern.size,)), Argument("rest", (model.nv,))]
+
+    def build() -> Source:
+        symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in inputs}
+        parameters = symbols.get("parameters", ca.SX(0, 1))
+        given = {name: symbols[name] for name in ("q", "v", "wrench") if name in symbols}
+        bias = expressions(INVERSE_DYNAMICS, tree, given, parameters)["tau"]
+        M = expressions(MASS_MATRIX, tree, {"q": symbols["q"]}, parameters)["matrix"]
+        outputs = [pattern.factor(M), symbols["tau"] - bias]
+        return FunctionSource(ca.Function("tree", list(symbols.values()), [ca.densify(x) for x in outputs]))
+
+    key = f"{model.fingerprint}:factored_tree:{wrenches}"
+    return Kernel("forward_dynamics", inputs, results, key=key, build=build)
+
+
+def constraint_kernel(model: Model, slices: Sequence[slice]) -> Kernel:
+    """(q, v, factor, rest, chosen, active[, parameters]) -> a, f, T f by loops, status.
 
     `slices` are the rows of each loop, then of each coupling.
     """
-    if cost(model, slices) > LARGEST:
-        return None
-    nv, nodes = model.nv, len(model._tree)
-    inputs = [
-        Argument("q", (model.nq,), f"the model has {model.nq} coordinates"),
-        Argument("v", (nv,), f"the model has {nv} degrees of freedom"),
-        Argument("tau", (nv,), f"the model has {nv} degrees of freedom"),
-        Argument("chosen", (rows,)),
-        Argument("active", (rows,)),
-    ]
-    if wrenches:
-        inputs.append(Argument("wrench", (nodes, 6)))
-    if model.parameters:
-        inputs.append(Argument("parameters", (len(model.parameters),)))
+    pattern, nv, rows = Pattern(model._tree), model.nv, slices[-1].stop
+    state = [Argument("q", (model.nq,)), Argument("v", (nv,))]
+    tree = [Argument("factor", (pattern.size,)), Argument("rest", (nv,))]
+    masks = [Argument("chosen", (rows,)), Argument("active", (rows,))]
+    inputs = [*state, *tree, *masks, *_parameters(model)]
     results = [
         Argument("a", (nv,)),
         Argument("f", (rows,)),
@@ -99,60 +115,48 @@ def kernel(model: Model, name: str, rows: int, slices: Sequence[slice], *, wrenc
     ]
 
     def build() -> Source:
-        first, second = _stages(model, inputs, slices)
-        sizes = [first.numel_out(k) for k in range(first.n_out())]
-        middle = {f"t{k}": size for k, size in enumerate(sizes)}
-        given = [a.name for a in inputs if a.name not in ("chosen", "active")]
-        between = list(middle)
+        terms, solve = _stages(model, pattern, slices)
+        between = {f"t{k}": terms.numel_out(k) for k in range(terms.n_out())}
+        at = [a.name for a in (*state, *_parameters(model))]
+        given = [*(a.name for a in tree), *between, "v", *(a.name for a in masks)]
         return PipelineSource(
             {a.name: a.size for a in inputs},
             {a.name: a.size for a in results},
-            middle,
+            between,
             [
-                Stage(FunctionSource(first), given, between),
-                Stage(
-                    FunctionSource(second),
-                    [*between, "v", "chosen", "active"],
-                    [a.name for a in results],
-                ),
+                Stage(FunctionSource(terms), at, list(between)),
+                Stage(FunctionSource(solve), given, [a.name for a in results]),
             ],
         )
 
-    key = f"{model.fingerprint}:constrained_dynamics:{wrenches}"
-    return Kernel(name, inputs, results, key=key, build=build)
+    key = f"{model.fingerprint}:constraint_solution"
+    return Kernel("constraint_solution", inputs, results, key=key, build=build)
 
 
-def _stages(model: Model, inputs: Sequence[Argument], slices: Sequence[slice]) -> tuple[ca.Function, ca.Function]:
+def _parameters(model: Model) -> list[Argument]:
+    return [Argument("parameters", (len(model.parameters),))] if model.parameters else []
+
+
+def _stages(model: Model, pattern: Pattern, slices: Sequence[slice]) -> tuple[ca.Function, ca.Function]:
     """The terms at a state, and the solution."""
-    tree, pattern = model._tree, Pattern(model._tree)
-    symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in inputs}
-    parameters = symbols.get("parameters", ca.SX(0, 1))
-    given = {name: symbols[name] for name in ("q", "v", "wrench") if name in symbols}
-    found = equations(tree, symbols["q"], symbols["v"], parameters)
-    bias = expressions(INVERSE_DYNAMICS, tree, given, parameters)["tau"]
-    M = expressions(MASS_MATRIX, tree, {"q": symbols["q"]}, parameters)["matrix"]
-    G = ca.sparsify(found.jacobian)
-    T = ca.sparsify(found.basis)
-    outputs = [pattern.factor(M), symbols["tau"] - bias, G.nz[:], found.bias, found.residual, T.nz[:]]
-    taken = [symbols[a.name] for a in inputs if a.name not in ("chosen", "active")]
-    first = ca.Function("terms", taken, [ca.densify(x) for x in outputs])
+    q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    parameters = ca.SX.sym("parameters", len(model.parameters))
+    found = equations(model._tree, q, v, parameters)
+    G, T = ca.sparsify(found.jacobian), ca.sparsify(found.basis)
+    outputs = [ca.densify(x) for x in (G.nz[:], found.bias, found.residual, T.nz[:])]
+    terms = ca.Function("terms", [q, v, parameters] if model.parameters else [q, v], outputs)
 
-    factor, rest = ca.SX.sym("factor", pattern.size), ca.SX.sym("rest", model.nv)
-    nonzeros, gamma = ca.SX.sym("G", G.nnz()), ca.SX.sym("gamma", G.shape[0])
-    phi = ca.SX.sym("phi", G.shape[0])
-    v, chosen, active = symbols["v"], symbols["chosen"], symbols["active"]
-    entries = ca.SX.sym("T", T.nnz())
+    rows = G.shape[0]
+    sizes = {"factor": pattern.size, "rest": model.nv, "G": G.nnz(), "gamma": rows, "phi": rows, "T": T.nnz()}
+    sizes |= {"v": model.nv, "chosen": rows, "active": rows}
+    x = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+    G, T = ca.SX(G.sparsity(), x["G"]), ca.SX(T.sparsity(), x["T"])
     a, f, status = _solution(
-        pattern, factor, rest, ca.SX(G.sparsity(), nonzeros), gamma, phi, v, chosen, active, slices
+        pattern, x["factor"], x["rest"], G, x["gamma"], x["phi"], x["v"], x["chosen"], x["active"], slices
     )
-    basis = ca.SX(T.sparsity(), entries)
-    wrenches = [f[s].T @ basis[s, :] for s in slices[: len(model.loops)]] or [ca.SX(1, 6)]
-    second = ca.Function(
-        "solve",
-        [factor, rest, nonzeros, gamma, phi, entries, v, chosen, active],
-        [ca.densify(x) for x in (a, f, ca.vertcat(*wrenches), status)],
-    )
-    return first, second
+    wrenches = [f[s].T @ T[s, :] for s in slices[: len(model.loops)]] or [ca.SX(1, 6)]
+    results = [ca.densify(y) for y in (a, f, ca.vertcat(*wrenches), status)]
+    return terms, ca.Function("solve", list(x.values()), results)
 
 
 def _solution(

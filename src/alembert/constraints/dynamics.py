@@ -49,7 +49,7 @@ def forward(
     model = system.model
     s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, wrenches, parameters)
     given = s.given(s.q, *s.vectors) if forces is None else s.given(s.q, *s.vectors, forces)
-    if len(s) and not _locked(system, s.q):
+    if len(s) and not _locked(system, s.q) and system.prepare(s, closed):
         found = system.quick(given, wrenches=forces is not None, closed=closed, unique=reactions)
         if found is not None:
             a, f, wrench = found

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 
 import casadi as ca
 
+from alembert.constraints import compiled
 from alembert.constraints.equations import equations
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
@@ -27,6 +28,14 @@ def primary(model: Model) -> Model:
         model, name="tree", bodies=bodies, frames=(), loops=(), couplings=(), actuators=(), sensors=()
     )
     return _PRIMARIES.setdefault(bare.fingerprint, bare)
+
+
+def tree_kernel(tree: Model, *, wrenches: bool) -> Kernel:
+    """The factored mass matrix and what drives the tree; kept with it."""
+    key = ("factored_tree", wrenches)
+    if key not in tree._kernels:
+        tree._kernels[key] = compiled.tree_kernel(tree, wrenches=wrenches)
+    return tree._kernels[key]
 
 
 def terms_kernel(model: Model, rows: int) -> Kernel:

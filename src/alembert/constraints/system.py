@@ -70,7 +70,6 @@ class ConstraintRows:
         self.count = int(ends[-1])
         self.is_loop = {name: k < len(model.loops) for k, name in enumerate(self.names)}
         self._systems: dict[tuple[str, ...], ConstraintSystem] = {}
-        self._compiled: dict[bool, Kernel | None] = {}
 
     @cached_property
     def primary(self) -> Model:
@@ -80,16 +79,24 @@ class ConstraintRows:
     def kernel(self) -> Kernel:
         return kernels.terms_kernel(self.model, self.count)
 
-    def compiled(self, *, wrenches: bool) -> Kernel | None:
-        """All of the constrained dynamics in one kernel, unless that would be too large."""
-        if wrenches not in self._compiled:
-            slices = list(self.slices.values())
-            self._compiled[wrenches] = (
-                compiled.kernel(self.model, "forward_dynamics", self.count, slices, wrenches=wrenches)
-                if self.count
-                else None
-            )
-        return self._compiled[wrenches]
+    @cached_property
+    def solution(self) -> Kernel | None:
+        """The compiled solution, unless it would be too large."""
+        if not self.count or compiled.cost(self.model, self._lively()) > compiled.LARGEST:
+            return None
+        return compiled.constraint_kernel(self.model, list(self.slices.values()))
+
+    def _lively(self) -> list[int]:
+        """How many rows of each constraint do not vanish everywhere, by a few samples."""
+        q = np.array([self.model.random_configuration(seed) for seed in range(3)])
+        given = (q, np.zeros(self.model.nv), *([self.model._parameter_defaults] if self.model.parameters else []))
+        G = self.kernel(*given)[1]
+        lively = np.max(np.abs(G), axis=(0, 2)) > 1e-12
+        return [int(np.sum(lively[s])) for s in self.slices.values()]
+
+    def tree(self, *, wrenches: bool) -> Kernel:
+        """The compiled terms of the tree that the solution starts from, shared by all sets of constraints."""
+        return kernels.tree_kernel(self.primary, wrenches=wrenches)
 
     def system(self, function: str, active: Sequence[str] | None) -> ConstraintSystem:
         if active is None:
@@ -240,13 +247,12 @@ class ConstraintSystem:
         `given` are q, v, tau and, where there are, wrenches and parameters. None says: look closer. With `unique`, forces
         count as well: there must be no choice among them.
         """
-        if self._choice is None:
-            return None
-        kernel = self.all.compiled(wrenches=wrenches)
-        if kernel is None:
+        if self._choice is None or self.all.solution is None:
             return None
         chosen, active = self._masks
-        a, f, reactions, status = kernel(*given[:3], chosen, active, *given[3:])
+        last = given[-1:] if self.model.parameters else ()
+        factor, rest = self.all.tree(wrenches=wrenches)(*given)
+        a, f, reactions, status = self.all.solution(given[0], given[1], factor, rest, chosen, active, *last)
         if status.ndim == 1:
             quality, left, size, slack, other = status.tolist()
             good = (
@@ -261,6 +267,14 @@ class ConstraintSystem:
             fine &= left <= (CONSISTENT + np.minimum(100 * slack, OFF)) * size
             good = bool(np.all(fine & (other <= rank.RANK**2) if unique else fine))
         return (a, f, reactions) if good else None
+
+    def prepare(self, s: States, closed: float) -> bool:
+        """Have a minimal set, from the first state if there was none; False where that is not closed."""
+        if self._choice is None and self.count:
+            t = self.terms(s.at(0), s.vectors[0][:1])
+            if t.slack[0] <= closed:
+                self._choice = self._chosen(t, 0)
+        return self._choice is not None
 
     @property
     def _choice(self) -> Choice | None:

@@ -200,29 +200,28 @@ def _forward_derivatives_kernel(model: Model, wrenches: bool) -> Kernel:
     def build() -> Source:
         pattern = Pattern(tree)
         at_a = tuple("a" if name == "tau" else name for name in names)
-        forward = kernels.program_source(tree, FORWARD_DYNAMICS, names)
+        rolled = kernels.is_rolled(tree, INVERSE_DYNAMICS_DERIVATIVES, "auto")
+        forward = kernels.program_source(tree, FORWARD_DYNAMICS, names, "rolled" if rolled else "auto")
         inverse = kernels.program_source(tree, INVERSE_DYNAMICS_DERIVATIVES, at_a)
         M = ca.SX.sym("M", n, n)
         factorise = ca.Function("factorise", [M], [pattern.factor(M)])
-        factor, b = ca.SX.sym("factor", pattern.size), ca.SX.sym("b", n)
-        solve = ca.Function("solve", [factor, b], [pattern.solve(factor, b)])
-        solve_minus = ca.Function("solve_minus", [factor, b], [pattern.solve(factor, -b)])
-        unit = ca.Function("unit", [], [ca.densify(ca.SX.eye(n))])
+        factor = ca.SX.sym("factor", pattern.size)
+        columns = [ca.SX.sym(name, n) for name in ("b_q", "b_v", "b_tau")]
+        solve = ca.Function("solve", [factor, *columns], [pattern.solve(factor, -b) for b in columns])
+        minus_one = ca.Function("minus_one", [], [ca.densify(-ca.SX.eye(n))])
         given = [a.name for a in inputs]
         at = ["a" if name == "tau" else name for name in given]
         stages: list[Stage | Columns] = [
             Stage(forward, given, ["a"]),
             Stage(inverse, at, ["tau_q", "tau_v", "M"]),
             Stage(FunctionSource(factorise), ["M"], ["factor"]),
-            Stage(FunctionSource(unit), [], ["one"]),
-            Columns(solve_minus, "factor", "tau_q", "dq", n),
-            Columns(solve_minus, "factor", "tau_v", "dv", n),
-            Columns(solve, "factor", "one", "dtau", n),
+            Stage(FunctionSource(minus_one), [], ["minus_one"]),
+            Columns(solve, "factor", ["tau_q", "tau_v", "minus_one"], ["dq", "dv", "dtau"], n),
         ]
         return PipelineSource(
             {a.name: a.size for a in inputs},
             {a.name: a.size for a in outputs},
-            {"tau_q": n * n, "tau_v": n * n, "M": n * n, "one": n * n, "factor": pattern.size},
+            {"tau_q": n * n, "tau_v": n * n, "M": n * n, "minus_one": n * n, "factor": pattern.size},
             stages,
         )
 

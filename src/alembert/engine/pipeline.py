@@ -31,12 +31,15 @@ class Stage:
 
 @dataclass(frozen=True)
 class Columns:
-    """`function(shared, column)` on every column of `source`, a matrix by rows with `count` columns, into `result`."""
+    """`function(shared, column, ...)` on the columns of one or more matrices side by side, into as many others.
+
+    The matrices are by rows and all have `count` columns.
+    """
 
     function: ca.Function
     shared: str
-    source: str
-    result: str
+    sources: Sequence[str]
+    results: Sequence[str]
     count: int
 
 
@@ -101,7 +104,7 @@ def _call(label: str, buffers: Sequence[str]) -> str:
 
 def _column_code(label: str, stage: Columns, lanes: int, width: int, target: Target) -> Code:
     """The function for `width` columns or states at a time, with attributes of its own."""
-    spacing = Spacing(stage.count * lanes, 8 * lanes, arguments=(1,))
+    spacing = Spacing(stage.count * lanes, 8 * lanes, arguments=range(1, 1 + len(stage.sources)))
     code = codegen.emit_function(
         label,
         program.from_casadi(stage.function, fuse=target.fused),
@@ -121,6 +124,8 @@ def _column_loop(label: str, tag: str, stage: Columns, lanes: int, width: int) -
     """Blocks of columns from the left; the last block ends with the last column and may overlap the one before."""
     step = width // lanes
     final = stage.count - step
+    buffers = [*stage.sources, *stage.results]
+    moved = ", ".join(f"ptr %{tag}_p{k}" for k in range(len(buffers)))
     return [
         f"br label %{tag}_head",
         f"{tag}_head:",
@@ -128,9 +133,11 @@ def _column_loop(label: str, tag: str, stage: Columns, lanes: int, width: int) -
         f"{tag}_loop:",
         f"%{tag}_k = phi i64 [0, %{tag}_head], [%{tag}_next, %{tag}_loop]",
         f"%{tag}_o = mul nuw nsw i64 %{tag}_k, {lanes}",
-        f"%{tag}_a = getelementptr inbounds double, ptr %{stage.source}, i64 %{tag}_o",
-        f"%{tag}_b = getelementptr inbounds double, ptr %{stage.result}, i64 %{tag}_o",
-        f"call void @{label}(ptr %{stage.shared}, ptr %{tag}_a, ptr %{tag}_b, ptr %w)",
+        *(
+            f"%{tag}_p{k} = getelementptr inbounds double, ptr %{buffer}, i64 %{tag}_o"
+            for k, buffer in enumerate(buffers)
+        ),
+        f"call void @{label}(ptr %{stage.shared}, {moved}, ptr %w)",
         f"%{tag}_done = icmp eq i64 %{tag}_k, {final}",
         f"%{tag}_sum = add nuw nsw i64 %{tag}_k, {step}",
         f"%{tag}_over = icmp ugt i64 %{tag}_sum, {final}",

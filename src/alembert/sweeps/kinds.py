@@ -4,7 +4,8 @@ A *kind* is a structure whose constants are partly known: those that all its nod
 the code, the others are read from an array, or computed from the model's parameters first. Zeros and ones in
 the right places (axis-aligned joints, placements that permute the axes) save much arithmetic, so nodes of one
 structure are told apart by such patterns. But each kind costs compile time: patterns that differ little, or
-the most alike where there are too many, are served together.
+the most alike where there are too many, are served together. Where there are too many structures, joints of one
+type are given the same springs, friction, armature and rotors, of size zero where they have none.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.joints import JointType
 from alembert.sweeps.node import Node, Structure
 from alembert.sweeps.tree import Tree
 
 LIMIT = 4  # kinds, as far as there are no more structures; more hardly run faster (measured)
+STRUCTURES = 8  # beyond which joints of one type get the same structure
 MANY = 60  # patterns to choose from
 ALIKE = 2.0  # loss for each node at which patterns are not worth telling apart
 _WEIGHTS = {"joint": 10.0, "rotation": 3.0, "translation": 1.0, "rotor": 1.0}
@@ -64,7 +67,7 @@ class Kind:
 
 
 def kinds(tree: Tree, parameters: ca.SX) -> list[Kind]:
-    groups = list(_by_structure(tree, parameters))
+    groups = _by_structure(tree, parameters)
     split: tuple[str, ...] = ()
     for split in _SPLITS:
         if sum(len(group.patterns(split)) for group in groups) <= MANY:
@@ -156,21 +159,75 @@ class _Group:
         )
 
 
-def _by_structure(tree: Tree, parameters: ca.SX) -> Iterator[_Group]:
+def _by_structure(tree: Tree, parameters: ca.SX) -> list[_Group]:
     members: dict[Structure, list[int]] = {}
     for k, structure in enumerate(tree.structures):
         members.setdefault(structure, []).append(k)
-    for structure, nodes in members.items():
-        values = tree.numeric_constants(nodes)
-        expressions: dict[int, ca.SX] = {}
-        if values is None:
-            rows = []
-            for k in nodes:
-                row = tree.numeric_constants([k])
-                if row is None:
-                    expressions[k] = constants = tree.constants(k, parameters)
-                    entries: list[Any] = constants.elements()
-                    row = np.array([[float(x) if x.is_constant() else np.nan for x in entries]])
-                rows.append(row)
-            values = np.vstack(rows)
-        yield _Group(structure, np.array(nodes), values, expressions)
+    groups = [_group(tree, structure, nodes, parameters) for structure, nodes in members.items()]
+    if len(groups) <= STRUCTURES:
+        return groups
+    alike: dict[JointType, list[_Group]] = {}
+    for group in groups:
+        alike.setdefault(group.structure.joint, []).append(group)
+    return [_united(parts) for parts in alike.values()]
+
+
+def _group(tree: Tree, structure: Structure, nodes: list[int], parameters: ca.SX) -> _Group:
+    expressions: dict[int, ca.SX] = {}
+    values = tree.numeric_constants(nodes)
+    if values is None:
+        rows = []
+        for k in nodes:
+            row = tree.numeric_constants([k])
+            if row is None:
+                expressions[k] = tree.constants(k, parameters)
+                entries: list[Any] = expressions[k].elements()
+                row = np.array([[float(x) if x.is_constant() else np.nan for x in entries]])
+            rows.append(row)
+        values = np.vstack(rows)
+    return _Group(structure, np.array(nodes), values, expressions)
+
+
+def _united(groups: list[_Group]) -> _Group:
+    """Groups with the same type of joint as one."""
+    structures = [group.structure for group in groups]
+    joint = structures[0].joint
+    rotors = [dof for dof in range(joint.nv) for _ in range(max(s.rotors.count(dof) for s in structures))]
+    union = Structure(
+        joint,
+        spring=any(s.spring for s in structures),
+        viscous=any(s.viscous for s in structures),
+        coulomb=any(s.coulomb for s in structures),
+        armature=any(s.armature for s in structures),
+        rotors=tuple(rotors),
+    )
+    nothing = {"rest": joint.neutral(), "smoothing": np.ones(1)}  # zeros would be singular
+    default = np.concatenate([nothing.get(name, np.zeros(size))[:size] for name, size in union.layout])
+    values, expressions = [], {}
+    for group in groups:
+        places = _places(group.structure, union)
+        rows = np.tile(default, (len(group.nodes), 1))
+        rows[:, places] = group.values
+        values.append(rows)
+        for k, known in group.expressions.items():
+            expressions[k] = ca.SX(default)
+            for entry, place in enumerate(places):
+                expressions[k][place] = known[entry]
+    nodes = np.concatenate([group.nodes for group in groups])
+    order = np.argsort(nodes)
+    return _Group(union, nodes[order], np.vstack(values)[order], expressions)
+
+
+def _places(structure: Structure, union: Structure) -> list[int]:
+    """Where the constants of a structure are in those of one that has all it has."""
+    starts, start = {}, 0
+    for name, size in union.layout:
+        starts[name], start = start, start + size
+    found: list[int] = []
+    for name, size in structure.layout:
+        if name != "rotor":
+            found += range(starts[name], starts[name] + size)
+    for k, dof in enumerate(structure.rotors):
+        rotor = union.rotors.index(dof) + structure.rotors[:k].count(dof)
+        found += range(starts["rotor"] + 5 * rotor, starts["rotor"] + 5 * rotor + 5)
+    return found

@@ -1,0 +1,110 @@
+"""Error control: accuracy follows the tolerance, stiff systems, records between steps, exact Jacobians."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from simulate_helpers import distance, model, state
+
+import alembert as al
+from alembert.errors import NumericalError
+from alembert.simulate import simulate
+from alembert.simulate.adaptive import ADAPTIVE, _jacobian
+from alembert.simulate.tangent import chart_kernel
+
+
+@pytest.fixture(scope="module")
+def reference():
+    run = simulate(model("craft"), *state("craft"), duration=2.0, step=5e-4, interval=2.0, integrator="rk4")
+    return run.q[-1], run.v[-1]
+
+
+@pytest.mark.parametrize("integrator", ADAPTIVE)
+def test_accuracy_follows_the_tolerance(reference, integrator):
+    m = model("craft")
+    errors = []
+    for tolerance in (1e-4, 1e-7):
+        run = simulate(
+            m, *state("craft"), duration=2.0, interval=0.5, integrator=integrator,
+            tolerance=tolerance, absolute_tolerance=0.1 * tolerance,
+        )  # fmt: skip
+        errors.append(distance(m, run, *reference))
+    assert errors[1] < 1e-4
+    assert errors[1] < 0.05 * errors[0]
+
+
+def test_records_between_steps_are_as_good_as_steps():
+    """Dense output of order 7: records do not shorten the steps, and are as exact as they."""
+    m = al.library.pendulum()
+    run = simulate(m, [-1.2], duration=3.0, interval=0.01, integrator="dop853", tolerance=1e-10)
+    fine = simulate(m, [-1.2], duration=3.0, step=1e-3, interval=0.01, integrator="rk4")
+    assert run.steps < 60
+    np.testing.assert_allclose(run.q, fine.q, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(run.time, fine.time, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("integrator", ADAPTIVE)
+def test_charts_change_on_the_way(integrator):
+    """Many turns of a free body: q stays a unit quaternion, and the axis of a symmetric body stays where it is."""
+    builder = al.ModelBuilder("disc", gravity=(0, 0, 0))
+    builder.body("disc", al.Inertia.cylinder(1.0, 0.5, 0.1, (0, 0, 1)), joint=al.Free())
+    m = builder.build()
+    run = simulate(m, m.neutral(), [0, 0, 4.0, 0.5, 0, 0], duration=5.0, integrator=integrator, interval=0.05)
+    assert run.report.quaternion_error < 1e-15
+    np.testing.assert_allclose(np.abs(run.q[-1][[3, 6]]), np.abs([np.cos(10.0), np.sin(10.0)]), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(run.q[:, 4:6], 0, atol=1e-12)
+
+
+def test_stiff_damper():
+    """A strong viscous damper on a light wheel next to a slow pendulum: few implicit steps do."""
+    builder = al.ModelBuilder("stiff")
+    builder.body("rod", al.Inertia.rod(1.0, (0, 0, 0), (0, 0, -1)), joint=al.Revolute((0, 1, 0)))
+    builder.body("wheel", al.Inertia.box(0.01, (0.02, 0.02, 0.02)), joint=al.Revolute((0, 1, 0)), parent="rod",
+                 friction=al.Friction(viscous=(0.05,)))  # fmt: skip
+    m = builder.build()
+    run = simulate(m, [0.5, 0.0], [0.0, 1.0], duration=5.0, tolerance=1e-6)
+    assert run.integrator == "radau"
+    assert run.reason.startswith("stiff: motions decay within")
+    assert run.steps < 600
+    period = 2 * np.pi * np.sqrt(2 / (3 * 9.81))
+    assert run.q[int(1000 * period / 5.0), 0] == pytest.approx(0.5, abs=0.02)  # somewhat longer for 0.5 rad
+
+
+def test_jacobian_is_exact():
+    m, (q, v) = model("ball"), state("ball")
+    effort = np.zeros(m.nv)
+
+    def slopes(t, q, v):
+        d = m.forward_dynamics_derivatives(q, v, effort)
+        return d.dq, d.dv
+
+    rate = chart_kernel(m, "chart_rate")
+
+    def derivative(y):
+        e, w = y[: m.nv], y[m.nv :]
+        return np.r_[rate(e, w), m.forward_dynamics(m.integrate(q, e), w, effort)]
+
+    y = np.r_[0.3, -0.5, 0.4, 0.2, v]
+    step = 1e-6
+    columns = [(derivative(y + step * x) - derivative(y - step * x)) / (2 * step) for x in np.eye(2 * m.nv)]
+    # central differences: step^2 of the third derivative, and rounding over the step, 1e-10 of the largest slope
+    np.testing.assert_allclose(_jacobian(m, slopes, q)(0.0, y), np.array(columns).T, rtol=0, atol=1e-7)
+
+
+def test_symbolic_controllers_have_a_part_in_the_jacobian():
+    """A stiff controller: without its derivatives Newton's method would fail or crawl."""
+    m = al.library.two_link()
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    law = ca.Function("law", [t, q, v], [-1e4 * (q - 0.3) - 1e4 * v])
+    run = simulate(m, [0.0, 0.0], duration=2.0, controller=law, integrator="radau", tolerance=1e-6)
+    assert run.steps < 200
+    assert run.q[-1] == pytest.approx([0.26, 0.26], abs=0.03)  # it creeps with the time constant of 1 s
+
+
+def test_failure_is_explained():
+    """Towards a gimbal lock, which acts like a wall."""
+    builder = al.ModelBuilder("lock", gravity=(0, 0, 0))
+    builder.body("top", al.Inertia.box(1.0, (0.1, 0.2, 0.3)), joint=al.Gimbal("zyx"))
+    m = builder.build()
+    with pytest.raises(NumericalError, match=r"(simulate: dop853 cannot go on at t = 0\.|the result is not finite)"):
+        simulate(m, [0, np.pi / 2 - 0.5, 0], [0.0, 1.0, 0.0], duration=1.0, integrator="dop853", tolerance=1e-3,
+                 absolute_tolerance=1e-3, controller=lambda t, q, v: [0, 1 / (0.5 - t) ** 3, 0])  # fmt: skip

@@ -1,0 +1,199 @@
+"""Controllers, continuous and sampled, drives, prescribed motion, wrenches."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from simulate_helpers import model, state
+
+import alembert as al
+from alembert.simulate import Drive, Sampled, simulate
+from alembert.simulate.controllers import Drives
+
+FIXED = {"duration": 1.0, "step": 0.01, "integrator": "rk4"}
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return al.library.two_link()
+
+
+def law(t, q, v):
+    return np.array([20.0, 5.0]) * (np.array([0.5, -0.3]) - q) - 3.0 * v
+
+
+def symbolic(m):
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", m.nq), ca.SX.sym("v", m.nv)
+    return ca.Function("law", [t, q, v], [ca.DM([20.0, 5.0]) * (ca.DM([0.5, -0.3]) - q) - 3.0 * v])
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "adams_moulton4", "dop853", "radau"])
+def test_symbolic_and_python_controllers_agree(arm, integrator):
+    options = {"duration": 1.0, "integrator": integrator, "step": 0.01}
+    one = simulate(arm, [0, 0], controller=law, **options)
+    other = simulate(arm, [0, 0], controller=symbolic(arm), **options)
+    limit = 1e-6 if integrator == "radau" else 1e-11  # there one Jacobian is exact and one is not
+    np.testing.assert_allclose(one.q, other.q, rtol=0, atol=limit)
+    np.testing.assert_allclose(one.efforts, other.efforts, rtol=0, atol=1e3 * limit)
+
+
+def test_a_controller_of_mx_is_expanded(arm):
+    t, q, v = ca.MX.sym("t"), ca.MX.sym("q", 2), ca.MX.sym("v", 2)
+    mx = ca.Function("law", [t, q, v], [ca.DM([20.0, 5.0]) * (ca.DM([0.5, -0.3]) - q) - 3.0 * v])
+    one, other = (simulate(arm, [0, 0], controller=c, **FIXED) for c in (mx, symbolic(arm)))
+    np.testing.assert_array_equal(one.q, other.q)
+
+
+def test_controllers_add_up_and_may_name_joints(arm):
+    both = [lambda t, q, v: {"shoulder": 2.0}, lambda t, q, v: {"elbow": -1.0}]
+    one = simulate(arm, [0.1, 0.2], controller=both, efforts={"elbow": 0.5}, **FIXED)
+    other = simulate(arm, [0.1, 0.2], efforts=[2.0, -0.5], **FIXED)
+    np.testing.assert_allclose(one.q, other.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(one.efforts, np.broadcast_to([2.0, -0.5], one.v.shape), rtol=0, atol=1e-15)
+
+
+def test_a_sampled_controller_is_asked_at_its_instants_only(arm):
+    asked = []
+
+    def slow(t, q, v):
+        asked.append(t)
+        return law(t, q, v)
+
+    run = simulate(arm, [0, 0], controller=Sampled(slow, period=0.1), **FIXED)
+    np.testing.assert_allclose(asked[:10], 0.1 * np.arange(10), rtol=0, atol=1e-12)
+    changes = np.flatnonzero(np.any(np.diff(run.efforts, axis=0) != 0, axis=1)) + 1
+    assert set(changes) <= set(range(0, 101, 10))
+    assert len(changes) >= 9
+    np.testing.assert_array_equal(run.efforts[30], law(0.3, run.q[30], run.v[30]))
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "variational", "dop853"])
+def test_delay_offset_and_quantum(arm, integrator):
+    options = {**FIXED, "integrator": integrator}
+    control = Sampled(lambda t, q, v: [10 * t, 0.0], period=0.1, delay=0.05, quantum=0.25, offset=0.2)
+    run = simulate(arm, [0, 0], controller=control, **options)
+    expected = [0.0 if t < 0.25 - 1e-9 else 10 * (np.floor((t - 0.25) / 0.1 + 1e-9) * 0.1 + 0.2) for t in run.time]
+    quantised = 0.25 * np.round(np.array(expected) / 0.25)
+    np.testing.assert_allclose(run.efforts[:, 0], quantised, rtol=0, atol=0.26)
+    assert set(np.round(run.efforts[:, 0] / 0.25, 9)) <= set(range(60))
+    assert run.efforts[24, 0] == 0.0
+    assert run.efforts[25, 0] == 2.0
+
+
+def test_several_rates_in_a_fixed_order(arm):
+    order = []
+
+    def note(name):
+        def answer(t, q, v):
+            order.append((round(t, 6), name))
+            return np.zeros(2)
+
+        return answer
+
+    simulate(arm, [0, 0], controller=[Sampled(note("fast"), 0.05), Sampled(note("slow"), 0.1)], duration=0.2, step=0.01,
+             integrator="rk4")  # fmt: skip
+    assert order[:5] == [(0.0, "fast"), (0.0, "slow"), (0.05, "fast"), (0.1, "fast"), (0.1, "slow")]
+
+
+def test_sampled_control_tends_to_continuous_control(arm):
+    options = {"duration": 1.0, "step": 1e-3, "interval": 0.1, "integrator": "rk4"}
+    smooth = simulate(arm, [0, 0], controller=symbolic(arm), **options)
+    errors = []
+    for period in (0.02, 0.01):
+        run = simulate(arm, [0, 0], controller=Sampled(law, period), **options)
+        errors.append(np.max(np.abs(run.q - smooth.q)))
+    assert errors[0] / errors[1] == pytest.approx(2.0, abs=0.4)  # holding is a delay of half a period
+
+
+def test_saturation(arm):
+    drives = {"shoulder": Drive(limit=4.0)}
+    for control in (law, symbolic(arm), Sampled(law, 0.05)):
+        run = simulate(arm, [0, 0], controller=control, drives=drives, **FIXED)
+        assert np.max(np.abs(run.efforts[:, 0])) == 4.0
+    one, other = (simulate(arm, [0, 0], controller=c, drives=drives, **FIXED) for c in (law, symbolic(arm)))
+    np.testing.assert_allclose(one.q, other.q, rtol=0, atol=1e-11)
+
+
+def test_lag_of_first_order():
+    """A mass pushed through a lag: x and v in closed form; mean efforts make it exact at the steps."""
+    builder = al.ModelBuilder("mass", gravity=(0, 0, 0))
+    builder.body("mass", al.Inertia.point(2.0, (0, 0, 0)), joint=al.Prismatic((1, 0, 0)), joint_name="x")
+    m = builder.build()
+    T, F = 0.3, 5.0
+    run = simulate(m, [0.0], duration=2.0, step=0.01, controller=lambda t, q, v: [F], drives={"x": Drive(lag=T)},
+                   integrator="rk4")  # fmt: skip
+    t = run.time
+    np.testing.assert_allclose(run.v[:, 0], F / 2.0 * (t - T * (1 - np.exp(-t / T))), rtol=0, atol=1e-12)
+
+
+def test_rate_limit():
+    drives = Drives(np.array([np.inf]), np.array([2.0]), np.array([0.0]))
+    mean, end = drives.advance(np.array([1.0]), np.array([5.0]), 0.1)
+    assert (mean[0], end[0]) == pytest.approx((1.1, 1.2))
+    mean, end = drives.advance(np.array([1.0]), np.array([1.1]), 0.1)
+    assert (mean[0], end[0]) == pytest.approx((1.1, 1.1))
+
+
+# --- prescribed motion -----------------------------------------------------------------------------------------
+
+
+def swing(t):
+    return 0.3 * np.sin(2 * t), 0.6 * np.cos(2 * t), -1.2 * np.sin(2 * t)
+
+
+def swing_symbolic():
+    t = ca.SX.sym("t")
+    return ca.Function("swing", [t], [0.3 * ca.sin(2 * t)])
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "semi_implicit_euler", "adams_bashforth3", "dop853"])
+def test_prescribed_joint_follows_exactly(arm, integrator):
+    runs = [
+        simulate(arm, [0.2, 0.0], prescribed={"elbow": motion}, duration=1.0, step=0.01, integrator=integrator)
+        for motion in (swing, swing_symbolic())
+    ]
+    for run in runs:
+        np.testing.assert_allclose(run.q[:, 1], 0.3 * np.sin(2 * run.time), rtol=0, atol=1e-14)
+        np.testing.assert_allclose(run.v[:, 1], 0.6 * np.cos(2 * run.time), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=0, atol=1e-11)
+
+
+def test_a_held_joint_makes_one_rod_of_two(arm):
+    """Both rods in line: a physical pendulum of 2 kg and 2 m."""
+    run = simulate(arm, [0.1, 0.0], prescribed={"elbow": 0.0}, duration=1.0, step=0.002, integrator="rk4")
+    builder = al.ModelBuilder("rod")
+    builder.body("rod", al.Inertia.rod(2.0, (0, 0, 0), (2, 0, 0)), joint=al.Revolute((0, -1, 0)))
+    rod = simulate(builder.build(), [0.1], duration=1.0, step=0.002, integrator="rk4")
+    np.testing.assert_allclose(run.q[:, 0], rod.q[:, 0], rtol=0, atol=1e-11)
+
+
+# --- wrenches --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "variational", "dop853"])
+def test_constant_wrenches_as_numbers_and_as_functions(integrator):
+    m, (q0, v0) = model("ball"), state("ball")
+    wrench = np.array([0.1, 0.2, -0.1, 1.0, 0.5, -2.0])
+    options = {"duration": 0.5, "step": 0.01, "integrator": integrator}
+    one = simulate(m, q0, v0, wrenches={"tip": wrench}, **options)
+    other = simulate(m, q0, v0, wrenches={"tip": lambda t, q, v: wrench}, **options)
+    none = simulate(m, q0, v0, **options)
+    np.testing.assert_allclose(one.q, other.q, rtol=0, atol=1e-8 if integrator == "dop853" else 1e-12)
+    assert np.max(np.abs(one.q - none.q)) > 0.05
+
+
+def test_weight_as_a_wrench():
+    """Gravity and the same force written as a wrench in turning axes."""
+    builder = al.ModelBuilder("stone")
+    builder.body("stone", al.Inertia.box(2.0, (0.1, 0.2, 0.3)), joint=al.Free())
+    m = builder.build()
+
+    def weight(t, q, v):
+        return np.r_[0, 0, 0, m.frame_pose(q, "stone").rotation.T @ [0, 0, -2.0 * 9.81]]
+
+    v0 = [1.0, 2.0, 3.0, 0.1, 0.2, 4.0]
+    options = {"duration": 1.0, "step": 0.005, "integrator": "rk4"}
+    one = simulate(m, m.neutral(), v0, **options)
+    other = simulate(m, m.neutral(), v0, gravity=(0, 0, 0), wrenches={"stone": weight}, **options)
+    np.testing.assert_allclose(one.q, other.q, rtol=0, atol=1e-7)
+    z = 4.0 * one.time - 9.81 / 2 * one.time**2
+    assert one.q[-1, 2] == pytest.approx(z[-1], abs=0.5)
