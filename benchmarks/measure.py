@@ -141,11 +141,20 @@ def _against(
 # --- one state, batches ----------------------------------------------------------------------------------
 
 
-_INPUTS = {"forward_dynamics": ("q", "v", "tau"), "inverse_dynamics": ("q", "v", "a")}
+_PEERS = {
+    "forward_dynamics": pin.aba,
+    "inverse_dynamics": pin.rnea,
+    "forward_dynamics_derivatives": pin.computeABADerivatives,
+    "inverse_dynamics_derivatives": pin.computeRNEADerivatives,
+}
 _GOALS = {
     ("forward_dynamics", "single"): {"panda7": 5.0, "talos": 3.5},
     ("forward_dynamics", "batch"): {"panda7": 20.0, "talos": 14.0},
     ("inverse_dynamics", "batch"): {"panda7": 15.0, "talos": 10.0},
+    ("forward_dynamics_derivatives", "single"): {"panda7": 3.0, "talos": 2.5},
+    ("forward_dynamics_derivatives", "batch"): {"panda7": 12.0, "talos": 8.0},
+    ("inverse_dynamics_derivatives", "single"): {"panda7": 3.0, "talos": 2.5},
+    ("inverse_dynamics_derivatives", "batch"): {"panda7": 12.0, "talos": 8.0},
 }
 
 
@@ -156,13 +165,13 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
     data = other.createData()
     there = models.states_in_pinocchio(name, 64)
     W = timing.lanes()
-    peers: dict[str, list[float]] = {algorithm: [] for algorithm in _INPUTS}
+    peers: dict[str, list[float]] = {algorithm: [] for algorithm in _PEERS}
     ours: dict[tuple[str, str], list[float]] = {}
-    kernels = {algorithm: model.compile(algorithm) for algorithm in _INPUTS}
+    kernels = {algorithm: model.compile(algorithm) for algorithm in _PEERS}
     for _ in range(3):  # in turn, so that a busy moment does not meet one of them only
         found = pinocchio_cpp.run(name, effort)
         for algorithm, kernel in kernels.items():
-            call = {"forward_dynamics": pin.aba, "inverse_dynamics": pin.rnea}[algorithm]
+            call = _PEERS[algorithm]
             if found is None:
                 q, v, x = (part[0] for part in there)
                 peers[algorithm].append(timing.best(lambda: call(other, data, q, v, x), effort))  # noqa: B023
@@ -184,6 +193,7 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
         words = algorithm.replace("_", " ")
         peer = min(peers[algorithm])
         rows.append(_against(key, f"{words}, {label}", name, min(taken), results.baseline, peer, goal))
+    rows += _products(name, model, effort, min(ours["forward_dynamics", "single"]))
     batch = min(ours["forward_dynamics", "batch"])
     if pool_time is not None:
         label = f"forward dynamics, batch of {BATCH}, per state"
@@ -194,6 +204,19 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
     rate = counts["arithmetic"] / batch
     rows.append(Row("peak", "batch kernel, share of the measured peak", name, rate, unit="share"))
     results.notes["peak_width"] = width
+    return rows
+
+
+def _products(name: str, model: Any, effort: Effort, function: float) -> list[Row]:
+    """Jacobian-vector and vector-Jacobian products, in units of the function itself."""
+    few = list(models.states(name, 64))
+    tangents = [x[:, : model.nv] for x in few]
+    rows = []
+    for mode, arrays in (("jvp", [*few, *tangents]), ("vjp", [*few, tangents[0]])):
+        kernel = model._directional_kernel(mode, "forward_dynamics").prepare(1)
+        ours = timing.machine_loop(kernel, [np.ascontiguousarray(x) for x in arrays], 1, effort) / function
+        label = f"{mode} of forward dynamics, in units of the function"
+        rows.append(Row(mode, label, name, ours, unit="x", measure="ours", goal=4.0))
     return rows
 
 

@@ -72,7 +72,7 @@ def _processor() -> str:
 
 
 def run(name: str, effort: Effort, count: int = 64) -> dict[str, float] | None:
-    """Seconds per call of forward and inverse dynamics (forward: the faster of its two conventions)."""
+    """Seconds per call of the dynamics (forward: the faster of its two conventions) and of their derivatives."""
     binary = program()
     if binary is None:
         return None
@@ -80,10 +80,12 @@ def run(name: str, effort: Effort, count: int = 64) -> dict[str, float] | None:
     text = _as_text(pinocchio_model(name), given, effort)
     found = subprocess.run([str(binary)], input=text, capture_output=True, text=True, check=True)
     first, second = found.stdout.splitlines()
-    local, world, inverse, _ = (float(x) for x in first.split())
+    local, world, inverse, forward_derivatives, inverse_derivatives, _ = (float(x) for x in first.split())
     return {
         "forward_dynamics": 1e-6 * min(local, world),
         "inverse_dynamics": 1e-6 * inverse,
+        "forward_dynamics_derivatives": 1e-6 * forward_derivatives,
+        "inverse_dynamics_derivatives": 1e-6 * inverse_derivatives,
         "accelerations": np.array([float(x) for x in second.split()]),  # type: ignore[dict-item]
     }
 

@@ -8,8 +8,10 @@
 //   nstates seconds repeats, then q v tau of each state
 
 #define EIGEN_DONT_PARALLELIZE
+#include <pinocchio/algorithm/aba-derivatives.hpp>
 #include <pinocchio/algorithm/aba.hpp>
 #include <pinocchio/algorithm/joint-configuration.hpp>
+#include <pinocchio/algorithm/rnea-derivatives.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
 
 #include <chrono>
@@ -103,6 +105,19 @@ int main()
   });
   const double inverse =
     best(seconds, repeats, states, [&](int k) { sum += pin::rnea(model, data, q[k], v[k], tau[k])[0]; });
-  std::cout << std::setprecision(17) << forward << " " << world << " " << inverse << " " << sum << "\n";
+  double forward_derivatives = 0, inverse_derivatives = 0;
+  if (model.nv <= 100)
+  {
+    forward_derivatives = best(seconds, repeats, states, [&](int k) {
+      pin::computeABADerivatives(model, data, q[k], v[k], tau[k]);
+      sum += data.ddq_dq(0, 0);
+    });
+    inverse_derivatives = best(seconds, repeats, states, [&](int k) {
+      pin::computeRNEADerivatives(model, data, q[k], v[k], tau[k]);
+      sum += data.dtau_dq(0, 0);
+    });
+  }
+  std::cout << std::setprecision(17) << forward << " " << world << " " << inverse << " " << forward_derivatives << " "
+            << inverse_derivatives << " " << sum << "\n";
   std::cout << pin::aba(model, data, q[0], v[0], tau[0]).transpose() << std::endl;
 }

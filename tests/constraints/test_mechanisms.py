@@ -171,6 +171,20 @@ def test_n_four_bar_starts_as_published_and_keeps_its_energy():
     np.testing.assert_allclose(model.energy(end_q, end_v), 35.835, rtol=1e-7)
 
 
+def test_n_four_bar_after_ten_seconds():
+    """IFToMM A02, N = 2: B0 at t = 10 s, through the singular positions with all bars in line."""
+    model = four_bars(2)
+    q, v = parallelogram(model, 0.0, -1.0)
+    q, v = integrate(model, q, v, 10.0, 4000)
+    place = model.frame_pose(q, "top0").translation
+    speed = model.frame_velocity(q, v, "top0", reference="local_world_aligned")[3:]
+    # order 4 at h = 2.5 ms: some 1e-9 by halving the step; the reference has ten digits
+    np.testing.assert_allclose(place, [0.3284581115, 0.9445185382, 0], atol=3e-9)
+    np.testing.assert_allclose(speed, [1.4230514702, -0.4948688455, 0], atol=3e-8)
+    np.testing.assert_allclose(model.energy(q, v), 35.835, rtol=1e-9)
+    np.testing.assert_allclose(model.constraint_residual(q), 0, atol=1e-12)
+
+
 def test_the_flat_four_bar_is_singular():
     """All bars in one line: from there posts may turn alike or against each other."""
     model = four_bars(1).replace(name="flat")

@@ -169,8 +169,11 @@ def test_algorithms_that_would_ignore_loops_or_couplings_refuse(model, state):
         looped.export_c("forward_dynamics", "unused")
     assert looped.kinetic_energy([0.0, 0.0], [1.0, 1.0]) > 0
     coupled = looped.replace(loops=(), couplings=(Coupling("gear", "a_joint", ("b_joint",), (2.0,)),))
-    with pytest.raises(UnsupportedError, match="forward_dynamics: the coupling 'gear' would be ignored"):
-        coupled.forward_dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+    with pytest.raises(UnsupportedError, match="bias_forces: the coupling 'gear' would be ignored"):
+        coupled.bias_forces([0.0, 0.0], [0.0, 0.0])
+    # forward dynamics keeps it: with a = 2 b and both inertias 1/600, b'' = (2 tau_a + tau_b) / (5/600)
+    found = coupled.forward_dynamics([0.0, 0.0], [0.0, 0.0], [1.0, 0.5])
+    np.testing.assert_allclose(found, (600.0, 300.0), rtol=1e-12)
     assert coupled.replace(couplings=()).forward_dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 0.0]).shape == (2,)
 
 

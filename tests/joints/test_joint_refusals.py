@@ -53,7 +53,9 @@ def test_axes_are_unit_vectors(joint):
 
 
 def test_axes_written_with_few_digits_are_normalised():
-    with pytest.warns(AlembertWarning, match=r"revolute axis \(0.70711, .* has length 1.000004\d+ and is normalised"):
+    with pytest.warns(
+        AlembertWarning, match=r"revolute axis \(0.70711, .* has length 1.000004\d+ and is normalised"
+    ):
         axis = Revolute((0.70711, 0.70711, 0.0)).axis
     assert np.linalg.norm(axis) == pytest.approx(1.0, abs=1e-15)
 

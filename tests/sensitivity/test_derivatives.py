@@ -103,7 +103,8 @@ def test_wrenches_and_parameters_enter_the_derivatives(branched):
     for k in range(branched.nv):
         step = h * np.eye(branched.nv)[k]
         ahead, behind = (
-            branched.forward_dynamics(branched.integrate(q, s), v, tau, wrenches=wrench) for s in (step, -step)
+            branched.forward_dynamics(branched.integrate(q, s), v, tau, wrenches=wrench)
+            for s in (step, -step)
         )
         # central difference: truncation h^2, rounding eps/h, both times the size of the accelerations
         scale = np.abs(ahead).max() * np.linalg.cond(branched.mass_matrix(q)) ** 0.5
@@ -134,7 +135,11 @@ def test_hybrid_derivatives_against_differences(branched):
         e = h * np.eye(branched.nv)[k]
         by_name = [branched.split(flat + s) for s in (e, -e)]
         for value, ahead, behind in (
-            (d.dq, evaluate(branched.integrate(q, e), v, given), evaluate(branched.integrate(q, -e), v, given)),
+            (
+                d.dq,
+                evaluate(branched.integrate(q, e), v, given),
+                evaluate(branched.integrate(q, -e), v, given),
+            ),
             (d.dv, evaluate(q, v + e, given), evaluate(q, v - e, given)),
             (d.dgiven, evaluate(q, v, by_name[0]), evaluate(q, v, by_name[1])),
         ):
@@ -151,10 +156,17 @@ def test_kinematics_and_energy_have_derivatives_too(branched, name):
     _, change = branched.jvp(name, at, along)
     h = 1e-6
     moved = [
-        kernel(*(branched.integrate(q, s * along[0]), *(x + s * d for x, d in zip(at[1:], along[1:], strict=True))))
+        kernel(
+            *(
+                branched.integrate(q, s * along[0]),
+                *(x + s * d for x, d in zip(at[1:], along[1:], strict=True)),
+            )
+        )
         for s in (h, -h)
     ]
-    np.testing.assert_allclose(change, (moved[0] - moved[1]) / (2 * h), atol=1e-7 * max(1, np.abs(change).max()))
+    np.testing.assert_allclose(
+        change, (moved[0] - moved[1]) / (2 * h), atol=1e-7 * max(1, np.abs(change).max())
+    )
 
 
 @pytest.mark.parametrize("kinds", [["spherical", "revolute"], ["universal", "custom"]])

@@ -32,13 +32,23 @@ def model(name: str) -> Model:
     turned = Placement.from_rpy((0.3, -0.2, 0.5), (0.1, 0.2, -0.3))
     if name == "ball":
         builder = ModelBuilder("ball")
-        builder.body("arm", Inertia.box(1.0, (0.2, 0.3, 0.5), (0, 0.1, -0.3)), joint=Spherical(), joint_name="ball")
-        builder.body("tip", BOX, joint=Revolute((0.6, 0.8, 0)), joint_name="hinge", parent="arm", placement=turned)
+        builder.body(
+            "arm", Inertia.box(1.0, (0.2, 0.3, 0.5), (0, 0.1, -0.3)), joint=Spherical(), joint_name="ball"
+        )
+        builder.body(
+            "tip", BOX, joint=Revolute((0.6, 0.8, 0)), joint_name="hinge", parent="arm", placement=turned
+        )
     elif name == "craft":
         builder = ModelBuilder("craft", gravity=(0, 0, 0))
         builder.body("bus", Inertia.box(3.0, (0.4, 0.6, 0.9)), joint=Free(), joint_name="base")
         builder.body(
-            "boom", BOX, joint=Spherical(), joint_name="root", parent="bus", placement=turned, spring=Spring((6.0, 4.0, 5.0))
+            "boom",
+            BOX,
+            joint=Spherical(),
+            joint_name="root",
+            parent="bus",
+            placement=turned,
+            spring=Spring((6.0, 4.0, 5.0)),
         )
         builder.body("slide", BOX, joint=Prismatic((0, 1, 0)), parent="boom", spring=Spring((20.0,)))
     elif name == "bench":
@@ -49,7 +59,9 @@ def model(name: str) -> Model:
             "c", BOX, joint=Planar(), parent="b", placement=turned, spring=Spring((9.0, 30.0, 30.0)),
             rotors=[Rotor(10.0, 1e-3, (0.0, 0.6, 0.8), 0)],
         )  # fmt: skip
-        builder.body("d", BOX, joint=Gimbal("zyx"), parent="c", placement=turned, spring=Spring((8.0, 8.0, 8.0)))
+        builder.body(
+            "d", BOX, joint=Gimbal("zyx"), parent="c", placement=turned, spring=Spring((8.0, 8.0, 8.0))
+        )
     else:
         raise KeyError(name)
     return builder.build()

@@ -50,7 +50,9 @@ def test_charts_change_on_the_way(integrator):
     m = builder.build()
     run = simulate(m, m.neutral(), [0, 0, 4.0, 0.5, 0, 0], duration=5.0, integrator=integrator, interval=0.05)
     assert run.report.quaternion_error < 1e-15
-    np.testing.assert_allclose(np.abs(run.q[-1][[3, 6]]), np.abs([np.cos(10.0), np.sin(10.0)]), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        np.abs(run.q[-1][[3, 6]]), np.abs([np.cos(10.0), np.sin(10.0)]), rtol=0, atol=1e-6
+    )
     np.testing.assert_allclose(run.q[:, 4:6], 0, atol=1e-12)
 
 
@@ -105,6 +107,8 @@ def test_failure_is_explained():
     builder = al.ModelBuilder("lock", gravity=(0, 0, 0))
     builder.body("top", al.Inertia.box(1.0, (0.1, 0.2, 0.3)), joint=al.Gimbal("zyx"))
     m = builder.build()
-    with pytest.raises(NumericalError, match=r"(simulate: dop853 cannot go on at t = 0\.|the result is not finite)"):
+    with pytest.raises(
+        NumericalError, match=r"(simulate: dop853 cannot go on at t = 0\.|the result is not finite)"
+    ):
         simulate(m, [0, np.pi / 2 - 0.5, 0], [0.0, 1.0, 0.0], duration=1.0, integrator="dop853", tolerance=1e-3,
                  absolute_tolerance=1e-3, controller=lambda t, q, v: [0, 1 / (0.5 - t) ** 3, 0])  # fmt: skip

@@ -13,7 +13,10 @@ PERIOD = 2.3678419475762  # s; 4 K(1/2) sqrt(l/g) of the pendulum released at 90
 def test_pendulum_position():
     """IFToMM benchmark A01: a point mass of 1 kg on 1 m, released horizontally; position after 10 s in closed form."""
     m = al.library.pendulum()
-    for integrator, options in (("dop853", {"tolerance": 1e-12, "absolute_tolerance": 1e-13}), ("rk4", {"step": 5e-4})):
+    for integrator, options in (
+        ("dop853", {"tolerance": 1e-12, "absolute_tolerance": 1e-13}),
+        ("rk4", {"step": 5e-4}),
+    ):
         run = simulate(m, [-np.pi / 2], duration=10.0, integrator=integrator, interval=0.1, **options)
         x, _, z = m.frame_pose(run.q[-1], "tip").translation
         assert (x, z) == pytest.approx((-0.275087462576, -0.961419205099), abs=1e-10)
@@ -24,7 +27,9 @@ def test_pendulum_period():
     m = al.library.pendulum()
     assert pytest.approx(PERIOD, abs=1e-12) == 4 * ellipk(0.5) / np.sqrt(9.81)
     rest = Event(lambda t, q, v: v[0], "rest", direction=1, action="note", tolerance=1e-12)
-    run = simulate(m, [-np.pi / 2], duration=5 * PERIOD, events=rest, tolerance=1e-12, absolute_tolerance=1e-13)
+    run = simulate(
+        m, [-np.pi / 2], duration=5 * PERIOD, events=rest, tolerance=1e-12, absolute_tolerance=1e-13
+    )
     times = np.array([event.time for event in run.events])
     np.testing.assert_allclose(times, PERIOD * np.arange(1, len(times) + 1), rtol=0, atol=1e-9)
     assert len(times) >= 4
@@ -40,7 +45,15 @@ def test_intermediate_axis():
                    absolute_tolerance=1e-14)  # fmt: skip
     # the unstable motion multiplies errors by exp(2 t/sqrt(3)) up to the flip, some 1e3, and shrinks them again
     assert run.v[-1] == pytest.approx([-0.01, -2.0, 0.01], abs=1e-9)
-    run = simulate(m, m.neutral(), [0.01, 2, 0.01], duration=flip, step=flip / 20000, interval=flip / 10, integrator="rk4")
+    run = simulate(
+        m,
+        m.neutral(),
+        [0.01, 2, 0.01],
+        duration=flip,
+        step=flip / 20000,
+        interval=flip / 10,
+        integrator="rk4",
+    )
     assert run.v[-1] == pytest.approx([-0.01, -2.0, 0.01], abs=1e-9)
 
 
@@ -60,8 +73,8 @@ def test_heavy_top():
 def manipulator():
     """Four links with geared motors on the links before, as MSP takes them; the first axis along gravity, its motor direct.
 
-    Chen and Ou, "MSP: a telerobot simulation program" (1989), state the tests but not all data: masses, rotors and lengths are those
-    of the first links of their seven-link arm, orientations are ours.
+    Chen and Ou, "MSP: a telerobot simulation program" (1989), state the tests but not all data: masses,
+    rotors and lengths are those of the first links of their seven-link arm, orientations are ours.
     """
     builder = al.ModelBuilder("msp")
     axes = [(0, 0, 1), (1, 0, 0), (0, 1, 0), (1, 0, 0)]
@@ -82,7 +95,13 @@ def manipulator():
     return builder.build()
 
 
-MSP = {"q0": [0.3, 0.4, -0.5, 0.2], "v0": [0.5, -0.4, 0.3, 0.2], "duration": 2.0, "step": 5e-4, "interval": 0.01}
+MSP = {
+    "q0": [0.3, 0.4, -0.5, 0.2],
+    "v0": [0.5, -0.4, 0.3, 0.2],
+    "duration": 2.0,
+    "step": 5e-4,
+    "interval": 0.01,
+}
 
 
 @pytest.mark.parametrize("integrator", ["rk4", "adams_moulton4", "variational"])

@@ -13,8 +13,6 @@ from alembert.spatial import Ad_dual
 EPS = float(np.finfo(float).eps)
 
 
-
-
 def test_momentum_of_a_free_craft_is_kept():
     run = simulate(model("craft"), *state("craft"), duration=10.0, step=0.01, integrator="variational")
     h = run.momentum
@@ -56,7 +54,9 @@ def test_change_of_momentum_is_the_impulse_of_the_efforts():
     builder.body("arm", al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)), joint=al.Revolute((0, 0, 1)), parent="wheel",
                  placement=(0.3, 0, 0))  # fmt: skip
     m = builder.build()
-    run = simulate(m, [0.1, 0.2], [1.0, -2.0], duration=5.0, step=0.01, efforts=[0.7, 0.4], integrator="variational")
+    run = simulate(
+        m, [0.1, 0.2], [1.0, -2.0], duration=5.0, step=0.01, efforts=[0.7, 0.4], integrator="variational"
+    )
     expected = run.momentum[0, 2] + 0.7 * run.time
     np.testing.assert_allclose(run.momentum[:, 2], expected, rtol=0, atol=1e-12 * np.max(np.abs(expected)))
 
@@ -95,7 +95,9 @@ def test_python_controllers_keep_the_order():
         return np.array([0.5, 0.1, -0.3, 0.2]) * np.sin(3 * t) - 0.2 * v
 
     steps = [0.02, 0.01, 0.005]
-    reference = simulate(m, q0, v0, duration=0.4, step=5e-4, interval=0.4, controller=law, integrator="rk4").v[-1]
+    reference = simulate(
+        m, q0, v0, duration=0.4, step=5e-4, interval=0.4, controller=law, integrator="rk4"
+    ).v[-1]
     errors = []
     for h in steps:
         run = simulate(m, q0, v0, duration=0.4, step=h, controller=law, integrator="variational")
@@ -108,10 +110,13 @@ def test_symbolic_controllers_keep_the_order():
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", m.nq), ca.SX.sym("v", m.nv)
     law = ca.Function("law", [t, q, v], [0.5 * ca.sin(3 * t) - 0.4 * v])
     steps = [0.02, 0.01, 0.005]
-    reference = simulate(m, q0, v0, duration=0.4, step=5e-4, interval=0.4, controller=law, integrator="rk4").v[-1]
+    reference = simulate(
+        m, q0, v0, duration=0.4, step=5e-4, interval=0.4, controller=law, integrator="rk4"
+    ).v[-1]
     errors = [
         np.linalg.norm(
-            simulate(m, q0, v0, duration=0.4, step=h, controller=law, integrator="variational").v[-1] - reference
+            simulate(m, q0, v0, duration=0.4, step=h, controller=law, integrator="variational").v[-1]
+            - reference
         )
         for h in steps
     ]
@@ -120,7 +125,9 @@ def test_symbolic_controllers_keep_the_order():
 
 def test_a_step_without_solution_is_refused():
     m = al.library.two_link()
-    with pytest.raises(NumericalError, match=r"simulate: the motion is not finite after t = 0 s; .* smaller step"):
+    with pytest.raises(
+        NumericalError, match=r"simulate: the motion is not finite after t = 0 s; .* smaller step"
+    ):
         simulate(m, [0.1, 0.2], [300.0, -400.0], duration=10.0, step=1.0, integrator="variational")
 
 

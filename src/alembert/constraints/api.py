@@ -203,4 +203,6 @@ class Constraints:
         self: Model, q: Any, v: Any, tau: Any, wrenches: Mapping[str, Any] | None, parameters: Parameters
     ) -> Array:
         system = self._constraint_rows.system("forward_dynamics", None)
-        return dynamics.accelerations(system, "forward_dynamics", q, v, tau, wrenches, parameters, CLOSED)
+        return dynamics.forward(
+            system, "forward_dynamics", q, v, tau, wrenches, parameters, CLOSED, reactions=False
+        ).accelerations

@@ -15,8 +15,8 @@ import numpy as np
 
 from alembert.constraints.dynamics import _single, named_dofs, weight_vector
 from alembert.constraints.results import State
-from alembert.constraints.system import ConstraintSystem, States, Terms, states
-from alembert.errors import NumericalError
+from alembert.constraints.system import CLOSED, ConstraintSystem, States, Terms, states
+from alembert.errors import ArgumentError, NumericalError
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -175,10 +175,23 @@ def project(
 ) -> State:
     """Newton's method in the mass metric, for a batch of states."""
     model = system.model
+    if v is not None and not (parameters or model.parameters):
+        try:  # the compiled steps take the arguments as they come; what they do not like is looked at below
+            found = system.quick_projection(q, v, (), CLOSURE)
+        except (ArgumentError, TypeError, ValueError):
+            found = None
+        if found is not None and found[0].shape[:-1] == found[1].shape[:-1]:
+            return State(*found)
     s = states(model, function, q, {} if v is None else {"v": v}, parameters)
     speeds = s.vectors[0] if s.vectors else np.zeros((len(s), model.nv))
     if not system.count:
         return State(s.q.reshape(*s.shape, -1).copy(), speeds.reshape(*s.shape, -1).copy(), 0.0, 0.0, 0)
+    if len(s) and system.prepare(s, CLOSED):
+        last = () if s.parameters is None else (s.parameters,)
+        found = system.quick_projection(s.q, speeds, last, CLOSURE)
+        if found is not None:
+            q, v, *rest = found
+            return State(q.reshape(*s.shape, model.nq), v.reshape(*s.shape, model.nv), *rest)
     s, t, count = _on_surface(system, function, s)
     b = -(t.jacobian @ speeds[..., None])[..., 0]
     size = np.linalg.norm(speeds, axis=-1)

@@ -9,7 +9,8 @@ in the minimal set:
     a = L^-1 D^-1 (z0 + Z w f)                                outward                                  (4)
 
 The first function gives L, D and tau - bias and belongs to the tree, whatever its constraints; the second does the rest. The
-mask is an argument, so that another minimal set or other active constraints need no other code. Rows that vanish identically (those of planar mechanisms in space) cost nothing, and where loops form a chain (3) is linear in their number.
+mask is an argument, so that another minimal set or other active constraints need no other code. Rows that vanish identically
+(those of planar mechanisms in space) cost nothing, and where loops form a chain (3) is linear in their number.
 Besides a and f the function returns what tells whether the mask was good at this state:
 
     status = (quality, left, size, slack, other)                                                       (5)
@@ -17,22 +18,23 @@ Besides a and f the function returns what tells whether the mask was good at thi
 quality: the smallest pivot of (3) relative to its diagonal, or the squared length of a chosen row relative to its loop's
 longest; left: the largest violation among all active rows; size: of the terms there; slack: how far the state is from
 the constraint surface; other: the squared relative length of the longest active row that was not chosen. Rows with active
-= 0 do not count.
+= 0 do not count. A third function does one step of the projection onto the surface, with the same factors:
+
+    G x = -phi,   G y = -G v,   status = (quality, largest phi / scale, largest phi, largest G (v + y))  (6)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 
-from alembert.constraints.equations import equations
+from alembert.constraints.equations import columns, equations
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
-from alembert.model import WORLD
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.sweeps import INVERSE_DYNAMICS, MASS_MATRIX, expressions
 
@@ -47,27 +49,21 @@ _RESIDUAL = 150
 def cost(model: Model, sizes: Sequence[int]) -> int:
     """About how many multiplications (1) and (3) take, from the topology; `sizes` are the rows of each constraint."""
     tree = model._tree
-    supports = []
-    for loop in model.loops:
-        nodes = [_node(model, name) for name in (loop.frame_a, loop.frame_b)]
-        supports.append(np.logical_or(*(tree.support[k] for k in nodes)))
-    for coupling in model.couplings:
-        nodes = [tree.joints.index(model.joint(name)) for name in (coupling.joint, *coupling.masters)]
-        supports.append(np.logical_or.reduce([tree.support[k] for k in nodes]))
+    # rows meet where joints inboard of both constraints move both
+    touches = np.zeros((len(sizes), model.nv), dtype=bool)
+    for k, touched in enumerate(columns(tree)):
+        touches[k, touched] = True
+    pattern = Pattern(tree)
+    for j in reversed(range(model.nv)):
+        touches[:, pattern.inboard[j]] |= touches[:, j : j + 1]
     if not np.any(sizes):
         return 0
-    touches = np.array(supports)
     coupled = np.repeat(np.repeat(touches @ touches.T, sizes, axis=0), sizes, axis=1)
     upper, _ = ca.sparsify(ca.DM(coupled.astype(float))).sparsity().ldl()
     fill = np.bincount(upper.row(), minlength=len(coupled))
-    inboard = np.array([len(row) for row in Pattern(tree).inboard])
+    inboard = np.array([len(row) for row in pattern.inboard])
     half = sum(int(n) * int(np.sum(inboard[t])) for n, t in zip(sizes, touches, strict=True))
     return int(np.sum((fill + 1) ** 2)) + half + _RESIDUAL * len(model.loops)
-
-
-def _node(model: Model, frame: str) -> int:
-    body = model.frame(frame).body
-    return -1 if body == WORLD else model._tree.carriers[model.body_index(body)][0]
 
 
 def tree_kernel(model: Model, *, wrenches: bool) -> Kernel:
@@ -102,124 +98,159 @@ def constraint_kernel(model: Model, slices: Sequence[slice]) -> Kernel:
 
     `slices` are the rows of each loop, then of each coupling.
     """
-    pattern, nv, rows = Pattern(model._tree), model.nv, slices[-1].stop
-    state = [Argument("q", (model.nq,)), Argument("v", (nv,))]
-    tree = [Argument("factor", (pattern.size,)), Argument("rest", (nv,))]
+    results = {
+        "a": (model.nv,),
+        "f": (slices[-1].stop,),
+        "reactions": (max(1, len(model.loops)), 6),
+        "status": (5,),
+    }
+    return _kernel(model, slices, "constraint_solution", ("factor", "rest"), results, _accelerations)
+
+
+def projection_kernel(model: Model, slices: Sequence[slice]) -> Kernel:
+    """(q, v, factor, chosen, active[, parameters]) -> x, y, status of (6)."""
+    results = {"x": (model.nv,), "y": (model.nv,), "status": (4,)}
+    return _kernel(model, slices, "constraint_projection", ("factor",), results, _projection)
+
+
+def _kernel(
+    model: Model,
+    slices: Sequence[slice],
+    name: str,
+    of_tree: tuple[str, ...],
+    shapes: Mapping[str, tuple[int, ...]],
+    solution: Callable[[_Admittance, dict[str, ca.SX]], list[ca.SX]],
+) -> Kernel:
+    """The terms at a state, then a solution from them."""
+    pattern, rows = Pattern(model._tree), slices[-1].stop
+    sizes = {"factor": pattern.size, "rest": model.nv}
+    state = [Argument("q", (model.nq,)), Argument("v", (model.nv,))]
+    tree = [Argument(part, (sizes[part],)) for part in of_tree]
     masks = [Argument("chosen", (rows,)), Argument("active", (rows,))]
     inputs = [*state, *tree, *masks, *_parameters(model)]
-    results = [
-        Argument("a", (nv,)),
-        Argument("f", (rows,)),
-        Argument("reactions", (max(1, len(model.loops)), 6)),
-        Argument("status", (5,)),
-    ]
+    results = [Argument(*item) for item in shapes.items()]
 
     def build() -> Source:
-        terms, solve = _stages(model, pattern, slices)
-        between = {f"t{k}": terms.numel_out(k) for k in range(terms.n_out())}
-        at = [a.name for a in (*state, *_parameters(model))]
-        given = [*(a.name for a in tree), *between, "v", *(a.name for a in masks)]
+        q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+        parameters = ca.SX.sym("parameters", len(model.parameters))
+        found = equations(model._tree, q, v, parameters)
+        G, T = ca.sparsify(found.jacobian), ca.sparsify(found.basis)
+        outputs = {"G": G.nz[:], "gamma": found.bias, "phi": found.residual, "T": T.nz[:]}
+        terms = ca.Function(
+            "terms",
+            [q, v, parameters] if model.parameters else [q, v],
+            [ca.densify(x) for x in outputs.values()],
+        )
+        between = {f"{part}_": x.numel() for part, x in outputs.items()}
+        symbols = {part: ca.SX.sym(part, x.numel()) for part, x in outputs.items()}
+        symbols |= {a.name: ca.SX.sym(a.name, *a.shape) for a in (state[1], *tree, *masks)}
+        given = symbols | {"G": ca.SX(G.sparsity(), symbols["G"]), "T": ca.SX(T.sparsity(), symbols["T"])}
+        answers = solution(_Admittance(model, pattern, given, slices), given)
+        solve = ca.Function("solve", list(symbols.values()), [ca.densify(x) for x in answers])
         return PipelineSource(
             {a.name: a.size for a in inputs},
             {a.name: a.size for a in results},
             between,
             [
-                Stage(FunctionSource(terms), at, list(between)),
-                Stage(FunctionSource(solve), given, [a.name for a in results]),
+                Stage(FunctionSource(terms), [a.name for a in (*state, *_parameters(model))], list(between)),
+                Stage(
+                    FunctionSource(solve),
+                    [*between, *(a.name for a in (state[1], *tree, *masks))],
+                    [a.name for a in results],
+                ),
             ],
         )
 
-    key = f"{model.fingerprint}:constraint_solution"
-    return Kernel("constraint_solution", inputs, results, key=key, build=build)
+    return Kernel(name, inputs, results, key=f"{model.fingerprint}:{name}", build=build)
 
 
 def _parameters(model: Model) -> list[Argument]:
     return [Argument("parameters", (len(model.parameters),))] if model.parameters else []
 
 
-def _stages(model: Model, pattern: Pattern, slices: Sequence[slice]) -> tuple[ca.Function, ca.Function]:
-    """The terms at a state, and the solution."""
-    q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    parameters = ca.SX.sym("parameters", len(model.parameters))
-    found = equations(model._tree, q, v, parameters)
-    G, T = ca.sparsify(found.jacobian), ca.sparsify(found.basis)
-    outputs = [ca.densify(x) for x in (G.nz[:], found.bias, found.residual, T.nz[:])]
-    terms = ca.Function("terms", [q, v, parameters] if model.parameters else [q, v], outputs)
+class _Admittance:
+    """The factors of (3), and how large rows are."""
 
-    rows = G.shape[0]
-    sizes = {"factor": pattern.size, "rest": model.nv, "G": G.nnz(), "gamma": rows, "phi": rows, "T": T.nnz()}
-    sizes |= {"v": model.nv, "chosen": rows, "active": rows}
-    x = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
-    G, T = ca.SX(G.sparsity(), x["G"]), ca.SX(T.sparsity(), x["T"])
-    a, f, status = _solution(
-        pattern, x["factor"], x["rest"], G, x["gamma"], x["phi"], x["v"], x["chosen"], x["active"], slices
-    )
-    wrenches = [f[s].T @ T[s, :] for s in slices[: len(model.loops)]] or [ca.SX(1, 6)]
-    results = [ca.densify(y) for y in (a, f, ca.vertcat(*wrenches), status)]
-    return terms, ca.Function("solve", list(x.values()), results)
+    def __init__(
+        self, model: Model, pattern: Pattern, given: Mapping[str, ca.SX], slices: Sequence[slice]
+    ) -> None:
+        self.model, self.pattern, self.slices = model, pattern, slices
+        self.factor, self.chosen, self.G = given["factor"], given["chosen"], given["G"]
+        self.inverse = self.factor[len(pattern.positions) :]
+        self.Z = ca.horzcat(*(self.inward(self.G[i, :].T) for i in range(self.G.shape[0])))  # (1)
+        self.weighted = ca.diag(self.inverse) @ self.Z
+        mask = ca.diag(self.chosen)
+        self.matrix = mask @ (self.Z.T @ self.weighted) @ mask + ca.diag(1 - self.chosen)
+        self.D, self.LT, self.order = ca.ldl(self.matrix)
+        self.lengths = ca.sum2(self.G * self.G)
+        self.scale = ca.SX(self.G.shape[0], 1)
+        for group in slices:
+            longest = ca.SX(0)
+            for i in range(group.start, group.stop):
+                longest = ca.fmax(longest, self.lengths[i])
+            self.scale[group] = ca.if_else(longest > 0, longest, 1.0)
+
+    def solve(self, b: ca.SX) -> ca.SX:
+        """(3)"""
+        return self.chosen * ca.ldl_solve(self.chosen * b, self.D, self.LT, self.order)
+
+    def quality(self) -> ca.SX:
+        found = ca.SX(1)
+        for k, i in enumerate(self.order):
+            found = ca.fmin(found, self.D[k] / self.matrix[i, i])
+            found = ca.fmin(found, self.lengths[i] / self.scale[i] + (1 - self.chosen[i]))
+        return found
+
+    def inward(self, b: ca.SX) -> ca.SX:
+        """L^-T b; zeros of b that no nonzero reaches stay structural."""
+        x = {i: b[i] for i in range(b.numel()) if b[i].nnz()}
+        for k in reversed(range(b.numel())):
+            if k in x:
+                for i in self.pattern.inboard[k]:
+                    x[i] = x.get(i, ca.SX(0)) - self.factor[self.pattern.positions[k, i]] * x[k]
+        result = ca.SX(b.numel(), 1)
+        for i in sorted(x):
+            result[i] = x[i]
+        return result
+
+    def outward(self, x: ca.SX) -> ca.SX:
+        """L^-1 x"""
+        found = [x[i] for i in range(x.numel())]
+        for k in range(len(found)):
+            for i in self.pattern.inboard[k]:
+                found[k] = found[k] - self.factor[self.pattern.positions[k, i]] * found[i]
+        return ca.vertcat(*found)
 
 
-def _solution(
-    pattern: Pattern,
-    factor: ca.SX,
-    rest: ca.SX,
-    G: ca.SX,
-    gamma: ca.SX,
-    phi: ca.SX,
-    v: ca.SX,
-    chosen: ca.SX,
-    active: ca.SX,
-    groups: Sequence[slice],
-) -> tuple[ca.SX, ca.SX, ca.SX]:
-    inverse = factor[len(pattern.positions) :]
-    z0 = _inward(pattern, factor, rest)
-    Z = ca.horzcat(*(_inward(pattern, factor, G[i, :].T) for i in range(G.shape[0])))  # (1)
-    weighted = ca.diag(inverse) @ Z
-    b = -(gamma + weighted.T @ z0)  # (2)
-    mask = ca.diag(chosen)
-    admittance = mask @ (Z.T @ weighted) @ mask + ca.diag(1 - chosen)
-    D, LT, order = ca.ldl(admittance)
-    f = ca.ldl_solve(chosen * b, D, LT, order)  # (3)
-    a_free = _outward(pattern, factor, inverse * z0)
-    a = _outward(pattern, factor, inverse * z0 + weighted @ (chosen * f))  # (4)
-    return a, f, _status(G, gamma, phi, v, a, a_free, chosen, active, admittance, D, order, groups)
-
-
-def _status(
-    G: ca.SX,
-    gamma: ca.SX,
-    phi: ca.SX,
-    v: ca.SX,
-    a: ca.SX,
-    a_free: ca.SX,
-    chosen: ca.SX,
-    active: ca.SX,
-    admittance: ca.SX,
-    D: ca.SX,
-    order: Sequence[int],
-    groups: Sequence[slice],
-) -> ca.SX:
-    """(5)"""
-    lengths = ca.sum2(G * G)
-    scale = ca.SX(G.shape[0], 1)
-    for group in groups:
-        longest = ca.SX(0)
-        for i in range(group.start, group.stop):
-            longest = ca.fmax(longest, lengths[i])
-        scale[group] = ca.if_else(longest > 0, longest, 1.0)
-    quality = ca.SX(1)
-    for k, i in enumerate(order):
-        quality = ca.fmin(quality, D[k] / admittance[i, i])
-        quality = ca.fmin(quality, lengths[i] / scale[i] + (1 - chosen[i]))
-    root = ca.sqrt(scale)
-    left, broken, open_ = (
-        _largest(active * x / root) for x in (G @ a + gamma, G @ v, phi)
-    )
+def _accelerations(with_: _Admittance, x: dict[str, ca.SX]) -> list[ca.SX]:
+    """(2)-(5)"""
+    G, v, active = x["G"], x["v"], x["active"]
+    z0 = with_.inward(x["rest"])
+    f = with_.solve(-(x["gamma"] + with_.weighted.T @ z0))
+    a_free = with_.outward(with_.inverse * z0)
+    a = with_.outward(with_.inverse * z0 + with_.weighted @ f)
+    T = x["T"]
+    wrenches = [f[s].T @ T[s, :] for s in with_.slices[: len(with_.model.loops)]] or [ca.SX(1, 6)]
+    root = ca.sqrt(with_.scale)
+    left, broken, opened = (_largest(active * y / root) for y in (G @ a + x["gamma"], G @ v, x["phi"]))
     speed = ca.dot(v, v)
     size = ca.sqrt(ca.dot(a, a)) + ca.sqrt(ca.dot(a_free, a_free)) + speed
-    slack = open_ + broken / ca.if_else(speed > 0, ca.sqrt(speed), 1.0)
-    other = _largest((active - chosen) * lengths / scale)
-    return ca.vertcat(quality, left, size, slack, other)
+    slack = opened + broken / ca.if_else(speed > 0, ca.sqrt(speed), 1.0)
+    other = _largest((active - with_.chosen) * with_.lengths / with_.scale)
+    return [a, f, ca.vertcat(*wrenches), ca.vertcat(with_.quality(), left, size, slack, other)]
+
+
+def _projection(with_: _Admittance, x: dict[str, ca.SX]) -> list[ca.SX]:
+    """(6)"""
+    G, v, phi = x["G"], x["v"], x["active"] * x["phi"]
+    step, change = (with_.outward(with_.weighted @ with_.solve(-b)) for b in (phi, G @ v))
+    status = ca.vertcat(
+        with_.quality(),
+        _largest(phi / ca.sqrt(with_.scale)),
+        _largest(phi),
+        _largest(x["active"] * (G @ (v + change))),
+    )
+    return [step, change, status]
 
 
 def _largest(x: ca.SX) -> ca.SX:
@@ -227,25 +258,3 @@ def _largest(x: ca.SX) -> ca.SX:
     for k in range(x.numel()):
         total = ca.fmax(total, ca.fabs(x[k]))
     return total
-
-
-def _inward(pattern: Pattern, factor: ca.SX, b: ca.SX) -> ca.SX:
-    """L^-T b; zeros of b that no nonzero reaches stay structural."""
-    x = {i: b[i] for i in range(b.numel()) if b[i].nnz()}
-    for k in reversed(range(b.numel())):
-        if k in x:
-            for i in pattern.inboard[k]:
-                x[i] = x.get(i, ca.SX(0)) - factor[pattern.positions[k, i]] * x[k]
-    result = ca.SX(b.numel(), 1)
-    for i in sorted(x):
-        result[i] = x[i]
-    return result
-
-
-def _outward(pattern: Pattern, factor: ca.SX, x: ca.SX) -> ca.SX:
-    """L^-1 x"""
-    found = [x[i] for i in range(x.numel())]
-    for k in range(len(found)):
-        for i in pattern.inboard[k]:
-            found[k] = found[k] - factor[pattern.positions[k, i]] * found[i]
-    return ca.vertcat(*found)

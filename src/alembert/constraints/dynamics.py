@@ -47,14 +47,17 @@ def forward(
 ) -> ConstrainedResult:
     """(1)"""
     model = system.model
-    s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, wrenches, parameters)
-    given = s.given(s.q, *s.vectors) if forces is None else s.given(s.q, *s.vectors, forces)
+    forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
+    quick = _attempt(system, function, (q, v, tau), forces, parameters, closed, reactions)
+    if quick is not None:
+        return quick
+    s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, forces, parameters)
     if len(s) and not _locked(system, s.q) and system.prepare(s, closed):
-        found = system.quick(given, wrenches=forces is not None, closed=closed, unique=reactions)
+        arrays = s.given(s.q, *s.vectors) if forces is None else s.given(s.q, *s.vectors, forces)
+        found = system.quick(arrays, wrenches=forces is not None, closed=closed, unique=reactions)
         if found is not None:
-            a, f, wrench = found
-            named = system.named(s, f, wrench) if reactions else {}
-            return ConstrainedResult(a.reshape(*s.shape, model.nv), named)
+            a, f, wrench = (x.reshape(*s.shape, *x.shape[1:]) for x in found)
+            return ConstrainedResult(a, system.named(f, wrench) if reactions else {})
     a = _tree(system, "forward_dynamics", function, s, forces)
     if not system.count:
         return ConstrainedResult(
@@ -76,32 +79,36 @@ def forward(
     return ConstrainedResult(a.reshape(*s.shape, model.nv), system.reactions(s, t, f))
 
 
+def _attempt(
+    system: ConstraintSystem,
+    function: str,
+    given: tuple[Any, ...],
+    forces: Array | None,
+    parameters: Parameters,
+    closed: float,
+    reactions: bool,
+) -> ConstrainedResult | None:
+    """The compiled function on the arguments as they come; what it does not like is looked at more closely."""
+    model = system.model
+    if system.all.primary._lockable or (parameters and not model.parameters):
+        return None
+    if forces is not None:
+        given = (*given, forces)
+    if model.parameters:
+        given = (*given, model._parameter_array(function, parameters))
+    try:
+        found = system.quick(given, wrenches=forces is not None, closed=closed, unique=reactions)
+    except (ArgumentError, TypeError, ValueError):
+        return None
+    if found is None:
+        return None
+    return ConstrainedResult(found[0], system.named(found[1], found[2]) if reactions else {})
+
+
 def _locked(system: ConstraintSystem, q: Array) -> bool:
     """Whether some joint of the tree is where its accelerations are not defined."""
     tree = system.all.primary
     return any(tree.joints[k].type.singularity(q[..., at]) for k, at, _ in tree._lockable)
-
-
-def accelerations(
-    system: ConstraintSystem,
-    function: str,
-    q: Any,
-    v: Any,
-    tau: Any,
-    wrenches: Wrenches,
-    parameters: Parameters,
-    closed: float,
-) -> Array:
-    """(1) without reactions; the compiled function takes the arguments as they come."""
-    if not (wrenches or parameters or system.all.primary._lockable):
-        model = system.model
-        given = (q, v, tau, model._parameter_defaults) if model.parameters else (q, v, tau)
-        found = system.quick(given, wrenches=False, closed=closed, unique=False)
-        if found is not None:
-            return found[0]
-    return forward(
-        system, function, q, v, tau, wrenches, parameters, closed, reactions=False
-    ).accelerations
 
 
 def _correct(
@@ -221,7 +228,8 @@ def inverse(
 ) -> ConstrainedEfforts:
     """(4), with the smallest weighted sum of squares where several efforts do the same."""
     model = system.model
-    s, forces = _with_wrenches(model, function, q, {"v": v, "a": a}, wrenches, parameters)
+    forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
+    s, forces = _with_wrenches(model, function, q, {"v": v, "a": a}, forces, parameters)
     driven = _driven(model, function, actuated)
     w = np.sqrt(weight_vector(model, function, weights))[driven]
     needed = _tree(system, "inverse_dynamics", function, s, forces)
@@ -295,12 +303,12 @@ def _with_wrenches(
     function: str,
     q: Any,
     vectors: Mapping[str, Any],
-    wrenches: Wrenches,
+    forces: Array | None,
     parameters: Parameters,
 ) -> tuple[States, Array | None]:
-    if not wrenches:
+    """The states over the batch of all arguments, and the wrenches on the nodes (B, nodes, 6)."""
+    if forces is None:
         return states(model, function, q, vectors, parameters), None
-    forces = model._wrench_array(function, wrenches, parameters)
     q = model._numbers(function, "q", q, model.nq)
     try:
         q = np.broadcast_to(q, (*np.broadcast_shapes(q.shape[:-1], forces.shape[:-2]), model.nq))

@@ -22,10 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import casadi as ca
+import numpy as np
 
 from alembert.expression import evaluate
 from alembert.joints import JointType
-from alembert.model import WORLD, Coupling, LoopJoint
+from alembert.model import WORLD, Coupling, LoopJoint, Placement
 from alembert.spatial import Motion, Pose, se3
 from alembert.spatial.arrays import skew
 from alembert.sweeps.kinematics import place, place_in_world, subspace_in_world
@@ -74,6 +75,18 @@ def equations(tree: Tree, q: ca.SX, v: ca.SX, parameters: ca.SX) -> Equations:
             for name in ("residual", "jacobian", "bias", "basis")
         )
     )
+
+
+def columns(tree: Tree) -> list[np.ndarray]:
+    """For every constraint the speeds that its rows of G may depend on, ascending."""
+    found = []
+    for loop in tree.model.loops:
+        a, b = (_carrier(tree, name)[0] for name in (loop.frame_a, loop.frame_b))
+        found.append(np.flatnonzero(tree.support[a] ^ tree.support[b]))
+    for coupling in tree.model.couplings:
+        names = (coupling.joint, *coupling.masters)
+        found.append(np.unique([tree.model.v_slice(name).start for name in names]))
+    return found
 
 
 def _loop(
@@ -131,13 +144,17 @@ def _coupling(tree: Tree, coupling: Coupling, q: ca.SX, values: dict[str, ca.SX]
 
 def _frame(tree: Tree, records: list[Record], name: str, values: dict[str, ca.SX]) -> tuple[int, Pose]:
     """The node that carries a frame (-1: the world), and X_WC."""
-    frame = tree.model.frame(name)
-    node, placement = -1, frame.placement
-    if frame.body != WORLD:
-        node, where = tree.carriers[tree.model.body_index(frame.body)]
-        placement = where @ placement
+    node, placement = _carrier(tree, name)
     X = placement.symbolic_pose(values)
     return node, (records[node].X_W @ X if node >= 0 else X)
+
+
+def _carrier(tree: Tree, name: str) -> tuple[int, Placement]:
+    frame = tree.model.frame(name)
+    if frame.body == WORLD:
+        return -1, frame.placement
+    node, where = tree.carriers[tree.model.body_index(frame.body)]
+    return node, where @ frame.placement
 
 
 def _between(tree: Tree, node: int, other: int, sign: float) -> tuple[list[int], float]:

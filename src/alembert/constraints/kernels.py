@@ -8,12 +8,14 @@ equations, a change of the active ones nothing.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from weakref import WeakValueDictionary
 
 import casadi as ca
+import numpy as np
 
 from alembert.constraints import compiled
-from alembert.constraints.equations import equations
+from alembert.constraints.equations import columns, equations
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.model import Model
@@ -38,23 +40,36 @@ def tree_kernel(tree: Model, *, wrenches: bool) -> Kernel:
     return tree._kernels[key]
 
 
-def terms_kernel(model: Model, rows: int) -> Kernel:
-    """(q, v) -> phi, G, gamma, T^T; see `equations`."""
+def jacobian_places(model: Model, slices: Sequence[slice]) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the entries of G that the kernel gives: all that need not vanish."""
+    rows, places = [], []
+    for at, touched in zip(slices, columns(model._tree), strict=True):
+        own = np.arange(at.start, at.stop)
+        rows.append(np.repeat(own, len(touched)))
+        places.append(np.tile(touched, len(own)))
+    return np.concatenate([np.arange(0), *rows]), np.concatenate([np.arange(0), *places])
+
+
+def terms_kernel(model: Model, slices: Sequence[slice]) -> Kernel:
+    """(q, v) -> phi, entries of G, gamma, T^T; see `equations` and `jacobian_places`."""
+    rows, places = jacobian_places(model, slices)
+    count = slices[-1].stop
     inputs = [Argument("q", (model.nq,)), Argument("v", (model.nv,))]
     if model.parameters:
         inputs.append(Argument("parameters", (len(model.parameters),)))
     results = [
-        Argument("residual", (rows,)),
-        Argument("jacobian", (rows, model.nv)),
-        Argument("bias", (rows,)),
-        Argument("basis", (rows, 6)),
+        Argument("residual", (count,)),
+        Argument("jacobian", (len(rows),)),
+        Argument("bias", (count,)),
+        Argument("basis", (count, 6)),
     ]
 
     def build() -> Source:
         symbols = [ca.SX.sym(a.name, *a.shape) for a in inputs]
         values = symbols if model.parameters else [*symbols, ca.SX(0, 1)]
         found = equations(model._tree, *values)
-        outputs = [found.residual, found.jacobian, found.bias, found.basis]
+        entries = [found.jacobian[int(i), int(j)] for i, j in zip(rows, places, strict=True)]
+        outputs = [found.residual, ca.vertcat(ca.SX(0, 1), *entries), found.bias, found.basis]
         return FunctionSource(ca.Function("constraint_terms", symbols, [ca.densify(x) for x in outputs]))
 
     return Kernel(

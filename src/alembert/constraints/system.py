@@ -77,7 +77,19 @@ class ConstraintRows:
 
     @cached_property
     def kernel(self) -> Kernel:
-        return kernels.terms_kernel(self.model, self.count)
+        return kernels.terms_kernel(self.model, list(self.slices.values()))
+
+    @cached_property
+    def _places(self) -> Array:
+        rows, columns = kernels.jacobian_places(self.model, list(self.slices.values()))
+        return rows * self.model.nv + columns
+
+    def terms(self, *given: Array) -> tuple[Array, Array, Array, Array]:
+        """phi (B, m), G (B, m, nv), gamma (B, m) and T^T (B, m, 6) of all constraints."""
+        residual, entries, bias, basis = self.kernel(*given)
+        G = np.zeros((len(residual), self.count * self.model.nv))
+        G[:, self._places] = entries
+        return residual, G.reshape(-1, self.count, self.model.nv), bias, basis
 
     @cached_property
     def solution(self) -> Kernel | None:
@@ -86,11 +98,22 @@ class ConstraintRows:
             return None
         return compiled.constraint_kernel(self.model, list(self.slices.values()))
 
+    @cached_property
+    def projection(self) -> Kernel | None:
+        """One step of the projection, compiled under the same condition."""
+        if self.solution is None:
+            return None
+        return compiled.projection_kernel(self.model, list(self.slices.values()))
+
     def _lively(self) -> list[int]:
         """How many rows of each constraint do not vanish everywhere, by a few samples."""
         q = np.array([self.model.random_configuration(seed) for seed in range(3)])
-        given = (q, np.zeros(self.model.nv), *([self.model._parameter_defaults] if self.model.parameters else []))
-        G = self.kernel(*given)[1]
+        given = (
+            q,
+            np.zeros(self.model.nv),
+            *([self.model._parameter_defaults] if self.model.parameters else []),
+        )
+        G = self.terms(*given)[1]
         lively = np.max(np.abs(G), axis=(0, 2)) > 1e-12
         return [int(np.sum(lively[s])) for s in self.slices.values()]
 
@@ -200,6 +223,7 @@ class ConstraintSystem:
             [np.arange(0), *(np.full(len(p), k) for k, p in enumerate(parts))]
         ).astype(int)
         self._kept: Choice | None = None
+        self._zero = np.zeros(self.model.nv)
         self._redundancy_told = False
 
     # --- terms ----------------------------------------------------------------------------------------------
@@ -207,10 +231,8 @@ class ConstraintSystem:
     def terms(self, s: States, v: Array | None = None) -> Terms:
         """phi, G, gamma and T at the states, for the speeds `v` (zero when left out)."""
         moving = np.zeros((len(s), self.model.nv)) if v is None else v
-        found = self.all.kernel(*s.given(s.q, moving))
-        if not self._complete:
-            found = tuple(x[:, self._picked] for x in found)
-        residual, G, gamma, basis = found
+        found = self.all.terms(*s.given(s.q, moving))
+        residual, G, gamma, basis = found if self._complete else (x[:, self._picked] for x in found)
         scale = rank.scales(G, self.groups)
         slack = np.max(np.abs(residual) / scale, axis=-1, initial=0.0)
         if v is not None:
@@ -268,10 +290,39 @@ class ConstraintSystem:
             good = bool(np.all(fine & (other <= rank.RANK**2) if unique else fine))
         return (a, f, reactions) if good else None
 
+    def quick_projection(self, q: Any, v: Any, last: tuple[Array, ...], goal: float) -> Any:
+        """Configurations and speeds on the surface, what is left of the residuals, and the steps; or None.
+
+        `last` are the parameters, where the model has any.
+        """
+        if self._choice is None or self.all.projection is None:
+            return None
+        chosen, active = self._masks
+        tree, step, zero = self.all.tree(wrenches=False), self.all.projection, self._zero
+        worst = np.inf
+        for count in range(10):  # noqa: B007  (returned)
+            factor, _ = tree(q, zero, zero, *last)
+            x, y, status = step(q, v, factor, chosen, active, *last)
+            if status.ndim > 1:
+                low, high = status.reshape(-1, 4).min(axis=0), status.reshape(-1, 4).max(axis=0)
+                quality, opened, residual, broken = float(low[0]), *high[1:].tolist()
+            else:
+                quality, opened, residual, broken = status.tolist()
+            if not (quality > GOOD * GOOD and opened <= CLOSED):
+                return None
+            if opened <= 1e-15 or opened >= worst / 2:
+                break
+            worst = opened
+            q = self.model.integrate(q, x)
+        after = v + y
+        if not (opened <= goal and broken <= 1e-10 * max(1.0, float(np.max(np.abs(after))))):
+            return None
+        return np.array(q, dtype=float), after, residual, broken, count
+
     def prepare(self, s: States, closed: float) -> bool:
         """Have a minimal set, from the first state if there was none; False where that is not closed."""
         if self._choice is None and self.count:
-            t = self.terms(s.at(0), s.vectors[0][:1])
+            t = self.terms(s.at(0), s.vectors[0][:1] if s.vectors else None)
             if t.slack[0] <= closed:
                 self._choice = self._chosen(t, 0)
         return self._choice is not None
@@ -452,13 +503,13 @@ class ConstraintSystem:
                 found[name] = f[:, rows.start].reshape(s.shape)[()]
         return found
 
-    def named(self, s: States, f: Array, wrenches: Array) -> dict[str, Array]:
+    def named(self, f: Array, wrenches: Array) -> dict[str, Array]:
         """The same from the compiled function's results, over all constraints."""
         found: dict[str, Array] = {}
         for k, (name, rows) in enumerate(self.all.slices.items()):
             if name in self.slices:
                 loop = self.all.is_loop[name]
-                found[name] = wrenches[..., k, :].reshape(*s.shape, 6) if loop else f[..., rows.start].reshape(s.shape)[()]
+                found[name] = wrenches[..., k, :] if loop else f[..., rows.start]
         return found
 
     def gap(self, residual: Array, row: int) -> str:

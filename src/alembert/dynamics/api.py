@@ -15,7 +15,7 @@ from alembert.constraints import Constraints
 from alembert.dynamics import frames, kernels, manifold, methods
 from alembert.dynamics.derivatives import Derivatives
 from alembert.dynamics.frames import Reference
-from alembert.dynamics.programs import INVERTING, LABELS, NEED_TREE, PROGRAMS
+from alembert.dynamics.programs import ALGORITHMS, INVERTING, LABELS, NEED_TREE, PROGRAMS
 from alembert.dynamics.results import HybridResult
 from alembert.dynamics.symbolic import Symbolic
 from alembert.engine.c_export import export_c
@@ -317,8 +317,8 @@ class Dynamics(Derivatives, Constraints):
         `lowering` is "specialised" (code for each body: fastest), "rolled" (loops over the bodies: compiles in
         the same time for any number of them), or "auto", by the size of the tree.
         """
-        if name not in PROGRAMS:
-            raise ArgumentError(unknown("compile: no algorithm", name, PROGRAMS))
+        if name not in ALGORITHMS:
+            raise ArgumentError(unknown("compile: no algorithm", name, ALGORITHMS))
         self.check_tree(name)
         return self._kernel(name, lowering=lowering).prepare(None if batch else 1)
 

@@ -128,7 +128,9 @@ class Derivatives:
         kernel = self._directional_kernel("hessian", name)
         return kernel(*self._completed("hessian", name, at, len(kernel.arguments) - 1, 1.0), weight)
 
-    def _completed(self: Model, function: str, name: str, values: Sequence[Any], count: int, scale: float) -> list[Any]:
+    def _completed(
+        self: Model, function: str, name: str, values: Sequence[Any], count: int, scale: float
+    ) -> list[Any]:
         """The arguments of an algorithm, with the parameters at their defaults when they are left out."""
         given = list(values)
         if self.parameters and len(given) == count - 1:

@@ -29,7 +29,11 @@ def forward_dynamics(
         raise NumericalError(
             f"forward_dynamics: the mass matrix is not positive definite; {model._trouble(q)}"
         ) from None
-    given = (q, v, tau, model._parameter_array("forward_dynamics", parameters)) if model.parameters else (q, v, tau)
+    given = (
+        (q, v, tau, model._parameter_array("forward_dynamics", parameters))
+        if model.parameters
+        else (q, v, tau)
+    )
     model._explain("forward_dynamics", a, given, model._kernel("forward_dynamics"))
     if out is not None:
         if np.shape(out) != a.shape:

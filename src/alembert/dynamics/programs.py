@@ -27,6 +27,8 @@ PROGRAMS: dict[str, tuple[Program, tuple[str, ...]]] = {
     "momentum_matrix": (sweeps.MOMENTUM_MATRIX, ("q",)),
     "inverse_dynamics_derivatives": (INVERSE_DYNAMICS_DERIVATIVES, ("q", "v", "a")),
 }
+ALGORITHMS = (*PROGRAMS, "forward_dynamics_derivatives")
+"""what has a kernel: the programs, and what is composed of several"""
 LABELS = {"solve_mass_matrix": {"tau": "x"}, "multiply_mass_matrix": {"a": "x"}}
 """what callers know the inputs of a program as, where it is something else"""
 INVERTING = {"forward_dynamics", "forward_dynamics_derivatives", "hybrid_dynamics", "solve_mass_matrix"}

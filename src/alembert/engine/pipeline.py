@@ -76,7 +76,10 @@ class PipelineSource:
                 calls.append(_column_loop(label, f"s{k}", stage, lanes, width))
             codes.append((code, work))
             workspace = max(workspace, -(-doubles // lanes))
-        lines = [f"%{buffer} = getelementptr inbounds double, ptr %b{k}, i64 0" for k, buffer in enumerate(self._names)]
+        lines = [
+            f"%{buffer} = getelementptr inbounds double, ptr %b{k}, i64 0"
+            for k, buffer in enumerate(self._names)
+        ]
         for buffer, size in self._temporaries.items():
             workspace = -(-workspace * lanes // 8) * 8 // lanes
             lines.append(f"%{buffer} = getelementptr inbounds double, ptr %w, i64 {workspace * lanes}")

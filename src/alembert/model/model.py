@@ -12,6 +12,7 @@ import dataclasses
 import hashlib
 import itertools
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -43,17 +44,16 @@ else:
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
-                raise AttributeError(name)
+                raise AttributeError(name=name, obj=self)
             from alembert.dynamics import Dynamics
 
-            if not hasattr(Dynamics, name):
-                known = sorted(key for key in {*dir(self), *dir(Dynamics)} if not key.startswith("_"))
-                raise AttributeError(printing.unknown(f"{type(self).__name__} has no", name, known))
             for part in Dynamics.__mro__[:-1]:
                 for key, value in vars(part).items():
                     if not (key.startswith("__") or key in vars(Model)):
                         setattr(Model, key, value)
-            return getattr(self, name)
+            with suppress(AttributeError):  # another thread was first
+                del _Algorithms.__getattr__  # with it, every access to an attribute would be slower
+            return object.__getattribute__(self, name)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,9 @@ class SubspaceTerms:
 
 def subspace_terms(node: Node, q: ca.SX, v: ca.SX, a: ca.SX, F: ca.SX) -> SubspaceTerms | None:
     """(1) for the force F on the body; None where S is constant."""
-    x, y, z, f = (ca.SX.sym(name, n) for name, n in (("q", node.nq), ("v", node.nv), ("a", node.nv), ("F", 6)))
+    x, y, z, f = (
+        ca.SX.sym(name, n) for name, n in (("q", node.nq), ("v", node.nv), ("a", node.nv), ("F", 6))
+    )
     S, bias = node.joint.subspace(x), node.joint.bias(x, y)
     if bias is None:
         return None

@@ -21,7 +21,9 @@ class Pattern:
         self.inboard: list[list[int]] = [[] for _ in range(tree.model.nv)]
         for k, chain in enumerate(tree.ancestors):
             own = range(tree.v_slices[k].start, tree.v_slices[k].stop)
-            above = [i for j in chain[1:] for i in reversed(range(tree.v_slices[j].start, tree.v_slices[j].stop))]
+            above = [
+                i for j in chain[1:] for i in reversed(range(tree.v_slices[j].start, tree.v_slices[j].stop))
+            ]
             for i in own:
                 self.inboard[i] = [*reversed(range(own.start, i)), *above]
         self.positions = {

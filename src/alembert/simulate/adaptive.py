@@ -1,7 +1,7 @@
 """Schemes with error control, in charts of the configuration manifold.
 
-SciPy's integrators see y = (e, v) with q = integrate(q0, e) (see `alembert.simulate.tangent`), so that quaternions are unit
-wherever they are looked at:
+SciPy's integrators see y = (e, v) with q = integrate(q0, e) (see `alembert.simulate.tangent`), so that
+quaternions are unit wherever they are looked at:
 
     e' = T(e) v,    v' = a(t, q, v)                                                 (1)
 
@@ -93,9 +93,8 @@ def pieces(
         options: dict[str, Any] = {"rtol": tolerance, "atol": absolute, "max_step": longest}
         if counters.step is not None:
             options["first_step"] = min(counters.step, end - t)
-        if name in IMPLICIT:
-            if slopes is not None:
-                options["jac"] = _jacobian(model, slopes, base)
+        if name in IMPLICIT and slopes is not None:
+            options["jac"] = _jacobian(model, slopes, base)
         solver = method(derivative, t, np.concatenate([np.zeros(nv), v]), end, **options)
         counters.charts += 1
         while solver.status == "running":

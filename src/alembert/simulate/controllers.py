@@ -1,8 +1,9 @@
 """What drives the joints: controllers, in continuous time or sampled, and the drives that carry out their commands.
 
-A continuous controller is a function u(t, q, v) that gives efforts: an array (..., nv), or a mapping from joints or degrees of
-freedom to efforts. A CasADi function is compiled into the loop. A `Sampled` controller is asked at fixed instants only and its
-answer held, like flight software. All controllers add up. At equal times they are asked in the order in which they are given.
+A continuous controller is a function u(t, q, v) that gives efforts: an array (..., nv), or a mapping from
+joints or degrees of freedom to efforts. A CasADi function is compiled into the loop. A `Sampled` controller
+is asked at fixed instants only and its answer held, like flight software. All controllers add up. At equal
+times they are asked in the order in which they are given.
 """
 
 from __future__ import annotations
@@ -80,10 +81,7 @@ class Drives:
             for joint, drive in drives.items():
                 if not isinstance(drive, Drive):
                     raise ArgumentError(f"simulate: drives[{joint!r}] is {drive!r}, expected a Drive")
-                if joint in model._joint_index:
-                    width = model.joint(joint).type.nv
-                else:
-                    width = 1
+                width = model.joint(joint).type.nv if joint in model._joint_index else 1
                 given[joint] = np.full(width, getattr(drive, name))
             named, values = model._by_name("simulate", given, "drives")
             fields[name] = np.where(named, values, default)

@@ -19,8 +19,8 @@ MOST_IN_A_STEP = 100
 class Event:
     """`function(t, q, v)` passes zero: rising (`direction` 1), falling (-1) or either way (0).
 
-    `action` is "stop", "note" (only the log), or a function of (t, q, v) that returns the state (q, v) to go on from, or None to
-    go on unchanged. The instant is located to `tolerance` [s].
+    `action` is "stop", "note" (only the log), or a function of (t, q, v) that returns the state (q, v) to go
+    on from, or None to go on unchanged. The instant is located to `tolerance` [s].
     """
 
     function: Callable[[float, Array, Array], float]
@@ -74,6 +74,8 @@ class Watch:
     events: tuple[Event, ...]
     values: list[float] = field(default_factory=list)
     log: list[EventRecord] = field(default_factory=list)
+    left: int | None = None
+    """the event whose action has just changed the state"""
 
     def begin(self, t: float, q: Array, v: Array) -> None:
         self.values = [event.value(t, q, v) for event in self.events]
@@ -121,7 +123,19 @@ class Watch:
         self.log.append(EventRecord(event.name, t, q.copy(), v.copy(), after[0].copy(), after[1].copy()))
         return *after, event.action == "stop"
 
-    def settle(self, t: float, probe: Path, ahead: float) -> None:
-        """Take the values a little later, on the side to which the motion leaves the event."""
-        later = t + ahead
-        self.begin(later, *probe(later))
+    def settle(self, k: int, t: float, path: Path, ahead: float, *, changed: bool) -> None:
+        """Go on from event k at t: take the values a little later, on the side to which the motion leaves it."""
+        before = self.values[k]
+        self.begin(t + ahead, *path(t + ahead))
+        if changed and before * self.values[k] < 0:
+            self._refuse_accumulation(self.events[k].name, t, ahead)
+
+    def _refuse_accumulation(self, name: str, t: float, ahead: float) -> None:
+        """The action did not turn the motion back for long enough to be seen, after ever shorter intervals."""
+        times = [record.time for record in self.log if record.name == name][-4:]
+        intervals = np.diff(times)
+        if len(intervals) == 3 and np.all(np.diff(intervals) < 0) and intervals[-1] < 1e3 * ahead:
+            raise NumericalError(
+                f"simulate: event {name!r} happens at ever shorter intervals and accumulates at t = {t:.9g} s, as bounces "
+                "do that come to rest; let its action end there (a stop, or a state at rest)"
+            )

@@ -1,9 +1,9 @@
 """A loop of steps in machine code.
 
-A step is a sequence of calls on named buffers: the state, the other arguments, and temporaries in the workspace. The kernel
-runs `every` steps between one record and the next and leaves `count` records; both come as numbers at run time, the same for
-all lanes. A `Repeat` runs calls until a flag is set in all lanes; calls must leave the lanes alone that have theirs set, so
-that a lane's bits do not depend on its neighbours.
+A step is a sequence of calls on named buffers: the state, the other arguments, and temporaries in the
+workspace. The kernel runs `every` steps between one record and the next and leaves `count` records; both come
+as numbers at run time, the same for all lanes. A `Repeat` runs calls until a flag is set in all lanes; calls
+must leave the lanes alone that have theirs set, so that a lane's bits do not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from alembert.engine import codegen
 from alembert.engine.codegen import Code
 from alembert.engine.source import Source
 from alembert.engine.target import Target
@@ -69,7 +68,10 @@ class LoopSource:
         others = [code.target for code in codes.values() if code.target != target]
         main = others[0] if others else target
         workspace = max((code.workspace for code in codes.values()), default=0)
-        lines = [f"%{key} = getelementptr inbounds double, ptr %a{k}, i64 0" for k, key in enumerate(self._arguments)]
+        lines = [
+            f"%{key} = getelementptr inbounds double, ptr %a{k}, i64 0"
+            for k, key in enumerate(self._arguments)
+        ]
         for key, size in self._temporaries.items():
             workspace = -(-workspace // 8) * 8
             lines.append(f"%{key} = getelementptr inbounds double, ptr %w, i64 {workspace * lanes}")
@@ -116,8 +118,6 @@ loop.done:
 }}
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
-        if writer.any_lane:
-            text += writer.any_lane
         helpers = frozenset().union(*(code.helpers for code in codes.values()))
         work = RECORDS * sum(codes[entry.source].work for entry in _calls(self._body))
         return Code("".join(code.text for code in codes.values()) + text, workspace, work, helpers, main)
@@ -129,7 +129,6 @@ class _Writer:
     def __init__(self, name: str, sizes: Mapping[str, int], state: str, lanes: int) -> None:
         self.name, self.sizes, self.state, self.lanes = name, sizes, state, lanes
         self.lines: list[str] = []
-        self.any_lane = ""
         self.loops = 0
 
     def write(self, entry: Call | Copy | Repeat) -> None:
@@ -167,10 +166,9 @@ class _Writer:
             if self.lanes > 1
             else f"%{tag}_open = fcmp oeq double %{tag}_flag, 0.0",
         ]
-        if self.lanes > 1:
-            callee = f"@llvm.vector.reduce.or.v{self.lanes}i1"
-            self.lines.append(f"%{tag}_any = call i1 {callee}({B} %{tag}_open)")
-            self.any_lane = f"declare i1 {callee}({B})\n"
+        if self.lanes > 1:  # one bit for each lane
+            self.lines.append(f"%{tag}_bits = bitcast {B} %{tag}_open to i{self.lanes}")
+            self.lines.append(f"%{tag}_any = icmp ne i{self.lanes} %{tag}_bits, 0")
         else:
             self.lines.append(f"%{tag}_any = and i1 %{tag}_open, true")
         self.lines += [

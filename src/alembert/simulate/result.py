@@ -32,9 +32,10 @@ Array = np.ndarray
 class Report:
     """How well a run kept what the physics keeps. Numbers are the worst over the run (and the batch).
 
-    `energy_error` is |E - E(0) - work| over the largest kinetic energy; with `work` None no work was done, otherwise it is the
-    work of efforts, wrenches and friction up to the end, by Simpson's rule over the records. `momentum_error` is the largest
-    change of the momentum over its largest value, angular and linear; None where something outside acts on the model.
+    `energy_error` is |E - E(0) - work| over the largest kinetic energy; with `work` None no work was done,
+    otherwise it is the work of efforts, wrenches and friction up to the end, by Simpson's rule over the
+    records. `momentum_error` is the largest change of the momentum over its largest value, angular and
+    linear; None where something outside acts on the model.
     """
 
     integrator: str
@@ -144,7 +145,8 @@ class Run:
                 power[..., k] += self.model.power(q, v, zero, wrenches=wrenches, parameters=system.parameters)
         if len(self.time) < 3:
             return np.concatenate(
-                [np.zeros((*power.shape[:-1], 1)), np.cumsum(power[..., 1:] * np.diff(self.time), axis=-1)], axis=-1
+                [np.zeros((*power.shape[:-1], 1)), np.cumsum(power[..., 1:] * np.diff(self.time), axis=-1)],
+                axis=-1,
             )
         return cumulative_simpson(power, x=self.time, axis=-1, initial=0.0)
 
@@ -215,12 +217,16 @@ class Run:
     def to_csv(self, path: str | Path) -> Path:
         """One row per record, a header with names and units; one motion only."""
         if self.q.ndim > 2:
-            raise ArgumentError("to_csv: the run is a batch of motions; to_xarray().to_netcdf(...) keeps them all")
+            raise ArgumentError(
+                "to_csv: the run is a batch of motions; to_xarray().to_netcdf(...) keeps them all"
+            )
         columns = self._columns()
         path = Path(path)
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            writer.writerow(["time [s]", *(f"{name} [{unit}]" if unit else name for name, unit, _ in columns)])
+            writer.writerow(
+                ["time [s]", *(f"{name} [{unit}]" if unit else name for name, unit, _ in columns)]
+            )
             for k, t in enumerate(self.time):
                 writer.writerow([repr(float(t)), *(repr(float(x[k])) for _, _, x in columns)])
         return path
@@ -243,7 +249,11 @@ class Run:
             "v": ([*batch, "time", "speed"], self.v),
             "tau": ([*batch, "time", "speed"], self.efforts),
         }
-        attributes = {"model": model.name, "integrator": self.integrator, "fingerprint": model.fingerprint}
+        attributes: dict[str, Any] = {
+            "model": model.name,
+            "integrator": self.integrator,
+            "fingerprint": model.fingerprint,
+        }
         if self.step is not None:
             attributes["step"] = self.step
         return xarray.Dataset(data, coords, attributes)
@@ -302,7 +312,9 @@ def _quaternions(model: Model) -> list[tuple[slice, list[int]]]:
     """Joints with a unit quaternion, and its entries."""
     found = []
     for joint, s in zip(model.joints, model._q_slices, strict=True):
-        entries = [k for k, (label, _) in enumerate(joint.type.coordinates) if label in ("qw", "qx", "qy", "qz")]
+        entries = [
+            k for k, (label, _) in enumerate(joint.type.coordinates) if label in ("qw", "qx", "qy", "qz")
+        ]
         if len(entries) == 4:
             found.append((s, entries))
     return found

@@ -16,7 +16,7 @@ from alembert.model.printing import unknown
 from alembert.simulate import adaptive
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.controllers import Drive, Schedule
-from alembert.simulate.events import MOST_IN_A_STEP, Event, Watch
+from alembert.simulate.events import MOST_IN_A_STEP, Event, Path, Watch
 from alembert.simulate.loop import RECORDS
 from alembert.simulate.progress import Progress
 from alembert.simulate.result import Run
@@ -56,22 +56,24 @@ def simulate(
     """The motion from the state (q0, v0), or from a batch of states (..., nq), (..., nv).
 
     Args:
-        model: an open tree of bodies.
+        model: what moves. Loops and couplings are kept by projection (explicit schemes and "dop853").
         q0, v0: where it starts; at rest when v0 is left out.
         duration: how long [s], from `start`.
         step: of fixed-step schemes [s].
-        interval: between records [s]; by default every step, or a thousandth of the duration with error control.
+        interval: between records [s]; by default every step, or a thousandth of the duration with error
+            control.
         integrator: one of `INTEGRATORS`, or "auto": the run's `reason` says what was chosen and why.
-        controller: a function u(t, q, v), a `casadi.Function` of the same (compiled into the loop), `Sampled(...)`, or a list
-            of them, whose efforts add up.
+        controller: a function u(t, q, v), a `casadi.Function` of the same (compiled into the loop),
+            `Sampled(...)`, or a list of them, whose efforts add up.
         efforts: constant efforts, (..., nv) or by joint.
         wrenches: by frame, constant (6,) or functions of (t, q, v): moment and force in the frame's axes.
-        prescribed: joints that follow a motion: a number to stay at, a `casadi.Function` of t for the coordinates, or a Python
-            function of t that returns coordinates, speeds and accelerations.
+        prescribed: joints that follow a motion: a number to stay at, a `casadi.Function` of t for the
+            coordinates, or a Python function of t that returns coordinates, speeds and accelerations.
         drives: by joint, how its drive carries out what controllers ask for.
-        events: `Event`s to look for.
+        events: `Event`s to look for, at the ends of steps (and between them with error control).
         parameters: values for the model's parameters; arrays go along the batch.
         gravity: another gravity than the model's.
+        start: the time at which the run begins [s].
         tolerance, absolute_tolerance: of schemes with error control, relative and in SI units.
         progress: whether to show a bar (by default on terminals, when it takes longer than a second).
     """
@@ -97,7 +99,9 @@ def simulate(
         drives=drives,
         parameters=parameters,
     )
-    chosen, reason = (integrator, "as asked") if integrator != "auto" else _choose(system, q, v, duration, step)
+    chosen, reason = (
+        (integrator, "as asked") if integrator != "auto" else _choose(system, q, v, duration, step)
+    )
     options = {
         "duration": duration,
         "step": step,
@@ -157,11 +161,17 @@ def _choose(system: System, q: Array, v: Array, duration: float, step: float | N
                 f"the fastest eigenvalue at the start, {fastest:.3g}/s, is too fast for explicit steps of {step:g} s"
             )
         if system.conserves_energy:
-            return "variational", "nothing feeds energy in or takes it out, so a symplectic scheme keeps it best"
+            return (
+                "variational",
+                "nothing feeds energy in or takes it out, so a symplectic scheme keeps it best",
+            )
         return "rk4", "a step is given and something drives or damps the motion"
     if damping * duration > 2e4 and damping > 20 * (fastest - damping if fastest > damping else 0.0):
         return "radau", f"stiff: motions decay within {1 / damping:.1e} s, over a run of {duration:g} s"
-    return "dop853", "no step is given: error control, of high order since the motion is smooth between samples"
+    return (
+        "dop853",
+        "no step is given: error control, of high order since the motion is smooth between samples",
+    )
 
 
 def _eigenvalues(system: System, q: Array, v: Array) -> tuple[float, float]:
@@ -242,6 +252,13 @@ class _Keeper:
         if schedule is not None or memory is not None:
             self.snapshots.append((schedule.copy() if schedule is not None else None, memory))
 
+    def skip(self, count: int, schedule: Schedule | None, memory: Array | None) -> None:
+        """Records that are in place already; what is held does not change between them."""
+        self.count += count
+        self.held += count * self.held[-1:]
+        for _ in range(count):
+            self.note(schedule, memory)
+
     def space(self) -> Array:
         return self.states[..., self.count : self.count + RECORDS, :]
 
@@ -261,7 +278,19 @@ class _Keeper:
         efforts = _recorded_efforts(system, time, q, v, held)
         machine = (states, self.snapshots)
         return Run(
-            system.model, time, q, v, efforts, tuple(watch.log), name, reason, stepper.h, steps, system, options, machine
+            system.model,
+            time,
+            q,
+            v,
+            efforts,
+            tuple(watch.log),
+            name,
+            reason,
+            stepper.h,
+            steps,
+            system,
+            options,
+            machine,
         )
 
 
@@ -375,7 +404,9 @@ class _March:
                 held, self.memory = system.drives.advance(self.memory, held, stepper.h)
             else:
                 held = system.drives.saturate(held)
-        return np.ascontiguousarray(system.efforts + held), np.broadcast_to(held, (*system.batch, system.model.nv))
+        return np.ascontiguousarray(system.efforts + held), np.broadcast_to(
+            held, (*system.batch, system.model.nv)
+        )
 
     def _advance(self, state: Array, n: int, first: int, limit: int, effort: Array) -> Array | None:
         """To `limit`, or to the next full set of records; None where an event stops the run."""
@@ -393,8 +424,7 @@ class _March:
             out = keeper.space()
             stepper.advance(state, length, count, effort, wrench, out)
             following = out[..., count - 1, :].copy()
-            if count > 1:
-                keeper.count += count - 1
+            keeper.skip(count - 1, self.schedule, self.memory)
         if self.watch.events:
             watched = self._watch(state, following, n, effort, wrench)
             if watched is None:
@@ -422,15 +452,17 @@ class _March:
             return system.wrench_array(*self.stepper.middle(state))
         return system.wrench_array(0.0, state, state)
 
-    def _watch(self, state: Array, following: Array, n: int, effort: Array, wrench: Array | None) -> Array | None:
+    def _watch(
+        self, state: Array, following: Array, n: int, effort: Array, wrench: Array | None
+    ) -> Array | None:
         """The end of a step with all events in it dealt with; None where one stops the run."""
         stepper, watch = self.stepper, self.watch
         t, end = stepper.time(n), stepper.time(n + 1)
         q, v = stepper.q(state).copy(), stepper.v(state).copy()
         changed = False
-        for _ in range(MOST_IN_A_STEP):
 
-            def path(time: float, t: float = t, q: Array = q, v: Array = v) -> tuple[Array, Array]:
+        def path_from(t: float, q: Array, v: Array) -> Path:
+            def path(time: float) -> tuple[Array, Array]:
                 if time == t:
                     return q, v
                 if time == end and not changed:
@@ -438,6 +470,10 @@ class _March:
                 moved = stepper.part(q, v, t, time - t, effort, wrench)
                 return stepper.q(moved).copy(), stepper.v(moved).copy()
 
+            return path
+
+        for _ in range(MOST_IN_A_STEP):
+            path = path_from(t, q, v)
             found = watch.first(t, end, path)
             if found is None:
                 if not changed:
@@ -449,20 +485,14 @@ class _March:
                 self.keeper.last = (t_event, q, v)
                 self.done += 1
                 return None
-            before, (q_log, v_log) = t, (watch.log[-1].q, watch.log[-1].v)
             t = t_event
-            if q is not q_log and not (np.array_equal(q, q_log) and np.array_equal(v, v_log)):
-                changed = True
-            ahead = min(end - t, 1e-3 * stepper.h)
+            new = not (np.array_equal(q, watch.log[-1].q) and np.array_equal(v, watch.log[-1].v))
+            changed = changed or new
+            ahead = min(end - t, max(4 * watch.events[k].tolerance, 1e-6 * stepper.h))
             if ahead <= 0:
+                watch.begin(end, q, v)
                 return stepper.initial(q, v, number=n + 1) if changed else following
-
-            def probe(time: float, t: float = t, q: Array = q, v: Array = v) -> tuple[Array, Array]:
-                moved = stepper.part(q, v, t, time - t, effort, wrench)
-                return stepper.q(moved).copy(), stepper.v(moved).copy()
-
-            watch.settle(t, probe, ahead)
-            assert t >= before
+            watch.settle(k, t, path_from(t, q, v), ahead, changed=new)
         raise NumericalError(
             f"simulate: more than {MOST_IN_A_STEP} events within one step, the last {watch.log[-1].name!r} at t = "
             f"{t:.12g} s; they accumulate, as bounces do that come to rest: stop there, or switch to another model"
@@ -479,16 +509,21 @@ def _resume(run: Run, k: int, duration: float) -> Run:
         return _run_fixed(run._system, run.integrator, run.reason, options, (q, v), None)
     states, snapshots = run._machine
     schedule, memory = snapshots[k] if snapshots else (None, None)
-    return _run_fixed(run._system, run.integrator, run.reason, options, None, (states[..., k, :], schedule, memory))
+    return _run_fixed(
+        run._system, run.integrator, run.reason, options, None, (states[..., k, :], schedule, memory)
+    )
 
 
 # --- error control ----------------------------------------------------------------------------------------------
 
 
-def _run_adaptive(system: System, q: Array, v: Array, name: str, reason: str, options: Mapping[str, Any]) -> Run:
+def _run_adaptive(
+    system: System, q: Array, v: Array, name: str, reason: str, options: Mapping[str, Any]
+) -> Run:
     if system.has_memory:
         raise UnsupportedError(
-            f"simulate: drives with a lag or a rate limit and integrator {name!r} do not go together; choose 'rk4' and a step"
+            f"simulate: drives with a lag or a rate limit and integrator {name!r} do not go together; choose 'rk4' "
+            "and a step"
         )
     model, start, duration = system.model, float(options["start"]), float(options["duration"])
     interval = options["interval"] or options["step"] or duration / RECORDS_OF_ADAPTIVE
@@ -524,7 +559,19 @@ def _run_adaptive(system: System, q: Array, v: Array, name: str, reason: str, op
     qs, vs = _imposed_all(system, time, qs, vs)
     efforts = _recorded_efforts(system, time, qs, vs, held_records)
     return Run(
-        model, time, qs, vs, efforts, tuple(watch.log), name, reason, None, counters.steps, system, options, None
+        model,
+        time,
+        qs,
+        vs,
+        efforts,
+        tuple(watch.log),
+        name,
+        reason,
+        None,
+        counters.steps,
+        system,
+        options,
+        None,
     )
 
 
@@ -579,7 +626,8 @@ class _AdaptiveKeeper:
     def arrays(self) -> tuple[Array, Array, Array, Array | None]:
         time = np.array(self.time)
         starts = np.array([t for t, _ in self.held])
-        index = np.maximum(np.searchsorted(starts, time, side="right") - 1, 0)
+        late = time + 1e-12 * np.maximum(np.abs(time), 1.0)  # instants are multiples of another number
+        index = np.maximum(np.searchsorted(starts, late, side="right") - 1, 0)
         held = np.array([x for _, x in self.held])[index] if len(self.held) > 1 else None
         return time, np.array(self.q), np.array(self.v), held
 
@@ -638,20 +686,20 @@ def _events_in(
     piece: adaptive.Piece, watch: Watch, keeper: _AdaptiveKeeper
 ) -> tuple[float, Array, Array] | None:
     """Deal with the events of a piece; a changed state, or that of a stop, ends it early."""
+    length = piece.end - piece.start
     marks = np.linspace(piece.start, piece.end, 5)
     t = piece.start
-    happened = 0
+    if watch.left is not None:  # the first piece after a change: short returns must not be missed
+        k, watch.left = watch.left, None
+        near = piece.start + length * np.geomspace(1e-6, 0.1, 11)
+        marks = np.concatenate([marks[:1], near, marks[1:]])
+        t = float(near[0])
+        watch.settle(k, piece.start, piece.at, t - piece.start, changed=True)
     for mark in marks[1:]:
         while t < mark:
             found = watch.first(t, mark, piece.at)
             if found is None:
                 break
-            happened += 1
-            if happened > MOST_IN_A_STEP:
-                raise NumericalError(
-                    f"simulate: more than {MOST_IN_A_STEP} events within one step, the last "
-                    f"{watch.log[-1].name!r} at t = {t:.12g} s"
-                )
             k, t = found
             keeper.upto(t, piece)
             q, v = piece.at(t)
@@ -660,12 +708,10 @@ def _events_in(
                 keeper.stop(t, q1, v1)
                 return t, q1, v1
             if not (np.array_equal(q, q1) and np.array_equal(v, v1)):
-                # on which side the event is left shows after a step with the new state: start from zero, as a
-                # sign that counts as neither
-                watch.begin(t, q1, v1)
-                watch.values[k] = 0.0
+                watch.left = k
                 return t, q1, v1
-            watch.settle(t, piece.at, min(mark - t, 1e-3 * (piece.end - piece.start)))
+            ahead = min(mark - t, max(4 * watch.events[k].tolerance, 1e-6 * length))
+            watch.settle(k, t, piece.at, ahead, changed=False)
+            t += ahead
         t = mark
     return None
-

@@ -219,7 +219,11 @@ SCHEMES: dict[str, Scheme] = {
         Scheme("rk4", 4, START, choose="smooth motion at a given step; the default with efforts"),
         *(
             Scheme(
-                f"adams_bashforth{k}", k, adams_bashforth(k), k - 1, choose="one evaluation per step, smooth motion"
+                f"adams_bashforth{k}",
+                k,
+                adams_bashforth(k),
+                k - 1,
+                choose="one evaluation per step, smooth motion",
             )
             for k in (2, 3, 4)
         ),

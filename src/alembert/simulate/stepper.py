@@ -97,7 +97,9 @@ class Stepper:
 
     # --- steps -------------------------------------------------------------------------------------------------
 
-    def advance(self, state: Array, every: int, count: int, effort: Array, wrench: Array | None, out: Array) -> None:
+    def advance(
+        self, state: Array, every: int, count: int, effort: Array, wrench: Array | None, out: Array
+    ) -> None:
         """`count` records, `every` steps apart, into the first rows of `out` (..., RECORDS, size)."""
         starting = self.known(state) < self.past
         kernel = self._starter if starting else self._kernel
@@ -116,8 +118,17 @@ class Stepper:
         out: Array,
     ) -> None:
         numbers = [np.array([x], dtype=float) for x in (start, h, every, count)]
-        given = [state, *numbers[:2], effort, *([] if wrench is None else [wrench]), *self._parameters, *numbers[2:]]
-        if state.ndim == 1 and all(x.ndim == a for x, a in zip(given, map(_rank, kernel.arguments), strict=True)):
+        given = [
+            state,
+            *numbers[:2],
+            effort,
+            *([] if wrench is None else [wrench]),
+            *self._parameters,
+            *numbers[2:],
+        ]
+        if state.ndim == 1 and all(
+            x.ndim == a for x, a in zip(given, map(_rank, kernel.arguments), strict=True)
+        ):
             kernel.fast()(*given, out)
         else:
             kernel(*given, out=out)

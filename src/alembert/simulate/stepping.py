@@ -1,14 +1,15 @@
 """From a scheme and a model to a kernel that makes many steps.
 
-The machine's state is one vector: the number of the step, how many past points are known, q, v, and the past points (q, v, a)
-from the newest. Running the scheme on symbols cuts it at every evaluation of the dynamics: what lies between two cuts becomes
-one small function, while the dynamics, the controller and the prescribed motion are there once and are called.
+The machine's state is one vector: the number of the step, how many past points are known, q, v, and the past
+points (q, v, a) from the newest. Running the scheme on symbols cuts it at every evaluation of the dynamics:
+what lies between two cuts becomes one small function, while the dynamics, the controller and the prescribed
+motion are there once and are called.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -232,10 +233,15 @@ def stepping_kernel(plant: Plant, scheme: Scheme, *, starting: bool = False) -> 
         return LoopSource(tracer.sources, {a.name: a.size for a in given}, tracer.temporaries, tracer.body)
 
     kind = "start" if starting else "step"
-    return Kernel(
-        "simulate",
-        given,
-        [Argument("records", (RECORDS, layout.size))],
-        key=f"simulate:{plant.key}:{scheme.name}:{kind}",
-        build=build,
-    )
+    return kept_kernel(plant, f"{scheme.name}:{kind}", given, layout.size, build)
+
+
+def kept_kernel(
+    plant: Plant, kind: str, given: list[Argument], size: int, build: Callable[[], Source]
+) -> Kernel:
+    """A stepping kernel, kept with the model."""
+    key = f"simulate:{plant.key}:{kind}"
+    if key not in plant.model._kernels:
+        results = [Argument("records", (RECORDS, size))]
+        plant.model._kernels[key] = Kernel("simulate", given, results, key=key, build=build)
+    return plant.model._kernels[key]

@@ -62,7 +62,9 @@ class System:
         return model._numbers("simulate", "efforts", efforts, model.nv)
 
     def _sort_controllers(self, controller: Any) -> None:
-        given = controller if isinstance(controller, list | tuple) else [] if controller is None else [controller]
+        given = (
+            controller if isinstance(controller, list | tuple) else [] if controller is None else [controller]
+        )
         sampled = []
         for k, law in enumerate(given):
             who = f"controller[{k}]" if isinstance(controller, list | tuple) else "controller"
@@ -151,14 +153,18 @@ class System:
     @cached_property
     def _law_kernel(self) -> Kernel:
         model, law = self.model, self.law
+        assert law is not None
         arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (model.nv,))]
         key = f"simulate:law:{law.serialize()}"
-        return Kernel("controller", arguments, [Argument("u", (model.nv,))], key=key, build=lambda: FunctionSource(law))
+        return Kernel(
+            "controller", arguments, [Argument("u", (model.nv,))], key=key, build=lambda: FunctionSource(law)
+        )
 
     @cached_property
     def law_slopes(self) -> Kernel:
         """du/dq (tangent) and du/dv of the symbolic controllers."""
         model, law = self.model, self.law
+        assert law is not None
         arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (model.nv,))]
         results = [Argument("dq", (model.nv, model.nv)), Argument("dv", (model.nv, model.nv))]
 
@@ -215,7 +221,9 @@ class System:
                     f"simulate: the prescribed motion of {name!r} returned {motion(t)!r}, expected coordinates, speeds and "
                     f"accelerations, {width} of each; a casadi.Function of t alone gives coordinates"
                 )
-            for x, part, s in zip(found, parts, (model.q_slice(name), *2 * (model.v_slice(name),)), strict=True):
+            for x, part, s in zip(
+                found, parts, (model.q_slice(name), *2 * (model.v_slice(name),)), strict=True
+            ):
                 x[s] = part
         return found[0], found[1], found[2]
 

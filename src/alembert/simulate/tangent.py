@@ -4,8 +4,8 @@ With body velocities v, and T(e) the inverse of the right Jacobian of the expone
 
     e' = T(e) v                                                                     (1)
 
-T is 1 where configurations simply add. It follows from the joint's own `difference` and `rate` by differentiation, and
-does not depend on q0 since displacements are those of a group.
+T is 1 where configurations simply add. It follows from the joint's own `difference` and `rate` by
+differentiation, and does not depend on q0 since displacements are those of a group.
 """
 
 from __future__ import annotations
@@ -96,9 +96,7 @@ def chart_kernel(model: Model, name: str) -> Kernel:
         square = [Argument(label, (nv, nv)) for label in ("rate_e", "rate_v", "jacobian")]
         results = [Argument("rate", (nv,))] if name == "chart_rate" else square
         arguments = [Argument("e", (nv,)), Argument("v", (nv,))]
-        model._kernels[key] = Kernel(
-            name, arguments, results, key=f"{model.fingerprint}:{name}", build=build
-        )
+        model._kernels[key] = Kernel(name, arguments, results, key=f"{model.fingerprint}:{name}", build=build)
     return model._kernels[key]
 
 

@@ -1,21 +1,23 @@
 """The variational, momentum-preserving integrator of order 2.
 
-Leyendecker, Ober-Bloebaum, Marsden and Ortiz, "Discrete mechanics and optimal control for constrained systems" (2009), in the
-coordinates of the tree: joints are the nodal reparametrisation (11) there, so that constraints hold at every node and the
-equations have the smallest size. With the displacement e over a step h, q_1 = integrate(q_0, e), the discrete Lagrangian
-takes the kinetic and the potential energy at the middle of the motion,
+Leyendecker, Ober-Bloebaum, Marsden and Ortiz, "Discrete mechanics and optimal control for constrained
+systems" (2009), in the coordinates of the tree: joints are the nodal reparametrisation (11) there, so that
+constraints hold at every node and the equations have the smallest size. With the displacement e over a step
+h, q_1 = integrate(q_0, e), the discrete Lagrangian takes the kinetic and the potential energy at the middle
+of the motion,
 
     l(q_0, e) = h (K - U)(integrate(q_0, e/2), e/h)                                 (1)
 
-and with T(e) of `alembert.simulate.tangent`, since q_1 held fixed means de = -T(-e) dq_0, the forced discrete Legendre
-transforms (16) are
+and with T(e) of `alembert.simulate.tangent`, since q_1 held fixed means de = -T(-e) dq_0, the forced discrete
+Legendre transforms (16) are
 
     p_0 = T(-e)^T l_e - l_q - h/2 f_0                                               (2)
     p_1 = T(e)^T l_e + h/2 f_1                                                      (3)
 
-A step solves (2) for e by Newton's method, with the exact Jacobian at the predicted e, and then has p_1 from (3). The forces
-f_0 and f_1 are those of the discrete Lagrange-d'Alembert principle: drives and friction at the middle, and wrenches, which
-follow the body, at either node. Momenta and speeds belong together by p = M(q) v.
+A step solves (2) for e by Newton's method, with the exact Jacobian at the predicted e, and then has p_1 from
+(3). The forces f_0 and f_1 are those of the discrete Lagrange-d'Alembert principle: drives and friction at
+the middle, and wrenches, which follow the body, at either node. Momenta and speeds belong together by p =
+M(q) v.
 
 The machine's state is (number of the step, 0, q, p, the mean speeds e/h of the last two steps, from which the next is
 predicted).
@@ -34,8 +36,8 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import UnsupportedError
 from alembert.model import Model
-from alembert.simulate.loop import RECORDS, Call, Copy, LoopSource, Repeat
-from alembert.simulate.stepping import Plant, arguments
+from alembert.simulate.loop import Call, Copy, LoopSource, Repeat
+from alembert.simulate.stepping import Plant, arguments, kept_kernel
 from alembert.simulate.tangent import SymbolicManifold
 from alembert.sweeps import CORIOLIS_FORCES, Tree, expressions
 
@@ -84,13 +86,7 @@ def stepping_kernel(plant: Plant) -> Kernel:
         )
     layout = VariationalLayout(plant.model.nq, plant.model.nv)
     given = arguments(plant, layout.size)
-    return Kernel(
-        "simulate",
-        given,
-        [Argument("records", (RECORDS, layout.size))],
-        key=f"simulate:{plant.key}:variational",
-        build=lambda: _source(plant, layout, given),
-    )
+    return kept_kernel(plant, "variational", given, layout.size, lambda: _source(plant, layout, given))
 
 
 class DiscreteMechanics:
@@ -150,7 +146,7 @@ class DiscreteMechanics:
 
 
 def _source(plant: Plant, layout: VariationalLayout, given: list[Argument]) -> Source:
-    model, nv = plant.model, plant.model.nv
+    nv = plant.model.nv
     symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in given[:-2]}
     state, start, h = symbols["state"], symbols["start"], symbols["step"]
     parameters = symbols.get("parameters", ca.SX(0, 1))
@@ -192,12 +188,12 @@ def _source(plant: Plant, layout: VariationalLayout, given: list[Argument]) -> S
         "update": ca.Function("update", [it, r, LU], [updated]),
         "finish": ca.Function("finish", [*values, it], [ca.densify(following)]),
     }
-    iteration = [
+    iteration: list[Call | Copy] = [
         Call("residual", [*names, "it"], ["r"]),
         Call("update", ["it", "r", "LU"], ["it_next"]),
         Copy("it_next", "it"),
     ]
-    body = [
+    body: list[Call | Copy | Repeat] = [
         Call("predict", ["state", "step"], ["it"]),
         Call("factor", [*names, "it"], ["LU"]),
         Repeat(iteration, "it", MOST),

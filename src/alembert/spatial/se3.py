@@ -45,7 +45,9 @@ class Pose:
         return cls(T[:3, :3].copy(), T[:3, 3].copy())
 
     def to_scipy(self) -> RigidTransform:
-        from scipy.spatial.transform import RigidTransform  # scipy.spatial takes longer to import than all of this
+        from scipy.spatial.transform import (
+            RigidTransform,
+        )  # scipy.spatial takes longer to import than all of this
 
         T = np.eye(4)
         T[:3, :3], T[:3, 3] = self.rotation, self.translation

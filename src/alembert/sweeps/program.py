@@ -97,9 +97,7 @@ def world(tree: Tree, parameters: ca.SX, *, gravity: bool) -> Record:
     """The record above the roots: at rest, accelerating against gravity (so that weight needs no term of its own)."""
     zero = ca.SX(3, 1)
     g = tree.gravity(parameters) if gravity else zero
-    return Record(
-        V=Motion(zero, zero), A=Motion(zero, -g), X_W=Pose(ca.SX.eye(3), zero), gravity=g
-    )
+    return Record(V=Motion(zero, zero), A=Motion(zero, -g), X_W=Pose(ca.SX.eye(3), zero), gravity=g)
 
 
 def unroll(

@@ -1,0 +1,301 @@
+"""Runs as a whole: batches, bitwise continuation, the choice of an integrator, what a result offers, messages."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from simulate_helpers import model, state
+
+import alembert as al
+from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
+from alembert.library import random_tree
+from alembert.simulate import Drive, Event, Sampled, simulate
+from alembert.simulate.schemes import SCHEMES
+
+FIXED = [*SCHEMES, "variational"]
+
+
+# --- batches ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("integrator", FIXED)
+def test_a_motion_has_the_same_bits_alone_and_in_a_batch(integrator):
+    m = model("ball")
+    states = [state("ball", seed) for seed in range(11)]
+    q0, v0 = (np.array(x) for x in zip(*states, strict=True))
+    options = {"duration": 0.4, "step": 0.01, "interval": 0.02, "integrator": integrator}
+    batch = simulate(m, q0, v0, efforts=np.array([0.1, 0.2, -0.1, 0.3]), **options)
+    assert batch.q.shape == (11, 21, m.nq)
+    for k in (0, 7, 10):
+        alone = simulate(m, q0[k], v0[k], efforts=[0.1, 0.2, -0.1, 0.3], **options)
+        np.testing.assert_array_equal(batch.q[k], alone.q)
+        np.testing.assert_array_equal(batch.v[k], alone.v)
+
+
+def test_batches_over_parameters():
+    m = random_tree(3, bodies=4, kinds=("revolute", "spherical"), attachments=True, parameters=True)
+    name, value = m.parameters[0]
+    values = value * np.linspace(0.8, 1.2, 9)
+    options = {"duration": 0.1, "step": 0.01}
+    for integrator in ("rk4", "variational"):
+        batch = simulate(m, m.neutral(), parameters={name: values}, integrator=integrator, **options)
+        alone = simulate(m, m.neutral(), parameters={name: values[4]}, integrator=integrator, **options)
+        np.testing.assert_array_equal(batch.q[4], alone.q)
+        assert np.max(np.abs(batch.q[0] - batch.q[8])) > 0
+        assert batch.energy.shape == (9, 11)
+        np.testing.assert_allclose(batch.energy[4], alone.energy, rtol=1e-12)
+        assert batch.report.energy_error < 0.1
+
+
+def test_batches_with_controllers_and_more_dimensions():
+    m = al.library.two_link()
+    q0 = np.random.default_rng(0).uniform(-1, 1, (2, 3, 2))
+    control = [lambda t, q, v: -3 * v, Sampled(lambda t, q, v: -q, 0.05)]
+    options = {"duration": 0.2, "step": 0.01, "integrator": "rk4", "drives": {"elbow": Drive(limit=1.0)}}
+    batch = simulate(m, q0, controller=control, **options)
+    assert batch.q.shape == (2, 3, 21, 2)
+    alone = simulate(m, q0[1, 2], controller=control, **options)
+    np.testing.assert_array_equal(batch.q[1, 2], alone.q)
+    np.testing.assert_array_equal(batch.efforts[1, 2], alone.efforts)
+    assert batch.accelerations.shape == batch.v.shape
+
+
+def test_large_trees_are_stepped_in_rolled_code():
+    m = al.library.chain(45)
+    run = simulate(m, np.full(m.nq, 0.02), duration=0.01, step=1e-3, integrator="rk4")
+    assert run.report.energy_error < 1e-6
+
+
+# --- continuation ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("integrator", FIXED)
+def test_continuation_is_bitwise_equal(integrator):
+    m, (q0, v0) = model("ball"), state("ball")
+    options = {"step": 0.01, "interval": 0.02, "integrator": integrator, "efforts": [0.1, 0.2, 0.3, 0.4]}
+    whole = simulate(m, q0, v0, duration=0.6, **options)
+    for at in (0.02, 0.28):  # the first is before a multistep scheme has its past
+        rest = simulate(m, q0, v0, duration=0.28, **options).resume(0.6 - at, time=at)
+        np.testing.assert_array_equal(rest.q, whole.q[-len(rest.q) :])
+        np.testing.assert_array_equal(rest.v, whole.v[-len(rest.v) :])
+        np.testing.assert_array_equal(rest.time, whole.time[-len(rest.q) :])
+
+
+def test_continuation_with_sampled_controllers_and_drives():
+    m = al.library.two_link()
+    control = Sampled(lambda t, q, v: [5 * np.sin(t) - q[0], -v[1]], period=0.05, delay=0.03)
+    for drives in ({}, {"shoulder": Drive(lag=0.05, rate=20.0)}):
+        options = {"step": 0.01, "controller": control, "drives": drives, "integrator": "rk4"}
+        whole = simulate(m, [0.1, 0.2], duration=1.0, **options)
+        rest = simulate(m, [0.1, 0.2], duration=0.5, **options).resume(0.68, time=0.32)
+        np.testing.assert_array_equal(rest.q, whole.q[32:])
+        np.testing.assert_array_equal(rest.efforts, whole.efforts[32:])
+
+
+def test_continuation_with_error_control():
+    m = al.library.pendulum()
+    whole = simulate(m, [1.0], duration=2.0, interval=0.1)
+    rest = simulate(m, [1.0], duration=1.0, interval=0.1).resume(1.0)
+    np.testing.assert_allclose(rest.time, whole.time[10:], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(rest.q, whole.q[10:], rtol=0, atol=1e-7)
+    with pytest.raises(ArgumentError, match=r"resume: no record at t = 0.55 s; the nearest is at 0.[56] s"):
+        whole.resume(1.0, time=0.55)
+
+
+# --- the choice of an integrator -------------------------------------------------------------------------------
+
+
+def test_auto_says_why():
+    m = al.library.pendulum()
+    run = simulate(m, [1.0], duration=1.0, step=0.01)
+    assert (run.integrator, run.reason[:34]) == ("variational", "nothing feeds energy in or takes i")
+    run = simulate(m, [1.0], duration=1.0, step=0.01, efforts=[1.0])
+    assert (run.integrator, run.reason) == ("rk4", "a step is given and something drives or damps the motion")
+    assert simulate(m, [1.0], duration=1.0).integrator == "dop853"
+    stiff = al.library.pendulum(damping=1000.0)
+    run = simulate(stiff, [1.0], duration=1.0, step=0.01)
+    assert run.integrator == "radau"
+    assert (
+        run.reason == "the fastest eigenvalue at the start, 1e+03/s, is too fast for explicit steps of 0.01 s"
+    )
+
+
+# --- results ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run():
+    return simulate(model("craft"), *state("craft"), duration=1.0, step=0.01, interval=0.05)
+
+
+def test_what_a_run_offers(run):
+    m = model("craft")
+    np.testing.assert_allclose(
+        run.accelerations[3], m.forward_dynamics(run.q[3], run.v[3], np.zeros(m.nv)), rtol=1e-12
+    )
+    np.testing.assert_allclose(run.energy, m.energy(run.q, run.v))
+    assert run.momentum.shape == (21, 6)
+    assert repr(run) == "<Run of 'craft': 0 to 1 s, 21 records, variational>"
+    text = str(run.report)
+    assert "variational: nothing feeds energy in" in text
+    assert "steps: 100" in text
+    assert "momentum kept to" in text
+    assert "unit quaternions to" in text
+    assert max(run.report.momentum_error) < 1e-12
+
+
+def test_work_balance():
+    """Friction and efforts: energy and work balance to the order of Simpson's rule."""
+    m = model("bench")
+    run = simulate(
+        m, *state("bench"), duration=0.2, step=2e-4, efforts=np.linspace(-1, 1, m.nv), integrator="rk4"
+    )
+    assert abs(run.energy[-1] - run.energy[0]) > 0.01
+    assert run.report.energy_error < 1e-8
+    assert "balance to" in str(run.report)
+    wrenches = {"tip": [0.1, 0.2, 0.3, 1.0, -1.0, 0.5]}
+    run = simulate(
+        model("ball"), *state("ball"), duration=0.5, step=1e-3, wrenches=wrenches, integrator="rk4"
+    )
+    assert run.report.energy_error < 1e-9
+
+
+def test_csv(run, tmp_path):
+    path = run.save(tmp_path / "run.csv")
+    lines = path.read_text().splitlines()
+    assert lines[0].startswith("time [s],q.base.x [m],q.base.y [m],q.base.z [m],q.base.qw,")
+    assert "tau.base.wx [N m]" in lines[0]
+    table = np.loadtxt(path, delimiter=",", skiprows=1)
+    m = run.model
+    np.testing.assert_array_equal(table[:, 0], run.time)
+    np.testing.assert_array_equal(table[:, 1 : 1 + m.nq], run.q)
+    np.testing.assert_array_equal(table[:, 1 + m.nq : 1 + m.nq + m.nv], run.v)
+
+
+def test_xarray(run, tmp_path):
+    xarray = pytest.importorskip("xarray")
+    data = run.to_xarray()
+    np.testing.assert_array_equal(data.q.sel(coordinate="base.x"), run.q[:, 0])
+    assert data.time.attrs["units"] == "s"
+    assert data.attrs["integrator"] == "variational"
+    path = run.save(tmp_path / "run.nc")
+    with xarray.open_dataset(path) as again:
+        np.testing.assert_array_equal(again.v.values, run.v)
+    batch = simulate(al.library.pendulum(), [[0.1], [0.2]], duration=0.1, step=0.01)
+    assert batch.to_xarray().q.dims == ("motion", "time", "coordinate")
+    with pytest.raises(ArgumentError, match="to_csv: the run is a batch of motions"):
+        batch.to_csv(tmp_path / "batch.csv")
+
+
+def test_plot(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = run.plot("base", path=tmp_path / "run.png")
+    assert (tmp_path / "run.png").stat().st_size > 5000
+    assert len(figure.axes[0].lines) == 7
+    with pytest.raises(ArgumentError, match="plot: no joint 'bas'"):
+        run.plot("bas")
+    with pytest.raises(ArgumentError, match=r"save: run.txt ends with '.txt', expected .nc or .csv"):
+        run.save(tmp_path / "run.txt")
+
+
+# --- messages --------------------------------------------------------------------------------------------------
+
+LAW = ca.Function("law", [ca.SX.sym("t"), ca.SX.sym("q", 1)], [ca.SX(2, 1)])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"integrator": "rk3"}, "simulate: no integrator 'rk3'"),
+        ({"duration": -1.0}, "simulate: duration is -1.0, expected a positive time in seconds"),
+        ({"step": 0.03}, "simulate: the duration 1 s is not a multiple of the step 0.03 s; the nearest are 0.99 and 1.02 s"),
+        ({"interval": 0.015}, "simulate: the interval 0.015 s is not a multiple of the step 0.01 s"),
+        ({"step": None, "integrator": "rk4"}, "simulate: integrator 'rk4' needs a step; give step=..., in seconds"),
+        ({"q0": [0, 0, 0]}, "simulate: q0 has shape (3,), expected (..., 2); the model has 2 coordinates"),
+        ({"v0": [0]}, "simulate: v0 has shape (1,), expected (..., 2); the model has 2 degrees of freedom"),
+        ({"q0": [0, np.nan]}, "simulate: q0 is not finite at entry 1 (elbow)"),
+        ({"events": [3]}, "simulate: events has 3, expected Event(function, ...)"),
+        ({"controller": 3}, "simulate: controller is 3, expected a function u(t, q, v), a casadi.Function or Sampled(...)"),
+        ({"controller": LAW}, "simulate: controller maps sizes [1, 1] to [2], expected a casadi.Function of t (1)"),
+        ({"controller": lambda t, q, v: [1.0]}, "simulate: a controller returned shape (1,), expected (..., 2) efforts"),
+        ({"controller": Sampled(abs, 0.013)}, "simulate: a sampled controller has period 0.013 s, expected a multiple of"),
+        ({"drives": {"elbow": 3}}, "simulate: drives['elbow'] is 3, expected a Drive"),
+        ({"prescribed": {"elbo": 0.0}}, "simulate: prescribed: no joint 'elbo'"),
+        ({"prescribed": {"elbow": LAW}}, "simulate: prescribed 'elbow' maps sizes [1, 1] to [2], expected a casadi"),
+        ({"prescribed": {"elbow": lambda t: 0.0}}, "simulate: the prescribed motion of 'elbow' returned 0.0, expected"),
+        ({"parameters": {"m": 1.0}}, "simulate: parameters are given, but the model has none"),
+        ({"q0": np.zeros((3, 2)), "v0": np.zeros((4, 2))}, "simulate: the batch dimensions of q0 (3,), v0 (4,) and"),
+        ({"wrenches": {"tipp": np.zeros(6)}}, "model 'two_link' has no frame 'tipp'"),
+    ],
+)  # fmt: skip
+def test_arguments_are_checked(options, message):
+    given = {"q0": [0.1, 0.2], "v0": None, "duration": 1.0, "step": 0.01} | options
+    q0, v0 = given.pop("q0"), given.pop("v0")
+    with pytest.raises(ArgumentError) as caught:
+        simulate(al.library.two_link(), q0, v0, **given)
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Sampled(3, 0.1), "Sampled: law is 3, expected a function of t, q and v"),
+        (lambda: Sampled(abs, 0.0), "Sampled: period is 0.0, expected a positive time in seconds"),
+        (lambda: Sampled(abs, 0.1, delay=-1.0), "Sampled: delay is -1.0, expected zero or a positive number"),
+        (lambda: Drive(limit=0.0), "Drive: limit is 0.0, expected a positive number"),
+        (lambda: Drive(lag=-1.0), "Drive: lag is -1.0, expected zero or a time in seconds"),
+    ],
+)
+def test_controllers_are_checked(make, message):
+    with pytest.raises(ArgumentError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_quaternions_are_checked():
+    with pytest.raises(
+        ArgumentError, match=r"simulate: q0: joint 'ball': the quaternion \(w, x, y, z\) has length 2"
+    ):
+        simulate(model("ball"), [2, 0, 0, 0, 0], duration=1.0)
+
+
+def test_what_does_not_go_together():
+    m = al.library.two_link()
+    q = np.zeros((3, 2))
+    with pytest.raises(UnsupportedError, match="integrator 'dop853' and a batch of motions"):
+        simulate(m, q, duration=1.0)
+    with pytest.raises(UnsupportedError, match="events and a batch of motions"):
+        simulate(m, q, duration=1.0, step=0.1, events=Event(abs))
+    with pytest.raises(UnsupportedError, match="drives with a lag or a rate limit and integrator 'dop853'"):
+        simulate(m, q[0], duration=1.0, drives={"elbow": Drive(lag=0.1)}, integrator="dop853")
+    with pytest.raises(
+        UnsupportedError, match="prescribed motion of joint 'ball' and joint type 'spherical'"
+    ):
+        simulate(model("ball"), state("ball")[0], duration=1.0, prescribed={"ball": 0.0})
+
+
+def test_a_motion_that_blows_up_is_named():
+    m = al.library.two_link()
+    with pytest.raises(
+        NumericalError, match=r"simulate: the motion is not finite after t = .* s; .* a smaller step may help"
+    ):
+        simulate(m, [0.1, 0.2], [1e3, -1e3], duration=20.0, step=0.2, integrator="midpoint")
+    with pytest.warns(AlembertWarning, match="simulate: 1 of 2 motions are not finite to the end"):
+        run = simulate(
+            m, [-np.pi / 2, 0], [[0.0, 0.0], [1e3, -1e3]], duration=20.0, step=0.2, integrator="midpoint"
+        )
+    assert np.isfinite(run.q[0]).all()
+
+
+def test_loops_are_refused():
+    builder = al.ModelBuilder("closed")
+    builder.body("a", al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)), joint=al.Revolute((0, 0, 1)), joint_name="a")
+    builder.body(
+        "b",
+        al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)),
+        joint=al.Revolute((0, 0, 1)),
+        joint_name="b",
+        parent="a",
+    )
+    m = builder.build().replace(couplings=(al.Coupling("pair", "b", ("a",), (1.0,)),))
+    with pytest.raises(UnsupportedError, match="simulate: the coupling 'pair' would be ignored"):
+        simulate(m, [0, 0], duration=1.0)
