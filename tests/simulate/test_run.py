@@ -284,18 +284,3 @@ def test_a_motion_that_blows_up_is_named():
             m, [-np.pi / 2, 0], [[0.0, 0.0], [1e3, -1e3]], duration=20.0, step=0.2, integrator="midpoint"
         )
     assert np.isfinite(run.q[0]).all()
-
-
-def test_loops_are_refused():
-    builder = al.ModelBuilder("closed")
-    builder.body("a", al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)), joint=al.Revolute((0, 0, 1)), joint_name="a")
-    builder.body(
-        "b",
-        al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)),
-        joint=al.Revolute((0, 0, 1)),
-        joint_name="b",
-        parent="a",
-    )
-    m = builder.build().replace(couplings=(al.Coupling("pair", "b", ("a",), (1.0,)),))
-    with pytest.raises(UnsupportedError, match="simulate: the coupling 'pair' would be ignored"):
-        simulate(m, [0, 0], duration=1.0)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import assembly, dynamics
+from alembert.constraints import assembly, derivatives, dynamics
 from alembert.constraints.rank import RANK
 from alembert.constraints.results import (
+    ConstrainedDerivatives,
     ConstrainedEfforts,
     ConstrainedResult,
     ConstraintAnalysis,
@@ -56,6 +57,26 @@ class Constraints:
         return dynamics.forward(
             system, "constrained_dynamics", q, v, tau, wrenches, parameters, closure_tolerance, reactions=True
         )
+
+    def constrained_dynamics_derivatives(
+        self: Model,
+        q: Any,
+        v: Any,
+        tau: Any,
+        *,
+        active: Active = None,
+        wrenches: Mapping[str, Any] | None = None,
+        parameters: Parameters = None,
+        closure_tolerance: float = CLOSED,
+    ) -> ConstrainedDerivatives:
+        """The accelerations and their derivatives; those with respect to q and v hold for any change of the state.
+
+        Along the constraint surface they are the derivatives of the motion: with v = E v_i, d.dq @ E. Off the surface
+        redundant rows are left out as they are at the state itself.
+        """
+        name = "constrained_dynamics_derivatives"
+        system = self._constraint_rows.system(name, active)
+        return derivatives.forward(system, name, q, v, tau, wrenches, parameters, closure_tolerance)
 
     def constrained_inverse_dynamics(
         self: Model,

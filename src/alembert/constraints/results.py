@@ -31,6 +31,16 @@ class ConstrainedEfforts:
 
 
 @dataclass(frozen=True, eq=False)
+class ConstrainedDerivatives:
+    """The accelerations (..., nv), and their derivatives (..., nv, nv) with respect to q (tangent), v and tau."""
+
+    acceleration: Array
+    dq: Array
+    dv: Array
+    dtau: Array
+
+
+@dataclass(frozen=True, eq=False)
 class ImpulseResult:
     """Speeds after the jump (..., nv), and the impulses of the constraints (units and frames as reactions, times s)."""
 

@@ -99,6 +99,12 @@ class ConstraintRows:
         return compiled.constraint_kernel(self.model, list(self.slices.values()))
 
     @cached_property
+    def derivatives(self) -> Kernel:
+        from alembert.constraints.derivatives import derivative_kernel
+
+        return derivative_kernel(self.model, list(self.slices.values()))
+
+    @cached_property
     def projection(self) -> Kernel | None:
         """One step of the projection, compiled under the same condition."""
         if self.solution is None:
@@ -213,12 +219,12 @@ class ConstraintSystem:
         self.all = rows
         self.model, self.names = rows.model, names
         parts = [np.arange(rows.slices[name].start, rows.slices[name].stop) for name in names]
-        self._picked = np.concatenate([np.arange(0), *parts]).astype(int)
-        self._complete = len(self._picked) == rows.count
+        self.picked = np.concatenate([np.arange(0), *parts]).astype(int)
+        self._complete = len(self.picked) == rows.count
         ends = np.cumsum([0, *(len(part) for part in parts)])
         self.slices = {name: slice(int(ends[k]), int(ends[k + 1])) for k, name in enumerate(names)}
         self.groups = [s for s in self.slices.values() if s.stop > s.start]
-        self.count = len(self._picked)
+        self.count = len(self.picked)
         self._owner = np.concatenate(
             [np.arange(0), *(np.full(len(p), k) for k, p in enumerate(parts))]
         ).astype(int)
@@ -232,7 +238,7 @@ class ConstraintSystem:
         """phi, G, gamma and T at the states, for the speeds `v` (zero when left out)."""
         moving = np.zeros((len(s), self.model.nv)) if v is None else v
         found = self.all.terms(*s.given(s.q, moving))
-        residual, G, gamma, basis = found if self._complete else (x[:, self._picked] for x in found)
+        residual, G, gamma, basis = found if self._complete else (x[:, self.picked] for x in found)
         scale = rank.scales(G, self.groups)
         slack = np.max(np.abs(residual) / scale, axis=-1, initial=0.0)
         if v is not None:
@@ -334,8 +340,8 @@ class ConstraintSystem:
     @_choice.setter
     def _choice(self, choice: Choice) -> None:
         chosen, active = np.zeros(self.all.count), np.zeros(self.all.count)
-        active[self._picked] = 1.0
-        chosen[self._picked[choice.rows]] = 1.0
+        active[self.picked] = 1.0
+        chosen[self.picked[choice.rows]] = 1.0
         self._masks = (chosen, active)
         self._kept = choice
 
@@ -408,14 +414,7 @@ class ConstraintSystem:
         choice = self._chosen(t, k)
         G, rows, dropped = t.jacobian[k], choice.rows, choice.dropped
         M = self.mass_matrix(s.at(k))[0]
-        Q, U = np.linalg.qr(G[rows].T, mode="complete")
-        r = len(rows)
-        Q1, Q2, U = Q[:, :r], Q[:, r:], U[:r]
-        y = np.linalg.solve(U.T, b[k, rows])
-        x = Q1 @ y
-        if r < len(M):
-            x = x - Q2 @ np.linalg.solve(Q2.T @ M @ Q2, Q2.T @ (M @ x))
-        f_r = np.linalg.solve(U, Q1.T @ (M @ x))
+        x, f_r = self.orthogonal(M, G[rows], b[k, rows])
         if len(dropped):
             left = np.abs(G[dropped] @ x - b[k, dropped]) / t.scale[k, dropped]
             # where the set is near its end, errors of the rows are magnified
@@ -429,10 +428,21 @@ class ConstraintSystem:
                     f"be satisfied together with the others, by {np.max(left):.3g} of {size[k]:.3g}. The configuration "
                     "is singular for them: the motion may branch or stop there"
                 )
-        K = np.linalg.solve(U, Q1.T @ G[dropped].T).T
+        K = np.linalg.lstsq(G[rows].T, G[dropped].T, rcond=None)[0].T if len(dropped) else G[:0, : len(rows)]
         f = _smallest(K[None], f_r[None], rows, dropped, self.count)[0]
         self._remember(function, s, k, before, choice)
         return x, f
+
+    @staticmethod
+    def orthogonal(M: Array, R: Array, b: Array) -> tuple[Array, Array]:
+        """(5): x = M^-1 R^T f with R x = b, and f, for independent rows R."""
+        r = len(R)
+        Q, U = np.linalg.qr(R.T, mode="complete")
+        Q1, Q2, U = Q[:, :r], Q[:, r:], U[:r]
+        x = Q1 @ np.linalg.solve(U.T, b)
+        if r < len(M):
+            x = x - Q2 @ np.linalg.solve(Q2.T @ M @ Q2, Q2.T @ (M @ x))
+        return x, np.linalg.solve(U, Q1.T @ (M @ x))
 
     # --- the minimal set ------------------------------------------------------------------------------------
 

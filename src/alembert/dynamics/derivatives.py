@@ -53,7 +53,10 @@ class Derivatives:
         wrenches: Mapping[str, Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> ForwardDerivatives:
-        """The accelerations and d a/dq, d a/dv, d a/dtau = M^-1."""
+        """The accelerations and d a/dq, d a/dv, d a/dtau = M^-1 (for a tree; loops and couplings are kept)."""
+        if self.is_constrained:
+            d = self.constrained_dynamics_derivatives(q, v, tau, wrenches=wrenches, parameters=parameters)
+            return ForwardDerivatives(d.acceleration, d.dq, d.dv, d.dtau)
         a, dq, dv, dtau = self._evaluate(
             "forward_dynamics_derivatives", (q, v, tau), wrenches=wrenches, parameters=parameters
         )

@@ -75,8 +75,9 @@ def pieces(
     absolute: float,
     longest: float,
     counters: Counters,
+    project: Callable[[Array, Array], tuple[Array, Array]] | None = None,
 ) -> Iterator[Piece]:
-    """The motion from t to `end`, step by step."""
+    """The motion from t to `end`, step by step; with `project` every step ends on the surface of constraints."""
     import scipy.integrate
 
     method = getattr(scipy.integrate, ADAPTIVE[name][0])
@@ -111,12 +112,14 @@ def pieces(
                 y = np.moveaxis(dense(np.asarray(times)), 0, -1)
                 return model.integrate(base, np.ascontiguousarray(y[..., :nv])), y[..., nv:]
 
-            if solver.status == "running":  # the last step of a span may be cut short
-                counters.step = solver.step_size
+            if solver.status == "running" or solver.h_abs > (counters.step or 0.0):
+                counters.step = solver.h_abs  # what it would do next; the last step of a span may be cut short
             yield Piece(solver.t_old, solver.t, at)
-            if np.any(np.abs(solver.y[:nv][turning]) > REACH):
+            if project is not None or np.any(np.abs(solver.y[:nv][turning]) > REACH):
                 break
         t, q, v = solver.t, model.integrate(base, solver.y[:nv]), solver.y[nv:].copy()
+        if project is not None:
+            q, v = project(q, v)
 
 
 def _jacobian(model: Model, slopes: Slopes, base: Array) -> Callable[[float, Array], Array]:

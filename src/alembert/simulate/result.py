@@ -46,6 +46,8 @@ class Report:
     work: float | None
     momentum_error: tuple[float, float] | None
     quaternion_error: float | None
+    constraint_error: float | None = None
+    """the largest residual of loops and couplings [m, rad]"""
 
     def __str__(self) -> str:
         lines = [f"{self.integrator}: {self.reason}", f"steps: {self.steps}"]
@@ -60,6 +62,8 @@ class Report:
             lines.append(f"momentum kept to {angular:.1e} (angular) and {linear:.1e} (linear) of its size")
         if self.quaternion_error is not None:
             lines.append(f"unit quaternions to {self.quaternion_error:.1e}")
+        if self.constraint_error is not None:
+            lines.append(f"loops and couplings closed to {self.constraint_error:.1e}")
         return "\n".join(lines)
 
 
@@ -111,7 +115,7 @@ class Run:
     def _point(self, k: int) -> Any:
         system, q, v = self._system, self.q[..., k, :], self.v[..., k, :]
         t = float(self.time[k])
-        return system.point(t, q, v, self.efforts[..., k, :] - system.command(t, q, v))
+        return system.point(t, q, v, self.efforts[..., k, :], held=True)
 
     @cached_property
     def kinetic_energy(self) -> Array:
@@ -178,7 +182,12 @@ class Run:
             None if closed else float(np.asarray(self.work[..., -1]).flat[0]),
             momentum,  # type: ignore[arg-type]
             max((float(np.max(x)) for x in lengths), default=None),
+            self._constraint_error() if system.constrained else None,
         )
+
+    def _constraint_error(self) -> float:
+        residual = self.model.constraint_residual(self.q, parameters=self._parameters)
+        return float(np.max(np.abs(residual)))
 
     # --- going on ----------------------------------------------------------------------------------------------
 

@@ -112,6 +112,15 @@ def simulate(
         "absolute_tolerance": absolute_tolerance,
         "progress": progress,
     }
+    if system.constrained:
+        if chosen == "variational" or chosen in adaptive.IMPLICIT:
+            kind = model.loops[0] if model.loops else model.couplings[0]
+            raise UnsupportedError(
+                f"simulate: integrator {chosen!r} and a model with loops or couplings ({kind.name!r}) do not go together; "
+                "choose 'rk4' or 'dop853'"
+            )
+        model.forward_dynamics(q, v, np.zeros(model.nv), parameters=parameters)  # refuses loops that are open
+        q, v = system.project(q, v)
     if batch and (chosen in ADAPTIVE or watched):
         what = f"integrator {chosen!r}" if chosen in ADAPTIVE else "events"
         raise UnsupportedError(
@@ -128,7 +137,7 @@ def simulate(
 def _start(
     model: Model, q0: Any, v0: Any, parameters: Mapping[str, Any] | None
 ) -> tuple[Array, Array, tuple[int, ...]]:
-    model.check_tree("simulate")
+    _ = model.symbolic  # makes the model's algorithms known
     q = model._numbers("simulate", "q0", q0, model.nq, f"; the model has {model.nq} coordinates")
     v = np.zeros(model.nv) if v0 is None else v0
     v = model._numbers("simulate", "v0", v, model.nv, f"; the model has {model.nv} degrees of freedom")
@@ -154,6 +163,10 @@ def _start(
 
 def _choose(system: System, q: Array, v: Array, duration: float, step: float | None) -> tuple[str, str]:
     """An integrator and a sentence why."""
+    if system.constrained:
+        if step is not None:
+            return "rk4", "a step is given; loops or couplings are kept by projection"
+        return "dop853", "no step is given: error control; loops or couplings are kept by projection"
     fastest, damping = _eigenvalues(system, q, v)
     if step is not None:
         if not system.batch and fastest * step > STABLE:
@@ -556,7 +569,7 @@ def _run_adaptive(
             if schedule is not None:
                 n = following
     time, qs, vs, held_records = keeper.arrays()
-    qs, vs = _imposed_all(system, time, qs, vs)
+    qs, vs = system.project(*_imposed_all(system, time, qs, vs))
     efforts = _recorded_efforts(system, time, qs, vs, held_records)
     return Run(
         model,
@@ -674,12 +687,13 @@ def _span(
         absolute=options["absolute_tolerance"],
         longest=np.inf,
         counters=counters,
+        project=system.project if system.constrained else None,
     ):
         changed = _events_in(piece, watch, keeper) if watch.events else None
         if changed is not None:
             return changed
         keeper.upto(piece.end, piece)
-    return end, *piece.at(end)
+    return end, *system.project(*piece.at(end))
 
 
 def _events_in(

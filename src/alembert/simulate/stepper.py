@@ -11,7 +11,7 @@ from alembert.engine.kernel import Kernel
 from alembert.simulate import schemes, stepping, variational
 from alembert.simulate.loop import RECORDS
 from alembert.simulate.schemes import Now, Point, Scheme
-from alembert.simulate.stepping import Layout
+from alembert.simulate.stepping import Layout, Plant
 from alembert.simulate.system import System
 from alembert.simulate.tangent import NumericManifold
 
@@ -24,8 +24,8 @@ class Stepper:
     def __init__(self, system: System, name: str, h: float, start: float, *, held: bool) -> None:
         self.system, self.name, self.h, self.start = system, name, h, start
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
-        self.compiled = self.scheme is None or held or not system.python
-        self.plant = system.plant(held=held)
+        self.compiled = self.scheme is None or (not system.constrained and (held or not system.python))
+        self._held = held
         model = system.model
         self.layout: Any
         if self.scheme is None:
@@ -33,6 +33,10 @@ class Stepper:
         else:
             self.layout = Layout(model.nq, model.nv, self.scheme.past)
         self._parameters = [system.parameter_array()] if model.parameters else []
+
+    @cached_property
+    def plant(self) -> Plant:
+        return self.system.plant(held=self._held)
 
     @cached_property
     def _kernel(self) -> Kernel:
@@ -139,7 +143,7 @@ class Stepper:
         system, layout = self.system, self.layout
 
         def at(t: float, q: Array, v: Array) -> Point:
-            return system.point(t, q, v, effort)
+            return system.point(t, q, v, effort, held=self._held)
 
         starting = self.known(state) < self.past
         step = schemes.START if starting else self.scheme.step
@@ -147,7 +151,7 @@ class Stepper:
         past = layout.points(state)
         now = Now(float(t), state[..., layout.q].copy(), state[..., layout.v].copy(), past)
         q, v, first = step(now, h, at, NumericManifold(system.model))
-        q, v = system.imposed(float(t + h), q, v)
+        q, v = system.project(*system.imposed(float(t + h), q, v))
         kept = (first, *past)[: layout.past]
         number, known = state[..., :1] + 1, state[..., 1:2] + (1 if starting else 0)
         return np.concatenate(np.atleast_1d(*layout.pack(number, known, q, v, kept)), axis=-1)

@@ -20,6 +20,7 @@ from alembert.simulate.stepping import Plant
 from alembert.simulate.tangent import SymbolicManifold
 
 Array = np.ndarray
+STAGE = 0.1  # how far open, relative to its size, a loop may be at the stages of a step; ends of steps are projected
 
 
 class System:
@@ -37,8 +38,8 @@ class System:
         drives: Mapping[str, Drive] | None,
         parameters: Mapping[str, Any] | None,
     ) -> None:
-        model.check_tree("simulate")
         self.model, self.batch = model, batch
+        self.constrained = bool(model.loops or model.couplings)
         self.parameters = dict(parameters) if parameters else None
         self.efforts = self._efforts(efforts)
         self.symbolic_laws: list[ca.Function] = []
@@ -48,6 +49,10 @@ class System:
         self.drives = Drives.of(model, drives) if drives else None
         self._sort_wrenches(wrenches or {})
         self._sort_motions(prescribed or {})
+        if self.constrained and prescribed:
+            raise UnsupportedError(
+                "simulate: prescribed motion and a model with loops or couplings do not go together"
+            )
         if parameters and not model.parameters:
             raise ArgumentError("simulate: parameters are given, but the model has none")
 
@@ -119,8 +124,8 @@ class System:
 
     @property
     def python(self) -> bool:
-        """Whether the dynamics call Python functions."""
-        return bool(self.laws or self.wrench_laws or self.motions)
+        """Whether the dynamics call Python functions, or are not a single sweep."""
+        return bool(self.laws or self.wrench_laws or self.motions or self.constrained)
 
     @cached_property
     def law(self) -> ca.Function | None:
@@ -242,10 +247,10 @@ class System:
             found[sq] = sv.stop > sv.start and self.prescribed[sv.start]
         return found
 
-    def point(self, t: float, q: Array, v: Array, effort: Array) -> Point:
-        """The accelerations under the continuous controllers and the efforts given."""
+    def point(self, t: float, q: Array, v: Array, effort: Array, *, held: bool = False) -> Point:
+        """The accelerations under the efforts given and, unless those are all, the continuous controllers."""
         q, v = self.imposed(t, q, v)
-        tau = effort + self.command(t, q, v)
+        tau = effort if held else effort + self.command(t, q, v)
         wrenches = self.wrenches_at(t, q, v)
         model = self.model
         if np.any(self.prescribed):
@@ -254,9 +259,20 @@ class System:
             a, _ = model._evaluate(
                 "hybrid_dynamics", (q, v, tau, a_given, free), wrenches=wrenches, parameters=self.parameters
             )
+        elif self.constrained:
+            a = model.constrained_dynamics(
+                q, v, tau, wrenches=wrenches, parameters=self.parameters, closure_tolerance=STAGE
+            ).accelerations
         else:
             a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=self.parameters)
         return Point(t, q, v, a)
+
+    def project(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Back onto the surface of closed loops, where there are any."""
+        if not self.constrained:
+            return q, v
+        state = self.model.project(q, v, parameters=self.parameters)
+        return state.q, state.v
 
     @property
     def dissipates(self) -> bool:

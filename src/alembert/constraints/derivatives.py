@@ -1,0 +1,164 @@
+"""Derivatives of constrained dynamics, through the equations that the solution satisfies.
+
+With r(q, v, a) the tree's inverse dynamics, R the rows of the minimal set and f their forces,
+
+    r(q, v, a) - R^T f = tau,     R a + gamma = 0                                                     (1)
+
+    [M  -R^T] [da]   [dtau - (r_q - (R^T f)_q) dq - r_v dv]
+    [R    0 ] [df] = [     - (R a + gamma)_q dq - gamma_v dv ]                                        (2)
+
+Derivatives with respect to q are tangent. r_q, r_v and M are the tree's, in O(n depth); the constraints' parts are
+differentiated loop by loop, each with respect to the joints of its own loop only: a motion of all of a loop changes nothing.
+
+The minimal set is held: along the constraint surface a does not depend on it, away from it the derivative is that of the
+solution of the chosen rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.constraints.dynamics import _tree, _with_wrenches
+from alembert.constraints.equations import columns, equations
+from alembert.constraints.results import ConstrainedDerivatives
+from alembert.constraints.system import ConstraintSystem, States
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource, Source
+from alembert.sensitivity.directional import rate
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+Array = np.ndarray
+
+
+def forward(
+    system: ConstraintSystem,
+    function: str,
+    q: Any,
+    v: Any,
+    tau: Any,
+    wrenches: Mapping[str, Any] | None,
+    parameters: Mapping[str, Any] | None,
+    closed: float,
+) -> ConstrainedDerivatives:
+    """(2)"""
+    model = system.model
+    forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
+    s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, forces, parameters)
+    nv, B = model.nv, len(s)
+    free = _tree(system, "forward_dynamics", function, s, forces)
+    if not system.count:
+        return _tree_alone(system, s, forces, free)
+    t = system.terms(s, s.vectors[0])
+    system.check_closed(function, s, t, s.vectors[0], closed)
+    a, f = np.empty((B, nv)), np.zeros((B, system.all.count))
+    da_dq, da_dv, da_dtau = np.empty((B, nv, nv)), np.empty((B, nv, nv)), np.empty((B, nv, nv))
+    rows = [system.choice(function, s, t, k).rows for k in range(B)]
+    for k in range(B):
+        a[k], own = _solved(system, s, t, free, k, rows[k])
+        f[k, system.picked[rows[k]]] = own
+    r_q, r_v, M = _inverse_derivatives(system, s, a, forces)
+    push_q, row_q, row_v = _constraint_derivatives(system, s, a, f)
+    for k in range(B):
+        R, picked = t.jacobian[k, rows[k]], system.picked[rows[k]]
+        r = len(R)
+        matrix = np.block([[M[k], -R.T], [R, np.zeros((r, r))]])
+        right = np.block(
+            [
+                [-(r_q[k] - push_q[k]), -r_v[k], np.eye(nv)],
+                [-row_q[k, picked], -row_v[k, picked], np.zeros((r, nv))],
+            ]
+        )
+        answer = np.linalg.solve(matrix, right)[:nv]
+        da_dq[k], da_dv[k], da_dtau[k] = np.split(answer, 3, axis=1)
+    shaped = (x.reshape(*s.shape, *x.shape[1:]) for x in (a, da_dq, da_dv, da_dtau))
+    return ConstrainedDerivatives(*shaped)
+
+
+def _tree_alone(
+    system: ConstraintSystem, s: States, forces: Array | None, a: Array
+) -> ConstrainedDerivatives:
+    r_q, r_v, M = _inverse_derivatives(system, s, a, forces)
+    inverse = np.linalg.inv(M)
+    found = (a, -inverse @ r_q, -inverse @ r_v, inverse)
+    return ConstrainedDerivatives(*(x.reshape(*s.shape, *x.shape[1:]) for x in found))
+
+
+def _solved(
+    system: ConstraintSystem, s: States, t: Any, free: Array, k: int, rows: Array
+) -> tuple[Array, Array]:
+    """Accelerations and forces of the minimal set, from the orthogonal factorisation (5) of `system`."""
+    b = -(t.bias[k] + t.jacobian[k] @ free[k])
+    x, f = system.orthogonal(system.mass_matrix(s.at(k))[0], t.jacobian[k, rows], b[rows])
+    return free[k] + x, f
+
+
+def _inverse_derivatives(
+    system: ConstraintSystem, s: States, a: Array, forces: Array | None
+) -> tuple[Array, Array, Array]:
+    kernel = system.all.primary._kernel("inverse_dynamics_derivatives", wrenches=forces is not None)
+    arrays = (s.q, s.vectors[0], a) if forces is None else (s.q, s.vectors[0], a, forces)
+    dq, dv, da = kernel(*s.given(*arrays))
+    return dq, dv, da
+
+
+def _constraint_derivatives(
+    system: ConstraintSystem, s: States, a: Array, f: Array
+) -> tuple[Array, Array, Array]:
+    """(R^T f)_q (B, nv, nv), (G a + gamma)_q and gamma_v (B, m, nv), of all constraints."""
+    rows = system.all
+    nv, B = system.model.nv, len(s)
+    packed = rows.derivatives(*s.given(s.q, s.vectors[0], a, f))
+    push, row_q, row_v = np.zeros((B, nv, nv)), np.zeros((B, rows.count, nv)), np.zeros((B, rows.count, nv))
+    start = np.zeros(2, dtype=int)
+    for at, touched in zip(rows.slices.values(), columns(system.model._tree), strict=True):
+        c, m = len(touched), at.stop - at.start
+        own = np.arange(at.start, at.stop)
+        block = packed[0][:, start[0] : start[0] + c * c].reshape(B, c, c)
+        push[:, touched[:, None], touched] += block
+        for target, source in ((row_q, packed[1]), (row_v, packed[2])):
+            target[:, own[:, None], touched] = source[:, start[1] : start[1] + m * c].reshape(B, m, c)
+        start += (c * c, m * c)
+    return push, row_q, row_v
+
+
+def derivative_kernel(model: Model, slices: Sequence[slice]) -> Kernel:
+    """(q, v, a, f) -> for every constraint, by rows: (R^T f)_q, (G a + gamma)_q, gamma_v over its own joints."""
+    touched = columns(model._tree)
+    sizes = [(s.stop - s.start, len(c)) for s, c in zip(slices, touched, strict=True)]
+    inputs = [Argument("q", (model.nq,)), *(Argument(name, (model.nv,)) for name in ("v", "a"))]
+    inputs.append(Argument("f", (slices[-1].stop,)))
+    if model.parameters:
+        inputs.append(Argument("parameters", (len(model.parameters),)))
+    square, flat = sum(c * c for _, c in sizes), sum(m * c for m, c in sizes)
+    results = [Argument("push_q", (square,)), Argument("row_q", (flat,)), Argument("row_v", (flat,))]
+
+    def build() -> Source:
+        symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in inputs}
+        q, v, a, f = (symbols[name] for name in ("q", "v", "a", "f"))
+        found = equations(model._tree, q, v, symbols.get("parameters", ca.SX(0, 1)))
+        dv = ca.SX.sym("dv", model.nv)
+        tangent = ca.jacobian(rate(model._tree, q, dv), dv)
+        parts: list[list[ca.SX]] = [[], [], []]
+        for s, own in zip(slices, touched, strict=True):
+            own_columns = [int(k) for k in own]
+            G, T = found.jacobian[s, own_columns], tangent[:, own_columns]
+            push = ca.jacobian(G.T @ f[s], q) @ T
+            row = G @ a[own_columns] + found.bias[s]
+            parts[0].append(_by_rows(push))
+            parts[1].append(_by_rows(ca.jacobian(row, q) @ T))
+            parts[2].append(_by_rows(ca.jacobian(found.bias[s], v)[:, own_columns]))
+        outputs = [ca.densify(ca.vertcat(ca.SX(0, 1), *part)) for part in parts]
+        return FunctionSource(ca.Function("constraint_derivatives", list(symbols.values()), outputs))
+
+    key = f"{model.fingerprint}:constraint_derivatives"
+    return Kernel("constraint_derivatives", inputs, results, key=key, build=build)
+
+
+def _by_rows(x: ca.SX) -> ca.SX:
+    return ca.vec(ca.densify(x).T)

@@ -1,0 +1,109 @@
+"""Derivatives of constrained dynamics against differences of the dense solution, and along the surface."""
+
+import numpy as np
+import pytest
+from constraint_helpers import close, closed, four_bars, parallelogram, possible_speeds, tree_of
+
+from alembert import library
+from alembert.model import Coupling
+
+SETS = [("revolute",), ("universal",), ("screw", "planar"), ("gimbal", "cylindrical"), ("fixed",)]
+STEP = 1e-5
+
+
+def held(model, q, v, tau, active, rows):
+    """Accelerations with the rows of one minimal set, at any state."""
+    tree = tree_of(model)
+    R = model.constraint_jacobian(q, active=active)[rows]
+    gamma = model.constraint_bias(q, v, active=active)[rows]
+    M, bias = tree.mass_matrix(q), tree.bias_forces(q, v)
+    matrix = np.block([[M, -R.T], [R, np.zeros((len(R), len(R)))]])
+    return np.linalg.solve(matrix, np.r_[tau - bias, -gamma])[: model.nv]
+
+
+def check(model, q, v, tau, active, rows):
+    d = model.constrained_dynamics_derivatives(q, v, tau, active=active)
+    np.testing.assert_allclose(
+        d.acceleration, held(model, q, v, tau, active, rows), atol=1e-9 * np.linalg.norm(d.acceleration)
+    )
+    directions = np.random.default_rng(0).normal(size=(3, model.nv))
+    for x in directions:
+        x = x / np.linalg.norm(x)
+        for found, moved in (
+            (d.dq @ x, lambda h, x=x: held(model, model.integrate(q, h * x), v, tau, active, rows)),
+            (d.dv @ x, lambda h, x=x: held(model, q, v + h * x, tau, active, rows)),
+            (d.dtau @ x, lambda h, x=x: held(model, q, v, tau + h * x, active, rows)),
+        ):
+            difference = (8 * (moved(STEP) - moved(-STEP)) - (moved(2 * STEP) - moved(-2 * STEP))) / (
+                12 * STEP
+            )
+            # rounding of a over the step: 1e-13 |a| / 1e-5; truncation of order 4 is below
+            scale = np.linalg.norm(d.acceleration) + np.linalg.norm(difference)
+            np.testing.assert_allclose(found, difference, atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("active", SETS, ids="+".join)
+def test_derivatives_are_those_of_the_dense_solution(active):
+    model, q = closed()
+    v = possible_speeds(model, q, active)
+    tau = np.random.default_rng(2).normal(size=model.nv)
+    m = len(model.constraint_residual(q, active=active))
+    assert model.constraint_analysis(q, active=active).rank == m
+    check(model, q, v, tau, active, np.arange(m))
+
+
+def test_a_planar_mechanism_and_its_one_equation():
+    """t'' = k sin t: along the surface the derivative is k cos t."""
+    model = four_bars(2)
+    q, v = parallelogram(model, 0.6, -1.3)
+    d = model.forward_dynamics_derivatives(q, v, np.zeros(model.nv))
+    k = 9.81 * 3.5 / 3
+    direction = parallelogram(model, 0.0, 1.0)[1]
+    np.testing.assert_allclose(d.acceleration, k * np.sin(0.6) * direction, rtol=1e-11)
+    np.testing.assert_allclose(d.dq @ direction, k * np.cos(0.6) * direction, rtol=1e-10)
+    np.testing.assert_allclose(d.dv @ direction, 0, atol=1e-11)
+    inertia = 3.0  # of the one degree of freedom
+    np.testing.assert_allclose(d.dtau, np.outer(direction, direction) / inertia, atol=1e-13)
+    batch = model.forward_dynamics_derivatives(np.stack([q, q]), v, np.zeros(model.nv))
+    assert batch.dq.shape == (2, 5, 5)
+    np.testing.assert_allclose(batch.dq[1], d.dq, rtol=1e-12, atol=1e-12)
+
+
+def test_couplings_wrenches_and_parameters():
+    tree = library.random_tree(
+        3, bodies=6, kinds=("revolute", "prismatic"), parameters=True, attachments=True
+    )
+    names = [joint.name for joint in tree.joints]
+    model, q = close(tree, ("spherical",), seed=3)
+    model = model.replace(couplings=(Coupling("gear", names[1], (names[0],), (2.0,), q[1] - 2 * q[0]),))
+    v = possible_speeds(model, q)
+    tau, push = np.random.default_rng(1).normal(size=model.nv), np.arange(6.0)
+    d = model.constrained_dynamics_derivatives(q, v, tau, wrenches={"tip4": push})
+    a = model.constrained_dynamics(q, v, tau, wrenches={"tip4": push}).accelerations
+    np.testing.assert_allclose(d.acceleration, a, atol=1e-9 * np.linalg.norm(a))
+    # along the surface: project the moved state, and compare
+    E = model.independent_coordinates(q).E
+    x = E @ np.ones(E.shape[1])
+    x /= np.linalg.norm(x)
+    h = 1e-4
+
+    def at(step):
+        state = model.project(model.integrate(q, step * x), v)
+        return model.constrained_dynamics(state.q, state.v, tau, wrenches={"tip4": push}).accelerations, state
+
+    (up, s_up), (down, s_down) = at(h), at(-h)
+    dq, dv = model.difference(s_down.q, s_up.q), s_up.v - s_down.v
+    expected = (up - down) / (2 * h)
+    found = (d.dq @ dq + d.dv @ dv) / (2 * h)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.linalg.norm(expected))
+
+
+def test_no_active_constraint_is_the_tree():
+    model, q = closed()
+    rng = np.random.default_rng(0)
+    v, tau = rng.normal(size=(2, model.nv))
+    d = model.constrained_dynamics_derivatives(q, v, tau, active=[])
+    expected = tree_of(model).forward_dynamics_derivatives(q, v, tau)
+    for name in ("acceleration", "dq", "dv", "dtau"):
+        scale = np.linalg.norm(getattr(expected, name))
+        np.testing.assert_allclose(getattr(d, name), getattr(expected, name), atol=1e-9 * scale)
