@@ -113,7 +113,8 @@ def batch(page: report.Page) -> None:
     elapsed = perf_counter() - begin
     alone = simulate(model, starts[7], **options)
     assert np.array_equal(alone.q, run.q[7])
-    line = f"{len(starts)} motions of 2000 steps in {elapsed:.2f} s: {1e6 * elapsed / 2000 / len(starts):.2f} us per RK4 step"
+    each = 1e6 * elapsed / 2000 / len(starts)
+    line = f"{len(starts)} motions of 2000 steps in {elapsed:.2f} s: {each:.2f} us per RK4 step"
     print(f"   {line}; one alone has the same bits")
     page.section("A batch", line)
 

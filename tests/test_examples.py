@@ -9,10 +9,12 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("[0-9][0-9]_*.py"))
 NEEDS: dict[str, str] = {}
 """the optional package that an example needs, by the example's name"""
+ELSEWHERE = {"03_identify_arm": "identify/test_identification.py", "02_linearise": "linear"}
+"""examples that the tests of their package run"""
 LIMIT = 300  # s; they take some seconds each, on a busy machine many more
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [p for p in EXAMPLES if p.stem not in ELSEWHERE], ids=lambda path: path.stem)
 def test_example_runs(path, tmp_path):
     if path.stem in NEEDS:
         pytest.importorskip(NEEDS[path.stem])
@@ -37,4 +39,5 @@ def test_first_example_leaves_one_page(tmp_path):
 
 def test_there_are_examples():
     assert EXAMPLES
-    assert set(NEEDS) <= {path.stem for path in EXAMPLES}
+    assert {*NEEDS, *ELSEWHERE} <= {path.stem for path in EXAMPLES}
+    assert all((Path(__file__).parent / place).exists() for place in ELSEWHERE.values())

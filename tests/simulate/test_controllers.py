@@ -184,6 +184,19 @@ def test_constant_wrenches_as_numbers_and_as_functions(integrator):
     assert np.max(np.abs(one.q - none.q)) > 0.05
 
 
+@pytest.mark.parametrize("integrator", ["variational", "generalised_alpha", "semi_implicit_euler"])
+def test_wrenches_on_every_kind_of_joint(integrator):
+    """Against RK4: the schemes differ by their own errors, far less than by the wrench."""
+    m, (q0, v0) = model("bench"), state("bench")
+    wrench = {"d": [1.0, -2.0, 1.0, 3.0, 5.0, -2.0]}
+    options = {"duration": 0.05, "step": 1e-4, "interval": 0.05}
+    reference = simulate(m, q0, v0, wrenches=wrench, integrator="rk4", **options)
+    without = simulate(m, q0, v0, integrator="rk4", **options)
+    run = simulate(m, q0, v0, wrenches=wrench, integrator=integrator, **options)
+    error, effect = (np.max(np.abs(reference.v[-1] - x.v[-1])) for x in (run, without))
+    assert error < 0.02 * effect
+
+
 def test_weight_as_a_wrench():
     """Gravity and the same force written as a wrench in turning axes."""
     builder = al.ModelBuilder("stone")

@@ -8,10 +8,11 @@ from simulate_helpers import model, state
 import alembert as al
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
 from alembert.library import random_tree
-from alembert.simulate import Drive, Event, Sampled, simulate
+from alembert.simulate import Drive, Event, Sampled, integrators, progress, simulate
+from alembert.simulate.run import INTEGRATORS
 from alembert.simulate.schemes import SCHEMES
 
-FIXED = [*SCHEMES, "variational"]
+FIXED = [*SCHEMES, "variational", "generalised_alpha"]
 
 
 # --- batches ---------------------------------------------------------------------------------------------------
@@ -159,6 +160,30 @@ def test_work_balance():
     assert run.report.energy_error < 1e-9
 
 
+@pytest.mark.parametrize("integrator", ["rk4", "variational", "dop853"])
+def test_work_of_held_efforts(integrator):
+    """Records far apart from the samples: what is held does its work from sample to sample all the same."""
+    m = al.library.two_link()
+    control = Sampled(lambda t, q, v: [20 * np.sin(30 * t), -v[1]], period=0.02)
+    interval = 0.01 if integrator == "dop853" else 0.1
+    options = {"duration": 1.0, "step": 0.001, "interval": interval, "integrator": integrator}
+    run = simulate(m, [-1.0, 0.2], controller=control, **options)
+    assert abs(run.report.work) > 0.1
+    assert (
+        run.report.energy_error < 1e-4
+    )  # of order 2 in the step; in records far apart Simpson's rule would see nothing
+
+
+def test_work_of_drives_with_memory():
+    m = al.library.two_link()
+    options = {"duration": 1.0, "step": 0.001, "interval": 0.05, "integrator": "rk4"}
+    drives = {"shoulder": Drive(lag=0.05, rate=100.0)}
+    run = simulate(
+        m, [-1.0, 0.2], controller=lambda t, q, v: [20 * np.sin(10 * t), 0], drives=drives, **options
+    )
+    assert run.report.energy_error < 1e-4
+
+
 def test_csv(run, tmp_path):
     path = run.save(tmp_path / "run.csv")
     lines = path.read_text().splitlines()
@@ -284,3 +309,64 @@ def test_a_motion_that_blows_up_is_named():
             m, [-np.pi / 2, 0], [[0.0, 0.0], [1e3, -1e3]], duration=20.0, step=0.2, integrator="midpoint"
         )
     assert np.isfinite(run.q[0]).all()
+
+
+# --- the rest --------------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_integrators():
+    rows = integrators()
+    assert {row[0] for row in rows} == set(INTEGRATORS)
+    assert all(choose and keeps for _, _, _, keeps, choose in rows)
+
+
+def test_large_models_get_an_explicit_scheme():
+    m = al.library.chain(61)
+    run = simulate(m, m.neutral(), duration=0.002, step=0.001)
+    assert (run.integrator, run.reason[:42]) == ("rk4", "a step is given; the variational scheme co")
+
+
+def test_a_run_may_start_at_any_time():
+    m = al.library.pendulum()
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q"), ca.SX.sym("v")
+    law = ca.Function("law", [t, q, v], [ca.sin(t)])
+    for integrator in ("rk4", "variational", "dop853"):
+        options = {"step": 0.01, "controller": law, "integrator": integrator}
+        whole = simulate(m, [0.1], duration=2.0, **options)
+        rest = simulate(m, whole.q[100], whole.v[100], duration=1.0, start=1.0, **options)
+        np.testing.assert_allclose(rest.time, whole.time[100:], rtol=0, atol=1e-12)
+        limit = (
+            1e-4 if integrator == "variational" else 1e-8
+        )  # where the mean speed of the last step is not known
+        np.testing.assert_allclose(rest.q, whole.q[100:], rtol=0, atol=limit)
+
+
+def test_a_stopped_run_goes_on():
+    m = al.library.pendulum()
+    stop = Event(lambda t, q, v: q[0], "bottom")
+    run = simulate(m, [-1.0], duration=2.0, step=0.01, integrator="rk4", events=stop)
+    rest = run.resume(0.5)
+    whole = simulate(m, [-1.0], duration=3.0, step=0.01, integrator="rk4")
+    assert rest.time[0] == run.events[0].time
+    expected = np.interp(rest.time[-1], whole.time, whole.q[:, 0])
+    assert rest.q[-1, 0] == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_model_that_cannot_move():
+    builder = al.ModelBuilder("rock")
+    builder.body("rock", al.Inertia.point(1.0, (0, 0, 0)), joint=al.Fixed())
+    run = simulate(builder.build(), [], duration=1.0, step=0.1, integrator="rk4")
+    assert run.q.shape == (11, 0)
+
+
+def test_progress_is_shown_after_a_moment(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    with progress.Progress("falling", shown=True) as bar:
+        bar._last = -1.0
+        bar.at(0.3)
+        assert bar._bar.tasks[0].completed == 0.3
+        assert bar._bar.tasks[0].description == "falling"
+    with progress.Progress("falling") as bar:  # no terminal
+        bar._last = -1.0
+        bar.at(0.5)
+        assert bar._bar is None

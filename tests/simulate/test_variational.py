@@ -143,3 +143,31 @@ def test_events_within_steps():
     bottom = Event(lambda t, q, v: q[0], "bottom")
     run = simulate(m, [-np.pi / 2], duration=2.0, step=1e-3, integrator="variational", events=bottom)
     assert run.events[0].time == pytest.approx(2.3678419475762 / 4, abs=1e-6)
+
+
+@pytest.mark.parametrize("integrator", ["variational", "generalised_alpha"])
+def test_rest_stays_rest(integrator):
+    """At an equilibrium unknowns are rounding themselves, and must pass for solved."""
+    m = al.library.two_link()
+    run = simulate(m, [-np.pi / 2, 0.0], duration=5.0, step=0.01, integrator=integrator)
+    np.testing.assert_allclose(run.q, np.broadcast_to([-np.pi / 2, 0.0], run.q.shape), rtol=0, atol=1e-12)
+    floating = model("craft")
+    run = simulate(floating, floating.neutral(), duration=1.0, step=0.01, integrator=integrator)
+    np.testing.assert_allclose(run.v, 0, atol=1e-12)
+
+
+def test_generalised_alpha_damps_what_is_too_fast():
+    """A stiff spring of 1000 rad/s, steps of 10 ms: its swing dies out, a slow pendulum next to it keeps going."""
+    builder = al.ModelBuilder("stiff")
+    builder.body("rod", al.Inertia.point(1.0, (0, 0, -1)), joint=al.Revolute((0, 1, 0)))
+    builder.body("mass", al.Inertia.point(0.01, (0, 0, 0)), joint=al.Prismatic((0, 0, 1)), parent="rod",
+                 spring=al.Spring((1e4,)))  # fmt: skip
+    m = builder.build()
+    run = simulate(m, [0.3, 1e-4], duration=5.0, step=0.01, integrator="generalised_alpha")
+    settled = np.abs(run.q[-100:, 1])
+    assert np.max(settled) < 2e-5  # what weight and swing ask of the spring; it was released at 1e-4
+    assert np.max(np.abs(run.q[-300:, 0])) == pytest.approx(0.3, abs=0.003)
+    with pytest.raises(UnsupportedError, match="prescribed motion and integrator 'generalised_alpha'"):
+        simulate(
+            m, [0, 0], duration=1.0, step=0.1, prescribed={"mass_joint": 0.0}, integrator="generalised_alpha"
+        )

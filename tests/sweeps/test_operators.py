@@ -95,8 +95,8 @@ def test_coriolis_forces(name):
 @every
 def test_body_inertias(name):
     c = case(name)
-    for k, inertia in enumerate(c.tree.inertias):
-        mass, *rest = (float(x) for x in inertia.ten_vector())
+    for k, ten in enumerate(c.tree.ten_vectors):
+        mass, *rest = (float(x) for x in ten)
         xx, xy, yy, xz, yz, zz = rest[3:]
         I_O = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         M = RigidInertia(mass, np.array(rest[:3]), I_O)

@@ -83,7 +83,7 @@ def tree_kernel(model: Model, *, wrenches: bool) -> Kernel:
     def build() -> Source:
         symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in inputs}
         parameters = symbols.get("parameters", ca.SX(0, 1))
-        given = {name: symbols[name] for name in ("q", "v", "wrench") if name in symbols}
+        given = {name: x for name, x in symbols.items() if name in ("q", "v", "wrench")}
         bias = expressions(INVERSE_DYNAMICS, tree, given, parameters)["tau"]
         M = expressions(MASS_MATRIX, tree, {"q": symbols["q"]}, parameters)["matrix"]
         outputs = [pattern.factor(M), symbols["tau"] - bias]

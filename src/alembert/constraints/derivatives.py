@@ -16,7 +16,7 @@ solution of the chosen rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -27,13 +27,16 @@ from alembert.constraints.equations import columns, equations
 from alembert.constraints.results import ConstrainedDerivatives
 from alembert.constraints.system import ConstraintSystem, States
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
+from alembert.engine.source import FunctionSource
 from alembert.sensitivity.directional import rate
 
 if TYPE_CHECKING:
     from alembert.model import Model
 
 Array = np.ndarray
+Evaluation = Callable[..., Any]
+LARGEST = 250
+"""blocks' entries above which the derivatives are not compiled (some hundred instructions each)"""
 
 
 def forward(
@@ -127,7 +130,7 @@ def _constraint_derivatives(
     return push, row_q, row_v
 
 
-def derivative_kernel(model: Model, slices: Sequence[slice]) -> Kernel:
+def derivative_kernel(model: Model, slices: Sequence[slice]) -> Evaluation:
     """(q, v, a, f) -> for every constraint, by rows: (R^T f)_q, (G a + gamma)_q, gamma_v over its own joints."""
     touched = columns(model._tree)
     sizes = [(s.stop - s.start, len(c)) for s, c in zip(slices, touched, strict=True)]
@@ -138,26 +141,49 @@ def derivative_kernel(model: Model, slices: Sequence[slice]) -> Kernel:
     square, flat = sum(c * c for _, c in sizes), sum(m * c for m, c in sizes)
     results = [Argument("push_q", (square,)), Argument("row_q", (flat,)), Argument("row_v", (flat,))]
 
-    def build() -> Source:
-        symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in inputs}
-        q, v, a, f = (symbols[name] for name in ("q", "v", "a", "f"))
-        found = equations(model._tree, q, v, symbols.get("parameters", ca.SX(0, 1)))
-        dv = ca.SX.sym("dv", model.nv)
-        tangent = ca.jacobian(rate(model._tree, q, dv), dv)
-        parts: list[list[ca.SX]] = [[], [], []]
-        for s, own in zip(slices, touched, strict=True):
-            own_columns = [int(k) for k in own]
-            G, T = found.jacobian[s, own_columns], tangent[:, own_columns]
-            push = ca.jacobian(G.T @ f[s], q) @ T
-            row = G @ a[own_columns] + found.bias[s]
-            parts[0].append(_by_rows(push))
-            parts[1].append(_by_rows(ca.jacobian(row, q) @ T))
-            parts[2].append(_by_rows(ca.jacobian(found.bias[s], v)[:, own_columns]))
-        outputs = [ca.densify(ca.vertcat(ca.SX(0, 1), *part)) for part in parts]
-        return FunctionSource(ca.Function("constraint_derivatives", list(symbols.values()), outputs))
-
+    if sum((m + c) * c for m, c in sizes) > LARGEST:
+        return _interpreted(_function(model, slices, inputs))
     key = f"{model.fingerprint}:constraint_derivatives"
-    return Kernel("constraint_derivatives", inputs, results, key=key, build=build)
+    return Kernel(
+        "constraint_derivatives",
+        inputs,
+        results,
+        key=key,
+        build=lambda: FunctionSource(_function(model, slices, inputs)),
+    )
+
+
+def _function(model: Model, slices: Sequence[slice], inputs: Sequence[Argument]) -> ca.Function:
+    symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in inputs}
+    q, v, a, f = (symbols[name] for name in ("q", "v", "a", "f"))
+    found = equations(model._tree, q, v, symbols.get("parameters", ca.SX(0, 1)))
+    dv = ca.SX.sym("dv", model.nv)
+    tangent = ca.jacobian(rate(model._tree, q, dv), dv)
+    parts: list[list[ca.SX]] = [[], [], []]
+    for s, touched in zip(slices, columns(model._tree), strict=True):
+        own = [int(k) for k in touched]
+        # only the coordinates of the loop's own joints: the others move all of it
+        at = [k for k in range(model.nq) if tangent[k, own].nnz()]
+        T = tangent[at, own]
+        G = found.jacobian[s, own]
+        row = G @ a[own] + found.bias[s]
+        parts[0].append(_by_rows(ca.jacobian(G.T @ f[s], q[at]) @ T))
+        parts[1].append(_by_rows(ca.jacobian(row, q[at]) @ T))
+        parts[2].append(_by_rows(ca.jacobian(found.bias[s], v[own])))
+    outputs = [ca.densify(ca.vertcat(ca.SX(0, 1), *part)) for part in parts]
+    return ca.Function("constraint_derivatives", list(symbols.values()), outputs)
+
+
+def _interpreted(function: ca.Function) -> Evaluation:
+    """State by state in CasADi's own machine: slow, but there is nothing to compile."""
+
+    def evaluate(*given: Array) -> tuple[Array, ...]:
+        shape = np.broadcast_shapes(*(x.shape[:-1] for x in given))
+        whole = [np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for x in given]
+        found = [[np.asarray(y).ravel() for y in function(*state)] for state in zip(*whole, strict=True)]
+        return tuple(np.array(column) for column in zip(*found, strict=True))
+
+    return evaluate
 
 
 def _by_rows(x: ca.SX) -> ca.SX:

@@ -16,7 +16,7 @@ configuration Lambda has lost too many digits; x then is found from an orthogona
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -99,7 +99,7 @@ class ConstraintRows:
         return compiled.constraint_kernel(self.model, list(self.slices.values()))
 
     @cached_property
-    def derivatives(self) -> Kernel:
+    def derivatives(self) -> Callable[..., Any]:
         from alembert.constraints.derivatives import derivative_kernel
 
         return derivative_kernel(self.model, list(self.slices.values()))
@@ -311,7 +311,8 @@ class ConstraintSystem:
             x, y, status = step(q, v, factor, chosen, active, *last)
             if status.ndim > 1:
                 low, high = status.reshape(-1, 4).min(axis=0), status.reshape(-1, 4).max(axis=0)
-                quality, opened, residual, broken = float(low[0]), *high[1:].tolist()
+                quality = float(low[0])
+                opened, residual, broken = (float(x) for x in high[1:])
             else:
                 quality, opened, residual, broken = status.tolist()
             if not (quality > GOOD * GOOD and opened <= CLOSED):
@@ -366,7 +367,7 @@ class ConstraintSystem:
             return np.zeros((len(s), self.model.nv)), np.zeros((len(s), 0))
         if self._choice is None:
             self._choice = self._chosen(t, 0)
-        x, f, good = self._by_admittance(self._choice, s, t, b, size, forces)
+        x, f, good = self._by_admittance(self._choice or self._chosen(t, 0), s, t, b, size, forces)
         for k in np.flatnonzero(~good):
             x[k], f[k] = self._afresh(function, s, t, b, size, int(k))
         return x, f

@@ -64,7 +64,7 @@ def parameters(tree: Tree, include: Sequence[str] = ()) -> tuple[Parameter, ...]
     """The columns: ten per node, then by joint what it has (or `include` names), then its rotors."""
     found = []
     for k, joint in enumerate(tree.joints):
-        ten = tree.inertias[k].ten_vector()
+        ten = tree.ten_vectors[k]
         found += [
             Parameter(f"{joint.child}.{name}", "inertia", k, i, ten[i], carrier=k)
             for i, name in enumerate(TEN)

@@ -113,7 +113,9 @@ def pieces(
                 return model.integrate(base, np.ascontiguousarray(y[..., :nv])), y[..., nv:]
 
             if solver.status == "running" or solver.h_abs > (counters.step or 0.0):
-                counters.step = solver.h_abs  # what it would do next; the last step of a span may be cut short
+                counters.step = (
+                    solver.h_abs
+                )  # what it would do next; the last step of a span may be cut short
             yield Piece(solver.t_old, solver.t, at)
             if project is not None or np.any(np.abs(solver.y[:nv][turning]) > REACH):
                 break

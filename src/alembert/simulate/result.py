@@ -34,7 +34,7 @@ class Report:
 
     `energy_error` is |E - E(0) - work| over the largest kinetic energy; with `work` None no work was done,
     otherwise it is the work of efforts, wrenches and friction up to the end, by Simpson's rule over the
-    records. `momentum_error` is the largest change of the momentum over its largest value, angular and
+    records. `momentum_error` is the largest change of the momentum over the size of its terms, angular and
     linear; None where something outside acts on the model.
     """
 
@@ -59,7 +59,7 @@ class Report:
             )
         if self.momentum_error is not None:
             angular, linear = self.momentum_error
-            lines.append(f"momentum kept to {angular:.1e} (angular) and {linear:.1e} (linear) of its size")
+            lines.append(f"momentum kept to {angular:.1e} (angular) and {linear:.1e} (linear) of its terms")
         if self.quaternion_error is not None:
             lines.append(f"unit quaternions to {self.quaternion_error:.1e}")
         if self.constraint_error is not None:
@@ -89,6 +89,8 @@ class Run:
     _system: System = field(repr=False)
     _options: Mapping[str, Any] = field(repr=False)
     _machine: Any = field(repr=False, default=None)
+    _held: tuple[Array, Array] | None = field(repr=False, default=None)
+    """the part of the efforts that is held over steps, and its work up to each record"""
 
     def __repr__(self) -> str:
         batch = f", {'x'.join(map(str, self.q.shape[:-2]))} motions" if self.q.ndim > 2 else ""
@@ -136,10 +138,15 @@ class Run:
 
     @cached_property
     def work(self) -> Array:
-        """(..., N): what efforts and wrenches have put in and friction has taken out, by Simpson's rule."""
+        """(..., N): what efforts and wrenches have put in and friction has taken out.
+
+        Of efforts that are held over steps it is what they did; of the others by Simpson's rule over the records.
+        """
         from scipy.integrate import cumulative_simpson
 
-        power = np.sum((self.efforts + _friction_efforts(self.model, self._system, self.v)) * self.v, axis=-1)
+        held, done = (0.0, 0.0) if self._held is None else self._held
+        smooth = self.efforts - held + _friction_efforts(self.model, self._system, self.v)
+        power = np.sum(smooth * self.v, axis=-1)
         system = self._system
         if system.wrenches or system.wrench_laws:
             for k, t in enumerate(self.time):
@@ -148,11 +155,11 @@ class Run:
                 zero = np.zeros(self.model.nv)
                 power[..., k] += self.model.power(q, v, zero, wrenches=wrenches, parameters=system.parameters)
         if len(self.time) < 3:
-            return np.concatenate(
-                [np.zeros((*power.shape[:-1], 1)), np.cumsum(power[..., 1:] * np.diff(self.time), axis=-1)],
-                axis=-1,
+            steps = power[..., 1:] * np.diff(self.time)
+            return done + np.concatenate(
+                [np.zeros((*power.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1
             )
-        return cumulative_simpson(power, x=self.time, axis=-1, initial=0.0)
+        return done + cumulative_simpson(power, x=self.time, axis=-1, initial=0.0)
 
     @cached_property
     def report(self) -> Report:
@@ -166,9 +173,14 @@ class Run:
         if _is_isolated(system, self.efforts):
             h = self.momentum
             moved = np.abs(h - h[..., :1, :])
-            size = np.max(np.abs(h), axis=tuple(range(h.ndim - 1)))
+            A = model.momentum_matrix(self.q, about="world", parameters=self._parameters)
+            terms = np.einsum(
+                "...ij,...j->...i", np.abs(A), np.abs(self.v)
+            )  # the body at rest too may have parts that move
             parts = [slice(0, 3), slice(3, 6)]
-            momentum = tuple(float(np.max(moved[..., s]) / max(np.max(size[s]), 1e-300)) for s in parts)
+            momentum = tuple(
+                float(np.max(moved[..., s]) / max(np.max(terms[..., s]), np.finfo(float).tiny)) for s in parts
+            )
         lengths = [
             np.abs(np.linalg.norm(self.q[..., [s.start + k for k in entries]], axis=-1) - 1)
             for s, entries in _quaternions(model)

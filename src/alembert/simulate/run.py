@@ -25,10 +25,40 @@ from alembert.simulate.stepper import Stepper
 from alembert.simulate.system import System, as_sequence
 
 Array = np.ndarray
-FIXED = (*SCHEMES, "variational")
+IMPLICIT = ("variational", "generalised_alpha")
+FIXED = (*SCHEMES, *IMPLICIT)
 INTEGRATORS = (*FIXED, *ADAPTIVE)
 RECORDS_OF_ADAPTIVE = 1000
+
+MOST_VARIATIONAL = 60  # speeds; there compiling it takes half a minute
 STABLE = 2.0  # |eigenvalue| times step up to which explicit schemes are trusted
+
+
+def integrators() -> list[tuple[str, int, str, str, str]]:
+    """A table: name, order, kind, what it keeps beyond its order, when to choose it."""
+    rows = [(s.name, s.order, "fixed step", s.keeps, s.choose) for s in SCHEMES.values()]
+    rows.append(
+        (
+            "variational",
+            2,
+            "fixed step, implicit",
+            "momentum to rounding; energy bounded over long times",
+            "free or conservative motion, long runs; the default without efforts",
+        )
+    )
+    rows.append(
+        (
+            "generalised_alpha",
+            2,
+            "fixed step, implicit",
+            "nothing exactly; damps what is too fast for the step",
+            "stiff systems at a given step",
+        )
+    )
+    for name, (_, order, choose) in ADAPTIVE.items():
+        kind = "error control, implicit" if name in adaptive.IMPLICIT else "error control"
+        rows.append((name, order, kind, "all to the tolerance", choose))
+    return rows
 
 
 def simulate(
@@ -113,7 +143,7 @@ def simulate(
         "progress": progress,
     }
     if system.constrained:
-        if chosen == "variational" or chosen in adaptive.IMPLICIT:
+        if chosen in (*IMPLICIT, *adaptive.IMPLICIT):
             kind = model.loops[0] if model.loops else model.couplings[0]
             raise UnsupportedError(
                 f"simulate: integrator {chosen!r} and a model with loops or couplings ({kind.name!r}) do not go together; "
@@ -173,10 +203,15 @@ def _choose(system: System, q: Array, v: Array, duration: float, step: float | N
             return "radau", (
                 f"the fastest eigenvalue at the start, {fastest:.3g}/s, is too fast for explicit steps of {step:g} s"
             )
-        if system.conserves_energy:
+        if system.conserves_energy and system.model.nv <= MOST_VARIATIONAL:
             return (
                 "variational",
                 "nothing feeds energy in or takes it out, so a symplectic scheme keeps it best",
+            )
+        if system.conserves_energy:
+            return (
+                "rk4",
+                f"a step is given; the variational scheme compiles long beyond {MOST_VARIATIONAL} speeds",
             )
         return "rk4", "a step is given and something drives or damps the motion"
     if damping * duration > 2e4 and damping > 20 * (fastest - damping if fastest > damping else 0.0):
@@ -228,8 +263,8 @@ def _run_fixed(
     model, h = system.model, float(options["step"])
     steps = _multiple("the duration", options["duration"], h)
     every = 1 if options["interval"] is None else _multiple("the interval", options["interval"], h)
-    # Python functions cannot be called within a variational step, nor can drives look back within any step
-    held = system.has_memory or (name == "variational" and bool(system.laws))
+    # Python functions cannot be called within an implicit step, nor can drives look back within any step
+    held = system.has_memory or (name in IMPLICIT and bool(system.laws))
     stepper = Stepper(system, name, h, options["start"], held=held)
     if resumed is not None:
         state, schedule, memory = resumed[0].copy(), resumed[1], resumed[2]
@@ -257,6 +292,9 @@ class _Keeper:
         self.states[..., 0, :] = state
         self.count = 1
         self.held: list[Array] = []
+        self.work = [np.zeros(state.shape[:-1])]
+        """of what is held, up to each record"""
+        self.done: Array = np.zeros(state.shape[:-1])
         self.snapshots: list[tuple[Schedule | None, Array | None]] = []
         self.note(schedule, memory)
         self.last: tuple[float, Array, Array] | None = None
@@ -284,11 +322,14 @@ class _Keeper:
         _check_finite(system.model, time, q, states)
         v = np.ascontiguousarray(stepper.v(states, along_time=True))
         held = np.stack(self.held, axis=-2) if self.held else None
+        work = np.stack(self.work, axis=-1)
         if self.last is not None:  # an event stopped the run between two records
             t, q_end, v_end = self.last
             time = np.append(time, t)
             q, v = np.concatenate([q, q_end[None]]), np.concatenate([v, v_end[None]])
-        efforts = _recorded_efforts(system, time, q, v, held)
+            if held is not None:
+                held, work = np.concatenate([held, held[-1:]]), np.append(work, self.done)
+        efforts = _recorded_efforts(system, time, q, v, held, all_held=stepper.held)
         machine = (states, self.snapshots)
         return Run(
             system.model,
@@ -304,17 +345,17 @@ class _Keeper:
             system,
             options,
             machine,
+            None if held is None else (held, work),
         )
 
 
-def _recorded_efforts(system: System, time: Array, q: Array, v: Array, held: Array | None) -> Array:
+def _recorded_efforts(
+    system: System, time: Array, q: Array, v: Array, held: Array | None, *, all_held: bool = False
+) -> Array:
     total = np.zeros(v.shape) + (system.efforts[..., None, :] if system.efforts.ndim > 1 else system.efforts)
     if held is not None:
-        short = v.shape[-2] - held.shape[-2]
-        if short > 0:
-            held = np.concatenate([held, *short * [held[..., -1:, :]]], axis=-2)
-        total = total + held[..., : v.shape[-2], :]
-    if system.has_memory:
+        total = total + held
+    if all_held:
         return total
     if system.laws:
         for k, t in enumerate(time):
@@ -388,7 +429,7 @@ class _March:
             known = stepper.known(state)
             if known < stepper.past:
                 limit = min(limit, n + stepper.past - known)
-            following = self._advance(state, n, first, limit, effort)
+            following = self._advance(state, n, first, limit, effort, held)
             if following is None:
                 return
             state = following
@@ -421,12 +462,15 @@ class _March:
             held, (*system.batch, system.model.nv)
         )
 
-    def _advance(self, state: Array, n: int, first: int, limit: int, effort: Array) -> Array | None:
+    def _advance(
+        self, state: Array, n: int, first: int, limit: int, effort: Array, held: Array
+    ) -> Array | None:
         """To `limit`, or to the next full set of records; None where an event stops the run."""
         stepper, keeper, every = self.stepper, self.keeper, self.every
         if not stepper.compiled:
             following = stepper.python_step(state, effort, stepper.start, stepper.h)
             wrench = None
+            self._count_work(held, state, following[..., None, :])
         else:
             wrench = self._wrench(state)
             over = (n - first) % every
@@ -438,6 +482,7 @@ class _March:
             stepper.advance(state, length, count, effort, wrench, out)
             following = out[..., count - 1, :].copy()
             keeper.skip(count - 1, self.schedule, self.memory)
+            self._count_work(held, state, out[..., :count, :] if count == 1 else self._last(count))
         if self.watch.events:
             watched = self._watch(state, following, n, effort, wrench)
             if watched is None:
@@ -451,7 +496,27 @@ class _March:
             keeper.space()[..., 0, :] = following
             keeper.count += 1
             keeper.note(self.schedule, self.memory)
+            keeper.work.append(keeper.done)
         return following
+
+    def _last(self, count: int) -> Array:
+        """The newest records, the one that is still to be counted among them."""
+        end = self.keeper.count + 1
+        return self.keeper.states[..., end - count : end, :]
+
+    def _count_work(self, held: Array, state: Array, rows: Array) -> None:
+        """What is held does the work tau . difference(q, q') from one row to the next."""
+        keeper = self.keeper
+        if not self.changing:
+            keeper.work += (rows.shape[-2] - 1) * [keeper.done]
+            return
+        q = self.stepper.q(np.concatenate([state[..., None, :], rows], axis=-2))
+        moved = self.system.model.difference(q[..., :-1, :].copy(), q[..., 1:, :].copy())
+        parts = np.sum(np.asarray(held)[..., None, :] * moved, axis=-1)
+        for k in range(parts.shape[-1]):
+            keeper.done = keeper.done + parts[..., k]
+            if k < parts.shape[-1] - 1:
+                keeper.work.append(keeper.done)
 
     def _so_far(self) -> tuple[Array, Array, Array]:
         states = self.keeper.states[: self.keeper.count]
@@ -571,6 +636,10 @@ def _run_adaptive(
     time, qs, vs, held_records = keeper.arrays()
     qs, vs = system.project(*_imposed_all(system, time, qs, vs))
     efforts = _recorded_efforts(system, time, qs, vs, held_records)
+    kept = None
+    if held_records is not None:
+        parts = np.sum(held_records[:-1] * model.difference(qs[:-1], qs[1:]), axis=-1)
+        kept = held_records, np.r_[0.0, np.cumsum(parts)]
     return Run(
         model,
         time,
@@ -585,6 +654,7 @@ def _run_adaptive(
         system,
         options,
         None,
+        kept,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from alembert.engine.kernel import Kernel
-from alembert.simulate import schemes, stepping, variational
+from alembert.simulate import generalised_alpha, schemes, stepping, variational
 from alembert.simulate.loop import RECORDS
 from alembert.simulate.schemes import Now, Point, Scheme
 from alembert.simulate.stepping import Layout, Plant
@@ -25,23 +25,26 @@ class Stepper:
         self.system, self.name, self.h, self.start = system, name, h, start
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
         self.compiled = self.scheme is None or (not system.constrained and (held or not system.python))
-        self._held = held
+        self.held = held
         model = system.model
         self.layout: Any
-        if self.scheme is None:
+        if name == "variational":
             self.layout = variational.VariationalLayout(model.nq, model.nv)
+        elif self.scheme is None:
+            self.layout = generalised_alpha.AlphaLayout(model.nq, model.nv)
         else:
             self.layout = Layout(model.nq, model.nv, self.scheme.past)
         self._parameters = [system.parameter_array()] if model.parameters else []
 
     @cached_property
     def plant(self) -> Plant:
-        return self.system.plant(held=self._held)
+        return self.system.plant(held=self.held)
 
     @cached_property
     def _kernel(self) -> Kernel:
         if self.scheme is None:
-            return variational.stepping_kernel(self.plant)
+            module = variational if self.name == "variational" else generalised_alpha
+            return module.stepping_kernel(self.plant)
         return stepping.stepping_kernel(self.plant, self.scheme)
 
     @cached_property
@@ -68,9 +71,12 @@ class Stepper:
 
     def initial(self, q: Array, v: Array, number: int = 0) -> Array:
         q, v = self.system.imposed(self.time(number), q, v)
-        if self.scheme is None:
+        if self.name == "variational":
             p = self.system.model.multiply_mass_matrix(q, v, parameters=self.system.parameters)
             state = self.layout.initial(np.broadcast_to(q, (*p.shape[:-1], q.shape[-1])), v, p)
+        elif self.scheme is None:
+            a = self.system.point(self.time(number), q, v, self.system.efforts).a
+            state = self.layout.initial(q, v, a)
         else:
             state = self.layout.initial(q, v)
         state[..., 0] = number
@@ -80,7 +86,7 @@ class Stepper:
         return states[..., self.layout.q]
 
     def v(self, states: Array, *, along_time: bool = False) -> Array:
-        if self.scheme is not None:
+        if self.name != "variational":
             return states[..., self.layout.v]
         parameters = self.system.parameters
         if parameters and along_time:
@@ -92,7 +98,7 @@ class Stepper:
         """Time, q and v expected in the middle of the next step, to second order in h."""
         t = self.time(self.number(state)) + self.h / 2
         q = self.q(state).copy()
-        if self.scheme is None:
+        if self.name == "variational":
             mean, before = state[..., self.layout.mean], state[..., self.layout.before]
             v = 2 * mean - before
         else:
@@ -143,7 +149,7 @@ class Stepper:
         system, layout = self.system, self.layout
 
         def at(t: float, q: Array, v: Array) -> Point:
-            return system.point(t, q, v, effort, held=self._held)
+            return system.point(t, q, v, effort, held=self.held)
 
         starting = self.known(state) < self.past
         step = schemes.START if starting else self.scheme.step

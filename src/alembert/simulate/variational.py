@@ -33,16 +33,13 @@ import casadi as ca
 import numpy as np
 
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
+from alembert.engine.source import Source
 from alembert.errors import UnsupportedError
 from alembert.model import Model
-from alembert.simulate.loop import Call, Copy, LoopSource, Repeat
+from alembert.simulate.newton import newton_loop
 from alembert.simulate.stepping import Plant, arguments, kept_kernel
 from alembert.simulate.tangent import SymbolicManifold
-from alembert.sweeps import CORIOLIS_FORCES, Tree, expressions
-
-MOST = 40  # iterations
-CLOSE = 1e-9  # of the displacement: below it corrections that no longer shrink are rounding
+from alembert.sweeps import CORIOLIS_FORCES, Tree
 
 
 @dataclass(frozen=True)
@@ -129,8 +126,8 @@ class DiscreteMechanics:
         """Generalised forces of the wrenches."""
         if self.wrench is None:
             return ca.SX.zeros(self.model.nv)
-        given = {"q": q, "wrench": self.wrench}
-        return -expressions(CORIOLIS_FORCES, self.model._tree, given, self.parameters)["tau"]
+        function = self.model.symbolic.function(CORIOLIS_FORCES, ("q", "wrench"))
+        return -function(q, self.wrench, *([self.parameters] if self.model.parameters else []))
 
     def residual(self, t: ca.SX, q: ca.SX, p: ca.SX, e: ca.SX, h: ca.SX, effort: ca.SX) -> ca.SX:
         """(2)"""
@@ -146,92 +143,24 @@ class DiscreteMechanics:
 
 
 def _source(plant: Plant, layout: VariationalLayout, given: list[Argument]) -> Source:
-    nv = plant.model.nv
     symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in given[:-2]}
-    state, start, h = symbols["state"], symbols["start"], symbols["step"]
+    state, h, effort = symbols["state"], symbols["step"], symbols["effort"]
     parameters = symbols.get("parameters", ca.SX(0, 1))
     mechanics = DiscreteMechanics(plant, parameters, symbols.get("wrench"))
-    t = start + state[0] * h
+    t = symbols["start"] + state[0] * h
     q, p, mean, before = (state[s] for s in (layout.q, layout.p, layout.mean, layout.before))
-    effort = symbols["effort"]
 
-    it = ca.SX.sym("it", 2 + nv)  # done, size of the last correction, e
-    e = it[2:]
-    residual = mechanics.residual(t, q, p, e, h, effort)
-    factors = _factorise(ca.jacobian(residual, e))
-    LU = ca.SX.sym("LU", factors.numel())
-    r = ca.SX.sym("r", nv)
-
-    done, last = it[0], it[1]
-    correction = -_solve(LU, r)
-    size, reach = ca.norm_inf(correction), ca.norm_inf(e)
-    small = ca.logic_or(
-        size <= 1e-16 * reach,
-        ca.logic_and(size <= CLOSE * reach, size > 0.5 * last),
-    )
-    moved = ca.vertcat(ca.if_else(small, 1, 0), size, e + correction)
-    updated = ca.if_else(done, it, moved)
-
+    e = ca.SX.sym("e", plant.model.nv)
     q1 = mechanics.manifold.integrate(q, e)
     p1 = mechanics.momentum(t, q, e, h, effort, q1)
-    # a step that has not converged must not pass for one: its momentum becomes NaN
-    p1 = ca.if_else(done, p1, ca.SX.nan(nv))
-    following = ca.vertcat(state[0] + 1, state[1], q1, p1, e / h, mean)
-    predicted = ca.vertcat(0, ca.inf, h * (2 * mean - before))
-
-    names = [name for name in symbols]
-    values = list(symbols.values())
-    functions = {
-        "predict": ca.Function("predict", [state, h], [predicted]),
-        "factor": ca.Function("factor", [*values, it], [factors]),
-        "residual": ca.Function("residual", [*values, it], [ca.densify(residual)]),
-        "update": ca.Function("update", [it, r, LU], [updated]),
-        "finish": ca.Function("finish", [*values, it], [ca.densify(following)]),
-    }
-    iteration: list[Call | Copy] = [
-        Call("residual", [*names, "it"], ["r"]),
-        Call("update", ["it", "r", "LU"], ["it_next"]),
-        Copy("it_next", "it"),
-    ]
-    body: list[Call | Copy | Repeat] = [
-        Call("predict", ["state", "step"], ["it"]),
-        Call("factor", [*names, "it"], ["LU"]),
-        Repeat(iteration, "it", MOST),
-        Call("finish", [*names, "it"], ["next"]),
-    ]
-    temporaries = {"it": 2 + nv, "it_next": 2 + nv, "r": nv, "LU": factors.numel()}
-    return LoopSource(
-        {key: FunctionSource(f) for key, f in functions.items()},
+    return newton_loop(
         {a.name: a.size for a in given},
-        temporaries,
-        body,
+        symbols,
+        e,
+        predicted=h * (2 * mean - before),
+        residual=mechanics.residual(t, q, p, e, h, effort),
+        following=ca.vertcat(state[0] + 1, state[1], q1, p1, e / h, mean),
     )
-
-
-def _factorise(A: ca.SX) -> ca.SX:
-    """A = L U by rows in one vector, without pivoting: A is the mass matrix over h and smaller terms."""
-    A = ca.densify(ca.SX(A))
-    n = A.shape[0]
-    for k in range(n):
-        A[k, k] = 1 / A[k, k]
-        for i in range(k + 1, n):
-            A[i, k] = A[i, k] * A[k, k]
-            A[i, k + 1 :] = A[i, k + 1 :] - A[i, k] * A[k, k + 1 :]
-    return ca.vec(A.T)
-
-
-def _solve(LU: ca.SX, b: ca.SX) -> ca.SX:
-    n = b.numel()
-    A = ca.reshape(LU, n, n).T
-    x = [b[k] for k in range(n)]
-    for i in range(n):
-        for k in range(i):
-            x[i] = x[i] - A[i, k] * x[k]
-    for i in reversed(range(n)):
-        for k in range(i + 1, n):
-            x[i] = x[i] - A[i, k] * x[k]
-        x[i] = x[i] * A[i, i]
-    return ca.vertcat(*x)
 
 
 def _friction(model: Model, parameters: ca.SX) -> Any:

@@ -17,7 +17,8 @@ import numpy as np
 
 from alembert.expression import Scalar, evaluate
 from alembert.joints import Friction
-from alembert.model import WORLD, Inertia, Joint, Model, Placement
+from alembert.model import WORLD, Joint, Model, Placement
+from alembert.model.placement import _plus as plus
 from alembert.model.placement import _snap as snap
 from alembert.spatial import quaternion
 from alembert.sweeps.node import Node, Structure
@@ -31,7 +32,8 @@ class Tree:
     parents: tuple[int, ...]
     placements: tuple[Placement, ...]
     """X_PF of each node on its parent node (or on the world)"""
-    inertias: tuple[Inertia, ...]
+    ten_vectors: tuple[tuple[Scalar, ...], ...]
+    """mass, first and second moments of each node about its origin; welded bodies simply add up in them"""
     carriers: tuple[tuple[int, Placement], ...]
     """for each body of the model: its node (-1 for the world) and its placement on it"""
 
@@ -40,7 +42,7 @@ class Tree:
         joints: list[Joint] = []
         parents: list[int] = []
         placements: list[Placement] = []
-        inertias: list[Inertia] = []
+        tens: list[tuple[Scalar, ...]] = []
         carriers: dict[str, tuple[int, Placement]] = {WORLD: (-1, _ORIGIN)}
         for body, joint in zip(model.bodies, model.joints, strict=True):
             carrier, offset = carriers[joint.parent]
@@ -50,17 +52,18 @@ class Tree:
                 joints.append(joint)
                 parents.append(carrier)
                 placements.append(where)
-                inertias.append(body.inertia)
+                tens.append(body.inertia.ten_vector())
             else:
                 carriers[body.name] = (carrier, where)
                 if carrier >= 0:
-                    inertias[carrier] = inertias[carrier] + body.inertia.at(where)
+                    added = body.inertia.at(where).ten_vector()
+                    tens[carrier] = tuple(plus(a, b) for a, b in zip(tens[carrier], added, strict=True))
         return cls(
             model,
             tuple(joints),
             tuple(parents),
             tuple(placements),
-            tuple(inertias),
+            tuple(tens),
             tuple(carriers[body.name] for body in model.bodies),
         )
 
@@ -88,7 +91,7 @@ class Tree:
         """The constants of a node with `SX` values for the parameters; numbers stay numbers."""
         values = {name: parameters[k] for k, (name, _) in enumerate(self.model.parameters)}
         pose = self.placements[index].symbolic_pose(values)
-        entries = (*self.inertias[index].ten_vector(), *self._joint_constants(index))
+        entries = (*self.ten_vectors[index], *self._joint_constants(index))
         return ca.vertcat(
             ca.vec(ca.densify(pose.rotation).T),
             pose.translation,
@@ -99,24 +102,14 @@ class Tree:
         """The constants of nodes of one structure by rows; None where one of them is an expression."""
         rows = []
         for k in indices:
-            X, M = self.placements[k], self.inertias[k]
-            rows.append((*X.quaternion, *X.translation, M.mass, *M.com, *M.tensor, *self._joint_constants(k)))
+            X = self.placements[k]
+            rows.append((*X.quaternion, *X.translation, *self.ten_vectors[k], *self._joint_constants(k)))
         try:
             raw = np.array(rows, dtype=float)
         except TypeError:
             return None
         R = snap(quaternion.to_matrix(raw[:, 0:4].T)).reshape(3, 3, -1)
-        m, (x, y, z) = raw[:, 7], raw[:, 8:11].T
-        about_origin = np.array([y * y + z * z, -x * y, x * x + z * z, -x * z, -y * z, x * x + y * y])
-        return np.hstack(
-            [
-                R.reshape(9, -1).T,
-                raw[:, 4:8],
-                m[:, None] * raw[:, 8:11],
-                raw[:, 11:17] + (m * about_origin).T,
-                raw[:, 17:],
-            ]
-        )
+        return np.hstack([R.reshape(9, -1).T, raw[:, 4:]])
 
     def _joint_constants(self, index: int) -> tuple[Scalar, ...]:
         """What follows the inertia in the layout of the constants."""
