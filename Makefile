@@ -23,6 +23,7 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 
 demo: $(VENV)/.runtime
 	$(BIN)/python examples/01_first_model.py
+	$(BIN)/python examples/04_simulate.py
 
 test: lint
 	$(BIN)/python -m pytest -n auto

@@ -37,6 +37,8 @@ if _TYPE_CHECKING:
     from alembert.operators import innovations as innovations
     from alembert.operators import operators as operators
     from alembert.operators import velocities_from_diagonal as velocities_from_diagonal
+    from alembert.simulate import ensemble as ensemble
+    from alembert.simulate import simulate as simulate
     from alembert.sweeps.linear_quadratic import LQProblem as LQProblem
     from alembert.sweeps.linear_quadratic import solve_lq as solve_lq
     from alembert.sweeps.twin import forward_dynamics_as_lq as forward_dynamics_as_lq
@@ -47,6 +49,7 @@ _ON_FIRST_USE = {
     "admittance": "alembert.operators",
     "check": "alembert.check",
     "diagonalising_velocities": "alembert.operators",
+    "ensemble": "alembert.simulate",
     "forward_dynamics_as_lq": "alembert.sweeps.twin",
     "gibbs_function": "alembert.sweeps.twin",
     "identify": "alembert.identify",
@@ -54,6 +57,7 @@ _ON_FIRST_USE = {
     "linear": "alembert.linear",
     "linearize": "alembert.linear",
     "operators": "alembert.operators",
+    "simulate": "alembert.simulate",
     "solve_lq": "alembert.sweeps.linear_quadratic",
     "trim": "alembert.linear",
     "velocities_from_diagonal": "alembert.operators",

@@ -44,12 +44,13 @@ def close(tree, kinds, seed=1):
 
 def _apart(tree, q, rng, *, ground):
     """Two bodies that can move relative to each other in every way."""
-    while True:
+    for _ in range(200):
         a, b = (str(name) for name in rng.permutation([body.name for body in tree.bodies])[:2])
         a = "world" if ground else a
         J_a, J_b = (tree.frame_jacobian(q, name, reference="world") for name in (a, b))
         if np.linalg.svd(J_b - J_a, compute_uv=False)[5] > 0.05:
             return a, b
+    raise AssertionError("no two bodies of this tree can move freely relative to each other")
 
 
 def possible_speeds(model, q, active=None, seed=0):

@@ -91,12 +91,13 @@ def test_a_planar_mechanism_and_its_one_equation():
 
 
 def test_couplings_wrenches_and_parameters():
-    tree = library.random_tree(
-        3, bodies=6, kinds=("revolute", "prismatic"), parameters=True, attachments=True
-    )
-    names = [joint.name for joint in tree.joints]
+    kinds = ("revolute", "prismatic", "spherical")
+    tree = library.random_tree(3, bodies=8, kinds=kinds, branching=0, parameters=True, attachments=True)
     model, q = close(tree, ("spherical",), seed=3)
-    model = model.replace(couplings=(Coupling("gear", names[1], (names[0],), (2.0,), q[1] - 2 * q[0]),))
+    first, second = [joint.name for joint in tree.joints if joint.type.nv == 1][:2]
+    at = dict(zip(model.coordinate_names, q, strict=True))
+    gear = Coupling("gear", second, (first,), (2.0,), at[second] - 2 * at[first])
+    model = model.replace(couplings=(gear,))
     v = possible_speeds(model, q)
     tau, push = np.random.default_rng(1).normal(size=model.nv), np.arange(6.0)
     d = model.constrained_dynamics_derivatives(q, v, tau, wrenches={"tip4": push})

@@ -1,5 +1,7 @@
 """Runs as a whole: batches, bitwise continuation, the choice of an integrator, what a result offers, messages."""
 
+from pathlib import Path
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -370,3 +372,9 @@ def test_progress_is_shown_after_a_moment(monkeypatch, capsys):
         bar._last = -1.0
         bar.at(0.5)
         assert bar._bar is None
+
+
+def test_the_table_of_integrators_in_the_documentation_is_current():
+    page = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text(encoding="utf-8")
+    for name, order, kind, keeps, use in integrators():
+        assert f"| `{name}` | {order} | {kind} | {keeps} | {use} |" in page

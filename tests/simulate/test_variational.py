@@ -8,6 +8,8 @@ from simulate_helpers import model, slope, state
 import alembert as al
 from alembert.errors import NumericalError, UnsupportedError
 from alembert.simulate import Event, simulate
+from alembert.simulate.stepping import Plant
+from alembert.simulate.variational import DiscreteMechanics
 from alembert.spatial import Ad_dual
 
 EPS = float(np.finfo(float).eps)
@@ -171,3 +173,18 @@ def test_generalised_alpha_damps_what_is_too_fast():
         simulate(
             m, [0, 0], duration=1.0, step=0.1, prescribed={"mass_joint": 0.0}, integrator="generalised_alpha"
         )
+
+
+def test_condition_does_not_depend_on_the_step():
+    """Unlike that of the scheme with multipliers: the Jacobian tends to the mass matrix over the step."""
+    m, (q0, v0) = model("craft"), state("craft")
+    mechanics = DiscreteMechanics(Plant(m), ca.SX(0, 1), None)
+    t, h = ca.SX.sym("t"), ca.SX.sym("h")
+    q, p, e = (ca.SX.sym(name, n) for name, n in (("q", m.nq), ("p", m.nv), ("e", m.nv)))
+    residual = mechanics.residual(t, q, p, e, h, ca.SX.zeros(m.nv))
+    jacobian = ca.Function("jacobian", [t, q, p, e, h], [ca.jacobian(residual, e)])
+    steps = (1e-2, 1e-4, 1e-6)
+    found = [np.linalg.cond(np.asarray(jacobian(0, q0, np.zeros(m.nv), h * v0, h))) for h in steps]
+    expected = np.linalg.cond(m.mass_matrix(q0))
+    np.testing.assert_allclose(found, expected, rtol=0.05)
+    assert found[-1] == pytest.approx(expected, rel=1e-4)
