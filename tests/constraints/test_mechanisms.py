@@ -206,6 +206,21 @@ def test_the_flat_four_bar_is_singular():
     np.testing.assert_allclose(a, parallelogram(model, 0, expected)[1], rtol=1e-5)
 
 
+def test_a_singular_start_is_found_out():
+    model = four_bars(1).replace(name="flat at first")
+    flat, v = parallelogram(model, np.pi / 2, 0.0)
+    tau = np.zeros(model.nv)
+    model.constraint_analysis(flat)
+    model.forward_dynamics(flat, v, tau)
+    q, v = parallelogram(model, 0.5, 0.3)
+    with pytest.warns(
+        UserWarning,
+        match=r"rank 2 at q = .* but 1 at an earlier configuration, which was singular for 'window0'",
+    ):
+        a = model.forward_dynamics(q, v, tau)
+    np.testing.assert_allclose(model.forward_dynamics(q, v, tau), a, rtol=1e-10)
+
+
 @functools.cache
 def bricard():
     """IFToMM A04: five rods of 1 m through the corners of a cube's hexagon, axes y z x y z x."""

@@ -166,7 +166,8 @@ class Run:
         """How well energy, momentum and unit quaternions were kept."""
         model, system = self.model, self._system
         E = self.energy
-        scale = max(float(np.max(self.kinetic_energy)), np.finfo(float).tiny)
+        # next to rest, the rounding of the potential energy is what can be kept
+        scale = max(float(np.max(self.kinetic_energy)), 1e-9 * float(np.max(np.abs(E))), np.finfo(float).tiny)
         closed = system.conserves_energy
         error = E - E[..., :1] - (0.0 if closed else self.work)
         momentum = None
