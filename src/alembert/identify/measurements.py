@@ -106,7 +106,8 @@ class Measurements:
 
         Args:
             time: (T,), evenly spaced.
-            q, tau: (T, nq) and (T, nv).
+            q: (T, nq).
+            tau: (T, nv).
             v: measured speeds (T, nv), when there are any; otherwise they come from q.
             cutoff: of the Butterworth filter [Hz]; above the motion's harmonics, below the noise. Needed for
                 it.

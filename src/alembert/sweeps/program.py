@@ -1,9 +1,9 @@
 """Sweeps over a tree, and programs made of them.
 
-A *step* is a function of one record: it reads what the node is (`b.node`), what it is given (`b.q`, `b.v`, ...), what earlier
-steps left in the record and in `b.parent`, and leaves results as attributes of its own record; inward it may also
-add to its parent's record (`b.parent.add(...)`). A *sweep* runs a step over the nodes, outward (parents first) or inward. A
-*program* is a list of sweeps with names for what goes in and what comes out. `unroll` runs it on `SX`; the
+A *step* is a function of one record: it reads what the node is (`b.node`), what it is given (`b.q`, `b.v`, ...), what
+earlier steps left in the record and in `b.parent`, and leaves results as attributes of its own record; inward it may
+also add to its parent's record (`b.parent.add(...)`). A *sweep* runs a step over the nodes, outward (parents first) or
+inward. A *program* is a list of sweeps with names for what goes in and what comes out. `unroll` runs it on `SX`; the
 engine lowers the same program to loops.
 """
 

@@ -1,6 +1,6 @@
 """Every refusal of a file names the file, the line and the path, and says what came and what was expected."""
 
-# ruff: noqa: E501  (a case is a line)
+
 
 import os
 import re
