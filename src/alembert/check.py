@@ -210,19 +210,23 @@ def _hybrid_closed_form(
 def _products(
     model: Model, name: str, given: Given, J: Mapping[str, Array], rng: np.random.Generator
 ) -> dict[tuple[str, str], tuple[Array, Array]]:
-    """jvp and vjp of the algorithm's first result; the choice of `free` speeds is no variable."""
+    """jvp and vjp of all results of the algorithm; the choice of `free` speeds is no variable."""
     at = list(given.values())
     along = {key: rng.normal(size=x.shape[1]) * (key != "free") for key, x in J.items()}
     value, change = model.jvp(name, at, list(along.values()))
-    count = np.size(value)
-    expected = sum(x[:count] @ along[key] for key, x in J.items())
-    weight = rng.normal(size=np.shape(value))
-    gradients = model.vjp(name, at, weight)
-    found = {("along all", "jvp"): (np.asarray(change), np.asarray(expected))}
+    values, changes = (x if isinstance(x, tuple) else (x,) for x in (value, change))
+    expected = sum(x @ along[key] for key, x in J.items())
+    weights = tuple(rng.normal(size=np.shape(x)) for x in values)
+    gradients = model.vjp(name, at, weights if len(weights) > 1 else weights[0])
+    found = {("along all", "jvp"): (_flat(changes), np.asarray(expected))}
     for (key, x), gradient in zip(J.items(), gradients, strict=True):
         if key != "free":
-            found[f"d{key}", "vjp"] = (np.asarray(gradient), weight.ravel() @ x[:count])
+            found[f"d{key}", "vjp"] = (np.asarray(gradient), _flat(weights) @ x)
     return found
+
+
+def _flat(parts: Iterable[Array]) -> Array:
+    return np.concatenate([np.ravel(part) for part in parts])
 
 
 def _inputs(model: Model, name: str) -> tuple[str, ...]:

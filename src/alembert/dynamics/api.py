@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from math import isfinite
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
@@ -20,7 +21,7 @@ from alembert.dynamics.results import HybridResult
 from alembert.dynamics.symbolic import Symbolic
 from alembert.engine.c_export import export_c
 from alembert.engine.kernel import Kernel
-from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
+from alembert.errors import AlembertWarning, ArgumentError, FileError, NumericalError, UnsupportedError
 from alembert.joints import JointType
 from alembert.model.printing import unknown
 from alembert.spatial import Ad_dual, Pose
@@ -37,6 +38,12 @@ _CONSTRAINED = {
     "mass_matrix": "reduced_mass_matrix",
 }
 """what to use on a model with loops or couplings instead of an algorithm of trees"""
+
+
+_WRENCHES = {"wrench": "wrenches"}
+_KNOWN_AS = {"hybrid_dynamics": {"tau": "torques", "a_given": "accelerations", **_WRENCHES}}
+"""what the user knows the inputs of an algorithm as"""
+_SINGULAR = "the articulated inertia of some joint is singular (no mass moves with it) or numbers overflow"
 
 
 class Dynamics(Derivatives, Constraints):
@@ -104,8 +111,8 @@ class Dynamics(Derivatives, Constraints):
         `accelerations` and `torques` map joints (a number, or one per degree of freedom) or single degrees of freedom
         (names as in `speed_names`) to values; efforts not named are zero.
         """
-        free, a_given = self._by_name("hybrid_dynamics", accelerations or {}, "accelerations")
-        given, tau = self._by_name("hybrid_dynamics", torques or {}, "torques")
+        free, a_given = self._by_name("hybrid_dynamics", accelerations, "accelerations")
+        given, tau = self._by_name("hybrid_dynamics", torques, "torques")
         both = [self.speed_names[k] for k in np.flatnonzero(free & given)]
         if both:
             raise ArgumentError(
@@ -226,8 +233,10 @@ class Dynamics(Derivatives, Constraints):
         return self.frame_acceleration(q, v, zero, frame, reference=reference, parameters=parameters)
 
     def center_of_mass(self: Model, q: Any, *, parameters: Parameters = None) -> Array:
-        """(..., 3) in the world."""
+        """Of everything that moves (bodies welded to the world do not), (..., 3) in the world."""
         total = self._evaluate("composite", (q,), parameters=parameters, caller="center_of_mass")
+        if np.any(total[..., 0] == 0.0):
+            raise NumericalError(f"center_of_mass: nothing that moves in the model {self.name!r} has mass")
         return total[..., 1:4] / total[..., 0:1]
 
     def momentum(
@@ -251,7 +260,7 @@ class Dynamics(Derivatives, Constraints):
         return self._evaluate("kinetic_energy", (q, v), parameters=parameters)[..., 0]
 
     def potential_energy(self: Model, q: Any, *, parameters: Parameters = None) -> Any:
-        """Of gravity (zero when the centre of mass is at the world's origin) and of springs."""
+        """Of gravity (zero when the centre of mass of what moves is at the world's origin) and of springs."""
         return self._evaluate("potential_energy", (q,), parameters=parameters)[..., 0]
 
     def energy(self: Model, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
@@ -271,7 +280,7 @@ class Dynamics(Derivatives, Constraints):
         """What efforts and wrenches feed in: tau . v + sum F . V. Friction takes out its own part."""
         tau, v = (self._numbers("power", name, x, self.nv) for name, x in (("tau", tau), ("v", v)))
         total = np.sum(tau * v, axis=-1)
-        for frame, wrench in (wrenches or {}).items():
+        for frame, wrench in _mapping("power", "wrenches", wrenches).items():
             V = self.frame_velocity(q, v, frame, parameters=parameters)
             total = total + np.sum(V * self._numbers("power", f"wrench on {frame!r}", wrench, 6), axis=-1)
         return total
@@ -280,15 +289,15 @@ class Dynamics(Derivatives, Constraints):
 
     def integrate(self: Model, q: Any, dv: Any) -> Array:
         """The configuration reached from q by the tangent displacement dv."""
-        return self._manifold_kernel("integrate")(q, dv)
+        return self._checked("integrate", self._manifold_kernel("integrate"), (q, dv))
 
     def difference(self: Model, q0: Any, q1: Any) -> Array:
         """The tangent displacement from q0 to q1: integrate(q0, difference(q0, q1)) = q1."""
-        return self._manifold_kernel("difference")(q0, q1)
+        return self._checked("difference", self._manifold_kernel("difference"), (q0, q1))
 
     def rate(self: Model, q: Any, v: Any) -> Array:
         """dq/dt, (..., nq)."""
-        return self._manifold_kernel("rate")(q, v)
+        return self._checked("rate", self._manifold_kernel("rate"), (q, v))
 
     def check_configuration(self: Model, q: Any) -> None:
         """Raise `ArgumentError` naming the joint when q is no configuration (shape, NaN, quaternion length)."""
@@ -328,7 +337,12 @@ class Dynamics(Derivatives, Constraints):
             raise ArgumentError(unknown("export_c: no algorithm", name, PROGRAMS))
         self.check_tree(name)
         program, names = PROGRAMS[name]
-        return export_c(self.symbolic.function(program, names), name, directory)
+        if not isinstance(directory, str | PathLike):
+            raise ArgumentError(f"export_c: directory is {directory!r}, expected a path")
+        try:
+            return export_c(self.symbolic.function(program, names), name, directory)
+        except OSError as error:
+            raise FileError(f"{directory}: cannot be written: {error.strerror or error}") from None
 
     # --- inside ------------------------------------------------------------------------------------------------
 
@@ -377,37 +391,49 @@ class Dynamics(Derivatives, Constraints):
         caller: str | None = None,
     ) -> Any:
         """Run an algorithm; `caller` is the public function to name in messages, where it is not the algorithm."""
+        if wrenches is not None:
+            wrenches = _mapping(caller or name, "wrenches", wrenches)
         kernel = self._kernels.get((name, bool(wrenches)))
         if kernel is None:
+            if not len(self._tree):
+                return _nothing_moves(self._kernel(name), given, out)
             if name in NEED_TREE:
                 self.check_tree(name)
             kernel = self._kernel(name, wrenches=bool(wrenches))
         if wrenches:
-            given = (*given, self._wrench_array(name, wrenches, parameters))
+            given = (*given, self._wrench_array(caller or name, wrenches, parameters))
         if self.parameters:
-            given = (*given, self._parameter_array(name, parameters))
-        elif parameters:
+            given = (*given, self._parameter_array(caller or name, parameters))
+        elif parameters is not None and _mapping(name, "parameters", parameters):
             raise ArgumentError(f"{name}: parameters are given, but the model has none")
         try:
             result = kernel._function(*given) if out is None else kernel(*given, out=out)
         except ArgumentError as error:
-            if caller is None:
-                raise
-            raise ArgumentError(str(error).replace(kernel.name, caller, 1)) from None
-        first = result if type(result) is np.ndarray else np.asarray(result[0])
-        if not _finite(first):
-            self._explain(caller or name, first, given, kernel)
+            text = str(error).replace(kernel.name, caller or name, 1)
+            for label, known in _KNOWN_AS.get(name, _WRENCHES).items():
+                text = text.replace(f" {label} ", f" {known} ")
+            raise ArgumentError(text) from None
+        if not _all_finite(result):
+            self._explain(caller or name, result, given, kernel)
         elif name in INVERTING and self._lockable:
             self._refuse_lock(name, given, result)
         return result
 
-    def _explain(self: Model, name: str, result: Array, given: tuple[Any, ...], kernel: Kernel) -> None:
+    def _checked(self: Model, name: str, kernel: Kernel, given: tuple[Any, ...]) -> Any:
+        """The results of a kernel, explained where they are not finite."""
+        result = kernel(*given)
+        if not _all_finite(result):
+            self._explain(name, result, given, kernel)
+        return result
+
+    def _explain(self: Model, name: str, result: Any, given: tuple[Any, ...], kernel: Kernel) -> None:
         """Say why a result is not finite: raise for one state, warn for some states of a batch."""
-        rank = len(kernel.results[0].shape)
-        bad = ~np.isfinite(result).all(axis=tuple(range(-rank, 0)))
-        if not np.any(bad):
-            return
-        self._report(name, bad, self._reason(given, kernel))
+        results = result if isinstance(result, tuple) else (result,)
+        bad = np.False_
+        for x, declared in zip(results, kernel.results, strict=True):
+            bad = bad | ~np.isfinite(x).all(axis=tuple(range(-len(declared.shape), 0)))
+        if np.any(bad):
+            self._report(name, np.asarray(bad), self._reason(given, kernel))
 
     def _report(self: Model, name: str, bad: Array, reason: str) -> None:
         if bad.ndim == 0:
@@ -448,7 +474,9 @@ class Dynamics(Derivatives, Constraints):
                 x[locked] = np.nan
             self._report(name, locked, f"joint {joint.name!r}: {sentence}")
 
-    def _reason(self: Model, given: tuple[Any, ...], kernel: Kernel) -> str:
+    def _reason(self: Model, given: tuple[Any, ...], kernel: Kernel, otherwise: str = _SINGULAR) -> str:
+        """The first input that is not finite, or the joint that cannot be solved for, or `otherwise`."""
+        known = _KNOWN_AS.get(kernel.name, _WRENCHES)
         for argument, value in zip(kernel.arguments, given, strict=True):
             x = np.asarray(value, dtype=float)
             if not np.all(np.isfinite(x)):
@@ -460,19 +488,18 @@ class Dynamics(Derivatives, Constraints):
                 label = (
                     f" ({names[entries[-1]]})" if x.ndim and x.shape[-1] == len(names) and len(names) else ""
                 )
-                return (
-                    f"{argument.name} is {x[tuple(entries)]} at entry {entries[-1] if x.ndim else 0}{label}"
-                )
-        return self._trouble(given[0])
+                what = known.get(argument.name, argument.name)
+                return f"{what} is {x[tuple(entries)]} at entry {entries[-1] if x.ndim else 0}{label}"
+        return self._trouble(given[0], otherwise)
 
-    def _trouble(self: Model, q: Any) -> str:
+    def _trouble(self: Model, q: Any, otherwise: str = _SINGULAR) -> str:
         """Which joint cannot be solved for at the finite q."""
         q = np.asarray(q, dtype=float)
         for joint, s in zip(self.joints, self._q_slices, strict=True):
             sentence = joint.type.singularity(q[..., s]) or joint.type.problem(q[..., s])
             if sentence:
                 return f"joint {joint.name!r}: {sentence}"
-        return "the articulated inertia of some joint is singular (no mass moves with it) or numbers overflow"
+        return otherwise
 
     def check_tree(self: Model, name: str) -> None:
         """Refuse algorithms that would ignore loops and couplings."""
@@ -500,13 +527,17 @@ class Dynamics(Derivatives, Constraints):
 
     def _parameter_array(self: Model, name: str, parameters: Parameters) -> Array:
         defaults = self._parameter_defaults
-        if not parameters:
+        if parameters is None or not _mapping(name, "parameters", parameters):
             return defaults
         for key in parameters:
             if key not in self.parameter_values:
                 raise ArgumentError(unknown(f"{name}: no parameter", key, self.parameter_values))
-        columns = [np.asarray(parameters.get(key, value), dtype=float) for key, value in self.parameters]
-        return np.stack(np.broadcast_arrays(*columns), axis=-1)
+        columns = {
+            key: self._numbers(name, f"parameter {key!r}", parameters.get(key, value))
+            for key, value in self.parameters
+        }
+        _common(name, [(f"parameter {key!r}", x.shape) for key, x in columns.items()])
+        return np.stack(np.broadcast_arrays(*columns.values()), axis=-1)
 
     @cached_property
     def _parameter_defaults(self: Model) -> Array:
@@ -519,6 +550,8 @@ class Dynamics(Derivatives, Constraints):
         if frame.body != "world":
             node, where = self._tree.carriers[self.body_index(frame.body)]
             placement = where @ placement
+        if parameters is not None:
+            self._parameter_array(function, parameters)
         values = self.parameter_values | dict(parameters or {})
         try:
             return node, placement.pose(values)
@@ -562,15 +595,15 @@ class Dynamics(Derivatives, Constraints):
     def _wrench_array(self: Model, name: str, wrenches: Wrenches, parameters: Parameters) -> Array:
         """(..., nodes, 6) from wrenches on frames."""
         parts = []
-        for frame, value in wrenches.items():
+        for frame, value in _mapping(name, "wrenches", wrenches).items():
             node, offset = self._locate(name, frame, parameters)
             if node < 0:
                 raise ArgumentError(f"{name}: wrench on frame {frame!r}, which does not move")
             F = self._numbers(name, f"wrench on {frame!r}", value, 6, ": moment, then force")
-            parts.append((node, F @ Ad_dual(offset).T))
-        batch = np.broadcast_shapes(*(F.shape[:-1] for _, F in parts))
+            parts.append((frame, node, F @ Ad_dual(offset).T))
+        batch = _common(name, [(f"wrench on {frame!r}", F.shape[:-1]) for frame, _, F in parts])
         total = np.zeros((*batch, len(self._tree), 6))
-        for node, F in parts:
+        for _, node, F in parts:
             total[..., node, :] += F
         return total
 
@@ -579,20 +612,25 @@ class Dynamics(Derivatives, Constraints):
     ) -> Array:
         """An array of real numbers, (..., width) unless width is 0."""
         try:
-            x = np.asarray(value, dtype=float)
+            x = np.asarray(value)
         except (TypeError, ValueError):
-            raise ArgumentError(f"{function}: {what} is {value!r}, expected numbers") from None
+            x = np.asarray(None)
+        if x.dtype.kind not in "fiub":
+            raise ArgumentError(f"{function}: {what} is {value!r}, expected numbers")
+        x = x.astype(float, copy=False)
         if width and (x.ndim == 0 or x.shape[-1] != width or (x.ndim > 1 and not batch)):
             expected = f"(..., {width})" if batch else f"({width},)"
             raise ArgumentError(f"{function}: {what} has shape {x.shape}, expected {expected}{hint}")
         return x
 
-    def _by_name(self: Model, function: str, values: Mapping[str, Any], what: str) -> tuple[Array, Array]:
+    def _by_name(
+        self: Model, function: str, values: Mapping[str, Any] | None, what: str
+    ) -> tuple[Array, Array]:
         """Which speeds are named, and their values (..., nv)."""
         named = np.zeros(self.nv, dtype=bool)
-        entries: list[tuple[slice, Array]] = []
+        entries: list[tuple[str, slice, Array]] = []
         singles = {name: k for k, name in enumerate(self.speed_names)}
-        for name, value in values.items():
+        for name, value in _mapping(function, what, values).items():
             x = self._numbers(function, f"{what}: {name!r}", value)
             if name in self._joint_index:
                 s = self.v_slice(name)
@@ -616,12 +654,54 @@ class Dynamics(Derivatives, Constraints):
             if np.any(named[s]):
                 raise ArgumentError(f"{function}: {what}: {name!r} is given twice")
             named[s] = True
-            entries.append((s, x))
-        batch = np.broadcast_shapes(*(x.shape[:-1] for _, x in entries)) if entries else ()
+            entries.append((name, s, x))
+        batch = _common(function, [(f"{what}: {name!r}", x.shape[:-1]) for name, _, x in entries])
         total = np.zeros((*batch, self.nv))
-        for s, x in entries:
+        for _, s, x in entries:
             total[..., s] = x
         return named, total
+
+
+def _mapping(function: str, what: str, value: Any) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ArgumentError(f"{function}: {what} is {value!r}, expected a mapping from names to arrays")
+    return value
+
+
+def _common(function: str, shapes: list[tuple[str, tuple[int, ...]]]) -> tuple[int, ...]:
+    """The batch shape of several arrays."""
+    try:
+        return np.broadcast_shapes(*(shape for _, shape in shapes))
+    except ValueError:
+        listed = ", ".join(f"{what} {shape}" for what, shape in shapes if shape)
+        raise ArgumentError(f"{function}: the batch dimensions do not go together: {listed}") from None
+
+
+def _nothing_moves(kernel: Kernel, given: tuple[Any, ...], out: Any) -> Any:
+    """The results of a model without a moving body: zeros."""
+    arrays = [np.asarray(x, dtype=float) for x in given]
+    for x, argument in zip(arrays, kernel.arguments, strict=True):
+        if x.ndim < len(argument.shape) or x.shape[x.ndim - len(argument.shape) :] != argument.shape:
+            raise ArgumentError(
+                f"{kernel.name}: {argument.name} has shape {x.shape}, expected (..., 0); nothing in the model moves"
+            )
+    batch = np.broadcast_shapes(
+        *(x.shape[: x.ndim - len(a.shape)] for x, a in zip(arrays, kernel.arguments, strict=True))
+    )
+    results = tuple(np.zeros(batch + result.shape) for result in kernel.results)
+    if out is not None:
+        for target, value in zip(out if isinstance(out, tuple) else (out,), results, strict=True):
+            target[...] = value
+        return out
+    return results if len(results) != 1 else results[0]
+
+
+def _all_finite(result: Any) -> bool:
+    if type(result) is np.ndarray:
+        return _finite(result)
+    return all(_finite(np.asarray(x)) for x in (result if isinstance(result, tuple) else (result,)))
 
 
 def _finite(x: Array) -> bool:

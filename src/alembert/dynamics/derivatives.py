@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from alembert.model import Model
 
 
+LARGEST_UNROLLED_FACTOR = 60
+"""speeds; the code that factors the mass matrix grows with their number times the depth of the tree squared"""
+
+
 class Derivatives:
     """Mixed into `Model`; every derivative with respect to q is tangent, (..., nv, nv)."""
 
@@ -57,6 +61,8 @@ class Derivatives:
         if self.is_constrained:
             d = self.constrained_dynamics_derivatives(q, v, tau, wrenches=wrenches, parameters=parameters)
             return ForwardDerivatives(d.acceleration, d.dq, d.dv, d.dtau)
+        if self.nv > LARGEST_UNROLLED_FACTOR:
+            return _by_dense_solution(self, q, v, tau, wrenches, parameters)
         a, dq, dv, dtau = self._evaluate(
             "forward_dynamics_derivatives", (q, v, tau), wrenches=wrenches, parameters=parameters
         )
@@ -109,27 +115,39 @@ class Derivatives:
         """An algorithm's result and its derivative along a direction, in one sweep.
 
         `at` are its arguments (as for `compile(name)`), `along` one direction for each, tangent for q. Where the
-        model has parameters, `at` and `along` may end with vectors for them.
+        model has parameters, `at` and `along` may end with vectors for them. An algorithm with several results
+        (`hybrid_dynamics`: accelerations and efforts) gives tuples of values and of changes.
         """
         kernel = self._directional_kernel("jvp", name)
         count = len(kernel.arguments) // 2
         values = self._completed("jvp", name, at, count, 1.0)
-        return kernel(*values, *self._completed("jvp", name, along, count, 0.0))
+        given = (*values, *self._completed("jvp", name, along, count, 0.0))
+        found = self._checked("jvp", kernel, given)
+        half = len(found) // 2
+        return found if half == 1 else (found[:half], found[half:])
 
     def vjp(self: Model, name: str, at: Sequence[Any], weight: Any) -> tuple[Any, ...]:
-        """The gradient of weight . result with respect to each argument (tangent for q), in one reverse sweep."""
+        """The gradient of weight . result with respect to each argument (tangent for q), in one reverse sweep.
+
+        An algorithm with several results takes as many weights, in a tuple.
+        """
         kernel = self._directional_kernel("vjp", name)
-        found = kernel(*self._completed("vjp", name, at, len(kernel.arguments) - 1, 1.0), weight)
+        weights = _weights("vjp", name, weight)
+        given = (*self._completed("vjp", name, at, len(kernel.arguments) - len(weights), 1.0), *weights)
+        found = self._checked("vjp", kernel, given)
         return found if isinstance(found, tuple) else (found,)
 
     def hessian(self: Model, name: str, at: Sequence[Any], weight: Any) -> Any:
         """The second derivative of weight . result with respect to all arguments together, (..., N, N).
 
         The arguments follow each other in the order of `compile(name)`, q with its nv tangent directions. By
-        differentiating the unrolled graph: meant for small models. A batch of unit weights gives the full tensor.
+        differentiating the unrolled graph: meant for small models. A batch of unit weights gives the full tensor. Parameters
+        are held.
         """
         kernel = self._directional_kernel("hessian", name)
-        return kernel(*self._completed("hessian", name, at, len(kernel.arguments) - 1, 1.0), weight)
+        weights = _weights("hessian", name, weight)
+        given = (*self._completed("hessian", name, at, len(kernel.arguments) - len(weights), 1.0), *weights)
+        return self._checked("hessian", kernel, given)
 
     def _completed(
         self: Model, function: str, name: str, values: Sequence[Any], count: int, scale: float
@@ -155,19 +173,32 @@ class Derivatives:
         return _forward_derivatives_kernel(self, wrenches)
 
 
+def _by_dense_solution(
+    model: Model, q: Any, v: Any, tau: Any, wrenches: Any, parameters: Any
+) -> ForwardDerivatives:
+    """For large models: the derivatives of inverse dynamics by loops over the bodies, then one dense factorisation."""
+    a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=parameters)
+    d = model.inverse_dynamics_derivatives(q, v, a, wrenches=wrenches, parameters=parameters)
+    inverse = np.linalg.inv(d.da)
+    inverse = (inverse + np.swapaxes(inverse, -1, -2)) / 2
+    n = model.nv
+    both = -np.linalg.solve(d.da, np.concatenate([d.dq, d.dv], axis=-1))
+    return ForwardDerivatives(a, both[..., :n], both[..., n:], inverse)
+
+
 def _directional_kernel(model: Model, mode: str, name: str) -> Kernel:
     program, names = PROGRAMS[name]
     tree = model._tree
     inputs = kernels.arguments(model, tree, program, names)
-    result = kernels.results(model, tree, program)[0]
+    results = kernels.results(model, tree, program)
     tangents = [
         Argument(f"d{a.name}", (model.nv,) if k < len(names) and program.given[names[k]] == "q" else a.shape)
         for k, a in enumerate(inputs)
     ]
     if mode == "jvp":
-        extra, outputs = tangents, [result, Argument(f"d{result.name}", result.shape)]
+        extra, outputs = tangents, [*results, *(Argument(f"d{r.name}", r.shape) for r in results)]
     else:
-        extra, outputs = [Argument("weight", result.shape)], tangents
+        extra, outputs = [Argument(f"weight of {r.name}", r.shape) for r in results], tangents
         if mode == "hessian":
             size = sum(a.size for a in tangents[: len(names)])
             outputs = [Argument("hessian", (size, size))]
@@ -179,20 +210,41 @@ def _directional_kernel(model: Model, mode: str, name: str) -> Kernel:
             values = [*values, ca.SX(0, 1)]
             more = [*more, ca.SX(0, 1)] if mode == "jvp" else more
         if mode == "jvp":
-            found = list(directional.jvp(program, tree, names, values, more))
-            found = [_shaped(x, result) for x in found]
+            value, change = directional.jvp(program, tree, names, values, more)
+            found = [*_split(value, results), *_split(change, results)]
         elif mode == "hessian":
-            found = [directional.hessian(program, tree, names, values, ca.vec(more[0]))]
+            found = [directional.hessian(program, tree, names, values, _stacked(more))]
         else:
-            found = directional.vjp(program, tree, names, values, ca.vec(more[0]))[: len(inputs)]
+            found = directional.vjp(program, tree, names, values, _stacked(more))[: len(inputs)]
         return FunctionSource(ca.Function(f"{mode}_{name}", symbols, [ca.densify(x) for x in found]))
 
     key = f"{model.fingerprint}:{mode}:{name}"
     return Kernel(f"{mode}({name})", [*inputs, *extra], outputs, key=key, build=build)
 
 
-def _shaped(x: ca.SX, argument: Argument) -> ca.SX:
-    return ca.reshape(x, *argument.shape) if len(argument.shape) == 2 else x
+def _weights(function: str, name: str, weight: Any) -> tuple[Any, ...]:
+    """One weight for each result of an algorithm."""
+    count = len(kernels.result_names(PROGRAMS[name][0]))
+    if count == 1:
+        return (weight,)
+    if not isinstance(weight, tuple) or len(weight) != count:
+        names = ", ".join(kernels.result_names(PROGRAMS[name][0]))
+        raise ArgumentError(f"{function}: {name} has {count} results ({names}); give a tuple of {count} weights")
+    return weight
+
+
+def _stacked(parts: Sequence[ca.SX]) -> ca.SX:
+    return ca.vertcat(*(ca.vec(part) for part in parts))
+
+
+def _split(column: ca.SX, results: Sequence[Argument]) -> list[ca.SX]:
+    """The results out of one column, by columns each."""
+    found, start = [], 0
+    for result in results:
+        part = column[start : start + result.size]
+        start += result.size
+        found.append(ca.reshape(part, *result.shape) if len(result.shape) == 2 else part)
+    return found
 
 
 def _forward_derivatives_kernel(model: Model, wrenches: bool) -> Kernel:

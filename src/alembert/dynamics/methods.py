@@ -2,80 +2,141 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
-from alembert.errors import ArgumentError, NumericalError
+from alembert.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from alembert.engine.kernel import Kernel
     from alembert.model import Model
+
+Array = np.ndarray
+Failures = list[tuple[Array, str]]
+"""Which states have no result, and why."""
+_EPS = float(np.finfo(float).eps)
+_INDEFINITE = "the mass matrix is not positive definite (no mass, or a negative one, moves with some joint)"
 
 
 def forward_dynamics(
     model: Model, q: Any, v: Any, tau: Any, wrenches: Any, parameters: Any, method: str, out: Any
-) -> np.ndarray:
-    """M a = tau - bias, solved by `method`."""
-    if method not in _METHODS:
-        raise ArgumentError(
-            f"forward_dynamics: method is {method!r}, expected 'sweep', {', '.join(map(repr, _METHODS))}"
-        )
-    tau = model._numbers("forward_dynamics", "tau", tau, model.nv)
-    rest = tau - model.bias_forces(q, v, wrenches=wrenches, parameters=parameters)
+) -> Array:
+    """M a = tau - bias, solved by `method`; arguments, results and failures are those of the sweep."""
+    name = "forward_dynamics"
+    if not isinstance(method, str) or method not in _METHODS:
+        raise ArgumentError(f"{name}: method is {method!r}, expected 'sweep', {', '.join(map(repr, _METHODS))}")
+    if not model.nv:
+        return model._evaluate(name, (q, v, tau), wrenches=wrenches, parameters=parameters, out=out)
+    forces = [model._wrench_array(name, wrenches, parameters)] if wrenches is not None else []
+    values = [model._parameter_array(name, parameters)] if model.parameters else []
+    if parameters is not None and not values and len(parameters):
+        raise ArgumentError(f"{name}: parameters are given, but the model has none")
+    kernel = model._kernel(name, wrenches=bool(forces))
+    inputs = kernel._inputs((q, v, tau, *forces, *values))
+    batch = kernel._batch(inputs)
+    target = kernel._given(out, batch)
+    q, v, tau = inputs[:3]
+    rest = tau - model._kernel("bias_forces", wrenches=bool(forces))(q, v, *forces, *values)
+    a, failures = _METHODS[method](model, q, rest, values)
+    failures.append((np.broadcast_to(_locked(model, q), batch), ""))
+    _settle(model, a, kernel, inputs, failures)
+    if target is None:
+        return a
+    target[0][...] = a
+    return out
+
+
+def _settle(model: Model, a: Array, kernel: Kernel, inputs: Sequence[Array], failures: Failures) -> None:
+    """NaN where there is no result, and one report with the reason of the first such state."""
+    bad = ~np.isfinite(a).all(axis=-1)
+    for mask, _ in failures:
+        bad = bad | mask
+    if not np.any(bad):
+        return
+    a[bad] = np.nan
+    first = tuple(int(index[0]) for index in np.nonzero(bad)) if bad.ndim else ()
+    state = [
+        np.broadcast_to(x, bad.shape + argument.shape)[first]
+        for x, argument in zip(inputs, kernel.arguments, strict=True)
+    ]
+    why = [sentence for mask, sentence in failures if sentence and mask[first]]
+    model._report(kernel.name, bad, model._reason(tuple(state), kernel, *why[:1]))
+
+
+def _locked(model: Model, q: Array) -> Array:
+    """States in which a joint has lost a degree of freedom: rounding makes large numbers of infinite ones."""
+    found = np.zeros(q.shape[:-1], dtype=bool)
+    for k, at_q, _ in model._lockable:
+        kind = model.joints[k].type
+        if kind.singularity(q[..., at_q]):
+            states = q[..., at_q].reshape(-1, kind.nq)
+            found |= np.array([bool(kind.singularity(x)) for x in states]).reshape(found.shape)
+    return found
+
+
+def _factorise(model: Model, q: Array, rest: Array, values: list[Array]) -> tuple[Array, Failures]:
+    M = model._kernel("mass_matrix")(q, *values)
     try:
-        a = _METHODS[method](model, np.asarray(q, dtype=float), rest, parameters)
+        L = np.linalg.cholesky(M)
     except np.linalg.LinAlgError:
-        raise NumericalError(
-            f"forward_dynamics: the mass matrix is not positive definite; {model._trouble(q)}"
-        ) from None
-    given = (
-        (q, v, tau, model._parameter_array("forward_dynamics", parameters))
-        if model.parameters
-        else (q, v, tau)
-    )
-    model._explain("forward_dynamics", a, given, model._kernel("forward_dynamics"))
-    if out is not None:
-        if np.shape(out) != a.shape:
-            raise ArgumentError(f"forward_dynamics: out has shape {np.shape(out)}, expected {a.shape}")
-        out[...] = a
-        return out
-    return a
+        L = np.array([_cholesky(x) for x in M.reshape(-1, *M.shape[-2:])]).reshape(M.shape)
+    pivots, diagonal = (np.diagonal(x, axis1=-2, axis2=-1) for x in (L, M))
+    regular = (pivots**2 > model.nv * _EPS * diagonal).all(axis=-1)
+    L = np.where(regular[..., None, None], L, np.eye(model.nv))
+    a = np.linalg.solve(np.swapaxes(L, -1, -2), np.linalg.solve(L, rest[..., None]))[..., 0]
+    return a, [(np.broadcast_to(~regular, a.shape[:-1]), _INDEFINITE)]
 
 
-def _factorise(model: Model, q: np.ndarray, rest: np.ndarray, parameters: Any) -> np.ndarray:
-    M = model.mass_matrix(q, parameters=parameters)
-    if M.ndim == 2 and rest.ndim == 1:
-        return cho_solve(cho_factor(M), rest, check_finite=False)
-    L = np.linalg.cholesky(M)
-    return np.linalg.solve(np.swapaxes(L, -1, -2), np.linalg.solve(L, rest[..., None]))[..., 0]
+def _cholesky(M: Array) -> Array:
+    try:
+        return np.linalg.cholesky(M)
+    except np.linalg.LinAlgError:
+        return np.zeros_like(M)
 
 
-def _conjugate_gradients(model: Model, q: np.ndarray, rest: np.ndarray, parameters: Any) -> np.ndarray:
-    """Every product with M is one sweep; all states of a batch iterate together."""
-    finite = np.isfinite(rest).all(axis=-1, keepdims=True)
-    x = np.zeros_like(rest)
-    r = np.where(finite, rest, 0.0)
-    p = r.copy()
-    rr = np.sum(r * r, axis=-1, keepdims=True)
-    rr0, goal = rr, (1e-14 * np.sqrt(rr)) ** 2
+def _conjugate_gradients(model: Model, q: Array, rest: Array, values: list[Array]) -> tuple[Array, Failures]:
+    """Every product with M is one sweep; all states of a batch iterate together.
+
+    A second right-hand side with a part in every direction goes along: where M is singular or indefinite it meets
+    a direction p with p . M p <= 0, which the efforts alone (at rest, say) need not.
+    """
+    multiply = model._kernel("multiply_mass_matrix")
+    probe = np.broadcast_to(np.cos(np.arange(1.0, model.nv + 1) ** 2), rest.shape)
+    given = np.isfinite(rest).all(axis=-1, keepdims=True)
+    r = np.stack([np.where(given, rest, 0.0), np.where(given, probe, 0.0)])
+    x, p, rr = np.zeros_like(r), r.copy(), np.sum(r * r, axis=-1, keepdims=True)
+    rr0 = np.maximum(rr, 1e-300)
+    goal = rr * np.reshape([1e-28, 1e-12], (2,) + (1,) * rest.ndim)
+    largest, failed = np.zeros_like(rr), np.zeros(rr.shape, dtype=bool)
     for _ in range(10 * model.nv):
-        if not np.any(rr > goal):
-            return np.where(finite & np.isfinite(rr), x, np.nan)
-        Mp = model.multiply_mass_matrix(q, p, parameters=parameters)
-        pMp = np.sum(p * Mp, axis=-1, keepdims=True)
-        alpha = np.where(rr > goal, rr / np.where(pMp > 0, pMp, 1.0), 0.0)
+        active = (rr > goal) & ~failed
+        if not np.any(active):
+            break
+        Mp = np.where(active, multiply(q, p, *values), 0.0)
+        pMp, pp = (np.sum(p * y, axis=-1, keepdims=True) for y in (Mp, p))
+        largest = np.maximum(largest, pMp / np.where(pp > 0, pp, 1.0))
+        failed |= active & ~(pMp > 16 * model.nv * _EPS * largest * pp)
+        active &= ~failed
+        alpha = np.where(active, rr / np.where(active, pMp, 1.0), 0.0)
         x, r = x + alpha * p, r - alpha * Mp
         new = np.sum(r * r, axis=-1, keepdims=True)
-        p = r + np.where(rr > goal, new / np.where(rr > 0, rr, 1.0), 0.0) * p
+        p = np.where(active, r + new / np.where(active, rr, 1.0) * p, p)
         rr = new
-    left = float(np.sqrt(np.nanmax(rr / np.maximum(rr0, 1e-300))))
-    if not left <= 1e-10:
-        raise NumericalError(
-            f"forward_dynamics: conjugate gradients stopped after {10 * model.nv} products with the residual at "
-            f"{left:.2g} of the right-hand side; the mass matrix is too ill conditioned for it"
+    left = np.sqrt(rr[0] / rr0[0])[..., 0]
+    slow = ~(left <= 1e-10)
+    indefinite = failed.any(axis=0)[..., 0]
+    sentence = ""
+    if np.any(slow):
+        sentence = (
+            f"conjugate gradients stopped after {10 * model.nv} products with the residual at "
+            f"{left[slow].flat[0]:.2g} of the right-hand side; the mass matrix is too ill conditioned for it"
         )
-    return np.where(finite & np.isfinite(rr), x, np.nan)
+    return np.where(given, x[0], np.nan), [(indefinite, _INDEFINITE), (slow, sentence)]
 
 
-_METHODS = {"factorise": _factorise, "conjugate_gradients": _conjugate_gradients}
+_METHODS: dict[str, Callable[[Model, Array, Array, list[Array]], tuple[Array, Failures]]] = {
+    "factorise": _factorise,
+    "conjugate_gradients": _conjugate_gradients,
+}

@@ -57,7 +57,7 @@ class PipelineSource:
         self.output_sizes = list(results.values())
         self._names = [*arguments, *results]
         self._temporaries = temporaries
-        self._stages = stages
+        self._stages = [stage for stage in stages if isinstance(stage, Stage) or stage.count]
 
     def emit(self, name: str, lanes: int, target: Target) -> Code:
         codes, calls, workspace, widths = [], [], 0, set()

@@ -56,7 +56,8 @@ class Free(JointType):
         return vector(q[0:3] + moved, turned)
 
     def difference(self, q0: Array, q1: Array) -> Array:
-        w = quaternion.log(quaternion.multiply(quaternion.conjugate(q0[3:7]), q1[3:7]))
+        turn = quaternion.multiply(quaternion.conjugate(q0[3:7]), q1[3:7])
+        w = quaternion.log(quaternion.normalize(turn))
         moved = quaternion.to_matrix(q0[3:7]).T @ (q1[0:3] - q0[0:3])
         return vector(w, so3.left_jacobian_inverse(w) @ moved)
 

@@ -131,12 +131,12 @@ class JointType:
         return None
 
     def constants(self) -> tuple[Scalar, ...]:
-        """All geometric numbers, flat."""
+        """All geometric numbers, flat; axes that depend on parameters are made unit for any value of these."""
         return tuple(
             entry
             for field in dataclasses.fields(self)
             if not field.metadata.get("structural")
-            for entry in _flat(getattr(self, field.name))
+            for entry in normalised(_flat(getattr(self, field.name)), is_axis=field.name in _AXES)
         )
 
     def with_constants(self, values: Any) -> Self:
@@ -196,6 +196,18 @@ def unit_axis(axis: Any, what: str) -> tuple[Scalar, ...]:
             stacklevel=2,
         )
     return tuple(float(number / length) for number in numbers)
+
+
+_AXES = ("axis", "first", "second")
+
+
+def normalised(entries: tuple[Scalar, ...], *, is_axis: bool = True) -> tuple[Scalar, ...]:
+    """Expressions of an axis divided by its length; numbers are unit already."""
+    if not is_axis or not any(isinstance(entry, Expression) for entry in entries):
+        return entries
+    square = entries[0] * entries[0] + entries[1] * entries[1] + entries[2] * entries[2]
+    length = Expression(f"sqrt({square})")
+    return tuple(entry / length for entry in entries)
 
 
 def rotation_about(axis: Array, cosine: Array, sine: Array) -> Array:

@@ -74,7 +74,8 @@ class Spherical(JointType):
         return quaternion.normalize(quaternion.multiply(q, quaternion.exp(dv)))
 
     def difference(self, q0: Array, q1: Array) -> Array:
-        return quaternion.log(quaternion.multiply(quaternion.conjugate(q0), q1))
+        turn = quaternion.multiply(quaternion.conjugate(q0), q1)
+        return quaternion.log(quaternion.normalize(turn))
 
     def neutral(self) -> np.ndarray:
         return quaternion.identity()

@@ -209,7 +209,7 @@ class Model(_Algorithms):
 
     @cached_property
     def mass(self) -> float:
-        """Total mass at the default parameters."""
+        """Total mass of all bodies, also of those welded to the world, at the default parameters."""
         return sum(self.value(body.inertia.mass) for body in self.bodies)
 
     @cached_property

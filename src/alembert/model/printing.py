@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def unknown(sentence: str, name: str, known: Iterable[str]) -> str:
     """`sentence 'name'; did you mean 'x'?`, or the names there are."""
-    names = [str(entry) for entry in known]
+    names = list(dict.fromkeys(str(entry) for entry in known))
     close = difflib.get_close_matches(str(name), names, n=1)
     if close:
         return f"{sentence} {name!r}; did you mean {close[0]!r}?"

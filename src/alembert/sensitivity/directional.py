@@ -32,15 +32,15 @@ def rate(tree: Tree, q: ca.SX, dq: ca.SX) -> ca.SX:
 
 
 def results(program: Program, tree: Tree, names: Sequence[str], inputs: Sequence[ca.SX]) -> ca.SX:
-    """The (first) result of a program as one column, with the parameters as last input."""
+    """All results of a program, each by columns, as one column; the parameters are the last input."""
     found = expressions(program, tree, dict(zip(names, inputs[:-1], strict=True)), inputs[-1])
-    return ca.vec(next(iter(found.values())))
+    return ca.vertcat(*(ca.vec(ca.densify(value)) for value in found.values()))
 
 
 def jvp(
     program: Program, tree: Tree, names: Sequence[str], inputs: Sequence[ca.SX], directions: Sequence[ca.SX]
 ) -> tuple[ca.SX, ca.SX]:
-    """The result and its derivative along `directions`, one per input (the parameters' last)."""
+    """The results (as one column) and their derivative along `directions`, one per input (the parameters' last)."""
     symbols = [ca.SX.sym(f"x{k}", *x.shape) for k, x in enumerate(inputs)]
     value = results(program, tree, names, symbols)
     moved = _lift(program, tree, names, symbols, directions)
@@ -53,7 +53,7 @@ def jvp(
 def vjp(
     program: Program, tree: Tree, names: Sequence[str], inputs: Sequence[ca.SX], weight: ca.SX
 ) -> list[ca.SX]:
-    """The gradient of weight . result with respect to every input, tangent for q (the parameters' last)."""
+    """The gradient of weight . results with respect to every input, tangent for q (the parameters' last)."""
     symbols = [ca.SX.sym(f"x{k}", *x.shape) for k, x in enumerate(inputs)]
     value = results(program, tree, names, symbols)
     stacked = ca.vertcat(*(ca.vec(x) for x in symbols))
@@ -72,7 +72,7 @@ def vjp(
 def hessian(
     program: Program, tree: Tree, names: Sequence[str], inputs: Sequence[ca.SX], weight: ca.SX
 ) -> ca.SX:
-    """The second derivative of weight . result with respect to all inputs together (e of q + e for q).
+    """The second derivative of weight . results with respect to all inputs together (e of q + e for q).
 
     The parameters, last of `inputs`, are left out.
     """

@@ -1,6 +1,6 @@
 """Unit quaternions, scalar first: q = (w, x, y, z) rotates by the angle 2 acos w about (x, y, z).
 
-q and -q are the same rotation. `to_matrix` expects a unit quaternion; `normalize` makes one.
+q and -q are the same rotation. `to_matrix` takes quaternions of any length; `normalize` makes them unit.
 """
 
 from __future__ import annotations
@@ -49,12 +49,18 @@ def normalize(q_wxyz: Array) -> Array:
 
 
 def to_matrix(q_wxyz: Array) -> Array:
+    """The rotation of any quaternion but zero, whatever its length."""
     w, x, y, z = q_wxyz[0], q_wxyz[1], q_wxyz[2], q_wxyz[3]
+    s = 2 / (w * w + x * x + y * y + z * z)
+    xs, ys, zs = s * x, s * y, s * z
+    xx, yy, zz = xs * x, ys * y, zs * z
+    xy, xz, yz = xs * y, xs * z, ys * z
+    wx, wy, wz = xs * w, ys * w, zs * w
     return matrix(
         [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+            [1 - (yy + zz), xy - wz, xz + wy],
+            [xy + wz, 1 - (xx + zz), yz - wx],
+            [xz - wy, yz + wx, 1 - (xx + yy)],
         ]
     )
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from alembert.expression import Scalar, evaluate
 from alembert.joints import Friction
+from alembert.joints.joint import normalised
 from alembert.model import WORLD, Joint, Model, Placement
 from alembert.model.placement import _plus as plus
 from alembert.model.placement import _snap as snap
@@ -126,7 +127,7 @@ class Tree:
         if structure.armature:
             found += joint.armature
         for rotor in joint.rotors:
-            found += (rotor.ratio, rotor.inertia, *rotor.axis)
+            found += (rotor.ratio, rotor.inertia, *normalised(rotor.axis))
         return found
 
     def gravity(self, parameters: ca.SX) -> ca.SX:

@@ -417,7 +417,7 @@ def test_meshes_are_placed_back_to_the_frame_of_their_file(tmp_path):
     [
         (
             document(DRIVEN, option='density="1.2"'),
-            "<text>: a fluid (density 1.2, viscosity 0), which makes drag",
+            "<text>: drag by a fluid (density 1.2, viscosity 0)",
         ),
         (
             document(f'<body name="a" gravcomp="1"><joint/>{GEOM}</body>'),
@@ -569,7 +569,7 @@ def test_mujocos_own_test_model_is_refused_for_its_fluid():
     path = Path(mujoco.__file__).parent / "testdata" / "model.xml"
     if not path.is_file():
         pytest.skip("this mujoco ships no test model")
-    with pytest.raises(UnsupportedError, match=r"model\.xml: a fluid"):
+    with pytest.raises(UnsupportedError, match=r"model\.xml: drag by a fluid"):
         load_mjcf(path)
 
 

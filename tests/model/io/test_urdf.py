@@ -4,6 +4,7 @@ from reference_kinematics import poses
 
 from alembert import AlembertWarning, Coupling, Fixed, Free, Friction, Limits, Planar, Prismatic, Revolute
 from alembert.model.elements import Box, Capsule, Cylinder, Mesh, Sphere
+from alembert.model.io import load
 from alembert.model.io.urdf import load_urdf
 from alembert.spatial import so3
 
@@ -257,7 +258,7 @@ def test_what_is_passed_over_is_warned_about_once():
         load_urdf(text)
     (message,) = [str(warning.message) for warning in caught]
     assert message == (
-        "<text>: passed over, being no part of URDF or of the dynamics: text in <robot> (line 2); "
+        "<text>: not read by Alembert: text in <robot> (line 2); "
         "<gazebo> in <robot> (2 times, first line 2); <transmission> in <robot> (line 2); "
         "<contact> in <link> (line 2); attribute 'K' of <dynamics> (line 5); "
         "material 'none', which has no colour (line 2); <mimic> of a fixed joint (line 5); "
@@ -268,6 +269,40 @@ def test_what_is_passed_over_is_warned_about_once():
 def test_a_long_list_of_passed_over_things_is_cut():
     with pytest.warns(AlembertWarning, match=r"<g11> in <robot> \(line 2\); and 3 more$"):
         load_urdf(robot(*(f"<g{k}/>" for k in range(15)), link("a")))
+
+
+def test_extensions_that_change_the_physics_are_left_out_on_request(tmp_path):
+    path = tmp_path / "a.urdf"
+    path.write_text(
+        robot(
+            '<gazebo reference="b"><springStiffness>3</springStiffness><mu1>1</mu1></gazebo>\n',
+            link("a"),
+            link("b"),
+            joint("j", "revolute", "a", "b", LIMIT + '<dynamics damping="2" armature="0.1" K="3"/>'),
+        )
+    )
+    with pytest.warns(AlembertWarning) as caught:
+        model = load(path, extensions="skip")
+    assert [str(warning.message) for warning in caught] == [
+        f"{path}: not read by Alembert: <gazebo> in <robot> (line 2); attribute 'K' of <dynamics> (line 5)",
+        f"{path}: not supported and left out; it changes the physics: "
+        "<springStiffness> in <gazebo> (line 2); attribute 'armature' of <dynamics> (line 5)",
+    ]
+    assert model.joint("j").friction == Friction((2.0,), (0.0,))
+
+
+def test_extensions_that_are_zero_are_only_not_read():
+    text = robot(
+        "<transmission><actuator><mechanicalReduction>50</mechanicalReduction>"
+        '<drake:rotor_inertia value="0.0"/></actuator></transmission>'
+        '<gazebo><turnGravityOff value="false"/></gazebo><mujoco><option viscosity="0" wind="0 0 0"/></mujoco>',
+        link("a"),
+        link("b"),
+        joint("j", "revolute", "a", "b", LIMIT + '<dynamics armature="0"/>'),
+    )
+    with pytest.warns(AlembertWarning, match="^<text>: not read by Alembert: [^;]*transmission") as caught:
+        load_urdf(text)
+    assert len(caught) == 1
 
 
 # --- unphysical inertia ---------------------------------------------------------------------------

@@ -317,6 +317,58 @@ def test_text_that_is_no_unicode():
         load_urdf('<robot>\n<link name="\ud800"/></robot>')
 
 
+# --- extensions and places ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("inside", "feature"),
+    [
+        *(
+            (f'<transmission><actuator>\n<drake:{name} value="2"/></actuator></transmission>',
+             f"<drake:{name}> in <actuator>")
+            for name in ("rotor_inertia", "gear_ratio")
+        ),
+        *(
+            (f"<gazebo>\n<{name}>1</{name}></gazebo>", f"<{name}> in <gazebo>")
+            for name in ("springStiffness", "springReference", "turnGravityOff")
+        ),
+        ("<transmission>\n<motorInertia>1</motorInertia></transmission>", "<motorInertia> in <transmission>"),
+        ('\n<loop_joint name="l"/>', "<loop_joint> in <robot>"),
+        ('<mujoco>\n<option gravity="0 0 0"/></mujoco>', "attribute 'gravity' of <option>"),
+        *(
+            (link("b") + joint("j", "continuous", "a", "b", f'<dynamics {name}="1"/>'),
+             f"attribute {name!r} of <dynamics>")
+            for name in ("armature", "spring_stiffness", "spring_reference")
+        ),
+    ],
+)  # fmt: skip
+def test_extensions_that_change_the_physics(inside, feature):
+    text = robot(inside, link("a"))
+    with pytest.raises(UnsupportedError) as caught:
+        load_urdf(text)
+    assert str(caught.value) == (
+        f"<text>:3: {feature} changes the physics and is not supported; "
+        'load_urdf(..., extensions="skip") leaves it out'
+    )
+    with pytest.warns(AlembertWarning) as warned:
+        assert load_urdf(text, extensions="skip").body("a").inertia.mass == 2
+    assert str(warned[-1].message) == (
+        f"<text>: not supported and left out; it changes the physics: {feature} (line 3)"
+    )
+
+
+def test_extensions_is_checked():
+    with pytest.raises(ArgumentError, match=r"^extensions is 'warn', expected 'error' or 'skip'$"):
+        load_urdf(robot(link("a")), extensions="warn")
+
+
+@pytest.mark.parametrize("kind", ["continuous", "planar"])
+def test_the_place_is_told_once(kind):
+    with pytest.raises(FileError) as caught:
+        load_urdf(robot(one(kind, '\n<axis xyz="0 x 1"/>')))
+    assert str(caught.value) == "<text>:5: <axis> attribute 'xyz' has 'x', expected a finite number"
+
+
 # --- damaged files --------------------------------------------------------------------------------
 
 GOOD = robot(

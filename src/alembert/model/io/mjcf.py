@@ -213,9 +213,7 @@ class _Reader:
             if getattr(m, size, 0):
                 self.unsupported(what)
         if m.opt.density or m.opt.viscosity:
-            self.unsupported(
-                f"a fluid (density {m.opt.density:g}, viscosity {m.opt.viscosity:g}), which makes drag"
-            )
+            self.unsupported(f"drag by a fluid (density {m.opt.density:g}, viscosity {m.opt.viscosity:g})")
         for i in np.flatnonzero(m.body_gravcomp):
             self.unsupported(f"gravity compensation of body {self.bodies[i]!r}", self.bodies[i])
         for k, name in enumerate(_names(m, "tendon")):

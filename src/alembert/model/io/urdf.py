@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alembert.errors import FileError, ModelError, UnsupportedError
+from alembert.errors import ArgumentError, FileError, ModelError, UnsupportedError
 from alembert.joints import Fixed, Free, Friction, JointType, Limits, Planar, Prismatic, Revolute
 from alembert.joints.joint import unit_axis
 from alembert.model.builder import ModelBuilder
@@ -78,6 +78,38 @@ _KNOWN: dict[str, tuple[set[str], set[str]]] = {
 """Attributes and children that are read, per element; others are passed over with a warning."""
 
 _WITHOUT_EFFECT = {"collision", "calibration", "safety_controller"}  # part of the format, not of the dynamics
+_PHYSICS_TAGS = {
+    "drake:rotor_inertia",
+    "drake:gear_ratio",
+    "drake:joint",
+    "drake:linear_bushing_rpy",
+    "drake:linear_spring_damper",
+    "drake:ball_constraint",
+    "loop_joint",
+    "force_element",
+    "motorInertia",
+    "springStiffness",
+    "springReference",
+    "dampingFactor",
+    "turnGravityOff",
+}
+"""Extensions of other programs that change the physics, wherever they stand."""
+
+_PHYSICS_ATTRIBUTES = {
+    "dynamics": {
+        "armature",
+        "rotor_inertia",
+        "gear_ratio",
+        "spring_stiffness",
+        "spring_reference",
+        "stiffness",
+        "springref",
+        "frictionloss",
+    },
+    "option": {"gravity", "density", "viscosity", "wind"},  # of <mujoco>
+}
+"""The same for attributes, per element; those that are zero count as absent, except gravity."""
+
 _VERSIONS = {"1.0", "1.1", "1.2"}
 
 
@@ -87,20 +119,25 @@ def load_urdf(
     floating: bool = False,
     package_dirs: Iterable[str | os.PathLike[str]] = (),
     unphysical: str = "error",
+    extensions: str = "error",
 ) -> Model:
     """The model in a URDF file, or in a text that starts with `<`.
 
     `floating` puts a free joint under the root link. `package://NAME/...` meshes are sought as `DIR/NAME/...`
     in `package_dirs` (one that is itself called NAME counts as well) and in the folders above the file; one
     that is missing is only warned about. `unphysical="warn"` keeps inertias that no body can have, and
-    massless links at the end of moving joints, with a warning.
+    massless links at the end of moving joints, with a warning. `extensions="skip"` leaves out, with a
+    warning, what other programs add to URDF and what changes the physics: rotor inertias, springs, loop
+    joints, gravity.
 
     Raises `FileError` with file and line, `UnsupportedError` for what would change the physics and is not
     covered.
     """
     document = xml.read(source)
     gate = Gate(document.file, unphysical)
-    robot = _Robot(xml.parse(document))
+    if extensions not in ("error", "skip"):
+        raise ArgumentError(f"extensions is {extensions!r}, expected 'error' or 'skip'")
+    robot = _Robot(xml.parse(document), skip=extensions == "skip")
     meshes = _Meshes(document.file, document.folder, [Path(folder) for folder in package_dirs])
     root = _root(robot)
     builder = ModelBuilder(robot.name)
@@ -115,6 +152,7 @@ def load_urdf(
         raise FileError(f"{robot.where(str(error))}: {error}") from None
     meshes.notes.warn()
     robot.notes.warn()
+    robot.left_out.warn()
     return model
 
 
@@ -135,18 +173,21 @@ class _Robot:
     """Links, joints and colours by name, with unknown names and features already refused or noted."""
 
     element: Element
+    skip: bool
     name: str = ""
     links: dict[str, Element] = field(default_factory=dict)
     joints: dict[str, _Joint] = field(default_factory=dict)
     colors: dict[str, tuple[float, ...]] = field(default_factory=dict)
     notes: Notes = field(init=False)
+    left_out: Notes = field(init=False)
 
     def __post_init__(self) -> None:
         robot = self.element
         if robot.tag != "robot":
             robot.fail(f"the root element is <{robot.tag}>, expected <robot>")
-        self.notes = Notes(robot.file, "passed over, being no part of URDF or of the dynamics")
-        _note_unknown(robot, self.notes)
+        self.notes = Notes(robot.file, "not read by Alembert")
+        self.left_out = Notes(robot.file, "not supported and left out; it changes the physics")
+        self._note_unknown(robot)
         version = robot.attributes.get("version", "1.0")
         if version not in _VERSIONS:
             raise UnsupportedError(f"{robot.where}: URDF version {version!r} is not supported")
@@ -167,6 +208,50 @@ class _Robot:
             if color is not None:
                 self.colors.setdefault(material.attributes.get("name", ""), color.numbers("rgba", 4))
 
+    def _note_unknown(self, element: Element) -> None:
+        """Note what is not read in `element` and below; refuse what would change the model."""
+        attributes, children = _KNOWN[element.tag]
+        if element.text_line is not None:
+            self.notes.add(f"text in <{element.tag}>", element.text_line)
+        for name in element.attributes:
+            if name not in attributes and not name.startswith(("xmlns", "xml:")):
+                what = f"attribute {name!r} of <{element.tag}>"
+                if _changes_physics(element, name):
+                    self._leave_out(what, element)
+                else:
+                    self.notes.add(what, element.line)
+        for child in element.children:
+            if child.tag.startswith("xacro:"):
+                raise UnsupportedError(
+                    f"{child.where}: <{child.tag}> is a macro of xacro; expand the file with xacro first"
+                )
+            if child.tag in _WITHOUT_EFFECT:
+                continue
+            if child.tag in children:
+                self._note_unknown(child)
+            elif not self._leave_out_physics(child, element):
+                self.notes.add(f"<{child.tag}> in <{element.tag}>", child.line)
+
+    def _leave_out_physics(self, element: Element, parent: Element) -> bool:
+        """Whether `element`, which is not read, is itself left out; what is in it is left out on the way."""
+        if element.tag in _PHYSICS_TAGS and not _is_zero(element.attributes.get("value", "")):
+            self._leave_out(f"<{element.tag}> in <{parent.tag}>", element)
+            return True
+        for name in element.attributes:
+            if _changes_physics(element, name):
+                self._leave_out(f"attribute {name!r} of <{element.tag}>", element)
+        for child in element.children:
+            self._leave_out_physics(child, element)
+        return False
+
+    def _leave_out(self, what: str, element: Element) -> None:
+        if not self.skip:
+            raise UnsupportedError(
+                f"{element.where}: {what} changes the physics and is not supported; "
+                'load_urdf(..., extensions="skip") leaves it out'
+            )
+        self.left_out.add(what, element.line)
+
     def where(self, message: str) -> str:
         """File and line of the link or joint that a message of the builder names."""
         for name, link in self.links.items():
@@ -178,32 +263,23 @@ class _Robot:
         return self.element.where
 
 
+def _changes_physics(element: Element, attribute: str) -> bool:
+    if attribute not in _PHYSICS_ATTRIBUTES.get(element.tag, ()):
+        return False
+    return attribute == "gravity" or not _is_zero(element.attributes[attribute])
+
+
+def _is_zero(value: str) -> bool:
+    """Whether an attribute says no, or has numbers that are all zero."""
+    words = value.split()
+    return bool(words) and all(word == "false" or not word.strip("+-0.") for word in words)
+
+
 def _add_named(table: dict[str, Any], name: str, item: Any, element: Element) -> None:
     if name in table:
         first = table[name].element if isinstance(table[name], _Joint) else table[name]
         element.fail(f"two {element.tag}s are called {name!r} (first on line {first.line})")
     table[name] = item
-
-
-def _note_unknown(element: Element, notes: Notes) -> None:
-    """Note what is not read in `element` and below; refuse what would change the model."""
-    attributes, children = _KNOWN[element.tag]
-    if element.text_line is not None:
-        notes.add(f"text in <{element.tag}>", element.text_line)
-    for name in element.attributes:
-        if name not in attributes and not name.startswith(("xmlns", "xml:")):
-            notes.add(f"attribute {name!r} of <{element.tag}>", element.line)
-    for child in element.children:
-        if child.tag.startswith("xacro:"):
-            raise UnsupportedError(
-                f"{child.where}: <{child.tag}> is a macro of xacro; expand the file with xacro first"
-            )
-        if child.tag in _WITHOUT_EFFECT:
-            continue
-        if child.tag in children:
-            _note_unknown(child, notes)
-        else:
-            notes.add(f"<{child.tag}> in <{element.tag}>", child.line)
 
 
 def _root(robot: _Robot) -> str:
@@ -292,6 +368,8 @@ def _checked(element: Element, make: Callable[[], Any]) -> Any:
     """What `make` returns, its `ModelError` told with the element's place."""
     try:
         return make()
+    except FileError:  # has its place already
+        raise
     except ModelError as error:
         element.fail(str(error))
 
