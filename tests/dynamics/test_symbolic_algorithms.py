@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from dynamics_helpers import ROUNDING, states, tree
 
-from alembert import Coupling
-from alembert.errors import UnsupportedError
+from alembert import Coupling, Inertia, ModelBuilder, Revolute
+from alembert.errors import ArgumentError, UnsupportedError
 
 ALGORITHMS = {
     "forward_dynamics": "qva",
@@ -113,3 +113,47 @@ def test_loops_and_couplings_are_refused(model, given):
     coupled = model.replace(couplings=(Coupling("gear", one[0], (one[1],), (2.0,)),))
     with pytest.raises(UnsupportedError, match="forward_dynamics: the coupling 'gear' would be ignored"):
         coupled.symbolic.forward_dynamics(given["q"], given["v"], given["a"])
+
+
+def refusal(function, *given, **more):
+    with pytest.raises(ArgumentError) as caught:
+        function(*given, **more)
+    return str(caught.value)
+
+
+def test_wrong_shapes_and_types_are_named():
+    builder = ModelBuilder("two")
+    mass = builder.parameter("m", 1.0)
+    for name in ("a", "b"):
+        builder.body(name, Inertia.box(1.0, (0.1, 0.2, 0.3)).scaled(mass), joint=Revolute((0, 0, 1)))
+    symbolic = builder.build().symbolic
+    x, y = ca.SX.sym("x", 2), np.zeros(2)
+    wrong = {
+        "(1, 1)": ca.SX.sym("x"),
+        "(3, 1)": ca.MX.sym("x", 3),
+        "(1, 2)": ca.DM.zeros(1, 2),
+        "()": 1.0,
+        "(3,)": np.zeros(3),
+        "(2, 2)": np.zeros((2, 2)),
+    }
+    for shape, given in wrong.items():
+        assert refusal(symbolic.forward_dynamics, given, y, y).startswith(
+            f"forward_dynamics: q has shape {shape}, expected (2,)"
+        )
+        for name in ("integrate", "difference", "rate"):
+            second = {"integrate": "dv", "difference": "q1", "rate": "v"}[name]
+            message = refusal(getattr(symbolic, name), y, given)
+            assert message.startswith(f"{name}: {second} has shape {shape}, expected (2,)")
+    assert refusal(symbolic.bias_forces, y, 1.0).startswith("bias_forces: v has shape ()")
+    assert refusal(symbolic.solve_mass_matrix, y, 1.0).startswith("solve_mass_matrix: x has shape ()")
+    assert refusal(symbolic.hybrid_dynamics, y, y, y, 1.0, y).startswith("hybrid_dynamics: a has shape ()")
+    message = refusal(symbolic.gravity_forces, y, parameters=x)
+    assert message.startswith("gravity_forces: parameters has shape (2, 1), expected (1,)")
+    for given in ("q", None, {"a": 1.0}, [x, ca.MX.sym("x")]):
+        message = refusal(symbolic.gravity_forces, given)
+        assert message.startswith("gravity_forces: q is ")
+        assert message.endswith("expected numbers or a CasADi expression")
+    message = refusal(symbolic.bias_forces, x, ca.MX.sym("v", 2))
+    assert message == "bias_forces: q is SX, v is MX; expected expressions of one kind"
+    for given in (x, [x[0], 1.0], ca.vertcat(x), np.zeros((2, 1)), [0, 1], (0.0, 1.0)):
+        assert symbolic.bias_forces(given, y).shape == (2, 1)

@@ -86,7 +86,9 @@ class Derivatives:
         result = self.hybrid_dynamics(
             q, v, accelerations=accelerations, torques=torques, wrenches=wrenches, parameters=parameters
         )
-        prescribed, _ = self._by_name("hybrid_dynamics_derivatives", accelerations or {}, "accelerations")
+        prescribed, _ = self._by_name(
+            "hybrid_dynamics_derivatives", {} if accelerations is None else accelerations, "accelerations"
+        )
         d = self.inverse_dynamics_derivatives(
             q, v, result.accelerations, wrenches=wrenches, parameters=parameters
         )
@@ -229,7 +231,9 @@ def _weights(function: str, name: str, weight: Any) -> tuple[Any, ...]:
         return (weight,)
     if not isinstance(weight, tuple) or len(weight) != count:
         names = ", ".join(kernels.result_names(PROGRAMS[name][0]))
-        raise ArgumentError(f"{function}: {name} has {count} results ({names}); give a tuple of {count} weights")
+        raise ArgumentError(
+            f"{function}: {name} has {count} results ({names}); give a tuple of {count} weights"
+        )
     return weight
 
 

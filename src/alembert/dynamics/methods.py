@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,12 +26,14 @@ def forward_dynamics(
     """M a = tau - bias, solved by `method`; arguments, results and failures are those of the sweep."""
     name = "forward_dynamics"
     if not isinstance(method, str) or method not in _METHODS:
-        raise ArgumentError(f"{name}: method is {method!r}, expected 'sweep', {', '.join(map(repr, _METHODS))}")
+        raise ArgumentError(
+            f"{name}: method is {method!r}, expected 'sweep', {', '.join(map(repr, _METHODS))}"
+        )
     if not model.nv:
         return model._evaluate(name, (q, v, tau), wrenches=wrenches, parameters=parameters, out=out)
     forces = [model._wrench_array(name, wrenches, parameters)] if wrenches is not None else []
     values = [model._parameter_array(name, parameters)] if model.parameters else []
-    if parameters is not None and not values and len(parameters):
+    if not values and not (parameters is None or (isinstance(parameters, Mapping) and not parameters)):
         raise ArgumentError(f"{name}: parameters are given, but the model has none")
     kernel = model._kernel(name, wrenches=bool(forces))
     inputs = kernel._inputs((q, v, tau, *forces, *values))
@@ -83,7 +85,7 @@ def _factorise(model: Model, q: Array, rest: Array, values: list[Array]) -> tupl
     except np.linalg.LinAlgError:
         L = np.array([_cholesky(x) for x in M.reshape(-1, *M.shape[-2:])]).reshape(M.shape)
     pivots, diagonal = (np.diagonal(x, axis1=-2, axis2=-1) for x in (L, M))
-    regular = (pivots**2 > model.nv * _EPS * diagonal).all(axis=-1)
+    regular = np.asarray((pivots**2 > model.nv * _EPS * np.abs(diagonal)).all(axis=-1))
     L = np.where(regular[..., None, None], L, np.eye(model.nv))
     a = np.linalg.solve(np.swapaxes(L, -1, -2), np.linalg.solve(L, rest[..., None]))[..., 0]
     return a, [(np.broadcast_to(~regular, a.shape[:-1]), _INDEFINITE)]
@@ -93,7 +95,7 @@ def _cholesky(M: Array) -> Array:
     try:
         return np.linalg.cholesky(M)
     except np.linalg.LinAlgError:
-        return np.zeros_like(M)
+        return np.full_like(M, np.nan)
 
 
 def _conjugate_gradients(model: Model, q: Array, rest: Array, values: list[Array]) -> tuple[Array, Failures]:
@@ -126,7 +128,7 @@ def _conjugate_gradients(model: Model, q: Array, rest: Array, values: list[Array
         rr = new
     left = np.sqrt(rr[0] / rr0[0])[..., 0]
     slow = ~(left <= 1e-10)
-    indefinite = failed.any(axis=0)[..., 0]
+    indefinite = np.asarray(failed.any(axis=0))[..., 0]
     sentence = ""
     if np.any(slow):
         sentence = (

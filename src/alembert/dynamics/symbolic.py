@@ -48,7 +48,9 @@ class Symbolic:
 
     def hybrid_dynamics(self, q: Any, v: Any, tau: Any, a: Any, free: Any, *, parameters: Any = None) -> Any:
         """Accelerations and efforts; `free` is 1 for speeds driven by `tau` and 0 for those that follow `a`."""
-        return self._call("hybrid_dynamics", sweeps.HYBRID_DYNAMICS, parameters, q=q, v=v, tau=tau, a_given=a, free=free)
+        return self._call(
+            "hybrid_dynamics", sweeps.HYBRID_DYNAMICS, parameters, q=q, v=v, tau=tau, a_given=a, free=free
+        )
 
     def mass_matrix(self, q: Any, *, parameters: Any = None) -> Any:
         return self._call("mass_matrix", sweeps.MASS_MATRIX, parameters, q=q)

@@ -1,7 +1,5 @@
 """Every refusal of a file names the file, the line and the path, and says what came and what was expected."""
 
-
-
 import os
 import re
 
