@@ -28,7 +28,7 @@ def test_the_length_of_a_quaternion_does_not_matter(satellite):
     R = satellite.frame_pose(longer, "ball").rotation
     np.testing.assert_allclose(R @ R.T, np.eye(3), atol=1e-14)
     np.testing.assert_allclose(satellite.difference(longer, q), 0, atol=1e-15)
-    with pytest.raises(al.ArgumentError, match="the quaternion .* has length 2, expected 1"):
+    with pytest.raises(al.ArgumentError, match=r"the quaternion .* has length 2, expected 1"):
         satellite.check_configuration(longer)
 
 
