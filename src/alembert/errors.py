@@ -30,4 +30,4 @@ class NumericalError(AlembertError, ArithmeticError):
 
 
 class AlembertWarning(UserWarning):
-    """Something was passed over that does not change the physics."""
+    """Something was passed over: what does not change the physics, or what the caller asked to leave out."""

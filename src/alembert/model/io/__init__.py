@@ -24,9 +24,9 @@ _ROOT = re.compile(rb"<([\w:.-]+)")
 def load(path: str | os.PathLike[str], **options: Any) -> Model:
     """The model in a file, by its suffix.
 
-    `.toml`, `.yaml`, `.yml` are Alembert's own format; `.urdf` takes `floating=`, `package_dirs=` and
-    `unphysical=` (see `load_urdf`); `.xml` and `.mjcf` are MJCF and take `unphysical=` (see `load_mjcf`), or
-    URDF when the root is `<robot>`.
+    `.toml`, `.yaml`, `.yml` are Alembert's own format; `.urdf` takes `floating=`, `package_dirs=`,
+    `unphysical=` and `extensions=` (see `load_urdf`); `.xml` and `.mjcf` are MJCF and take `unphysical=` and
+    `actuators=` (see `load_mjcf`), or URDF when the root is `<robot>`.
     """
     reader = _reader(path)
     known = [name for name, p in inspect.signature(reader).parameters.items() if p.kind is p.KEYWORD_ONLY]
