@@ -92,7 +92,7 @@ def violations(text, module, *, is_package=False):
     if module == "":
         return []
     if own is None:
-        return [f"alembert.{module} belongs to no package of the order; add it to DESIGN.md and to this list"]
+        return [f"alembert.{module} belongs to no package of the order; add it to this list"]
     found = []
     for target, function, line in imports(ast.parse(text), module, is_package):
         if own == "cli" or (module, function, target) == LAZY_UPWARD:
