@@ -282,7 +282,7 @@ def test_refusals():
     q = model.neutral()
     assert refusal(linearize, model, [0.0]) == "linearize: q has shape (1,), expected (..., 2)"
     assert refusal(linearize, model, q, inputs=["motr"]) == (
-        "linearize: inputs: no joint or degree of freedom 'motr'; there is shoulder, rail, shoulder, rail"
+        "linearize: inputs: no joint or degree of freedom 'motr'; there is shoulder, rail"
     )
     assert refusal(linearize, model, q, inputs=["rail"]) == (
         "linearize: inputs: 'rail' is an actuator and a joint; write 'actuator:rail' or 'tau:rail'"
