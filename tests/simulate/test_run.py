@@ -11,7 +11,7 @@ import alembert as al
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
 from alembert.library import random_tree
 from alembert.simulate import Drive, Event, Sampled, integrators, progress, simulate
-from alembert.simulate.run import INTEGRATORS
+from alembert.simulate.choice import INTEGRATORS
 from alembert.simulate.schemes import SCHEMES
 
 FIXED = [*SCHEMES, "variational", "generalised_alpha"]

@@ -1,6 +1,7 @@
 """Motion in time: integrators on manifolds, controllers, events and records."""
 
 from alembert.callable_module import make_callable as _make_callable
+from alembert.simulate.choice import integrators as integrators
 from alembert.simulate.controllers import Drive as Drive
 from alembert.simulate.controllers import Sampled as Sampled
 from alembert.simulate.ensembles import Ensemble as Ensemble
@@ -9,7 +10,6 @@ from alembert.simulate.events import Event as Event
 from alembert.simulate.events import EventRecord as EventRecord
 from alembert.simulate.result import Report as Report
 from alembert.simulate.result import Run as Run
-from alembert.simulate.run import integrators as integrators
 from alembert.simulate.run import simulate as simulate
 
 _make_callable(__name__, simulate)

@@ -24,9 +24,10 @@ import numpy as np
 from alembert.errors import AlembertWarning, ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
+from alembert.simulate.choice import FIXED
 from alembert.simulate.controllers import Sampled
 from alembert.simulate.progress import Progress
-from alembert.simulate.run import FIXED, simulate
+from alembert.simulate.run import simulate
 
 if TYPE_CHECKING:
     from xarray import Dataset

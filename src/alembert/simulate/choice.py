@@ -1,0 +1,93 @@
+"""The integrators there are, and the choice of one of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alembert.simulate import adaptive
+from alembert.simulate.adaptive import ADAPTIVE
+from alembert.simulate.schemes import SCHEMES
+from alembert.simulate.system import System
+
+Array = np.ndarray
+IMPLICIT = ("variational", "generalised_alpha")
+FIXED = (*SCHEMES, *IMPLICIT)
+INTEGRATORS = (*FIXED, *ADAPTIVE)
+
+MOST_VARIATIONAL = 60  # speeds; there compiling it takes half a minute
+STABLE = 2.0  # |eigenvalue| times step up to which explicit schemes are trusted
+
+
+def integrators() -> list[tuple[str, int, str, str, str]]:
+    """A table: name, order, kind, what it keeps beyond its order, when to choose it."""
+    rows = [(s.name, s.order, "fixed step", s.keeps, s.choose) for s in SCHEMES.values()]
+    rows.append(
+        (
+            "variational",
+            2,
+            "fixed step, implicit",
+            "momentum to rounding; energy bounded over long times",
+            "free or conservative motion, long runs; the default without efforts",
+        )
+    )
+    rows.append(
+        (
+            "generalised_alpha",
+            2,
+            "fixed step, implicit",
+            "nothing exactly; damps what is too fast for the step",
+            "stiff systems at a given step",
+        )
+    )
+    for name, (_, order, choose) in ADAPTIVE.items():
+        kind = "error control, implicit" if name in adaptive.IMPLICIT else "error control"
+        rows.append((name, order, kind, "all to the tolerance", choose))
+    return rows
+
+
+def choose(system: System, q: Array, v: Array, duration: float, step: float | None) -> tuple[str, str]:
+    """An integrator and a sentence why."""
+    if system.constrained:
+        if step is not None:
+            return "rk4", "a step is given; loops or couplings are kept by projection"
+        return "dop853", "no step is given: error control; loops or couplings are kept by projection"
+    fastest, damping = _eigenvalues(system, q, v)
+    if step is not None:
+        if not system.batch and fastest * step > STABLE:
+            return "radau", (
+                f"the fastest eigenvalue at the start, {fastest:.3g}/s, is too fast for explicit steps of {step:g} s"
+            )
+        if system.conserves_energy and system.model.nv <= MOST_VARIATIONAL:
+            return (
+                "variational",
+                "nothing feeds energy in or takes it out, so a symplectic scheme keeps it best",
+            )
+        if system.conserves_energy:
+            return (
+                "rk4",
+                f"a step is given; the variational scheme compiles long beyond {MOST_VARIATIONAL} speeds",
+            )
+        return "rk4", "a step is given and something drives or damps the motion"
+    if damping * duration > 2e4 and damping > 20 * (fastest - damping if fastest > damping else 0.0):
+        return "radau", f"stiff: motions decay within {1 / damping:.1e} s, over a run of {duration:g} s"
+    return (
+        "dop853",
+        "no step is given: error control, of high order since the motion is smooth between samples",
+    )
+
+
+def _eigenvalues(system: System, q: Array, v: Array) -> tuple[float, float]:
+    """The largest |eigenvalue| and the fastest decay at the start; zeros where nothing stiff can be."""
+    model = system.model
+    springy = any(joint.spring is not None or joint.friction is not None for joint in model.joints)
+    if not (springy or system.law is not None) or system.batch or np.any(system.prescribed) or model.nv > 60:
+        return 0.0, 0.0
+    effort = system.efforts + system.command(0.0, q, v)
+    d = model.forward_dynamics_derivatives(q, v, effort, parameters=system.parameters)
+    dq, dv = d.dq, d.dv
+    if system.law is not None:
+        u_q, u_v = system.law_slopes(np.zeros(1), q, v)
+        dq, dv = dq + d.dtau @ u_q, dv + d.dtau @ u_v
+    nv = model.nv
+    values = np.linalg.eigvals(np.block([[np.zeros((nv, nv)), np.eye(nv)], [dq, dv]]))
+    return float(np.max(np.abs(values))), float(max(0.0, np.max(-values.real)))

@@ -1,0 +1,244 @@
+"""A run with fixed steps: as many at a time in machine code as controllers, events and records allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError, NumericalError
+from alembert.simulate.choice import IMPLICIT
+from alembert.simulate.controllers import Schedule
+from alembert.simulate.events import MOST_IN_A_STEP, Path, Watch
+from alembert.simulate.loop import RECORDS
+from alembert.simulate.progress import Progress
+from alembert.simulate.records import Keeper, check_finite
+from alembert.simulate.result import Run
+from alembert.simulate.stepper import Stepper
+from alembert.simulate.system import System
+
+Array = np.ndarray
+
+
+def _multiple(what: str, value: float, step: float) -> int:
+    count = round(value / step)
+    if count < 1 or abs(value - count * step) > 1e-9 * value:
+        raise ArgumentError(
+            f"simulate: {what} {value:g} s is not a multiple of the step {step:g} s; the nearest are "
+            f"{max(count, 1) * step:.12g} and {(count + 1) * step:.12g} s"
+        )
+    return count
+
+
+def run_fixed(
+    system: System,
+    name: str,
+    reason: str,
+    options: Mapping[str, Any],
+    state0: tuple[Array, Array] | None,
+    resumed: tuple[Array, Schedule | None, Array | None] | None,
+) -> Run:
+    model, h = system.model, float(options["step"])
+    steps = _multiple("the duration", options["duration"], h)
+    every = 1 if options["interval"] is None else _multiple("the interval", options["interval"], h)
+    # Python functions cannot be called within an implicit step, nor can drives look back within any step
+    held = system.has_memory or (name in IMPLICIT and bool(system.laws))
+    stepper = Stepper(system, name, h, options["start"], held=held)
+    if resumed is not None:
+        state, schedule, memory = resumed[0].copy(), resumed[1], resumed[2]
+        schedule = schedule.copy() if schedule is not None else None
+    else:
+        assert state0 is not None
+        state = stepper.initial(*state0)
+        schedule = Schedule.on_grid(system.sampled, h) if system.sampled else None
+        memory = np.zeros((*system.batch, model.nv)) if system.has_memory else None
+    keeper = Keeper(stepper, state, schedule, memory, rows=steps // every + 1)
+    marching = March(stepper, schedule, memory, held, Watch(options["events"]), keeper, every)
+    with Progress(f"simulating {model.name}", shown=options["progress"]) as progress:
+        marching.run(state, steps, progress)
+    return keeper.finish(name, reason, options, marching.watch, marching.done)
+
+
+class March:
+    """Through the steps of a run, as far at a time as controllers, events and records allow."""
+
+    def __init__(
+        self,
+        stepper: Stepper,
+        schedule: Schedule | None,
+        memory: Array | None,
+        held: bool,
+        watch: Watch,
+        keeper: Keeper,
+        every: int,
+    ) -> None:
+        self.stepper, self.system = stepper, stepper.system
+        self.schedule, self.memory, self.held = schedule, memory, held
+        self.watch, self.keeper, self.every = watch, keeper, every
+        self.single = held or bool(watch.events) or not stepper.compiled or bool(self.system.wrench_laws)
+        self.done = 0
+        self.changing = schedule is not None or held
+
+    def run(self, state: Array, steps: int, progress: Progress) -> None:
+        stepper = self.stepper
+        first = stepper.number(state)
+        end = first + steps
+        if self.watch.events:
+            self.watch.begin(stepper.time(first), stepper.q(state).copy(), stepper.v(state).copy())
+        while (n := stepper.number(state)) < end:
+            effort, held = self._effort(state, n)
+            if self.changing and len(self.keeper.held) < self.keeper.count:
+                self.keeper.held.append(held)
+            limit = min(end, n + 1) if self.single else end
+            if self.schedule is not None:
+                limit = min(limit, self.schedule.next_instant(n))
+            known = stepper.known(state)
+            if known < stepper.past:
+                limit = min(limit, n + stepper.past - known)
+            following = self._advance(state, n, first, limit, effort, held)
+            if following is None:
+                return
+            state = following
+            self.done = stepper.number(state) - first
+            progress.at(self.done / steps)
+        if self.changing and len(self.keeper.held) < self.keeper.count:
+            schedule, memory = self.schedule, self.memory
+            self.schedule = schedule.copy() if schedule is not None else None
+            self.keeper.held.append(self._effort(state, end)[1])
+            self.schedule, self.memory = schedule, memory
+
+    def _effort(self, state: Array, n: int) -> tuple[Array, Array]:
+        """Efforts for the steps from n on: all that are constant, and of them what controllers ask for."""
+        system, stepper = self.system, self.stepper
+        held: Array = np.zeros(system.model.nv)
+        if self.changing:
+            q, v = stepper.q(state).copy(), stepper.v(state).copy()
+        if self.schedule is not None:
+            self.schedule.update(n, stepper.time(n), q, v, system.model)
+            held = held + self.schedule.command()
+        if self.held:
+            where = (stepper.time(n), q, v) if system.has_memory else stepper.middle(state)
+            held = held + system.command(*where)
+        if system.drives is not None and self.changing:
+            if self.memory is not None:
+                held, self.memory = system.drives.advance(self.memory, held, stepper.h)
+            else:
+                held = system.drives.saturate(held)
+        return np.ascontiguousarray(system.efforts + held), np.broadcast_to(
+            held, (*system.batch, system.model.nv)
+        )
+
+    def _advance(
+        self, state: Array, n: int, first: int, limit: int, effort: Array, held: Array
+    ) -> Array | None:
+        """To `limit`, or to the next full set of records; None where an event stops the run."""
+        stepper, keeper, every = self.stepper, self.keeper, self.every
+        if not stepper.compiled:
+            following = stepper.python_step(state, effort, stepper.start, stepper.h)
+            wrench = None
+            self._count_work(held, state, following[..., None, :])
+        else:
+            wrench = self._wrench(state)
+            over = (n - first) % every
+            if over == 0 and limit - n >= every:
+                length, count = every, min(RECORDS, (limit - n) // every)
+            else:
+                length, count = min(every - over, limit - n), 1
+            out = keeper.space()
+            stepper.advance(state, length, count, effort, wrench, out)
+            following = out[..., count - 1, :].copy()
+            keeper.skip(count - 1, self.schedule, self.memory)
+            self._count_work(held, state, out[..., :count, :] if count == 1 else self._last(count))
+        if self.watch.events:
+            watched = self._watch(state, following, n, effort, wrench)
+            if watched is None:
+                return None
+            following = watched
+        if not np.isfinite(following).all() and following.ndim == 1:
+            keeper.space()[0] = following
+            keeper.count += 1
+            check_finite(self.system.model, *self._so_far())
+        if (stepper.number(following) - first) % every == 0:
+            keeper.space()[..., 0, :] = following
+            keeper.count += 1
+            keeper.note(self.schedule, self.memory)
+            keeper.work.append(keeper.done)
+        return following
+
+    def _last(self, count: int) -> Array:
+        """The newest records, the one that is still to be counted among them."""
+        end = self.keeper.count + 1
+        return self.keeper.states[..., end - count : end, :]
+
+    def _count_work(self, held: Array, state: Array, rows: Array) -> None:
+        """What is held does the work tau . difference(q, q') from one row to the next."""
+        keeper = self.keeper
+        if not self.changing:
+            keeper.work += (rows.shape[-2] - 1) * [keeper.done]
+            return
+        q = self.stepper.q(np.concatenate([state[..., None, :], rows], axis=-2))
+        moved = self.system.model.difference(q[..., :-1, :].copy(), q[..., 1:, :].copy())
+        parts = np.sum(np.asarray(held)[..., None, :] * moved, axis=-1)
+        for k in range(parts.shape[-1]):
+            keeper.done = keeper.done + parts[..., k]
+            if k < parts.shape[-1] - 1:
+                keeper.work.append(keeper.done)
+
+    def _so_far(self) -> tuple[Array, Array, Array]:
+        states = self.keeper.states[: self.keeper.count]
+        return self.stepper.start + states[:, 0] * self.stepper.h, self.stepper.q(states), states
+
+    def _wrench(self, state: Array) -> Array | None:
+        if not self.stepper.plant.wrenches:
+            return None
+        system = self.system
+        if system.wrench_laws:
+            return system.wrench_array(*self.stepper.middle(state))
+        return system.wrench_array(0.0, state, state)
+
+    def _watch(
+        self, state: Array, following: Array, n: int, effort: Array, wrench: Array | None
+    ) -> Array | None:
+        """The end of a step with all events in it dealt with; None where one stops the run."""
+        stepper, watch = self.stepper, self.watch
+        t, end = stepper.time(n), stepper.time(n + 1)
+        q, v = stepper.q(state).copy(), stepper.v(state).copy()
+        changed = False
+
+        def path_from(t: float, q: Array, v: Array) -> Path:
+            def path(time: float) -> tuple[Array, Array]:
+                if time == t:
+                    return q, v
+                if time == end and not changed:
+                    return stepper.q(following).copy(), stepper.v(following).copy()
+                moved = stepper.part(q, v, t, time - t, effort, wrench)
+                return stepper.q(moved).copy(), stepper.v(moved).copy()
+
+            return path
+
+        for _ in range(MOST_IN_A_STEP):
+            path = path_from(t, q, v)
+            found = watch.first(t, end, path)
+            if found is None:
+                if not changed:
+                    return following
+                return stepper.initial(*path(end), number=n + 1)
+            k, t_event = found
+            q, v, stop = watch.happen(k, t_event, *path(t_event))
+            if stop:
+                self.keeper.last = (t_event, q, v)
+                self.done += 1
+                return None
+            t = t_event
+            new = not (np.array_equal(q, watch.log[-1].q) and np.array_equal(v, watch.log[-1].v))
+            changed = changed or new
+            ahead = min(end - t, max(4 * watch.events[k].tolerance, 1e-6 * stepper.h))
+            if ahead <= 0:
+                watch.begin(end, q, v)
+                return stepper.initial(q, v, number=n + 1) if changed else following
+            watch.settle(k, t, path_from(t, q, v), ahead, changed=new)
+        raise NumericalError(
+            f"simulate: more than {MOST_IN_A_STEP} events within one step, the last {watch.log[-1].name!r} at t = "
+            f"{t:.12g} s; they accumulate, as bounces do that come to rest: stop there, or switch to another model"
+        )

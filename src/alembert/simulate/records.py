@@ -1,0 +1,132 @@
+"""Records of a run with fixed steps, and what they become: a `Run`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from warnings import warn
+
+import numpy as np
+
+from alembert.errors import AlembertWarning, NumericalError
+from alembert.model import Model
+from alembert.simulate.controllers import Schedule
+from alembert.simulate.events import Watch
+from alembert.simulate.loop import RECORDS
+from alembert.simulate.result import Run
+from alembert.simulate.stepper import Stepper
+from alembert.simulate.system import System
+
+Array = np.ndarray
+
+
+class Keeper:
+    """Records: the machine's states, the efforts from each of them on, and what sampled controllers hold."""
+
+    def __init__(
+        self, stepper: Stepper, state: Array, schedule: Schedule | None, memory: Array | None, *, rows: int
+    ) -> None:
+        self.stepper = stepper
+        self.states = np.empty((*state.shape[:-1], rows + RECORDS, state.shape[-1]))
+        self.states[..., 0, :] = state
+        self.count = 1
+        self.held: list[Array] = []
+        self.work = [np.zeros(state.shape[:-1])]
+        """of what is held, up to each record"""
+        self.done: Array = np.zeros(state.shape[:-1])
+        self.snapshots: list[tuple[Schedule | None, Array | None]] = []
+        self.note(schedule, memory)
+        self.last: tuple[float, Array, Array] | None = None
+
+    def note(self, schedule: Schedule | None, memory: Array | None) -> None:
+        if schedule is not None or memory is not None:
+            self.snapshots.append((schedule.copy() if schedule is not None else None, memory))
+
+    def skip(self, count: int, schedule: Schedule | None, memory: Array | None) -> None:
+        """Records that are in place already; what is held does not change between them."""
+        self.count += count
+        self.held += count * self.held[-1:]
+        for _ in range(count):
+            self.note(schedule, memory)
+
+    def space(self) -> Array:
+        return self.states[..., self.count : self.count + RECORDS, :]
+
+    def finish(self, name: str, reason: str, options: Mapping[str, Any], watch: Watch, steps: int) -> Run:
+        stepper, system = self.stepper, self.stepper.system
+        states = self.states[..., : self.count, :]
+        numbers = states[..., 0].reshape(-1, self.count)[0]
+        time = stepper.start + numbers * stepper.h
+        q = np.ascontiguousarray(stepper.q(states))
+        check_finite(system.model, time, q, states)
+        v = np.ascontiguousarray(stepper.v(states, along_time=True))
+        held = np.stack(self.held, axis=-2) if self.held else None
+        work = np.stack(self.work, axis=-1)
+        if self.last is not None:  # an event stopped the run between two records
+            t, q_end, v_end = self.last
+            time = np.append(time, t)
+            q, v = np.concatenate([q, q_end[None]]), np.concatenate([v, v_end[None]])
+            if held is not None:
+                held, work = np.concatenate([held, held[-1:]]), np.append(work, self.done)
+        efforts = recorded_efforts(system, time, q, v, held, all_held=stepper.held)
+        machine = (states, self.snapshots)
+        return Run(
+            system.model,
+            time,
+            q,
+            v,
+            efforts,
+            tuple(watch.log),
+            name,
+            reason,
+            stepper.h,
+            steps,
+            system,
+            options,
+            machine,
+            None if held is None else (held, work),
+        )
+
+
+def recorded_efforts(
+    system: System, time: Array, q: Array, v: Array, held: Array | None, *, all_held: bool = False
+) -> Array:
+    total = np.zeros(v.shape) + (system.efforts[..., None, :] if system.efforts.ndim > 1 else system.efforts)
+    if held is not None:
+        total = total + held
+    if all_held:
+        return total
+    if system.laws:
+        for k, t in enumerate(time):
+            total[..., k, :] += system.command(float(t), q[..., k, :], v[..., k, :])
+    elif system.law is not None:
+        total = total + system.command(np.broadcast_to(time[:, None], (*v.shape[:-1], 1)), q, v)
+    return total
+
+
+def check_finite(model: Model, time: Array, q: Array, states: Array) -> None:
+    good = np.isfinite(states).all(axis=-1)
+    if good.all():
+        return
+    along = good if good.ndim == 1 else good.reshape(-1, good.shape[-1]).all(axis=0)
+    k = int(np.argmin(along))
+    if good.ndim == 1:
+        raise NumericalError(
+            f"simulate: the motion is not finite after t = {time[max(k - 1, 0)]:.9g} s; "
+            f"{_why(model, q[max(k - 1, 0)])}; a smaller step may help"
+        )
+    bad = np.count_nonzero(~good.all(axis=-1))
+    warn(
+        f"simulate: {bad} of {good[..., 0].size} motions are not finite to the end, the first after t = "
+        f"{time[max(k - 1, 0)]:.9g} s; their records are NaN from there on",
+        AlembertWarning,
+        stacklevel=5,
+    )
+
+
+def _why(model: Model, q: Array) -> str:
+    for joint, s in zip(model.joints, model._q_slices, strict=True):
+        sentence = joint.type.singularity(q[s])
+        if sentence:
+            return f"joint {joint.name!r}: {sentence}"
+    return "the step is too long for the motion, or its equations have no solution"
