@@ -1,0 +1,145 @@
+"""What the user gives, as the arrays that kernels take: wrenches, parameters, values by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model.printing import unknown
+from alembert.spatial import Ad_dual, Pose
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+Array = np.ndarray
+Wrenches = Mapping[str, Any]
+Parameters = Mapping[str, Any] | None
+
+
+class Arguments:
+    """Mixed into `Model`."""
+
+    def _numbers(
+        self, function: str, what: str, value: Any, width: int = 0, hint: str = "", *, batch: bool = True
+    ) -> Array:
+        """An array of real numbers, (..., width) unless width is 0."""
+        try:
+            x = np.asarray(value)
+        except (TypeError, ValueError):
+            x = np.asarray(None)
+        if x.dtype.kind not in "fiub":
+            raise ArgumentError(f"{function}: {what} is {value!r}, expected numbers")
+        x = x.astype(float, copy=False)
+        if width and (x.ndim == 0 or x.shape[-1] != width or (x.ndim > 1 and not batch)):
+            expected = f"(..., {width})" if batch else f"({width},)"
+            raise ArgumentError(f"{function}: {what} has shape {x.shape}, expected {expected}{hint}")
+        return x
+
+    def _by_name(
+        self: Model, function: str, values: Mapping[str, Any] | None, what: str
+    ) -> tuple[Array, Array]:
+        """Which speeds are named, and their values (..., nv)."""
+        named = np.zeros(self.nv, dtype=bool)
+        entries: list[tuple[str, slice, Array]] = []
+        singles = {name: k for k, name in enumerate(self.speed_names)}
+        for name, value in mapping(function, what, values).items():
+            x = self._numbers(function, f"{what}: {name!r}", value)
+            if name in self._joint_index:
+                s = self.v_slice(name)
+            elif name in singles:
+                s = slice(singles[name], singles[name] + 1)
+            else:
+                raise ArgumentError(
+                    unknown(
+                        f"{function}: {what}: no joint or degree of freedom",
+                        name,
+                        [*self._joint_index, *singles],
+                    )
+                )
+            width = s.stop - s.start
+            if width == 1 and (x.ndim == 0 or x.shape[-1] != 1):
+                x = x[..., None]
+            if x.ndim == 0 or x.shape[-1] != width:
+                raise ArgumentError(
+                    f"{function}: {what}: {name!r} has shape {x.shape}, expected (..., {width})"
+                )
+            if np.any(named[s]):
+                raise ArgumentError(f"{function}: {what}: {name!r} is given twice")
+            named[s] = True
+            entries.append((name, s, x))
+        batch = common(function, [(f"{what}: {name!r}", x.shape[:-1]) for name, _, x in entries])
+        total = np.zeros((*batch, self.nv))
+        for _, s, x in entries:
+            total[..., s] = x
+        return named, total
+
+    def _parameter_array(self: Model, name: str, parameters: Parameters) -> Array:
+        defaults = self._parameter_defaults
+        if parameters is None or not mapping(name, "parameters", parameters):
+            return defaults
+        for key in parameters:
+            if key not in self.parameter_values:
+                raise ArgumentError(unknown(f"{name}: no parameter", key, self.parameter_values))
+        columns = {
+            key: self._numbers(name, f"parameter {key!r}", parameters.get(key, value))
+            for key, value in self.parameters
+        }
+        common(name, [(f"parameter {key!r}", x.shape) for key, x in columns.items()])
+        return np.stack(np.broadcast_arrays(*columns.values()), axis=-1)
+
+    @cached_property
+    def _parameter_defaults(self: Model) -> Array:
+        return np.array([value for _, value in self.parameters])
+
+    def _locate(self: Model, function: str, name: str, parameters: Parameters) -> tuple[int, Pose]:
+        """The node that carries a frame and the frame's constant pose on it."""
+        frame = self.frame(name)
+        node, placement = -1, frame.placement
+        if frame.body != "world":
+            node, where = self._tree.carriers[self.body_index(frame.body)]
+            placement = where @ placement
+        if parameters is not None:
+            self._parameter_array(function, parameters)
+        values = self.parameter_values | dict(parameters or {})
+        try:
+            return node, placement.pose(values)
+        except TypeError:
+            raise UnsupportedError(
+                f"{function}: frame {name!r} depends on parameters that are given as arrays; give numbers"
+            ) from None
+
+    def _wrench_array(self: Model, name: str, wrenches: Wrenches, parameters: Parameters) -> Array:
+        """(..., nodes, 6) from wrenches on frames."""
+        parts = []
+        for frame, value in mapping(name, "wrenches", wrenches).items():
+            node, offset = self._locate(name, frame, parameters)
+            if node < 0:
+                raise ArgumentError(f"{name}: wrench on frame {frame!r}, which does not move")
+            F = self._numbers(name, f"wrench on {frame!r}", value, 6, ": moment, then force")
+            parts.append((frame, node, F @ Ad_dual(offset).T))
+        batch = common(name, [(f"wrench on {frame!r}", F.shape[:-1]) for frame, _, F in parts])
+        total = np.zeros((*batch, len(self._tree), 6))
+        for _, node, F in parts:
+            total[..., node, :] += F
+        return total
+
+
+def mapping(function: str, what: str, value: Any) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ArgumentError(f"{function}: {what} is {value!r}, expected a mapping from names to arrays")
+    return value
+
+
+def common(function: str, shapes: list[tuple[str, tuple[int, ...]]]) -> tuple[int, ...]:
+    """The batch shape of several arrays."""
+    try:
+        return np.broadcast_shapes(*(shape for _, shape in shapes))
+    except ValueError:
+        listed = ", ".join(f"{what} {shape}" for what, shape in shapes if shape)
+        raise ArgumentError(f"{function}: the batch dimensions do not go together: {listed}") from None

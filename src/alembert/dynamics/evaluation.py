@@ -1,0 +1,134 @@
+"""From the name of an algorithm and its arguments to its results."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.dynamics import kernels
+from alembert.dynamics.arguments import Parameters, Wrenches, mapping
+from alembert.dynamics.failures import KNOWN_AS, WRENCHES, all_finite
+from alembert.dynamics.programs import INVERTING, LABELS, NEED_TREE, PROGRAMS
+from alembert.engine.kernel import Kernel
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.sweeps import Tree
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+_CONSTRAINED = {
+    "inverse_dynamics": "constrained_inverse_dynamics",
+    "mass_matrix": "reduced_mass_matrix",
+}
+"""what to use on a model with loops or couplings instead of an algorithm of trees"""
+
+
+class Evaluation:
+    """Mixed into `Model`."""
+
+    def _evaluate(
+        self: Model,
+        name: str,
+        given: tuple[Any, ...],
+        *,
+        wrenches: Wrenches | None = None,
+        parameters: Parameters = None,
+        out: Any = None,
+        caller: str | None = None,
+    ) -> Any:
+        """Run an algorithm; `caller` is the public function to name in messages, where it is not the algorithm."""
+        if wrenches is not None:
+            wrenches = mapping(caller or name, "wrenches", wrenches)
+        kernel = self._kernels.get((name, bool(wrenches)))
+        if kernel is None:
+            if not len(self._tree):
+                return _nothing_moves(self._kernel(name), given, out)
+            if name in NEED_TREE:
+                self.check_tree(name)
+            kernel = self._kernel(name, wrenches=bool(wrenches))
+        if wrenches:
+            given = (*given, self._wrench_array(caller or name, wrenches, parameters))
+        if self.parameters:
+            given = (*given, self._parameter_array(caller or name, parameters))
+        elif parameters is not None and mapping(name, "parameters", parameters):
+            raise ArgumentError(f"{name}: parameters are given, but the model has none")
+        try:
+            result = kernel._function(*given) if out is None else kernel(*given, out=out)
+        except ArgumentError as error:
+            text = str(error).replace(kernel.name, caller or name, 1)
+            for label, known in KNOWN_AS.get(name, WRENCHES).items():
+                text = text.replace(f" {label} ", f" {known} ")
+            raise ArgumentError(text) from None
+        if not all_finite(result):
+            self._explain(caller or name, result, given, kernel)
+        elif name in INVERTING and self._lockable:
+            self._refuse_lock(name, given, result)
+        return result
+
+    def _checked(self: Model, name: str, kernel: Kernel, given: tuple[Any, ...]) -> Any:
+        """The results of a kernel, explained where they are not finite."""
+        result = kernel(*given)
+        if not all_finite(result):
+            self._explain(name, result, given, kernel)
+        return result
+
+    @cached_property
+    def _tree(self: Model) -> Tree:
+        return Tree.of(self)
+
+    @cached_property
+    def _kernels(self) -> dict[Any, Kernel]:
+        return {}
+
+    def _kernel(
+        self: Model, name: str, *, wrenches: bool = False, lowering: kernels.Lowering = "auto"
+    ) -> Kernel:
+        key: tuple[Any, ...] = (name, wrenches) if lowering == "auto" else (name, wrenches, lowering)
+        if key in self._kernels:
+            return self._kernels[key]
+        if name == "forward_dynamics_derivatives":
+            self._kernels[key] = self._forward_derivatives_kernel(wrenches=wrenches)
+        else:
+            program, names = PROGRAMS[name]
+            self._kernels[key] = kernels.program_kernel(
+                self,
+                self._tree,
+                program,
+                (*names, "wrench") if wrenches else names,
+                name=name,
+                labels=LABELS.get(name, {}),
+                lowering=lowering,
+            )
+        return self._kernels[key]
+
+    def check_tree(self: Model, name: str) -> None:
+        """Refuse algorithms that would ignore loops and couplings."""
+        for kind, items in (("loop", self.loops), ("coupling", self.couplings)):
+            if items:
+                instead = _CONSTRAINED.get(name)
+                raise UnsupportedError(
+                    f"{name}: the {kind} {items[0].name!r} would be ignored; {kind}s are not supported by this "
+                    f"algorithm yet. {f'Use {instead}, or ' if instead else ''}model.replace({kind}s=()), which gives the "
+                    "model without them"
+                )
+
+
+def _nothing_moves(kernel: Kernel, given: tuple[Any, ...], out: Any) -> Any:
+    """The results of a model without a moving body: zeros."""
+    arrays = [np.asarray(x, dtype=float) for x in given]
+    for x, argument in zip(arrays, kernel.arguments, strict=True):
+        if x.ndim < len(argument.shape) or x.shape[x.ndim - len(argument.shape) :] != argument.shape:
+            raise ArgumentError(
+                f"{kernel.name}: {argument.name} has shape {x.shape}, expected (..., 0); nothing in the model moves"
+            )
+    batch = np.broadcast_shapes(
+        *(x.shape[: x.ndim - len(a.shape)] for x, a in zip(arrays, kernel.arguments, strict=True))
+    )
+    results = tuple(np.zeros(batch + result.shape) for result in kernel.results)
+    if out is not None:
+        for target, value in zip(out if isinstance(out, tuple) else (out,), results, strict=True):
+            target[...] = value
+        return out
+    return results if len(results) != 1 else results[0]
