@@ -32,6 +32,7 @@ ORDER = [
     "optimal",
     "verify",
     "view",
+    "study",
     "cli",
 ]
 ROOT = Path(alembert.__file__).parent

@@ -1,4 +1,13 @@
-"""Commands, and how errors leave them: one paragraph on stderr and exit code 2."""
+"""The command `alembert`: its grammar, the options of all commands, and how errors leave it.
+
+A command is a function in a module of its own, listed in `alembert.cli`:
+
+    @command("name", panel=COMPUTE, examples=[...], keys={...})
+    def name(model: ModelName, as_json: Json = False) -> None:
+
+`examples` and `keys` (those of the JSON document) go into the help and the documentation. A function loads what
+it needs inside, says its result with `console.answer`, and raises Alembert's errors.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +15,145 @@ import io
 import json
 import sys
 import warnings
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from alembert.errors import AlembertError, AlembertWarning
+from alembert.cli import console
+from alembert.cli.console import Settings
+from alembert.cli.help import Entry, command_help, group_help, section
+from alembert.cli.models import File as File
+from alembert.cli.models import Floating as Floating
+from alembert.cli.models import PackageDirs as PackageDirs
+from alembert.cli.models import load_model as _load  # noqa: F401  (for commands that were there before)
+from alembert.errors import AlembertError, AlembertWarning, NumericalError, UnsupportedError
+from alembert.model.printing import unknown
 
-if TYPE_CHECKING:
-    from alembert.model import Model
+OK, FAILED, BAD_INPUT, UNSUPPORTED, FAULT, INTERRUPTED = 0, 1, 2, 3, 4, 130
+EXIT_CODES = {
+    OK: "done",
+    FAILED: "a check did not hold, or a computation found no solution",
+    BAD_INPUT: "the command line, a file or a value in it cannot be used",
+    UNSUPPORTED: "not supported: a combination that no algorithm covers, or an extra that is not installed",
+    FAULT: "a fault of Alembert itself; --debug shows where",
+    INTERRUPTED: "interrupted (Ctrl-C)",
+}
+
+MODELS, COMPUTE, STUDIES, PROGRAM = "Models", "Computations", "Studies", "This program"
+PANELS = (MODELS, COMPUTE, STUDIES, PROGRAM)
+
+_EXTRAS = {
+    "xarray": "data",
+    "h5netcdf": "data",
+    "matplotlib": "view",
+    "viser": "view",
+    "plotly": "view",
+    "mujoco": "mjcf",
+    "control": "control",
+    "dask": "cluster",
+    "sksundae": "stiff",
+}
+_EVERYWHERE = {"--quiet", "-q", "--verbose", "-v", "--debug"}
+_CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
+"""what typer raises for bad usage; which module it is in depends on typer's version"""
 
 
 class _Group(TyperGroup):
-    def invoke(self, ctx: Any) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("default", AlembertWarning)
-            warnings.showwarning = _show_warning
-            try:
-                return super().invoke(ctx)
-            except AlembertError as error:
-                if ctx.params.get("debug"):
-                    raise
-                typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
-                typer.echo(str(error), err=True)
-                raise typer.Exit(2) from None
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The options of all commands may stand anywhere."""
+        end = args.index("--") if "--" in args else len(args)
+        before, after = args[:end], args[end:]
+        moved = [entry for entry in before if entry in _EVERYWHERE]
+        return super().parse_args(
+            ctx, [*moved, *(entry for entry in before if entry not in _EVERYWHERE), *after]
+        )
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        codes = section("Exit codes", [(str(code), text) for code, text in EXIT_CODES.items()])
+        closing = f"{codes}\n\nStart with: alembert demo, alembert new acrobot, alembert info acrobot"
+        formatter.write(group_help(ctx, COMMANDS, PANELS, closing))
+
+    def main(
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, *rest: Any, **extra: Any
+    ) -> Any:
+        args = sys.argv[1:] if args is None else list(args)
+        sys.exit(_outcome(lambda: super(_Group, self).main(args, prog_name, **_plain(extra)), args))
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.secho("warning: ", fg="yellow", bold=True, err=True, nl=False)
-    typer.echo(str(message), err=True)
+def _plain(extra: dict[str, Any]) -> dict[str, Any]:
+    return extra | {"standalone_mode": False}
+
+
+def _outcome(run: Callable[[], Any], args: Sequence[str]) -> int:
+    """The exit code of a command; what it raises becomes a paragraph."""
+    console.configure(Settings(debug="--debug" in args, quiet="--quiet" in args or "-q" in args))
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", AlembertWarning)
+        warnings.showwarning = lambda message, *_, **__: console.warn(str(message))
+        try:
+            code = run()
+            return code if isinstance(code, int) else OK
+        except typer.Abort:
+            return INTERRUPTED
+        except _CommandLineError as error:
+            return _usage(error, args)
+        except Exception as error:
+            if "--debug" in args:
+                raise
+            code, text = _explained(error)
+            if code is None:
+                raise
+            return _refused(code, text, type(error).__name__, args)
+
+
+def _explained(error: Exception) -> tuple[int | None, str]:
+    match error:
+        case NumericalError():
+            return FAILED, str(error)
+        case UnsupportedError():
+            return UNSUPPORTED, str(error)
+        case AlembertError():
+            return BAD_INPUT, str(error)
+        case BrokenPipeError():
+            return None, ""
+        case ModuleNotFoundError() if (name := str(error.name).partition(".")[0]) in _EXTRAS:
+            return UNSUPPORTED, f'{name} is not installed; pip install "alembert[{_EXTRAS[name]}]"'
+        case OSError() if error.filename is not None:
+            return BAD_INPUT, f"{error.filename}: {error.strerror}"
+    return FAULT, (
+        f"{type(error).__name__}: {error}\nThis is a fault of Alembert; the same command with --debug shows where."
+    )
+
+
+def _usage(error: Any, args: Sequence[str]) -> int:
+    context: Any = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(context.get_help())
+        return BAD_INPUT
+    text = error.format_message()
+    option = str(getattr(error, "option_name", ""))
+    if type(error).__name__ == "NoSuchOption" and context is not None:
+        known = [name for parameter in context.command.params for name in parameter.opts if name[0] == "-"]
+        text = unknown("no option", option, [*known, *sorted(_EVERYWHERE)])
+    if context is not None:
+        text += f"\nTry: {context.command_path} --help"
+    return _refused(BAD_INPUT, text, "UsageError", args)
+
+
+def _refused(code: int, text: str, kind: str, args: Sequence[str]) -> int:
+    console.error(text)
+    if "--json" in args:
+        typer.echo(json.dumps({"error": {"type": kind, "message": text, "exit_code": code}}, indent=2))
+    return code
 
 
 app = typer.Typer(
     cls=_Group,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -68,121 +179,56 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print errors only (and what --json asks for).")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more about what is done.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Computational control of articulated systems."""
+    """Computational control of articulated systems: models, dynamics, simulation, studies.
+
+    --quiet, --verbose and --debug may stand before or after the command.
+    """
+    console.configure(Settings(quiet, verbose, debug))
 
 
-# --- models -------------------------------------------------------------------------------------------------
+# --- commands -----------------------------------------------------------------------------------------------
 
-File = Annotated[
-    Path, typer.Argument(help="A model: .toml, .yaml, .urdf, .xml or .mjcf.", show_default=False)
-]
-Floating = Annotated[bool, typer.Option("--floating", help="URDF: put a free joint under the root.")]
-PackageDirs = Annotated[
-    list[Path] | None,
-    typer.Option("--package-dir", help="URDF: a folder in which package:// is looked up. May be repeated."),
-]
+COMMANDS: dict[str, Entry] = {}
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
 
 
-@app.command()
-def info(
-    file: File,
-    as_json: Annotated[bool, typer.Option("--json", help="Machine-readable.")] = False,
-    floating: Floating = False,
-    package_dir: PackageDirs = None,
+class Command(TyperCommand):
+    """A command with our help."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(command_help(ctx, COMMANDS.get(str(self.name))))
+
+
+class Group(TyperGroup):
+    """A command with commands of its own."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(command_help(ctx, COMMANDS.get(str(self.name))))
+
+
+def command(
+    name: str,
+    *,
+    panel: str,
+    examples: Sequence[tuple[str, str]],
+    keys: Mapping[str, str] | None = None,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Adds a function as a command."""
+    describe(name, panel=panel, examples=examples, keys=keys)
+    return app.command(name, cls=Command)
+
+
+def describe(
+    name: str,
+    *,
+    panel: str,
+    examples: Sequence[tuple[str, str]],
+    keys: Mapping[str, str] | None = None,
 ) -> None:
-    """Show the tree of a model with its degrees of freedom, masses and limits."""
-    model = _load(file, floating, package_dir)
-    typer.echo(json.dumps(_summary(model), indent=2, allow_nan=False) if as_json else str(model))
-
-
-@app.command()
-def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="The model to read.", show_default=False)],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help=".toml or .yaml.", show_default=False)],
-    floating: Floating = False,
-    package_dir: PackageDirs = None,
-) -> None:
-    """Read a model in any format and write it in Alembert's own."""
-    from alembert.model.io import save
-
-    save(_load(source, floating, package_dir), target)
-
-
-def _load(file: Path, floating: bool, package_dirs: list[Path] | None) -> Model:
-    from alembert.model.io import load
-
-    options: dict[str, Any] = {}
-    if floating:
-        options["floating"] = True
-    if package_dirs:
-        options["package_dirs"] = package_dirs
-    return load(file, **options)
-
-
-def _summary(model: Model) -> dict[str, Any]:
-    """Sizes and names, and the content of the model as in its own format; infinities as texts."""
-    from alembert.model.io.native import plain_model
-
-    return {
-        "name": model.name,
-        "nq": model.nq,
-        "nv": model.nv,
-        "mass": model.mass,
-        "coordinates": list(model.coordinate_names),
-        "speeds": list(model.speed_names),
-        "model": _finite(plain_model(model)),
-    }
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_finite(entry) for entry in value]
-    return str(value) if isinstance(value, float) and value in (float("inf"), float("-inf")) else value
-
-
-@app.command()
-def schema() -> None:
-    """Print the JSON schema of Alembert's own format."""
-    from alembert.model.io import json_schema
-
-    typer.echo(json.dumps(json_schema(), indent=2))
-
-
-# --- the cache of compiled kernels --------------------------------------------------------------------------
-
-cache = typer.Typer(help="Show or clear the compiled kernels kept on disk.", invoke_without_command=True)
-app.add_typer(cache, name="cache")
-
-
-@cache.callback()
-def _cache(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        show()
-
-
-@cache.command()
-def show() -> None:
-    """Where the kernels are, how many, and how large."""
-    from alembert.engine import cache as kernels
-
-    folder = kernels.directory()
-    if folder is None:
-        typer.echo("the cache is off")
-        return
-    typer.echo(f"{folder}: {_count(len(kernels.entries()))}, {kernels.size() / 1e6:.1f} MB")
-
-
-@cache.command()
-def clear() -> None:
-    """Remove all kernels; they are compiled again when needed."""
-    from alembert.engine import cache as kernels
-
-    typer.echo(f"removed {_count(kernels.clear())}")
-
-
-def _count(kernels: int) -> str:
-    return f"{kernels} kernel{'' if kernels == 1 else 's'}"
+    COMMANDS[name] = Entry(name, panel, tuple(examples), dict(keys or {}))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from alembert.cli.app import File, Floating, PackageDirs, _load, app
+from alembert.cli.app import COMPUTE, command
+from alembert.cli.models import Floating, ModelName, PackageDirs, load_model
 from alembert.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -19,9 +20,13 @@ Values = Annotated[
 ]
 
 
-@app.command()
+@command(
+    "simulate",
+    panel=COMPUTE,
+    examples=[("alembert simulate pendulum --position pivot=1.5", "let it swing for 10 s")],
+)
 def simulate(
-    file: File,
+    model: ModelName,
     time: Annotated[float, typer.Option(help="How long [s].")] = 10.0,
     step: Annotated[
         float | None, typer.Option(help="Of fixed-step integrators [s].", show_default=False)
@@ -43,23 +48,23 @@ def simulate(
     """Let a model move from a state, and report how well energy and momentum were kept."""
     from alembert.simulate import simulate as run_simulation
 
-    model = _load(file, floating, package_dir)
-    q = model.neutral()
-    for name, values in _by_joint(model, "--position", position, "nq").items():
-        q[model.q_slice(name)] = values
+    found = load_model(model, floating, package_dir)
+    q = found.neutral()
+    for name, values in _by_joint(found, "--position", position, "nq").items():
+        q[found.q_slice(name)] = values
     run = run_simulation(
-        model,
+        found,
         q,
-        _vector(model, "--speed", speed),
+        _vector(found, "--speed", speed),
         duration=time,
         step=step,
         interval=interval,
         integrator=integrator,
-        efforts=_vector(model, "--effort", effort),
+        efforts=_vector(found, "--effort", effort),
     )
     typer.echo(run.report)
     typer.echo(f"at {run.time[-1]:g} s:")
-    for name, x in model.split(run.q[-1]).items():
+    for name, x in found.split(run.q[-1]).items():
         typer.echo(f"  {name} = {', '.join(f'{entry:.9g}' for entry in x)}")
     if plot is not None:
         run.plot(path=plot)

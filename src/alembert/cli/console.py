@@ -1,0 +1,111 @@
+"""What commands print: answers on stdout, remarks on stderr; colours and lines only in a terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+from alembert.study.parts import Part, plain
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options that every command has."""
+
+    quiet: bool = False
+    verbose: bool = False
+    debug: bool = False
+
+
+_DEFAULT = Settings()
+_SETTINGS: ContextVar[Settings] = ContextVar("settings", default=_DEFAULT)
+
+
+def settings() -> Settings:
+    return _SETTINGS.get()
+
+
+def configure(chosen: Settings) -> None:
+    _SETTINGS.set(chosen)
+
+
+def is_terminal(stream: Any) -> bool:
+    return stream is not None and stream.isatty()
+
+
+def progress() -> bool | None:
+    """For `progress=` of computations: None lets them decide by the terminal."""
+    return False if settings().quiet else None
+
+
+def answer(data: Mapping[str, Any], as_json: bool, *parts: Part) -> None:
+    """The result of a command: the data as one JSON document, or the parts for people."""
+    if as_json:
+        typer.echo(json.dumps(jsonable(data), indent=2, allow_nan=False))
+    else:
+        show(*parts)
+
+
+def show(*parts: Part) -> None:
+    """On stdout, unless quiet."""
+    if settings().quiet:
+        return
+    for part in parts:
+        if isinstance(part, str) or not is_terminal(sys.stdout):
+            typer.echo(plain(part))
+        else:
+            from rich.console import Console
+
+            Console(highlight=False).print(part.rich())
+
+
+def remark(text: str) -> None:
+    """On stderr, with --verbose only."""
+    if settings().verbose:
+        typer.secho(text, dim=True, err=True)
+
+
+def warn(text: str) -> None:
+    if not settings().quiet:
+        typer.secho("warning: ", fg="yellow", bold=True, err=True, nl=False)
+        typer.echo(text, err=True)
+
+
+def error(text: str) -> None:
+    typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    typer.echo(text, err=True)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A spinner on the terminal while something takes its time."""
+    if settings().quiet or not is_terminal(sys.stderr):
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+def jsonable(value: Any) -> Any:
+    """Plain data; infinities as texts, NaN as null, since JSON has neither."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(entry) for key, entry in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [jsonable(entry) for entry in value]
+    if isinstance(value, complex):
+        return [jsonable(value.real), jsonable(value.imag)]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

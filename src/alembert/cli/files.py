@@ -1,0 +1,118 @@
+"""`alembert info`, `convert` and `schema`: model files without computing anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from alembert.cli import console
+from alembert.cli.app import MODELS, Json, command
+from alembert.cli.models import Floating, ModelName, PackageDirs, complete_model, load_model
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+
+@command(
+    "info",
+    panel=MODELS,
+    examples=[
+        ("alembert info arm.urdf", "the tree of bodies and joints, masses and limits"),
+        ("alembert info acrobot", "a model of the library"),
+        ("alembert info --json arm.urdf", "the same, and the whole content, for programs"),
+        ("alembert info", "the models of the library"),
+    ],
+    keys={
+        "name": "of the model",
+        "nq": "number of coordinates",
+        "nv": "number of degrees of freedom",
+        "mass": "of all bodies, kg",
+        "coordinates": "their names, in the order of q",
+        "speeds": "their names, in the order of v",
+        "model": "the content, as in Alembert's own format; infinities are texts",
+        "library": "(without MODEL, and alone) a summary of each model of the library, by name",
+    },
+)
+def info(
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODEL]",
+            help="A file or a model of the library; without it, the library is listed.",
+            autocompletion=complete_model,
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+    floating: Floating = False,
+    package_dir: PackageDirs = None,
+) -> None:
+    """Show the tree of a model with its degrees of freedom, masses and limits."""
+    if model is None:
+        _library(as_json)
+        return
+    found = load_model(model, floating, package_dir)
+    console.answer(summary(found), as_json, str(found))
+
+
+def _library(as_json: bool) -> None:
+    import inspect
+
+    from alembert import library
+    from alembert.study.parts import Grid
+
+    listed = {name: inspect.getdoc(getattr(library, name)) or "" for name in library.names()}
+    lines = {name: text.partition("\n")[0].rstrip(".") for name, text in listed.items()}
+    table = Grid.of("models of the library", ("name", ""), lines.items(), left=2)
+    console.answer({"library": lines}, as_json, table)
+
+
+@command(
+    "convert",
+    panel=MODELS,
+    examples=[
+        ("alembert convert arm.urdf arm.toml", "from URDF to Alembert's own format"),
+        ("alembert convert acrobot acrobot.yaml", "a model of the library, to edit"),
+    ],
+    keys={
+        "source": "what was read",
+        "target": "the file that was written",
+        "name": "of the model",
+        "nv": "degrees of freedom",
+    },
+)
+def convert(
+    model: ModelName,
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The file to write: .toml or .yaml.", show_default=False)
+    ],
+    as_json: Json = False,
+    floating: Floating = False,
+    package_dir: PackageDirs = None,
+) -> None:
+    """Read a model in any format and write it in Alembert's own."""
+    from alembert.model.io import save
+
+    found = load_model(model, floating, package_dir)
+    save(found, target)
+    if as_json:
+        data = {"source": model, "target": target, "name": found.name, "nv": found.nv}
+        console.answer(data, as_json)
+    console.remark(f"{target}: {found!r}")
+
+
+def summary(model: Model) -> dict[str, Any]:
+    """Sizes and names, and the content of the model as in its own format."""
+    from alembert.model.io.native import plain_model
+
+    return {
+        "name": model.name,
+        "nq": model.nq,
+        "nv": model.nv,
+        "mass": model.mass,
+        "coordinates": list(model.coordinate_names),
+        "speeds": list(model.speed_names),
+        "model": plain_model(model),
+    }

@@ -1,0 +1,106 @@
+"""The model argument: a file or a model of the library, and what shells complete for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+
+def complete_model(incomplete: str) -> list[str]:
+    """Files and folders, and the names of the library."""
+    from alembert import library
+    from alembert.study.models import PREFIX, SUFFIXES
+
+    names = [*library.names(), *(f"{PREFIX}{name}" for name in library.names())]
+    return complete_file(incomplete, SUFFIXES) + [name for name in names if name.startswith(incomplete)]
+
+
+def complete_file(incomplete: str, suffixes: tuple[str, ...]) -> list[str]:
+    """Files with these suffixes, and folders, as the user writes them."""
+    start = Path(incomplete)
+    folder = start if incomplete.endswith("/") or not incomplete else start.parent
+    found = []
+    try:
+        for entry in sorted(folder.iterdir()):
+            text = str(entry) + ("/" if entry.is_dir() else "")
+            if text.startswith(incomplete) and (entry.is_dir() or entry.suffix.lower() in suffixes):
+                found.append(text)
+    except OSError:
+        return []
+    return [text for text in found if not Path(text).name.startswith(".")]
+
+
+def complete_joint(context: typer.Context, incomplete: str) -> list[str]:
+    """`elbow=` for the joints of the model that stands before it."""
+    from alembert.errors import AlembertError
+    from alembert.study.models import find_model
+
+    try:
+        model, _ = find_model(str(context.params.get("model")))
+    except (AlembertError, OSError):
+        return []
+    return [f"{joint.name}=" for joint in model.joints if joint.type.nv]
+
+
+def complete_integrator(incomplete: str) -> list[tuple[str, str]]:
+    from alembert.simulate import integrators
+
+    return [("auto", "chooses and says why"), *((row[0], row[4]) for row in integrators())]
+
+
+ModelName = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A file (.toml, .yaml, .urdf, .xml, .mjcf) or a model of the library (acrobot, library:chain,n=20).",
+        show_default=False,
+        autocompletion=complete_model,
+    ),
+]
+File = ModelName
+Floating = Annotated[bool, typer.Option("--floating", help="URDF: put a free joint under the root.")]
+PackageDirs = Annotated[
+    list[Path] | None,
+    typer.Option("--package-dir", help="URDF: a folder in which package:// is looked up. May be repeated."),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parameter",
+        metavar="NAME=VALUE",
+        help="A parameter of the model, if not at its default. May be repeated.",
+    ),
+]
+
+
+def load_model(text: str | Path, floating: bool = False, package_dirs: list[Path] | None = None) -> Model:
+    from alembert.study.models import find_model
+
+    return find_model(str(text), floating=floating, package_dirs=package_dirs or ())[0]
+
+
+def pairs(option: str, entries: list[str] | None) -> dict[str, Any]:
+    """`NAME=VALUE[,VALUE...]` as a run file would say it; what the values may be is checked with the task."""
+    from alembert.errors import ArgumentError
+
+    found: dict[str, Any] = {}
+    for entry in entries or []:
+        name, equals, text = entry.partition("=")
+        if not equals or not name:
+            raise ArgumentError(f"{option} {entry}: expected NAME=VALUE, or NAME=VALUE,VALUE,...")
+        values = [_number(part) for part in text.split(",")]
+        found[name] = values if len(values) > 1 else values[0]
+    return found
+
+
+def _number(text: str) -> float | str:
+    """A formula stays a text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text.strip()

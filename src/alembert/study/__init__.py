@@ -1,0 +1,1 @@
+"""Studies: a model, a task and outputs, described by a file so that they can be repeated."""

@@ -1,0 +1,96 @@
+"""Models by the text that names them: a file, or a model of the library with its options."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from alembert import library
+from alembert.errors import ArgumentError, FileError
+from alembert.model import Model
+from alembert.model.io import MJCF, NATIVE, URDF, load
+from alembert.model.printing import unknown
+
+PREFIX = "library:"
+SUFFIXES = NATIVE + URDF + MJCF
+
+
+def find_model(
+    text: str,
+    *,
+    folder: Path | None = None,
+    floating: bool = False,
+    package_dirs: Sequence[Path] = (),
+) -> tuple[Model, Path | None]:
+    """The model, and its file where it has one.
+
+    `arm.urdf` is a file (relative to `folder`), `library:acrobot` or a bare `acrobot` a model of the library;
+    its options come after commas: `library:chain,n=20`.
+    """
+    options: dict[str, Any] = {}
+    if floating:
+        options["floating"] = True
+    if package_dirs:
+        options["package_dirs"] = list(package_dirs)
+    path = Path(text) if folder is None else folder / text
+    is_file = not text.startswith(PREFIX) and (
+        path.suffix.lower() in SUFFIXES or len(Path(text).parts) > 1 or path.exists()
+    )
+    if not is_file:
+        if options:
+            raise ArgumentError(f"{text}: --floating and --package-dir are for URDF files")
+        return _of_library(text.removeprefix(PREFIX), bare=not text.startswith(PREFIX)), None
+    if not path.exists() and (near := _nearest_file(path)):
+        raise FileError(f"{path}: cannot be read: No such file or directory; did you mean {near.name!r}?")
+    return load(path, **options), path
+
+
+def _of_library(text: str, *, bare: bool) -> Model:
+    name, *given = text.split(",")
+    if name not in library.names():
+        suffix = Path(name).suffix
+        if bare and suffix:
+            raise ArgumentError(
+                f"{name} has the suffix {suffix!r}, expected a model file ({', '.join(SUFFIXES)}) "
+                "or the name of a model of the library"
+            )
+        what = "is no model of the library"
+        close = difflib.get_close_matches(name, library.names(), n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there is {', '.join(library.names())}"
+        raise ArgumentError(f"{name!r} {'is no file and no model of the library' if bare else what}; {hint}")
+    known = inspect.signature(getattr(library, name)).parameters
+    options: dict[str, Any] = {}
+    for entry in given:
+        key, equals, value = entry.partition("=")
+        if not equals:
+            raise ArgumentError(
+                f"library:{text}: {entry!r} is no option, expected NAME=VALUE after the comma"
+            )
+        if key not in known:
+            raise ArgumentError(unknown(f"library:{name} has no option", key, known))
+        options[key] = _value(f"library:{text}", key, value)
+    return library.make(name, **options)
+
+
+def _value(where: str, key: str, text: str) -> Any:
+    """A number, true or false; what else functions take is for Python."""
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise ArgumentError(f"{where}: {key} is {text!r}, expected a number, true or false")
+
+
+def _nearest_file(path: Path) -> Path | None:
+    try:
+        names = [entry.name for entry in path.parent.iterdir() if entry.suffix.lower() in SUFFIXES]
+    except OSError:
+        return None
+    close = difflib.get_close_matches(path.name, names, n=1)
+    return path.with_name(close[0]) if close else None
