@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,10 +127,25 @@ def test_failed_members_are_named(model, tmp_path):
     ("options", "error", "message"),
     [
         ({"members": 0}, ArgumentError, "ensemble: members is 0, expected a positive integer"),
+        ({"integrator": "euler"}, ArgumentError, "ensemble: no integrator 'euler'"),
+        ({"step": None}, ArgumentError, "ensemble: integrator 'rk4' needs a step; give step=..., in seconds"),
+        ({"backend": "threats"}, ArgumentError, "ensemble: no backend 'threats'; did you mean 'threads'?"),
+        ({"workers": 0}, ArgumentError, "ensemble: workers is 0, expected a positive integer"),
         (
-            {"integrator": "dop853"},
-            UnsupportedError,
-            "ensemble: integrator 'dop853' and an ensemble do not go together",
+            {"cluster": "tcp://127.0.0.1:1"},
+            ArgumentError,
+            "ensemble: cluster is given with backend 'threads'; it goes with backend='dask'",
+        ),
+        ({"vary": {"q": [1]}}, ArgumentError, "ensemble: vary gives 'q'"),
+        (
+            {"vary": {"q0": [0.0, 1.0]}},
+            ArgumentError,
+            "ensemble: vary: q0 has shape (2,), expected one row for each member",
+        ),
+        (
+            {"vary": {"q0": np.zeros((4, 2)), "parameters": {"mass": [1.0, 2.0]}}},
+            ArgumentError,
+            "ensemble: vary: the members do not agree (q0: 4, parameter 'mass': 2, members: 3)",
         ),
         ({"vary": 3}, ArgumentError, "ensemble: vary is 3, expected a function of a random generator"),
         ({"vary": lambda rng: {"q": 1}}, ArgumentError, "ensemble: vary gives 'q'"),
@@ -142,6 +158,300 @@ def test_messages(model, options, error, message):
     with pytest.raises(error) as caught:
         ensemble(model, **given)
     assert str(caught.value).startswith(message)
+
+
+BACKENDS = [("batch", 1), ("threads", 2), ("processes", 2)]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two workers on loopback, closed at the end."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.q, other.q)
+    np.testing.assert_array_equal(one.v, other.v)
+    assert one.failures == other.failures
+    for x, y in ((one.mean(), other.mean()), (one.deviation(), other.deviation())):
+        np.testing.assert_array_equal(x[0], y[0])
+
+
+def wild(rng):
+    x = rng.uniform()
+    if x < 0.1:
+        raise RuntimeError("no luck")
+    return {"q0": rng.normal(size=2), "v0": [1e6, -1e6] if x > 0.9 else [0.1, 0.1]}
+
+
+def test_all_backends_give_the_same_bits(model, cluster):
+    """Failures and statistics among them."""
+    options = {
+        "members": 45,
+        "duration": 4.0,
+        "step": 0.1,
+        "interval": 0.4,
+        "block": 10,
+        "integrator": "midpoint",
+    }
+    runs = [ensemble(model, wild, backend=name, workers=n, **options) for name, n in BACKENDS]
+    runs.append(ensemble(model, wild, backend="dask", cluster=cluster, **options))
+    assert 0 < len(runs[0].failures) < 20
+    for run in runs[1:]:
+        same(runs[0], run)
+
+
+def test_error_control_and_events_member_by_member(model):
+    """Each member has steps of its own; what stops it is in its log, and it has the bits that it has alone."""
+    touch = al.simulate.Event(lambda t, q, v: q[0] - 0.2, "touch", direction=1)
+    options = {"duration": 1.0, "interval": 0.25, "integrator": "dop853", "events": [touch]}
+    run = ensemble(model, vary, members=12, seed=3, block=5, backend="threads", **options)
+    drawn = vary(np.random.default_rng([3, 7]))
+    alone = simulate(model, drawn["q0"], drawn["v0"], parameters=drawn["parameters"], **options)
+    rows = int(np.isfinite(run.q[7, :, 0]).sum())
+    np.testing.assert_array_equal(run.q[7, :rows], alone.q[:rows])
+    assert not run.failures
+    assert 0 < len(run.events) < 12
+    for member, (record,) in run.events.items():
+        assert record.q[0] == pytest.approx(0.2, abs=1e-8)
+        assert np.isnan(run.q[member][run.time > record.time]).all()
+    assert run.statistics.count[0] == 12
+    assert run.statistics.count[-1] == 12 - len(run.events)
+
+
+def test_events_survive_the_checkpoint(model, tmp_path):
+    touch = al.simulate.Event(lambda t, q, v: q[0] - 0.2, "touch", direction=1)
+    options = {"members": 12, "duration": 1.0, "step": 0.01, "events": [touch], "checkpoint": tmp_path}
+    first, again = ensemble(model, vary, **options), ensemble(model, vary, **options)
+    assert (first.computed, again.computed) == (12, 0)
+    assert list(first.events) == list(again.events)
+    for member, log in first.events.items():
+        np.testing.assert_array_equal(log[0].v, again.events[member][0].v)
+        assert log[0].time == again.events[member][0].time
+
+
+def test_one_that_raises_does_not_spoil_the_others(model):
+    def fussy(t, q, v):
+        if np.any(q > 0.7):
+            raise RuntimeError("too far")
+        return np.zeros_like(v)
+
+    run = ensemble(model, vary, members=20, controller=fussy, **OPTIONS)
+    free = ensemble(model, vary, members=20, **OPTIONS)
+    assert 0 < len(run.failures) < 20
+    assert set(run.failures.values()) == {"RuntimeError: too far"}
+    # the steps of Python and of machine code differ by fused operations
+    np.testing.assert_allclose(run.q[run.good], free.q[run.good], atol=1e-12)
+
+
+def test_sweep(model):
+    masses = np.linspace(0.5, 2.0, 7)
+    run = ensemble(model, {"parameters": {"mass": masses}, "q0": np.full((7, 2), 0.3)}, **OPTIONS)
+    np.testing.assert_array_equal(run.parameters["mass"], masses)
+    alone = simulate(model, [0.3, 0.3], parameters={"mass": masses[5]}, duration=0.5, step=0.01, interval=0.5,
+                     integrator="rk4")  # fmt: skip
+    np.testing.assert_array_equal(run.q[5], alone.q)
+
+
+def test_statistics_while_running(model):
+    seen = []
+    kept = ensemble(model, vary, members=600, block=50, **OPTIONS)
+    run = ensemble(
+        model,
+        vary,
+        members=600,
+        block=50,
+        keep=False,
+        monitor=lambda s: seen.append((s.members, s.mean()[-1].copy())),
+        **OPTIONS,
+    )
+    assert [members for members, _ in seen] == list(range(50, 601, 50))
+    np.testing.assert_allclose(seen[3][1][:2], kept.q[:200, -1].mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(run.mean()[0], kept.q.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(run.deviation()[1], kept.v.std(axis=0), rtol=1e-11)
+    with pytest.raises(ArgumentError, match=r"the motions were not kept \(keep=False\); mean\(\), deviation"):
+        run.q
+    ranks = (kept.q[:, -1, 0] <= run.quantiles(0.9)[0][-1, 0]).mean()
+    assert ranks == pytest.approx(0.9, abs=run.statistics.rank_error + 1 / 600)
+
+
+def test_statistics_of_many():
+    """Mean and deviation as NumPy has them; quantiles to the rank that is promised, without keeping the values."""
+    from alembert.simulate.ensembles import Statistics
+
+    rng = np.random.default_rng(0)
+    x = rng.gamma(2.0, size=(20_000, 2, 3)) + 1e3
+    x[::7, 1] = np.nan  # motions that have ended
+    statistics = Statistics((2, 3))
+    for first in range(0, len(x), 333):
+        statistics.add(x[first : first + 333], members=333, failed=0)
+    np.testing.assert_allclose(statistics.mean(), np.nanmean(x, axis=0), rtol=1e-13)
+    np.testing.assert_allclose(statistics.deviation(), np.nanstd(x, axis=0), rtol=1e-9)
+    p = np.array([0.01, 0.25, 0.5, 0.99])
+    found = statistics.quantiles(p)
+    assert found.shape == (4, 2, 3)
+    assert 0 < statistics.rank_error < 0.01
+    for k, column in np.ndindex(4, 3):
+        for row in (0, 1):
+            values = x[:, row, column]
+            rank = np.mean(values[np.isfinite(values)] <= found[k, row, column])
+            # NaN take up to one place in seven of a sorted buffer
+            assert rank == pytest.approx(p[k], abs=8 / 6 * statistics.rank_error)
+    few = Statistics((1, 1))
+    assert np.isnan(few.mean()).all()
+    assert np.isnan(few.quantiles(0.5)).all()
+    few.add(np.arange(101.0)[:, None, None], members=101, failed=0)
+    assert few.rank_error == 0
+    assert few.quantiles(0.5)[0, 0] == 50
+    with pytest.raises(ArgumentError, match="quantiles: probabilities are 2, expected 0 to 1"):
+        few.quantiles(2)
+
+
+def test_checkpoints_know_what_functions_mean(model, tmp_path):
+    """A gain in a closure or in the module, a default, code: each makes another question."""
+
+    def law(gain, power=1):
+        def u(t, q, v):
+            return -gain * q**power
+
+        return u
+
+    options = {"members": 4, "checkpoint": tmp_path, **OPTIONS}
+    counts = [
+        ensemble(model, vary, controller=c, **options).computed
+        for c in (law(1.0), law(1.0), law(2.0), law(2.0, 3), law(2.0, 3))
+    ]
+    assert counts == [4, 0, 4, 4, 0]
+
+
+def test_checkpoint_refuses_what_it_cannot_know(model, tmp_path):
+    class Opaque:
+        __slots__ = ("lock",)
+
+        def __call__(self, t, q, v):
+            return np.zeros_like(v)
+
+        def __reduce__(self):
+            raise TypeError
+
+    with pytest.raises(ArgumentError, match=r"ensemble: a checkpoint needs to know what .* does"):
+        ensemble(model, vary, members=2, controller=Opaque(), checkpoint=tmp_path, **OPTIONS)
+
+
+def deadly(t, q, v):
+    """Ends the process where one of the angles is large."""
+    if np.any(np.abs(q) > 1.2):
+        os._exit(9)
+    return np.zeros_like(v)
+
+
+def test_members_that_kill_their_worker(model, tmp_path):
+    """Tried three times, then recorded; the other blocks are there, and the failed ones are tried again."""
+    options = {"members": 4, "block": 2, "backend": "processes", "workers": 1, "duration": 0.1, "step": 0.01}
+    sweep = {"q0": np.array([[0.1, 0.1], [0.2, 0.1], [1.5, 0.0], [0.3, 0.1]])}
+    run = ensemble(model, sweep, controller=deadly, checkpoint=tmp_path, **options)
+    assert run.failures == {k: "the worker died, 3 times in a row, with members 2 to 3" for k in (2, 3)}
+    assert np.isfinite(run.q[:2]).all()
+    assert len(list(tmp_path.glob("block-*.npz"))) == 1
+
+
+def test_what_cannot_be_sent(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(UnsupportedError, match="a controller or another option cannot be sent to other proc"):
+        ensemble(
+            model,
+            vary,
+            members=2,
+            controller=lambda t, q, v: 0 * v,
+            backend="processes",
+            workers=1,
+            **OPTIONS,
+        )
+
+
+def test_dask_is_optional(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(
+        UnsupportedError, match=r'backend \'dask\' needs Dask; pip install "alembert\[cluster\]"'
+    ):
+        ensemble(model, vary, members=2, backend="dask", **OPTIONS)
+
+
+LONG = {"members": 48, "block": 4, "duration": 4.0, "step": 4e-5}
+
+
+def start(rng):
+    return {"q0": rng.normal(size=2)}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
+def test_a_dask_worker_is_killed(cluster, tmp_path):
+    """Really killed while it computes: the cluster goes on, and so do the bits."""
+    whole = ensemble(al.library.two_link(), start, backend="threads", **LONG)
+    pids = list(cluster.run(os.getpid).values())
+    killed = []
+
+    def kill(statistics):
+        if statistics.members >= 8 and not killed:
+            killed.append(pids[0])
+            os.kill(pids[0], signal.SIGKILL)
+
+    run = ensemble(
+        al.library.two_link(),
+        start,
+        backend="dask",
+        cluster=cluster,
+        monitor=kill,
+        checkpoint=tmp_path,
+        **LONG,
+    )
+    assert killed
+    assert pids[0] not in cluster.run(os.getpid).values()
+    same(whole, run)
+    assert len(list(tmp_path.glob("block-*.npz"))) == 12
+
+
+DASK_SCRIPT = """
+import sys
+import alembert as al
+sys.path.insert(0, sys.argv[2])
+from test_ensembles import LONG, start
+
+if __name__ == "__main__":
+    al.ensemble(al.library.two_link(), start, backend="dask", workers=2, checkpoint=sys.argv[1], **LONG)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
+def test_the_driver_of_a_dask_cluster_is_killed(tmp_path):
+    """Its workers end with it, and another backend goes on from what is there."""
+    pytest.importorskip("distributed")
+    psutil = pytest.importorskip("psutil")
+    script, folder = tmp_path / "driver.py", tmp_path / "blocks"
+    script.write_text(DASK_SCRIPT)
+    process = subprocess.Popen([sys.executable, str(script), str(folder), str(Path(__file__).parent)])
+    begin = time.monotonic()
+    while len(list(folder.glob("block-*.npz"))) < 2 and time.monotonic() - begin < 100:
+        time.sleep(0.005)
+        assert process.poll() is None
+    workers = psutil.Process(process.pid).children(recursive=True)
+    assert workers
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = len(list(folder.glob("block-*.npz")))
+    assert 2 <= finished < 12
+    whole = ensemble(al.library.two_link(), start, **LONG)
+    resumed = ensemble(al.library.two_link(), start, checkpoint=folder, **LONG)
+    assert resumed.computed == 48 - 4 * finished
+    same(whole, resumed)
+    assert not psutil.wait_procs(workers, timeout=30)[1]
 
 
 def test_xarray(model):

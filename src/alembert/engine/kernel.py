@@ -13,8 +13,9 @@ import functools
 import math
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -31,6 +32,23 @@ BODY = "alembert_kernel"
 THREAD_WORK = 2_000_000  # operations (one vector each) below which one more thread costs more than it saves
 
 Array = np.ndarray
+
+
+class _Limit(threading.local):
+    threads: int | None = None
+
+
+_LIMIT = _Limit()
+
+
+@contextmanager
+def limit_threads(count: int) -> Iterator[None]:
+    """Calls of kernels within it, from this thread, use at most so many threads unless they say otherwise."""
+    before, _LIMIT.threads = _LIMIT.threads, count
+    try:
+        yield
+    finally:
+        _LIMIT.threads = before
 
 
 @dataclass(frozen=True)
@@ -310,7 +328,7 @@ class _Compiled:
         table = _words(len(layouts))(*layouts)
         blocks = -(-count // self.lanes)
         if threads is None:
-            threads = min(_processors(), blocks * self.work // THREAD_WORK)
+            threads = min(_LIMIT.threads or _processors(), blocks * self.work // THREAD_WORK)
         threads = max(1, min(threads, blocks))
         if threads == 1:
             statuses = [self.batch(table, 0, count)]

@@ -22,7 +22,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def at(self, fraction: float) -> None:
+    def at(self, fraction: float, note: str = "") -> None:
         if not self._wanted:
             return
         now = monotonic()
@@ -32,12 +32,14 @@ class Progress:
         if self._bar is None and now - self._start > PATIENCE:
             from rich.console import Console
             from rich.progress import Progress as Bar
+            from rich.progress import TextColumn
 
-            self._bar = Bar(console=Console(stderr=True), transient=True)
+            columns = [*Bar.get_default_columns(), TextColumn("{task.fields[note]}")]
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
             self._bar.start()
-            self._task = self._bar.add_task(self._what, total=1.0)
+            self._task = self._bar.add_task(self._what, total=1.0, note=note)
         if self._bar is not None:
-            self._bar.update(self._task, completed=fraction)
+            self._bar.update(self._task, completed=fraction, note=note)
 
     def __exit__(self, *_: Any) -> None:
         if self._bar is not None:

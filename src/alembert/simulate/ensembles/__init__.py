@@ -1,0 +1,285 @@
+"""Ensembles: many motions with drawn starts, parameters and efforts, anywhere, that survive an interruption.
+
+Every member draws from a generator of its own, seeded by the ensemble's seed and the member's number, and has
+the same bits alone, in any block, on any number of threads, in other processes and on a cluster. So a block
+that is there already need not be computed again: with a `checkpoint` folder each finished block is written,
+and a run that was killed goes on with the blocks that are missing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError, NumericalError
+from alembert.model import Model
+from alembert.model.printing import unknown
+from alembert.simulate.adaptive import ADAPTIVE
+from alembert.simulate.choice import INTEGRATORS
+from alembert.simulate.ensembles import checkpoint as disk
+from alembert.simulate.ensembles.backends import Backend, backend
+from alembert.simulate.ensembles.checkpoint import Checkpoint
+from alembert.simulate.ensembles.members import Block as Block
+from alembert.simulate.ensembles.members import (
+    Draws,
+    Question,
+    Vary,
+    ignore_what_is_recorded,
+    numbers,
+    swept,
+)
+from alembert.simulate.ensembles.result import Ensemble as Ensemble
+from alembert.simulate.ensembles.statistics import Statistics as Statistics
+from alembert.simulate.progress import Progress
+
+LARGEST, SMALLEST, PARTS = 256, 8, 32
+"""members in a block, and into how many blocks a small ensemble is cut"""
+ATTEMPTS = 3
+"""workers that a block may lose before its members count as failed"""
+
+
+def ensemble(
+    model: Model,
+    vary: Vary | Mapping[str, Any],
+    *,
+    members: int | None = None,
+    duration: float,
+    step: float | None = None,
+    q0: Any = None,
+    v0: Any = None,
+    interval: float | None = None,
+    integrator: str = "rk4",
+    controller: Any = None,
+    efforts: Any = None,
+    seed: int = 0,
+    backend: str = "threads",
+    workers: int | None = None,
+    cluster: Any = None,
+    block: int | None = None,
+    checkpoint: str | Path | None = None,
+    keep: bool = True,
+    monitor: Callable[[Statistics], None] | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Ensemble:
+    """Simulate many motions; `vary` says what differs between them.
+
+    Args:
+        vary: a function of a random generator, one of its own for each of the `members`, that gives any of
+            `q0`, `v0`, `efforts` and `parameters` (a mapping); or, for a sweep, a mapping of the same with a
+            row for each member.
+        q0, v0, efforts: where `vary` gives none; q0 is neutral by default.
+        integrator: any. Those with fixed steps run in the lanes of the vector registers, those with error
+            control (and runs with `events`) one member after the other.
+        interval: between records [s]; by default only the start and the end.
+        seed: of the whole ensemble.
+        backend: "threads" (all cores), "batch" (one core), "processes", or "dask". The results are the same.
+        workers: threads or processes; by default one for each core.
+        cluster: with "dask", the scheduler's address, a `distributed.Client` or a cluster object; by default
+            a cluster is started on this machine and closed at the end.
+        block: members that are computed and written together.
+        checkpoint: a folder for finished blocks; call again with the same arguments to go on after an
+            interruption.
+        keep: whether to keep all motions; without them there are the statistics.
+        monitor: is called with the statistics so far, whenever a block has come.
+        progress: whether to show a bar (by default on terminals, when it takes longer than a second).
+        options: all others of `simulate`, as `wrenches`, `drives`, `gravity`, `prescribed` and `events`.
+    """
+    if integrator not in INTEGRATORS:
+        raise ArgumentError(unknown("ensemble: no integrator", integrator, INTEGRATORS))
+    if integrator not in ADAPTIVE and step is None:
+        raise ArgumentError(f"ensemble: integrator {integrator!r} needs a step; give step=..., in seconds")
+    if isinstance(vary, Mapping):
+        vary, members = swept(vary, members)
+    elif not callable(vary):
+        raise ArgumentError(
+            f"ensemble: vary is {vary!r}, expected a function of a random generator, or a mapping for a sweep"
+        )
+    for name, value in (("members", members), ("block", 1 if block is None else block)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ArgumentError(f"ensemble: {name} is {value!r}, expected a positive integer")
+    assert members is not None
+    if "gravity" in options:
+        model = model.replace(gravity=options.pop("gravity"))
+    _ = model.symbolic  # makes the model's algorithms known
+    given = {
+        "q0": numbers(model, "q0", model.neutral() if q0 is None else q0),
+        "v0": numbers(model, "v0", np.zeros(model.nv) if v0 is None else v0),
+        "efforts": numbers(model, "efforts", np.zeros(model.nv) if efforts is None else efforts),
+    }
+    fixed = {
+        "duration": duration,
+        "step": step,
+        "interval": duration if interval is None else interval,
+        "integrator": integrator,
+        "controller": controller,
+        **options,
+    }
+    size = block or min(LARGEST, max(SMALLEST, -(-members // (PARTS * SMALLEST)) * SMALLEST))
+    parts = [range(first, min(members, first + size)) for first in range(0, members, size)]
+    run = _Ensemble(
+        Question(model, fixed),
+        Draws(model, vary, given, seed),
+        parts,
+        None if checkpoint is None else Checkpoint(Path(checkpoint), model.fingerprint, fixed),
+    )
+    with warnings.catch_warnings():
+        ignore_what_is_recorded()
+        gathered = run.gather(backend, workers, cluster, keep, monitor, progress)
+    return Ensemble(
+        model,
+        gathered.time,
+        members,
+        gathered.failures,
+        gathered.events,
+        {name: np.concatenate(values) for name, values in gathered.parameters.items()},
+        seed,
+        run.computed,
+        gathered.statistics,
+        (np.concatenate(gathered.q), np.concatenate(gathered.v)) if keep else None,
+    )
+
+
+@dataclass
+class _Gathered:
+    """Blocks put together, in the order of the members."""
+
+    time: np.ndarray
+    statistics: Statistics
+    q: list[np.ndarray] = field(default_factory=list)
+    v: list[np.ndarray] = field(default_factory=list)
+    failures: dict[int, str] = field(default_factory=dict)
+    events: dict[int, Any] = field(default_factory=dict)
+    parameters: dict[str, list[np.ndarray]] = field(default_factory=dict)
+
+    def add(self, members: range, block: Block, *, keep: bool) -> None:
+        self.failures |= block.failures
+        self.events |= block.events
+        for name, values in block.parameters.items():
+            self.parameters.setdefault(name, []).append(values)
+        good = [k for k, member in enumerate(members) if member not in block.failures]
+        x = np.concatenate([block.q[good], block.v[good]], axis=-1)
+        self.statistics.add(x, members=len(members), failed=len(block.failures))
+        if keep:
+            self.q.append(block.q)
+            self.v.append(block.v)
+
+
+class _Ensemble:
+    """A question, its members in blocks, and where finished blocks are kept."""
+
+    def __init__(
+        self, question: Question, draws: Draws, parts: list[range], checkpoint: Checkpoint | None
+    ) -> None:
+        self.question, self.draws, self.parts, self.checkpoint = question, draws, parts, checkpoint
+        self.computed = 0
+
+    def gather(
+        self,
+        name: str,
+        workers: int | None,
+        cluster: Any,
+        keep: bool,
+        monitor: Callable[[Statistics], None] | None,
+        progress: bool | None,
+    ) -> _Gathered:
+        gathered: _Gathered | None = None
+        total = self.parts[-1].stop
+        with (
+            backend(name, self.question, workers, cluster) as where,
+            Progress(f"ensemble of {self.question.model.name}", shown=progress) as bar,
+        ):
+            for members, block in self._blocks(where):
+                if gathered is None:
+                    shape = len(block.time), block.q.shape[-1] + block.v.shape[-1]
+                    gathered = _Gathered(block.time, Statistics(shape))
+                gathered.add(members, block, keep=keep)
+                failed = f", {len(gathered.failures)} failed" if gathered.failures else ""
+                bar.at(members.stop / total, f"{members.stop} of {total} members{failed}")
+                if monitor is not None:
+                    monitor(gathered.statistics)
+        assert gathered is not None
+        return gathered
+
+    def _blocks(self, where: Backend) -> Iterator[tuple[range, Block]]:
+        """All blocks in order; those ahead are computed meanwhile, as many as keep the workers busy."""
+        ahead = 2 * where.workers + 1
+        running: dict[Future[Block], _Task] = {}
+        found: dict[int, Block] = {}
+        sent = 0
+        for k, members in enumerate(self.parts):
+            while k not in found:
+                while sent < len(self.parts) and len(running) < ahead and sent < k + 4 * ahead:
+                    task, block = self._prepare(self.parts[sent])
+                    if block is not None:
+                        found[sent] = block
+                    else:
+                        task.number = sent
+                        running[where.submit(*task.block)] = task
+                    sent += 1
+                if k not in found:
+                    self._receive(where, running, found)
+            yield members, found.pop(k)
+
+    def _prepare(self, members: range) -> tuple[_Task, Block | None]:
+        """What has to be computed, or the block if it is there."""
+        draws, reasons = self.draws.of(members)
+        path = None if self.checkpoint is None else self.checkpoint.path(members, draws)
+        return _Task((members, draws, reasons), path), None if path is None else disk.read(path)
+
+    def _receive(self, where: Backend, running: dict[Future[Block], _Task], found: dict[int, Block]) -> None:
+        """Wait for a block; one whose worker died is sent again, up to `ATTEMPTS` times."""
+        lost: list[tuple[_Task, BaseException]] = []
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            task = running.pop(future)
+            try:
+                block = future.result()
+            except (BrokenExecutor, CancelledError) as error:
+                lost.append((task, error))
+                continue
+            except Exception as error:
+                if type(error).__name__ != "KilledWorker":  # Dask's: it has tried several times itself
+                    raise
+                task.attempts = ATTEMPTS
+                lost.append((task, error))
+                continue
+            if task.path is not None:
+                disk.write(task.path, block)
+            self.computed += len(task.block[0])
+            found[task.number] = block
+        if any(isinstance(error, CancelledError) for _, error in lost):
+            raise NumericalError(
+                "ensemble: the cluster is gone; blocks that were finished are in the checkpoint, if there is one: call "
+                "again with the same arguments to go on"
+            )
+        if any(isinstance(error, BrokenExecutor) for _, error in lost):
+            lost += [(task, BrokenExecutor()) for task in running.values()]
+            running.clear()
+            where.renew()
+        for task, _ in lost:
+            task.attempts += 1
+            if task.attempts < ATTEMPTS:
+                running[where.submit(*task.block)] = task
+            else:
+                found[task.number] = _lost(self.question, task)
+
+
+@dataclass
+class _Task:
+    block: tuple[range, dict[str, np.ndarray], dict[int, str]]
+    path: Path | None
+    number: int = 0
+    attempts: int = 0
+
+
+def _lost(question: Question, task: _Task) -> Block:
+    """Members whose workers died with them; not written, so that the next run tries again."""
+    members, draws, reasons = task.block
+    reason = f"the worker died, {ATTEMPTS} times in a row, with members {members.start} to {members.stop - 1}"
+    return question.without_motion(members, draws, {**dict.fromkeys(members, reason), **reasons})

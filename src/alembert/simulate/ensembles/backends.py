@@ -1,0 +1,183 @@
+"""Where blocks of members are computed: here, on threads, in processes, or on a Dask cluster.
+
+All of them take a block's draws and give its answer; which one it was does not show in the answer. Processes
+and Dask get the question as bytes with every block and keep it, with its compiled code, until another comes:
+a worker that dies and is replaced needs nothing that only the old one had.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+from alembert.engine.kernel import limit_threads
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model.printing import unknown
+from alembert.simulate.ensembles.members import Block, Question, ignore_what_is_recorded
+
+BACKENDS = ("batch", "threads", "processes", "dask")
+Submit = Callable[[range, Mapping[str, np.ndarray], Mapping[int, str]], "Future[Block]"]
+
+
+class Backend:
+    """`submit` a block; `workers` compute at a time; `renew` after workers have died."""
+
+    def __init__(self, submit: Submit, workers: int, renew: Callable[[], None] | None = None) -> None:
+        self.submit, self.workers = submit, workers
+        self.renew = renew or (lambda: None)
+
+
+@contextmanager
+def backend(name: str, question: Question, workers: int | None, cluster: Any) -> Iterator[Backend]:
+    if name not in BACKENDS:
+        raise ArgumentError(unknown("ensemble: no backend", name, BACKENDS))
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        raise ArgumentError(f"ensemble: workers is {workers!r}, expected a positive integer")
+    if cluster is not None and name != "dask":
+        raise ArgumentError(f"ensemble: cluster is given with backend {name!r}; it goes with backend='dask'")
+    opened = {"batch": _batch, "threads": _threads, "processes": _processes}.get(name)
+    if opened is not None:
+        with opened(question, workers or _processors()) as found:
+            yield found
+    else:
+        with _dask(question, workers, cluster) as found:
+            yield found
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# --- here ---------------------------------------------------------------------------------------------------------
+
+
+def _alone(question: Question, *block: Any) -> Block:
+    """On one core: as many blocks are computed at a time as there are workers."""
+    with limit_threads(1):
+        return question.answer(*block)
+
+
+@contextmanager
+def _batch(question: Question, workers: int) -> Iterator[Backend]:
+    def submit(*block: Any) -> Future[Block]:
+        future: Future[Block] = Future()
+        try:
+            future.set_result(_alone(question, *block))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+    yield Backend(submit, 1)
+
+
+@contextmanager
+def _threads(question: Question, workers: int) -> Iterator[Backend]:
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="ensemble")
+    try:
+        yield Backend(functools.partial(pool.submit, _alone, question), workers)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+# --- elsewhere ----------------------------------------------------------------------------------------------------
+
+
+def _packed(question: Question) -> tuple[str, bytes]:
+    """A question for another process; functions defined anywhere, where cloudpickle is installed."""
+    try:
+        import cloudpickle as pickler  # comes with Dask
+    except ImportError:
+        pickler = pickle
+    try:
+        packed = pickler.dumps(question)
+    except Exception as error:
+        raise UnsupportedError(
+            f"ensemble: a controller or another option cannot be sent to other processes ({error}); define it at the top of "
+            "a module, or choose backend='threads'"
+        ) from None
+    return hashlib.sha256(packed).hexdigest(), packed
+
+
+@functools.lru_cache(maxsize=4)
+def _unpacked(digest: str, packed: _Bytes) -> Question:
+    ignore_what_is_recorded()
+    question: Question = pickle.loads(packed.content)  # the driver's own bytes
+    _ = question.model.symbolic
+    return question
+
+
+class _Bytes:
+    """Compared by the digest that goes with them."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Bytes)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def _remote(digest: str, packed: bytes, *block: Any) -> Block:
+    return _alone(_unpacked(digest, _Bytes(packed)), *block)
+
+
+@contextmanager
+def _processes(question: Question, workers: int) -> Iterator[Backend]:
+    digest, packed = _packed(question)
+    pools: list[Executor] = []
+
+    def renew() -> None:
+        for pool in pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+        pools[:] = [ProcessPoolExecutor(workers, get_context("spawn"))]
+
+    renew()
+    try:
+        yield Backend(lambda *block: pools[0].submit(_remote, digest, packed, *block), workers, renew)
+    finally:
+        pools[0].shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _dask(question: Question, workers: int | None, cluster: Any) -> Iterator[Backend]:
+    """On a cluster: an address, a `distributed.Client` or a cluster object; None starts one on this machine."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise UnsupportedError(
+            "ensemble: backend 'dask' needs Dask; pip install \"alembert[cluster]\""
+        ) from None
+    own: Any = None
+    given = isinstance(cluster, Client)
+    if cluster is None:
+        cluster = own = LocalCluster(
+            n_workers=workers or _processors(),
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+        )
+    client = cluster if given else Client(cluster)
+    digest, packed = _packed(question)
+    executor = client.get_executor(pure=False)
+    try:
+        threads = sum(client.nthreads().values())
+        yield Backend(lambda *block: executor.submit(_remote, digest, packed, *block), max(1, threads))
+    finally:
+        with suppress(Exception):  # the cluster may be gone
+            executor.shutdown(wait=False)
+        if not given:
+            client.close()
+        if own is not None:
+            own.close()

@@ -1,0 +1,259 @@
+"""Members of an ensemble: what is drawn for each of them, and the motion that follows.
+
+A `Question` has all that a worker must know. Its answer to the draws of some members is a `Block`, the
+same bits for each member whichever others are with it: they are computed together, in the lanes of the
+vector registers, or one by one where each needs steps of its own (error control, events) or one of them
+fails.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import AlembertWarning, ArgumentError, ModelError, UnsupportedError
+from alembert.model import Model
+from alembert.model.printing import unknown
+from alembert.simulate.adaptive import ADAPTIVE
+from alembert.simulate.events import EventRecord
+from alembert.simulate.run import simulate
+
+Array = np.ndarray
+Vary = Callable[[np.random.Generator], Mapping[str, Any]]
+"""Draws a member: any of `q0`, `v0`, `efforts` and `parameters` (by name)."""
+
+DRAWN = ("q0", "v0", "efforts", "parameters")
+PARAMETER = "parameter:"
+
+
+@dataclass(frozen=True)
+class Block:
+    """The motions of some members: `q` (members, N, nq), `v`; NaN where a member has failed or ended."""
+
+    time: Array
+    q: Array
+    v: Array
+    failures: Mapping[int, str]
+    parameters: Mapping[str, Array]
+    events: Mapping[int, tuple[EventRecord, ...]]
+
+    def to_arrays(self) -> dict[str, Array]:
+        log = [(member, e) for member in sorted(self.events) for e in self.events[member]]
+        sizes = self.q.shape[-1], self.v.shape[-1]
+        states = [
+            np.array([getattr(e, key) for _, e in log]).reshape(len(log), size)
+            for key, size in zip(("q", "v", "q_after", "v_after"), 2 * sizes, strict=True)
+        ]
+        failed = sorted(self.failures)
+        return {
+            "time": self.time,
+            "q": self.q,
+            "v": self.v,
+            "failed": np.array(failed, dtype=np.int64),
+            "reasons": np.array([self.failures[k] for k in failed], dtype=np.str_),
+            "event_members": np.array([member for member, _ in log], dtype=np.int64),
+            "event_names": np.array([e.name for _, e in log], dtype=np.str_),
+            "event_times": np.array([e.time for _, e in log], dtype=float),
+            "event_states": np.concatenate(states, axis=-1),
+            **{PARAMETER + name: values for name, values in self.parameters.items()},
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Block:
+        failures = zip(arrays["failed"], arrays["reasons"], strict=True)
+        events: dict[int, tuple[EventRecord, ...]] = {}
+        nq, nv = arrays["q"].shape[-1], arrays["v"].shape[-1]
+        for member, name, t, row in zip(
+            *(arrays[f"event_{key}"] for key in ("members", "names", "times", "states")), strict=True
+        ):
+            parts = np.split(row, [nq, nq + nv, 2 * nq + nv])
+            events[int(member)] = (*events.get(int(member), ()), EventRecord(str(name), float(t), *parts))
+        return cls(
+            arrays["time"],
+            arrays["q"],
+            arrays["v"],
+            {int(k): str(reason) for k, reason in failures},
+            {key.removeprefix(PARAMETER): x for key, x in arrays.items() if key.startswith(PARAMETER)},
+            events,
+        )
+
+
+class Draws:
+    """What members start from: drawn by `vary` from a generator of each member's own, or rows of arrays."""
+
+    def __init__(self, model: Model, vary: Any, given: Mapping[str, Any], seed: int) -> None:
+        self.model, self.vary, self.given, self.seed = model, vary, given, seed
+
+    def member(self, member: int) -> Mapping[str, Any]:
+        if callable(self.vary):
+            return self.vary(np.random.default_rng([self.seed, member]))
+        return {
+            key: {name: values[member] for name, values in x.items()} if key == "parameters" else x[member]
+            for key, x in self.vary.items()
+        }
+
+    def of(self, members: range) -> tuple[dict[str, Array], dict[int, str]]:
+        """Arrays with a row for each member, and why members have none of their own."""
+        model = self.model
+        rows: dict[str, list[Array]] = {key: [] for key in ("q0", "v0", "efforts")}
+        parameters: dict[str, list[float]] = {f"{PARAMETER}{name}": [] for name, _ in model.parameters}
+        reasons: dict[int, str] = {}
+        for member in members:
+            drawn: Mapping[str, Any] = {}
+            try:
+                drawn = self.member(member)
+            except Exception as error:
+                reasons[member] = f"vary raised {type(error).__name__}: {error}"
+            for key in drawn:
+                if key not in DRAWN:
+                    raise ArgumentError(unknown("ensemble: vary gives", key, DRAWN))
+            for key, values in rows.items():
+                values.append(self._numbers(key, drawn[key]) if key in drawn else self.given[key])
+            chosen = drawn.get("parameters", {})
+            for name in chosen:
+                if name not in model.parameter_values:
+                    raise ArgumentError(unknown("ensemble: vary: no parameter", name, model.parameter_values))
+            for name, default in model.parameters:
+                parameters[f"{PARAMETER}{name}"].append(float(chosen.get(name, default)))
+        found = {key: np.array(values) for key, values in rows.items()}
+        return found | {key: np.array(values) for key, values in parameters.items()}, reasons
+
+    def _numbers(self, key: str, value: Any) -> Array:
+        return numbers(self.model, key, value)
+
+
+def numbers(model: Model, key: str, value: Any) -> Array:
+    if isinstance(value, Mapping):
+        return model._by_name("ensemble", value, key)[1]
+    return model._numbers("ensemble", key, value, model.nq if key == "q0" else model.nv, batch=False)
+
+
+def swept(vary: Mapping[str, Any], members: int | None) -> tuple[dict[str, Any], int]:
+    """A sweep's arrays, and how many members they have."""
+    found: dict[str, Any] = {}
+    lengths: dict[str, int] = {}
+    for key, x in vary.items():
+        if key not in DRAWN:
+            raise ArgumentError(unknown("ensemble: vary gives", key, DRAWN))
+        if key == "parameters":
+            found[key] = {name: np.atleast_1d(np.asarray(values, dtype=float)) for name, values in x.items()}
+            lengths |= {f"parameter {name!r}": len(values) for name, values in found[key].items()}
+        else:
+            found[key] = np.asarray(x, dtype=float)
+            if found[key].ndim != 2:
+                raise ArgumentError(
+                    f"ensemble: vary: {key} has shape {found[key].shape}, expected one row for each member"
+                )
+            lengths[key] = len(found[key])
+    if members is not None:
+        lengths["members"] = members
+    if len(set(lengths.values())) != 1:
+        listed = ", ".join(f"{key}: {length}" for key, length in lengths.items())
+        raise ArgumentError(f"ensemble: vary: the members do not agree ({listed or 'nothing is given'})")
+    return found, next(iter(lengths.values()))
+
+
+@dataclass(frozen=True)
+class Question:
+    """A model, and the options of `simulate` that all members share."""
+
+    model: Model
+    options: Mapping[str, Any]
+
+    def answer(self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]) -> Block:
+        parameters = _parameters(draws)
+        together = self.options["integrator"] not in ADAPTIVE and not self.options.get("events")
+        if together:
+            try:
+                return self._together(members, draws, parameters, reasons)
+            except (ArgumentError, ModelError, UnsupportedError):
+                raise
+            except Exception:  # one of them spoils it for the others: find out which
+                pass
+        return self._one_by_one(members, draws, parameters, reasons)
+
+    def without_motion(self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]) -> Block:
+        """A block of members that all have failed."""
+        return self._one_by_one(members, draws, _parameters(draws), reasons)
+
+    def _simulate(self, draws: Mapping[str, Array], parameters: Mapping[str, Any]) -> Any:
+        return simulate(
+            self.model,
+            draws["q0"],
+            draws["v0"],
+            efforts=draws["efforts"],
+            parameters=parameters or None,
+            progress=False,
+            **self.options,
+        )
+
+    def _together(
+        self,
+        members: range,
+        draws: Mapping[str, Array],
+        parameters: Mapping[str, Array],
+        reasons: Mapping[int, str],
+    ) -> Block:
+        run = self._simulate(draws, parameters)
+        failures = dict(reasons)
+        good = np.isfinite(run.q).all(axis=-1) & np.isfinite(run.v).all(axis=-1)
+        for k in np.flatnonzero(~good.all(axis=-1)):
+            last = run.time[max(int(np.argmin(good[k])) - 1, 0)]
+            failures.setdefault(members[k], f"the motion is not finite after t = {last:.9g} s")
+        for member in reasons:
+            run.q[member - members.start] = run.v[member - members.start] = np.nan
+        return Block(run.time, run.q, run.v, failures, parameters, {})
+
+    def _one_by_one(
+        self,
+        members: range,
+        draws: Mapping[str, Array],
+        parameters: Mapping[str, Array],
+        reasons: Mapping[int, str],
+    ) -> Block:
+        time = self._times()
+        q = np.full((len(members), len(time), self.model.nq), np.nan)
+        v = np.full((len(members), len(time), self.model.nv), np.nan)
+        failures, events = dict(reasons), {}
+        for k, member in enumerate(members):
+            if member in failures:
+                continue
+            own = {key: draws[key][k] for key in ("q0", "v0", "efforts")}
+            try:
+                run = self._simulate(own, {name: float(x[k]) for name, x in parameters.items()})
+            except (ArgumentError, ModelError, UnsupportedError):
+                raise
+            except Exception as error:
+                failures[member] = f"{type(error).__name__}: {error}"
+                continue
+            rows = np.searchsorted(time, run.time[-1] * (1 + 1e-12) + 1e-15, side="right")
+            q[k, :rows], v[k, :rows] = run.q[:rows], run.v[:rows]
+            if run.events:
+                events[member] = run.events
+        return Block(time, q, v, failures, parameters, events)
+
+    def _times(self) -> Array:
+        """Of the records, as `simulate` has them."""
+        start, step = float(self.options.get("start", 0.0)), self.options.get("step")
+        duration, interval = float(self.options["duration"]), float(self.options["interval"])
+        if self.options["integrator"] not in ADAPTIVE and step is not None:
+            every = round(interval / step)
+            return start + float(step) * np.arange(0, round(duration / step) + 1, every).astype(float)
+        times = start + interval * np.arange(int(duration / interval * (1 + 1e-12)) + 1)
+        if start + duration - times[-1] > 1e-9 * duration:
+            times = np.append(times, start + duration)
+        times[-1] = start + duration
+        return times
+
+
+def _parameters(draws: Mapping[str, Array]) -> dict[str, Array]:
+    return {key.removeprefix(PARAMETER): x for key, x in draws.items() if key.startswith(PARAMETER)}
+
+
+def ignore_what_is_recorded() -> None:
+    """Members that fail are listed by number; the warning about them is for those who simulate a batch."""
+    warnings.filterwarnings("ignore", r"simulate: \d+ of \d+ motions are not finite", AlembertWarning)

@@ -1,0 +1,106 @@
+"""What an ensemble returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.model import Model
+from alembert.simulate.ensembles.statistics import Statistics
+from alembert.simulate.events import EventRecord
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, repr=False)
+class Ensemble:
+    """`time` (N,), `q` (members, N, nq), `v` (members, N, nv); `failures` says which members failed, and why.
+
+    Records of a failed member are NaN from where it failed, and those of a member that an event has stopped
+    from there on; `events` has the log of each. Statistics leave failed members out.
+    """
+
+    model: Model
+    time: Array
+    members: int
+    failures: Mapping[int, str]
+    events: Mapping[int, tuple[EventRecord, ...]]
+    parameters: Mapping[str, Array]
+    """(members,) of each"""
+    seed: int
+    computed: int
+    """members that were computed in this run; the others came from the checkpoint"""
+    statistics: Statistics = field(repr=False)
+    """of (q, v) side by side, as they were while the run went on"""
+    _motions: tuple[Array, Array] | None = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Ensemble of {self.model.name!r}: {self.members} members, {len(self.failures)} failed>"
+
+    @property
+    def q(self) -> Array:
+        return self._kept()[0]
+
+    @property
+    def v(self) -> Array:
+        return self._kept()[1]
+
+    def _kept(self) -> tuple[Array, Array]:
+        if self._motions is None:
+            raise ArgumentError(
+                "ensemble: the motions were not kept (keep=False); mean(), deviation() and quantiles() are there"
+            )
+        return self._motions
+
+    @property
+    def good(self) -> Array:
+        """The members that did not fail."""
+        return np.array([k for k in range(self.members) if k not in self.failures], dtype=int)
+
+    def mean(self) -> tuple[Array, Array]:
+        """Of coordinates and speeds, (N, nq) and (N, nv); the components of quaternions are averaged as they are."""
+        return self._split(self.statistics.mean())
+
+    def deviation(self) -> tuple[Array, Array]:
+        """Standard deviations of coordinates and speeds."""
+        return self._split(self.statistics.deviation())
+
+    def quantiles(self, probabilities: Any) -> tuple[Array, Array]:
+        """(..., N, nq) and (..., N, nv): exact, interpolated where the motions were kept.
+
+        Without them, to `statistics.rank_error` of the members.
+        """
+        if self._motions is None:
+            return self._split(self.statistics.quantiles(probabilities))
+        q, v = (np.nanquantile(x[self.good], probabilities, axis=0) for x in self._motions)
+        return q, v
+
+    def _split(self, x: Array) -> tuple[Array, Array]:
+        return x[..., : self.model.nq], x[..., self.model.nq :]
+
+    def to_xarray(self) -> Dataset:
+        """With names; needs xarray (pip install "alembert[data]")."""
+        import xarray
+
+        model = self.model
+        return xarray.Dataset(
+            {
+                "q": (["member", "time", "coordinate"], self.q),
+                "v": (["member", "time", "speed"], self.v),
+                "failed": ("member", np.isin(np.arange(self.members), list(self.failures))),
+                **{name: ("member", values) for name, values in self.parameters.items()},
+            },
+            {
+                "time": ("time", self.time, {"units": "s"}),
+                "coordinate": list(model.coordinate_names),
+                "speed": list(model.speed_names),
+            },
+            {"model": model.name, "seed": self.seed, "fingerprint": model.fingerprint},
+        )
