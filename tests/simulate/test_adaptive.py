@@ -1,14 +1,16 @@
 """Error control: accuracy follows the tolerance, stiff systems, records between steps, exact Jacobians."""
 
+import sys
+
 import casadi as ca
 import numpy as np
 import pytest
-from simulate_helpers import distance, model, state
+from simulate_helpers import distance, model, slope, state
 
 import alembert as al
-from alembert.errors import NumericalError
-from alembert.simulate import simulate
-from alembert.simulate.adaptive import ADAPTIVE, _jacobian
+from alembert.errors import NumericalError, UnsupportedError
+from alembert.simulate import Event, simulate
+from alembert.simulate.adaptive import ADAPTIVE, Balance, Counters, _balance, _jacobian, pieces
 from alembert.simulate.tangent import chart_kernel
 
 
@@ -30,6 +32,103 @@ def test_accuracy_follows_the_tolerance(reference, integrator):
         errors.append(distance(m, run, *reference))
     assert errors[1] < 1e-4
     assert errors[1] < 0.05 * errors[0]
+
+
+@pytest.mark.parametrize(("integrator", "order"), [("rk45", 5), ("dop853", 8)])
+def test_order_of_one_step_formulas(integrator, order):
+    """By regression, with steps held at a length: in the chart they are the classical methods."""
+    m, (q0, v0) = model("ball"), state("ball")
+    end = 0.8
+
+    def slope_at(t, q, v):
+        return m.forward_dynamics(q, v, np.zeros(m.nv))
+
+    def slopes(t, q, v):
+        d = m.forward_dynamics_derivatives(q, v, np.zeros(m.nv))
+        return d.dq, d.dv
+
+    def final(name, h, tolerance):
+        counters = Counters(step=h)
+        loose = {"tolerance": tolerance, "absolute": tolerance, "longest": h, "counters": counters}
+        for piece in pieces(m, name, slope_at, slopes, 0.0, q0, v0, end, **loose):  # noqa: B007
+            pass
+        return piece.at(end)
+
+    q, v = final("dop853", np.inf, 1e-13)
+    errors, steps = [], [end / n for n in ((4, 5, 6) if order == 8 else (6, 9, 12))]
+    for h in steps:
+        q1, v1 = final(integrator, h, 1e3)
+        errors.append(np.linalg.norm(np.r_[m.difference(q, q1), v1 - v]))
+    assert slope(errors, steps) == pytest.approx(order, abs=0.8)
+
+
+@pytest.mark.parametrize("integrator", ADAPTIVE)
+def test_error_is_proportional_to_the_tolerance(reference, integrator):
+    """By regression; formulas of variable order choose orders as well as steps, which scatters."""
+    m = model("craft")
+    tolerances = [1e-4, 1e-5, 1e-6, 1e-7]
+    errors = []
+    for tolerance in tolerances:
+        run = simulate(
+            m, *state("craft"), duration=2.0, interval=2.0, integrator=integrator,
+            tolerance=tolerance, absolute_tolerance=0.1 * tolerance,
+        )  # fmt: skip
+        errors.append(distance(m, run, *reference))
+    assert slope(errors, tolerances) == pytest.approx(1.0, abs=0.35)
+
+
+def test_ida_uses_inverse_dynamics_exactly():
+    """Its Jacobian against differences, with a controller; and a stiff damper in few steps."""
+    m, (q, v) = model("bench"), state("bench")
+    a = np.random.default_rng(0).normal(size=m.nv)
+
+    def value(t, q, v, a):
+        return m.inverse_dynamics(q, v, a) + 0.3 * v
+
+    def slopes(t, q, v, a):
+        d = m.inverse_dynamics_derivatives(q, v, a)
+        return d.dq, d.dv + 0.3 * np.eye(m.nv), d.da
+
+    residual, jacobian = _balance(m, Balance(value, slopes), q)
+    y, yp = np.r_[np.full(m.nv, 0.1), v], np.r_[v, a]
+    found = jacobian(0.0, y, yp, 2.5)
+    for k in range(2 * m.nv):
+        d = np.zeros(2 * m.nv)
+        d[k] = 1e-6
+        numeric = (residual(0.0, y + d, yp + 2.5 * d) - residual(0.0, y - d, yp - 2.5 * d)) / 2e-6
+        np.testing.assert_allclose(found[:, k], numeric, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("integrator", ["cvode", "ida"])
+def test_stiff_controller_with_sundials(integrator):
+    """A stiff symbolic controller: the exact Jacobian has it."""
+    m = al.library.two_link()
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    law = ca.Function("law", [t, q, v], [-2e4 * (q - ca.DM([0.3, -0.2])) - 1e4 * v])
+    run = simulate(m, [0.0, 0.0], duration=60.0, controller=law, integrator=integrator, tolerance=1e-6)
+    assert run.steps < 1500  # explicit formulas would take more than 1e5
+    hold = m.inverse_dynamics([0.3, -0.2], [0, 0], [0, 0])
+    np.testing.assert_allclose(run.q[-1], [0.3, -0.2] - hold / 2e4, rtol=0, atol=1e-4)
+    stop = Event(lambda t, q, v: q[0] - 0.2, "there")
+    stopped = simulate(m, [0.0, 0.0], duration=60.0, controller=law, integrator=integrator, events=stop)
+    assert stopped.q[-1, 0] == pytest.approx(0.2, abs=1e-9)
+
+
+def test_sundials_refusals(monkeypatch):
+    m = al.library.two_link()
+    with pytest.raises(UnsupportedError, match="integrator 'ida' and prescribed motion do not go together"):
+        simulate(m, [0, 0], duration=1.0, prescribed={"elbow": 0.0}, integrator="ida")
+
+    def wild(t, q, v):
+        return 1e3 * v**2 + 1e3
+
+    with pytest.raises(NumericalError, match=r"simulate: cvode cannot go on at t = .* s: "):
+        simulate(m, [0, 0], duration=10.0, controller=wild, integrator="cvode")
+    monkeypatch.setitem(sys.modules, "sksundae.cvode", None)
+    with pytest.raises(
+        UnsupportedError, match=r'integrator \'ida\' needs SUNDIALS; pip install "alembert\[stiff'
+    ):
+        simulate(m, [0, 0], duration=1.0, integrator="ida")
 
 
 def test_records_between_steps_are_as_good_as_steps():

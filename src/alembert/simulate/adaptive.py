@@ -10,7 +10,8 @@ and for implicit schemes the exact Jacobian, with the derivatives of forward dyn
     [ d(T v)/de   T   ]
     [ a_q J       a_v ]                                                             (2)
 
-A joint that turns further than `REACH` from q0 gets a new chart; so does everything after an event.
+A joint that turns further than `REACH` from q0 gets a new chart; so does everything after an event. SUNDIALS' solvers
+(`alembert.simulate.sundials`) see the same.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 
 from alembert.errors import NumericalError
 from alembert.model import Model
+from alembert.simulate.sundials import SOLVERS, Sundials
 from alembert.simulate.tangent import chart_kernel, curved
 
 Array = np.ndarray
@@ -37,8 +39,12 @@ ADAPTIVE = {
     "rk45": ("RK45", 5, "smooth motion to moderate accuracy"),
     "radau": ("Radau", 5, "stiff springs, dampers and controllers"),
     "bdf": ("BDF", 5, "stiff, large models, moderate accuracy"),
+    "cvode": ("CVODE", 5, "stiff; SUNDIALS, extra `stiff`"),
+    "cvode_adams": ("CVODE", 12, "smooth motion whose forces are costly; SUNDIALS, extra `stiff`"),
+    "ida": ("IDA", 5, "stiff, mass matrices of bad condition; SUNDIALS, extra `stiff`"),
 }
-IMPLICIT = ("radau", "bdf")
+IMPLICIT = ("radau", "bdf", "cvode", "cvode_adams", "ida")
+MULTISTEP = ("bdf", *SOLVERS)
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,22 @@ class Piece:
     end: float
     at: Callable[[Any], tuple[Array, Array]] = field(repr=False)
     """q and v, (..., nq) and (..., nv), at times within"""
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The equations of motion as a balance of efforts, for IDA: zero, and its derivatives, from t, q, v and v'."""
+
+    value: Callable[[float, Array, Array, Array], Array]
+    slopes: Callable[[float, Array, Array, Array], tuple[Array, Array, Array]] | None
+
+
+@dataclass(frozen=True)
+class Surface:
+    """The constraint surface: `project` a state onto it, `distance` of a configuration from it."""
+
+    project: Callable[[Array, Array], tuple[Array, Array]]
+    distance: Callable[[Array], float]
 
 
 @dataclass
@@ -75,12 +97,14 @@ def pieces(
     absolute: float,
     longest: float,
     counters: Counters,
-    project: Callable[[Array, Array], tuple[Array, Array]] | None = None,
+    balance: Balance | None = None,
+    surface: Surface | None = None,
 ) -> Iterator[Piece]:
-    """The motion from t to `end`, step by step; with `project` every step ends on the surface of constraints."""
-    import scipy.integrate
+    """The motion from t to `end`, step by step.
 
-    method = getattr(scipy.integrate, ADAPTIVE[name][0])
+    With a `surface` of constraints every step ends on it; a multistep formula, which would lose its past, goes back there
+    when it is further off than the tolerance.
+    """
     nv, rate = model.nv, chart_kernel(model, "chart_rate")
     turning = curved(model)
     while t < end:
@@ -94,9 +118,9 @@ def pieces(
         options: dict[str, Any] = {"rtol": tolerance, "atol": absolute, "max_step": longest}
         if counters.step is not None:
             options["first_step"] = min(counters.step, end - t)
-        if name in IMPLICIT and slopes is not None:
-            options["jac"] = _jacobian(model, slopes, base)
-        solver = method(derivative, t, np.concatenate([np.zeros(nv), v]), end, **options)
+        solver = _solver(
+            name, model, base, t, np.concatenate([np.zeros(nv), v]), end, derivative, slopes, balance, options
+        )
         counters.charts += 1
         while solver.status == "running":
             message = solver.step()
@@ -117,11 +141,42 @@ def pieces(
                     solver.h_abs
                 )  # what it would do next; the last step of a span may be cut short
             yield Piece(solver.t_old, solver.t, at)
-            if project is not None or np.any(np.abs(solver.y[:nv][turning]) > REACH):
+            if np.any(np.abs(solver.y[:nv][turning]) > REACH):
                 break
-        t, q, v = solver.t, model.integrate(base, solver.y[:nv]), solver.y[nv:].copy()
-        if project is not None:
-            q, v = project(q, v)
+            if surface is not None and (
+                name not in MULTISTEP or surface.distance(model.integrate(base, solver.y[:nv])) > tolerance
+            ):
+                break
+        t, q, v = solver.t, model.integrate(base, solver.y[:nv].copy()), solver.y[nv:].copy()
+        if surface is not None:
+            q, v = surface.project(q, v)
+
+
+def _solver(
+    name: str,
+    model: Model,
+    base: Array,
+    t: float,
+    y: Array,
+    end: float,
+    derivative: Callable[[float, Array], Array],
+    slopes: Slopes | None,
+    balance: Balance | None,
+    options: dict[str, Any],
+) -> Any:
+    exact: Callable[..., Array] | None = None
+    if name in IMPLICIT and slopes is not None:
+        exact = _jacobian(model, slopes, base)
+    if name not in SOLVERS:
+        import scipy.integrate
+
+        more = {} if exact is None else {"jac": exact}
+        return getattr(scipy.integrate, ADAPTIVE[name][0])(derivative, t, y, end, **options, **more)
+    residual = None
+    if name == "ida":
+        assert balance is not None
+        residual, exact = _balance(model, balance, base)
+    return Sundials(name, t, y, end, derivative=derivative, residual=residual, jacobian=exact, **options)
 
 
 def _jacobian(model: Model, slopes: Slopes, base: Array) -> Callable[[float, Array], Array]:
@@ -135,3 +190,28 @@ def _jacobian(model: Model, slopes: Slopes, base: Array) -> Callable[[float, Arr
         return np.block([[rate_e, rate_v], [a_q @ J, a_v]])
 
     return jacobian
+
+
+def _balance(
+    model: Model, balance: Balance, base: Array
+) -> tuple[Callable[[float, Array, Array], Array], Callable[..., Array] | None]:
+    """(1) and (2) of `alembert.simulate.sundials`."""
+    nv, rate = model.nv, chart_kernel(model, "chart_rate")
+    derivatives, slopes = chart_kernel(model, "chart_derivatives"), balance.slopes
+
+    def residual(t: float, y: Array, yp: Array) -> Array:
+        e, v = y[:nv].copy(), y[nv:].copy()
+        return np.concatenate(
+            [yp[:nv] - rate(e, v), balance.value(t, model.integrate(base, e), v, yp[nv:].copy())]
+        )
+
+    if slopes is None:
+        return residual, None
+
+    def jacobian(t: float, y: Array, yp: Array, c: float) -> Array:
+        e, v = y[:nv].copy(), y[nv:].copy()
+        rate_e, rate_v, J = derivatives(e, v)
+        f_q, f_v, f_a = slopes(t, model.integrate(base, e), v, yp[nv:].copy())
+        return np.block([[c * np.eye(nv) - rate_e, -rate_v], [f_q @ J, f_v + c * f_a]])
+
+    return residual, jacobian

@@ -25,6 +25,11 @@ RECORDS_OF_ADAPTIVE = 1000
 def run_adaptive(
     system: System, q: Array, v: Array, name: str, reason: str, options: Mapping[str, Any]
 ) -> Run:
+    if name == "ida" and (system.constrained or np.any(system.prescribed)):
+        what = "a model with loops or couplings" if system.constrained else "prescribed motion"
+        raise UnsupportedError(
+            f"simulate: integrator 'ida' and {what} do not go together; choose 'cvode' or 'radau'"
+        )
     if system.has_memory:
         raise UnsupportedError(
             f"simulate: drives with a lag or a rate limit and integrator {name!r} do not go together; choose 'rk4' "
@@ -162,15 +167,27 @@ def _span(
         return system.point(t, q, v, effort).a
 
     def slopes(t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        tau = effort + system.command(t, q, v)
-        wrenches = system.wrenches_at(t, q, v)
-        d = model.forward_dynamics_derivatives(q, v, tau, wrenches=wrenches, parameters=system.parameters)
+        d = system.derivatives(t, q, v, effort + system.command(t, q, v))
         if system.law is None:
             return d.dq, d.dv
         u_q, u_v = system.law_slopes(np.array([t]), q, v)
         return d.dq + d.dtau @ u_q, d.dv + d.dtau @ u_v
 
-    exact = not (system.python or np.any(system.prescribed))
+    def balance(t: float, q: Array, v: Array, a: Array) -> Array:
+        given = system.wrenches_at(t, q, v)
+        required = model.inverse_dynamics(q, v, a, wrenches=given, parameters=system.parameters)
+        return required - effort - system.command(t, q, v)
+
+    def balance_slopes(t: float, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        given = system.wrenches_at(t, q, v)
+        d = model.inverse_dynamics_derivatives(q, v, a, wrenches=given, parameters=system.parameters)
+        if system.law is None:
+            return d.dq, d.dv, d.da
+        u_q, u_v = system.law_slopes(np.array([t]), q, v)
+        return d.dq - u_q, d.dv - u_v, d.da
+
+    exact = not (system.laws or system.wrench_laws or system.motions or np.any(system.prescribed))
+    surface = adaptive.Surface(system.project, system.distance) if system.constrained else None
     for piece in adaptive.pieces(
         model,
         name,
@@ -184,7 +201,8 @@ def _span(
         absolute=options["absolute_tolerance"],
         longest=np.inf,
         counters=counters,
-        project=system.project if system.constrained else None,
+        balance=adaptive.Balance(balance, balance_slopes if exact else None),
+        surface=surface,
     ):
         changed = _events_in(piece, watch, keeper) if watch.events else None
         if changed is not None:

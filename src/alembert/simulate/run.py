@@ -11,7 +11,6 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.simulate import adaptive
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose
 from alembert.simulate.controllers import Drive
@@ -106,7 +105,7 @@ def simulate(
         "progress": progress,
     }
     if system.constrained:
-        if chosen in (*IMPLICIT, *adaptive.IMPLICIT):
+        if chosen in IMPLICIT:
             kind = model.loops[0] if model.loops else model.couplings[0]
             raise UnsupportedError(
                 f"simulate: integrator {chosen!r} and a model with loops or couplings ({kind.name!r}) do not go together; "

@@ -267,6 +267,17 @@ class System:
             a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=self.parameters)
         return Point(t, q, v, a)
 
+    def derivatives(self, t: float, q: Array, v: Array, tau: Array) -> Any:
+        """Of the accelerations with respect to q, v and tau, under efforts tau."""
+        given: dict[str, Any] = {"wrenches": self.wrenches_at(t, q, v), "parameters": self.parameters}
+        if self.constrained:
+            return self.model.constrained_dynamics_derivatives(q, v, tau, closure_tolerance=STAGE, **given)
+        return self.model.forward_dynamics_derivatives(q, v, tau, **given)
+
+    def distance(self, q: Array) -> float:
+        """The largest residual of loops and couplings [m, rad]."""
+        return float(np.max(np.abs(self.model.constraint_residual(q, parameters=self.parameters))))
+
     def project(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Back onto the surface of closed loops, where there are any."""
         if not self.constrained:
