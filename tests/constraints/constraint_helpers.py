@@ -63,7 +63,7 @@ def possible_speeds(model, q, active=None, seed=0):
 
 
 def tree_of(model):
-    return model.replace(loops=(), couplings=())
+    return model.replace(loops=(), couplings=(), equations=())
 
 
 def dense_solution(model, q, v, tau, active=None, wrenches=None):

@@ -147,7 +147,7 @@ def test_what_cannot_be_a_constraint():
     tree = library.random_tree(0, bodies=4, kinds=("revolute",), branching=0)
     model = tree.replace(loops=(LoopJoint("roll", example_joint("custom", 0), "world", "tip4"),))
     with pytest.raises(
-        UnsupportedError, match=r"^loop 'roll': a custom joint cannot close a loop; it has no closed form"
+        UnsupportedError, match=r"^loop 'roll': this custom joint cannot close a loop; it has no closed form"
     ):
         model.constraint_residual(np.zeros(4))
     twice = tree.replace(

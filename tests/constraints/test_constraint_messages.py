@@ -25,7 +25,7 @@ def refusal(kind, function, *arguments, **options):
         (
             (Q, V, TAU),
             {"active": ["door"]},
-            "active: no loop or coupling 'door'; the model has 'window0', 'window1'",
+            "active: no loop, coupling or equation 'door'; the model has 'window0', 'window1'",
         ),
         ((Q, V, TAU), {"parameters": {"a": 1}}, "parameters are given, but the model has none"),
         ((Q[:4], V, TAU), {}, "q has shape (4,), expected (..., 5)"),

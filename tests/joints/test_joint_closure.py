@@ -82,12 +82,21 @@ def test_a_screw_counts_its_turns():
     np.testing.assert_allclose(flat.fit(flat.placement(np.array([1.0]))), [1.0], rtol=4 * EPS)
 
 
-def test_a_custom_joint_cannot_close_a_loop():
+def test_a_custom_joint_without_a_fit_cannot_close_a_loop():
     joint = example_joint("custom", 0)
     assert not joint.closes_loops
     with pytest.raises(
         UnsupportedError, match=r"^fit: a custom joint cannot give its coordinates for a pose$"
     ):
         joint.fit(Pose.identity())
-    with pytest.raises(UnsupportedError, match=r"^constraint_subspace: a custom joint has none$"):
-        joint.constraint_subspace(np.zeros(1))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_complement_without_a_closed_form(seed):
+    """For joints that give no basis of their own: by reflections, from S."""
+    joint = example_joint("custom", seed)
+    q = np.random.default_rng(seed).normal(size=joint.nq)
+    S, T = joint.subspace(q), joint.constraint_subspace(q)
+    assert T.shape == (6, 6 - joint.nv)
+    np.testing.assert_allclose(T.T @ S, 0, atol=10 * EPS)
+    np.testing.assert_allclose(T.T @ T, np.eye(6 - joint.nv), atol=10 * EPS)

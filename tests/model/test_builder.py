@@ -314,7 +314,7 @@ def test_spring_rest_is_a_configuration():
 def test_other_parts():
     builder = ModelBuilder()
     assert refusal(builder.loop, "l", "ball", "a", "b") == (
-        "loop 'l': type is 'ball', expected a joint type such as Revolute()"
+        "loop 'l': type is 'ball', expected a joint type such as Revolute(), or a pair such as Distance(1.0)"
     )
     assert refusal(builder.coupling, "c", "j", ["k"], [1, 2]) == "coupling ratios has 2 entries, expected 1"
     assert refusal(builder.coupling, "c", "j", ["k"], [1], "x").startswith("coupling offset is 'x'")

@@ -156,7 +156,7 @@ class Constraints:
     def constraint_residual(
         self: Model, q: Any, *, active: Active = None, parameters: Parameters = None
     ) -> Array:
-        """(..., m): zero where all loops are closed; rows of loops first, then of couplings."""
+        """(..., m): zero where all loops are closed; rows of loops first, then of couplings, then of equations."""
         s, t = self._constraint_terms("constraint_residual", q, {}, active, parameters)
         return t.residual.reshape(*s.shape, -1)
 
@@ -204,8 +204,8 @@ class Constraints:
 
     @cached_property
     def is_constrained(self: Model) -> bool:
-        """Whether the model has loops or couplings."""
-        return bool(self.loops or self.couplings)
+        """Whether the model has loops, couplings or equations."""
+        return bool(self.loops or self.couplings or self.equations)
 
     @cached_property
     def _constraint_rows(self: Model) -> ConstraintRows:

@@ -71,8 +71,10 @@ class _Closing:
         return self.system.model.integrate(q, dv)
 
     def linearised(self, t: Terms) -> tuple[Array, Array]:
-        A = t.jacobian[0][:, self.move] / self.root / t.scale[0][:, None]
-        return A, t.residual[0] / t.scale[0]
+        """Of the holonomic rows: the others do not say where a state may be."""
+        rows = self.system.holonomic
+        A = t.jacobian[0][rows][:, self.move] / self.root / t.scale[0][rows, None]
+        return A, t.residual[0][rows] / t.scale[0][rows]
 
     def close(self, function: str, q: Array, held: str) -> tuple[Array, int]:
         """Levenberg-Marquardt until the residual no longer shrinks."""
@@ -81,7 +83,7 @@ class _Closing:
         for count in range(_STEPS):
             A, r = self.linearised(t)
             size = np.linalg.norm(r)
-            if np.max(np.abs(r)) <= 1e-15:
+            if np.max(np.abs(r), initial=0.0) <= 1e-15:
                 return q, count
             U, sigma, Vt = np.linalg.svd(A, full_matrices=False)
             sigma = np.where(sigma > 1e-10 * max(sigma[0], 1e-300), sigma, 0.0) if len(sigma) else sigma
@@ -93,7 +95,7 @@ class _Closing:
                 )
                 tried = self.step(q, -Vt.T @ (gain * (U.T @ r)))
                 t_new = self.terms(tried)
-                size_new = np.linalg.norm(t_new.residual[0] / t.scale[0])
+                size_new = np.linalg.norm((t_new.residual[0] / t.scale[0])[self.system.holonomic])
                 if size_new < size:
                     break
                 damping = max(10 * damping, 1e-12)
@@ -105,7 +107,7 @@ class _Closing:
                 damping = 0.0
         _, r = self.linearised(t)
         if not np.max(np.abs(r)) <= CLOSURE:
-            i = int(np.argmax(np.abs(r)))
+            i = int(np.flatnonzero(self.system.holonomic)[np.argmax(np.abs(r))])
             gap = self.system.gap(t.residual[0], i)
             raise NumericalError(
                 f"{function}: {self.system.owner_name(i)} cannot be closed from this guess{held}: its residual stays at "
@@ -121,7 +123,7 @@ class _Closing:
         for count in range(_STEPS):
             A, _ = self.linearised(self.terms(q))
             _, sigma, Vt = np.linalg.svd(A, full_matrices=False)
-            V = Vt[sigma > 1e-9 * max(sigma[0], 1e-300)]
+            V = Vt[sigma > 1e-9 * max(np.max(sigma, initial=0.0), 1e-300)]
             slide = d - V.T @ (V @ d)
             if np.linalg.norm(slide) <= 1e-9 * np.linalg.norm(d):
                 return q, count
@@ -142,7 +144,7 @@ class _Closing:
         for _ in range(12):
             t = self.terms(q)
             A, r = self.linearised(t)
-            worst = float(np.max(np.abs(r)))
+            worst = float(np.max(np.abs(r), initial=0.0))
             if worst >= before / 2:
                 break
             before = worst

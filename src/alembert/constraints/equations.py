@@ -1,20 +1,17 @@
-"""Loop joints and couplings as equations on the speeds of the tree, on `SX`.
+"""Loops, couplings and equations on the speeds of the tree, on `SX`.
 
-A loop joint between frames a and b, with the relative pose X = X_ab, the joint's nearest coordinates q_c = fit(X),
-and T(q_c) the wrenches that it transmits:
+For a part (see `parts`) with rows B_k on the motions of pairs of frames and C_j on joint speeds,
 
-    phi = T^T log(placement(q_c)^-1 X)                                                        (1)
-    T^T V_ab = G v,    G = T^T Ad(X_Wb)^-1 (J_b - J_a)                                        (2)
+    V_k = Ad(X_Wb)^-1 (V_b - V_a),    0 = sum B_k V_k + sum C_j v_j = G v
+    G = sum B_k Ad(X_Wb)^-1 (J_b - J_a) + C                                                            (1)
     d/dt (G v) = G v' + gamma,
-    gamma = T^T Ad(X_Wb)^-1 (A_b - A_a + V_b x V_a) + (dT/dt)^T V_ab     (A at v' = 0)        (3)
+    gamma = sum B_k Ad(X_Wb)^-1 (A_b - A_a + V_b x V_a) + (dB_k/dt) V_k + (dC/dt) v     (A at v' = 0)  (2)
 
-J, V and A in world axes about the world's origin, V_ab in b axes; only joints between the nearest common ancestor and
-either frame have columns. Where phi = 0, G is its derivative. (2) and (3) hold everywhere. A coupling is
+J, V and A in world axes about the world's origin, V_k in b axes; only joints between the nearest common ancestor and
+either frame have columns. Where phi = 0, G is the derivative of its holonomic rows. (1) and (2) hold everywhere.
 
-    phi = q_j - offset - sum ratio_k q_k,    G constant,    gamma = 0                         (4)
-
-Constraint forces f enter as M v' + bias = tau + G^T f: the wrench T f acts on b, at its origin and in its axes, and its
-opposite on a.
+Constraint forces f enter as M v' + bias = tau + G^T f: of a loop, the wrench B^T f acts on b, at its origin and in its
+axes, and its opposite on a.
 """
 
 from __future__ import annotations
@@ -24,10 +21,9 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from alembert.expression import evaluate
-from alembert.joints import JointType
-from alembert.model import WORLD, Coupling, LoopJoint, Placement
-from alembert.spatial import Motion, Pose, se3
+from alembert.constraints.parts import Part, Rows, parts
+from alembert.model import WORLD, Placement
+from alembert.spatial import Motion, Pose
 from alembert.spatial.arrays import skew
 from alembert.sweeps.kinematics import place, place_in_world, subspace_in_world
 from alembert.sweeps.program import Program, Record, outward, unroll
@@ -54,7 +50,7 @@ KINEMATICS = Program(
 
 @dataclass(frozen=True, eq=False)
 class Equations:
-    """phi (m), G (m x nv), gamma (m), and T^T by rows (m x 6, zero for couplings)."""
+    """phi (m), G (m x nv), gamma (m), and of loops B by rows (m x 6, zero elsewhere)."""
 
     residual: ca.SX
     jacobian: ca.SX
@@ -63,15 +59,14 @@ class Equations:
 
 
 def equations(tree: Tree, q: ca.SX, v: ca.SX, parameters: ca.SX) -> Equations:
-    """All loops of the model, then all couplings."""
+    """All loops of the model, then all couplings, then all equations."""
     model = tree.model
     records, world = unroll(KINEMATICS, tree, {"q": q, "v": v}, parameters)
     values = {name: parameters[k] for k, (name, _) in enumerate(model.parameters)}
-    parts = [_loop(tree, records, world, loop, values) for loop in model.loops]
-    parts += [_coupling(tree, coupling, q, values) for coupling in model.couplings]
+    found = [_part(tree, records, world, part, q, v, values) for part in parts(model)]
     return Equations(
         *(
-            ca.vertcat(*(getattr(part, name) for part in parts))
+            ca.vertcat(*(getattr(part, name) for part in found))
             for name in ("residual", "jacobian", "bias", "basis")
         )
     )
@@ -80,66 +75,74 @@ def equations(tree: Tree, q: ca.SX, v: ca.SX, parameters: ca.SX) -> Equations:
 def columns(tree: Tree) -> list[np.ndarray]:
     """For every constraint the speeds that its rows of G may depend on, ascending."""
     found = []
-    for loop in tree.model.loops:
-        a, b = (_carrier(tree, name)[0] for name in (loop.frame_a, loop.frame_b))
-        found.append(np.flatnonzero(tree.support[a] ^ tree.support[b]))
-    for coupling in tree.model.couplings:
-        names = (coupling.joint, *coupling.masters)
-        found.append(np.unique([tree.model.v_slice(name).start for name in names]))
+    for part in parts(tree.model):
+        touched = np.zeros(tree.model.nv, dtype=bool)
+        for frames in part.pairs:
+            a, b = (_carrier(tree, name)[0] for name in frames)
+            touched |= tree.support[a] ^ tree.support[b]
+        for name in part.joints:
+            touched[tree.model.v_slice(name)] = True
+        found.append(np.flatnonzero(touched))
     return found
 
 
-def _loop(
-    tree: Tree, records: list[Record], world: Record, loop: LoopJoint, values: dict[str, ca.SX]
+def _part(
+    tree: Tree, records: list[Record], world: Record, part: Part, q: ca.SX, v: ca.SX, values: dict[str, ca.SX]
 ) -> Equations:
-    node_a, X_Wa = _frame(tree, records, loop.frame_a, values)
-    node_b, X_Wb = _frame(tree, records, loop.frame_b, values)
-    a, b = (records[k] if k >= 0 else world for k in (node_a, node_b))
-    joint = loop.type.with_constants(ca.vertcat(*(ca.SX(evaluate(x, values)) for x in loop.type.constants())))
-    X = X_Wa.inverse() @ X_Wb
-    V = X_Wb.motion_inverse(b.V - a.V).vector()
-    T = ca.SX(joint.constraint_subspace(joint.fit(X)))
-    rows = T.shape[1]
-    G = ca.SX(rows, tree.model.nv)
-    for nodes, sign in (_between(tree, node_b, node_a, 1.0), _between(tree, node_a, node_b, -1.0)):
-        for k in nodes:
-            start = tree.v_slices[k].start
-            for i in range(records[k].node.nv):
-                moved = X_Wb.motion_inverse(Motion.from_vector(sign * records[k].columns[:, i]))
-                G[:, start + i] = T.T @ moved.vector()  # (2)
-    gamma = T.T @ X_Wb.motion_inverse(b.A - a.A + b.V.cross(a.V)).vector() + _turning(joint, X, V)  # (3)
-    return Equations(_residual(joint, X, T), G, gamma, T.T)
-
-
-def _residual(joint: JointType, X: Pose, T: ca.SX) -> ca.SX:
-    """(1)"""
-    return T.T @ se3.log(joint.placement(joint.fit(X)).inverse() @ X)
-
-
-def _turning(joint: JointType, X: Pose, V: ca.SX) -> ca.SX:
-    """(dT/dt)^T V, by differentiating T along dX/dt = (R w~, R v)."""
-    R, p, W = ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3), ca.SX.sym("V", 6)
-    T = ca.SX(joint.constraint_subspace(joint.fit(Pose(R, p))))
-    x, rate = ca.vertcat(ca.vec(R), p), ca.vertcat(ca.vec(R @ skew(W[0:3])), R @ W[3:6])
-    if not ca.depends_on(T, x):
-        return ca.SX(T.shape[1], 1)
-    found = ca.vertcat(*(ca.dot(ca.jtimes(T[:, k], x, rate), W) for k in range(T.shape[1])))
-    return ca.substitute(
-        [found], [R, p, W], [ca.densify(X.rotation), ca.densify(X.translation), ca.densify(V)]
-    )[0]
-
-
-def _coupling(tree: Tree, coupling: Coupling, q: ca.SX, values: dict[str, ca.SX]) -> Equations:
-    """(4)"""
     model = tree.model
-    G = ca.SX(1, model.nv)
-    G[0, model.v_slice(coupling.joint).start] = 1.0
-    residual = q[model.q_slice(coupling.joint)] - evaluate(coupling.offset, values)
-    for master, ratio in zip(coupling.masters, coupling.ratios, strict=True):
-        value = ca.SX(evaluate(ratio, values))
-        G[0, model.v_slice(master).start] -= value
-        residual = residual - value * q[model.q_slice(master)]
-    return Equations(residual, G, ca.SX(1, 1), ca.SX(1, 6))
+    ends = [tuple(_frame(tree, records, name, values) for name in pair) for pair in part.pairs]
+    poses = [X_Wa.inverse() @ X_Wb for (_, X_Wa), (_, X_Wb) in ends]
+    at = [q[model.q_slice(name)] for name in part.joints]
+    speeds = [v[model.v_slice(name)] for name in part.joints]
+    rows = part.rows(poses, at, values)
+    m = part.count
+    G, gamma = ca.SX(m, model.nv), ca.SX(m, 1)
+    velocities = []
+    for B, ((node_a, _), (node_b, X_Wb)) in zip(rows.of_pairs, ends, strict=True):
+        a, b = (records[k] if k >= 0 else world for k in (node_a, node_b))
+        velocities.append(X_Wb.motion_inverse(b.V - a.V).vector())
+        for nodes, sign in (_between(tree, node_b, node_a, 1.0), _between(tree, node_a, node_b, -1.0)):
+            for k in nodes:
+                start = tree.v_slices[k].start
+                for i in range(records[k].node.nv):
+                    moved = X_Wb.motion_inverse(Motion.from_vector(sign * records[k].columns[:, i]))
+                    G[:, start + i] += B @ moved.vector()  # (1)
+        gamma += B @ X_Wb.motion_inverse(b.A - a.A + b.V.cross(a.V)).vector()
+    for C, name in zip(rows.of_joints, part.joints, strict=True):
+        G[:, model.v_slice(name)] += C
+    gamma += _turning(tree, part, values, poses, velocities, at, speeds)  # (2)
+    basis = rows.of_pairs[0] if part.kind == "loop" else ca.SX(m, 6)
+    return Equations(rows.residual, G, gamma, basis)
+
+
+def _turning(
+    tree: Tree,
+    part: Part,
+    values: dict[str, ca.SX],
+    poses: list[Pose],
+    velocities: list[ca.SX],
+    at: list[ca.SX],
+    speeds: list[ca.SX],
+) -> ca.SX:
+    """dB/dt V + dC/dt v, by differentiating the rows along dX/dt = (R w~, R v) and dq/dt."""
+    R = [ca.SX.sym("R", 3, 3) for _ in poses]
+    p = [ca.SX.sym("p", 3) for _ in poses]
+    W = [ca.SX.sym("V", 6) for _ in poses]
+    q = [ca.SX.sym("q", x.numel()) for x in at]
+    v = [ca.SX.sym("v", x.numel()) for x in speeds]
+    rows: Rows = part.rows([Pose(*pair) for pair in zip(R, p, strict=True)], q, values)
+    x = ca.vertcat(*map(ca.vec, R), *p, *q)
+    turned = [ca.vec(r @ skew(w[0:3])) for r, w in zip(R, W, strict=True)]
+    moved = [r @ w[3:6] for r, w in zip(R, W, strict=True)]
+    rates = [tree.model.joint(name).type.rate(a, b) for name, a, b in zip(part.joints, q, v, strict=True)]
+    total = ca.SX(part.count, 1)
+    for B, w in zip((*rows.of_pairs, *rows.of_joints), (*W, *v), strict=True):
+        total = total + B @ w
+    if not any(ca.depends_on(B, x) for B in (*rows.of_pairs, *rows.of_joints)):
+        return ca.SX(part.count, 1)
+    found = ca.jtimes(total, x, ca.vertcat(*turned, *moved, *rates))
+    actual = [*(X.rotation for X in poses), *(X.translation for X in poses), *velocities, *at, *speeds]
+    return ca.substitute([found], [*R, *p, *W, *q, *v], [ca.densify(ca.SX(y)) for y in actual])[0]
 
 
 def _frame(tree: Tree, records: list[Record], name: str, values: dict[str, ca.SX]) -> tuple[int, Pose]:

@@ -27,7 +27,15 @@ def primary(model: Model) -> Model:
     """The model's tree alone, shared by all models that have the same."""
     bodies = tuple(dataclasses.replace(body, visuals=()) for body in model.bodies)
     bare = dataclasses.replace(
-        model, name="tree", bodies=bodies, frames=(), loops=(), couplings=(), actuators=(), sensors=()
+        model,
+        name="tree",
+        bodies=bodies,
+        frames=(),
+        loops=(),
+        couplings=(),
+        equations=(),
+        actuators=(),
+        sensors=(),
     )
     return _PRIMARIES.setdefault(bare.fingerprint, bare)
 

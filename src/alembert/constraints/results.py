@@ -15,7 +15,8 @@ class ConstrainedResult:
     """Accelerations (..., nv) and the reactions by constraint.
 
     A loop's reaction is the wrench (..., 6) on the body of its frame b at that frame's origin, in that frame's axes; frame
-    a gets its opposite. A coupling's is the effort (...) on its `joint`; each master gets minus its ratio times that.
+    a gets its opposite. A coupling's is the effort (...) on its `joint`; each master gets minus its ratio times that. An
+    equation's are multipliers (..., formulas): each drives an input by its multiplier times the formula's derivative.
     """
 
     accelerations: Array

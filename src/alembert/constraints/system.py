@@ -25,6 +25,7 @@ from warnings import warn
 import numpy as np
 
 from alembert.constraints import compiled, kernels, rank
+from alembert.constraints.parts import parts
 from alembert.constraints.rank import Choice
 from alembert.errors import AlembertWarning, ArgumentError, ModelError, NumericalError, UnsupportedError
 
@@ -53,22 +54,24 @@ class ConstraintRows:
         for loop in model.loops:
             if not loop.type.closes_loops:
                 raise UnsupportedError(
-                    f"loop {loop.name!r}: a {loop.type.kind} joint cannot close a loop; it has no closed form for its "
-                    "coordinates. Put a body on it and close the loop with another joint"
+                    f"loop {loop.name!r}: this {loop.type.kind} joint cannot close a loop; it has no closed form for its "
+                    "coordinates. Give it one (fit=...), or put a body on it and close the loop with another joint"
                 )
         self.model = model
-        loops = tuple(loop.name for loop in model.loops)
-        couplings = tuple(coupling.name for coupling in model.couplings)
-        self.names = (*loops, *couplings)
-        for name in set(loops) & set(couplings):
-            raise ModelError(
-                f"a loop and a coupling are both called {name!r}; reactions go by these names: rename one"
-            )
-        sizes = [6 - loop.type.nv for loop in model.loops] + [1] * len(model.couplings)
-        ends = np.cumsum([0, *sizes])
+        self.parts = parts(model)
+        self.kinds: dict[str, str] = {}
+        for part in self.parts:
+            if part.name in self.kinds:
+                raise ModelError(
+                    f"a {self.kinds[part.name]} and {_article(part.kind)} are both called {part.name!r}; reactions go by "
+                    "these names: rename one"
+                )
+            self.kinds[part.name] = part.kind
+        self.names = tuple(self.kinds)
+        ends = np.cumsum([0, *(part.count for part in self.parts)])
         self.slices = {name: slice(int(ends[k]), int(ends[k + 1])) for k, name in enumerate(self.names)}
         self.count = int(ends[-1])
-        self.is_loop = {name: k < len(model.loops) for k, name in enumerate(self.names)}
+        self.holonomic = np.array([x for part in self.parts for x in part.holonomic], dtype=bool)
         self._systems: dict[tuple[str, ...], ConstraintSystem] = {}
 
     @cached_property
@@ -137,12 +140,16 @@ class ConstraintRows:
                 if name not in self.slices:
                     known = ", ".join(map(repr, self.names)) or "none"
                     raise ArgumentError(
-                        f"{function}: active: no loop or coupling {name!r}; the model has {known}"
+                        f"{function}: active: no loop, coupling or equation {name!r}; the model has {known}"
                     )
             key = tuple(name for name in self.names if name in set(active))
         if key not in self._systems:
             self._systems[key] = ConstraintSystem(self, key)
         return self._systems[key]
+
+
+def _article(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +232,7 @@ class ConstraintSystem:
         self.slices = {name: slice(int(ends[k]), int(ends[k + 1])) for k, name in enumerate(names)}
         self.groups = [s for s in self.slices.values() if s.stop > s.start]
         self.count = len(self.picked)
+        self.holonomic = rows.holonomic[self.picked]
         self._owner = np.concatenate(
             [np.arange(0), *(np.full(len(p), k) for k, p in enumerate(parts))]
         ).astype(int)
@@ -507,11 +515,13 @@ class ConstraintSystem:
         """Forces f (B, m) in physical terms."""
         found: dict[str, Array] = {}
         for name, rows in self.slices.items():
-            if self.all.is_loop[name]:
+            if self.all.kinds[name] == "loop":
                 wrench = (f[:, None, rows] @ t.basis[:, rows])[:, 0]
                 found[name] = wrench.reshape(*s.shape, 6)
-            else:
+            elif self.all.kinds[name] == "coupling":
                 found[name] = f[:, rows.start].reshape(s.shape)[()]
+            else:
+                found[name] = f[:, rows].reshape(*s.shape, -1)
         return found
 
     def named(self, f: Array, wrenches: Array) -> dict[str, Array]:
@@ -519,20 +529,21 @@ class ConstraintSystem:
         found: dict[str, Array] = {}
         for k, (name, rows) in enumerate(self.all.slices.items()):
             if name in self.slices:
-                loop = self.all.is_loop[name]
-                found[name] = wrenches[..., k, :] if loop else f[..., rows.start]
+                kind = self.all.kinds[name]
+                single = f[..., rows.start] if kind == "coupling" else f[..., rows]
+                found[name] = wrenches[..., k, :] if kind == "loop" else single
         return found
 
     def gap(self, residual: Array, row: int) -> str:
         """The residual of the constraint that a row belongs to, in words."""
         name = self.names[self._owner[row]]
-        if not self.all.is_loop[name]:
+        if self.all.kinds[name] != "loop":
             return f"{residual[row]:.3g}"
         return f"{np.linalg.norm(residual[self.slices[name]]):.3g} (m, rad)"
 
     def owner_name(self, row: int) -> str:
         name = self.names[self._owner[row]]
-        return f"{'loop' if self.all.is_loop[name] else 'coupling'} {name!r}"
+        return f"{self.all.kinds[name]} {name!r}"
 
     def _length(self, owner: int) -> int:
         s = self.slices[self.names[owner]]

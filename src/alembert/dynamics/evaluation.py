@@ -105,7 +105,7 @@ class Evaluation:
 
     def check_tree(self: Model, name: str) -> None:
         """Refuse algorithms that would ignore loops and couplings."""
-        for kind, items in (("loop", self.loops), ("coupling", self.couplings)):
+        for kind, items in (("loop", self.loops), ("coupling", self.couplings), ("equation", self.equations)):
             if items:
                 instead = _CONSTRAINED.get(name)
                 raise UnsupportedError(

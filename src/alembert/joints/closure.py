@@ -13,7 +13,19 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-from alembert.spatial.arrays import Array, as_array, atan2, dot, is_symbolic, matrix, sqrt, vector, where
+from alembert.spatial.arrays import (
+    Array,
+    as_array,
+    atan2,
+    dot,
+    identity,
+    is_symbolic,
+    matrix,
+    sqrt,
+    vector,
+    where,
+    zeros,
+)
 
 AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
@@ -50,6 +62,26 @@ def basis(angular: Sequence[Array], linear: Sequence[Array], like: Array) -> Arr
     rows += [[y[i] if y is not None else 0.0 for _, y in columns] for i in range(3)]
     T = matrix(rows)
     return ca.sparsify(T if is_symbolic(T) else as_array(T, like=like)) if is_symbolic(like) else T
+
+
+def complement(S: Array) -> Array:
+    """An orthonormal basis of what is normal to the n independent columns of S (6 x n), by reflections (Householder)."""
+    size, n = S.shape
+    Q, A = identity(size, like=S), S
+    for k in range(n):
+        x = A[k:, k]
+        length = sqrt(dot(x, x))
+        w = x + vector(where(x[0] < 0, -length, length), zeros(size - k - 1, like=S))
+        v = vector(zeros(k, like=S), w) if k else w
+        reflection = identity(size, like=S) - 2 * (
+            matrix([[a] for a in _entries(v)]) @ matrix([_entries(v)])
+        ) / dot(w, w)
+        A, Q = reflection @ A, Q @ reflection
+    return Q[:, n:]
+
+
+def _entries(x: Array) -> list[Array]:
+    return [x[k] for k in range(x.shape[0])]
 
 
 def unit(x: Array) -> Array:

@@ -8,7 +8,8 @@ import numpy as np
 
 from alembert.errors import ModelError
 from alembert.joints import graph as graphs
-from alembert.joints.joint import JointType, register, structural
+from alembert.joints.joint import JointType, register
+from alembert.joints.pair import structural
 from alembert.spatial import Pose
 from alembert.spatial.arrays import Array
 
@@ -19,12 +20,14 @@ class Custom(JointType):
     """A joint given by its placement as a function of q; everything else follows by differentiation.
 
     Make one with `Custom.from_function`. The function is kept as the text of its instructions, so that the
-    model still pickles, compares and writes to files.
+    model still pickles, compares and writes to files. It can close loops if it has a `fit`, which gives the coordinates
+    of the placement nearest to a pose.
     """
 
     kind: ClassVar[str] = "custom"
     labels: tuple[tuple[str, str], ...] = structural()
     graph: str = structural()
+    fit_graph: str = structural(default="")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", _labels(self.labels))
@@ -35,10 +38,25 @@ class Custom(JointType):
                 raise ModelError(f"custom joint: the rotation at q = {sample} is not a rotation:\n{R}")
             if not np.isfinite(p).all():
                 raise ModelError(f"custom joint: the translation at q = {sample} is {p.ravel()}")
+            if self.fit_graph:
+                again = self.placement(self.fit(Pose(R, p.ravel())))
+                if not np.allclose(np.c_[again.rotation, again.translation], np.c_[R, p], atol=1e-9):
+                    raise ModelError(
+                        f"custom joint: fit of the placement at q = {sample} gives {self.fit(Pose(R, p.ravel()))}"
+                    )
 
     @classmethod
-    def from_function(cls, placement: Callable[[ca.SX], Pose], coordinates: Any) -> "Custom":
-        """`placement(q)` takes an `SX` vector and returns a `Pose`; `coordinates` are (label, unit) pairs."""
+    def from_function(
+        cls,
+        placement: Callable[[ca.SX], Pose],
+        coordinates: Any,
+        *,
+        fit: Callable[[Pose], ca.SX] | None = None,
+    ) -> "Custom":
+        """`placement(q)` takes an `SX` vector and returns a `Pose`; `coordinates` are (label, unit) pairs.
+
+        `fit(X)` takes a `Pose` of `SX` and returns the coordinates of the nearest placement; loops need it.
+        """
         labels = _labels(coordinates)
         q = ca.SX.sym("q", len(labels))
         X = placement(q)
@@ -53,7 +71,7 @@ class Custom(JointType):
             function = ca.Function("placement", [q], [ca.densify(R), ca.densify(p)])
         except RuntimeError as error:
             raise ModelError(f"custom joint: placement(q) depends on more than q: {error}") from None
-        return cls(labels, graphs.write(function))
+        return cls(labels, graphs.write(function), _fit_graph(fit, len(labels)) if fit else "")
 
     @property
     def coordinates(self) -> tuple[tuple[str, str], ...]:
@@ -64,6 +82,34 @@ class Custom(JointType):
         if isinstance(q, ca.SX):
             return Pose(ca.sparsify(R), ca.sparsify(p))
         return Pose(np.asarray(R), np.asarray(p).ravel())
+
+    @property
+    def closes_loops(self) -> bool:
+        return bool(self.fit_graph)
+
+    def fit(self, X: Pose) -> Array:
+        if not self.fit_graph:
+            return super().fit(X)
+        q = _fit_function(self.fit_graph, self.nq)(X.rotation, X.translation)
+        return q if isinstance(q, ca.SX) else np.asarray(q).ravel()
+
+
+def _fit_graph(fit: Callable[[Pose], ca.SX], nq: int) -> str:
+    x = ca.SX.sym("x", 12)
+    q = ca.SX(fit(Pose(ca.reshape(x[:9], 3, 3), x[9:])))
+    if q.shape != (nq, 1):
+        raise ModelError(f"custom joint: fit(X) has shape {q.shape}, expected ({nq}, 1)")
+    try:
+        return graphs.write(ca.Function("fit", [x], [ca.densify(q)]))
+    except RuntimeError as error:
+        raise ModelError(f"custom joint: fit(X) depends on more than X: {error}") from None
+
+
+@lru_cache(maxsize=256)
+def _fit_function(graph: str, nq: int) -> ca.Function:
+    R, p = ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3)
+    results = graphs.read(graph, ca.vertcat(ca.vec(R), p), nq)
+    return ca.Function("fit", [R, p], [ca.vertcat(*results)])
 
 
 def _labels(coordinates: Any) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,8 @@ import numpy as np
 
 from alembert.errors import ModelError
 from alembert.joints import closure, rotations
-from alembert.joints.joint import ANGLE, JointType, register, structural
+from alembert.joints.joint import ANGLE, JointType, register
+from alembert.joints.pair import structural
 from alembert.spatial import Pose
 from alembert.spatial.arrays import Array, atan2, sqrt, vector, zeros
 

@@ -11,15 +11,14 @@ of parameters are first replaced by values with `with_constants`.
 
 A new type is one file: subclass `JointType`, give `kind`, and decorate with `@register`. Unless it says
 otherwise its coordinates form a vector space with q' = v, its S follows from the placement and its bias from
-S by differentiation. To close loops it needs `fit` and `constraint_subspace` as well.
+S by differentiation. To close loops it needs `fit` as well (and `constraint_subspace`, unless any basis will do).
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, TypeVar
 from warnings import warn
 
 import casadi as ca
@@ -27,7 +26,9 @@ import numpy as np
 
 from alembert.errors import AlembertWarning, ModelError, UnsupportedError
 from alembert.expression import Expression, Scalar, scalars
-from alembert.spatial import Pose
+from alembert.joints import closure
+from alembert.joints.pair import Pair
+from alembert.spatial import Pose, se3
 from alembert.spatial.arrays import Array, is_symbolic, matrix, unskew, vector
 
 ANGLE = "rad"
@@ -37,11 +38,13 @@ _DIGITS = 1e-9  # beyond it an axis was written with few digits, which its owner
 
 
 @dataclass(frozen=True)
-class JointType:
-    """The protocol of a joint type: override what differs from a vector space of coordinates with q' = v."""
+class JointType(Pair):
+    """The protocol of a joint type: override what differs from a vector space of coordinates with q' = v.
 
-    kind: ClassVar[str]
-    """The name in files and in the registry."""
+    As a pair of frames, with q_c = fit(X) the nearest coordinates and T(q_c) the wrenches that it transmits:
+
+        phi = T^T log(placement(q_c)^-1 X),    rows = T^T                                          (1)
+    """
 
     @property
     def coordinates(self) -> tuple[tuple[str, str], ...]:
@@ -105,7 +108,21 @@ class JointType:
 
     def constraint_subspace(self, q: Array) -> Array:
         """T, 6 x (6 - nv): what the joint transmits, an orthonormal complement of S (see `joints.closure`)."""
-        raise UnsupportedError(f"constraint_subspace: a {self.kind} joint has none")
+        if not is_symbolic(q):
+            return closure.complement(self.subspace(q))
+        symbol = ca.SX.sym("q", self.nq)  # S may need to be differentiated with respect to it
+        return ca.substitute(closure.complement(ca.SX(self.subspace(symbol))), symbol, ca.densify(q))
+
+    @property
+    def holonomic(self) -> tuple[bool, ...]:
+        return (True,) * (6 - self.nv)
+
+    def residual(self, X: Pose) -> Array:
+        q_c = self.fit(X)
+        return self.constraint_subspace(q_c).T @ se3.log(self.placement(q_c).inverse() @ X)
+
+    def rows(self, X: Pose) -> Array:
+        return self.constraint_subspace(self.fit(X)).T
 
     @property
     def is_vector_space(self) -> bool:
@@ -130,32 +147,6 @@ class JointType:
         """The sentence for coordinates (..., nq) at which S loses rank, None elsewhere."""
         return None
 
-    def constants(self) -> tuple[Scalar, ...]:
-        """All geometric numbers, flat; axes that depend on parameters are made unit for any value of these."""
-        return tuple(
-            entry
-            for field in dataclasses.fields(self)
-            if not field.metadata.get("structural")
-            for entry in normalised(_flat(getattr(self, field.name)), is_axis=field.name in _AXES)
-        )
-
-    def with_constants(self, values: Any) -> Self:
-        """A copy whose geometric numbers are `values` (a sequence or an `SX` vector), unchecked."""
-        changed, position = {}, 0
-        for field in dataclasses.fields(self):
-            if field.metadata.get("structural"):
-                continue
-            count = len(_flat(getattr(self, field.name)))
-            part = values[position : position + count]
-            position += count
-            changed[field.name] = part if isinstance(getattr(self, field.name), tuple) else part[0]
-        if not changed:
-            return self
-        copy = object.__new__(type(self))
-        for field in dataclasses.fields(self):
-            object.__setattr__(copy, field.name, changed.get(field.name, getattr(self, field.name)))
-        return copy
-
 
 Kind = TypeVar("Kind", bound=type[JointType])
 REGISTRY: dict[str, type[JointType]] = {}
@@ -166,11 +157,6 @@ def register(cls: Kind) -> Kind:
     if REGISTRY.setdefault(cls.kind, cls) is not cls:
         raise ModelError(f"joint type {cls.kind!r} is already registered by {REGISTRY[cls.kind].__name__}")
     return cls
-
-
-def structural(**options: Any) -> Any:
-    """A field that shapes the joint (names, functions) rather than a number of it."""
-    return dataclasses.field(metadata={"structural": True}, **options)
 
 
 def unit_axis(axis: Any, what: str) -> tuple[Scalar, ...]:
@@ -198,18 +184,6 @@ def unit_axis(axis: Any, what: str) -> tuple[Scalar, ...]:
     return tuple(float(number / length) for number in numbers)
 
 
-_AXES = ("axis", "first", "second")
-
-
-def normalised(entries: tuple[Scalar, ...], *, is_axis: bool = True) -> tuple[Scalar, ...]:
-    """Expressions of an axis divided by its length; numbers are unit already."""
-    if not is_axis or not any(isinstance(entry, Expression) for entry in entries):
-        return entries
-    square = entries[0] * entries[0] + entries[1] * entries[1] + entries[2] * entries[2]
-    length = Expression(f"sqrt({square})")
-    return tuple(entry / length for entry in entries)
-
-
 def rotation_about(axis: Array, cosine: Array, sine: Array) -> Array:
     """The rotation about a unit axis, a a^T + cos (1 - a a^T) + sin a~; zeros of a stay structural zeros."""
     a = [axis[k] for k in range(3)]
@@ -231,7 +205,3 @@ def _numerically(function: Callable[..., Array], *arguments: Array) -> np.ndarra
     """A function that differentiates, at numbers."""
     symbols = [ca.SX.sym(f"x{k}", len(argument)) for k, argument in enumerate(arguments)]
     return np.asarray(ca.Function("f", symbols, [ca.densify(function(*symbols))])(*arguments))
-
-
-def _flat(value: Any) -> tuple[Scalar, ...]:
-    return value if isinstance(value, tuple) else (value,)

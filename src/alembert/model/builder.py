@@ -8,13 +8,14 @@ from typing import Any
 
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, is_name, names_in, scalar, scalars
-from alembert.joints import Friction, JointType, Limits, Rotor, Spring
+from alembert.joints import Friction, JointType, Limits, Pair, Rotor, Spring
 from alembert.model import elements
 from alembert.model.elements import (
     WORLD,
     Actuator,
     Body,
     Coupling,
+    Equation,
     Frame,
     Joint,
     LoopJoint,
@@ -105,8 +106,8 @@ class ModelBuilder:
         self._parts["frames"].append(Frame(name, body, elements.placement(placement)))
         return self
 
-    def loop(self, name: str, type: JointType, frame_a: str, frame_b: str) -> ModelBuilder:
-        """Close a loop between two frames with a joint type."""
+    def loop(self, name: str, type: Pair, frame_a: str, frame_b: str) -> ModelBuilder:
+        """Close a loop between two frames with a joint type, or another pair (`Distance`, `RollingDisc`, ...)."""
         self._parts["loops"].append(LoopJoint(name, type, frame_a, frame_b))
         return self
 
@@ -114,6 +115,14 @@ class ModelBuilder:
         self, name: str, joint: str, masters: Iterable[str], ratios: Any, offset: Scalar = 0.0
     ) -> ModelBuilder:
         self._parts["couplings"].append(Coupling(name, joint, tuple(masters), tuple(ratios), offset))
+        return self
+
+    def equation(self, name: str, formulas: Any, inputs: Any, reference: str = WORLD) -> ModelBuilder:
+        """Formulas of coordinates and frames that are to vanish: see `Equation`.
+
+        >>> builder.equation("cam", "lift - 0.1 * cos(angle)", {"lift": "follower", "angle": "shaft"})
+        """
+        self._parts["equations"].append(Equation(name, formulas, inputs, reference))
         return self
 
     def actuator(self, name: str, joint: str, **options: Any) -> ModelBuilder:
@@ -132,7 +141,7 @@ class ModelBuilder:
         )
 
 
-_PARTS = ("bodies", "joints", "frames", "loops", "couplings", "actuators", "sensors")
+_PARTS = ("bodies", "joints", "frames", "loops", "couplings", "equations", "actuators", "sensors")
 
 
 # --- checks -------------------------------------------------------------------------------------------------
@@ -247,6 +256,8 @@ def _check_references(model: Model) -> None:
                 )
         if coupling.joint in coupling.masters:
             raise ModelError(f"coupling {coupling.name!r} couples the joint {coupling.joint!r} to itself")
+    for equation in model.equations:
+        _check_equation(model, equation)
     for actuator in model.actuators:
         if actuator.joint not in joints:
             raise ModelError(unknown(f"actuator {actuator.name!r} drives the joint", actuator.joint, joints))
@@ -261,6 +272,20 @@ def _check_references(model: Model) -> None:
         if sensor.target not in table:
             what = "joint" if sensor.of_joint else "frame"
             raise ModelError(unknown(f"sensor {sensor.name!r} measures the {what}", sensor.target, table))
+
+
+def _check_equation(model: Model, equation: Equation) -> None:
+    frames = model._frame_index
+    if equation.reference not in frames:
+        raise ModelError(
+            unknown(f"equation {equation.name!r} refers to the frame", equation.reference, frames)
+        )
+    for name, quantity in equation.inputs:
+        frame, _, part = quantity.rpartition(".")
+        if quantity in model.coordinate_names or (part in elements.FRAME_PARTS and frame in frames):
+            continue
+        known = [*model.coordinate_names, *(f"{frame}.x" for frame in frames)]
+        raise ModelError(unknown(f"equation {equation.name!r}: input {name!r} stands for", quantity, known))
 
 
 def _check_parameters(model: Model) -> None:
@@ -298,6 +323,8 @@ def _names_of(part: Any) -> frozenset[str]:
         return part.names
     if isinstance(part, tuple):
         return frozenset().union(*(_names_of(item) for item in part))
+    if isinstance(part, Equation):
+        return part.parameter_names
     if dataclasses.is_dataclass(part):
         return frozenset().union(*(_names_of(getattr(part, f.name)) for f in dataclasses.fields(part)))
     return frozenset()
@@ -348,12 +375,35 @@ def extract(model: Model, body: str, *, name: str | None) -> Model:
             frames=frames,
             loops=tuple(x for x in model.loops if {x.frame_a, x.frame_b} <= kept_frames),
             couplings=tuple(c for c in model.couplings if {c.joint, *c.masters} <= inside_joints),
+            equations=tuple(
+                e
+                for e in model.equations
+                if _ends_of(model, e)[0] <= inside_joints and _ends_of(model, e)[1] <= kept_frames
+            ),
             actuators=tuple(a for a in model.actuators if a.joint in inside_joints),
             sensors=tuple(
                 s for s in model.sensors if s.target in (inside_joints if s.of_joint else kept_frames)
             ),
         )
     )
+
+
+def _ends_of(model: Model, equation: Equation) -> tuple[set[str], set[str]]:
+    """The joints and the frames of an equation."""
+    joints, frames = set(), {equation.reference}
+    for _, quantity in equation.inputs:
+        if quantity in model.coordinate_names:
+            k = model.coordinate_names.index(quantity)
+            joints.add(
+                next(
+                    j.name
+                    for j, s in zip(model.joints, model._q_slices, strict=True)
+                    if s.start <= k < s.stop
+                )
+            )
+        else:
+            frames.add(quantity.rpartition(".")[0])
+    return joints, frames if frames != {WORLD} or not joints else set()
 
 
 def attach(model: Model, other: Model, *, to: str, placement: Placement, prefix: str) -> Model:
@@ -385,11 +435,20 @@ def attach(model: Model, other: Model, *, to: str, placement: Placement, prefix:
     refers = any(WORLD in (x.frame_a, x.frame_b) for x in other.loops) or any(
         s.target == WORLD for s in other.sensors
     )
+    refers = refers or any(WORLD in _ends_of(other, e)[1] for e in other.equations)
     added = (Frame(ground, mount.body, where),) if refers and ground != to else ()
 
     def on_ground(part: Any, *fields: str) -> Any:
         changes = {field: ground for field in fields if getattr(part, field) == WORLD}
         return dataclasses.replace(part, **changes) if changes else part
+
+    def moved(e: Equation) -> Equation:
+        inputs = []
+        for name, quantity in e.inputs:
+            frame, _, part = quantity.rpartition(".")
+            at_world = quantity not in other.coordinate_names and frame == WORLD
+            inputs.append((name, f"{ground}.{part}" if at_world else prefix + quantity))
+        return on_ground(dataclasses.replace(renamed(e, "reference"), inputs=tuple(inputs)), "reference")
 
     loops = tuple(on_ground(renamed(x, "frame_a", "frame_b"), "frame_a", "frame_b") for x in other.loops)
     sensors = tuple(on_ground(renamed(s, "target"), "target") for s in other.sensors)
@@ -402,6 +461,7 @@ def attach(model: Model, other: Model, *, to: str, placement: Placement, prefix:
             frames=model.frames + tuple(grounded(renamed(f, "body"), "body") for f in other.frames) + added,
             loops=model.loops + loops,
             couplings=model.couplings + tuple(renamed(c, "joint", "masters") for c in other.couplings),
+            equations=model.equations + tuple(moved(e) for e in other.equations),
             actuators=model.actuators + tuple(renamed(a, "joint") for a in other.actuators),
             sensors=model.sensors + sensors,
             parameters=parameters,

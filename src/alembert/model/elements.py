@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from alembert.errors import ModelError
-from alembert.expression import Expression, Scalar, scalar, scalars
-from alembert.joints import Friction, JointType, Limits, Rotor, Spring
+from alembert.expression import Expression, Scalar, is_name, scalar, scalars
+from alembert.joints import Friction, JointType, Limits, Pair, Rotor, Spring
 from alembert.joints.attachments import per_dof
 from alembert.model.inertia import Inertia
 from alembert.model.placement import Placement
@@ -169,17 +170,18 @@ class Frame:
 
 @dataclass(frozen=True)
 class LoopJoint:
-    """Closes a loop: frame `b` moves relative to frame `a` as the joint type allows."""
+    """Closes a loop: frame `b` moves relative to frame `a` as the joint type, or another pair, allows."""
 
     name: str
-    type: JointType
+    type: Pair
     frame_a: str
     frame_b: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.type, JointType):
+        if not isinstance(self.type, Pair):
             raise ModelError(
-                f"loop {self.name!r}: type is {self.type!r}, expected a joint type such as Revolute()"
+                f"loop {self.name!r}: type is {self.type!r}, expected a joint type such as Revolute(), or a pair such as "
+                "Distance(1.0)"
             )
 
 
@@ -200,6 +202,71 @@ class Coupling:
         object.__setattr__(self, "masters", tuple(self.masters))
         object.__setattr__(self, "ratios", scalars(self.ratios, len(self.masters), "coupling ratios"))
         object.__setattr__(self, "offset", scalar(self.offset, "coupling offset"))
+
+
+DOT = "_dot"
+FRAME_PARTS = ("x", "y", "z", *(a + b for a in "xyz" for b in "xyz"))
+"""what an equation may ask of a frame: its origin and its axes"""
+
+
+@dataclass(frozen=True)
+class Equation:
+    """Formulas of coordinates and frames that are to vanish.
+
+    `inputs` says what each name in the formulas stands for: a coordinate (as in `model.coordinate_names`), or of a frame
+    `FRAME.x`, `.y`, `.z`, its origin, and `FRAME.xx`, `FRAME.xy`, ..., its axes (`xy` is the x component of its y axis), in
+    `reference`. `NAME_dot` is the rate of an input: a formula with rates is about speeds alone (nonholonomic), and linear in
+    them. Other names are parameters.
+    """
+
+    name: str
+    formulas: tuple[str, ...]
+    inputs: tuple[tuple[str, str], ...]
+    reference: str = WORLD
+
+    def __post_init__(self) -> None:
+        what = f"equation {self.name!r}"
+        given = (self.formulas,) if isinstance(self.formulas, str | Expression) else tuple(self.formulas)
+        if not given:
+            raise ModelError(f"{what} has no formulas")
+        formulas = tuple(x if isinstance(x, Expression) else Expression(x) for x in given)
+        object.__setattr__(self, "formulas", tuple(x.text for x in formulas))
+        pairs = self.inputs.items() if isinstance(self.inputs, Mapping) else self.inputs
+        try:
+            inputs = tuple((str(name), str(quantity)) for name, quantity in pairs)
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"{what}: inputs are {self.inputs!r}, expected names and what they stand for"
+            ) from None
+        for name, _ in inputs:
+            if not is_name(name) or name.endswith(DOT):
+                raise ModelError(
+                    f"{what}: {name!r} cannot be the name of an input; it is to be an identifier"
+                )
+        object.__setattr__(self, "inputs", inputs)
+        for formula in formulas:
+            if not formula.names & (self._symbols | self._rates):
+                raise ModelError(
+                    f"{what}: {formula.text[:80]!r} has none of the inputs {', '.join(sorted(self._symbols))}"
+                )
+
+    @property
+    def _symbols(self) -> frozenset[str]:
+        return frozenset(name for name, _ in self.inputs)
+
+    @property
+    def _rates(self) -> frozenset[str]:
+        return frozenset(name + DOT for name, _ in self.inputs)
+
+    @property
+    def parameter_names(self) -> frozenset[str]:
+        """The names in the formulas that are no inputs."""
+        used = frozenset().union(*(Expression(x).names for x in self.formulas))
+        return used - self._symbols - self._rates
+
+    @property
+    def holonomic(self) -> tuple[bool, ...]:
+        return tuple(not (Expression(x).names & self._rates) for x in self.formulas)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from alembert.model.elements import (
     Actuator,
     Body,
     Coupling,
+    Equation,
     Frame,
     Joint,
     LoopJoint,
@@ -66,13 +67,23 @@ class Model(_Algorithms):
     frames: tuple[Frame, ...] = ()
     loops: tuple[LoopJoint, ...] = ()
     couplings: tuple[Coupling, ...] = ()
+    equations: tuple[Equation, ...] = ()
     actuators: tuple[Actuator, ...] = ()
     sensors: tuple[Sensor, ...] = ()
     gravity: tuple[Scalar, ...] = (0.0, 0.0, -9.81)
     parameters: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
-        for field in ("bodies", "joints", "frames", "loops", "couplings", "actuators", "sensors"):
+        for field in (
+            "bodies",
+            "joints",
+            "frames",
+            "loops",
+            "couplings",
+            "equations",
+            "actuators",
+            "sensors",
+        ):
             object.__setattr__(self, field, tuple(getattr(self, field)))
         object.__setattr__(self, "gravity", scalars(self.gravity, 3, "gravity"))
 

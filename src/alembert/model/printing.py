@@ -39,6 +39,7 @@ def tree(model: Model) -> str:
         ("frames", model.frames),
         ("loops", model.loops),
         ("couplings", model.couplings),
+        ("equations", model.equations),
         ("actuators", model.actuators),
         ("sensors", model.sensors),
     ]

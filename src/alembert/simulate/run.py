@@ -106,9 +106,9 @@ def simulate(
     }
     if system.constrained:
         if chosen in IMPLICIT:
-            kind = model.loops[0] if model.loops else model.couplings[0]
+            held = model._constraint_rows.names[0]
             raise UnsupportedError(
-                f"simulate: integrator {chosen!r} and a model with loops or couplings ({kind.name!r}) do not go together; "
+                f"simulate: integrator {chosen!r} and a model with loops or couplings ({held!r}) do not go together; "
                 "choose 'rk4' or 'dop853'"
             )
         model.forward_dynamics(q, v, np.zeros(model.nv), parameters=parameters)  # refuses loops that are open

@@ -39,7 +39,7 @@ class System:
         parameters: Mapping[str, Any] | None,
     ) -> None:
         self.model, self.batch = model, batch
-        self.constrained = bool(model.loops or model.couplings)
+        self.constrained = model.is_constrained
         self.parameters = dict(parameters) if parameters else None
         self.efforts = self._efforts(efforts)
         self.symbolic_laws: list[ca.Function] = []

@@ -17,7 +17,7 @@ import numpy as np
 
 from alembert.expression import Scalar, evaluate
 from alembert.joints import Friction
-from alembert.joints.joint import normalised
+from alembert.joints.pair import normalised
 from alembert.model import WORLD, Joint, Model, Placement
 from alembert.model.placement import _plus as plus
 from alembert.model.placement import _snap as snap

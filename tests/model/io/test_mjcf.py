@@ -277,6 +277,42 @@ def test_joint_equalities_become_couplings():
     assert constant.couplings == (Coupling("e", "y", (), (), np.radians(20) + 0.1),)
 
 
+LINKED = f"""<body name="a"><joint name="x" type="slide" axis="1 0 0" ref=".2"/>{GEOM}<site name="p" pos=".1 .2 .3"/>
+    <body pos="0 0 .5"><joint name="y" ref="20" axis="0 1 1"/>{GEOM}<site name="q" pos=".3 0 .3"/></body></body>
+    <body name="c" pos="0 1 0"><joint name="z" axis="1 1 0"/>{GEOM}<site name="r" pos="0 .4 .3"/></body>"""
+TENDONS = """<tendon><fixed name="f"><joint joint="x" coef="2"/><joint joint="y" coef="-.5"/></fixed>
+    <spatial name="s"><site site="p"/><site site="r"/></spatial>
+    <spatial name="l"><site site="p"/><site site="q"/><site site="r"/></spatial></tendon>"""
+
+
+@pytest.mark.parametrize(
+    ("equality", "kind"),
+    [
+        ('<joint name="e" joint1="y" joint2="x" polycoef=".1 .2 .3 -.1 .2"/>', "equation"),
+        ('<tendon name="e" tendon1="f" polycoef=".1"/>', "equation"),
+        ('<tendon name="e" tendon1="s" polycoef=".1"/>', "distance"),
+        ('<tendon name="e" tendon1="l" polycoef="-.1"/>', "equation"),
+        ('<tendon name="e" tendon1="l" tendon2="f" polycoef="0 .5 .2"/>', "equation"),
+    ],
+)
+def test_equalities_of_joints_and_tendons_are_those_of_mujoco(equality, kind):
+    """The same residual and the same gradient at any configuration."""
+    text = document(LINKED, f"{TENDONS}<equality>{equality}</equality>")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AlembertWarning)  # the tendons that are not used
+        model = load_mjcf(text)
+    assert len(model.equations if kind == "equation" else model.loops) == 1
+    peer = mujoco.MjModel.from_xml_string(text)
+    peer.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
+    data = mujoco.MjData(peer)
+    for seed in range(3):
+        q = model.random_configuration(seed)
+        data.qpos[:] = to_mujoco(model, q)
+        mujoco.mj_forward(peer, data)
+        np.testing.assert_allclose(model.constraint_residual(q), data.efc_pos[:1], atol=1e-12)
+        np.testing.assert_allclose(model.constraint_jacobian(q).ravel(), data.efc_J[: model.nv], atol=1e-12)
+
+
 # --- actuators, sensors, shapes -------------------------------------------------------------------
 
 DRIVEN = f"""<body name="a"><joint name="h"/>{GEOM}
@@ -427,16 +463,12 @@ def test_meshes_are_placed_back_to_the_frame_of_their_file(tmp_path):
         (document(DRIVEN, TENDON.format('stiffness="1"')), "<text>:7: tendon 't' with stiffness"),
         (document(DRIVEN, TENDON.format('damping="1"')), "<text>:7: tendon 't' with damping"),
         (
-            document(DRIVEN, TENDON.format("") + '<equality><tendon name="e" tendon1="t"/></equality>'),
-            "<text>:7: equality 'e' of type tendon",
-        ),
-        (
             document(
-                DRIVEN,
-                '<equality><joint name="e" joint1="h" joint2="h2" polycoef="0 1 2"/></equality>',
-            ).replace("</worldbody>", f'<body><joint name="h2"/>{GEOM}</body></worldbody>'),
-            "<text>:7: equality 'e' with a nonlinear polynomial (0.0, 1.0, 2.0, 0.0, 0.0), where only the "
-            "first two coefficients may differ from zero,",
+                DRIVEN.replace("</body></body>", '<site name="s"/></body></body><site name="r"/>', 1),
+                '<tendon><spatial name="t"><site site="s"/><site site="r"/><pulley divisor="2"/><site site="r"/>'
+                '<site site="s"/></spatial></tendon><equality><tendon name="e" tendon1="t"/></equality>',
+            ),
+            "<text>:7: equality 'e' of a tendon over a pulley",
         ),
         *(
             (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.joints import REGISTRY, JointType
+from alembert.joints import PAIRS, REGISTRY, JointType
 from alembert.model.io import json_schema, load, native, save
 from alembert.model.io.schema import PARTS
 
@@ -110,6 +110,7 @@ def full_model() -> al.Model:
         if not any(isinstance(entry, al.Expression) for entry in sample.constants()):
             b.loop(f"loop{k}", sample, "tip", "same")
     b.coupling("gear", "yes_joint", ["日本\t☃\U0001f600"], [al.Expression("-2*l")], 0.25)
+    b.equation("cam", ["s - l * cos(z)", "s_dot - z_dot"], {"s": "yes_joint", "z": "yes.z"}, "tip")
     b.actuator("motor", "yes_joint", gear=l, limits=(-1, INF))
     b.actuator("thruster", "base.plate_joint", dof=5)
     b.sensor("encoder", "joint_position", "yes_joint")
@@ -301,7 +302,7 @@ def test_json_schema_covers_the_registry():
     schema = json_schema()
     json.dumps(schema, allow_nan=False)
     kinds = {d["properties"]["type"]["const"] for name, d in schema["$defs"].items() if "LoopJoint" in name}
-    assert kinds == set(REGISTRY)
+    assert kinds == set(REGISTRY) | set(PAIRS)
     assert set(schema["properties"]) == {"format", "version", "name", "gravity", "parameters", *PARTS}
 
 

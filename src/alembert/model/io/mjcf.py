@@ -13,7 +13,9 @@ When the last anchor is not the body's origin, a fixed joint `BODY/anchor` leads
     motors on joints       actuators of gear times gain; other actuators are refused, or left out on request
     sites                  frames (`NAME_site` where a body has the name)
     connect, weld          loops with a spherical or fixed joint; rigid here, soft in MuJoCo
-    joint equality         a coupling, when linear
+    joint equality         a coupling when linear, otherwise an equation
+    tendon equality        of tendons over joints, or straight ones over sites, an equation; two sites at a fixed length a
+                           distance
     contacts               not modelled, with a warning
 
 Tendons with a force of their own, flexes, fluid forces, gravity compensation, plugins and mocap bodies are
@@ -22,6 +24,7 @@ refused.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from pathlib import Path
@@ -30,7 +33,18 @@ from typing import Any, NoReturn
 import numpy as np
 
 from alembert.errors import ArgumentError, FileError, ModelError, UnsupportedError
-from alembert.joints import Fixed, Free, Friction, JointType, Limits, Prismatic, Revolute, Spherical, Spring
+from alembert.joints import (
+    Distance,
+    Fixed,
+    Free,
+    Friction,
+    JointType,
+    Limits,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Spring,
+)
 from alembert.model.builder import ModelBuilder
 from alembert.model.elements import WORLD, Box, Capsule, Cylinder, Mesh, Shape, Sphere, Visual
 from alembert.model.inertia import Inertia
@@ -166,6 +180,12 @@ def _names(m: Any, kind: str, fallback: list[str] | None = None) -> list[str]:
     return names
 
 
+def _polynomial(coefficients: tuple[float, ...], x: str) -> str:
+    return " + ".join(
+        f"({c!r})" + f" * {x}" * min(k, 1) + (f"**{k}" if k > 1 else "") for k, c in enumerate(coefficients)
+    )
+
+
 # --- reading the compiled model -------------------------------------------------------------------
 
 
@@ -220,7 +240,8 @@ class _Reader:
             for what in ("stiffness", "damping", "frictionloss", "limited", "armature"):
                 if np.any(self.field(f"tendon_{what}", k)) or np.any(self.field(f"tendon_{what}poly", k)):
                     self.unsupported(f"tendon {name!r} with {what}", name)
-            self.notes.add(f"tendon {name!r}, which exerts no force")
+            if k not in self.held_tendons():
+                self.notes.add(f"tendon {name!r}, which exerts no force")
 
     # --- bodies and joints ------------------------------------------------------------------------
 
@@ -405,6 +426,8 @@ class _Reader:
                 self.add_coupling(i, name)
             elif kind in (int(kinds.mjEQ_CONNECT), int(kinds.mjEQ_WELD)):
                 self.add_loop(i, name, weld=kind == int(kinds.mjEQ_WELD))
+            elif kind == int(kinds.mjEQ_TENDON):
+                self.add_tendon_equality(i, name)
             else:
                 what = kinds(kind).name.removeprefix("mjEQ_").lower()
                 self.unsupported(f"equality {name!r} of type {what}", name)
@@ -414,18 +437,66 @@ class _Reader:
         m = self.m
         joint, master = int(m.eq_obj1id[i]), int(m.eq_obj2id[i])
         a0, a1, *higher = (float(x) for x in m.eq_data[i, :5])
-        if any(higher) and master >= 0:
-            self.unsupported(
-                f"equality {name!r} with a nonlinear polynomial {(a0, a1, *higher)}, where only the first "
-                "two coefficients may differ from zero,",
-                name,
-            )
         y0 = float(m.qpos0[m.jnt_qposadr[joint]])
+        if any(higher) and master >= 0:
+            x0 = float(m.qpos0[m.jnt_qposadr[master]])
+            formula = f"y - {y0!r} - ({_polynomial((a0, a1, *higher), f'(x - {x0!r})')})"
+            self.builder.equation(name, formula, {"x": self.joints[master], "y": self.joints[joint]})
+            return
         if master < 0:
             self.builder.coupling(name, self.joints[joint], (), (), y0 + a0)
             return
         x0 = float(m.qpos0[m.jnt_qposadr[master]])
         self.builder.coupling(name, self.joints[joint], (self.joints[master],), (a1,), y0 + a0 - a1 * x0)
+
+    def add_tendon_equality(self, i: int, name: str) -> None:
+        """L1 - L1(0) = polynomial of L2 - L2(0), with the lengths at MuJoCo's reference configuration."""
+        m = self.m
+        first, second = int(m.eq_obj1id[i]), int(m.eq_obj2id[i])
+        coefficients = tuple(float(x) for x in m.eq_data[i, :5])
+        length = float(m.tendon_length0[first]) + coefficients[0]
+        wraps = self.wraps(first, name)
+        if second < 0 and len(wraps) == 2 and wraps[0][0] == "site" and length > 0:
+            self.builder.loop(name, Distance(length), *(self.sites[k] for _, k, _ in wraps))
+            return
+        inputs: dict[str, str] = {}
+        total = f"{self.tendon_length(wraps, inputs)} - {length!r}"
+        if second >= 0:
+            L0 = float(m.tendon_length0[second])
+            other = f"({self.tendon_length(self.wraps(second, name), inputs)} - {L0!r})"
+            total += f" - ({_polynomial((0.0, *coefficients[1:]), other)})"
+        self.builder.equation(name, total, inputs)
+
+    def held_tendons(self) -> set[int]:
+        """Those of active equalities."""
+        m = self.m
+        held = [
+            i for i in range(m.neq) if m.eq_type[i] == int(self.mujoco.mjtEq.mjEQ_TENDON) and m.eq_active0[i]
+        ]
+        return {int(k) for i in held for k in (m.eq_obj1id[i], m.eq_obj2id[i])}
+
+    def wraps(self, tendon: int, equality: str) -> list[tuple[str, int, float]]:
+        """What a tendon runs over: joints with their coefficients, or sites."""
+        m, found = self.m, []
+        for k in range(int(m.tendon_adr[tendon]), int(m.tendon_adr[tendon] + m.tendon_num[tendon])):
+            kind = self.mujoco.mjtWrap(int(m.wrap_type[k])).name.removeprefix("mjWRAP_").lower()
+            if kind not in ("joint", "site"):
+                self.unsupported(f"equality {equality!r} of a tendon over a {kind}", equality)
+            found.append((kind, int(m.wrap_objid[k]), float(m.wrap_prm[k])))
+        return found
+
+    def tendon_length(self, wraps: list[tuple[str, int, float]], inputs: dict[str, str]) -> str:
+        """As a formula; what its names stand for goes into `inputs`."""
+        if wraps[0][0] == "joint":
+            inputs |= {f"q{k}": self.joints[k] for _, k, _ in wraps}
+            return "(" + " + ".join(f"({coefficient!r}) * q{k}" for _, k, coefficient in wraps) + ")"
+        for _, k, _ in wraps:
+            inputs |= {f"{axis}{k}": f"{self.sites[k]}.{axis}" for axis in "xyz"}
+        pieces = []
+        for (_, a, _), (_, b, _) in itertools.pairwise(wraps):
+            squares = " + ".join(f"({axis}{a} - {axis}{b})**2" for axis in "xyz")
+            pieces.append(f"sqrt({squares})")
+        return "(" + " + ".join(pieces) + ")"
 
     def add_loop(self, i: int, name: str, *, weld: bool) -> None:
         m = self.m

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from alembert.errors import ArgumentError, FileError, ModelError, UnsupportedError
 from alembert.expression import Expression
-from alembert.joints import REGISTRY, JointType
+from alembert.joints import PAIRS, REGISTRY, Pair
 from alembert.model.builder import ModelBuilder
 from alembert.model.inertia import Inertia
 from alembert.model.io import schema, toml, yaml
@@ -149,9 +149,9 @@ def _explained(error: Any, data: Any) -> tuple[Place, str]:
         case "missing":
             return (*place, error["loc"][-1]), "is missing"
         case "union_tag_not_found":
-            return (*place, "type"), f"is missing, expected one of {', '.join(REGISTRY)}"
+            return (*place, "type"), f"is missing, expected one of {', '.join(_kinds(place))}"
         case "union_tag_invalid":
-            return (*place, "type"), unknown("is", error["ctx"]["tag"], REGISTRY)
+            return (*place, "type"), unknown("is", error["ctx"]["tag"], _kinds(place))
         case "too_short" | "too_long":
             count = error["ctx"].get("min_length", error["ctx"].get("max_length"))
             return place, f"has {error['ctx']['actual_length']} entries, expected {count}"
@@ -168,6 +168,10 @@ _EXPECTED = {
     "model_type": "a table",
     "model_attributes_type": "a table",
 }
+
+
+def _kinds(place: Place) -> list[str]:
+    return [*REGISTRY, *PAIRS] if place[:1] == ("loops",) else list(REGISTRY)
 
 
 def _walk(loc: Iterable[str | int], data: Any) -> tuple[Place, Any]:
@@ -187,7 +191,7 @@ def _fields(record: type, given: dict[str, Any]) -> dict[str, Any]:
     kind = given.pop("type", None)
     if kind is None:
         return given
-    cls = REGISTRY[kind]
+    cls: type[Pair] = REGISTRY[kind] if kind in REGISTRY else PAIRS[kind]
     constants = {f.name: given.pop(f.name) for f in dataclasses.fields(cls) if f.name in given}
     return {"type": cls(**constants), **given}
 
@@ -282,9 +286,15 @@ def _table(record: Any, omit: tuple[str, ...] = ()) -> dict[str, Any]:
         value = getattr(record, field.name)
         if field.name in omit or repr(value) == repr(field.default):
             continue
-        if isinstance(value, JointType):
+        if isinstance(value, Pair):
             table |= {"type": _kind(value)}
-            table |= {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+            table |= {
+                f.name: _plain(getattr(value, f.name))
+                for f in dataclasses.fields(value)
+                if not (f.default == "" and getattr(value, f.name) == "")
+            }
+        elif (kind, field.name) in schema.NAMED:
+            table[field.name] = dict(value)
         elif field.name in choices:
             table[type(value).__name__.lower()] = _plain(value)
         else:
@@ -292,8 +302,8 @@ def _table(record: Any, omit: tuple[str, ...] = ()) -> dict[str, Any]:
     return table
 
 
-def _kind(joint_type: JointType) -> str:
-    if REGISTRY.get(joint_type.kind) is not type(joint_type):
+def _kind(joint_type: Pair) -> str:
+    if type(joint_type) not in (REGISTRY.get(joint_type.kind), PAIRS.get(joint_type.kind)):
         raise UnsupportedError(
             f"joint type {type(joint_type).__name__} is not registered; files can only hold registered types"
         )

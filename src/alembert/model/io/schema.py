@@ -39,12 +39,13 @@ from typing_extensions import TypeAliasType
 
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar
-from alembert.joints import REGISTRY, JointType
+from alembert.joints import PAIRS, REGISTRY, JointType, Pair
 from alembert.model.elements import (
     SENSOR_KINDS,
     Actuator,
     Body,
     Coupling,
+    Equation,
     Frame,
     Joint,
     LoopJoint,
@@ -62,6 +63,7 @@ PARTS: dict[str, tuple[str, type]] = {
     "frames": ("frame", Frame),
     "loops": ("loop", LoopJoint),
     "couplings": ("coupling", Coupling),
+    "equations": ("equation", Equation),
     "actuators": ("actuator", Actuator),
     "sensors": ("sensor", Sensor),
 }
@@ -200,11 +202,15 @@ def fields_of(record: type, *, omit: tuple[str, ...] = ()) -> dict[str, Any]:
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         choices = _CHOICES.get((record, field.name))
         kind = Literal[choices] if choices else annotation(hint)
+        if (record, field.name) in NAMED:
+            kind = dict[StrictStr, StrictStr]
         fields[field.name] = (kind, ... if required else None)
     return fields
 
 
 _CHOICES: dict[tuple[type, str], Any] = {(Sensor, "kind"): SENSOR_KINDS}
+NAMED: set[tuple[type, str]] = {(Equation, "inputs")}
+"""pairs of texts that are written as a table"""
 
 
 def annotation(hint: Any) -> Any:
@@ -360,11 +366,13 @@ def _shape_builder(maker: Callable[..., Inertia]) -> Callable[[Table], Inertia]:
 
 def document() -> type[Table]:
     """The schema of a whole file, with the joint types that are registered now."""
-    return _document(tuple(REGISTRY.items()))
+    return _document(tuple(REGISTRY.items()), tuple(PAIRS.items()))
 
 
 @functools.cache
-def _document(joint_types: tuple[tuple[str, type[JointType]], ...]) -> type[Table]:
+def _document(
+    joint_types: tuple[tuple[str, type[Pair]], ...], pairs: tuple[tuple[str, type[Pair]], ...]
+) -> type[Table]:
     fields: dict[str, Any] = {
         "format": (Literal["alembert-model"], ...),
         "version": (Literal[1], ...),
@@ -373,15 +381,15 @@ def _document(joint_types: tuple[tuple[str, type[JointType]], ...]) -> type[Tabl
         "parameters": (dict[StrictStr, Default], None),
     }
     for section, (_, record) in PARTS.items():
-        part: Any = _part(record, joint_types)
+        part: Any = _part(record, (*joint_types, *pairs) if record is LoopJoint else joint_types)
         fields[section] = (dict[StrictStr, part], None)
     return table("Model", "A model of bodies and joints, in SI units.", fields)
 
 
-def _part(record: type, joint_types: tuple[tuple[str, type[JointType]], ...]) -> Any:
+def _part(record: type, joint_types: tuple[tuple[str, type[Pair]], ...]) -> Any:
     """A named record; one with a joint type is a choice by `type`."""
     hints = typing.get_type_hints(record)
-    of_joint = [name for name, hint in hints.items() if hint is JointType]
+    of_joint = [name for name, hint in hints.items() if hint in (JointType, Pair)]
     if not of_joint:
         return record_table(record, name=record.__name__, omit=("name",))
     own = fields_of(record, omit=("name", *of_joint))
