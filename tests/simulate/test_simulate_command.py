@@ -56,6 +56,6 @@ def test_netcdf(file, tmp_path):
 
 
 def test_wrong_values(file):
-    message = "--speed pivot=a: expected pivot= and 1 numbers, with commas between"
+    message = "--speed pivot: is 'a'; no parameters may be used here"
     assert message in run(file, "--speed", "pivot=a", code=2).output
     assert "has no joint 'pivo'" in run(file, "--position", "pivo=1", code=2).output

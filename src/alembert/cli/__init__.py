@@ -1,9 +1,12 @@
 """The command `alembert`: thin, and quick to start."""
 
-# each module adds its commands, in the order in which the help lists them
-from alembert.cli import cache as _cache  # noqa: F401
-from alembert.cli import files as _files  # noqa: F401
-from alembert.cli import schema as _schema  # noqa: F401
-from alembert.cli import simulation as _simulation  # noqa: F401
+# ruff: noqa: F401, I001  (each module adds its commands, in the order in which the help lists them)
+from alembert.cli import files as _files
+from alembert.cli import simulation as _simulation
+from alembert.cli import linear as _linear
+from alembert.cli import identification as _identification
+from alembert.cli import studies as _studies
+from alembert.cli import schema as _schema
+from alembert.cli import cache as _cache
 from alembert.cli.app import app as app
 from alembert.cli.app import main as main

@@ -58,7 +58,9 @@ def show(*parts: Part) -> None:
     """On stdout, unless quiet."""
     if settings().quiet:
         return
-    for part in parts:
+    for k, part in enumerate(parts):
+        if k and not isinstance(part, str):
+            typer.echo()
         if isinstance(part, str) or not is_terminal(sys.stdout):
             typer.echo(plain(part))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,10 +42,16 @@ def complete_joint(context: typer.Context, incomplete: str) -> list[str]:
     from alembert.study.models import find_model
 
     try:
-        model, _ = find_model(str(context.params.get("model")))
+        model, _ = find_model(str(context.params.get("model") or _first_argument()))
     except (AlembertError, OSError):
         return []
     return [f"{joint.name}=" for joint in model.joints if joint.type.nv]
+
+
+def _first_argument() -> str:
+    """What stands after the command; an option without its value keeps typer from parsing that."""
+    words = (os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")).split()
+    return next((word for word in words[2:] if not word.startswith("-")), "")
 
 
 def complete_integrator(incomplete: str) -> list[tuple[str, str]]:

@@ -24,6 +24,14 @@ class Grid:
     def of(cls, title: str, head: Sequence[str], rows: Iterable[Sequence[Any]], *, left: int = 1) -> Grid:
         return cls(title, tuple(head), tuple(tuple(str(cell) for cell in row) for row in rows), left)
 
+    @classmethod
+    def from_rich(cls, table: Table) -> Grid:
+        """A table of rich, as results of computations have them."""
+        left = sum(column.justify == "left" for column in table.columns)
+        head = [str(column.header) for column in table.columns]
+        rows = zip(*([str(cell) for cell in column.cells] for column in table.columns), strict=True)
+        return cls.of(str(table.title or ""), head, rows, left=left)
+
     def plain(self) -> str:
         """Aligned with spaces, without lines: for pipes."""
         lines = [self.head, *self.rows] if any(self.head) else list(self.rows)

@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +25,7 @@ from alembert.joints import PAIRS, REGISTRY, Pair
 from alembert.model.builder import ModelBuilder
 from alembert.model.inertia import Inertia
 from alembert.model.io import schema, toml, yaml
+from alembert.model.io.explanation import explanations, walk
 from alembert.model.io.location import Place, Source, read_text
 from alembert.model.io.schema import FORMAT, PARTS, VERSION, described
 from alembert.model.model import Model
@@ -109,7 +110,7 @@ def _validated(source: Source) -> Any:
         context = {"parameters": _parameters(source.data)}
         return schema.document().model_validate(source.data, context=context)
     except ValidationError as invalid:
-        errors = _explanations(invalid, source.data)
+        errors = explanations(invalid, source.data, kinds=_kinds, refine=_refined)
         errors.sort(key=lambda error: source.line(error[0]))
         lines = [source.sentence(place, what) for place, what in errors[:_MOST_ERRORS]]
         if len(errors) > _MOST_ERRORS:
@@ -127,63 +128,8 @@ def _parameters(data: Mapping[str, Any]) -> dict[str, float | None]:
     return found
 
 
-def _explanations(invalid: ValidationError, data: Any) -> list[tuple[Place, str]]:
-    errors = [(error, *_explained(error, data)) for error in invalid.errors(include_url=False)]
-    within = {place[:k] for _, place, _ in errors for k in range(len(place))}
-    # a list with a bad entry is also reported as too short
-    return [
-        (place, what) for error, place, what in errors if error["type"] != "too_short" or place not in within
-    ]
-
-
-def _explained(error: Any, data: Any) -> tuple[Place, str]:
-    """Place and sentence of one error of the schema."""
-    place, value = _walk(error["loc"], data)
-    cause = error.get("ctx", {}).get("error")
-    match error["type"]:
-        case "value_error" if isinstance(cause, schema.UnknownKeyError):
-            return (*place, cause.key), str(cause)
-        case "value_error":
-            refined = _refined(place, value, str(cause)) if isinstance(cause, ModelError) else place
-            return refined, str(cause)
-        case "missing":
-            return (*place, error["loc"][-1]), "is missing"
-        case "union_tag_not_found":
-            return (*place, "type"), f"is missing, expected one of {', '.join(_kinds(place))}"
-        case "union_tag_invalid":
-            return (*place, "type"), unknown("is", error["ctx"]["tag"], _kinds(place))
-        case "too_short" | "too_long":
-            count = error["ctx"].get("min_length", error["ctx"].get("max_length"))
-            return place, f"has {error['ctx']['actual_length']} entries, expected {count}"
-        case kind:
-            expected = _EXPECTED.get(kind) or error["msg"].removeprefix("Input should be ")
-            return place, f"is {described(value)}, expected {expected}"
-
-
-_EXPECTED = {
-    "string_type": "a text",
-    "int_type": "a whole number",
-    "tuple_type": "a list",
-    "dict_type": "a table",
-    "model_type": "a table",
-    "model_attributes_type": "a table",
-}
-
-
 def _kinds(place: Place) -> list[str]:
     return [*REGISTRY, *PAIRS] if place[:1] == ("loops",) else list(REGISTRY)
-
-
-def _walk(loc: Iterable[str | int], data: Any) -> tuple[Place, Any]:
-    """The part of `loc` that is in the data: the schema also names its own branches there."""
-    place: Place = ()
-    for key in loc:
-        inside = (isinstance(data, dict) and key in data) or (
-            isinstance(data, list) and isinstance(key, int) and key < len(data)
-        )
-        if inside:
-            place, data = (*place, key), data[key]
-    return place, data
 
 
 def _fields(record: type, given: dict[str, Any]) -> dict[str, Any]:
@@ -201,7 +147,7 @@ def _located(source: Source, place: Place) -> Iterator[None]:
     try:
         yield
     except ModelError as error:
-        _, value = _walk(place, source.data)
+        _, value = walk(place, source.data)
         raise source.error(_refined(place, value, str(error)), str(error)) from error
 
 
@@ -216,7 +162,7 @@ def _place_of(message: str, data: Mapping[str, Any]) -> Place:
     if not found:
         return ("gravity",) if message.startswith("gravity") else ()
     _, place = min(found, key=lambda item: item[0])
-    return _refined(place, _walk(place, data)[1], message)
+    return _refined(place, walk(place, data)[1], message)
 
 
 def _refined(place: Place, table: Any, message: str) -> Place:

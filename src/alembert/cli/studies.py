@@ -1,0 +1,99 @@
+"""`alembert run STUDY`: a study from a run file; `alembert new NAME`: files to begin with."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from alembert.cli import console
+from alembert.cli.app import FAILED, STUDIES, Json, command
+from alembert.cli.models import complete_file
+
+
+def _complete_study(incomplete: str) -> list[str]:
+    return complete_file(incomplete, (".toml",))
+
+
+@command(
+    "run",
+    panel=STUDIES,
+    examples=[
+        ("alembert run study.toml", "result, report and manifest into study-results/"),
+        ("alembert run study.toml --set task.time=2 --folder try", "with another value, into another folder"),
+        ("alembert run study.toml --check", "run again elsewhere, and compare with the manifest bit for bit"),
+    ],
+    keys={
+        "study": "its name",
+        "ok": "whether the task succeeded (with --check: whether all is the same)",
+        "folder": "where the outputs are",
+        "files": "what was written, by kind",
+        "seconds": "that it took",
+        "differences": "(--check) sentences; empty when all is the same",
+        "result": "what the task found, with the keys of its command",
+    },
+)
+def run(
+    study: Annotated[
+        Path,
+        typer.Argument(
+            metavar="STUDY.toml",
+            help="A run file: model, task, outputs.",
+            show_default=False,
+            autocompletion=_complete_study,
+        ),
+    ],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Another value, such as task.time=2. May be repeated."
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where outputs go.", show_default=False)
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; compare with what the last run left.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a study: it writes the result, a report, and a manifest with versions, seeds and hashes."""
+    from alembert.study.file import load_study
+    from alembert.study.run import differences, run_study
+
+    found = load_study(study, changes=set_ or [], folder=folder)
+    line = [Path(sys.argv[0]).name, *sys.argv[1:]]
+    with console.working(f"running {found.name}"), tempfile.TemporaryDirectory() as elsewhere:
+        target = replace(found, folder=Path(elsewhere)) if check else found
+        finished = run_study(target, command=line, progress=console.progress())
+        changed = differences(found, finished.manifest) if check else []
+    ok = finished.outcome.ok and not changed
+    files = {} if check else {kind: _short(path) for kind, path in finished.files.items()}
+    data = {
+        "study": found.name,
+        "ok": ok,
+        "folder": _short(found.folder),
+        "files": files,
+        "seconds": finished.manifest["seconds"],
+        "result": finished.outcome.data,
+    }
+    if check:
+        data["differences"] = changed
+        count = len(finished.manifest["outputs"])
+        parts = changed or [f"the same as before: {count} file{'s' * (count != 1)}, bit for bit"]
+        console.answer(data, as_json, *parts)
+    else:
+        console.answer(data, as_json, *finished.outcome.parts, *(f"wrote {path}" for path in files.values()))
+    if not ok:
+        raise typer.Exit(FAILED)
+
+
+def _short(path: Path) -> str:
+    """As the user would write it."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative

@@ -1,0 +1,163 @@
+"""What a task is: options that a file or a command line gives, and a run that leaves an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from pydantic import AfterValidator, Field, ValidationError
+
+from alembert.errors import ArgumentError
+from alembert.model import Model
+from alembert.model.io.explanation import explanations
+from alembert.model.io.location import Place, shown
+from alembert.model.io.schema import Default, Table, annotation
+from alembert.model.printing import unknown
+from alembert.study.parts import Part
+
+Array = np.ndarray
+Write = Callable[[Path], Any]
+
+
+class OptionError(ArgumentError):
+    """An option that cannot be used: `place` is where it stands within the task."""
+
+    def __init__(self, place: Place, what: str) -> None:
+        super().__init__(f"{shown(place)}: {what}")
+        self.place, self.what = place, what
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file that a task can write."""
+
+    suffixes: tuple[str, ...]
+    """an empty one stands for a folder"""
+    what: str
+    default: str | None = None
+    """the name where a run file gives none; None: not written"""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a task found."""
+
+    data: Mapping[str, Any]
+    """for programs, the keys as in the task's `KEYS`"""
+    parts: tuple[Part, ...]
+    """for people"""
+    files: Mapping[str, Write] = field(default_factory=dict)
+    """what writes each of the task's outputs"""
+    figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    """for the report, by their headings"""
+    inputs: tuple[Path, ...] = ()
+    """files that were read, beside the model"""
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    ok: bool = True
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where a task runs."""
+
+    folder: Path = Path()
+    """what names of files are relative to"""
+    progress: bool | None = None
+
+
+class Task(Table):
+    """Options of a task; subclasses say what it does."""
+
+    KEYS: ClassVar[Mapping[str, str]] = {}
+    OUTPUTS: ClassVar[Mapping[str, Output]] = {}
+    NEEDS_MODEL: ClassVar[bool] = True
+
+    def run(self, model: Model, setting: Setting) -> Outcome:
+        raise NotImplementedError
+
+
+def checked(kind: type[Task], options: Mapping[str, Any]) -> Any:
+    """A task from options; the first that cannot be used is an `OptionError`."""
+    try:
+        return kind.model_validate(dict(options))
+    except ValidationError as invalid:
+        place, what = explanations(invalid, dict(options), kinds=lambda _: ())[0]
+        raise OptionError(place, what) from None
+
+
+# --- values -------------------------------------------------------------------------------------------------
+
+
+def _positive(value: float) -> float:
+    if not value > 0:
+        raise ValueError(f"is {value:g}, expected a positive number")
+    return value
+
+
+def _whole(value: int) -> int:
+    if isinstance(value, bool) or value < 1:
+        raise ValueError(f"is {value}, expected a positive whole number")
+    return value
+
+
+Number: Any = Default
+Positive: Any = Annotated[Number, AfterValidator(_positive)]
+Count: Any = Annotated[int, Field(strict=True), AfterValidator(_whole)]
+Numbers: Any = annotation(tuple[float, ...])
+"""one number or a list of them"""
+
+
+class AtState(Task):
+    """A task that starts from a state."""
+
+    position: dict[str, Numbers] = Field(
+        default={},
+        description='Coordinates by joint: a number, a formula such as "pi/2", or a list; others are neutral.',
+    )
+    speed: dict[str, Numbers] = Field(default={}, description="Speeds by joint; others are zero.")
+    effort: dict[str, Numbers] = Field(default={}, description="Constant efforts by joint; others are zero.")
+    parameters: dict[str, Number] = Field(
+        default={}, description="Parameters of the model, where not at their defaults."
+    )
+
+    def coordinates(self, model: Model) -> Array:
+        q = model.neutral()
+        _fill(model, q, "position", self.position, model.q_slice)
+        return q
+
+    def speeds(self, model: Model, which: str = "speed", values: Mapping[str, Any] | None = None) -> Array:
+        """Any vector over the degrees of freedom."""
+        x = np.zeros(model.nv)
+        _fill(model, x, which, getattr(self, which) if values is None else values, model.v_slice)
+        return x
+
+    def parameter_values(self, model: Model) -> dict[str, float] | None:
+        for name in self.parameters:
+            if name not in model.parameter_values:
+                text = unknown("the model has no parameter", name, model.parameter_values)
+                raise OptionError(("parameters", name), text)
+        return dict(self.parameters) or None
+
+
+def _fill(model: Model, x: Array, which: str, values: Mapping[str, Any], at: Callable[[str], slice]) -> None:
+    for name, entries in values.items():
+        if name not in model._joint_index:
+            joints = [joint.name for joint in model.joints if joint.type.nv]
+            raise OptionError((which, name), unknown(f"model {model.name!r} has no joint", name, joints))
+        s = at(name)
+        if len(entries) != s.stop - s.start:
+            labels = getattr(model.joint(name).type, "coordinates" if which == "position" else "speeds")
+            listed = ", ".join(label for label, _ in labels)
+            raise OptionError(
+                (which, name),
+                f"expected {len(labels)} number{'s' * (len(labels) != 1)} ({listed}), got {len(entries)}",
+            )
+        x[s] = entries
+
+
+def by_joint(model: Model, x: Array) -> dict[str, Any]:
+    """A vector as plain data by joint, single numbers where a joint has one."""
+    return {name: part.tolist() if part.size > 1 else float(part[0]) for name, part in model.split(x).items()}

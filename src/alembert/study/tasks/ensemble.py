@@ -1,0 +1,194 @@
+"""The task `ensemble`: many motions with drawn starts, efforts and parameters."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from alembert.model import Model
+from alembert.model.io.schema import Table
+from alembert.model.printing import unknown
+from alembert.study import figures
+from alembert.study.parts import Grid
+from alembert.study.task import (
+    AtState,
+    Count,
+    Number,
+    Numbers,
+    OptionError,
+    Outcome,
+    Output,
+    Positive,
+    Setting,
+)
+from alembert.study.tasks.simulate import PLOT
+
+if TYPE_CHECKING:
+    from alembert.simulate import Ensemble as Result
+
+Array = np.ndarray
+
+
+class Spread(Table):
+    """Standard deviations (or half widths) of what is drawn; what is not named is the same for all."""
+
+    position: dict[str, Numbers] = Field(
+        default={}, description="By joint, along its degrees of freedom, rad or m."
+    )
+    speed: dict[str, Numbers] = Field(default={}, description="By joint.")
+    effort: dict[str, Numbers] = Field(default={}, description="By joint.")
+    parameters: dict[str, Number] = Field(default={}, description="By name.")
+
+
+class Ensemble(AtState):
+    """Simulate many motions that differ by chance, repeatably."""
+
+    KEYS: ClassVar = {
+        "model": "its name",
+        "members": "how many motions",
+        "failed": "number and reason of each that failed",
+        "seed": "of the draws",
+        "time": "at the end, s",
+        "mean_q": "of the coordinates at the end, by name",
+        "deviation_q": "standard deviation of the coordinates at the end, by name",
+        "mean_v": "of the speeds at the end, by name",
+        "deviation_v": "standard deviation of the speeds at the end, by name",
+        "files": "what was written, by kind",
+    }
+    OUTPUTS: ClassVar = {
+        "save": Output(
+            (".csv", ".nc"), "means and deviations over time (.csv), or all members (.nc)", "ensemble.csv"
+        ),
+        "plot": Output(PLOT, "means and bands over time"),
+    }
+
+    type: Literal["ensemble"] = "ensemble"
+    members: Count = Field(default=100, description="How many motions.")
+    seed: int = Field(
+        default=0, strict=True, ge=0, description="Of the draws; the same seed gives the same bits."
+    )
+    time: Positive = Field(default=10.0, description="How long, in seconds.")
+    step: Positive = Field(default=0.001, description="Of the integrator, in seconds.")
+    interval: Positive | None = Field(
+        default=None, description="Between records, in seconds; only the start and the end."
+    )
+    integrator: str = Field(default="rk4", description="One with fixed steps.")
+    distribution: Literal["normal", "uniform"] = Field(
+        default="normal", description="Of the draws; the spread of uniform ones is their half width."
+    )
+    spread: Spread = Field(default=Spread(), description="What is drawn, and how widely.")
+
+    def run(self, model: Model, setting: Setting) -> Outcome:
+        from alembert.simulate import ensemble
+
+        result = ensemble(
+            model,
+            self._vary(model),
+            members=self.members,
+            duration=self.time,
+            step=self.step,
+            interval=self.interval,
+            integrator=self.integrator,
+            seed=self.seed,
+            progress=setting.progress,
+        )
+        (q, v), (dq, dv) = result.mean(), result.deviation()
+        data = {
+            "model": model.name,
+            "members": len(result.q),
+            "failed": {str(k): why for k, why in result.failures.items()},
+            "seed": self.seed,
+            "time": float(result.time[-1]),
+            "mean_q": _named(model.coordinate_names, q),
+            "deviation_q": _named(model.coordinate_names, dq),
+            "mean_v": _named(model.speed_names, v),
+            "deviation_v": _named(model.speed_names, dv),
+        }
+        rows = [
+            (f"{kind}.{name}", f"{a:.6g}", f"{b:.3g}")
+            for kind, names, mean, spread in (
+                ("q", model.coordinate_names, q, dq),
+                ("v", model.speed_names, v, dv),
+            )
+            for name, a, b in zip(names, mean[-1], spread[-1], strict=True)
+        ]
+        text = f"{len(result.q)} members, seed {self.seed}, {len(result.failures)} failed"
+        failed = [f"member {k}: {why}" for k, why in list(result.failures.items())[:5]]
+        return Outcome(
+            data,
+            (
+                "\n".join([text, *failed]),
+                Grid.of(f"at {result.time[-1]:g} s", ("", "mean", "deviation"), rows),
+            ),
+            files={
+                "save": partial(_save, result),
+                "plot": partial(figures.save, partial(figures.bands, result)),
+            },
+            figures={"Members": partial(figures.bands, result)} if len(result.time) > 2 else {},
+            seeds={"ensemble": self.seed},
+        )
+
+    def _vary(self, model: Model) -> Callable[[np.random.Generator], dict[str, Any]]:
+        """Draws a member; always the same numbers in the same order, whatever is spread."""
+        q, v, tau = self.coordinates(model), self.speeds(model), self.speeds(model, "effort")
+        values = model.parameter_values | (self.parameter_values(model) or {})
+        widths = [self._width(model, which) for which in ("position", "speed", "effort")]
+        for name in self.spread.parameters:
+            if name not in values:
+                raise OptionError(
+                    ("spread", "parameters", name), unknown("the model has no parameter", name, values)
+                )
+        uniform = self.distribution == "uniform"
+
+        def draw(rng: np.random.Generator, count: int) -> Array:
+            return rng.uniform(-1.0, 1.0, size=count) if uniform else rng.normal(size=count)
+
+        def vary(rng: np.random.Generator) -> dict[str, Any]:
+            dq, dv, dtau = (width * draw(rng, model.nv) for width in widths)
+            chances = dict(zip(values, draw(rng, len(values)), strict=True))
+            return {
+                "q0": model.integrate(q, dq),
+                "v0": v + dv,
+                "efforts": tau + dtau,
+                "parameters": {
+                    name: x + self.spread.parameters.get(name, 0.0) * chances[name]
+                    for name, x in values.items()
+                },
+            }
+
+        return vary
+
+    def _width(self, model: Model, which: str) -> Array:
+        try:
+            return (
+                self.speeds(model, which, getattr(self.spread, which))
+                if which != "position"
+                else (self.speeds(model, "spread", self.spread.position))
+            )
+        except OptionError as error:
+            raise OptionError(("spread", which, *error.place[1:]), error.what) from None
+
+
+def _named(names: tuple[str, ...], x: Array) -> dict[str, float]:
+    return dict(zip(names, x[-1].tolist(), strict=True))
+
+
+def _save(result: Result, path: Path) -> None:
+    if path.suffix == ".nc":
+        result.to_xarray().to_netcdf(path)
+        return
+    model = result.model
+    (q, v), (dq, dv) = result.mean(), result.deviation()
+    names = [f"q.{name}" for name in model.coordinate_names] + [f"v.{name}" for name in model.speed_names]
+    head = ["time", *(f"{kind}.{name}" for kind in ("mean", "deviation") for name in names)]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(head)
+        for row in np.column_stack([result.time, q, v, dq, dv]):
+            writer.writerow([repr(float(x)) for x in row])

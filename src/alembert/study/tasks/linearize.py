@@ -1,0 +1,155 @@
+"""The task `linearize`: a linear model about a state or an equilibrium."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from alembert.model import Model
+from alembert.study import figures
+from alembert.study.parts import Grid, Part
+from alembert.study.task import Outcome, Output, Setting, by_joint
+from alembert.study.tasks.simulate import PLOT
+from alembert.study.tasks.trim import Trimmed, write_json
+
+if TYPE_CHECKING:
+    from alembert.linear import LinearModel
+
+_MATRICES = ("A", "B", "C", "D", "E", "F")
+_SHOWN = 8
+"""states up to which matrices are printed"""
+
+
+class Linearize(Trimmed):
+    """The linear model x' = A x + B u, y = C x + D u about a state or an equilibrium, with its modes."""
+
+    KEYS: ClassVar = {
+        "model": "its name",
+        "q": "coordinates of the point, by joint",
+        "v": "speeds, by joint",
+        "tau": "efforts, by joint",
+        "states": "their names",
+        "inputs": "their names",
+        "outputs": "their names",
+        "parameters": "those of the columns of E and F",
+        "A": "matrix, and so B, C, D, E (states by parameters), F (outputs by parameters)",
+        "B": "",
+        "C": "",
+        "D": "",
+        "E": "",
+        "F": "",
+        "poles": "[real, imaginary] of each, rad/s",
+        "modes": "kind, pole, frequency (rad/s), damping, shape (by degree of freedom) of each",
+        "controllable": "whether the inputs reach all of the state",
+        "observable": "whether the outputs tell all of it",
+        "files": "what was written, by kind",
+    }
+    OUTPUTS: ClassVar = {
+        "save": Output((".json", ".npz", ".mat"), "matrices and names", "linear.json"),
+        "bode": Output(PLOT, "frequency responses"),
+        "poles": Output(PLOT, "poles in the plane"),
+    }
+
+    type: Literal["linearize"] = "linearize"
+    trim: bool = Field(
+        default=False, strict=True, description="Find an equilibrium first, from the state as a guess."
+    )
+    inputs: list[str] | None = Field(
+        default=None, description="Actuators, joints or degrees of freedom; the actuators, or all efforts."
+    )
+    outputs: list[str] = Field(
+        default=[], description="q:elbow, v:elbow, a sensor, frame:hand.position, ...; the whole state."
+    )
+    sensitivities: list[str] = Field(
+        default=[], description="Parameters of the model for the matrices E and F."
+    )
+
+    def run(self, model: Model, setting: Setting) -> Outcome:
+        from alembert.linear import linearize
+
+        options = {"inputs": self.inputs, "outputs": self.outputs, "parameters": self.sensitivities}
+        parts: list[Part] = []
+        if self.trim or self.free is not None or self.fixed:
+            point = self.equilibrium(model)
+            linear = point.linearize(**options)
+            parts += [Grid.from_rich(point.__rich__()), f"{point.stability}\n"]
+        else:
+            linear = linearize(
+                model,
+                self.coordinates(model),
+                self.speeds(model),
+                self.speeds(model, "effort"),
+                parameter_values=self.parameter_values(model),
+                **options,  # type: ignore[arg-type]
+            )
+        data = _data(linear)
+        reached = linear.controllable(), linear.observable()
+        data |= {"controllable": bool(reached[0]), "observable": bool(reached[1])}
+        return Outcome(
+            data,
+            (*parts, *_parts(linear), f"controllable: {reached[0]}\nobservable: {reached[1]}"),
+            files={
+                "save": partial(_save, linear, data),
+                "bode": partial(figures.save, partial(figures.bode, linear)),
+                "poles": partial(figures.save, partial(figures.poles, linear)),
+            },
+            figures={"Poles": partial(figures.poles, linear), "Responses": partial(figures.bode, linear)},
+        )
+
+
+def _data(linear: LinearModel) -> dict[str, Any]:
+    model = linear.model
+    return {
+        "model": model.name,
+        **{key: by_joint(model, getattr(linear, key)) for key in ("q", "v", "tau")},
+        "states": list(linear.state_names),
+        "inputs": list(linear.input_names),
+        "outputs": list(linear.output_names),
+        "parameters": list(linear.parameter_names),
+        **{name: getattr(linear, name).tolist() for name in _MATRICES},
+        "poles": [[p.real, p.imag] for p in linear.poles().tolist()],
+        "modes": [
+            {
+                "kind": mode.kind,
+                "pole": [mode.pole.real, mode.pole.imag],
+                "frequency": mode.frequency,
+                "damping": None if np.isnan(mode.damping) else mode.damping,
+                "shape": {
+                    name: [x.real, x.imag] for name, x in zip(mode.names, mode.shape.tolist(), strict=True)
+                },
+            }
+            for mode in linear.modes()
+        ],
+    }
+
+
+def _parts(linear: LinearModel) -> list[Part]:
+    found: list[Part] = [Grid.from_rich(linear.modes().__rich__())]
+    if len(linear.state_names) <= _SHOWN:
+        shown = ["A", "B"]
+        if linear.output_names != linear.state_names:
+            shown += ["C", *(["D"] if np.any(linear.D) else [])]
+        shown += ["E", "F"] if linear.parameter_names else []
+        found += [Grid.from_rich(linear.table(name)) for name in shown]
+    return found
+
+
+def _save(linear: LinearModel, data: dict[str, Any], path: Path) -> None:
+    if path.suffix == ".json":
+        write_json(data, path)
+        return
+    names = {key: np.array(data[key], dtype=str) for key in ("states", "inputs", "outputs", "parameters")}
+    arrays = {name: getattr(linear, name) for name in (*_MATRICES, "q", "v", "tau")}
+    if path.suffix == ".npz":
+        np.savez(path, **(arrays | names))
+        return
+    from scipy.io import savemat
+
+    cells = {key: np.array(data[key], dtype=object) for key in names}
+    savemat(path, arrays | cells)
+    with path.open("r+b") as file:  # the header would say when
+        file.write(b"MATLAB 5.0 MAT-file, by Alembert".ljust(116))

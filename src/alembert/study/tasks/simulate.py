@@ -1,0 +1,135 @@
+"""The task `simulate`: let a model move from a state."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from alembert.model import Model
+from alembert.model.io.schema import Vector
+from alembert.model.printing import unknown
+from alembert.study import figures
+from alembert.study.parts import Grid
+from alembert.study.task import AtState, OptionError, Outcome, Output, Positive, Setting, by_joint
+
+PLOT = (".png", ".svg", ".pdf")
+
+
+class Simulate(AtState):
+    """Let a model move from a state, and report how well energy and momentum were kept."""
+
+    KEYS: ClassVar = {
+        "model": "its name",
+        "integrator": "that was used",
+        "reason": "why",
+        "step": "of fixed-step integrators, s, otherwise null",
+        "steps": "how many were made",
+        "records": "how many were kept",
+        "time": "at the end, s",
+        "q": "coordinates at the end, by joint",
+        "v": "speeds at the end, by joint",
+        "energy_start": "J",
+        "energy_error": "largest, of the largest kinetic energy",
+        "work": "done by efforts and friction, J, or null where there is none",
+        "momentum_error": "largest change, angular and linear, of its terms; null where something acts from outside",
+        "quaternion_error": "largest, or null",
+        "constraint_error": "of loops and couplings, largest, or null",
+        "files": "what was written, by kind",
+    }
+    OUTPUTS: ClassVar = {
+        "save": Output((".csv", ".nc"), "records of coordinates, speeds and efforts", "records.csv"),
+        "plot": Output(PLOT, "coordinates and speeds over time"),
+        "html": Output((".html",), "an animation with plots, one file for the browser"),
+    }
+
+    type: Literal["simulate"] = "simulate"
+    time: Positive = Field(default=10.0, description="How long, in seconds.")
+    step: Positive | None = Field(default=None, description="Of fixed-step integrators, in seconds.")
+    interval: Positive | None = Field(
+        default=None, description="Between records, in seconds; every step, or a thousandth of the time."
+    )
+    integrator: str = Field(default="auto", description="Its name; auto chooses and says why.")
+    tolerance: Positive = Field(default=1e-9, description="Of integrators with error control, relative.")
+    absolute_tolerance: Positive = Field(default=1e-11, description="The same, in SI units.")
+    gravity: Vector | None = Field(default=None, description="Another one than the model's, m/s^2.")
+
+    hold: list[str] = Field(
+        default=[],
+        description="Joints that keep their position and speed while loops and couplings are closed at the start.",
+    )
+
+    def run(self, model: Model, setting: Setting) -> Outcome:
+        from alembert.simulate import simulate
+
+        if self.gravity is not None:
+            model = model.replace(gravity=self.gravity)
+        parameters = self.parameter_values(model)
+        q, v = start(self, model)
+        run = simulate(
+            model,
+            q,
+            v,
+            duration=self.time,
+            step=self.step,
+            interval=self.interval,
+            integrator=self.integrator,
+            efforts=self.speeds(model, "effort"),
+            parameters=parameters,
+            tolerance=self.tolerance,
+            absolute_tolerance=self.absolute_tolerance,
+            progress=setting.progress,
+        )
+        report = run.report
+        data = {
+            "model": model.name,
+            "integrator": report.integrator,
+            "reason": report.reason,
+            "step": run.step,
+            "steps": report.steps,
+            "records": len(run.time),
+            "time": float(run.time[-1]),
+            "q": by_joint(model, run.q[-1]),
+            "v": by_joint(model, run.v[-1]),
+            "energy_start": report.energy_start,
+            "energy_error": report.energy_error,
+            "work": report.work,
+            "momentum_error": report.momentum_error,
+            "quaternion_error": report.quaternion_error,
+            "constraint_error": report.constraint_error,
+        }
+        units = [unit for joint in model.joints for _, unit in joint.type.coordinates]
+        rows = zip(model.coordinate_names, (f"{x:.9g}" for x in run.q[-1]), units, strict=True)
+        end = Grid.of(f"at {run.time[-1]:g} s", ("coordinate", "value", "unit"), rows)
+        return Outcome(
+            data,
+            (str(report), end),
+            files={
+                "save": run.save,
+                "plot": partial(figures.save, run.plot),
+                "html": partial(_animate, run),
+            },
+            figures={"Motion": run.plot},
+        )
+
+
+def start(task: Simulate, model: Model) -> tuple[Any, Any]:
+    """Where the motion starts; the loops and couplings of a model are closed near it."""
+    q, v = task.coordinates(model), task.speeds(model)
+    for name in task.hold:
+        if name not in model._joint_index:
+            raise OptionError(
+                ("hold",), unknown(f"model {model.name!r} has no joint", name, model._joint_index)
+            )
+    if not model.is_constrained:
+        return q, v
+    state = model.assemble(q, v, fixed=task.hold, parameters=task.parameter_values(model))
+    return state.q, state.v
+
+
+def _animate(run: Any, path: Path) -> None:
+    from alembert import view
+
+    view.write_html(path, run.model, run.time, run.q)

@@ -1,0 +1,234 @@
+"""One grammar: every command has help with examples, JSON with documented keys, and errors that help."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import alembert as al
+from alembert.cli import app
+from alembert.cli.app import COMMANDS, EXIT_CODES, PANELS
+
+NAMES = sorted(COMMANDS)
+GROUP = get_command(app)
+
+ERRORS = {
+    "info": (["acrobto"], 2, "'acrobto' is no file and no model of the library; did you mean 'acrobot'?"),
+    "convert": (["acrobot", "out.doc"], 2, "save: out.doc has the suffix '.doc'"),
+    "simulate": (["pendulum", "--integrator", "rk5"], 2, "no integrator 'rk5'; did you mean 'rk45'?"),
+    "linearize": (["acrobot", "--output", "tipp"], 2, "outputs: nothing is called 'tipp'"),
+    "identify": (["acrobot", "none.csv"], 2, "none.csv: cannot be read: No such file or directory"),
+    "run": (["none.toml"], 2, "none.toml: cannot be read: No such file or directory"),
+    "schema": (["modl"], 2, "modl"),
+    "cache": (["clea"], 2, "Did you mean 'clear'?"),
+}
+DOCUMENTS = {
+    "info": ["acrobot"],
+    "convert": ["acrobot", "acrobot.toml"],
+    "simulate": ["pendulum", "--time", "0.1"],
+    "linearize": ["pendulum"],
+    "identify": ["pendulum", "data.csv"],
+    "run": ["study.toml"],
+    "cache": [],
+}
+WITHOUT_JSON = {"schema"}
+STUDY = """format = "alembert-study"
+version = 1
+model = "library:pendulum"
+[task]
+type = "simulate"
+time = 0.1
+"""
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(STUDY)
+    lines = ["time [s],q.pivot [rad],v.pivot,a.pivot,tau.pivot"]
+    lines += [f"{k},{0.1 * k},{0.3 * k - 1},{k % 7 - 3},{k % 7 - 2.5}" for k in range(60)]
+    (tmp_path / "data.csv").write_text("\n".join(lines))
+    return tmp_path
+
+
+def test_tables_cover_all_commands():
+    assert set(ERRORS) == set(NAMES)
+    assert set(DOCUMENTS) | WITHOUT_JSON == set(NAMES)
+    assert set(GROUP.commands) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help(name):
+    for option in ("--help", "-h"):
+        text = run(name, option).stdout
+        assert text.startswith(f"alembert {name}") or text.startswith(f"root {name}")
+        assert "Examples" in text
+        assert all(line in text for line, _ in COMMANDS[name].examples)
+        assert all(key in text for key in COMMANDS[name].keys)
+    assert COMMANDS[name].panel in PANELS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_use_options_that_exist(name):
+    for line, _ in COMMANDS[name].examples:
+        program, command, *words = shlex.split(line.partition(">")[0])
+        assert (program, command) == ("alembert", name)
+        known = {opt for parameter in GROUP.commands[name].params for opt in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= known, line
+
+
+def test_help_of_the_program():
+    text = run("--help").stdout
+    assert all(f"  {name} " in text for name in NAMES)
+    assert all(str(code) in text and meaning.split()[0] in text for code, meaning in EXIT_CODES.items())
+    assert "--install-completion" in text
+    assert run(code=2).stdout.startswith("root COMMAND")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_error_per_command(name, folder):
+    arguments, code, message = ERRORS[name]
+    result = run(name, *arguments, code=code)
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTS))
+def test_json_has_the_documented_keys(name, folder):
+    document = json.loads(run(name, *DOCUMENTS[name], "--json").stdout)
+    optional = {key for key, text in COMMANDS[name].keys.items() if text.startswith("(")}
+    assert set(COMMANDS[name].keys) - optional <= set(document) <= set(COMMANDS[name].keys)
+
+
+def test_json_of_an_error():
+    result = run("info", "acrobto", "--json", code=2)
+    error = json.loads(result.stdout)["error"]
+    assert error["type"] == "ArgumentError"
+    assert error["exit_code"] == 2
+    assert error["message"] in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulate", "pendulum", "--tme", "1"], "no option '--tme'; did you mean '--time'?"),
+        (["simulat", "pendulum"], "No such command 'simulat'. Did you mean 'simulate'?"),
+        (["simulate", "pendulum", "--position", "pivt=1"], "has no joint 'pivt'; did you mean 'pivot'?"),
+        (["simulate", "pendulum", "--position", "pivot"], "--position pivot: expected NAME=VALUE"),
+        (["simulate", "pendulum", "--position", "pivot=1,2"], "--position pivot: expected 1 number (angle), got 2"),
+        (["simulate", "pendulum", "--position", "pivot=x"], "--position pivot: is 'x'; no parameters may be used"),
+        (["simulate", "pendulum", "--hold", "pivo"], "--hold: model 'pendulum' has no joint 'pivo'"),
+        (["simulate", "pendulum", "--time", "-1"], "--time: is -1, expected a positive number"),
+        (["simulate", "pendulum", "--parameter", "m=1"], "--parameters m: the model has no parameter 'm'"),
+        (["simulate", "pendulum", "--save", "x.txt"], "--save x.txt: expected a name that ends with .csv or .nc"),
+        (["linearize", "acrobot", "--output", "frame:tipp.position"], "has no frame 'tipp'; did you mean 'tip'?"),
+        (["info", "library:chain,m=3"], "library:chain has no option 'm'"),
+        (["info", "library:chain,n"], "'n' is no option, expected NAME=VALUE after the comma"),
+        (["info", "library:chain,n=many"], "n is 'many', expected a number, true or false"),
+        (["info", "library:chian"], "'chian' is no model of the library; did you mean 'chain'?"),
+        (["info", "acrobot", "--floating"], "--floating and --package-dir are for URDF files"),
+        (["info", "stdy.toml"], "stdy.toml: cannot be read: No such file or directory; did you mean 'study.toml'?"),
+        (["simulate"], "Missing argument"),
+    ],
+)  # fmt: skip
+def test_typos_and_bad_values(arguments, message, folder):
+    assert message in run(*arguments, code=2).stderr
+
+
+def test_exit_codes(folder, monkeypatch):
+    held = ["linearize", "two_link", "--position", "shoulder=0.5", "--free", "q:elbow"]
+    assert "trim: no equilibrium found" in run(*held, code=1).stderr
+    assert run("convert", "acrobot", "x.urdf", code=3)
+
+    def fault(*_, **__):
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("alembert.cli.files.load_model", fault)
+    text = run("info", "acrobot", code=4).stderr
+    assert "ZeroDivisionError: division by zero" in text
+    assert "--debug shows where" in text
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("alembert.cli.files.load_model", interrupt)
+    assert run("info", "acrobot", code=130)
+
+    def missing(*_, **__):
+        raise ModuleNotFoundError("No module named 'xarray'", name="xarray")
+
+    monkeypatch.setattr("alembert.cli.files.load_model", missing)
+    assert 'pip install "alembert[data]"' in run("info", "acrobot", code=3).stderr
+
+    def forbidden(*_, **__):
+        raise PermissionError(13, "Permission denied", "secret.toml")
+
+    monkeypatch.setattr("alembert.cli.files.load_model", forbidden)
+    assert "secret.toml: Permission denied" in run("info", "acrobot", code=2).stderr
+
+
+def test_options_of_all_commands_stand_anywhere(folder):
+    assert run("info", "acrobot", "--quiet").output == run("--quiet", "info", "acrobot").output == ""
+    assert run("convert", "acrobot", "a.toml", "-v").stderr.startswith("a.toml: <Model 'acrobot'")
+    result = CliRunner().invoke(app, ["info", "--debug", "none.toml"])
+    assert isinstance(result.exception, al.FileError)
+
+
+def test_models_of_the_library():
+    assert run("info", "library:chain,n=3").stdout.startswith("chain_3: 3 bodies")
+    assert set(json.loads(run("info", "--json").stdout)["library"]) == set(al.library.names())
+    assert "acrobot" in run("info").stdout
+
+
+def command(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "alembert.cli", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_quiet_when_piped(folder):
+    """No colours, no bars, no lines of tables."""
+    done = command("simulate", "pendulum", "--time", "0.1", "--position", "pivot=1")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+    assert "pivot" in done.stdout
+    assert not set(done.stdout) & set("─│┃━╭╰")
+    assert "\x1b" not in command("simulate", "--help").stdout
+
+
+def test_completion(folder):
+    """Scripts for the shells, and what they ask for."""
+    for shell in ("bash", "zsh", "fish"):
+        done = command("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+        assert "_ALEMBERT_COMPLETE" in done.stdout + done.stderr
+
+    def asked(words, count):
+        done = command(
+            _ALEMBERT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(count),
+            _TYPER_COMPLETE_ARGS=words,
+        )  # fmt: skip
+        return done.stdout.split()
+
+    assert "simulate" in asked("alembert sim", 1)
+    assert "acrobot" in asked("alembert info acr", 2)
+    assert "study.toml" in asked("alembert run st", 2)
+    assert asked("alembert simulate acrobot --position el", 4) == ["elbow="]
+    assert "rk4" in asked("alembert simulate acrobot --integrator rk", 4)
