@@ -130,6 +130,6 @@ def start(task: Simulate, model: Model) -> tuple[Any, Any]:
 
 
 def _animate(run: Any, path: Path) -> None:
-    from alembert import view
+    from importlib import import_module
 
-    view.write_html(path, run.model, run.time, run.q)
+    import_module("alembert.view").write_html(path, run.model, run.time, run.q)
