@@ -78,7 +78,14 @@ class Ensemble(AtState):
     interval: Positive | None = Field(
         default=None, description="Between records, in seconds; only the start and the end."
     )
-    integrator: str = Field(default="rk4", description="One with fixed steps.")
+    integrator: str = Field(default="rk4", description="Its name; those with fixed steps are the fastest.")
+    backend: Literal["threads", "batch", "processes", "dask"] = Field(
+        default="threads", description="What computes: all cores, one core, processes, or a Dask cluster."
+    )
+    checkpoint: str | None = Field(
+        default=None,
+        description="A folder for finished blocks, relative to the file; a run that was killed goes on.",
+    )
     distribution: Literal["normal", "uniform"] = Field(
         default="normal", description="Of the draws; the spread of uniform ones is their half width."
     )
@@ -96,6 +103,8 @@ class Ensemble(AtState):
             interval=self.interval,
             integrator=self.integrator,
             seed=self.seed,
+            backend=self.backend,
+            checkpoint=None if self.checkpoint is None else setting.folder / self.checkpoint,
             progress=setting.progress,
         )
         (q, v), (dq, dv) = result.mean(), result.deviation()
