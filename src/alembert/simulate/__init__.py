@@ -8,8 +8,16 @@ from alembert.simulate.ensembles import Ensemble as Ensemble
 from alembert.simulate.ensembles import ensemble as ensemble
 from alembert.simulate.events import Event as Event
 from alembert.simulate.events import EventRecord as EventRecord
+from alembert.simulate.forces import Bushing as Bushing
+from alembert.simulate.forces import Drag as Drag
+from alembert.simulate.forces import ForceElement as ForceElement
+from alembert.simulate.forces import SoftStop as SoftStop
+from alembert.simulate.forces import SpringDamper as SpringDamper
+from alembert.simulate.gravity import CentralGravity as CentralGravity
+from alembert.simulate.gravity import GravityGradient as GravityGradient
 from alembert.simulate.result import Report as Report
 from alembert.simulate.result import Run as Run
 from alembert.simulate.run import simulate as simulate
+from alembert.simulate.tables import Table as Table
 
 _make_callable(__name__, simulate)

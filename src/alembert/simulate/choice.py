@@ -45,13 +45,15 @@ def integrators() -> list[tuple[str, int, str, str, str]]:
     return rows
 
 
-def choose(system: System, q: Array, v: Array, duration: float, step: float | None) -> tuple[str, str]:
+def choose(
+    system: System, q: Array, v: Array, start: float, duration: float, step: float | None
+) -> tuple[str, str]:
     """An integrator and a sentence why."""
     if system.constrained:
         if step is not None:
             return "rk4", "a step is given; loops or couplings are kept by projection"
         return "dop853", "no step is given: error control; loops or couplings are kept by projection"
-    fastest, damping = _eigenvalues(system, q, v)
+    fastest, damping = _eigenvalues(system, q, v, start)
     if step is not None:
         if not system.batch and fastest * step > STABLE:
             return "radau", (
@@ -76,18 +78,21 @@ def choose(system: System, q: Array, v: Array, duration: float, step: float | No
     )
 
 
-def _eigenvalues(system: System, q: Array, v: Array) -> tuple[float, float]:
+def _eigenvalues(system: System, q: Array, v: Array, start: float) -> tuple[float, float]:
     """The largest |eigenvalue| and the fastest decay at the start; zeros where nothing stiff can be."""
     model = system.model
     springy = any(joint.spring is not None or joint.friction is not None for joint in model.joints)
+    springy = springy or system.acting is not None
     if not (springy or system.law is not None) or system.batch or np.any(system.prescribed) or model.nv > 60:
         return 0.0, 0.0
-    effort = system.efforts + system.command(0.0, q, v)
+    effort = system.efforts + system.command(start, q, v)
+    if system.acting is not None:
+        effort = effort + sum(system.acting_at(start, q, v)[:3])
     d = model.forward_dynamics_derivatives(q, v, effort, parameters=system.parameters)
     dq, dv = d.dq, d.dv
-    if system.law is not None:
-        u_q, u_v = system.law_slopes(np.zeros(1), q, v)
-        dq, dv = dq + d.dtau @ u_q, dv + d.dtau @ u_v
+    slopes = system.slopes(start, q, v)
+    if slopes is not None:
+        dq, dv = dq + d.dtau @ slopes[0], dv + d.dtau @ slopes[1]
     nv = model.nv
     values = np.linalg.eigvals(np.block([[np.zeros((nv, nv)), np.eye(nv)], [dq, dv]]))
     return float(np.max(np.abs(values))), float(max(0.0, np.max(-values.real)))

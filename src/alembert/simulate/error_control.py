@@ -45,6 +45,7 @@ def run_adaptive(
     keeper = AdaptiveKeeper(times, q, v)
     watch = Watch(options["events"])
     schedule, tick = _ticks(system)
+    breaks = system.breaks
     counters = adaptive.Counters()
     t, n = start, 0
     q, v = system.imposed(t, q, v)
@@ -58,12 +59,20 @@ def run_adaptive(
                 held = held if system.drives is None else system.drives.saturate(held)
                 following = schedule.next_instant(n)
                 span_end = min(end, start + following * tick)
+            later = breaks[np.searchsorted(breaks, t + 1e-12 * max(1.0, abs(t)), side="right") :]
+            whole = not len(later) or later[0] >= span_end
+            span_end = span_end if whole else float(later[0])
+            within = (t + span_end) / 2
+            if system.holds:
+                held = held + system.held_efforts(within)
             effort = np.ascontiguousarray(system.efforts + held)
             keeper.hold(t, held)
             while t < span_end and not keeper.stopped:
-                t, q, v = _span(system, name, t, q, v, span_end, effort, watch, keeper, counters, options)
+                t, q, v = _span(
+                    system, name, t, q, v, span_end, effort, within, watch, keeper, counters, options
+                )
                 progress.at((t - start) / duration)
-            if schedule is not None:
+            if schedule is not None and whole:
                 n = following
     time, qs, vs, held_records = keeper.arrays()
     qs, vs = system.project(*_imposed_all(system, time, qs, vs))
@@ -143,7 +152,7 @@ class AdaptiveKeeper:
         starts = np.array([t for t, _ in self.held])
         late = time + 1e-12 * np.maximum(np.abs(time), 1.0)  # instants are multiples of another number
         index = np.maximum(np.searchsorted(starts, late, side="right") - 1, 0)
-        held = np.array([x for _, x in self.held])[index] if len(self.held) > 1 else None
+        held = np.array([x for _, x in self.held])[index] if any(np.any(x) for _, x in self.held) else None
         return time, np.array(self.q), np.array(self.v), held
 
 
@@ -155,6 +164,7 @@ def _span(
     v: Array,
     end: float,
     effort: Array,
+    within: float,
     watch: Watch,
     keeper: AdaptiveKeeper,
     counters: adaptive.Counters,
@@ -164,27 +174,27 @@ def _span(
     model = system.model
 
     def slope(t: float, q: Array, v: Array) -> Array:
-        return system.point(t, q, v, effort).a
+        return system.point(t, q, v, effort, within=within).a
 
     def slopes(t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        d = system.derivatives(t, q, v, effort + system.command(t, q, v))
-        if system.law is None:
+        d = system.derivatives(t, q, v, system.all_efforts(t, q, v, effort), within)
+        found = system.slopes(t, q, v)
+        if found is None:
             return d.dq, d.dv
-        u_q, u_v = system.law_slopes(np.array([t]), q, v)
-        return d.dq + d.dtau @ u_q, d.dv + d.dtau @ u_v
+        return d.dq + d.dtau @ found[0], d.dv + d.dtau @ found[1]
 
     def balance(t: float, q: Array, v: Array, a: Array) -> Array:
-        given = system.wrenches_at(t, q, v)
+        given = system.wrenches_at(t, q, v, within)
         required = model.inverse_dynamics(q, v, a, wrenches=given, parameters=system.parameters)
-        return required - effort - system.command(t, q, v)
+        return required - system.all_efforts(t, q, v, effort)
 
     def balance_slopes(t: float, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        given = system.wrenches_at(t, q, v)
+        given = system.wrenches_at(t, q, v, within)
         d = model.inverse_dynamics_derivatives(q, v, a, wrenches=given, parameters=system.parameters)
-        if system.law is None:
+        found = system.slopes(t, q, v)
+        if found is None:
             return d.dq, d.dv, d.da
-        u_q, u_v = system.law_slopes(np.array([t]), q, v)
-        return d.dq - u_q, d.dv - u_v, d.da
+        return d.dq - found[0], d.dv - found[1], d.da
 
     exact = not (system.laws or system.wrench_laws or system.motions or np.any(system.prescribed))
     surface = adaptive.Surface(system.project, system.distance) if system.constrained else None

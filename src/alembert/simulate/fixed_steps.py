@@ -60,6 +60,19 @@ def run_fixed(
     return keeper.finish(name, reason, options, marching.watch, marching.done)
 
 
+def _on_grid(system: System, stepper: Stepper) -> Array:
+    """The steps at which tables that hold change."""
+    numbers = (system.instants - stepper.start) / stepper.h
+    steps = np.round(numbers)
+    off = np.abs(numbers - steps) * stepper.h > 1e-9 * np.maximum(1.0, np.abs(system.instants))
+    if np.any(off):
+        raise ArgumentError(
+            f"simulate: a table that holds changes at {system.instants[off][0]:g} s, expected a multiple of the step "
+            f"{stepper.h:g} s from the start at {stepper.start:g} s"
+        )
+    return steps.astype(int)
+
+
 class March:
     """Through the steps of a run, as far at a time as controllers, events and records allow."""
 
@@ -77,8 +90,10 @@ class March:
         self.schedule, self.memory, self.held = schedule, memory, held
         self.watch, self.keeper, self.every = watch, keeper, every
         self.single = held or bool(watch.events) or not stepper.compiled or bool(self.system.wrench_laws)
+        self.single = self.single or bool(self.system._long_tables)
         self.done = 0
-        self.changing = schedule is not None or held
+        self.changing = schedule is not None or held or bool(self.system.holds)
+        self.instants = _on_grid(self.system, stepper)
 
     def run(self, state: Array, steps: int, progress: Progress) -> None:
         stepper = self.stepper
@@ -93,6 +108,8 @@ class March:
             limit = min(end, n + 1) if self.single else end
             if self.schedule is not None:
                 limit = min(limit, self.schedule.next_instant(n))
+            later = self.instants[np.searchsorted(self.instants, n, side="right") :]
+            limit = min([limit, *later[:1].tolist()])
             known = stepper.known(state)
             if known < stepper.past:
                 limit = min(limit, n + stepper.past - known)
@@ -125,9 +142,12 @@ class March:
                 held, self.memory = system.drives.advance(self.memory, held, stepper.h)
             else:
                 held = system.drives.saturate(held)
-        return np.ascontiguousarray(system.efforts + held), np.broadcast_to(
-            held, (*system.batch, system.model.nv)
-        )
+        if system.holds:
+            held = held + system.held_efforts(stepper.time(n) + stepper.h / 2)
+        outside = system.efforts
+        if system._long_tables and stepper.compiled:
+            outside = outside + system.long_efforts(stepper.time(n) + stepper.h / 2)
+        return np.ascontiguousarray(outside + held), np.broadcast_to(held, (*system.batch, system.model.nv))
 
     def _advance(
         self, state: Array, n: int, first: int, limit: int, effort: Array, held: Array
@@ -193,7 +213,7 @@ class March:
         if not self.stepper.plant.wrenches:
             return None
         system = self.system
-        if system.wrench_laws:
+        if system.wrench_laws or system.holds:
             return system.wrench_array(*self.stepper.middle(state))
         return system.wrench_array(0.0, state, state)
 

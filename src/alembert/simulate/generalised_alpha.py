@@ -66,7 +66,7 @@ class AlphaLayout:
 
 def stepping_kernel(plant: Plant) -> Kernel:
     """As `alembert.simulate.stepping.stepping_kernel`, on the state described above."""
-    if plant.motion is not None:
+    if any(plant.prescribed):
         raise UnsupportedError(
             "simulate: prescribed motion and integrator 'generalised_alpha' do not go together; choose 'rk4'"
         )
@@ -87,9 +87,8 @@ def _source(plant: Plant, layout: AlphaLayout, given: list[Argument]) -> Source:
     names = ("q", "v", "a", "wrench") if "wrench" in more else ("q", "v", "a")
     inverse = plant.model.symbolic.function(INVERSE_DYNAMICS, names)
     required = inverse(q1, v1, a1, *(symbols[name] for name in more))
-    tau = symbols["effort"]
-    if plant.controller is not None:
-        tau = tau + ca.SX(plant.controller(symbols["start"] + (state[0] + 1) * h, q1, v1))
+    t1 = symbols["start"] + (state[0] + 1) * h
+    tau = plant.all_efforts(symbols["effort"], t1, q1, v1, symbols.get("parameters", ca.SX(0, 1)))
     return newton_loop(
         {a.name: a.size for a in given},
         symbols,

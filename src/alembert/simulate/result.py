@@ -117,7 +117,7 @@ class Run:
     def _point(self, k: int) -> Any:
         system, q, v = self._system, self.q[..., k, :], self.v[..., k, :]
         t = float(self.time[k])
-        return system.point(t, q, v, self.efforts[..., k, :], held=True)
+        return system.point(t, q, v, self.efforts[..., k, :], held=True, complete=True)
 
     @cached_property
     def kinetic_energy(self) -> Array:
@@ -125,7 +125,15 @@ class Run:
 
     @cached_property
     def potential_energy(self) -> Array:
-        return self.model.potential_energy(self.q, parameters=self._parameters)
+        own = self.model.potential_energy(self.q, parameters=self._parameters)
+        return own if self._acting is None else own + self._acting[3]
+
+    @cached_property
+    def _acting(self) -> tuple[Array, Array, Array, Array] | None:
+        """Efforts of potentials, others, those of tables and the potential, at each record."""
+        if self._system.acting is None:
+            return None
+        return self._system.acting_at(self.time[:, None], self.q, self.v, along_time=True)
 
     @property
     def energy(self) -> Array:
@@ -146,9 +154,11 @@ class Run:
 
         held, done = (0.0, 0.0) if self._held is None else self._held
         smooth = self.efforts - held + _friction_efforts(self.model, self._system, self.v)
+        if self._acting is not None:
+            smooth = smooth + self._acting[1]
         power = np.sum(smooth * self.v, axis=-1)
         system = self._system
-        if system.wrenches or system.wrench_laws:
+        if system.has_wrenches:
             for k, t in enumerate(self.time):
                 q, v = self.q[..., k, :], self.v[..., k, :]
                 wrenches = system.wrenches_at(float(t), q, v)
@@ -345,7 +355,9 @@ def _quaternions(model: Model) -> list[tuple[slice, list[int]]]:
 def _is_isolated(system: System, efforts: Array) -> bool:
     """Nothing from outside acts: free joints to the world without anything on them, no gravity, no wrenches."""
     model = system.model
-    if system.wrenches or system.wrench_laws or any(model.value(g) for g in model.gravity):
+    if system.has_wrenches or any(model.value(g) for g in model.gravity):
+        return False
+    if system.acting is not None and not system.acting.internal:
         return False
     for joint in model.joints:
         if joint.parent != "world":

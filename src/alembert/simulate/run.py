@@ -17,6 +17,7 @@ from alembert.simulate.controllers import Drive
 from alembert.simulate.error_control import run_adaptive
 from alembert.simulate.events import Event
 from alembert.simulate.fixed_steps import run_fixed
+from alembert.simulate.gravity import CentralGravity, GravityGradient
 from alembert.simulate.result import Run
 from alembert.simulate.system import System, as_sequence
 
@@ -40,6 +41,7 @@ def simulate(
     events: Any = (),
     parameters: Mapping[str, Any] | None = None,
     gravity: Any = None,
+    forces: Any = (),
     start: float = 0.0,
     tolerance: float = 1e-9,
     absolute_tolerance: float = 1e-11,
@@ -57,20 +59,23 @@ def simulate(
         integrator: one of `INTEGRATORS`, or "auto": the run's `reason` says what was chosen and why.
         controller: a function u(t, q, v), a `casadi.Function` of the same (compiled into the loop),
             `Sampled(...)`, or a list of them, whose efforts add up.
-        efforts: constant efforts, (..., nv) or by joint.
-        wrenches: by frame, constant (6,) or functions of (t, q, v): moment and force in the frame's axes.
+        efforts: constant efforts, (..., nv) or by joint; by joint also a `Table` over time.
+        wrenches: by frame, constant (6,), a `Table`, or functions of (t, q, v): moment and force in the frame's axes.
         prescribed: joints that follow a motion: a number to stay at, a `casadi.Function` of t for the
-            coordinates, or a Python function of t that returns coordinates, speeds and accelerations.
+            coordinates, a cubic `Table`, or a Python function of t that returns coordinates, speeds and accelerations.
         drives: by joint, how its drive carries out what controllers ask for.
         events: `Event`s to look for, at the ends of steps (and between them with error control).
         parameters: values for the model's parameters; arrays go along the batch.
-        gravity: another gravity than the model's.
+        gravity: another gravity than the model's: a vector, `CentralGravity` or `GravityGradient`.
+        forces: force elements that act besides the model's springs and friction: `SpringDamper`, `Bushing`, `Drag`,
+            `SoftStop`, `ForceElement`.
         start: the time at which the run begins [s].
         tolerance, absolute_tolerance: of schemes with error control, relative and in SI units.
         progress: whether to show a bar (by default on terminals, when it takes longer than a second).
     """
+    field = gravity if isinstance(gravity, CentralGravity | GravityGradient) else None
     if gravity is not None:
-        model = model.replace(gravity=gravity)
+        model = model.replace(gravity=(0, 0, 0) if field is not None else gravity)
     if integrator != "auto" and integrator not in INTEGRATORS:
         raise ArgumentError(unknown("simulate: no integrator", integrator, ("auto", *INTEGRATORS)))
     q, v, batch = _start(model, q0, v0, parameters)
@@ -90,9 +95,13 @@ def simulate(
         prescribed=prescribed,
         drives=drives,
         parameters=parameters,
+        forces=as_sequence(forces),
+        field=field,
     )
+    for what, table in system.tables:
+        table.check_range(what, start, start + duration)
     chosen, reason = (
-        (integrator, "as asked") if integrator != "auto" else choose(system, q, v, duration, step)
+        (integrator, "as asked") if integrator != "auto" else choose(system, q, v, start, duration, step)
     )
     options = {
         "duration": duration,

@@ -24,7 +24,9 @@ class Stepper:
     def __init__(self, system: System, name: str, h: float, start: float, *, held: bool) -> None:
         self.system, self.name, self.h, self.start = system, name, h, start
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
-        self.compiled = self.scheme is None or (not system.constrained and (held or not system.python))
+        self.compiled = self.scheme is None or (
+            not system.constrained and not system.motions and (held or not system.python)
+        )
         self.held = held
         model = system.model
         self.layout: Any
@@ -75,7 +77,8 @@ class Stepper:
             p = self.system.model.multiply_mass_matrix(q, v, parameters=self.system.parameters)
             state = self.layout.initial(np.broadcast_to(q, (*p.shape[:-1], q.shape[-1])), v, p)
         elif self.scheme is None:
-            a = self.system.point(self.time(number), q, v, self.system.efforts).a
+            t = self.time(number)
+            a = self.system.point(t, q, v, self.system.efforts + self.system.held_efforts(t + self.h / 2)).a
             state = self.layout.initial(q, v, a)
         else:
             state = self.layout.initial(q, v)
@@ -148,12 +151,13 @@ class Stepper:
         assert self.scheme is not None
         system, layout = self.system, self.layout
 
-        def at(t: float, q: Array, v: Array) -> Point:
-            return system.point(t, q, v, effort, held=self.held)
-
         starting = self.known(state) < self.past
         step = schemes.START if starting else self.scheme.step
         t = start + state[..., 0].flat[0] * h
+
+        def at(time: float, q: Array, v: Array) -> Point:
+            return system.point(time, q, v, effort, held=self.held, within=float(t + h / 2))
+
         past = layout.points(state)
         now = Now(float(t), state[..., layout.q].copy(), state[..., layout.v].copy(), past)
         q, v, first = step(now, h, at, NumericManifold(system.model))

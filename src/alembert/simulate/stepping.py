@@ -23,6 +23,7 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.model import Model
 from alembert.simulate import schemes
+from alembert.simulate.acting import Acting
 from alembert.simulate.loop import RECORDS, Call, Copy, LoopSource, Repeat
 from alembert.simulate.schemes import Now, Point, Scheme
 from alembert.simulate.tangent import SymbolicManifold
@@ -74,7 +75,7 @@ class Plant:
     """What is simulated, as far as the machine code knows it.
 
     `controller(t, q, v)` gives efforts in addition to those given as numbers; `motion(t)` gives q, v and a of the
-    degrees of freedom that are not `free`. Both are CasADi functions of `SX`.
+    degrees of freedom that are not `free`. Both are CasADi functions of `SX`. `acting` is what else acts.
     """
 
     model: Model
@@ -82,6 +83,7 @@ class Plant:
     controller: ca.Function | None = None
     motion: ca.Function | None = None
     prescribed: tuple[bool, ...] = ()
+    acting: Acting | None = None
 
     def __post_init__(self) -> None:
         self.model.check_tree("simulate")
@@ -101,7 +103,17 @@ class Plant:
         texts = [self.model.fingerprint, str(self.wrenches), str(self.prescribed)]
         for function in (self.controller, self.motion):
             texts.append(function.serialize() if function is not None else "")
+        texts.append(self.acting.key if self.acting is not None else "")
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+    def all_efforts(self, effort: Any, t: Any, q: Any, v: Any, parameters: Any) -> Any:
+        """Efforts given as numbers, those of the controller and of what else acts; on `SX`."""
+        total = effort
+        if self.controller is not None:
+            total = total + ca.SX(self.controller(t, q, v))
+        if self.acting is not None:
+            total = total + self.acting.total(t, q, v, parameters)
+        return total
 
     def dynamics(self) -> tuple[Source, list[str], list[str]]:
         """Source of the accelerations, and the names of its inputs and outputs."""
@@ -137,12 +149,14 @@ class _Tracer:
         state, start, step = ca.SX.sym("state", layout.size), ca.SX.sym("start"), ca.SX.sym("step")
         self.known: dict[str, ca.SX] = {"state": state, "start": start, "step": step}
         self.sources["dynamics"], self.inputs, self.outputs = plant.dynamics()
-        if plant.controller is not None:
-            effort = ca.SX.sym("effort", model.nv)
-            symbols = [ca.SX.sym(f"x{k}", plant.controller.size1_in(k)) for k in range(3)]
-            total = effort + ca.SX(plant.controller(*symbols))
+        if plant.controller is not None or plant.acting is not None:
+            sizes = {"effort": model.nv, "t": 1, "q": model.nq, "v": model.nv}
+            symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
+            effort, t, q, v = symbols
+            p = ca.SX.sym("parameters", len(model.parameters))
+            total = plant.all_efforts(effort, t, q, v, p)
             self.sources["controller"] = FunctionSource(
-                ca.Function("controller", [effort, *symbols], [ca.densify(total)])
+                ca.Function("controller", [*symbols, *([p] if model.parameters else [])], [ca.densify(total)])
             )
         if plant.motion is not None:
             free = 1.0 - np.array(plant.prescribed, dtype=float)
@@ -162,10 +176,11 @@ class _Tracer:
             outputs.append(f"given_{k}")
         self.segment(f"stage{k}", values, outputs)
         effort = "effort"
-        if plant.controller is not None:
+        if "controller" in self.sources:
             effort = names["tau"]
             self.temporaries[effort] = model.nv
-            self.body.append(Call("controller", ("effort", *outputs[:3]), (effort,)))
+            more = ("parameters",) if model.parameters else ()
+            self.body.append(Call("controller", ("effort", *outputs[:3], *more), (effort,)))
         buffers = {"q": names["q"], "v": names["v"], "tau": effort, "a_given": f"given_{k}"}
         self.temporaries[names["a"]] = model.nv
         self.body.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,11 +13,14 @@ import numpy as np
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.model import Model
+from alembert.model import WORLD, Model
 from alembert.model.printing import unknown
+from alembert.simulate.acting import Acting, Element, Places, Terms
 from alembert.simulate.controllers import Drive, Drives, Law, Sampled, efforts_from
+from alembert.simulate.gravity import CentralGravity, GravityGradient
 from alembert.simulate.schemes import Point
 from alembert.simulate.stepping import Plant
+from alembert.simulate.tables import Table
 from alembert.simulate.tangent import SymbolicManifold
 
 Array = np.ndarray
@@ -37,10 +41,15 @@ class System:
         prescribed: Mapping[str, Any] | None,
         drives: Mapping[str, Drive] | None,
         parameters: Mapping[str, Any] | None,
+        forces: Sequence[Element] = (),
+        field: CentralGravity | GravityGradient | None = None,
     ) -> None:
         self.model, self.batch = model, batch
         self.constrained = model.is_constrained
         self.parameters = dict(parameters) if parameters else None
+        self.field = field
+        self.tables: list[tuple[str, Table]] = []
+        self._effort_tables: list[tuple[Array, Table]] = []
         self.efforts = self._efforts(efforts)
         self.symbolic_laws: list[ca.Function] = []
         self.laws: list[Law] = []
@@ -49,6 +58,9 @@ class System:
         self.drives = Drives.of(model, drives) if drives else None
         self._sort_wrenches(wrenches or {})
         self._sort_motions(prescribed or {})
+        elements = [*forces, *([field] if field is not None else []), *self._wrench_tables]
+        fed = self._fed()
+        self.acting = Acting(model, elements, fed) if elements or fed is not None else None
         if self.constrained and prescribed:
             raise UnsupportedError(
                 "simulate: prescribed motion and a model with loops or couplings do not go together"
@@ -63,6 +75,17 @@ class System:
         if efforts is None:
             return np.zeros(model.nv)
         if isinstance(efforts, Mapping):
+            for name, value in efforts.items():
+                if isinstance(value, Table):
+                    width = model.joint(name).type.nv if name in model._joint_index else 1
+                    where = np.flatnonzero(model._by_name("simulate", {name: np.zeros(width)}, "efforts")[0])
+                    if len(where) != value.width:
+                        raise ArgumentError(
+                            f"simulate: efforts: the table for {name!r} has width {value.width}, expected {len(where)}"
+                        )
+                    self._effort_tables.append((where, value))
+                    self.tables.append((f"efforts {name!r}", value))
+            efforts = {name: value for name, value in efforts.items() if not isinstance(value, Table)}
             return model._by_name("simulate", efforts, "efforts")[1]
         return model._numbers("simulate", "efforts", efforts, model.nv)
 
@@ -86,8 +109,26 @@ class System:
         self.sampled = tuple(sampled)
 
     def _sort_wrenches(self, wrenches: Mapping[str, Any]) -> None:
-        self.wrench_laws = {frame: law for frame, law in wrenches.items() if callable(law)}
-        self.wrenches = {frame: value for frame, value in wrenches.items() if frame not in self.wrench_laws}
+        tables = {frame: table for frame, table in wrenches.items() if isinstance(table, Table)}
+        for frame, table in tables.items():
+            if table.width != 6:
+                raise ArgumentError(
+                    f"simulate: wrenches: the table for {frame!r} has width {table.width}, expected 6: moment, then force"
+                )
+            self.tables.append((f"wrenches {frame!r}", table))
+        self._wrench_tables = [
+            WrenchTable(frame, table) for frame, table in tables.items() if table.is_compiled
+        ]
+        self._held_wrenches = {f: table for f, table in tables.items() if table.interpolation == "hold"}
+        self.wrench_laws = {
+            frame: law
+            for frame, law in wrenches.items()
+            if callable(law)
+            and not (frame in tables and (tables[frame].is_compiled or frame in self._held_wrenches))
+        }
+        self.wrenches = {
+            frame: value for frame, value in wrenches.items() if frame not in tables and not callable(value)
+        }
         for frame in wrenches:
             self.model.frame(frame)
 
@@ -106,7 +147,19 @@ class System:
                     "coordinates simply add can be prescribed"
                 )
             self.prescribed[model.v_slice(name)] = True
-            if isinstance(motion, ca.Function):
+            if isinstance(motion, Table):
+                self.tables.append((f"prescribed {name!r}", motion))
+                if motion.interpolation != "cubic" or motion.outside != "refuse" or motion.width != joint.nq:
+                    raise ArgumentError(
+                        f"simulate: prescribed {name!r} is a table of width {motion.width}, {motion.interpolation!r}, "
+                        f"outside {motion.outside!r}, expected width {joint.nq}, 'cubic' and 'refuse': speeds must not jump"
+                    )
+                if motion.is_compiled:
+                    t = ca.SX.sym("t")
+                    symbolic[name] = ca.Function("table", [t], [motion.symbolic(t)])
+                else:
+                    self.motions[name] = motion.derivatives
+            elif isinstance(motion, ca.Function):
                 symbolic[name] = _checked_motion(joint.nq, motion, name)
             elif callable(motion):
                 self.motions[name] = motion
@@ -125,7 +178,7 @@ class System:
     @property
     def python(self) -> bool:
         """Whether the dynamics call Python functions, or are not a single sweep."""
-        return bool(self.laws or self.wrench_laws or self.motions or self.constrained)
+        return bool(self.laws or self.wrench_laws or self.motions or self.constrained or self._long_tables)
 
     @cached_property
     def law(self) -> ca.Function | None:
@@ -147,10 +200,11 @@ class System:
         """With `held`, efforts come as numbers from outside, whatever the controllers are."""
         return Plant(
             self.model,
-            wrenches=bool(self.wrenches or self.wrench_laws),
+            wrenches=self.has_wrenches,
             controller=None if held else self.law,
             motion=self.motion,
             prescribed=tuple(bool(x) for x in self.prescribed),
+            acting=self.acting,
         )
 
     # --- numbers -----------------------------------------------------------------------------------------------
@@ -194,10 +248,106 @@ class System:
             total = total + self._law_kernel(np.atleast_1d(np.asarray(t, dtype=float)), q, v)
         return total
 
-    def wrenches_at(self, t: float, q: Array, v: Array) -> dict[str, Any] | None:
-        if not (self.wrenches or self.wrench_laws):
+    @property
+    def has_wrenches(self) -> bool:
+        """Wrenches that come as numbers; those of compiled tables are among what acts."""
+        return bool(self.wrenches or self.wrench_laws or self._held_wrenches)
+
+    def wrenches_at(self, t: float, q: Array, v: Array, within: float | None = None) -> dict[str, Any] | None:
+        """Tables that hold are read at the time `within` the step or span, whatever stage t is."""
+        if not self.has_wrenches:
             return None
-        return {**self.wrenches, **{frame: law(t, q, v) for frame, law in self.wrench_laws.items()}}
+        held = {frame: table(t if within is None else within) for frame, table in self._held_wrenches.items()}
+        return {**self.wrenches, **held, **{frame: law(t, q, v) for frame, law in self.wrench_laws.items()}}
+
+    # --- tables ------------------------------------------------------------------------------------------------
+
+    def _fed(self) -> ca.Function | None:
+        """The efforts of tables that are compiled, as a function of t."""
+        tables = [(where, table) for where, table in self._effort_tables if table.is_compiled]
+        if not tables:
+            return None
+        t, total = ca.SX.sym("t"), ca.SX.zeros(self.model.nv)
+        for where, table in tables:
+            total[where.tolist()] = table.symbolic(t)
+        return ca.Function("fed", [t], [total])
+
+    @cached_property
+    def _long_tables(self) -> list[tuple[Array, Table]]:
+        return [
+            (where, table)
+            for where, table in self._effort_tables
+            if not table.is_compiled and table.interpolation != "hold"
+        ]
+
+    @cached_property
+    def _hold_tables(self) -> list[tuple[Array, Table]]:
+        return [(where, table) for where, table in self._effort_tables if table.interpolation == "hold"]
+
+    def _read(self, tables: Sequence[tuple[Array, Table]], t: float) -> Array:
+        total = np.zeros(self.model.nv)
+        for where, table in tables:
+            total[where] = table(t)
+        return total
+
+    def long_efforts(self, t: float) -> Array:
+        """Of tables that are too long to be compiled."""
+        return self._read(self._long_tables, t)
+
+    def held_efforts(self, t: float) -> Array:
+        """Of tables that hold."""
+        return self._read(self._hold_tables, t)
+
+    def fed_efforts(self, time: Array) -> Array:
+        """(N, nv): of tables that do not hold."""
+        tables = [x for x in self._effort_tables if x[1].interpolation != "hold"]
+        if not tables:
+            return np.zeros((len(time), self.model.nv))
+        return np.array([self._read(tables, float(t)) for t in time])
+
+    @property
+    def holds(self) -> bool:
+        """Whether some table holds."""
+        return any(table.interpolation == "hold" for _, table in self.tables)
+
+    @cached_property
+    def instants(self) -> Array:
+        """Where tables that hold change."""
+        found = [table.times for _, table in self.tables if table.interpolation == "hold"]
+        return np.unique(np.concatenate([np.zeros(0), *found]))
+
+    @cached_property
+    def breaks(self) -> Array:
+        """Where the equations are not smooth in time."""
+        return np.unique(np.concatenate([np.zeros(0), *(table.breaks for _, table in self.tables)]))
+
+    # --- what else acts ----------------------------------------------------------------------------------------
+
+    def _given(self, t: Any, q: Array, v: Array, *, along_time: bool = False) -> list[Array]:
+        given = [np.atleast_1d(np.asarray(t, dtype=float)), q, v]
+        if self.model.parameters:
+            p = self.parameter_array()
+            given.append(p[..., None, :] if along_time and p.ndim > 1 else p)
+        return given
+
+    def acting_at(
+        self, t: Any, q: Array, v: Array, *, along_time: bool = False
+    ) -> tuple[Array, Array, Array, Array]:
+        """Efforts of potentials, other efforts, efforts of compiled tables, and the potential (...,)."""
+        assert self.acting is not None
+        kept, other, fed, U = self.acting.kernel("numbers")(*self._given(t, q, v, along_time=along_time))
+        return kept, other, fed, U[..., 0]
+
+    def slopes(self, t: float, q: Array, v: Array) -> tuple[Array, Array] | None:
+        """d/dq (tangent) and d/dv of all efforts that depend on the state; None where there are none."""
+        found = []
+        if self.law is not None:
+            found.append(self.law_slopes(np.array([t]), q, v))
+        if self.acting is not None:
+            found.append(self.acting.kernel("slopes")(*self._given(t, q, v)))
+        if not found:
+            return None
+        return sum(x for x, _ in found), sum(y for _, y in found)
 
     def wrench_array(self, t: float, q: Array, v: Array) -> Array:
         """(..., nodes, 6) for the compiled loop."""
@@ -247,11 +397,37 @@ class System:
             found[sq] = sv.stop > sv.start and self.prescribed[sv.start]
         return found
 
-    def point(self, t: float, q: Array, v: Array, effort: Array, *, held: bool = False) -> Point:
-        """The accelerations under the efforts given and, unless those are all, the continuous controllers."""
-        q, v = self.imposed(t, q, v)
+    def all_efforts(
+        self, t: float, q: Array, v: Array, effort: Array, *, held: bool = False, complete: bool = False
+    ) -> Array:
+        """Efforts given as numbers, those of continuous controllers (unless `held`), tables (unless `complete`) and
+        what else acts."""
         tau = effort if held else effort + self.command(t, q, v)
-        wrenches = self.wrenches_at(t, q, v)
+        if self._long_tables and not complete:
+            tau = tau + self.long_efforts(t)
+        if self.acting is not None:
+            kept, other, fed, _ = self.acting_at(t, q, v)
+            tau = tau + kept + other if complete else tau + kept + other + fed
+        return tau
+
+    def point(
+        self,
+        t: float,
+        q: Array,
+        v: Array,
+        effort: Array,
+        *,
+        held: bool = False,
+        complete: bool = False,
+        within: float | None = None,
+    ) -> Point:
+        """The accelerations under the efforts given.
+
+        To them come those of continuous controllers unless `held`, and those of tables unless `complete`.
+        """
+        q, v = self.imposed(t, q, v)
+        tau = self.all_efforts(t, q, v, effort, held=held, complete=complete)
+        wrenches = self.wrenches_at(t, q, v, within)
         model = self.model
         if np.any(self.prescribed):
             a_given = self.motion_at(t)[2]
@@ -267,9 +443,12 @@ class System:
             a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=self.parameters)
         return Point(t, q, v, a)
 
-    def derivatives(self, t: float, q: Array, v: Array, tau: Array) -> Any:
+    def derivatives(self, t: float, q: Array, v: Array, tau: Array, within: float | None = None) -> Any:
         """Of the accelerations with respect to q, v and tau, under efforts tau."""
-        given: dict[str, Any] = {"wrenches": self.wrenches_at(t, q, v), "parameters": self.parameters}
+        given: dict[str, Any] = {
+            "wrenches": self.wrenches_at(t, q, v, within),
+            "parameters": self.parameters,
+        }
         if self.constrained:
             return self.model.constrained_dynamics_derivatives(q, v, tau, closure_tolerance=STAGE, **given)
         return self.model.forward_dynamics_derivatives(q, v, tau, **given)
@@ -298,8 +477,9 @@ class System:
             or self.laws
             or self.symbolic_laws
             or self.sampled
-            or self.wrenches
-            or self.wrench_laws
+            or self.has_wrenches
+            or self.tables
+            or (self.acting is not None and self.acting.does_work)
             or np.any(self.prescribed)
         )
 
@@ -336,6 +516,25 @@ def _motion(model: Model, given: Mapping[str, ca.Function]) -> ca.Function:
         v[model.v_slice(name)] = ca.jacobian(x, t)
         a[model.v_slice(name)] = ca.jacobian(ca.jacobian(x, t), t)
     return ca.Function("motion", [t], [q, v, a])
+
+
+@dataclass(frozen=True)
+class WrenchTable:
+    """A table of wrenches on a frame, in its axes, as one of the elements that act."""
+
+    frame: str
+    table: Table
+
+    def check(self, model: Model) -> None:
+        if model.frame(self.frame).body == WORLD:
+            raise ArgumentError(f"simulate: wrench on frame {self.frame!r}, which does not move")
+
+    def internal(self, model: Model) -> bool:
+        return False
+
+    def terms(self, at: Places) -> Terms:
+        F, R = self.table.symbolic(at.t), at.pose(self.frame).rotation
+        return Terms(efforts=at.efforts([(self.frame, ca.vertcat(R @ F[0:3], R @ F[3:6]))]))
 
 
 def as_sequence(events: Any) -> Sequence[Any]:

@@ -77,7 +77,7 @@ class VariationalLayout:
 
 def stepping_kernel(plant: Plant) -> Kernel:
     """As `alembert.simulate.stepping.stepping_kernel`, on the state described above."""
-    if plant.motion is not None:
+    if any(plant.prescribed):
         raise UnsupportedError(
             "simulate: prescribed motion and integrator 'variational' do not go together; choose 'rk4'"
         )
@@ -98,6 +98,8 @@ class DiscreteMechanics:
         q, w = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv)
         given = {"parameters": parameters} if model.parameters else {}
         L = model.symbolic.kinetic_energy(q, w, **given) - model.symbolic.potential_energy(q, **given)
+        if plant.acting is not None and plant.acting.potential is not None:
+            L = L - plant.acting.potential(q, parameters)
         names = [q, w, parameters] if model.parameters else [q, w]
         self._slopes = ca.Function("slopes", names, [ca.gradient(L, q), ca.gradient(L, w)])
 
@@ -114,12 +116,14 @@ class DiscreteMechanics:
         return l_q, along_w + h / 2 * pulled
 
     def effort(self, t: ca.SX, q: ca.SX, e: ca.SX, h: ca.SX, effort: ca.SX) -> ca.SX:
-        """Drives and friction at the middle of the step from t."""
+        """Drives, friction and force elements without a potential, at the middle of the step from t."""
         w = e / h
         total = effort + self.friction(w)
+        middle = self.manifold.integrate(q, e / 2)
         if self.plant.controller is not None:
-            middle = self.manifold.integrate(q, e / 2)
             total = total + ca.SX(self.plant.controller(t + h / 2, middle, w))
+        if self.plant.acting is not None:
+            total = total + self.plant.acting.rest(t + h / 2, middle, w, self.parameters)
         return total
 
     def wrenches(self, q: ca.SX) -> ca.SX:

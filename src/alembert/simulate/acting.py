@@ -1,0 +1,253 @@
+"""What acts on the bodies besides the drives, as efforts on the joints: one function for the compiled loop.
+
+Wrenches F on frames act on the joints inboard of them, by an inward sweep in body axes about the bodies' origins (not
+the world's, which may be an orbit's radius away):
+
+    F_B = sum of wrenches on B + sum over children C of Ad(X_BC)^-T F_C,    tau = S^T F_B        (1)
+
+A potential U(X_1, X_2, ...) of poses X = (R, p) gives
+
+    f = -dU/dp,    n = -sum_i R e_i x dU/d(R e_i)                                                (2)
+
+by differentiation, so that whoever writes an element writes its energy only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import casadi as ca
+import numpy as np
+
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource
+from alembert.errors import ArgumentError
+from alembert.expression import Scalar, evaluate
+from alembert.model import WORLD, Model
+from alembert.simulate.tangent import SymbolicManifold
+from alembert.spatial import Force, Pose
+from alembert.sweeps.kinematics import move, place, place_in_world
+from alembert.sweeps.program import Program, outward, unroll
+
+Array = np.ndarray
+KINEMATICS = Program(
+    "places",
+    {"q": "q", "v": "v"},
+    (outward(place), outward(place_in_world), outward(move)),
+    gravity=False,
+)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What an element does: its potential (a scalar, None where it has none) and all other efforts (nv)."""
+
+    potential: ca.SX | None = None
+    potential_efforts: ca.SX | None = None
+    efforts: ca.SX | None = None
+
+
+@runtime_checkable
+class Element(Protocol):
+    """Something that acts; `internal` says that its forces have no resultant on the model as a whole."""
+
+    def check(self, model: Model) -> None: ...
+
+    def terms(self, at: Places) -> Terms: ...
+
+    def internal(self, model: Model) -> bool: ...
+
+
+class Places:
+    """The frames of a model at time t as expressions, and what wrenches on them do."""
+
+    def __init__(self, model: Model, t: ca.SX, q: ca.SX, v: ca.SX, parameters: ca.SX) -> None:
+        self.model, self.t, self.q, self.v = model, t, q, v
+        self._values = {name: parameters[k] for k, (name, _) in enumerate(model.parameters)}
+        self._tree = model._tree
+        self.records, self._world = unroll(KINEMATICS, self._tree, {"q": q, "v": v}, parameters)
+
+    def value(self, number: Scalar) -> ca.SX:
+        """A number, or a formula of the model's parameters."""
+        return ca.SX(evaluate(number, self._values))
+
+    def _locate(self, frame: str) -> tuple[int, Pose]:
+        found = self.model.frame(frame)
+        if found.body == WORLD:
+            return -1, found.placement.symbolic_pose(self._values)
+        node, where = self._tree.carriers[self.model.body_index(found.body)]
+        return node, (where @ found.placement).symbolic_pose(self._values)
+
+    def pose(self, frame: str) -> Pose:
+        """X_WC."""
+        node, X = self._locate(frame)
+        return self.records[node].X_W @ X if node >= 0 else X
+
+    def velocity(self, frame: str) -> ca.SX:
+        """Angular velocity, and velocity of the frame's origin, in world axes (6)."""
+        node, X = self._locate(frame)
+        if node < 0:
+            return ca.SX.zeros(6)
+        V, R = self.records[node].V, self.records[node].X_W.rotation
+        return ca.vertcat(R @ V.angular, R @ (V.linear + ca.cross(V.angular, X.translation)))
+
+    def efforts(self, wrenches: Sequence[tuple[str, ca.SX]]) -> ca.SX:
+        """(1): of wrenches on frames, world axes about the origins of the frames."""
+        return self.node_efforts([(*self._locate(frame), F) for frame, F in wrenches])
+
+    def node_efforts(self, wrenches: Sequence[tuple[int, Pose | None, ca.SX]]) -> ca.SX:
+        """(1): of wrenches on nodes, in world axes about the origins of poses on them (None: the nodes' own)."""
+        tree = self._tree
+        total = [Force(ca.SX.zeros(3), ca.SX.zeros(3)) for _ in range(len(tree))]
+        for node, X, F in wrenches:
+            if node >= 0:
+                R = self.records[node].X_W.rotation
+                n, f = R.T @ F[0:3], R.T @ F[3:6]
+                if X is not None:
+                    n = n + ca.cross(X.translation, f)
+                total[node] = total[node] + Force(n, f)
+        tau = ca.SX.zeros(self.model.nv)
+        for k in reversed(range(len(tree))):
+            tau[tree.v_slices[k]] = self.records[k].S.T @ total[k].vector()
+            if tree.parents[k] >= 0:
+                total[tree.parents[k]] = total[tree.parents[k]] + self.records[k].X.force(total[k])
+        return tau
+
+    def gradient_wrenches(self, U: Callable[..., ca.SX], poses: Sequence[Pose]) -> tuple[ca.SX, list[ca.SX]]:
+        """U at the poses, and the wrenches (2), about their origins."""
+        symbols = [Pose(ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3)) for _ in poses]
+        flat = [x for X in symbols for x in (X.rotation, X.translation)]
+        energy = ca.SX(U(*symbols))
+        wrenches = []
+        for X in symbols:
+            slope = ca.reshape(ca.gradient(energy, ca.vec(X.rotation)), 3, 3)
+            n = ca.SX.zeros(3)
+            for i in range(3):
+                n = n - ca.cross(X.rotation[:, i], slope[:, i])
+            wrenches.append(ca.vertcat(n, -ca.gradient(energy, X.translation)))
+        values = [ca.densify(x) for X in poses for x in (X.rotation, X.translation)]
+        found = ca.substitute([energy, *wrenches], flat, values)
+        return found[0], found[1:]
+
+
+class Acting:
+    """All elements of a run, compiled together."""
+
+    def __init__(self, model: Model, elements: Sequence[Element], fed: ca.Function | None) -> None:
+        self.model, self.elements, self.fed = model, tuple(elements), fed
+        for element in elements:
+            if not isinstance(element, Element):
+                raise ArgumentError(
+                    f"simulate: forces has {element!r}, expected SpringDamper(...), Bushing(...), Drag(...), "
+                    "SoftStop(...) or ForceElement(...)"
+                )
+            element.check(model)
+
+    @property
+    def internal(self) -> bool:
+        """Whether nothing from outside acts."""
+        return self.fed is None and all(element.internal(self.model) for element in self.elements)
+
+    @cached_property
+    def function(self) -> ca.Function:
+        """(t, q, v, parameters) to efforts of potentials, other efforts, efforts of tables, and the potential.
+
+        A potential that changes with time does work; its efforts are among the others and it does not count.
+        """
+        model = self.model
+        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+        p = ca.SX.sym("p", len(model.parameters))
+        at = Places(model, t, q, v, p)
+        kept, other, U = ca.SX.zeros(model.nv), ca.SX.zeros(model.nv), ca.SX(0)
+        for element in self.elements:
+            terms = element.terms(at)
+            if terms.efforts is not None:
+                other = other + terms.efforts
+            if terms.potential is None:
+                continue
+            assert terms.potential_efforts is not None
+            if ca.depends_on(terms.potential, t):
+                other = other + terms.potential_efforts
+            else:
+                kept, U = kept + terms.potential_efforts, U + terms.potential
+        fed = ca.SX.zeros(model.nv) if self.fed is None else ca.SX(self.fed(t))
+        return ca.Function("acting", [t, q, v, p], [ca.densify(x) for x in (kept, other, fed, U)])
+
+    @cached_property
+    def key(self) -> str:
+        return hashlib.sha256(self.function.serialize().encode()).hexdigest()
+
+    @cached_property
+    def total(self) -> ca.Function:
+        """(t, q, v, parameters) to all efforts."""
+        symbols = self.function.sx_in()
+        kept, other, fed, _ = self.function(*symbols)
+        return ca.Function("acting", symbols, [kept + other + fed])
+
+    @cached_property
+    def potential(self) -> ca.Function | None:
+        """(q, parameters) to the potential; None where there is none."""
+        t, q, v, p = self.function.sx_in()
+        U = self.function(t, q, v, p)[3]
+        return None if U.is_zero() else ca.Function("potential", [q, p], [ca.densify(U)])
+
+    @cached_property
+    def rest(self) -> ca.Function:
+        """(t, q, v, parameters) to the efforts that are not of potentials."""
+        symbols = self.function.sx_in()
+        _, other, fed, _ = self.function(*symbols)
+        return ca.Function("acting", symbols, [other + fed])
+
+    @cached_property
+    def does_work(self) -> bool:
+        _, other, fed, _ = self.function(*self.function.sx_in())
+        return not (other.is_zero() and fed.is_zero())
+
+    def kernel(self, which: str) -> Kernel:
+        """`numbers` (efforts of potentials, others, of tables, the potential), or `slopes` of all: d/dq and d/dv."""
+        key = f"simulate:acting:{which}:{self.model.fingerprint}:{self.key}"
+        if key not in self.model._kernels:
+            model, nv = self.model, self.model.nv
+            arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (nv,))]
+            if model.parameters:
+                arguments.append(Argument("parameters", (len(model.parameters),)))
+            results = [Argument(name, (nv,)) for name in ("kept", "other", "fed")] + [Argument("U", (1,))]
+            build = self._numbers
+            if which == "slopes":
+                results = [Argument(name, (nv, nv)) for name in ("dq", "dv")]
+                build = self._slopes
+            model._kernels[key] = Kernel("forces", arguments, results, key=key, build=build)
+        return self.model._kernels[key]
+
+    def _numbers(self) -> FunctionSource:
+        t, q, v, p = self.function.sx_in()
+        inputs = [t, q, v, p] if self.model.parameters else [t, q, v]
+        results = list(self.function(t, q, v, p))
+        return FunctionSource(ca.Function("forces", inputs, results))
+
+    def _slopes(self) -> FunctionSource:
+        model = self.model
+        t, q, v, p = self.function.sx_in()
+        d = ca.SX.sym("d", model.nv)
+        u = self.total(t, SymbolicManifold(model).integrate(q, d), v, p)
+        zero = ca.SX.zeros(model.nv)
+        slopes = [ca.densify(ca.substitute(ca.jacobian(u, x), d, zero)) for x in (d, v)]
+        inputs = [t, q, v, p] if model.parameters else [t, q, v]
+        return FunctionSource(ca.Function("slopes", inputs, slopes))
+
+
+def numbers(values: Mapping[str, Any], who: str, *, signs: Mapping[str, str]) -> None:
+    """Refuse numbers of the wrong sign; formulas pass."""
+    for name, value in values.items():
+        for x in np.atleast_1d(np.asarray(value, dtype=object)):
+            if not isinstance(x, int | float | np.number) or isinstance(x, bool):
+                continue
+            wrong = not np.isfinite(x) or (signs[name] == "positive" and not x > 0) or (
+                signs[name] == "zero or more" and x < 0
+            )  # fmt: skip
+            if wrong:
+                raise ArgumentError(f"{who}: {name} is {value!r}, expected {signs[name]}")

@@ -1,0 +1,330 @@
+"""Force elements between frames: springs and dampers, bushings, drag, stops of joints, and the user's own.
+
+Numbers may be formulas of the model's parameters. All of them are symbolic, so that they are part of the compiled
+loop, of the Jacobians of implicit schemes, and of the discrete Lagrangian of the variational one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.expression import Scalar, scalar, scalars
+from alembert.model import WORLD, Model
+from alembert.model.printing import unknown
+from alembert.simulate.acting import Places, Terms, numbers
+from alembert.spatial import Pose, so3
+
+TINY = 1e-24
+"""added to squares under a root, so that its slope at zero is zero [SI]"""
+
+
+def _between_frames(model: Model, frames: Sequence[str], who: str) -> None:
+    for frame in frames:
+        model.frame(frame)
+    if len(set(frames)) != len(frames):
+        raise ArgumentError(f"{who}: between {frames[0]!r} and itself, expected two frames")
+
+
+def _is_internal(model: Model, frames: Sequence[str]) -> bool:
+    """Whether all frames move; what acts between them then has no resultant on the model."""
+    carriers = model._tree.carriers
+    bodies = [model.frame(frame).body for frame in frames]
+    return all(body != WORLD and carriers[model.body_index(body)][0] >= 0 for body in bodies)
+
+
+@dataclass(frozen=True)
+class SpringDamper:
+    """Between the origins of two frames, along the line through them.
+
+    With d their distance, U = k (d - length)^2 / 2, and the damper takes c d' out of it. With `tension_only`, as of a
+    cable, nothing acts while d < length.
+    """
+
+    frame_a: str
+    frame_b: str
+    stiffness: Scalar = 0.0
+    damping: Scalar = 0.0
+    length: Scalar = 0.0
+    tension_only: bool = False
+
+    def __post_init__(self) -> None:
+        given = {name: scalar(getattr(self, name), name) for name in ("stiffness", "damping", "length")}
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+        numbers(given, "SpringDamper", signs=dict.fromkeys(given, "zero or more"))
+
+    def check(self, model: Model) -> None:
+        _between_frames(model, (self.frame_a, self.frame_b), "SpringDamper")
+
+    def internal(self, model: Model) -> bool:
+        return _is_internal(model, (self.frame_a, self.frame_b))
+
+    def terms(self, at: Places) -> Terms:
+        k, c, length = (at.value(x) for x in (self.stiffness, self.damping, self.length))
+        frames = (self.frame_a, self.frame_b)
+
+        def stretch(a: Pose, b: Pose) -> ca.SX:
+            r = b.translation - a.translation
+            x = ca.sqrt(ca.dot(r, r) + TINY) - length
+            return ca.fmax(x, 0) if self.tension_only else x
+
+        def U(a: Pose, b: Pose) -> ca.SX:
+            r = b.translation - a.translation
+            if self.length == 0.0:
+                return k * ca.dot(r, r) / 2
+            return k * stretch(a, b) ** 2 / 2
+
+        poses = [at.pose(frame) for frame in frames]
+        potential, wrenches = at.gradient_wrenches(U, poses)
+        r = poses[1].translation - poses[0].translation
+        u = r / ca.sqrt(ca.dot(r, r) + TINY)
+        rate = ca.dot(u, at.velocity(self.frame_b)[3:6] - at.velocity(self.frame_a)[3:6])
+        force = -c * rate * u
+        if self.tension_only:
+            force = ca.if_else(stretch(*poses) > 0, force, ca.SX.zeros(3))
+        F = ca.vertcat(ca.SX.zeros(3), force)
+        damping = at.efforts([(self.frame_a, -F), (self.frame_b, F)])
+        return Terms(potential, at.efforts(list(zip(frames, wrenches, strict=True))), damping)
+
+
+@dataclass(frozen=True)
+class Bushing:
+    """A soft joint: springs and dampers against any motion of frame b relative to frame a, about and along a's axes.
+
+    With R the rotation of b relative to a, r its rotation vector and p its origin, in a's axes,
+    U = (r^T K_r r + p^T K_p p) / 2; dampers act on the relative angular velocity and on p'. `stiffness` and
+    `damping` have six entries, three about the axes and three along them.
+    """
+
+    frame_a: str
+    frame_b: str
+    stiffness: tuple[Scalar, ...]
+    damping: tuple[Scalar, ...] = (0.0,) * 6
+
+    def __post_init__(self) -> None:
+        given = {name: scalars(getattr(self, name), 6, name) for name in ("stiffness", "damping")}
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+        numbers(given, "Bushing", signs=dict.fromkeys(given, "zero or more"))
+
+    def check(self, model: Model) -> None:
+        _between_frames(model, (self.frame_a, self.frame_b), "Bushing")
+
+    def internal(self, model: Model) -> bool:
+        return _is_internal(model, (self.frame_a, self.frame_b))
+
+    def terms(self, at: Places) -> Terms:
+        K = ca.vertcat(*(at.value(x) for x in self.stiffness))
+        C = ca.vertcat(*(at.value(x) for x in self.damping))
+        frames = (self.frame_a, self.frame_b)
+
+        def U(a: Pose, b: Pose) -> ca.SX:
+            r = so3.log(a.rotation.T @ b.rotation)
+            p = a.rotation.T @ (b.translation - a.translation)
+            x = ca.vertcat(r, p)
+            return ca.dot(x, K * x) / 2
+
+        a, b = (at.pose(frame) for frame in frames)
+        potential, wrenches = at.gradient_wrenches(U, [a, b])
+        V_a, V_b = (at.velocity(frame) for frame in frames)
+        r = b.translation - a.translation
+        relative = ca.vertcat(V_b[0:3] - V_a[0:3], V_b[3:6] - V_a[3:6] - ca.cross(V_a[0:3], r))
+        turned = ca.vertcat(a.rotation.T @ relative[0:3], a.rotation.T @ relative[3:6])
+        given = -C * turned
+        n, f = a.rotation @ given[0:3], a.rotation @ given[3:6]
+        F_b, F_a = ca.vertcat(n, f), ca.vertcat(-n - ca.cross(r, f), -f)
+        damping = at.efforts([(self.frame_a, F_a), (self.frame_b, F_b)])
+        return Terms(potential, at.efforts(list(zip(frames, wrenches, strict=True))), damping)
+
+
+@dataclass(frozen=True)
+class Drag:
+    """Of air at the origin of a frame: f = -(1/2) density coefficient area |u| u, u the velocity through the air.
+
+    With a `normal` (in the frame's axes) it is a plate, whose area counts as far as the air sees it: |normal . u| takes
+    the place of |u|. `density` is a number [kg/m^3] or a function of the position (world axes, `SX`); `wind` is the
+    velocity of the air.
+    """
+
+    frame: str
+    coefficient: Scalar
+    area: Scalar
+    density: Any = 1.225
+    wind: tuple[Scalar, ...] = (0.0, 0.0, 0.0)
+    normal: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        given = {name: scalar(getattr(self, name), name) for name in ("coefficient", "area")}
+        if not callable(self.density):
+            given["density"] = scalar(self.density, "density")
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+        numbers(given, "Drag", signs=dict.fromkeys(given, "zero or more"))
+        object.__setattr__(self, "wind", scalars(self.wind, 3, "wind"))
+        if self.normal is not None:
+            n = np.array(scalars(self.normal, 3, "normal"), dtype=float)
+            if not np.linalg.norm(n) > 0:
+                raise ArgumentError(f"Drag: normal is {self.normal!r}, expected a direction")
+            object.__setattr__(self, "normal", tuple(n / np.linalg.norm(n)))
+
+    def check(self, model: Model) -> None:
+        model.frame(self.frame)
+
+    def internal(self, model: Model) -> bool:
+        return False
+
+    def terms(self, at: Places) -> Terms:
+        X = at.pose(self.frame)
+        u = at.velocity(self.frame)[3:6] - ca.vertcat(*(at.value(x) for x in self.wind))
+        speed = ca.sqrt(ca.dot(u, u) + TINY)
+        if self.normal is not None:
+            speed = ca.fabs(ca.dot(X.rotation @ ca.DM(self.normal), u))
+        density = ca.SX(self.density(X.translation)) if callable(self.density) else at.value(self.density)
+        factor = density * at.value(self.coefficient) * at.value(self.area) / 2
+        return Terms(efforts=at.efforts([(self.frame, ca.vertcat(ca.SX.zeros(3), -factor * speed * u))]))
+
+
+@dataclass(frozen=True)
+class SoftStop:
+    """Springs and dampers where coordinates pass the model's limits, of the joints named (by default of all with limits).
+
+    Beyond a limit by x, U = k x^2 / 2; the damper, c per speed, fades in with x / (x + reach).
+    """
+
+    stiffness: Scalar
+    damping: Scalar = 0.0
+    joints: tuple[str, ...] | None = None
+    reach: float = 1e-3
+
+    def __post_init__(self) -> None:
+        given = {name: scalar(getattr(self, name), name) for name in ("stiffness", "damping", "reach")}
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+        numbers(
+            given,
+            "SoftStop",
+            signs={"stiffness": "positive", "damping": "zero or more", "reach": "positive"},
+        )
+        if self.joints is not None:
+            object.__setattr__(self, "joints", tuple(self.joints))
+
+    def check(self, model: Model) -> None:
+        limited_coordinates(model, self.joints, "SoftStop")
+
+    def internal(self, model: Model) -> bool:
+        names = {
+            model.coordinate_names[k] for k, _, _, _ in limited_coordinates(model, self.joints, "SoftStop")
+        }
+        roots = [joint for joint in model.joints if joint.parent == WORLD]
+        labels = {model.coordinate_names[k] for j in roots for k in range(*_span(model.q_slice(j.name)))}
+        return not names & labels
+
+    def terms(self, at: Places) -> Terms:
+        model = at.model
+        k, c = at.value(self.stiffness), at.value(self.damping)
+        U, kept, other = ca.SX(0), ca.SX.zeros(model.nv), ca.SX.zeros(model.nv)
+        for iq, iv, lower, upper in limited_coordinates(model, self.joints, "SoftStop"):
+            for limit, sign in ((upper, 1.0), (lower, -1.0)):
+                if np.isfinite(limit):
+                    x = ca.fmax(sign * (at.q[iq] - limit), 0)
+                    U = U + k * x**2 / 2
+                    kept[iv] = kept[iv] - sign * k * x
+                    other[iv] = other[iv] - c * x / (x + self.reach) * at.v[iv]
+        return Terms(U, kept, other)
+
+
+def _span(s: slice) -> tuple[int, int]:
+    return s.start, s.stop
+
+
+def limited_coordinates(
+    model: Model, joints: Sequence[str] | None, who: str
+) -> list[tuple[int, int, float, float]]:
+    """(coordinate, speed, lower, upper) of all limits of the joints named, or of all joints."""
+    for name in joints or ():
+        if name not in model._joint_index:
+            raise ArgumentError(unknown(f"{who}: no joint", name, model._joint_index))
+    found = []
+    for joint, sq, sv in zip(model.joints, model._q_slices, model._v_slices, strict=True):
+        if joints is not None and joint.name not in joints:
+            continue
+        limits = [
+            (sq.start + k, sv.start + k, model.lower_limits[sq.start + k], model.upper_limits[sq.start + k])
+            for k in range(joint.type.nq)
+        ]
+        limits = [x for x in limits if np.isfinite(x[2]) or np.isfinite(x[3])]
+        if limits and not joint.type.is_vector_space:
+            raise UnsupportedError(
+                f"{who}: limits of joint {joint.name!r} and joint type {joint.type.kind!r}: only joints whose "
+                "coordinates simply add can be stopped"
+            )
+        if joints is not None and not limits:
+            raise ArgumentError(f"{who}: joint {joint.name!r} has no position limits in the model")
+        found += limits
+    if not found:
+        raise ArgumentError(f"{who}: no joint of the model {model.name!r} has position limits")
+    return found
+
+
+@dataclass(frozen=True)
+class ForceElement:
+    """The user's own, on `SX`.
+
+    `potential(t, *poses)` gives an energy; `wrenches(t, poses, velocities)` gives for each frame moment and force on it
+    (6), in world axes about the frame's origin. Poses have `rotation` (3 x 3, X_WC) and `translation`; velocities are
+    angular velocity and velocity of the origin, in world axes. `balanced` says that the wrenches have no resultant.
+    """
+
+    frames: tuple[str, ...]
+    potential: Callable[..., Any] | None = None
+    wrenches: Callable[..., Any] | None = None
+    balanced: bool = False
+    name: str = field(default="force")
+
+    def __post_init__(self) -> None:
+        frames = (self.frames,) if isinstance(self.frames, str) else tuple(self.frames)
+        object.__setattr__(self, "frames", frames)
+        if self.potential is None and self.wrenches is None:
+            raise ArgumentError(f"ForceElement {self.name!r}: expected a potential, wrenches, or both")
+        for what in ("potential", "wrenches"):
+            if getattr(self, what) is not None and not callable(getattr(self, what)):
+                raise ArgumentError(
+                    f"ForceElement {self.name!r}: {what} is {getattr(self, what)!r}, expected a function"
+                )
+
+    def check(self, model: Model) -> None:
+        for frame in self.frames:
+            model.frame(frame)
+
+    def internal(self, model: Model) -> bool:
+        return self.balanced and _is_internal(model, self.frames)
+
+    def terms(self, at: Places) -> Terms:
+        poses = [at.pose(frame) for frame in self.frames]
+        energy = kept = other = None
+        if self.potential is not None:
+            potential = self.potential
+            energy, found = at.gradient_wrenches(lambda *X: self._scalar(potential(at.t, *X)), poses)
+            kept = at.efforts(list(zip(self.frames, found, strict=True)))
+        if self.wrenches is not None:
+            given = self.wrenches(at.t, poses, [at.velocity(frame) for frame in self.frames])
+            if len(self.frames) == 1 and not isinstance(given, list | tuple):
+                given = [given]
+            if len(given) != len(self.frames) or any(ca.SX(F).numel() != 6 for F in given):
+                raise ArgumentError(
+                    f"ForceElement {self.name!r}: wrenches returned {given!r}, expected {len(self.frames)} vectors of "
+                    "moment and force (6)"
+                )
+            other = at.efforts([(f, ca.vec(ca.SX(F))) for f, F in zip(self.frames, given, strict=True)])
+        return Terms(energy, kept, other)
+
+    def _scalar(self, U: Any) -> ca.SX:
+        if ca.SX(U).numel() != 1:
+            raise ArgumentError(f"ForceElement {self.name!r}: potential returned {U!r}, expected one number")
+        return ca.SX(U)
