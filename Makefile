@@ -17,6 +17,10 @@ $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(PIP) install -e ".[test]"
 	touch $@ $(VENV)/.runtime
 
+$(VENV)/.bench: pyproject.toml | $(BIN)/python
+	$(PIP) install -e ".[bench]"
+	touch $@ $(VENV)/.test $(VENV)/.runtime
+
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	$(PIP) install -e ".[docs]"
 	touch $@ $(VENV)/.runtime
@@ -33,7 +37,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.test
+bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.docs

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick]`: measure, print, store, and write docs/benchmarks.md."""
+"""`python -m benchmarks [--quick] [--only simulation]`: measure, print, store, and write docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ def main() -> None:
     parser.add_argument(
         "--from", dest="stored", type=Path, help="show and document a stored run instead of measuring"
     )
+    parser.add_argument("--only", choices=["simulation"], help="measure and show these rows; nothing stored")
     options = parser.parse_args()
     console = Console(width=None if Console().is_terminal else 170)
     if options.stored:
         results = Results.from_json(options.stored.read_text())
     else:
-        results = measure(quick=options.quick, say=lambda text: console.print(f"[dim]{text}"))
-        if not options.quick:
+        say = lambda text: console.print(f"[dim]{text}")  # noqa: E731
+        results = measure(quick=options.quick, say=say, only=options.only or "")
+        if not (options.quick or options.only):
             _RESULTS.mkdir(exist_ok=True)
             (_RESULTS / f"{results.date[:10]}.json").write_text(results.to_json() + "\n")
     report.show(results, console)
-    if not results.quick:
+    if not (results.quick or options.only):
         _PAGE.write_text(report.page(results))
 
 

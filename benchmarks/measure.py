@@ -22,7 +22,7 @@ import numpy as np
 import pinocchio as pin
 
 from alembert import sweeps
-from benchmarks import models, pinocchio_cpp, timing
+from benchmarks import models, pinocchio_cpp, simulation, timing
 from benchmarks.timing import Effort
 
 BATCH, LARGE_BATCH = 4096, 65536
@@ -84,7 +84,8 @@ class Results:
         return cls(**content, rows=rows)
 
 
-def measure(*, quick: bool, say: Callable[[str], None]) -> Results:
+def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Results:
+    """All rows, or `only` those of "simulation"."""
     effort = timing.QUICK if quick else timing.FULL
     results = Results(
         date=time.strftime("%Y-%m-%d %H:%M", time.gmtime()) + " UTC",
@@ -97,6 +98,11 @@ def measure(*, quick: bool, say: Callable[[str], None]) -> Results:
         baseline="",
     )
     results.notes["load"] = _load()
+    if only == "simulation":
+        say("simulation")
+        results.rows += simulation.rows(effort, quick=quick, notes=results.notes)
+        results.notes["load"] = max(results.notes["load"], _load())
+        return results
     say("compiling Pinocchio's loop, where there is a compiler")
     compiled = pinocchio_cpp.program() is not None
     results.baseline = "Pinocchio C++" if compiled else "pin.aba / pin.rnea from Python"
@@ -111,6 +117,8 @@ def measure(*, quick: bool, say: Callable[[str], None]) -> Results:
     results.rows += _threads(effort)
     say("chains")
     results.rows += _chains(effort, results, CHAINS[:5] if quick else CHAINS)
+    say("simulation")
+    results.rows += simulation.rows(effort, quick=quick, notes=results.notes)
     say("first calls")
     results.rows += _first_calls(quick)
     for k, row in enumerate(results.rows):  # against the best peak of the run

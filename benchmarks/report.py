@@ -54,6 +54,8 @@ def show(results: Results, console: Console) -> None:
         table.add_row(*_cells(row), style=style)
     console.print(table)
     console.print(_machine_line(results))
+    for note in _absent(results):
+        console.print(note)
 
 
 def _machine_line(results: Results) -> str:
@@ -67,6 +69,10 @@ def _machine_line(results: Results) -> str:
         + "."
         + _load(results)
     )
+
+
+def _absent(results: Results) -> list[str]:
+    return [results.notes[key] for key in ("without", "without_threads") if key in results.notes]
 
 
 def _load(results: Results) -> str:
@@ -104,7 +110,9 @@ def page(results: Results) -> str:
         "freedom), chains have revolute joints about two axes in turn. Friction is left out, because",
         "Pinocchio's algorithms do not have it. The run stops if Pinocchio's accelerations and ours differ.",
         "First calls are timed in fresh processes after the call of a pendulum, which starts the engine once",
-        "per process and has a row of its own.",
+        "per process and has a row of its own. Steps are those of the compiled loop; MuJoCo's loop is its `rollout`, without",
+        "contacts and limits, Exudyn's its explicit solver on a kinematic tree. Ensembles are whole runs, drawing included;",
+        "Dask's two workers are up before. The run stops if the motions of the programs differ.",
         "",
     ]
     if cpp:
@@ -125,6 +133,8 @@ def page(results: Results) -> str:
         f"{reached} of {len(with_goal)} reached. {_with_start(results)}",
         "",
         *_markdown(with_goal),
+        "",
+        *_absent(results),
         "",
         "## Other figures",
         "",

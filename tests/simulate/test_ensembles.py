@@ -169,7 +169,7 @@ def cluster():
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -374,6 +374,25 @@ def test_what_cannot_be_sent(model, monkeypatch):
             workers=1,
             **OPTIONS,
         )
+
+
+@pytest.mark.parametrize("backend", ["processes", "dask"])
+def test_a_script_without_guard(tmp_path, backend):
+    """Workers import the script; the message says what to do."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import alembert as al\n"
+        f"al.ensemble(al.library.pendulum(), lambda rng: {{}}, members=3, duration=1.0, step=0.1, workers=1, backend={backend!r})\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert (
+        done.stderr.rstrip()
+        .splitlines()[-1]
+        .startswith(
+            "alembert.errors.UnsupportedError: ensemble: the worker processes could not start. They import the script"
+        )
+    )
 
 
 def test_dask_is_optional(model, monkeypatch):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import logging
 import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from typing import Any
 
 import numpy as np
@@ -128,12 +129,25 @@ class _Bytes:
         return 0
 
 
+UNGUARDED = (
+    "ensemble: the worker processes could not start. They import the script that starts them: put the call of ensemble under "
+    "if __name__ == '__main__':, or choose backend='threads'"
+)
+
+
+def _refuse_importing() -> None:
+    """A worker that imports an unguarded script arrives here again."""
+    if getattr(current_process(), "_inheriting", False):
+        raise UnsupportedError(UNGUARDED)
+
+
 def _remote(digest: str, packed: bytes, *block: Any) -> Block:
     return _alone(_unpacked(digest, _Bytes(packed)), *block)
 
 
 @contextmanager
 def _processes(question: Question, workers: int) -> Iterator[Backend]:
+    _refuse_importing()
     digest, packed = _packed(question)
     pools: list[Executor] = []
 
@@ -143,6 +157,10 @@ def _processes(question: Question, workers: int) -> Iterator[Backend]:
         pools[:] = [ProcessPoolExecutor(workers, get_context("spawn"))]
 
     renew()
+    try:
+        pools[0].submit(os.getpid).result()
+    except BrokenExecutor:
+        raise UnsupportedError(UNGUARDED) from None
     try:
         yield Backend(lambda *block: pools[0].submit(_remote, digest, packed, *block), workers, renew)
     finally:
@@ -161,13 +179,18 @@ def _dask(question: Question, workers: int | None, cluster: Any) -> Iterator[Bac
     own: Any = None
     given = isinstance(cluster, Client)
     if cluster is None:
-        cluster = own = LocalCluster(
-            n_workers=workers or _processors(),
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address=None,
-        )
+        _refuse_importing()
+        try:
+            cluster = own = LocalCluster(
+                n_workers=workers or _processors(),
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.CRITICAL,
+            )
+        except RuntimeError:
+            raise UnsupportedError(UNGUARDED) from None
     client = cluster if given else Client(cluster)
     digest, packed = _packed(question)
     executor = client.get_executor(pure=False)
