@@ -76,7 +76,6 @@ class Chain:
         return np.array(self.system.GetNodeOutput(self.node, exudyn.OutputVariableType.Coordinates))
 
     def time(self, steps: int, solver: Any) -> float:
-        """Seconds per step, without what starts a run: the difference of a long one and a short one."""
-        short = min(self._solve(steps, solver) for _ in range(5))
-        long = min(self._solve(2 * steps, solver) for _ in range(5))
-        return max(long - short, 0.0) / steps
+        """Seconds per step, without what starts a run: a run of one step takes that."""
+        short, long = np.min([[self._solve(n, solver) for n in (1, 1 + steps)] for _ in range(25)], axis=0)
+        return float(long - short) / steps

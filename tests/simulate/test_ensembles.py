@@ -382,7 +382,8 @@ def test_a_script_without_guard(tmp_path, backend):
     script = tmp_path / "script.py"
     script.write_text(
         "import alembert as al\n"
-        f"al.ensemble(al.library.pendulum(), lambda rng: {{}}, members=3, duration=1.0, step=0.1, workers=1, backend={backend!r})\n"
+        "options = {'members': 3, 'duration': 1.0, 'step': 0.1, 'workers': 1}\n"
+        f"al.ensemble(al.library.pendulum(), lambda rng: {{}}, backend={backend!r}, **options)\n"
     )
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1

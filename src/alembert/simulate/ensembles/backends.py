@@ -130,8 +130,8 @@ class _Bytes:
 
 
 UNGUARDED = (
-    "ensemble: the worker processes could not start. They import the script that starts them: put the call of ensemble under "
-    "if __name__ == '__main__':, or choose backend='threads'"
+    "ensemble: the worker processes could not start. They import the script that starts them: put the call of ensemble "
+    "under if __name__ == '__main__':, or choose backend='threads'"
 )
 
 
