@@ -111,8 +111,9 @@ def page(results: Results) -> str:
         "Pinocchio's algorithms do not have it. The run stops if Pinocchio's accelerations and ours differ.",
         "First calls are timed in fresh processes after the call of a pendulum, which starts the engine once",
         "per process and has a row of its own. Steps are those of the compiled loop; MuJoCo's loop is its",
-        "`rollout`, without contacts and limits, Exudyn's its explicit solver on a kinematic tree. Ensembles are whole runs, drawing included;",
-        "Dask's two workers are up before. The run stops if the motions of the programs differ.",
+        "`rollout`, without contacts and limits, Exudyn's its explicit solver on a kinematic tree. Ensembles are",
+        "whole runs, drawing included; Dask's two workers are up before. The run stops if the motions of the",
+        "programs differ.",
         "",
     ]
     if cpp:
