@@ -23,6 +23,7 @@ ORDER = [
     "constraints",
     "dynamics",
     "operators",
+    "view",
     "linear",
     "check",
     "identify",
@@ -31,7 +32,6 @@ ORDER = [
     "control",
     "optimal",
     "verify",
-    "view",
     "study",
     "cli",
 ]

@@ -43,6 +43,7 @@ if _TYPE_CHECKING:
     from alembert.sweeps.linear_quadratic import solve_lq as solve_lq
     from alembert.sweeps.twin import forward_dynamics_as_lq as forward_dynamics_as_lq
     from alembert.sweeps.twin import gibbs_function as gibbs_function
+    from alembert.view import view as view
 
 _ON_FIRST_USE = {
     "LQProblem": "alembert.sweeps.linear_quadratic",
@@ -61,6 +62,7 @@ _ON_FIRST_USE = {
     "solve_lq": "alembert.sweeps.linear_quadratic",
     "trim": "alembert.linear",
     "velocities_from_diagonal": "alembert.operators",
+    "view": "alembert.view",
 }
 """what computes, by where it is: the compiler takes longer to import than models do"""
 

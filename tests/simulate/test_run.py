@@ -217,7 +217,8 @@ def test_plot(run, tmp_path):
     pytest.importorskip("matplotlib")
     figure = run.plot("base", path=tmp_path / "run.png")
     assert (tmp_path / "run.png").stat().st_size > 5000
-    assert len(figure.axes[0].lines) == 7
+    assert sum(len(axis.lines) for axis in figure.axes) == 7 + 6  # coordinates and speeds, by their units
+    assert [axis.get_ylabel() for axis in figure.axes][:2] == ["positions [m]", "quaternions"]
     with pytest.raises(ArgumentError, match="plot: no joint 'bas'"):
         run.plot("bas")
     with pytest.raises(ArgumentError, match=r"save: run.txt ends with '.txt', expected .nc or .csv"):

@@ -16,13 +16,12 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError
 from alembert.model import Model
-from alembert.model.printing import unknown
 from alembert.simulate.events import EventRecord
+from alembert.simulate.showing import Showing
 from alembert.simulate.system import System
 from alembert.simulate.variational import _friction
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from xarray import Dataset
 
 Array = np.ndarray
@@ -68,7 +67,7 @@ class Report:
 
 
 @dataclass(frozen=True, repr=False)
-class Run:
+class Run(Showing):
     """A motion: `time` (N,), `q` (..., N, nq) and `v` (..., N, nv), and what follows from them.
 
     `events` is the log of events. `resume` goes on from any record.
@@ -299,37 +298,6 @@ class Run:
             raise ArgumentError(f"save: {path.name} ends with {path.suffix!r}, expected .nc or .csv")
         self.to_xarray().to_netcdf(path)
         return path
-
-    def plot(self, *names: str, path: str | Path | None = None) -> Figure:
-        """Coordinates and speeds over time (all joints, or those named); needs matplotlib. `path` saves it."""
-        from matplotlib.figure import Figure
-
-        model = self.model
-        for name in names:
-            if name not in model._joint_index:
-                raise ArgumentError(unknown("plot: no joint", name, model._joint_index))
-        figure = Figure(figsize=(9, 6), layout="constrained")
-        axes = figure.subplots(2, 1, sharex=True)
-        one = (0,) * (self.q.ndim - 2)
-        for axis, labels, x, kind, slices in (
-            (axes[0], model.coordinate_names, self.q, "coordinates", model._q_slices),
-            (axes[1], model.speed_names, self.v, "speeds", model._v_slices),
-        ):
-            units = _units(model, kind)
-            for joint, s in zip(model.joints, slices, strict=True):
-                if not names or joint.name in names:
-                    for k in range(s.start, s.stop):
-                        unit = f" [{units[k]}]" if units[k] else ""
-                        axis.plot(self.time, x[one][:, k], label=f"{labels[k]}{unit}", linewidth=1.2)
-            axis.set_ylabel(kind)
-            axis.grid(alpha=0.3)
-            if axis.lines and len(axis.lines) <= 20:
-                axis.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-        axes[1].set_xlabel("time [s]")
-        axes[0].set_title(f"{model.name} ({self.integrator})")
-        if path is not None:
-            figure.savefig(path)
-        return figure
 
 
 def _units(model: Model, which: str) -> list[str]:

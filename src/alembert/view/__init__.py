@@ -1,0 +1,16 @@
+"""Seeing models and motions: a live viewer, a page that stands alone, films and plots.
+
+`al.view(model)` and `al.view(run)` open the viewer; `run.to_html("run.html")` writes a page.
+"""
+
+from alembert.callable_module import make_callable
+from alembert.view.figures import plot_convergence as plot_convergence
+from alembert.view.motion import Motion as Motion
+from alembert.view.open import Shown as Shown
+from alembert.view.open import view as view
+from alembert.view.page import write_html as write_html
+from alembert.view.page import write_page as write_page
+from alembert.view.scene import Scene as Scene
+from alembert.view.scene import scene as scene
+
+make_callable(__name__, view)

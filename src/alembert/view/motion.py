@@ -1,0 +1,289 @@
+"""A motion to show: a model along a trajectory, with what is plotted and what pushes beside it.
+
+Results offer one by a method `motion()`; anybody can make one from times and configurations. For drawing, a motion is
+cut into frames: enough for a smooth picture, few enough for a page. Between records that are far apart the
+configuration moves along the shortest path on its manifold, so that bodies stay connected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.expression import evaluate
+from alembert.model import Model
+from alembert.view.scene import body_poses
+
+Array = np.ndarray
+Series = Mapping[str, Any]
+RATE = 60.0  # frames per second of a smooth picture
+MOST_FRAMES = 4000
+BUDGET = 1_500_000  # bytes of poses before base64: 14 per body and frame
+MOST_POINTS = 2000  # of a plotted line
+_EFFORTS = ("effort", "efforts", "torque", "torques", "force", "forces")
+
+
+@dataclass(frozen=True, eq=False)
+class Arrow:
+    """A force or a torque on a body, in body axes: `vectors` (times, 3) at `point`."""
+
+    name: str
+    kind: str
+    """force or torque"""
+    body: int
+    point: tuple[float, float, float]
+    vectors: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """`time` (N,) and `q` (N, nq); `efforts` (N, nv) become arrows and, unless `series` says otherwise, a plot.
+
+    `series` maps the title of a plot to its lines: `{"energy [J]": {"kinetic": T, "potential": V}}`, or to one array
+    (N,) or (N, k). `wrenches` maps frames to (N, 6), moment and force in the frame's axes. `notes` are shown in a small
+    table. `trails` names the frames or bodies whose paths are drawn; None: the ends of the tree.
+    """
+
+    model: Model
+    time: Any
+    q: Any
+    efforts: Any = None
+    series: Mapping[str, Series | Any] = field(default_factory=dict)
+    wrenches: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    trails: Sequence[str] | None = None
+    parameters: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        model = self.model
+        if not isinstance(model, Model):
+            raise ArgumentError(f"Motion: model is a {type(model).__name__}, expected a Model")
+        time = _array("time", self.time)
+        if time.ndim != 1 or len(time) < 1 or np.any(np.diff(time) < 0):
+            raise ArgumentError(
+                f"Motion: time has shape {time.shape}, expected times (N,) that do not decrease"
+            )
+        n = len(time)
+        q = _array("q", self.q)
+        if q.shape != (n, model.nq):
+            raise ArgumentError(
+                f"Motion: q has shape {q.shape}, expected {(n, model.nq)}: one configuration per time"
+            )
+        model.check_configuration(q)
+        object.__setattr__(self, "time", time)
+        object.__setattr__(self, "q", q)
+        if self.efforts is not None:
+            efforts = _array("efforts", self.efforts)
+            if efforts.shape != (n, model.nv):
+                raise ArgumentError(f"Motion: efforts have shape {efforts.shape}, expected {(n, model.nv)}")
+            object.__setattr__(self, "efforts", efforts)
+        for frame, wrench in self.wrenches.items():
+            model.frame(frame)
+            if np.shape(wrench) != (n, 6):
+                raise ArgumentError(
+                    f"Motion: wrench on {frame!r} has shape {np.shape(wrench)}, expected {(n, 6)}"
+                )
+        object.__setattr__(self, "series", {title: _lines(title, x, n) for title, x in self.series.items()})
+        if self.trails is not None:
+            for name in self.trails:
+                model.frame(name)
+
+    # --- frames ---------------------------------------------------------------------------------------------
+
+    def frames(self, *, rate: float = RATE) -> Frames:
+        """Poses at about `rate` frames per second."""
+        bodies = max(len(self.model.bodies), 1)
+        most = int(np.clip(BUDGET / (14 * bodies), 100, MOST_FRAMES))
+        times, q, efforts, wrenches = self._resampled(_frame_times(self.time, rate, most))
+        R, p = body_poses(self.model, q, parameters=self.parameters)
+        return Frames(times, p, _continuous_quaternions(R), self._arrows(q, efforts, wrenches))
+
+    def _resampled(self, times: Array) -> tuple[Array, Array, Array | None, dict[str, Array]]:
+        """Configurations between records by the geodesic, efforts held (or between samples, linear)."""
+        k = np.clip(np.searchsorted(self.time, times, side="right") - 1, 0, len(self.time) - 1)
+        following = np.minimum(k + 1, len(self.time) - 1)
+        span = self.time[following] - self.time[k]
+        share = np.where(span > 0, (times - self.time[k]) / np.where(span > 0, span, 1.0), 0.0)[:, None]
+        q = self.q[k]
+        if self.model.nq and np.any(share > 1e-9):
+            q = self.model.integrate(q, share * self.model.difference(q, self.q[following]))
+        blend = lambda x: x[k] + share * (x[following] - x[k])  # noqa: E731
+        wrenches = {name: blend(_array("wrench", x)) for name, x in self.wrenches.items()}
+        return times, q, None if self.efforts is None else blend(self.efforts), wrenches
+
+    def _arrows(self, q: Array, efforts: Array | None, wrenches: Mapping[str, Array]) -> tuple[Arrow, ...]:
+        model, found = self.model, []
+        values = model.parameter_values | dict(self.parameters or {})
+        for i, joint in enumerate(model.joints):
+            s = model._v_slices[i]
+            if efforts is None or not joint.type.nv or not np.any(efforts[:, s]):
+                continue
+            constants = [float(evaluate(x, values)) for x in joint.type.constants()]
+            type = joint.type.with_constants(constants)
+            F = _joint_wrench(type, q[:, model._q_slices[i]], efforts[:, s])
+            found += _split(joint.name, i, (0.0, 0.0, 0.0), F)
+        for name, F in wrenches.items():
+            frame = model.frame(name)
+            if frame.body not in model._body_index:
+                continue
+            X = frame.placement.pose(values)
+            turned = np.concatenate([F[:, :3] @ X.rotation.T, F[:, 3:] @ X.rotation.T], axis=1)
+            x, y, z = (float(c) for c in X.translation)
+            found += _split(name, model._body_index[frame.body], (x, y, z), turned)
+        return tuple(found)
+
+    def panels(self) -> list[tuple[str, Array, dict[str, Array]]]:
+        """(title, times, lines by name) of every plot, thinned to what a plot can show."""
+        series = dict(self.series)
+        if self.efforts is not None and not any(t.split()[0] in _EFFORTS for t in series):
+            series = {**self._effort_series(), **series}
+        keep = _thinned(len(self.time), MOST_POINTS)
+        return [(t, self.time[keep], {name: x[keep] for name, x in s.items()}) for t, s in series.items()]
+
+    def _effort_series(self) -> dict[str, dict[str, Array]]:
+        """Torques and forces that are not zero all along."""
+        units = [unit for joint in self.model.joints for _, unit in joint.type.speeds]
+        found: dict[str, dict[str, Array]] = {}
+        for name, unit, x in zip(self.model.speed_names, units, self.efforts.T, strict=True):
+            if np.any(x):
+                found.setdefault("torques [N m]" if unit == "rad/s" else "forces [N]", {})[name] = x
+        return found
+
+    def trail_points(self) -> list[tuple[str, int, Array]]:
+        """(name, body, point in body axes) of the paths to draw."""
+        model = self.model
+        values = model.parameter_values | dict(self.parameters or {})
+        names = self.trails
+        if names is None:
+            names = _ends(model)
+        found = []
+        for name in names:
+            frame = model.frame(name)
+            if frame.body in model._body_index:
+                body = model._body_index[frame.body]
+                point = frame.placement.pose(values).translation
+                if self.trails is None and frame.name == frame.body:
+                    inertia = model.bodies[body].inertia
+                    com = np.array([float(evaluate(x, values)) for x in inertia.com])
+                    point = 2 * com if model.joints[body].type.nv == 1 else com  # the far end of a rod
+                found.append((name, body, point))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """`positions` (T, bodies, 3) and `quaternions` (T, bodies, 4), scalar first, without jumps of sign."""
+
+    time: Array
+    positions: Array
+    quaternions: Array
+    arrows: tuple[Arrow, ...]
+
+
+def as_motion(thing: Any) -> Motion:
+    """A motion, or that of a result; `ArgumentError` otherwise."""
+    if isinstance(thing, Motion):
+        return thing
+    maker = getattr(thing, "motion", None)
+    if callable(maker):
+        made = maker()
+        if isinstance(made, Motion):
+            return made
+    raise ArgumentError(f"view: {type(thing).__name__} is neither a model nor a result with a motion")
+
+
+# --- pieces -------------------------------------------------------------------------------------------------
+
+
+def _array(what: str, value: Any) -> Array:
+    try:
+        x = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"Motion: {what} is {value!r}, expected numbers") from None
+    if not np.all(np.isfinite(x)):
+        raise ArgumentError(f"Motion: {what} has entries that are not finite")
+    return x
+
+
+def _lines(title: str, value: Any, n: int) -> dict[str, Array]:
+    """Lines (N,) by name."""
+    given = dict(value) if isinstance(value, Mapping) else None
+    if given is None:
+        x = np.asarray(value, dtype=float)
+        plain = title.split("[")[0].strip()
+        given = (
+            {plain: x}
+            if x.ndim == 1
+            else {f"{plain} {k + 1}": x[:, k] for k in range(x.shape[-1] if x.ndim == 2 else 0)}
+        )
+        if x.ndim not in (1, 2):
+            raise ArgumentError(f"Motion: series {title!r} has shape {x.shape}, expected ({n},) or ({n}, k)")
+    found = {}
+    for name, line in given.items():
+        x = np.asarray(line, dtype=float)
+        if x.shape != (n,):
+            raise ArgumentError(
+                f"Motion: series {title!r}, line {str(name)!r} has shape {x.shape}, expected ({n},)"
+            )
+        found[str(name)] = x
+    return found
+
+
+def _frame_times(time: Array, rate: float, most: int) -> Array:
+    """Evenly spaced; at least two, at most `most`."""
+    span = float(time[-1] - time[0])
+    if span <= 0:
+        return time[:1]
+    count = int(np.clip(np.ceil(span * rate) + 1, 2, most))
+    return np.linspace(time[0], time[-1], count)
+
+
+def _thinned(count: int, most: int) -> Array:
+    if count <= most:
+        return np.arange(count)
+    return np.unique(np.round(np.linspace(0, count - 1, most)).astype(int))
+
+
+def _continuous_quaternions(R: Array) -> Array:
+    """(T, n, 4) of rotations (T, n, 3, 3); each nearest to the one before."""
+    from scipy.spatial.transform import Rotation
+
+    if R.shape[1] == 0:
+        return np.zeros((*R.shape[:2], 4))
+    q = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_quat(scalar_first=True).reshape(*R.shape[:2], 4)
+    turns = np.where(np.sum(q[1:] * q[:-1], axis=-1) < 0, -1.0, 1.0)
+    q[1:] *= np.cumprod(turns, axis=0)[..., None]
+    return q
+
+
+def _joint_wrench(type: Any, q: Array, efforts: Array) -> Array:
+    """The wrench in span S with S^T F = tau, F = S (S^T S)^-1 tau: what a motor along the axes puts on the child."""
+    F = np.empty((len(q), 6))
+    before: Array | None = None
+    pinv = np.zeros((6, efforts.shape[1]))
+    for k, x in enumerate(q):
+        S = np.asarray(type.subspace(x), dtype=float).reshape(6, -1)
+        if before is None or not np.array_equal(S, before):
+            pinv, before = np.linalg.pinv(S.T), S
+        F[k] = pinv @ efforts[k]
+    return F
+
+
+def _split(name: str, body: int, point: tuple[float, float, float], F: Array) -> list[Arrow]:
+    found = []
+    for kind, x in (("torque", F[:, :3]), ("force", F[:, 3:])):
+        if np.any(np.abs(x) > 1e-12):
+            found.append(Arrow(name, kind, body, point, x))
+    return found
+
+
+def _ends(model: Model) -> list[str]:
+    """Frames on the last bodies of the branches, or these bodies; at most eight."""
+    leaves = [body.name for body in model.bodies if not model.children(body.name)]
+    on = {frame.body: frame.name for frame in model.frames if frame.body in leaves}
+    return [on.get(leaf, leaf) for leaf in leaves][:8]

@@ -1,0 +1,48 @@
+"""`al.view(...)`: the live viewer in a browser, or a page inside a notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from alembert.model import Model
+from alembert.view.motion import as_motion
+from alembert.view.notebook import framed, in_notebook
+from alembert.view.page import Still, page
+
+
+class Shown:
+    """A page for a notebook: displays itself in a frame."""
+
+    def __init__(self, text: str, name: str, height: int) -> None:
+        self.html, self._name, self._height = text, name, height
+
+    def _repr_html_(self) -> str:
+        return framed(self.html, height=self._height)
+
+    def __repr__(self) -> str:
+        return f"<Shown {self._name!r}: {len(self.html) / 1e6:.1f} MB of HTML>"
+
+    def stop(self) -> None:
+        """Nothing runs behind it."""
+
+
+def view(
+    shown: Any,
+    q: Any = None,
+    *,
+    inline: bool | None = None,
+    port: int | None = None,
+    open_browser: bool = True,
+    height: int = 560,
+) -> Any:
+    """Show a model (at `q`), or a result with its motion; returns at once a handle with `stop()`.
+
+    Outside notebooks a browser page opens on this machine only (needs viser: pip install "alembert[view]"). In a
+    notebook, or with `inline=True`, the handle displays itself as a page that needs no server.
+    """
+    thing = Still(shown, q) if isinstance(shown, Model) else as_motion(shown)
+    if in_notebook() if inline is None else inline:
+        return Shown(page([thing], autoplay=False), thing.model.name, height)
+    from alembert.view.live import Viewer
+
+    return Viewer(thing, port=port, open_browser=open_browser)

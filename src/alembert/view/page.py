@@ -1,0 +1,334 @@
+"""The stand-alone page: one HTML file with picture, plots and controls, that opens from disk without network or server.
+
+Names come from model files and are not trusted. They enter the page only as JSON in a block that no browser runs, with
+every character escaped that could end the block, and leave it only as text. A content security policy allows just the
+scripts of this package, by their hashes, so that nothing else can run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError, FileError
+from alembert.model import Model
+from alembert.spatial import Pose
+from alembert.view.motion import Frames, Motion, as_motion
+from alembert.view.posing import OPERATIONS, posing
+from alembert.view.scene import Mark, Scene, scene
+
+Array = np.ndarray
+THEMES = ("auto", "light", "dark")
+_SCRIPTS = ("three.min.js", "plot.js", "stage.js", "player.js")
+_LARGEST = 32767
+
+
+def write_html(
+    path: str | os.PathLike[str],
+    model: Model,
+    time: Any = None,
+    q: Any = None,
+    *,
+    title: str = "",
+    theme: str = "auto",
+    autoplay: bool = True,
+    **options: Any,
+) -> Path:
+    """Write a page of a model along a trajectory: `time` (N,) and `q` (N, nq).
+
+    `options` are those of `Motion`: `efforts` (N, nv), `series`, `wrenches`, `notes`, `trails`, `parameters`. Without
+    `time` the page has the model at `q` (the neutral configuration by default) and a slider for every joint.
+    """
+    shown: Any
+    if time is None:
+        if options:
+            raise ArgumentError(f"write_html: {next(iter(options))} is given without time")
+        shown = Still(model, q, title)
+    else:
+        shown = Motion(model, time, q, title=title, **options)
+    return write_page(path, [shown], title=title, theme=theme, autoplay=autoplay)
+
+
+def write_page(
+    path: str | os.PathLike[str],
+    shown: Iterable[Any],
+    *,
+    title: str = "",
+    theme: str = "auto",
+    autoplay: bool = True,
+) -> Path:
+    """Write one page with several scenes, each in its tab: models, results and motions."""
+    text = page(shown, title=title, theme=theme, autoplay=autoplay)
+    path = Path(path)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
+    return path
+
+
+def page(shown: Iterable[Any], *, title: str = "", theme: str = "auto", autoplay: bool = True) -> str:
+    """The text of a page."""
+    if theme not in THEMES:
+        raise ArgumentError(f"theme is {theme!r}, expected one of {', '.join(THEMES)}")
+    scenes = [_scene_data(thing) for thing in ([shown] if isinstance(shown, Model | Motion) else shown)]
+    if not scenes:
+        raise ArgumentError("write_page: there is nothing to show")
+    title = title or " and ".join(dict.fromkeys(s["title"] for s in scenes))
+    data = {"scenes": scenes, "theme": theme, "autoplay": bool(autoplay)}
+    scripts = [_asset(name) for name in _SCRIPTS]
+    style = _asset("page.css")
+    policy = (
+        f"default-src 'none'; script-src {' '.join(_hash(s) for s in scripts)}; style-src {_hash(style)}; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+    )
+    heading = html.escape(title)
+    return "\n".join(
+        [
+            "<!DOCTYPE html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{html.escape(policy)}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<link rel="icon" href="data:,">',
+            f"<title>{heading}</title>",
+            f"<style>{style}</style>",
+            "</head>",
+            "<body>",
+            f'<header><h1>{heading}</h1><div class="end"><button type="button" id="theme" title="dark or light">'
+            '<span aria-hidden="true">◐</span> Theme</button></div></header>',
+            "<main></main>",
+            "<noscript>This page needs JavaScript.</noscript>",
+            f'<script type="application/json" id="data">{_json(data)}</script>',
+            *(f"<script>{script}</script>" for script in scripts),
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+class Still:
+    """A model at rest, with sliders; `q` None is the neutral configuration."""
+
+    def __init__(self, model: Model, q: Any = None, title: str = "") -> None:
+        if not isinstance(model, Model):
+            raise ArgumentError(f"view: model is a {type(model).__name__}, expected a Model")
+        self.model, self.title = model, title
+        self.q = start(model) if q is None else np.asarray(q, dtype=float)
+        model.check_configuration(self.q)
+        if self.q.ndim != 1:
+            raise ArgumentError(f"view: q has shape {self.q.shape}, expected ({model.nq},)")
+
+
+def start(model: Model) -> Array:
+    """The neutral configuration, moved into the limits and onto loops where that is possible."""
+    from alembert.errors import AlembertError
+
+    q = np.clip(model.neutral(), model.lower_limits, model.upper_limits)
+    if model.is_constrained:
+        try:
+            return model.assemble(q).q
+        except AlembertError:  # shown with the loops open
+            return q
+    return q
+
+
+# --- data ---------------------------------------------------------------------------------------------------
+
+
+def _scene_data(thing: Any) -> dict[str, Any]:
+    if isinstance(thing, Model):
+        thing = Still(thing)
+    if isinstance(thing, Still):
+        drawn = scene(thing.model)
+        return {
+            **_drawn(drawn),
+            "title": thing.title or thing.model.name,
+            **_sliders(thing.model, thing.q, drawn),
+            "panels": [],
+            "trails": [],
+            "notes": [],
+        }
+    motion = as_motion(thing)
+    frames = motion.frames()
+    return {
+        **_drawn(scene(motion.model, parameters=motion.parameters)),
+        "title": motion.title or motion.model.name,
+        "motion": _frames(frames),
+        "posing": None,
+        "panels": [
+            {
+                "title": title,
+                "time": _packed(times),
+                "lines": [{"name": name, **_packed(line)} for name, line in lines.items()],
+            }
+            for title, times, lines in motion.panels()
+        ],
+        "arrows": [_arrow(arrow) for arrow in frames.arrows],
+        "trails": [
+            {"name": name, "body": body, "point": [float(x) for x in point]}
+            for name, body, point in motion.trail_points()
+        ],
+        "notes": [[str(key), _note(value)] for key, value in motion.notes.items()],
+    }
+
+
+def _frames(frames: Frames) -> dict[str, Any]:
+    """Poses as int16: positions in the box around the motion, entries of unit quaternions."""
+    low, high = _bounds(frames.positions)
+    middle, scale = (low + high) / 2, np.maximum((high - low) / (2 * _LARGEST), 1e-300)
+    return {
+        "start": float(frames.time[0]),
+        "end": float(frames.time[-1]),
+        "count": len(frames.time),
+        "positions": _base64(np.round((frames.positions - middle) / scale).astype("<i2")),
+        "scale": scale.tolist(),
+        "offset": middle.tolist(),
+        "quaternions": _base64(np.round(frames.quaternions * _LARGEST).astype("<i2")),
+    }
+
+
+def _sliders(model: Model, q: Array, drawn: Scene) -> dict[str, Any]:
+    """The program of the poses; the poses themselves where there is none."""
+    program = posing(model, q, drawn.length)
+    if program is None:
+        return {"posing": None, "arrows": [], "motion": _frames(Motion(model, [0.0], [q]).frames())}
+    return {
+        "motion": None,
+        "arrows": [],
+        "posing": {
+            "inputs": program.inputs,
+            "registers": program.registers,
+            "operations": list(OPERATIONS),
+            "code": _base64(program.code.astype("<i4")),
+            "constants": _base64(program.constants.astype("<f8")),
+            "sliders": [vars(s) for s in program.sliders],
+        },
+    }
+
+
+def _drawn(drawn: Scene) -> dict[str, Any]:
+    def mark(m: Mark) -> dict[str, Any]:
+        return {"name": m.name, "body": m.body, "kind": m.kind, "matrix": _matrix(m.pose)}
+
+    return {
+        "name": drawn.name,
+        "bodies": list(drawn.bodies),
+        "up": list(drawn.up),
+        "gravity": drawn.gravity,
+        "length": drawn.length,
+        "parts": [
+            {
+                "kind": part.kind,
+                "body": part.body,
+                "mesh": part.mesh,
+                "matrix": _rounded(part.matrix),
+                "color": [round(float(c), 4) for c in part.color],
+            }
+            for part in drawn.parts
+        ],
+        "meshes": [_mesh(surface.vertices, surface.faces) for surface in drawn.meshes],
+        "frames": [mark(m) for m in drawn.frames],
+        "masses": [
+            {"body": m.body, "mass": m.mass, "matrix": _matrix(m.pose), "radii": list(m.radii)}
+            for m in drawn.masses
+        ],
+        "sensors": [mark(m) for m in drawn.sensors],
+        "loops": [[mark(a), mark(b)] for a, b in drawn.loops],
+    }
+
+
+def _mesh(vertices: Array, faces: Array) -> dict[str, Any]:
+    low, high = vertices.min(axis=0).astype(float), vertices.max(axis=0).astype(float)
+    middle, scale = (low + high) / 2, np.maximum((high - low) / (2 * _LARGEST), 1e-300)
+    return {
+        "vertices": _base64(np.round((vertices - middle) / scale).astype("<i2")),
+        "offset": middle.tolist(),
+        "scale": scale.tolist(),
+        "extent": [*high.tolist(), *low.tolist()],
+        "faces": _base64(faces.astype("<u4")),
+    }
+
+
+def _arrow(arrow: Any) -> dict[str, Any]:
+    largest = float(np.max(np.abs(arrow.vectors)))
+    scale = largest / _LARGEST
+    return {
+        "name": arrow.name,
+        "kind": arrow.kind,
+        "body": arrow.body,
+        "point": list(arrow.point),
+        "scale": scale,
+        "largest": float(np.max(np.linalg.norm(arrow.vectors, axis=1))),
+        "data": _base64(np.round(arrow.vectors / scale).astype("<i2")),
+    }
+
+
+def _packed(x: Array) -> dict[str, Any]:
+    """int16 with scale and offset; what is not finite is a gap."""
+    x = np.asarray(x, dtype=float)
+    good = np.isfinite(x)
+    low, high = (float(x[good].min()), float(x[good].max())) if good.any() else (0.0, 0.0)
+    offset = (low + high) / 2
+    scale = max((high - low) / (2 * _LARGEST), 1e-300)
+    codes = np.round((np.where(good, x, offset) - offset) / scale)
+    return {
+        "data": _base64(np.where(good, codes, -32768).astype("<i2")),
+        "scale": scale,
+        "offset": offset,
+    }
+
+
+def _bounds(p: Array) -> tuple[Array, Array]:
+    flat = p.reshape(-1, 3)
+    if not len(flat):
+        return np.zeros(3), np.zeros(3)
+    return flat.min(axis=0), flat.max(axis=0)
+
+
+def _matrix(pose: Pose) -> list[float]:
+    M = np.eye(4)
+    M[:3, :3], M[:3, 3] = pose.rotation, pose.translation
+    return _rounded(M)
+
+
+def _rounded(M: Array) -> list[float]:
+    return [float(f"{x:.7g}") for x in M.ravel()]
+
+
+def _note(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) and math.isfinite(value) else str(value)
+
+
+def _base64(x: Array) -> str:
+    return base64.b64encode(np.ascontiguousarray(x).tobytes()).decode()
+
+
+# --- text ---------------------------------------------------------------------------------------------------
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    """JSON that cannot end the block it stands in: ASCII only, and no angle brackets or ampersands."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _asset(name: str) -> str:
+    text = resources.files("alembert.view").joinpath("assets", name).read_text(encoding="utf-8")
+    return text.replace("\r\n", "\n")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,113 @@
+"""The live viewer: what its sliders do, without a browser, and that it listens to this machine only."""
+
+import socket
+import urllib.request
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.errors import UnsupportedError
+from alembert.view import open as opening
+
+pytest.importorskip("viser")
+
+
+def test_sliders_move_the_model():
+    model = al.library.arm7()
+    with al.view(model, open_browser=False, port=18600) as viewer:
+        assert viewer.url.startswith("http://127.0.0.1:")
+        with urllib.request.urlopen(viewer.url, timeout=30) as answer:
+            assert answer.status == 200
+        sliders = {slider.name: (slider, handle) for slider, handle in viewer._control.handles}
+        assert list(sliders) == list(model.speed_names)
+        slider, handle = sliders["joint2"]
+        assert (handle.min, handle.max) == (model.lower_limits[1], model.upper_limits[1])
+        handle.value = 1.0
+        viewer._control.changed(slider)
+        q = viewer._control.q
+        assert q[1] == pytest.approx(1.0)
+        np.testing.assert_allclose(
+            viewer.body_position("link7"), model.frame_pose(q, "link7").translation, atol=1e-12
+        )
+        viewer._control.reset()
+        np.testing.assert_allclose(
+            viewer.body_position("link7"),
+            model.frame_pose(viewer._control.start, "link7").translation,
+            atol=1e-12,
+        )
+        with pytest.raises(UnsupportedError, match="seek: the viewer shows a model at rest"):
+            viewer.seek(1.0)
+        assert "at http://127.0.0.1" in repr(viewer)
+    assert "stopped" in repr(viewer)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", int(viewer.url.rpartition(":")[2]))) != 0
+
+
+def four_bar():
+    builder = al.ModelBuilder("four_bar")
+    builder.body(
+        "crank", al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)), joint=al.Revolute((0, 1, 0)), joint_name="a"
+    )
+    builder.body(
+        "coupler",
+        al.Inertia.rod(1.0, (0, 0, 0), (2, 0, 0)),
+        joint=al.Revolute((0, 1, 0)),
+        joint_name="b",
+        parent="crank",
+        placement=(1, 0, 0),
+    )
+    builder.body(
+        "rocker",
+        al.Inertia.rod(1.0, (0, 0, 0), (1.5, 0, 0)),
+        joint=al.Revolute((0, 1, 0)),
+        joint_name="c",
+        placement=(2.0, 0, 0),
+    )
+    builder.frame("coupler_end", "coupler", (2, 0, 0)).frame("rocker_end", "rocker", (1.5, 0, 0))
+    return builder.loop("pin", al.Revolute((0, 1, 0)), "coupler_end", "rocker_end").build()
+
+
+def test_loops_stay_closed_when_a_slider_moves():
+    model = four_bar()
+    start = model.assemble([-1.0, 0.8, -1.3]).q
+    with al.view(model, start, open_browser=False, port=18610) as viewer:
+        slider, handle = viewer._control.handles[0]
+        handle.value = float(start[0] + 0.2)
+        viewer._control.changed(slider)
+        q = viewer._control.q
+        assert np.max(np.abs(model.constraint_residual(q))) < 1e-9
+        assert q[0] == pytest.approx(start[0] + 0.2, abs=1e-6)  # a slider has a step
+        assert viewer._control.handles[2][1].value == pytest.approx(q[2], abs=1e-2)
+
+
+def test_a_motion_has_a_timeline():
+    model = al.library.satellite()
+    run = al.simulate(model, model.neutral(), [0.3, 0.1, 0.2, 0, 0, 0, 1, 2, 3], duration=1.0)
+    with al.view(run, open_browser=False, port=18620) as viewer:
+        viewer.seek(1.0)
+        expected = run.model.frame_pose(run.q[-1], "rotor_x").translation
+        np.testing.assert_allclose(viewer.body_position("rotor_x"), expected, atol=1e-9)
+        viewer.seek(0.0)
+        viewer._control.toggle()
+        for _ in range(200):
+            if viewer._control.time > 0.02:
+                break
+            viewer._stopped.wait(0.02)
+        assert viewer._control.time > 0.02
+        viewer._control.slider.value = 0.5
+        viewer._control.playing = False
+        viewer._control._scrubbed()
+
+
+def test_in_a_notebook_the_page_is_inline(monkeypatch):
+    model = al.library.pendulum()
+    monkeypatch.setattr(opening, "in_notebook", lambda: True)
+    shown = al.view(model)
+    text = shown._repr_html_()
+    assert text.startswith("<iframe srcdoc=")
+    assert 'sandbox="allow-scripts' in text
+    assert "allow-same-origin" not in text
+    assert "<script" not in text  # escaped, as an attribute must be
+    assert "MB of HTML" in repr(shown)
+    shown.stop()

@@ -1,0 +1,311 @@
+"""The stand-alone page, in a real browser: it loads without a word on the console, moves, and obeys."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.errors import ArgumentError, FileError
+from alembert.view import Motion, write_html, write_page
+from alembert.view.posing import configuration
+from alembert.view.scene import body_poses
+
+POSITION = (
+    """(() => { const e = alembert.current.stage.matrices[%d].elements; return [e[12], e[13], e[14]]; })()"""
+)
+ROTATION = """(() => { const e = alembert.current.stage.matrices[%d].elements;
+return [[e[0], e[4], e[8]], [e[1], e[5], e[9]], [e[2], e[6], e[10]]]; })()"""
+
+
+@pytest.fixture(scope="module")
+def run():
+    return al.simulate(al.library.acrobot(), [2.0, 0.5], [0.0, 0.0], duration=2.0)
+
+
+@pytest.fixture(scope="module")
+def page(run, tmp_path_factory):
+    return run.to_html(tmp_path_factory.mktemp("page") / "run.html")
+
+
+def test_nothing_is_asked_of_a_network(page):
+    text = page.read_text(encoding="utf-8")
+    assert "https://" not in text
+    # of XML, not addresses: three.js and the swatches of legends name them
+    assert set(re.findall(r"http://[\w./]+", text)) == {
+        "http://www.w3.org/1999/xhtml",
+        "http://www.w3.org/2000/svg",
+    }
+    assert "<link" not in text.replace('<link rel="icon" href="data:,">', "")
+    assert "src=" not in re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
+
+
+def test_the_motion_is_that_of_the_run(page, run, load):
+    browser = load(page)
+    browser.evaluate("alembert.current.pause()")
+    R, p = body_poses(run.model, run.q)
+    for k in (0, len(run.time) // 3, len(run.time) - 1):
+        browser.evaluate(f"alembert.current.seek({run.time[k]})")
+        # frames lie 1/60 s apart; between them the path is straight: an error of a h^2 / 8, 2e-3 for a = 60 m/s^2
+        np.testing.assert_allclose(browser.evaluate(POSITION % 1), p[k, 1], atol=4e-3)
+        np.testing.assert_allclose(browser.evaluate(ROTATION % 1), R[k, 1], atol=1e-2)
+    browser.evaluate("alembert.current.seek(0)")
+    np.testing.assert_allclose(browser.evaluate(POSITION % 1), p[0, 1], atol=1e-4)  # int16 over the box
+
+
+def test_it_plays_pauses_and_scrubs(page, load):
+    browser = load(page)
+    browser.evaluate("alembert.current.pause(); alembert.current.seek(0)")
+    before = browser.evaluate(POSITION % 1)
+    browser.evaluate("document.querySelector('.play').click()")
+    browser.wait_for("alembert.current.time > 0.05")
+    browser.evaluate("document.querySelector('.play').click()")
+    assert browser.evaluate("alembert.current.playing") is False
+    assert np.linalg.norm(np.subtract(browser.evaluate(POSITION % 1), before)) > 1e-4
+    slider = "document.querySelector('.bar input[type=range]')"
+    browser.evaluate(f"{slider}.value = 1.5; {slider}.dispatchEvent(new Event('input'))")
+    assert browser.evaluate("alembert.current.time") == pytest.approx(1.5)
+    assert "1.50 / 2.00 s" in browser.evaluate("document.querySelector('.time').textContent")
+
+
+def test_the_picture_changes_with_time(page, load):
+    browser = load(page)
+    browser.evaluate("alembert.current.pause(); alembert.current.seek(0); alembert.current.stage.render()")
+    pixels = """(() => { const s = alembert.current.stage; s.dirty = true; s.render(); return s.canvas.toDataURL(); })()"""
+    first = browser.evaluate(pixels)
+    browser.evaluate("alembert.current.seek(1)")
+    assert browser.evaluate(pixels) != first
+
+
+def test_the_keyboard_is_enough(page, load):
+    browser = load(page)
+    browser.evaluate("alembert.current.pause(); alembert.current.seek(1); document.activeElement.blur()")
+    browser.press("Home")
+    assert browser.evaluate("alembert.current.time") == 0
+    browser.press(".", "Period", ".")
+    assert browser.evaluate("alembert.current.time") == pytest.approx(0.02)
+    browser.press(" ", "Space", " ")
+    assert browser.evaluate("alembert.current.playing") is True
+    browser.press(" ", "Space", " ")
+    # everything that can be clicked can be reached and has a name
+    unnamed = browser.evaluate(
+        "[...document.querySelectorAll('button, input, select, canvas[tabindex]')].filter("
+        "e => !e.closest('[hidden]') && !(e.textContent.trim() || e.ariaLabel || e.title)).length"
+    )
+    assert unnamed == 0
+    assert browser.evaluate("alembert.current.stage.canvas.tabIndex") == 0
+    before = browser.evaluate("alembert.current.stage.camera.position.toArray()")
+    browser.evaluate("alembert.current.stage.canvas.focus()")
+    browser.press("ArrowLeft")
+    assert browser.evaluate("alembert.current.stage.camera.position.toArray()") != before
+
+
+def test_plots_follow_and_lead(page, run, load):
+    browser = load(page)
+    browser.evaluate("alembert.current.pause(); alembert.current.seek(1)")
+    titles = browser.evaluate("[...document.querySelectorAll('figcaption')].map(e => e.textContent)")
+    assert titles == ["energy [J]", "angles [rad]", "rates [rad/s]"]
+    legend = browser.evaluate(
+        "[...document.querySelectorAll('figure')[1].querySelectorAll('.legend button')].map(e => e.textContent)"
+    )
+    k = int(np.argmin(np.abs(run.time - 1)))
+    for text, name, x in zip(legend, run.model.coordinate_names, run.q[k], strict=True):
+        assert text.startswith(name)
+        assert float(text.removeprefix(name).replace("−", "-")) == pytest.approx(x, abs=5e-3)
+    browser.evaluate(
+        """(() => { const c = alembert.current.plots[0].canvas, r = c.getBoundingClientRect(), p = alembert.current.plots[0];
+        c.setPointerCapture = () => {};
+        c.dispatchEvent(new PointerEvent('pointerdown',
+        { clientX: r.left + p.x(0.5), clientY: r.top + 40, pointerId: 1 })); })()"""
+    )
+    assert browser.evaluate("alembert.current.time") == pytest.approx(0.5, abs=0.02)
+
+
+def test_every_switch_works_in_both_themes(page, load):
+    browser = load(page)
+    browser.evaluate("alembert.current.pause()")
+    for _ in range(2):
+        browser.evaluate(
+            "for (const b of document.querySelectorAll('.group button:not(:last-child)'))"
+            " { b.click(); alembert.current.advance(0.02); }"
+        )
+        browser.evaluate("document.getElementById('theme').click(); alembert.current.advance(0.02)")
+    assert browser.evaluate("document.documentElement.dataset.theme") in ("light", "dark")
+    assert browser.evaluate("alembert.current.stage.ghostGroup.children.length") > 0
+
+
+def test_sliders_pose_the_model(tmp_path, load):
+    """The page runs the instructions of the model's own kinematics, quaternions and all."""
+    model = al.library.humanoid()
+    browser = load(write_html(tmp_path / "model.html", model))
+    names = browser.evaluate("[...document.querySelectorAll('.sliders .name')].map(e => e.textContent)")
+    assert names == list(model.speed_names)
+    x = np.random.default_rng(0).uniform(-0.3, 0.3, model.nv)
+    x = np.clip(x, np.r_[[-1] * 6, model.lower_limits[7:]], np.r_[[1] * 6, model.upper_limits[7:]])
+    browser.evaluate(
+        f"""{json.dumps(x.tolist())}.forEach((x, k) => {{ const e = document.querySelectorAll('.sliders input')[k];
+        e.value = x; e.dispatchEvent(new Event('input')); }})"""
+    )
+    R, p = body_poses(model, configuration(model, model.neutral(), x))
+    for i in (0, 10, len(model.bodies) - 1):
+        np.testing.assert_allclose(browser.evaluate(POSITION % i), p[i], atol=1e-12)
+        np.testing.assert_allclose(browser.evaluate(ROTATION % i), R[i], atol=1e-12)
+    browser.evaluate("document.querySelector('.sliders button').click()")
+    np.testing.assert_allclose(
+        browser.evaluate(POSITION % 3), body_poses(model, model.neutral())[1][3], atol=1e-12
+    )
+
+
+def test_several_scenes_have_tabs(run, tmp_path, load):
+    still = al.library.satellite()
+    browser = load(write_page(tmp_path / "two.html", [run, still], title="two"))
+    assert browser.evaluate("document.querySelectorAll('[role=tab]').length") == 2
+    browser.evaluate("document.querySelectorAll('[role=tab]')[1].click()")
+    browser.wait_for("alembert.current.data.name === 'satellite'")
+    assert browser.evaluate("document.getElementById('scene0').hidden") is True
+
+
+HOSTILE = [
+    "</script><script>window.hacked=1</script>",
+    "\"'`><img src=x onerror=window.hacked=1>",
+    "a\u2028b\u2029c\\",
+    "<!--<script>",
+    "]]>&lt;${window.hacked=1}",
+    "__proto__",
+]
+
+
+def test_names_from_a_model_run_no_script(tmp_path, load):
+    builder = al.ModelBuilder(HOSTILE[0])
+    for k, name in enumerate(HOSTILE):
+        builder.body(
+            name,
+            al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)),
+            joint=al.Revolute((0, 0, 1)),
+            joint_name=name,
+            parent=HOSTILE[k - 1] if k else "world",
+        )
+        builder.frame(f"frame {name}", name, (1, 0, 0)).sensor(name, "gyro", name)
+    model = builder.build()
+    n = 20
+    q = np.linspace(0, 1, n)[:, None] * np.ones(model.nq)
+    motion = Motion(
+        model,
+        np.linspace(0, 1, n),
+        q,
+        efforts=q,
+        series={name: dict.fromkeys(HOSTILE, q[:, 0]) for name in HOSTILE},
+        notes=dict(zip(HOSTILE, HOSTILE, strict=True)),
+        title=HOSTILE[1],
+    )
+    path = write_page(tmp_path / "hostile.html", [motion, model], title=HOSTILE[0])
+    browser = load(path)
+    for k in range(2):
+        browser.evaluate(f"alembert.select({k})")
+        browser.evaluate(
+            "for (const b of document.querySelectorAll('.group button:not(:last-child)')) b.click()"
+        )
+        browser.evaluate("alembert.current.advance(0.02)")
+    assert browser.evaluate("window.hacked") is None
+    assert browser.evaluate("document.querySelectorAll('img').length") == 0
+    assert browser.evaluate("document.title") == HOSTILE[0]
+    assert browser.evaluate("alembert.current.data.bodies") == HOSTILE
+    assert browser.evaluate("[...document.querySelectorAll('dd')].map(e => e.textContent)") == HOSTILE
+    # and should a name ever get into the page as markup, the policy refuses it
+    browser.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=window.hacked=1>')")
+    browser.evaluate("new Promise(done => setTimeout(done, 100))")
+    assert browser.evaluate("window.hacked") is None
+    assert any("Content Security Policy" in message for message in browser.messages)
+    browser.messages.clear()
+
+
+def test_a_long_run_of_many_bodies_is_small(tmp_path, load):
+    """Ten seconds of fifty bodies, recorded every millisecond: below 5 MB, and drawn with a handful of calls."""
+    model = al.library.chain(50)
+    time = np.linspace(0, 10, 10_001)
+    q = np.sin(time[:, None] * np.linspace(1, 2, 50)) * 0.3
+    series = {"angles [rad]": dict(zip(model.coordinate_names, q.T, strict=True))}
+    path = write_html(tmp_path / "long.html", model, time, q, efforts=q, series=series, autoplay=False)
+    assert path.stat().st_size < 5_000_000
+    browser = load(path)
+    browser.evaluate(
+        "alembert.current.pause(); alembert.current.stage.dirty = true; alembert.current.stage.render()"
+    )
+    assert browser.evaluate("alembert.current.stage.renderer.info.render.calls") < 30
+
+
+def test_sparse_records_keep_bodies_connected(tmp_path):
+    """Between five records a link turns along the shortest way instead of shrinking."""
+    model = al.library.two_link()
+    motion = Motion(model, np.linspace(0, 4, 5), np.linspace(0, 1, 5)[:, None] * [[6.0, -3.0]])
+    frames = motion.frames()
+    tip = frames.positions[:, 1]
+    np.testing.assert_allclose(np.linalg.norm(tip, axis=1), np.linalg.norm(tip[0]), rtol=1e-12)
+    assert len(frames.time) == 241
+
+
+def test_torques_of_joints_become_arrows():
+    model = al.library.satellite()
+    efforts = np.zeros((3, model.nv))
+    efforts[:, 6:] = [[1.0, -2.0, 3.0]] * 3
+    q = np.tile(model.neutral(), (3, 1))
+    wrench = np.tile([0, 0, 0, 5.0, 0, 0], (3, 1))
+    motion = Motion(model, [0, 1, 2], q, efforts=efforts, wrenches={"main": wrench})
+    arrows = {(arrow.name, arrow.kind): arrow.vectors[0] for arrow in motion.frames().arrows}
+    np.testing.assert_allclose(arrows["spin_y", "torque"], [0, -2, 0], atol=1e-15)
+    np.testing.assert_allclose(arrows["main", "force"], [5, 0, 0], atol=1e-15)
+    assert set(arrows) == {
+        ("spin_x", "torque"),
+        ("spin_y", "torque"),
+        ("spin_z", "torque"),
+        ("main", "force"),
+    }
+    assert motion.panels()[0][0] == "torques [N m]"
+
+
+# --- messages -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"time": [0, 1], "q": np.zeros((3, 2))}, r"Motion: q has shape \(3, 2\), expected \(2, 2\)"),
+        ({"time": [1, 0], "q": np.zeros((2, 2))}, "times .* that do not decrease"),
+        ({"time": "now", "q": np.zeros((2, 2))}, "Motion: time is 'now', expected numbers"),
+        ({"time": [0, np.nan], "q": np.zeros((2, 2))}, "time has entries that are not finite"),
+        (
+            {"time": [0], "q": np.zeros((1, 2)), "efforts": [1.0]},
+            r"efforts have shape \(1,\), expected \(1, 2\)",
+        ),
+        ({"time": [0], "q": np.zeros((1, 2)), "wrenches": {"lower": [1.0]}}, "wrench on 'lower' has shape"),
+        (
+            {"time": [0], "q": np.zeros((1, 2)), "series": {"x": {"y": [1, 2]}}},
+            r"series 'x', line 'y' has shape \(2,\)",
+        ),
+        ({"time": [0], "q": np.zeros((1, 2)), "series": {"x": np.zeros((1, 1, 1))}}, "series 'x' has shape"),
+        ({"time": [0], "q": np.zeros((1, 2)), "trails": ["nowhere"]}, "has no frame 'nowhere'"),
+        ({"series": {}}, "write_html: series is given without time"),
+        ({"theme": "pink"}, "theme is 'pink', expected one of auto, light, dark"),
+    ],
+)
+def test_bad_arguments(tmp_path, options, message):
+    with pytest.raises(ArgumentError, match=message):
+        write_html(tmp_path / "x.html", al.library.two_link(), **options)
+
+
+def test_other_messages(tmp_path, run):
+    with pytest.raises(ArgumentError, match="Motion: model is a int, expected a Model"):
+        Motion(3, [0], [[0]])
+    with pytest.raises(ArgumentError, match="view: model is a int, expected a Model"):
+        write_html(tmp_path / "x.html", 3)
+    with pytest.raises(ArgumentError, match=r"view: q has shape \(1, 2\), expected \(2,\)"):
+        write_html(tmp_path / "x.html", run.model, q=[[0.0, 0.0]])
+    with pytest.raises(ArgumentError, match="view: int is neither a model nor a result with a motion"):
+        write_page(tmp_path / "x.html", [3])
+    with pytest.raises(ArgumentError, match="there is nothing to show"):
+        write_page(tmp_path / "x.html", [])
+    with pytest.raises(FileError, match="cannot be written"):
+        run.to_html(tmp_path / "none" / "x.html")
+    with pytest.raises(ArgumentError, match=r"member is 1, expected one of a batch of shape \(\)"):
+        run.to_html(tmp_path / "x.html", member=1)
