@@ -32,18 +32,18 @@ import numpy as np
 
 from alembert.callable_module import make_callable
 from alembert.dynamics import kernels
+from alembert.dynamics.arguments import FrameLike, Parameters
+from alembert.dynamics.graphs import Options, graph
+from alembert.dynamics.results import Innovations
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
-from alembert.model import WORLD, Model, Placement
-from alembert.spatial import Ad_dual, Pose
-from alembert.sweeps import Tree
+from alembert.model import Model, Placement
+from alembert.spatial import Ad_dual
 from alembert.sweeps import operators as steps
 
 Array = np.ndarray
 Sizes = tuple[int, ...]
-FrameLike = str | tuple[str, Placement]
-"""A frame or body by its name, or a place on it."""
 
 
 # --- the algebra --------------------------------------------------------------------------------------------
@@ -340,6 +340,7 @@ class SpatialOperators:
     """
 
     model: Model
+    parameters: Mapping[str, float]
     H: Blocks
     M: Blocks
     E_phi: Blocks
@@ -388,11 +389,10 @@ class SpatialOperators:
 
     def B(self, frames: Sequence[FrameLike]) -> Blocks:
         """From forces at frames (frame axes, about their origins) to forces on bodies: J = B^T phi^T H^T."""
-        _check_frames("B", frames)
         entries = {}
-        for j, (node, placement) in enumerate(_located(self.model, frames)):
+        for j, (node, placement) in enumerate(self.model._carriers("B", frames)):
             if node >= 0:
-                entries[node, j] = Ad_dual(placement.pose(self.model.parameter_values))
+                entries[node, j] = Ad_dual(placement.pose(self.parameters))
         return Blocks(self.M.rows, (6,) * len(frames), entries)
 
     def jacobian(self, frames: Sequence[FrameLike]) -> Operator:
@@ -400,14 +400,15 @@ class SpatialOperators:
         return (self.H @ self.phi @ self.B(frames)).T
 
 
-def operators(model: Model, q: Any) -> SpatialOperators:
+def operators(model: Model, q: Any, *, parameters: Mapping[str, float] | None = None) -> SpatialOperators:
     """The spatial operators at one configuration q (nq,)."""
     x = np.asarray(q, dtype=float)
     if x.shape != (model.nq,):
         raise ArgumentError(f"operators: q has shape {x.shape}, expected ({model.nq},), one configuration")
-    tree = Tree.of(model)
     function = model.symbolic.function(steps.OPERATORS, ("q",))
-    values = function.call([ca.DM(value) for value in _with_defaults(model, x)])
+    tree = model._tree
+    given = _with_parameters(model, "operators", parameters, x)
+    values = function.call([ca.DM(value) for value in given])
     found = {name: value.full() for name, value in zip(steps.OPERATORS.result, values, strict=True)}
 
     def square(name: str) -> Blocks:
@@ -422,6 +423,7 @@ def operators(model: Model, q: Any) -> SpatialOperators:
 
     return SpatialOperators(
         model,
+        dict(zip(model.parameter_values, given[1].tolist(), strict=True)) if model.parameters else {},
         H=_diagonal([S.T for S in columns("S")]),
         M=square("M"),
         E_phi=to_parent([row.reshape(6, 6).T for row in found["phi"]]),
@@ -438,37 +440,30 @@ def operators(model: Model, q: Any) -> SpatialOperators:
 # --- compiled -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Innovations:
-    """M(q) = L D L^T, L = I + H phi K unit upper block triangular, D block diagonal; both (..., nv, nv)."""
-
-    L: Array
-    D: Array
-
-
-def innovations(model: Model, q: Any) -> Innovations:
+def innovations(model: Model, q: Any, *, parameters: Parameters = None) -> Innovations:
     """The innovations factors of the mass matrix (lemma 0.1 of 002), for q (..., nq)."""
-    return Innovations(*_kernel(model, "innovations")(*_with_defaults(model, q)))
+    return Innovations(*_run(model, "innovations", parameters, q))
 
 
-def diagonalising_velocities(model: Model, q: Any, v: Any) -> Array:
+def diagonalising_velocities(model: Model, q: Any, v: Any, *, parameters: Parameters = None) -> Array:
     """n = [I + H phi K]^T v, with which the kinetic energy is 1/2 n^T D n; (..., nv) in O(n)."""
-    return _kernel(model, "diagonalising_velocities")(*_with_defaults(model, q, v))
+    return _run(model, "diagonalising_velocities", parameters, q, v)
 
 
-def velocities_from_diagonal(model: Model, q: Any, n: Any) -> Array:
+def velocities_from_diagonal(model: Model, q: Any, n: Any, *, parameters: Parameters = None) -> Array:
     """The speeds v of which `diagonalising_velocities` makes n."""
-    return _kernel(model, "velocities_from_diagonal")(*_with_defaults(model, q, n))
+    return _run(model, "velocities_from_diagonal", parameters, q, n)
 
 
-def admittance(model: Model, q: Any, frames: Sequence[FrameLike]) -> Array:
+def admittance(model: Model, q: Any, frames: Sequence[FrameLike], *, parameters: Parameters = None) -> Array:
     """Lambda = J M^-1 J^T of several frames together, (..., 6 k, 6 k): accelerations due to wrenches on them.
 
     A frame is a name, or (name, placement) for a place on a body or frame; its six rows and columns are in
     its own axes about its origin. O(n) for the bodies, then one climb per frame and one product per pair.
     """
-    _check_frames("admittance", frames)
-    return _admittance_kernel(model, tuple(frames))(*_with_defaults(model, q))
+    model.check_tree("admittance")
+    kernel = _admittance_kernel(model, model._carriers("admittance", frames))
+    return kernel(*_with_parameters(model, "admittance", parameters, q))
 
 
 _PROGRAMS = {
@@ -477,57 +472,36 @@ _PROGRAMS = {
 }
 
 
+def _run(model: Model, name: str, parameters: Parameters, *given: Any) -> Any:
+    model.check_tree(name)
+    return _kernel(model, name)(*_with_parameters(model, name, parameters, *given))
+
+
 @lru_cache(maxsize=64)
 def _kernel(model: Model, name: str) -> Kernel:
-    model.check_tree(name)
     program = _PROGRAMS[name]
-    return kernels.program_kernel(model, Tree.of(model), program, tuple(program.given))
+    return kernels.program_kernel(model, model._tree, program, tuple(program.given))
 
 
 @lru_cache(maxsize=64)
-def _admittance_kernel(model: Model, frames: tuple[FrameLike, ...]) -> Kernel:
-    model.check_tree("admittance")
-    tree = Tree.of(model)
-    located = _located(model, frames)
-    inputs = kernels.arguments(model, tree, steps.OPERATORS, ("q",))
-
-    def graph(q: ca.SX, parameters: ca.SX) -> list[ca.SX]:
-        values = {name: parameters[k] for k, (name, _) in enumerate(model.parameters)}
-        places: list[tuple[int, Pose]] = [(node, place.symbolic_pose(values)) for node, place in located]
-        return [steps.admittance(tree, places, q, parameters)]
+def _admittance_kernel(model: Model, located: tuple[tuple[int, Placement], ...]) -> Kernel:
+    inputs = kernels.arguments(model, model._tree, steps.OPERATORS, ("q",))
 
     def build() -> Source:
-        return FunctionSource(kernels.function("admittance", inputs, tree, graph))
+        return FunctionSource(graph(model, "admittance", Options(frames=located)).function)
 
-    size = 6 * len(frames)
+    size = 6 * len(located)
     key = f"{model.fingerprint}:admittance:{located!r}"
     return Kernel("admittance", inputs, [Argument("Lambda", (size, size))], key=key, build=build)
 
 
-def _check_frames(function: str, frames: Sequence[FrameLike]) -> None:
-    if isinstance(frames, str) or not frames:
-        raise ArgumentError(
-            f"{function}: frames is {frames!r}, expected a list of names or (name, placement)"
-        )
-
-
-def _located(model: Model, frames: Sequence[FrameLike]) -> list[tuple[int, Placement]]:
-    """The node that carries each frame (-1 for the world), and the frame's placement on it."""
-    tree = Tree.of(model)
-    found = []
-    for entry in frames:
-        name, place = (entry, Placement()) if isinstance(entry, str) else entry
-        frame = model.frame(name)
-        node, carrier = (
-            (-1, Placement()) if frame.body == WORLD else tree.carriers[model.body_index(frame.body)]
-        )
-        found.append((node, carrier @ frame.placement @ place))
-    return found
-
-
-def _with_defaults(model: Model, *given: Any) -> tuple[Any, ...]:
-    """The arguments of a kernel, with the parameters at their defaults."""
-    return (*given, np.array([value for _, value in model.parameters])) if model.parameters else given
+def _with_parameters(model: Model, name: str, parameters: Parameters, *given: Any) -> tuple[Any, ...]:
+    """The arguments of a kernel, with the parameters where the model has any."""
+    if model.parameters:
+        return (*given, model._parameter_array(name, parameters))
+    if parameters:
+        raise ArgumentError(f"{name}: parameters are given, but the model has none")
+    return given
 
 
 make_callable(__name__, operators)

@@ -1,79 +1,209 @@
 """The algorithms on CasADi expressions give what the compiled ones give."""
 
+import dataclasses
+import functools
+import inspect
+
 import casadi as ca
 import numpy as np
 import pytest
 from dynamics_helpers import ROUNDING, states, tree
 
-from alembert import Coupling, Inertia, ModelBuilder, Revolute
-from alembert.errors import ArgumentError, UnsupportedError
+import alembert
+from alembert import Coupling, Fixed, Inertia, ModelBuilder, Revolute
+from alembert.dynamics import Dynamics
+from alembert.dynamics.symbolic import Symbolic
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.joints import REGISTRY
 
-ALGORITHMS = {
-    "forward_dynamics": "qva",
-    "inverse_dynamics": "qva",
-    "bias_forces": "qv",
-    "gravity_forces": "q",
-    "coriolis_forces": "qv",
-    "mass_matrix": "q",
-    "solve_mass_matrix": "qa",
-    "kinetic_energy": "qv",
-    "potential_energy": "q",
-    "integrate": "qv",
-    "rate": "qv",
+REFERENCES = ("local", "world", "local_world_aligned")
+NOT_SYMBOLIC = {"check_configuration", "check_tree", "compile", "export_c", "symbolic", "hessian"}
+"""what is no algorithm; second derivatives are compared on a small model below"""
+FACTORS = {
+    "innovations": alembert.innovations,
+    "diagonalising_velocities": alembert.diagonalising_velocities,
+    "velocities_from_diagonal": alembert.velocities_from_diagonal,
+    "admittance": alembert.admittance,
 }
 
 
-@pytest.fixture(scope="module")
-def model():
-    return tree("attached")
+def calls(model):
+    """Arguments of every algorithm, in all the forms that give another graph: (name, arguments, options)."""
+    frame, other = model.frames[0].name, model.bodies[-1].name
+    F = {frame: "F", other: "G", model.bodies[2].name: "F"}
+    joint = next(joint.name for joint in model.joints if joint.type.nv > 1)
+    single = next(name for name in model.speed_names if not name.startswith(f"{joint}."))
+    hybrid = {"accelerations": {joint: f"slice {joint}", single: "x"}, "torques": {}, "wrenches": F}
+    last = next(name for name in reversed(model.speed_names) if not name.startswith(joint) and name != single)
+    hybrid["torques"] = {last: "y"}
+    found = [
+        ("forward_dynamics", "qva", {"wrenches": F}),
+        ("inverse_dynamics", "qva", {"wrenches": F}),
+        ("hybrid_dynamics", "qv", hybrid),
+        ("bias_forces", "qv", {"wrenches": F}),
+        ("gravity_forces", "q", {}),
+        ("coriolis_forces", "qv", {}),
+        ("mass_matrix", "q", {}),
+        ("inverse_mass_matrix", "q", {}),
+        ("solve_mass_matrix", "qa", {}),
+        ("multiply_mass_matrix", "qa", {}),
+        ("center_of_mass", "q", {}),
+        ("kinetic_energy", "qv", {}),
+        ("potential_energy", "q", {}),
+        ("energy", "qv", {}),
+        ("power", "qva", {"wrenches": F}),
+        ("integrate", "qv", {}),
+        ("difference", "qp", {}),
+        ("rate", "qv", {}),
+        ("inverse_dynamics_derivatives", "qva", {"wrenches": F}),
+        ("forward_dynamics_derivatives", "qva", {"wrenches": F}),
+        ("hybrid_dynamics_derivatives", "qv", hybrid),
+        ("jvp", ("forward_dynamics", "qva", "vav"), {}),
+        ("vjp", ("inverse_dynamics", "qva", "v"), {}),
+        ("innovations", "q", {}),
+        ("diagonalising_velocities", "qv", {}),
+        ("velocities_from_diagonal", "qv", {}),
+        ("admittance", ("q", [frame, (other, alembert.Placement((0.1, 0.2, 0.3)))]), {}),
+    ]
+    for name in (frame, "world"):
+        found.append(("frame_pose", ("q", name), {}))
+        for reference in REFERENCES:
+            option = {"reference": reference}
+            found += [
+                ("frame_velocity", ("q", "v", name), option),
+                ("frame_acceleration", ("q", "v", "a", name), option),
+                ("frame_jacobian", ("q", name), option),
+                ("frame_jacobian", ("q", name), option | {"point": "z"}),
+                ("frame_jacobian_rate", ("q", "v", name), option),
+            ]
+    for about in ("world", "center_of_mass"):
+        found += [("momentum", "qv", {"about": about}), ("momentum_matrix", "q", {"about": about})]
+    return found
+
+
+@pytest.fixture(scope="module", params=["attached", "parameters"])
+def model(request):
+    return tree(request.param)
 
 
 @pytest.fixture(scope="module")
-def given(model):
+def values(model):
     q, v, a = (x[0] for x in states(model, 1))
-    return {"q": q, "v": v, "a": a}
+    rng = np.random.default_rng(1)
+    vectors = {"q": q, "v": v, "a": a, "p": model.integrate(q, 0.3 * a), "F": rng.normal(size=6)}
+    vectors |= {"G": rng.normal(size=6), "x": np.array(0.7), "y": np.array(-1.3), "z": rng.normal(size=3)}
+    for joint in model.joints:
+        vectors[f"slice {joint.name}"] = rng.normal(size=joint.type.nv)
+    return vectors
 
 
-def evaluated(kind, function, arrays):
-    symbols = [kind.sym(f"x{k}", len(x)) for k, x in enumerate(arrays)]
-    return ca.Function("f", symbols, [function(*symbols)])(*arrays).full()
+def filled(given, values):
+    """Letters and their containers, replaced by what they stand for."""
+    if isinstance(given, str):
+        return values.get(given, given) if given in values else given
+    if isinstance(given, dict):
+        return {key: filled(x, values) for key, x in given.items()}
+    if isinstance(given, tuple | list):
+        return type(given)(filled(x, values) for x in given)
+    return given
+
+
+def flat(result):
+    """All numbers or expressions of a result."""
+    if isinstance(result, tuple | list):
+        return [x for part in result for x in flat(part)]
+    if dataclasses.is_dataclass(result):
+        return [x for field in dataclasses.fields(result) for x in flat(getattr(result, field.name))]
+    if isinstance(result, np.ndarray) and result.ndim == 3:
+        return list(result)
+    return [result]
+
+
+def run(owner, name, arguments, options, values):
+    if name in ("jvp", "vjp"):
+        algorithm, at, along = arguments
+        given = [algorithm, *([values[x] for x in letters] for letters in (at, along))]
+        if name == "vjp":
+            given[2] = given[2][0]
+    else:
+        given = filled(list(arguments), values)
+    return flat(getattr(owner, name)(*given, **filled(options, values)))
+
+
+class _Numeric:
+    """The methods of a model, and what the package has as functions of one."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __getattr__(self, name):
+        if name in FACTORS:
+            return functools.partial(FACTORS[name], self.model)
+        return getattr(self.model, name)
 
 
 @pytest.mark.parametrize("kind", [ca.SX, ca.MX])
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_expressions_and_compiled_code_agree(model, given, name, kind):
-    arrays = [given[letter] for letter in ALGORITHMS[name]]
-    found = evaluated(kind, getattr(model.symbolic, name), arrays)
-    expected = np.atleast_1d(getattr(model, name)(*arrays))
-    if expected.ndim == 1:
-        found = found.ravel()
-    # same instructions, but not fused: the rounding is another, amplified by the condition number when M is
-    # solved
-    amplified = (
-        np.linalg.cond(model.mass_matrix(given["q"])) if name.startswith(("forward", "solve")) else 1.0
-    )
-    scale = np.abs(model.bias_forces(given["q"], given["v"])).max() if amplified == 1.0 else 0.0
-    assert np.max(np.abs(found - expected)) < ROUNDING * amplified * (np.abs(expected).max() + scale)
+def test_expressions_and_compiled_code_agree(model, values, kind):
+    """Every algorithm, on a tree with all joint types; the parameters changed from their defaults."""
+    q, v = values["q"], values["v"]
+    numbers = {name: 1.05 * x for name, x in model.parameters}
+    changed = [{}, {"parameters": numbers}] if numbers else [{}]
+    # same instructions, but not fused: the rounding is another, amplified by the condition number where M is solved
+    condition = np.linalg.cond(model.mass_matrix(q, **changed[-1]))
+    scale = np.abs(model.bias_forces(q, v)).max() + np.abs(model.multiply_mass_matrix(q, values["a"])).max()
+    symbols = {key: kind.sym("x", *(x.shape or (1,))) for key, x in values.items()}
+    p = kind.sym("p", len(numbers))
+    named = {"parameters": {name: p[k] for k, name in enumerate(numbers)}}
+    for name, arguments, options in calls(model):
+        takes = name not in ("jvp", "vjp", "integrate", "difference", "rate")
+        for given in changed if takes else changed[:1]:
+            expected = run(_Numeric(model), name, arguments, options | given, values)
+            graph = run(model.symbolic, name, arguments, options | (named if given else {}), symbols)
+            f = ca.Function("f", [*symbols.values(), p], graph)
+            found = f.call([*values.values(), list(numbers.values())])
+            assert len(found) == len(expected), name
+            for x, y in zip(found, expected, strict=True):
+                y = np.asarray(y)
+                error = np.max(np.abs(x.full().reshape(y.shape) - y), initial=0.0)
+                assert error < ROUNDING * condition * (np.max(np.abs(y), initial=0.0) + scale), (
+                    name,
+                    options,
+                )
 
 
-def test_remaining_expressions(model, given):
-    q, v, a = given["q"], given["v"], given["a"]
-    free = (np.arange(model.nv) % 3 > 0).astype(float)
-    x, y = ca.SX.sym("x", model.nv), ca.SX.sym("y", model.nv)
-    accelerations, efforts = model.symbolic.hybrid_dynamics(q, v, x, y, free)
-    found = ca.Function("f", [x, y], [accelerations, efforts])(a, 2 * a)
-    expected = model.compile("hybrid_dynamics")(q, v, a, 2 * a, free)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.full().ravel(), other, rtol=1e-9, atol=1e-9 * np.abs(other).max())
-    h = np.ravel(evaluated(ca.SX, model.symbolic.momentum, [q, v]))
-    expected = model.momentum(q, v, about="world")
-    np.testing.assert_allclose(h, expected, atol=ROUNDING * np.abs(expected).max())
-    poses = evaluated(ca.SX, model.symbolic.poses, [q])
-    np.testing.assert_allclose(poses, model._evaluate("poses", (q,)), atol=20 * ROUNDING)
-    step = model.difference(q, model.integrate(q, 0.1 * v))
-    np.testing.assert_allclose(step, 0.1 * v, atol=ROUNDING * 10)
-    symbolic = np.ravel(evaluated(ca.SX, model.symbolic.difference, [q, model.integrate(q, 0.1 * v)]))
-    np.testing.assert_allclose(symbolic, step, atol=ROUNDING * 10)
+def test_all_joint_types_are_met():
+    assert {joint.type.kind for joint in tree("attached").joints} == set(REGISTRY)
+
+
+def test_no_algorithm_is_left_out():
+    parts = [part for part in Dynamics.__mro__ if part.__module__.startswith("alembert.dynamics.")]
+    methods = {name for part in parts for name in vars(part) if not name.startswith("_")}
+    compared = {name for name, *_ in calls(tree("attached"))}
+    assert (methods | set(FACTORS)) - NOT_SYMBOLIC == compared
+    symbolic = {name for name in vars(Symbolic) if not name.startswith("_")}
+    assert symbolic - compared == {"function", "graph", "hessian", "poses"}
+    for name in methods - NOT_SYMBOLIC:
+        numeric, other = (inspect.signature(getattr(c, name)).parameters for c in (Dynamics, Symbolic))
+        assert [key for key in numeric if key not in ("out", "method")] == list(other), name
+
+
+def test_second_derivatives():
+    model = alembert.library.chain(2)
+    at = np.random.default_rng(0).normal(size=(3, 2))
+    v = ca.SX.sym("v", 2)
+    H = model.symbolic.hessian("inverse_dynamics", (at[0], v, at[2]), [1.0, 2.0])
+    expected = model.hessian("inverse_dynamics", at, np.array([1.0, 2.0]))
+    np.testing.assert_allclose(ca.Function("H", [v], [H])(at[1]).full(), expected, atol=1e-12)
+
+
+def test_poses_of_all_bodies(model, values):
+    poses = model.symbolic.poses(values["q"]).full()
+    np.testing.assert_allclose(poses, model._evaluate("poses", (values["q"],)), atol=20 * ROUNDING)
+
+
+@pytest.fixture(scope="module")
+def given(values):
+    return values
 
 
 def test_numbers_in_numbers_out(model, given):
@@ -146,7 +276,25 @@ def test_wrong_shapes_and_types_are_named():
             assert message.startswith(f"{name}: {second} has shape {shape}, expected (2,)")
     assert refusal(symbolic.bias_forces, y, 1.0).startswith("bias_forces: v has shape ()")
     assert refusal(symbolic.solve_mass_matrix, y, 1.0).startswith("solve_mass_matrix: x has shape ()")
-    assert refusal(symbolic.hybrid_dynamics, y, y, y, 1.0, y).startswith("hybrid_dynamics: a has shape ()")
+    message = refusal(symbolic.hybrid_dynamics, y, y, accelerations={"a_joint": [1.0, 2.0]})
+    assert message.startswith("hybrid_dynamics: accelerations: 'a_joint' has shape (2,), expected (1,)")
+    both = {"accelerations": {"a_joint": 1.0}, "torques": {"a_joint": ca.SX(2)}}
+    message = refusal(symbolic.hybrid_dynamics, y, y, **both)
+    assert message == "hybrid_dynamics: a_joint is given both an acceleration and a torque; give one"
+    mixed = {"accelerations": {"a_joint": x[0], "b_joint": ca.MX.sym("b")}}
+    message = refusal(symbolic.hybrid_dynamics, y, y, **mixed)
+    assert message.endswith("'b_joint' is MX; expected expressions of one kind")
+    message = refusal(symbolic.bias_forces, y, y, wrenches={"a": x})
+    assert message == "bias_forces: wrench on 'a' has shape (2, 1), expected (6,); moment, then force"
+    message = refusal(symbolic.bias_forces, y, y, wrenches={"world": np.zeros(6)})
+    assert message == "bias_forces: wrench on frame 'world', which does not move"
+    message = refusal(symbolic.bias_forces, y, y, parameters={"k": 1.0})
+    assert message.startswith("bias_forces: no parameter 'k'")
+    message = refusal(symbolic.bias_forces, y, y, parameters={"m": x})
+    assert message.startswith("bias_forces: parameter 'm' has shape (2, 1), expected (1,)")
+    message = refusal(symbolic.frame_velocity, y, y, "a", reference="body")
+    assert message.startswith("frame_velocity: reference is 'body', expected one of local")
+    assert refusal(symbolic.momentum, y, y, about="a").startswith("momentum: about is 'a', expected 'center")
     message = refusal(symbolic.gravity_forces, y, parameters=x)
     assert message.startswith("gravity_forces: parameters has shape (2, 1), expected (1,)")
     for given in ("q", None, {"a": 1.0}, [x, ca.MX.sym("x")]):
@@ -157,3 +305,15 @@ def test_wrong_shapes_and_types_are_named():
     assert message == "bias_forces: q is SX, v is MX; expected expressions of one kind"
     for given in (x, [x[0], 1.0], ca.vertcat(x), np.zeros((2, 1)), [0, 1], (0.0, 1.0)):
         assert symbolic.bias_forces(given, y).shape == (2, 1)
+
+
+def test_a_center_of_mass_needs_mass():
+    builder = ModelBuilder("rock")
+    builder.body("stone", Inertia.box(1.0, (1, 1, 1)), joint=Fixed())
+    model = builder.build()
+    with pytest.raises(
+        NumericalError, match="center_of_mass: nothing that moves in the model 'rock' has mass"
+    ):
+        model.symbolic.center_of_mass([])
+    assert float(model.symbolic.energy([], [])) == 0.0
+    np.testing.assert_array_equal(model.symbolic.frame_jacobian([], "stone").shape, (6, 0))

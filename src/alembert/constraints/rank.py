@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import qr
 
 RANK = 1e-9
 """Default tolerance: rounding of a Jacobian is some 1e-15, a misplaced digit in a file 1e-6 or more."""
@@ -45,6 +44,8 @@ def scales(G: Array, groups: Sequence[slice]) -> Array:
 
 def choose(G: Array, groups: Sequence[slice], tolerance: float) -> Choice:
     """A minimal set of rows of G (m x nv)."""
+    from scipy.linalg import qr  # takes longer to import than the rest of the package
+
     m = len(G)
     scaled = G / scales(G, groups)[:, None]
     R, order = qr(scaled.T, mode="r", pivoting=True, check_finite=False)

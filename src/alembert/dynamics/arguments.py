@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model import WORLD, Placement
 from alembert.model.printing import unknown
 from alembert.spatial import Ad_dual, Pose
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 Wrenches = Mapping[str, Any]
 Parameters = Mapping[str, Any] | None
+FrameLike = str | tuple[str, Placement]
+"""a frame, or a place on it"""
 
 
 class Arguments:
@@ -45,21 +48,8 @@ class Arguments:
         """Which speeds are named, and their values (..., nv)."""
         named = np.zeros(self.nv, dtype=bool)
         entries: list[tuple[str, slice, Array]] = []
-        singles = {name: k for k, name in enumerate(self.speed_names)}
-        for name, value in mapping(function, what, values).items():
-            x = self._numbers(function, f"{what}: {name!r}", value)
-            if name in self._joint_index:
-                s = self.v_slice(name)
-            elif name in singles:
-                s = slice(singles[name], singles[name] + 1)
-            else:
-                raise ArgumentError(
-                    unknown(
-                        f"{function}: {what}: no joint or degree of freedom",
-                        name,
-                        [*self._joint_index, *singles],
-                    )
-                )
+        for name, s in self._named_slices(function, values, what).items():
+            x = self._numbers(function, f"{what}: {name!r}", (values or {})[name])
             width = s.stop - s.start
             if width == 1 and (x.ndim == 0 or x.shape[-1] != 1):
                 x = x[..., None]
@@ -67,8 +57,6 @@ class Arguments:
                 raise ArgumentError(
                     f"{function}: {what}: {name!r} has shape {x.shape}, expected (..., {width})"
                 )
-            if np.any(named[s]):
-                raise ArgumentError(f"{function}: {what}: {name!r} is given twice")
             named[s] = True
             entries.append((name, s, x))
         batch = common(function, [(f"{what}: {name!r}", x.shape[:-1]) for name, _, x in entries])
@@ -76,6 +64,34 @@ class Arguments:
         for _, s, x in entries:
             total[..., s] = x
         return named, total
+
+    def _named_slices(
+        self: Model, function: str, values: Mapping[str, Any] | None, what: str
+    ) -> dict[str, slice]:
+        """The speeds of joints, or of single degrees of freedom, by their names."""
+        singles = {name: k for k, name in enumerate(self.speed_names)}
+        found: dict[str, slice] = {}
+        named: set[int] = set()
+        for name in mapping(function, what, values):
+            if name in self._joint_index:
+                s = self.v_slice(name)
+            elif name in singles:
+                s = slice(singles[name], singles[name] + 1)
+            else:
+                known = [*self._joint_index, *singles]
+                raise ArgumentError(
+                    unknown(f"{function}: {what}: no joint or degree of freedom", name, known)
+                )
+            if named & set(range(s.start, s.stop)):
+                raise ArgumentError(f"{function}: {what}: {name!r} is given twice")
+            named |= set(range(s.start, s.stop))
+            found[name] = s
+        return found
+
+    def _refuse_both(self: Model, function: str, speeds: Sequence[int]) -> None:
+        if len(speeds):
+            both = ", ".join(self.speed_names[k] for k in speeds)
+            raise ArgumentError(f"{function}: {both} is given both an acceleration and a torque; give one")
 
     def _parameter_array(self: Model, name: str, parameters: Parameters) -> Array:
         defaults = self._parameter_defaults
@@ -95,13 +111,32 @@ class Arguments:
     def _parameter_defaults(self: Model) -> Array:
         return np.array([value for _, value in self.parameters])
 
+    def _carrier(self: Model, name: str) -> tuple[int, Placement]:
+        """The node that carries a frame (-1: it does not move) and the frame's placement on it."""
+        frame = self.frame(name)
+        if frame.body == WORLD:
+            return -1, frame.placement
+        node, where = self._tree.carriers[self.body_index(frame.body)]
+        return node, where @ frame.placement
+
+    def _carriers(
+        self: Model, function: str, frames: Sequence[FrameLike]
+    ) -> tuple[tuple[int, Placement], ...]:
+        """`_carrier` of several frames, or of places on them."""
+        if isinstance(frames, str) or not frames:
+            raise ArgumentError(
+                f"{function}: frames is {frames!r}, expected a list of names or (name, placement)"
+            )
+        found = []
+        for entry in frames:
+            name, place = (entry, Placement()) if isinstance(entry, str) else entry
+            node, where = self._carrier(name)
+            found.append((node, where @ place))
+        return tuple(found)
+
     def _locate(self: Model, function: str, name: str, parameters: Parameters) -> tuple[int, Pose]:
         """The node that carries a frame and the frame's constant pose on it."""
-        frame = self.frame(name)
-        node, placement = -1, frame.placement
-        if frame.body != "world":
-            node, where = self._tree.carriers[self.body_index(frame.body)]
-            placement = where @ placement
+        node, placement = self._carrier(name)
         if parameters is not None:
             self._parameter_array(function, parameters)
         values = self.parameter_values | dict(parameters or {})
@@ -112,13 +147,16 @@ class Arguments:
                 f"{function}: frame {name!r} depends on parameters that are given as arrays; give numbers"
             ) from None
 
+    def _check_moves(self: Model, function: str, frame: str) -> None:
+        if self._carrier(frame)[0] < 0:
+            raise ArgumentError(f"{function}: wrench on frame {frame!r}, which does not move")
+
     def _wrench_array(self: Model, name: str, wrenches: Wrenches, parameters: Parameters) -> Array:
         """(..., nodes, 6) from wrenches on frames."""
         parts = []
         for frame, value in mapping(name, "wrenches", wrenches).items():
+            self._check_moves(name, frame)
             node, offset = self._locate(name, frame, parameters)
-            if node < 0:
-                raise ArgumentError(f"{name}: wrench on frame {frame!r}, which does not move")
             F = self._numbers(name, f"wrench on {frame!r}", value, 6, ": moment, then force")
             parts.append((frame, node, F @ Ad_dual(offset).T))
         batch = common(name, [(f"wrench on {frame!r}", F.shape[:-1]) for frame, _, F in parts])

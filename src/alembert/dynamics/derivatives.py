@@ -134,8 +134,9 @@ class Derivatives:
         An algorithm with several results takes as many weights, in a tuple.
         """
         kernel = self._directional_kernel("vjp", name)
-        weights = _weights("vjp", name, weight)
-        given = (*self._completed("vjp", name, at, len(kernel.arguments) - len(weights), 1.0), *weights)
+        given_weights = weights("vjp", name, weight)
+        count = len(kernel.arguments) - len(given_weights)
+        given = (*self._completed("vjp", name, at, count, 1.0), *given_weights)
         found = self._checked("vjp", kernel, given)
         return found if isinstance(found, tuple) else (found,)
 
@@ -147,8 +148,9 @@ class Derivatives:
         are held.
         """
         kernel = self._directional_kernel("hessian", name)
-        weights = _weights("hessian", name, weight)
-        given = (*self._completed("hessian", name, at, len(kernel.arguments) - len(weights), 1.0), *weights)
+        given_weights = weights("hessian", name, weight)
+        count = len(kernel.arguments) - len(given_weights)
+        given = (*self._completed("hessian", name, at, count, 1.0), *given_weights)
         return self._checked("hessian", kernel, given)
 
     def _completed(
@@ -224,7 +226,7 @@ def _directional_kernel(model: Model, mode: str, name: str) -> Kernel:
     return Kernel(f"{mode}({name})", [*inputs, *extra], outputs, key=key, build=build)
 
 
-def _weights(function: str, name: str, weight: Any) -> tuple[Any, ...]:
+def weights(function: str, name: str, weight: Any) -> tuple[Any, ...]:
     """One weight for each result of an algorithm."""
     count = len(kernels.result_names(PROGRAMS[name][0]))
     if count == 1:

@@ -78,11 +78,7 @@ class EquationsOfMotion:
         """
         free, a_given = self._by_name("hybrid_dynamics", accelerations, "accelerations")
         given, tau = self._by_name("hybrid_dynamics", torques, "torques")
-        both = [self.speed_names[k] for k in np.flatnonzero(free & given)]
-        if both:
-            raise ArgumentError(
-                f"hybrid_dynamics: {', '.join(both)} is given both an acceleration and a torque; give one"
-            )
+        self._refuse_both("hybrid_dynamics", np.flatnonzero(free & given).tolist())
         a, effort = self._evaluate(
             "hybrid_dynamics",
             (q, v, tau, a_given, (~free).astype(float)),

@@ -26,6 +26,11 @@ def check_reference(function: str, reference: str) -> None:
         )
 
 
+def check_about(function: str, about: str) -> None:
+    if about not in ("center_of_mass", "world"):
+        raise ArgumentError(f"{function}: about is {about!r}, expected 'center_of_mass' or 'world'")
+
+
 def pose(X_W: np.ndarray, node: int, offset: Pose) -> Pose:
     """X_WC from the node poses (..., n, 12), rotation by rows first."""
     if node < 0:

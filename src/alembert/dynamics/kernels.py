@@ -9,10 +9,13 @@ from typing import Literal, get_args
 import casadi as ca
 
 from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.rolled import RolledSource
+from alembert.engine.scatter import ScatterSource
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
 from alembert.model import Model
+from alembert.spatial import Force, Pose
 from alembert.sweeps import Program, Tree, expressions
 
 Lowering = Literal["auto", "specialised", "rolled"]
@@ -27,7 +30,7 @@ Graph = Callable[..., list[ca.SX]]
 def arguments(model: Model, tree: Tree, program: Program, names: Sequence[str]) -> list[Argument]:
     """The kernel's arguments for the inputs of a program, with hints for wrong shapes."""
     sizes = {"q": (model.nq,), "v": (model.nv,), "node6": (len(tree), 6)}
-    found = [Argument(name, sizes[program.given[name]], _hint(model, program.given[name])) for name in names]
+    found = [Argument(name, sizes[program.given[name]], hint(model, program.given[name])) for name in names]
     if model.parameters:
         known = ", ".join(name for name, _ in model.parameters)
         found.append(Argument("parameters", (len(model.parameters),), f"the model has {known}"))
@@ -55,14 +58,14 @@ def results(model: Model, tree: Tree, program: Program) -> list[Argument]:
     shapes = {"q": (model.nq,), "v": (nv,), "v6": (nv, 6)}
     found = []
     for name, extent in program.result.items():
-        found.append(Argument(name, shapes.get(extent) or (n, _WIDTHS[name])))
-    found += [Argument(name, (_WIDTHS[name],)) for name in program.total]
+        found.append(Argument(name, shapes.get(extent) or (n, WIDTHS[name])))
+    found += [Argument(name, (WIDTHS[name],)) for name in program.total]
     if program.pairs:
         found += [Argument(name, (nv, nv)) for name in program.pairs.names]
     return found
 
 
-_WIDTHS = {"X_W": 12, "V": 6, "A": 6, "T": 1, "E": 1, "I": 13, "h": 6}
+WIDTHS = {"X_W": 12, "V": 6, "A": 6, "T": 1, "E": 1, "I": 13, "h": 6}
 
 
 def function(name: str, inputs: Sequence[Argument], tree: Tree, graph: Graph) -> ca.Function:
@@ -100,6 +103,41 @@ def program_kernel(
     return Kernel(name or program.name, inputs, results(model, tree, program), key=key, build=build)
 
 
+def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
+    """A kernel that takes the wrenches on some frames instead of those on all nodes."""
+    tree = model._tree
+    located = [model._carrier(frame) for frame in frames]
+    at = [a.name for a in inner.arguments].index("wrench")
+    forces = [Argument(f"wrench on {frame!r}", (6,), "moment, then force") for frame in frames]
+    inputs = [*inner.arguments[:at], *forces, *inner.arguments[at + 1 :]]
+
+    def build() -> Source:
+        F = [ca.SX.sym(f"F{k}", 6) for k in range(len(frames))]
+        p = ca.SX.sym("p", len(model.parameters))
+        values = {name: p[k] for k, (name, _) in enumerate(model.parameters)}
+        rows: dict[int, ca.SX] = {}
+        for (node, placement), x in zip(located, F, strict=True):
+            force = carried(placement.symbolic_pose(values), x)
+            rows[node] = rows[node] + force if node in rows else force
+        outputs = [ca.densify(row) for row in rows.values()]
+        function = ca.Function("wrenches", [*F, p] if model.parameters else F, outputs)
+        labels = [f"x{k}" for k in range(len(inner.arguments))]
+        own = [f"f{k}" for k in range(len(frames))]
+        outer = [*labels[:at], *own, *labels[at + 1 :]]
+        results = [f"y{k}" for k in range(len(inner.results))]
+        scatter = ScatterSource(function, list(rows), len(tree))
+        place = Stage(scatter, [*own, *labels[at + 1 :]], [labels[at]])
+        return PipelineSource(
+            {name: a.size for name, a in zip(outer, inputs, strict=True)},
+            {name: a.size for name, a in zip(results, inner.results, strict=True)},
+            {labels[at]: 6 * len(tree)},
+            [place, Stage(inner._build(), labels, results)],
+        )
+
+    key = f"{inner.key}:on:{located!r}"
+    return Kernel(inner.name, inputs, inner.results, key=key, build=build)
+
+
 def program_source(tree: Tree, program: Program, names: Sequence[str], lowering: Lowering = "auto") -> Source:
     """The code of a program for some of its inputs (and the parameters, where there are any)."""
     if is_rolled(tree, program, lowering):
@@ -120,7 +158,12 @@ def is_rolled(tree: Tree, program: Program, lowering: Lowering) -> bool:
     return lowering == "rolled" and len(tree) > 0
 
 
-def _hint(model: Model, extent: str) -> str:
+def carried(X_BC: Pose, F_C: ca.SX) -> ca.SX:
+    """A wrench on a frame as one on the body that carries it, at the body's origin and in its axes."""
+    return X_BC.force(Force.from_vector(F_C)).vector()
+
+
+def hint(model: Model, extent: str) -> str:
     if extent == "q":
         count, what = "nq", f"the model has {model.nq} coordinates"
     elif extent == "v":

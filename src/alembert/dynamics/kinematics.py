@@ -9,7 +9,7 @@ import numpy as np
 from alembert.dynamics import frames
 from alembert.dynamics.arguments import Parameters
 from alembert.dynamics.frames import Reference
-from alembert.errors import ArgumentError, NumericalError
+from alembert.errors import NumericalError
 from alembert.spatial import Pose
 
 if TYPE_CHECKING:
@@ -138,10 +138,9 @@ class Kinematics:
         self: Model, h: Array, q: Any, about: str, function: str, parameters: Parameters, extra: int = 0
     ) -> Array:
         """Forces (..., 6) in the world, about another point."""
+        frames.check_about(function, about)
         if about == "world":
             return h
-        if about != "center_of_mass":
-            raise ArgumentError(f"{function}: about is {about!r}, expected 'center_of_mass' or 'world'")
         c = self.center_of_mass(q, parameters=parameters)
         if extra:
             c = c[..., None, :]

@@ -48,3 +48,11 @@ class HybridDerivatives:
     dq: Array
     dv: Array
     dgiven: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Innovations:
+    """M(q) = L D L^T, L = I + H phi K unit upper block triangular, D block diagonal; both (..., nv, nv)."""
+
+    L: Array
+    D: Array

@@ -2,85 +2,264 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
-import numpy as np
 
-from alembert import sweeps
-from alembert.dynamics import kernels, manifold
-from alembert.dynamics.programs import LABELS
-from alembert.errors import ArgumentError
+from alembert.dynamics import derivatives, frames, graphs, kernels
+from alembert.dynamics.arguments import FrameLike, mapping
+from alembert.dynamics.expressions import checked, joined, parameter_column
+from alembert.dynamics.frames import Reference
+from alembert.dynamics.graphs import Graph, Options
+from alembert.dynamics.programs import NEED_TREE
+from alembert.dynamics.results import (
+    ForwardDerivatives,
+    HybridDerivatives,
+    HybridResult,
+    Innovations,
+    InverseDerivatives,
+)
+from alembert.engine.source import FunctionSource
 from alembert.model import Model
+from alembert.spatial import Pose
 from alembert.sweeps import Program, Tree
 
 if TYPE_CHECKING:
     from alembert.engine.kernel import Argument
 
+Wrenches = Mapping[str, Any] | None
+
 
 class Symbolic:
-    """Functions from `SX`, `MX` or numbers to the same, unrolled over the tree.
+    """The methods of a model on `SX`, `MX` or numbers, unrolled over the tree: the same names and arguments.
 
-    `parameters=` takes an expression for the model's parameters; otherwise they are at their defaults.
+    Vectors are columns. `parameters` maps names to scalar expressions, as in the methods of the model, or is a column
+    of all of them; those not named are at their defaults.
     """
 
     def __init__(self, model: Model, tree: Tree) -> None:
         self._model, self._tree = model, tree
         self._functions: dict[tuple[str, tuple[str, ...]], ca.Function] = {}
+        self._graphs: dict[tuple[str, Options], Graph] = {}
 
-    def forward_dynamics(self, q: Any, v: Any, tau: Any, *, parameters: Any = None) -> Any:
-        return self._call("forward_dynamics", sweeps.FORWARD_DYNAMICS, parameters, q=q, v=v, tau=tau)
+    # --- equations of motion ---------------------------------------------------------------------------------
 
-    def inverse_dynamics(self, q: Any, v: Any, a: Any, *, parameters: Any = None) -> Any:
-        return self._call("inverse_dynamics", sweeps.INVERSE_DYNAMICS, parameters, q=q, v=v, a=a)
+    def forward_dynamics(
+        self, q: Any, v: Any, tau: Any, *, wrenches: Wrenches = None, parameters: Any = None
+    ) -> Any:
+        """The accelerations that the efforts `tau` cause, by the articulated sweep."""
+        return self._call("forward_dynamics", parameters, wrenches, q, v, tau)
 
-    def bias_forces(self, q: Any, v: Any, *, parameters: Any = None) -> Any:
-        return self._call("bias_forces", sweeps.INVERSE_DYNAMICS, parameters, q=q, v=v)
+    def inverse_dynamics(
+        self, q: Any, v: Any, a: Any, *, wrenches: Wrenches = None, parameters: Any = None
+    ) -> Any:
+        """The efforts that the accelerations `a` take."""
+        return self._call("inverse_dynamics", parameters, wrenches, q, v, a)
+
+    def hybrid_dynamics(
+        self,
+        q: Any,
+        v: Any,
+        *,
+        accelerations: Mapping[str, Any] | None = None,
+        torques: Mapping[str, Any] | None = None,
+        wrenches: Wrenches = None,
+        parameters: Any = None,
+    ) -> HybridResult:
+        """Named degrees of freedom follow given accelerations, the others given efforts (zero where not named)."""
+        name = "hybrid_dynamics"
+        options, tau, a = self._hybrid(name, accelerations, torques)
+        return HybridResult(*self._call(name, parameters, wrenches, q, v, tau, a, **options))
+
+    def bias_forces(self, q: Any, v: Any, *, wrenches: Wrenches = None, parameters: Any = None) -> Any:
+        """The efforts at zero acceleration."""
+        return self._call("bias_forces", parameters, wrenches, q, v)
 
     def gravity_forces(self, q: Any, *, parameters: Any = None) -> Any:
-        return self._call("gravity_forces", sweeps.GRAVITY_FORCES, parameters, q=q)
+        """The efforts that hold the model against gravity alone."""
+        return self._call("gravity_forces", parameters, None, q)
 
     def coriolis_forces(self, q: Any, v: Any, *, parameters: Any = None) -> Any:
-        return self._call("coriolis_forces", sweeps.CORIOLIS_FORCES, parameters, q=q, v=v)
-
-    def hybrid_dynamics(self, q: Any, v: Any, tau: Any, a: Any, free: Any, *, parameters: Any = None) -> Any:
-        """Accelerations and efforts; `free` is 1 for speeds driven by `tau` and 0 for those that follow `a`."""
-        return self._call(
-            "hybrid_dynamics", sweeps.HYBRID_DYNAMICS, parameters, q=q, v=v, tau=tau, a_given=a, free=free
-        )
+        """Coriolis and centrifugal efforts alone."""
+        return self._call("coriolis_forces", parameters, None, q, v)
 
     def mass_matrix(self, q: Any, *, parameters: Any = None) -> Any:
-        return self._call("mass_matrix", sweeps.MASS_MATRIX, parameters, q=q)
+        """M(q)."""
+        return self._call("mass_matrix", parameters, None, q)
+
+    def inverse_mass_matrix(self, q: Any, *, parameters: Any = None) -> Any:
+        """M(q)^-1, by its factors along the tree."""
+        return self._call("inverse_mass_matrix", parameters, None, q)
 
     def solve_mass_matrix(self, q: Any, x: Any, *, parameters: Any = None) -> Any:
-        return self._call("solve_mass_matrix", sweeps.SOLVE_MASS_MATRIX, parameters, q=q, tau=x)
+        """M(q)^-1 x."""
+        return self._call("solve_mass_matrix", parameters, None, q, x)
+
+    def multiply_mass_matrix(self, q: Any, x: Any, *, parameters: Any = None) -> Any:
+        """M(q) x."""
+        return self._call("multiply_mass_matrix", parameters, None, q, x)
+
+    # --- kinematics ------------------------------------------------------------------------------------------
+
+    def frame_pose(self, q: Any, frame: str, *, parameters: Any = None) -> Pose:
+        """X_WC: `.rotation` (3, 3) and `.translation` (3, 1)."""
+        return Pose(*self._call("frame_pose", parameters, None, q, frame=frame))
+
+    def frame_velocity(
+        self, q: Any, v: Any, frame: str, *, reference: Reference = "local", parameters: Any = None
+    ) -> Any:
+        """The frame's (angular, linear) velocity."""
+        options = self._frame("frame_velocity", frame, reference)
+        return self._call("frame_velocity", parameters, None, q, v, **options)
+
+    def frame_acceleration(
+        self, q: Any, v: Any, a: Any, frame: str, *, reference: Reference = "local", parameters: Any = None
+    ) -> Any:
+        """The time derivative of `frame_velocity` in the same reference, gravity not included."""
+        options = self._frame("frame_acceleration", frame, reference)
+        return self._call("frame_acceleration", parameters, None, q, v, a, **options)
+
+    def frame_jacobian(
+        self,
+        q: Any,
+        frame: str,
+        *,
+        reference: Reference = "local",
+        point: Any = None,
+        parameters: Any = None,
+    ) -> Any:
+        """J with frame_velocity = J v, (6, nv); `point` moves the frame's origin (in frame axes)."""
+        options = self._frame("frame_jacobian", frame, reference)
+        more = () if point is None else (point,)
+        return self._call("frame_jacobian", parameters, None, q, *more, point=bool(more), **options)
+
+    def frame_jacobian_rate(
+        self, q: Any, v: Any, frame: str, *, reference: Reference = "local", parameters: Any = None
+    ) -> Any:
+        """(dJ/dt) v."""
+        options = self._frame("frame_jacobian_rate", frame, reference)
+        return self._call("frame_jacobian_rate", parameters, None, q, v, **options)
+
+    def center_of_mass(self, q: Any, *, parameters: Any = None) -> Any:
+        """Of everything that moves, in the world."""
+        return self._call("center_of_mass", parameters, None, q)
+
+    def momentum(self, q: Any, v: Any, *, about: str = "center_of_mass", parameters: Any = None) -> Any:
+        """(angular, linear) momentum in world axes, about the centre of mass or about "world"'s origin."""
+        frames.check_about("momentum", about)
+        return self._call("momentum", parameters, None, q, v, about=about)
+
+    def momentum_matrix(self, q: Any, *, about: str = "center_of_mass", parameters: Any = None) -> Any:
+        """The matrix that maps v to the momentum, (6, nv)."""
+        frames.check_about("momentum_matrix", about)
+        return self._call("momentum_matrix", parameters, None, q, about=about)
 
     def poses(self, q: Any, *, parameters: Any = None) -> Any:
         """One row per moving body: the rotation by rows, then the position."""
-        return self._call("poses", sweeps.POSES, parameters, q=q)
+        return self._call("poses", parameters, None, q)
+
+    # --- energy ----------------------------------------------------------------------------------------------
 
     def kinetic_energy(self, q: Any, v: Any, *, parameters: Any = None) -> Any:
-        return self._call("kinetic_energy", sweeps.KINETIC_ENERGY, parameters, q=q, v=v)
+        return self._call("kinetic_energy", parameters, None, q, v)
 
     def potential_energy(self, q: Any, *, parameters: Any = None) -> Any:
-        return self._call("potential_energy", sweeps.POTENTIAL_ENERGY, parameters, q=q)
+        return self._call("potential_energy", parameters, None, q)
 
-    def momentum(self, q: Any, v: Any, *, parameters: Any = None) -> Any:
-        """About the world's origin, in world axes."""
-        return self._call("momentum", sweeps.MOMENTUM, parameters, q=q, v=v)
+    def energy(self, q: Any, v: Any, *, parameters: Any = None) -> Any:
+        return self._call("energy", parameters, None, q, v)
+
+    def power(self, q: Any, v: Any, tau: Any, *, wrenches: Wrenches = None, parameters: Any = None) -> Any:
+        """What efforts and wrenches feed in."""
+        return self._call("power", parameters, wrenches, q, v, tau)
+
+    # --- configurations --------------------------------------------------------------------------------------
 
     def integrate(self, q: Any, dv: Any) -> Any:
-        return self._manifold("integrate", q, dv)
+        """The configuration reached from q by the tangent displacement dv."""
+        return self._call("integrate", None, None, q, dv)
 
     def difference(self, q0: Any, q1: Any) -> Any:
-        return self._manifold("difference", q0, q1)
+        """The tangent displacement from q0 to q1."""
+        return self._call("difference", None, None, q0, q1)
 
     def rate(self, q: Any, v: Any) -> Any:
         """dq/dt."""
-        return self._manifold("rate", q, v)
+        return self._call("rate", None, None, q, v)
+
+    # --- derivatives -----------------------------------------------------------------------------------------
+
+    def inverse_dynamics_derivatives(
+        self, q: Any, v: Any, a: Any, *, wrenches: Wrenches = None, parameters: Any = None
+    ) -> InverseDerivatives:
+        """d tau/dq (tangent), d tau/dv and d tau/da = M, by their recursions."""
+        name = "inverse_dynamics_derivatives"
+        return InverseDerivatives(*self._call(name, parameters, wrenches, q, v, a))
+
+    def forward_dynamics_derivatives(
+        self, q: Any, v: Any, tau: Any, *, wrenches: Wrenches = None, parameters: Any = None
+    ) -> ForwardDerivatives:
+        """The accelerations and d a/dq (tangent), d a/dv, d a/dtau = M^-1."""
+        name = "forward_dynamics_derivatives"
+        return ForwardDerivatives(*self._call(name, parameters, wrenches, q, v, tau))
+
+    def hybrid_dynamics_derivatives(
+        self,
+        q: Any,
+        v: Any,
+        *,
+        accelerations: Mapping[str, Any] | None = None,
+        torques: Mapping[str, Any] | None = None,
+        wrenches: Wrenches = None,
+        parameters: Any = None,
+    ) -> HybridDerivatives:
+        """Derivatives of `hybrid_dynamics`; each is a pair of matrices, of the accelerations and of the efforts."""
+        name = "hybrid_dynamics_derivatives"
+        options, tau, a = self._hybrid(name, accelerations, torques)
+        a, effort, *pairs = self._call(name, parameters, wrenches, q, v, tau, a, **options)
+        return HybridDerivatives(HybridResult(a, effort), *zip(pairs[::2], pairs[1::2], strict=True))  # type: ignore[arg-type]
+
+    def jvp(self, name: str, at: Sequence[Any], along: Sequence[Any]) -> tuple[Any, Any]:
+        """An algorithm's result and its derivative along a direction, tangent for q; arguments as of the model's."""
+        model = self._model
+        function, inputs = self._directional("jvp", name)
+        count = len(inputs) // 2
+        values = model._completed("jvp", name, at, count, 1.0)
+        given = [*values, *model._completed("jvp", name, along, count, 0.0)]
+        found = function(*checked("jvp", inputs, given))
+        half = len(found) // 2
+        return found if half == 1 else (found[:half], found[half:])
+
+    def vjp(self, name: str, at: Sequence[Any], weight: Any) -> tuple[Any, ...]:
+        """The gradient of weight . result with respect to each argument, tangent for q."""
+        found = self._weighted("vjp", name, at, weight)
+        return found if isinstance(found, tuple) else (found,)
+
+    def hessian(self, name: str, at: Sequence[Any], weight: Any) -> Any:
+        """The second derivative of weight . result with respect to all arguments together."""
+        return self._weighted("hessian", name, at, weight)
+
+    # --- factors ---------------------------------------------------------------------------------------------
+
+    def innovations(self, q: Any, *, parameters: Any = None) -> Innovations:
+        """The factors of M = L D L^T, as `alembert.innovations`."""
+        return Innovations(*self._call("innovations", parameters, None, q))
+
+    def diagonalising_velocities(self, q: Any, v: Any, *, parameters: Any = None) -> Any:
+        """n = L^T v, as `alembert.diagonalising_velocities`."""
+        return self._call("diagonalising_velocities", parameters, None, q, v)
+
+    def velocities_from_diagonal(self, q: Any, n: Any, *, parameters: Any = None) -> Any:
+        """v from n, as `alembert.velocities_from_diagonal`."""
+        return self._call("velocities_from_diagonal", parameters, None, q, n)
+
+    def admittance(self, q: Any, frames: Sequence[FrameLike], *, parameters: Any = None) -> Any:
+        """J M^-1 J^T of several frames, as `alembert.admittance`."""
+        located = self._model._carriers("admittance", frames)
+        return self._call("admittance", parameters, None, q, frames=located)
+
+    # --- functions -------------------------------------------------------------------------------------------
 
     def function(self, program: Program, names: tuple[str, ...]) -> ca.Function:
         """The CasADi function of a program for some of its inputs (and the parameters, where there are any)."""
@@ -91,60 +270,59 @@ class Symbolic:
             self._functions[key] = kernels.function(program.name, inputs, self._tree, graph)
         return self._functions[key]
 
-    @cached_property
-    def _defaults(self) -> list[float]:
-        return [value for _, value in self._model.parameters]
+    def graph(self, name: str, options: Options) -> Graph:
+        """An algorithm as a function, with its inputs."""
+        if name in NEED_TREE:
+            self._model.check_tree(name)
+        for frame in options.wrenches:
+            self._model._check_moves(name, frame)
+        key = (name, options)
+        if key not in self._graphs:
+            self._graphs[key] = graphs.graph(self._model, name, options)
+        return self._graphs[key]
 
-    def _call(self, name: str, program: Program, parameters: Any, **given: Any) -> Any:
-        self._model.check_tree(name)
-        values = list(given.values())
-        if self._model.parameters:
-            values.append(self._defaults if parameters is None else parameters)
-        elif parameters is not None:
-            raise ArgumentError(f"{name}: parameters are given, but the model has none")
-        labels = {"a_given": "a", **LABELS.get(name, {})}
-        expected = kernels.arguments(self._model, self._tree, program, tuple(given))
-        expected = [replace(a, name=labels.get(a.name, a.name)) for a in expected]
-        return self.function(program, tuple(given))(*_checked(name, expected, values))
+    def _call(self, name: str, parameters: Any, wrenches: Wrenches, *given: Any, **options: Any) -> Any:
+        forces = mapping(name, "wrenches", wrenches)
+        graph = self.graph(name, Options(wrenches=tuple(forces), **options))
+        values = [*given, *forces.values()]
+        column = parameter_column(name, self._model, parameters)
+        if len(values) < len(graph.inputs):
+            values.append(column)
+        return graph.function(*checked(name, graph.inputs, values))
 
-    def _manifold(self, name: str, *given: Any) -> Any:
-        expected = self._model._manifold_kernel(name).arguments
-        return manifold.function(self._model, name)(*_checked(name, expected, given))
+    def _directional(self, mode: str, name: str) -> tuple[ca.Function, tuple[Argument, ...]]:
+        kernel = self._model._directional_kernel(mode, name)
+        key = (mode, (name,))
+        if key not in self._functions:
+            source = kernel._build()
+            assert isinstance(source, FunctionSource)
+            self._functions[key] = source.function
+        return self._functions[key], kernel.arguments
 
+    def _weighted(self, mode: str, name: str, at: Sequence[Any], weight: Any) -> Any:
+        function, inputs = self._directional(mode, name)
+        weights = derivatives.weights(mode, name, weight)
+        values = self._model._completed(mode, name, at, len(inputs) - len(weights), 1.0)
+        return function(*checked(mode, inputs, [*values, *weights]))
 
-def _checked(function: str, expected: Sequence[Argument], given: Sequence[Any]) -> list[Any]:
-    """Expressions or numbers of the expected shapes: CasADi itself would repeat scalars and turn rows."""
-    values = [_expression(function, a, x) for a, x in zip(expected, given, strict=True)]
-    kinds = {type(x): a.name for a, x in zip(expected, values, strict=True) if isinstance(x, ca.SX | ca.MX)}
-    if len(kinds) > 1:
-        listed = ", ".join(f"{name} is {kind.__name__}" for kind, name in kinds.items())
-        raise ArgumentError(f"{function}: {listed}; expected expressions of one kind")
-    return values
+    def _frame(self, name: str, frame: str, reference: Reference) -> dict[str, Any]:
+        frames.check_reference(name, reference)
+        return {"frame": frame, "reference": reference}
 
-
-def _expression(function: str, argument: Argument, given: Any) -> Any:
-    value = given
-    if isinstance(given, list | tuple) and any(isinstance(x, ca.SX | ca.MX | ca.DM) for x in given):
-        try:
-            value = ca.vertcat(*given)
-        except (NotImplementedError, RuntimeError, TypeError):
-            value = None
-    if not isinstance(value, ca.SX | ca.MX | ca.DM):
-        try:
-            value = np.asarray(value)
-        except (TypeError, ValueError):
-            value = np.asarray(None)
-        if value.dtype.kind not in "fiub":
-            raise ArgumentError(
-                f"{function}: {argument.name} is {given!r}, expected numbers or a CasADi expression"
-            )
-    columns = (*argument.shape, 1)[:2]
-    empty = not argument.size and 0 in value.shape
-    if value.shape not in (argument.shape, columns) and not empty:
-        hint = f"; {argument.hint}" if argument.hint else ""
-        raise ArgumentError(
-            f"{function}: {argument.name} has shape {value.shape}, expected {argument.shape}{hint}"
-        )
-    if empty:
-        return ca.DM(*columns)
-    return ca.DM(value.astype(float)) if isinstance(value, np.ndarray) else value
+    def _hybrid(
+        self,
+        name: str,
+        accelerations: Mapping[str, Any] | None,
+        torques: Mapping[str, Any] | None,
+    ) -> tuple[dict[str, Any], Any, Any]:
+        """Which speeds are free; the efforts and accelerations of all."""
+        model = self._model
+        columns, named = [], []
+        for what, values in (("torques", torques), ("accelerations", accelerations)):
+            found = model._named_slices(name, values, what)
+            named.append({k for s in found.values() for k in range(s.start, s.stop)})
+            entries = [(f"{what}: {key!r}", s, (values or {})[key]) for key, s in found.items()]
+            columns.append(joined(name, entries, [0.0] * model.nv))
+        model._refuse_both(name, sorted(named[0] & named[1]))
+        free = tuple(k not in named[1] for k in range(model.nv))
+        return {"free": free}, *columns

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import keyword
 import math
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import casadi as ca
@@ -47,11 +48,13 @@ def export_c(
     argument_names: Sequence[str] | None = None,
     result_names: Sequence[str] | None = None,
     sample: Sequence[np.ndarray] | None = None,
+    descriptions: Mapping[str, str] | None = None,
 ) -> list[Path]:
     """Write `void NAME(const double *argument, ..., double *result, ...)`; the paths of the three files.
 
-    Matrices are in C order. `sample` gives the test program's input (by default random numbers). The
-    results must not overlap the arguments; apart from that the function is re-entrant.
+    Matrices are in C order. `sample` gives the test program's input (by default random numbers), `descriptions`
+    what the header says about arguments and results. The results must not overlap the arguments; apart from that the
+    function is re-entrant.
     """
     arguments = list(argument_names or (function.name_in(k) for k in range(function.n_in())))
     results = list(result_names or (function.name_out(k) for k in range(function.n_out())))
@@ -68,7 +71,7 @@ def export_c(
     sizes = [*code.input_sizes, *(len(elements) for elements in code.outputs)]
     prototype = _prototype(name, arguments, results)
     files = {
-        f"{name}.h": _header(name, prototype, [*arguments, *results], sizes, len(arguments)),
+        f"{name}.h": _header(name, prototype, _described(arguments, results, sizes, descriptions or {})),
         f"{name}.c": _source(name, prototype, code, arguments, results),
         f"{name}_test.c": _test(name, arguments, inputs, results, outputs),
     }
@@ -107,13 +110,21 @@ def _prototype(name: str, arguments: Sequence[str], results: Sequence[str]) -> s
     return f"void {name}({', '.join(parameters) or 'void'})"
 
 
-def _header(name: str, prototype: str, names: Sequence[str], sizes: Sequence[int], inputs: int) -> str:
+def _described(
+    arguments: Sequence[str], results: Sequence[str], sizes: Sequence[int], descriptions: Mapping[str, str]
+) -> str:
+    """A line or more about each argument and result, as inside a comment."""
+    lines = []
+    for k, (x, size) in enumerate(zip([*arguments, *results], sizes, strict=True)):
+        text = f"{x}[{size}]  {'in' if k < len(arguments) else 'out'}"
+        if descriptions.get(x):
+            text += f": {descriptions[x]}".replace("*/", "* /").replace("\n", " ")
+        lines += textwrap.wrap(text, 100, initial_indent=" *   ", subsequent_indent=" *       ")
+    return "\n".join(lines)
+
+
+def _header(name: str, prototype: str, described: str) -> str:
     guard = f"{name.upper()}_H"
-    lines = [
-        f" *   {x}[{size}]  {'in' if k < inputs else 'out'}"
-        for k, (x, size) in enumerate(zip(names, sizes, strict=True))
-    ]
-    described = "\n".join(lines)
     return f"""\
 #ifndef {guard}
 #define {guard}
@@ -158,7 +169,9 @@ def _source(
         for k, elements in enumerate(code.outputs)
         for element, i in enumerate(elements)
     ]
-    body = "\n".join([*lines, *stores])
+    read = {code.a[i] for i, wanted in enumerate(code.needed()) if wanted and code.op[i] == ca.OP_INPUT}
+    unread = [f"  (void){x};" for k, x in enumerate(arguments) if k not in read]
+    body = "\n".join([*unread, *lines, *stores])
     return f"""\
 /* Written by Alembert. */
 #include "{name}.h"
@@ -217,7 +230,7 @@ def _test(
     ]
     call = ", ".join([*(f"{x}_in" for x in arguments), *(f"{x}_out" for x in results)])
     checks = "\n".join(
-        f"  worst = fmax(worst, difference({x}_out, {x}_expected, {values.size}));"
+        f"  worst = fmax(worst, difference_from({x}_out, {x}_expected, {values.size}));"
         for x, values in zip(results, outputs, strict=True)
     )
     listed = "\n".join(declarations)
@@ -231,7 +244,7 @@ def _test(
 {listed}
 
 /* The largest difference, relative to the largest expected element. */
-static double difference(const double *x, const double *expected, int n)
+static double difference_from(const double *x, const double *expected, int n)
 {{
   double worst = 0.0, scale = 1e-300;
   for (int i = 0; i < n; ++i) {{

@@ -15,6 +15,7 @@ from alembert.engine.program import Program as Instructions
 from alembert.engine.rolled_memory import round_up
 from alembert.engine.target import Target
 from alembert.engine.vectormath import bits, literal, vector_type
+from alembert.engine.zeros import zero_function
 from alembert.sweeps.tracing import (
     ADDED,
     COMPUTED,
@@ -285,7 +286,7 @@ done:
         names, nv = self.pair_names, self.source.tree.model.nv
         parents = self.memory.parents
         if not np.array_equal(parents, np.arange(-1, len(parents) - 1)):
-            self.text.append(_zero_function(f"{self.name}_zero", self.lanes * nv * nv))
+            self.text.append(zero_function(f"{self.name}_zero", self.lanes * nv * nv))
             self.calls += [f"call void @{self.name}_zero(ptr {self.outputs[name]})" for name in names]
         table = _Table(f"{self.name}_own_table", self.columns({}))
         body = _Body(self, table)
@@ -521,32 +522,6 @@ def _hoist(step: _Step, angles: dict[int, int]) -> None:
             p.input_sizes.append(0)
         position = angles.setdefault(element, len(angles))
         p.op[i], p.a[i], p.b[i] = ca.OP_INPUT, new[label], position
-
-
-def _zero_function(name: str, count: int) -> str:
-    """IR of `void NAME(ptr)`, which sets so many doubles to zero: whole registers, then the rest."""
-    rest = []
-    for k in range(count - count % 8, count):
-        rest += [f"%p{k} = getelementptr double, ptr %x, i64 {k}", f"store double 0.0, ptr %p{k}"]
-    rest_text = "\n  ".join(rest)
-    return f"""\
-define internal void @{name}(ptr %x) noinline #0 {{
-entry:
-  {rest_text}
-  br label %test
-test:
-  %k = phi i64 [0, %entry], [%next, %body]
-  %more = icmp ult i64 %k, {count - count % 8}
-  br i1 %more, label %body, label %done
-body:
-  %p = getelementptr double, ptr %x, i64 %k
-  store <8 x double> zeroinitializer, ptr %p, align 8
-  %next = add i64 %k, 8
-  br label %test
-done:
-  ret void
-}}
-"""
 
 
 def _data(name: str, values: np.ndarray) -> str:

@@ -23,7 +23,7 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError
 from alembert.linear import quantities
-from alembert.model import WORLD, Model
+from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.sensitivity import directional
 from alembert.spatial import Pose
@@ -237,10 +237,6 @@ def _function(model: Model, rows: Sequence[Output]) -> ca.Function:
 
 def _locate(model: Model, name: str, records: list[Any], base: Any, p: ca.SX) -> tuple[Any, Pose]:
     """The record of the node that carries a frame, and the frame's pose on it."""
-    frame = model.frame(name)
-    node, placement = -1, frame.placement
-    if frame.body != WORLD:
-        node, where = model._tree.carriers[model.body_index(frame.body)]
-        placement = where @ placement
+    node, placement = model._carrier(name)
     values = {key: p[k] for k, (key, _) in enumerate(model.parameters)}
     return (records[node] if node >= 0 else base), placement.symbolic_pose(values)

@@ -1,0 +1,358 @@
+"""Every algorithm as a graph on `SX`, by the name of the method that has it: for expressions and for C source.
+
+The dynamics are the programs of `alembert.dynamics.programs`. What follows from poses, velocities and composite
+inertias is put together here from the same records, for a frame C on body B at X_BC:
+
+    V_C = Ad(X_BC)^-1 V_B,  referred by Ad(X_WC) to the world, by its rotation alone to world axes       (1)
+    d/dt of the latter:  R (A_C + (0; w x v))                                                           (2)
+    c = (sum m c)_W / sum m,   h about c = (h_w - c x h_v; h_v)                                         (3)
+    M x = -tau_q, ...   with M = L^T D L, for the derivatives of forward dynamics                        (4)
+
+Where m marks the free speeds of hybrid dynamics, (4) has m M m + (1 - m) for M.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+
+from alembert import sweeps
+from alembert.dynamics import kernels, manifold
+from alembert.dynamics.frames import Reference
+from alembert.dynamics.programs import LABELS, PROGRAMS
+from alembert.engine.kernel import Argument
+from alembert.errors import NumericalError
+from alembert.sensitivity.inverse_dynamics import INVERSE_DYNAMICS_DERIVATIVES
+from alembert.sensitivity.mass_factor import Pattern
+from alembert.spatial import Motion, Pose
+from alembert.spatial.arrays import cross
+from alembert.sweeps import Program, Tree, expressions
+from alembert.sweeps import operators as steps
+from alembert.sweeps.program import Record, outward, unroll
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+
+@dataclass(frozen=True)
+class Options:
+    """What makes another graph of the same algorithm, rather than being an input of it."""
+
+    frame: str = "world"
+    reference: Reference = "local"
+    point: bool = False
+    """whether a point on the frame is an input"""
+    about: str = "center_of_mass"
+    wrenches: tuple[str, ...] = ()
+    """the frames on which wrenches act, an input each"""
+    free: tuple[bool, ...] | None = None
+    """which speeds are free in hybrid dynamics; None makes it an input"""
+    frames: tuple[tuple[int, Any], ...] = ()
+    """nodes and placements, for the admittance"""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """An algorithm with its inputs and the names of its results."""
+
+    inputs: tuple[Argument, ...]
+    function: ca.Function
+
+
+def graph(model: Model, name: str, options: Options) -> Graph:
+    """The graph of an algorithm; the parameters are its last input, where the model has any."""
+    names, build = GRAPHS[name]
+    if options.point:
+        names = (*names, "point")
+    if name == "hybrid_dynamics" and options.free is None:
+        names = (*names, "free")
+    inputs = [_argument(model, key) for key in names]
+    inputs += [Argument(f"wrench on {frame!r}", (6,), "moment, then force") for frame in options.wrenches]
+    takes_parameters = bool(model.parameters) and name not in manifold.NAMES
+    if takes_parameters:
+        known = ", ".join(key for key, _ in model.parameters)
+        inputs.append(Argument("parameters", (len(model.parameters),), f"the model has {known}"))
+    symbols = [ca.SX.sym(f"x{k}", *a.shape) for k, a in enumerate(inputs)]
+    p = symbols[-1] if takes_parameters else ca.SX(0, 1)
+    wrenches = symbols[len(names) : len(names) + len(options.wrenches)]
+    found = build(
+        _Inputs(
+            model._tree,
+            options,
+            dict(zip(names, symbols, strict=False)),
+            dict(zip(options.wrenches, wrenches, strict=True)),
+            p,
+        )
+    )
+    outputs = [ca.densify(value) for value in found.values()]
+    function = ca.Function(name, symbols, outputs, [f"x{k}" for k in range(len(inputs))], list(found))
+    return Graph(tuple(inputs), function)
+
+
+def _argument(model: Model, name: str) -> Argument:
+    if name == "point":
+        return Argument(name, (3,))
+    extent: Any = "q" if name in ("q", "q0", "q1") else "v"
+    return Argument(name, (model.nq if extent == "q" else model.nv,), kernels.hint(model, extent))
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What the graph of an algorithm is made from."""
+
+    tree: Tree
+    options: Options
+    given: Mapping[str, ca.SX]
+    wrenches: Mapping[str, ca.SX]
+    p: ca.SX
+
+    def run(self, program: Program, **more: ca.SX) -> dict[str, ca.SX]:
+        """The results of a program, for the inputs of the algorithm or others."""
+        given = {**self.given, **more}
+        if self.wrenches and "wrench" in program.given:
+            given["wrench"] = self.wrench_rows
+        if not len(self.tree) and program.total:
+            return {name: ca.SX(kernels.WIDTHS[name], 1) for name in program.total}
+        return expressions(program, self.tree, given, self.p)
+
+    @cached_property
+    def parameters(self) -> dict[str, ca.SX]:
+        return {name: self.p[k] for k, (name, _) in enumerate(self.tree.model.parameters)}
+
+    @cached_property
+    def wrench_rows(self) -> ca.SX:
+        """(n, 6): what acts on the nodes, in their axes."""
+        rows = ca.SX(len(self.tree), 6)
+        for frame, F in self.wrenches.items():
+            node, X = self.locate(frame)
+            rows[node, :] += kernels.carried(X, F).T
+        return rows
+
+    def locate(self, frame: str) -> tuple[int, Pose]:
+        node, placement = self.tree.model._carrier(frame)
+        return node, placement.symbolic_pose(self.parameters)
+
+    @cached_property
+    def moved(self) -> tuple[list[Record], Record]:
+        """Records with poses, and with velocities and accelerations as far as speeds and accelerations are given."""
+        steps = [sweep for name, sweep in _MOTIONS if name in self.given]
+        program = Program(
+            "motion", {name: _EXTENTS[name] for name, _ in _MOTIONS}, tuple(steps), gravity=False
+        )
+        return unroll(program, self.tree, self.given, self.p)
+
+    @cached_property
+    def at(self) -> tuple[Record, Pose, int]:
+        """The record of the body that carries the frame, the frame's pose on it, and the index of its node."""
+        node, X_BC = self.locate(self.options.frame)
+        if self.options.point:
+            X_BC = X_BC @ Pose(ca.SX.eye(3), self.given["point"])
+        records, base = self.moved
+        return (records[node] if node >= 0 else base), X_BC, node
+
+    def refer(self, X_WC: Pose, V: Motion) -> Motion:
+        """(1)"""
+        if self.options.reference == "local":
+            return V
+        if self.options.reference == "world":
+            return X_WC.motion(V)
+        return Motion(X_WC.rotation @ V.angular, X_WC.rotation @ V.linear)
+
+
+_EXTENTS: dict[str, Any] = {"q": "q", "v": "v", "a": "v"}
+_MOTIONS = (
+    ("q", outward(sweeps.kinematics.place)),
+    ("q", outward(sweeps.kinematics.place_in_world)),
+    ("q", outward(sweeps.kinematics.subspace_in_world)),
+    ("v", outward(sweeps.kinematics.move)),
+    ("a", outward(sweeps.kinematics.accelerate)),
+)
+
+Results = dict[str, ca.SX]
+
+
+def _of_program(name: str, program: Program, names: tuple[str, ...]) -> tuple[tuple[str, ...], Any]:
+    labels = LABELS.get(name, {})
+
+    def build(s: _Inputs) -> Results:
+        more = {inside: s.given[label] for inside, label in labels.items()}
+        return s.run(program, **more)
+
+    return tuple(labels.get(key, key) for key in names), build
+
+
+def _frame_pose(s: _Inputs) -> Results:
+    record, X_BC, _ = s.at
+    X = record.X_W @ X_BC
+    return {"rotation": X.rotation, "translation": X.translation}
+
+
+def _frame_velocity(s: _Inputs) -> Results:
+    record, X_BC, _ = s.at
+    return {"velocity": s.refer(record.X_W @ X_BC, X_BC.motion_inverse(record.V)).vector()}
+
+
+def _frame_acceleration(s: _Inputs) -> Results:
+    """(2)"""
+    record, X_BC, _ = s.at
+    V, A = X_BC.motion_inverse(record.V), X_BC.motion_inverse(record.A)
+    if s.options.reference == "local_world_aligned":
+        A = Motion(A.angular, A.linear + cross(V.angular, V.linear))
+    return {"acceleration": s.refer(record.X_W @ X_BC, A).vector()}
+
+
+def _frame_jacobian_rate(s: _Inputs) -> Results:
+    given = {**s.given, "a": ca.SX(s.tree.model.nv, 1)}
+    return {"rate": _frame_acceleration(_Inputs(s.tree, s.options, given, {}, s.p))["acceleration"]}
+
+
+def _frame_jacobian(s: _Inputs) -> Results:
+    record, X_BC, node = s.at
+    X_WC = record.X_W @ X_BC
+    J = ca.SX(6, s.tree.model.nv)
+    for k in s.tree.ancestors[node] if node >= 0 else ():
+        columns = s.moved[0][k].columns
+        for i in range(columns.shape[1]):
+            V = X_WC.motion_inverse(Motion.from_vector(columns[:, i]))
+            J[:, s.tree.v_slices[k].start + i] = s.refer(X_WC, V).vector()
+    return {"jacobian": J}
+
+
+def _center_of_mass(s: _Inputs) -> Results:
+    """(3)"""
+    total = s.run(sweeps.COMPOSITE)["I"]
+    if total[0].is_zero():
+        name = s.tree.model.name
+        raise NumericalError(f"center_of_mass: nothing that moves in the model {name!r} has mass")
+    return {"center": total[1:4] / total[0]}
+
+
+def _momentum(s: _Inputs) -> Results:
+    return {"h": _about(s, s.run(sweeps.MOMENTUM)["h"])}
+
+
+def _momentum_matrix(s: _Inputs) -> Results:
+    return {"matrix": _about(s, s.run(sweeps.MOMENTUM_MATRIX)["Y"].T)}
+
+
+def _about(s: _Inputs, h: ca.SX) -> ca.SX:
+    """(3)"""
+    if s.options.about == "world":
+        return h
+    return ca.vertcat(h[:3, :] - ca.skew(_center_of_mass(s)["center"]) @ h[3:, :], h[3:, :])
+
+
+def _energy(s: _Inputs) -> Results:
+    return {"E": s.run(sweeps.KINETIC_ENERGY)["T"] + s.run(sweeps.POTENTIAL_ENERGY)["E"]}
+
+
+def _power(s: _Inputs) -> Results:
+    total = ca.dot(s.given["tau"], s.given["v"])
+    records, _ = s.moved
+    for frame, F in s.wrenches.items():
+        node, X = s.locate(frame)
+        if node >= 0:
+            total += ca.dot(F, X.motion_inverse(records[node].V).vector())
+    return {"P": total}
+
+
+def _inverse_mass_matrix(s: _Inputs) -> Results:
+    pattern = Pattern(s.tree)
+    factor = pattern.factor(s.run(sweeps.MASS_MATRIX)["matrix"])
+    return {"inverse": _solved(pattern, factor, ca.SX.eye(s.tree.model.nv))}
+
+
+def _solved(pattern: Pattern, factor: ca.SX, columns: ca.SX) -> ca.SX:
+    if not columns.shape[1]:
+        return columns
+    return ca.horzcat(*(pattern.solve(factor, columns[:, k]) for k in range(columns.shape[1])))
+
+
+def _forward_derivatives(s: _Inputs) -> Results:
+    """(4)"""
+    a = s.run(sweeps.FORWARD_DYNAMICS)["a"]
+    d = s.run(INVERSE_DYNAMICS_DERIVATIVES, a=a)
+    pattern = Pattern(s.tree)
+    factor = pattern.factor(d["da"])
+    rows = {"dq": -d["dq"], "dv": -d["dv"], "dtau": ca.SX.eye(s.tree.model.nv)}
+    return {"acceleration": a} | {name: _solved(pattern, factor, b) for name, b in rows.items()}
+
+
+def _hybrid(s: _Inputs) -> Results:
+    free = s.given["free"] if s.options.free is None else ca.SX(ca.DM([float(x) for x in s.options.free]))
+    found = s.run(sweeps.HYBRID_DYNAMICS, a_given=s.given["a"], free=free)
+    return {"accelerations": found["a"], "efforts": found["effort"]}
+
+
+def _hybrid_derivatives(s: _Inputs) -> Results:
+    """(4) for the free speeds; the efforts of the others follow from M a + tau_q dq + tau_v dv."""
+    assert s.options.free is not None
+    result = _hybrid(s)
+    d = s.run(INVERSE_DYNAMICS_DERIVATIVES, a=result["accelerations"])
+    n = s.tree.model.nv
+    m = ca.diag(ca.SX(ca.DM([float(x) for x in s.options.free])))
+    rest = ca.SX.eye(n) - m
+    pattern = Pattern(s.tree)
+    factor = pattern.factor(m @ d["da"] @ m + rest)
+
+    def respond(rows: ca.SX) -> tuple[ca.SX, ca.SX]:
+        change = _solved(pattern, factor, -m @ rows)
+        return change, rest @ (rows + d["da"] @ change)
+
+    a_q, tau_q = respond(d["dq"])
+    a_v, tau_v = respond(d["dv"])
+    driven = _solved(pattern, factor, m)
+    a_given = rest + driven - _solved(pattern, factor, m @ d["da"] @ rest)
+    return {
+        **result,
+        **{"a_q": a_q, "tau_q": tau_q, "a_v": a_v, "tau_v": tau_v},
+        **{"a_given": a_given, "tau_given": m + rest @ d["da"] @ a_given},
+    }
+
+
+def _admittance(s: _Inputs) -> Results:
+    places = [(node, place.symbolic_pose(s.parameters)) for node, place in s.options.frames]
+    return {"Lambda": steps.admittance(s.tree, places, s.given["q"], s.p)}
+
+
+def _on_manifold(name: str) -> tuple[tuple[str, ...], Any]:
+    def build(s: _Inputs) -> Results:
+        result = {"integrate": "moved", "difference": "dv", "rate": "dq"}[name]
+        return {result: manifold.expression(s.tree.model, name, *s.given.values())}
+
+    return manifold.NAMES[name], build
+
+
+GRAPHS: dict[str, tuple[tuple[str, ...], Callable[[_Inputs], Results]]] = {
+    **{name: _of_program(name, *found) for name, found in PROGRAMS.items()},
+    "hybrid_dynamics": (("q", "v", "tau", "a"), _hybrid),
+    "inverse_mass_matrix": (("q",), _inverse_mass_matrix),
+    "frame_pose": (("q",), _frame_pose),
+    "frame_velocity": (("q", "v"), _frame_velocity),
+    "frame_acceleration": (("q", "v", "a"), _frame_acceleration),
+    "frame_jacobian": (("q",), _frame_jacobian),
+    "frame_jacobian_rate": (("q", "v"), _frame_jacobian_rate),
+    "center_of_mass": (("q",), _center_of_mass),
+    "momentum": (("q", "v"), _momentum),
+    "momentum_matrix": (("q",), _momentum_matrix),
+    "energy": (("q", "v"), _energy),
+    "power": (("q", "v", "tau"), _power),
+    "forward_dynamics_derivatives": (("q", "v", "tau"), _forward_derivatives),
+    "hybrid_dynamics_derivatives": (("q", "v", "tau", "a"), _hybrid_derivatives),
+    "innovations": _of_program("innovations", steps.INNOVATIONS, ("q",)),
+    "diagonalising_velocities": _of_program("", steps.DIAGONALISING_VELOCITIES, ("q", "v")),
+    "velocities_from_diagonal": _of_program("", steps.VELOCITIES_FROM_DIAGONAL, ("q", "n")),
+    "admittance": (("q",), _admittance),
+    **{name: _on_manifold(name) for name in manifold.NAMES},
+}
+"""inputs in order, and what makes the results"""
+TAKES_WRENCHES = {
+    "power",
+    "forward_dynamics_derivatives",
+    "hybrid_dynamics_derivatives",
+    *(name for name, (program, _) in PROGRAMS.items() if "wrench" in program.given),
+} - {"solve_mass_matrix", "multiply_mass_matrix", "gravity_forces", "coriolis_forces"}
