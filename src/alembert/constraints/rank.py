@@ -44,11 +44,9 @@ def scales(G: Array, groups: Sequence[slice]) -> Array:
 
 def choose(G: Array, groups: Sequence[slice], tolerance: float) -> Choice:
     """A minimal set of rows of G (m x nv)."""
-    from scipy.linalg import qr  # takes longer to import than the rest of the package
-
     m = len(G)
     scaled = G / scales(G, groups)[:, None]
-    R, order = qr(scaled.T, mode="r", pivoting=True, check_finite=False)
+    R, order = _pivoted(scaled.T)
     pivots = np.abs(np.diag(R))
     limit = tolerance * max(pivots[0], np.finfo(float).tiny) if len(pivots) else 0.0
     rank = int(np.count_nonzero(pivots > limit))
@@ -60,5 +58,13 @@ def independent_columns(G: Array) -> tuple[Array, Array]:
     """For r independent rows (r x n): r columns that can be solved for, and the n - r others, ascending."""
     if not len(G):
         return np.arange(0), np.arange(G.shape[1])
-    _, order = qr(G, mode="r", pivoting=True, check_finite=False)
+    _, order = _pivoted(G)
     return np.sort(order[: len(G)]), np.sort(order[len(G) :])
+
+
+def _pivoted(A: Array) -> tuple[Array, Array]:
+    """R and the order of the columns in A P = Q R."""
+    from scipy.linalg import qr  # takes longer to import than the rest of the package
+
+    R, order = qr(A, mode="r", pivoting=True, check_finite=False)
+    return R, order
