@@ -26,8 +26,7 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	touch $@ $(VENV)/.runtime
 
 demo: $(VENV)/.runtime
-	$(BIN)/python examples/01_first_model.py
-	$(BIN)/python examples/04_simulate.py
+	$(BIN)/alembert demo
 
 test: lint
 	$(BIN)/python -m pytest -n auto

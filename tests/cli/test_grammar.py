@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 import alembert as al
 from alembert.cli import app
 from alembert.cli.app import COMMANDS, EXIT_CODES, PANELS
+from alembert.cli.scenes import SCENES, Scene
 
 NAMES = sorted(COMMANDS)
 GROUP = get_command(app)
@@ -25,6 +27,8 @@ ERRORS = {
     "identify": (["acrobot", "none.csv"], 2, "none.csv: cannot be read: No such file or directory"),
     "run": (["none.toml"], 2, "none.toml: cannot be read: No such file or directory"),
     "schema": (["modl"], 2, "modl"),
+    "new": (["acrobt"], 2, "new: there is no project 'acrobt'; did you mean 'acrobot'?"),
+    "demo": (["satelite"], 2, "demo: there is no scene 'satelite'; did you mean 'satellite'?"),
     "cache": (["clea"], 2, "Did you mean 'clear'?"),
 }
 DOCUMENTS = {
@@ -35,6 +39,8 @@ DOCUMENTS = {
     "identify": ["pendulum", "data.csv"],
     "run": ["study.toml"],
     "cache": [],
+    "new": ["acrobot"],
+    "demo": ["quick"],
 }
 WITHOUT_JSON = {"schema"}
 STUDY = """format = "alembert-study"
@@ -52,6 +58,13 @@ def run(*arguments, code=0):
     return result
 
 
+def quick():
+    """Nothing moves."""
+    model = al.library.pendulum()
+    t = np.linspace(0.0, 1.0, 5)
+    return Scene("Rest", model, t, np.zeros((5, 1)), {"angle": {"q": 0 * t}}, [("moved by", "0 m")])
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -59,6 +72,7 @@ def folder(tmp_path, monkeypatch):
     lines = ["time [s],q.pivot [rad],v.pivot,a.pivot,tau.pivot"]
     lines += [f"{k},{0.1 * k},{0.3 * k - 1},{k % 7 - 3},{k % 7 - 2.5}" for k in range(60)]
     (tmp_path / "data.csv").write_text("\n".join(lines))
+    monkeypatch.setitem(SCENES, "quick", quick)
     return tmp_path
 
 

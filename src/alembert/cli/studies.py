@@ -97,3 +97,62 @@ def _short(path: Path) -> str:
     """As the user would write it."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
+
+
+def _complete_project(incomplete: str) -> list[str]:
+    from alembert.study.new import names
+
+    return list(names())
+
+
+@command(
+    "new",
+    panel=STUDIES,
+    examples=[
+        ("alembert new acrobot", "acrobot/model.toml and acrobot/study.toml, with comments, to edit and run"),
+        ("alembert new satellite work/first", "into another folder"),
+        ("alembert new --list", "what there is"),
+    ],
+    keys={
+        "folder": "where the files are",
+        "files": "that were written",
+        "projects": "(--list, and alone) what each is about, by name",
+    },
+)
+def new(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="A project (see --list) or a model of the library.",
+            show_default=False,
+            autocompletion=_complete_project,
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="Where to; ./NAME.", show_default=False)
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write over files that are there.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write a model and a study with comments, which run as they are, to begin with."""
+    from alembert.study.new import TEMPLATES, create, names
+    from alembert.study.parts import Grid
+
+    if list_ or name is None:
+        plain = ", ".join(entry for entry in names() if entry not in TEMPLATES)
+        table = Grid.of("projects", ("name", ""), TEMPLATES.items(), left=2)
+        console.answer(
+            {"projects": TEMPLATES}, as_json, table, f"and, without comments, from the library: {plain}"
+        )
+        return
+    target = Path(name) if folder is None else folder
+    files = [_short(path) for path in create(name, target, replace=force)]
+    study = files[-1]
+    console.answer(
+        {"folder": _short(target), "files": files},
+        as_json,
+        *(f"wrote {path}" for path in files),
+        f"now: alembert run {study}",
+    )

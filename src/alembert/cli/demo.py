@@ -1,0 +1,100 @@
+"""`alembert demo`: motions worth looking at, on one page that opens without network or server."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any
+
+import typer
+
+from alembert.cli import console
+from alembert.cli.app import STUDIES, Json, command
+from alembert.cli.scenes import SCENES, Scene
+from alembert.errors import ArgumentError, FileError
+from alembert.model.printing import unknown
+from alembert.study.parts import Grid
+
+
+def _complete_scene(incomplete: str) -> list[str]:
+    return list(SCENES)
+
+
+@command(
+    "demo",
+    panel=STUDIES,
+    examples=[
+        ("alembert demo", "all scenes on one page, demo-output/index.html"),
+        ("alembert demo satellite --folder /tmp/look", "one of them, elsewhere"),
+        ("alembert demo --list", "what there is"),
+    ],
+    keys={
+        "page": "the file to open in a browser",
+        "seconds": "that it took",
+        "scenes": "title, seconds and summary of each, by name (with --list: what each is about)",
+    },
+)
+def demo(
+    scene: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SCENE", help="Which (see --list); all.", autocompletion=_complete_scene),
+    ] = None,
+    folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the page goes.")] = Path(
+        "demo-output"
+    ),
+    list_: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Solve some hard and beautiful problems, and write one page to look at them in a browser."""
+    if list_:
+        known = {name: (make.__doc__ or "").partition("\n")[0] for name, make in SCENES.items()}
+        console.answer({"scenes": known}, as_json, Grid.of("scenes", ("name", ""), known.items(), left=2))
+        return
+    chosen = list(scene or SCENES)
+    for name in chosen:
+        if name not in SCENES:
+            raise ArgumentError(unknown("demo: there is no scene", name, SCENES))
+    begin = perf_counter()
+    made: dict[str, Scene] = {}
+    data: dict[str, Any] = {}
+    for name in chosen:
+        start = perf_counter()
+        with console.working(f"{(SCENES[name].__doc__ or name).partition('.')[0]} ..."):
+            made[name] = SCENES[name]()
+        seconds = perf_counter() - start
+        data[name] = {"title": made[name].title, "seconds": seconds, "summary": dict(made[name].summary)}
+        if not as_json:
+            rows = [*made[name].summary, ("computed in", f"{seconds:.1f} s, compiling included")]
+            console.show(Grid.of(made[name].title, ("", ""), rows, left=2), "")
+    page = write(list(made.values()), folder / "index.html")
+    where = str(page) if page is not None else None
+    found = f"The page is {page}: open it in a browser." if page else "This version writes no page yet."
+    seconds = perf_counter() - begin
+    console.answer({"page": where, "seconds": seconds, "scenes": data}, as_json, f"{found} ({seconds:.0f} s)")
+
+
+def write(scenes: list[Scene], path: Path) -> Path | None:
+    """One page with a tab for each scene."""
+    if find_spec("alembert.view") is None:
+        return None
+    view = import_module("alembert.view")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{path.parent}: cannot be made: {error.strerror or error}") from None
+    motions = [
+        view.Motion(
+            scene.model,
+            scene.time,
+            scene.q,
+            series=scene.series,
+            title=scene.title,
+            notes=dict(scene.summary),
+            **scene.options,
+        )
+        for scene in scenes
+    ]
+    view.write_page(path, motions, title="Alembert")
+    return path
