@@ -29,6 +29,7 @@ from alembert.spatial import Pose as Pose
 if _TYPE_CHECKING:
     from alembert import check as check
     from alembert import linear as linear
+    from alembert import verify as verify
     from alembert.identify import identify as identify
     from alembert.linear import linearize as linearize
     from alembert.linear import trim as trim
@@ -63,6 +64,7 @@ _ON_FIRST_USE = {
     "trim": "alembert.linear",
     "velocities_from_diagonal": "alembert.operators",
     "view": "alembert.view",
+    "verify": "alembert.verify",
 }
 """what computes, by where it is: the compiler takes longer to import than models do"""
 

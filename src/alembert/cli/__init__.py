@@ -6,6 +6,7 @@ from alembert.cli import simulation as _simulation
 from alembert.cli import linear as _linear
 from alembert.cli import identification as _identification
 from alembert.cli import studies as _studies
+from alembert.cli import verify as _verify
 from alembert.cli import schema as _schema
 from alembert.cli import demo as _demo
 from alembert.cli import cache as _cache

@@ -1,0 +1,158 @@
+"""`alembert verify`: run the cases, and show where each number comes from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from alembert.cli import console as output
+from alembert.cli.app import COMPUTE, FAILED, Json, command
+from alembert.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from alembert.verify import Case, Results
+
+
+@command(
+    "verify",
+    panel=COMPUTE,
+    examples=[
+        ("alembert verify", "all cases, in some minutes"),
+        ("alembert verify --tag iftomm --report report.html", "one page with a plot per case"),
+        ("alembert verify --case 'soa_*' --json", "for programs"),
+        ("alembert verify --against pinocchio", "the same questions to another program"),
+        ("alembert verify --save new.json --against old.json", "against another version's results"),
+        ("alembert verify --file mine.toml --tag mine", "cases of your own"),
+    ],
+    keys={
+        "format": "of this document",
+        "outcomes": "per case: status, source, and its quantities with the values expected and found",
+        "program": "which computed",
+        "machine": "processor, cores, system",
+        "versions": "of the packages",
+        "date": "of the run",
+        "seconds": "that it took",
+    },
+)
+def verify(
+    case: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this case; * and ? stand for others. May be repeated."),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TAG", help="Only cases with this tag or of this kind. May be repeated."),
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Show the cases and do not run them.")] = False,
+    save: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the results: .json.", show_default=False)
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write one page with a plot per case: .html.", show_default=False),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Compare with a program (pinocchio, mujoco), or with results kept by --save.",
+            show_default=False,
+        ),
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Take these kept results, run nothing.", show_default=False),
+    ] = None,
+    file: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Cases of your own, .py or .toml. May be repeated."),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes; by default one per core.", min=1)] = None,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="Of one case.")] = 600.0,
+    as_json: Json = False,
+) -> None:
+    """Compare what Alembert computes with published values, closed forms and other programs.
+
+    Exits with 1 if a case fails.
+    """
+    from rich.console import Console
+
+    from alembert.verify import Results, compare, discover, select
+    from alembert.verify.compare import table as side_by_side
+    from alembert.verify.printing import show, show_list
+    from alembert.verify.programs import PROGRAMS
+
+    terminal = Console(quiet=output.settings().quiet or as_json)
+    chosen = select(discover(file or ()), case or (), tag or ())
+    if listed:
+        show_list(chosen, terminal)
+        return
+    for path in (save, report):
+        if path is not None and not path.parent.is_dir():
+            raise ArgumentError(f"verify: there is no folder {path.parent} to write {path.name} into")
+    other = None
+    if against is not None and against not in PROGRAMS:
+        other = Results.load(against)
+    found = Results.load(results) if results else _run(chosen, "alembert", jobs, timeout)
+    if as_json:
+        typer.echo(found.to_json(), nl=False)
+    elif against is None:
+        show(found, terminal)
+    if save is not None:
+        save.write_text(found.to_json(), encoding="utf-8")
+        terminal.print(f"results: {save}")
+    if report is not None:
+        from alembert.verify.report import page
+
+        report.write_text(page(found), encoding="utf-8")
+        terminal.print(f"report: {report}")
+    failed = found.bad
+    if against is not None:
+        if other is None:
+            known = [c for c in chosen if c.takes_program]
+            other = _run(known, against, jobs, timeout)
+            found = _only(found, {c.name for c in known})
+        elif case or tag:
+            found, other = (_only(x, {c.name for c in chosen}) for x in (found, other))
+        pairs = compare(found, other)
+        terminal.print(side_by_side(found, other, pairs))
+        failed = found.bad or any(pair.verdict in ("differs", "worse") for pair in pairs)
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _only(results: Results, names: set[str]) -> Results:
+    from dataclasses import replace
+
+    return replace(results, outcomes=tuple(o for o in results.outcomes if o.name in names))
+
+
+def _run(cases: list[Case], program: str, jobs: int | None, timeout: float) -> Results:
+    """With a bar on stderr, where there is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from alembert.verify import Outcome, run
+
+    columns = (
+        TextColumn(f"verify ({program})"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[last]}"),
+    )
+    with Progress(
+        *columns,
+        console=Console(stderr=True),
+        transient=True,
+        disable=output.settings().quiet or not sys.stderr.isatty(),
+    ) as bar:
+        task = bar.add_task("", total=len(cases), last="")
+
+        def done(outcome: Outcome) -> None:
+            bar.update(task, advance=1, last=f"{outcome.name}: {outcome.status}")
+
+        return run(cases, program=program, jobs=jobs, timeout=timeout, done=done)

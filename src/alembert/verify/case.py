@@ -1,0 +1,189 @@
+"""A case: where a number comes from, how it is computed here, and how close the two have to be.
+
+A case is a function that yields `Check`s (and `Plot`s), under the decorator `case`:
+
+    @case(
+        source="Huygens, Horologium oscillatorium (1673), part IV",
+        kind="closed form",
+        tags=("tree", "simulation"),
+        parameters={"length": 1.0, "gravity": 9.81},
+    )
+    def pendulum_period(length, gravity):
+        '''Period of small swings.'''
+        ...
+        yield Check("period [s]", ours, published, tolerance=1e-9, reason="error control at 1e-12")
+
+Its name is that of the function, its title the docstring's first line; `parameters` reach it as arguments. A function
+with an argument `program` computes with whichever program it is given (see `alembert.verify.programs`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.model.printing import unknown
+
+Array = np.ndarray
+
+KINDS = {
+    "closed form": "a formula that is known",
+    "published": "numbers or equations in print",
+    "reference": "numbers computed elsewhere, to the digits shown",
+    "independent program": "another program's result, or another formulation written out here",
+    "identity": "two ways to the same number",
+}
+"""what a result is compared with"""
+
+TAGS = {
+    "tree": "open trees",
+    "loops": "closed loops and couplings",
+    "linearisation": "linear models and regulators",
+    "sensitivity": "derivatives and regressors",
+    "simulation": "motion in time",
+    "operators": "spatial operators and the sweep in time",
+    "differential": "against another program",
+    "random": "on random models",
+    "iftomm": "the IFToMM library of benchmark problems",
+    "acc1989": "Third Annual Conference on Aerospace Computational Control, Oxnard 1989 (JPL 89-45)",
+    "optimal": "optimal control",
+}
+"""tags of the cases that come with the package; users may have their own"""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One quantity: what came out, what was expected, and how far apart they may be (absolute, entry by entry)."""
+
+    what: str
+    ours: Any
+    published: Any
+    tolerance: Any
+    reason: str
+
+    @property
+    def difference(self) -> float:
+        """The largest, over all entries."""
+        return float(np.max(self._differences(), initial=0.0))
+
+    @property
+    def passed(self) -> bool:
+        return bool(np.all(self._differences() <= np.asarray(self.tolerance, dtype=float)))
+
+    @property
+    def margin(self) -> float:
+        """The difference in units of the tolerance; one is the limit."""
+        d, tolerance = np.broadcast_arrays(self._differences(), np.asarray(self.tolerance, dtype=float))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(d == 0, 0.0, d / tolerance)
+        return float(np.max(ratio, initial=0.0))
+
+    def _differences(self) -> Array:
+        ours, published = (np.asarray(x, dtype=float) for x in (self.ours, self.published))
+        if ours.shape != published.shape and published.ndim:
+            raise ArgumentError(
+                f"Check: {self.what!r} has shape {ours.shape}, and {published.shape} was expected"
+            )
+        return np.where(np.isfinite(ours), np.abs(ours - published), np.inf)
+
+
+class Skipped(Exception):
+    """Raised by a case that cannot run here, with the sentence that says why."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points of a plot, joined (`style` "line") or not ("points")."""
+
+    label: str
+    x: Sequence[float] | Array
+    y: Sequence[float] | Array
+    style: str = "line"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """What a case shows in the report."""
+
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    log_x: bool = False
+    log_y: bool = False
+
+
+Items = Iterator[Check | Plot]
+"""what the function of a case yields"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case as it is registered."""
+
+    name: str
+    title: str
+    source: str
+    kind: str
+    function: Callable[..., Iterable[Check | Plot]] = field(repr=False)
+    tags: tuple[str, ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    missing: str = ""
+    """what the source leaves out; the case then uses only what the source supports"""
+    needs: tuple[str, ...] = ()
+    """packages (import names) without which it is skipped"""
+    slow: bool = False
+    """takes more than some seconds"""
+    origin: str = ""
+    """the module or file that it was found in"""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ArgumentError(unknown(f"case {self.name!r}: no kind", self.kind, KINDS))
+        if not self.source.strip():
+            raise ArgumentError(f"case {self.name!r}: source is empty, expected where the number comes from")
+
+    @property
+    def takes_program(self) -> bool:
+        return "program" in inspect.signature(self.function).parameters
+
+    @property
+    def details(self) -> str:
+        """The docstring below its first line."""
+        text = inspect.getdoc(self.function) or ""
+        return text.partition("\n")[2].strip()
+
+
+def case(
+    *,
+    source: str,
+    kind: str,
+    tags: Sequence[str] = (),
+    parameters: Mapping[str, Any] | None = None,
+    missing: str = "",
+    needs: Sequence[str] = (),
+    slow: bool = False,
+) -> Callable[[Callable[..., Iterable[Check | Plot]]], Case]:
+    """Make a case of a function; see the module's docstring."""
+
+    def made(function: Callable[..., Iterable[Check | Plot]]) -> Case:
+        title = (inspect.getdoc(function) or function.__name__).partition("\n")[0].rstrip(".")
+        return Case(
+            name=function.__name__,
+            title=title,
+            source=" ".join(source.split()),
+            kind=kind,
+            function=function,
+            tags=tuple(tags),
+            parameters=dict(parameters or {}),
+            missing=" ".join(missing.split()),
+            needs=tuple(needs),
+            slow=slow,
+            origin=function.__module__,
+        )
+
+    return made

@@ -1,0 +1,1 @@
+"""One case per file; `alembert.verify.discover` finds them."""

@@ -1,0 +1,101 @@
+"""Ider 1989, control forces for kinematical constraints."""
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from alembert.joints import Revolute
+from alembert.model import WORLD, Inertia, Model, ModelBuilder
+from alembert.verify.case import Check, Items, Line, Plot, case
+
+
+def three_link(lengths: tuple[float, ...], masses: tuple[float, ...], moments: tuple[float, ...]) -> Model:
+    builder = ModelBuilder("ider", gravity=(0, 0, 0))
+    parent, at = WORLD, 0.0
+    for k, (l, m, moment) in enumerate(zip(lengths, masses, moments, strict=True)):
+        link = Inertia(m, (l / 2, 0, 0), (moment, 0, moment, 0, 0, moment))
+        builder.body(
+            f"link{k + 1}",
+            link,
+            joint=Revolute(),
+            joint_name=f"joint{k + 1}",
+            parent=parent,
+            placement=(at, 0, 0),
+        )
+        parent, at = f"link{k + 1}", l
+    return builder.frame("A", parent, (at, 0, 0)).build()
+
+
+@case(
+    source="""Ider, Modeling of control forces for kinematical constraints, 3rd Annual Conf. on Aerospace
+    Computational Control (1989), p. 382, equations (17)-(19), three-link example; end values computed
+    independently""",
+    kind="reference",
+    tags=("tree", "simulation", "acc1989"),
+    parameters={
+        "lengths": (1.0, 1.0, 1.0),
+        "masses": (30.0, 18.0, 18.0),
+        "moments": (10.0, 8.64, 8.64),
+        "start_deg": (60.0, -10.0, -90.0),
+        "rates": (0.386, 0.0, -0.9618),
+        "speed": -1.0,
+    },
+    missing="""places of the mass centres (middle of the links here) and gravity (none here); curves only in
+    figures; h in (22) is misprinted and was derived anew""",
+)
+def ider_three_link(
+    lengths: tuple[float, ...],
+    masses: tuple[float, ...],
+    moments: tuple[float, ...],
+    start_deg: tuple[float, ...],
+    rates: tuple[float, ...],
+    speed: float,
+) -> Items:
+    """A prescribed end-effector path, with reactions along the constraint and with two motors only."""
+    model = three_link(lengths, masses, moments)
+    q0, v0 = np.deg2rad(start_deg), np.array(rates)
+    place = model.frame_pose(q0, "A").translation[:2]
+    yield Check("start of the path [m]", place, (1.9088, 0.9893), 5e-5, "four printed digits")
+    J = model.frame_jacobian(q0, "A", reference="local_world_aligned")[3:5]
+    yield Check("velocity at the start [m/s]", J @ v0, (speed, 0.0), 2e-4, "four digits of the printed rates")
+    v0 = v0 + np.linalg.pinv(J) @ (np.array([speed, 0.0]) - J @ v0)
+
+    def solve(q: np.ndarray, v: np.ndarray, directions: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """(17): M y' + Q + Z^T nu = F with B y' = h; Z = B, or the directions of the motors."""
+        B = model.frame_jacobian(q, "A", reference="local_world_aligned")[3:5]
+        h = -model.frame_acceleration(q, v, np.zeros(3), "A", reference="local_world_aligned")[3:5]
+        Z = B if directions is None else directions
+        K = np.block([[model.mass_matrix(q), Z.T], [B, np.zeros((2, 2))]])
+        x = np.linalg.solve(K, np.concatenate([-model.bias_forces(q, v), h]))
+        return x[:3], -Z.T @ x[3:]
+
+    published = {
+        "reactions": (None, (80.731, -12.507, -136.090), (-12.771, -5.752, 1.169)),
+        "two motors": (np.array([[0.0, 1, 0], [0, 0, 1]]), (87.136, -23.201, -129.133), (0.0, -7.563, 1.557)),
+    }
+    lines = []
+    for name, (directions, angles, moments_0) in published.items():
+        found = solve_ivp(
+            lambda t, y, d=directions: np.concatenate([y[3:], solve(y[:3], y[3:], d)[0]]),
+            (0.0, 1.0),
+            np.concatenate([q0, v0]),
+            rtol=1e-11,
+            atol=1e-12,
+            method="DOP853",
+            t_eval=np.linspace(0, 1, 51),
+        )
+        q = found.y[:3].T
+        digits = "three printed decimals; the start differs by the four digits of the printed rates"
+        yield Check(f"{name}: angles at 1 s [deg]", np.rad2deg(q[-1]), angles, 2e-2, digits)
+        yield Check(
+            f"{name}: moments at the start [N m]", solve(q0, v0, directions)[1], moments_0, 5e-3, digits
+        )
+        tip = model.frame_pose(q[-1], "A").translation[:2]
+        yield Check(
+            f"{name}: end of the path [m]",
+            tip,
+            place + np.array([speed, 0.0]),
+            1e-9,
+            "constraints on accelerations, integrated",
+        )
+        lines.append(Line(f"{name}: joint 1", found.t, np.rad2deg(q[:, 0])))
+    yield Plot("t [s]", "[deg]", tuple(lines))

@@ -1,0 +1,105 @@
+"""Two sets of results side by side: two versions, or two programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from alembert.verify.outcome import Outcome, Quantity, Results
+from alembert.verify.printing import STYLES, short
+
+AGREE = 1.0
+"""times the tolerance of a quantity: what two results may be apart and still be the same"""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A quantity in both results; None where one of them has no such quantity."""
+
+    case: str
+    what: str
+    first: Quantity | None
+    second: Quantity | None
+    note: str
+
+    @property
+    def apart(self) -> float:
+        """The largest difference of the two, infinite when they cannot be compared."""
+        if self.first is None or self.second is None:
+            return float("nan")
+        x, y = (np.asarray(q.ours, dtype=float) for q in (self.first, self.second))
+        return float(np.max(np.abs(x - y), initial=0.0)) if x.shape == y.shape else float("inf")
+
+    @property
+    def verdict(self) -> str:
+        """`same` within the tolerances of both, `differs`, or why there is nothing to compare."""
+        if self.first is None or self.second is None:
+            return self.note
+        if self.first.passed != self.second.passed:
+            return "better" if self.first.passed else "worse"
+        x, y = (np.asarray(q.ours, dtype=float) for q in (self.first, self.second))
+        if x.shape != y.shape:
+            return "differs"
+        allowed = np.asarray(self.first.tolerance, float) + np.asarray(self.second.tolerance, float)
+        return "same" if np.all(np.abs(x - y) <= AGREE * allowed) else "differs"
+
+
+def compare(first: Results, second: Results) -> list[Pair]:
+    """Quantity by quantity, those of `first` in its order, then what only `second` has."""
+    theirs = {outcome.name: outcome for outcome in second.outcomes}
+    pairs: list[Pair] = []
+    for outcome in first.outcomes:
+        pairs += _pairs(outcome, theirs.pop(outcome.name, None))
+    for outcome in theirs.values():
+        pairs.append(Pair(outcome.name, outcome.title, None, None, "new there"))
+    return pairs
+
+
+def _pairs(one: Outcome, other: Outcome | None) -> list[Pair]:
+    if other is None:
+        return [Pair(one.name, one.title, None, None, "not there")]
+    if not one.quantities or not other.quantities:
+        short_one = one if not one.quantities else other
+        return [Pair(one.name, one.title, None, None, f"{short_one.status}: {short_one.message}")]
+    theirs = {quantity.what: quantity for quantity in other.quantities}
+    return [
+        Pair(one.name, quantity.what, quantity, theirs.get(quantity.what), "not there")
+        for quantity in one.quantities
+    ]
+
+
+def label(results: Results) -> str:
+    name = results.program
+    if name == "alembert":
+        return f"alembert {results.versions.get('alembert', '')}"
+    distribution = {"pinocchio": "pin"}.get(name, name)
+    return f"{name} {results.versions.get(distribution, '')}"
+
+
+def table(first: Results, second: Results, pairs: list[Pair]) -> Table:
+    found = Table(header_style="bold", expand=True)
+    heads = ("case", "quantity", "published", label(first), label(second))
+    for head in heads:
+        found.add_column(escape(head), overflow="fold")
+    found.add_column("apart", justify="right", no_wrap=True)
+    found.add_column("verdict", overflow="fold")
+    styles = {"same": "green", "better": STYLES["passed"], "worse": STYLES["failed"], "differs": "bold red"}
+    for pair in pairs:
+        if pair.first is None:
+            found.add_row(pair.case, escape(pair.what), "", "", "", "", f"[yellow]{escape(pair.verdict)}[/]")
+            continue
+        apart = "" if pair.second is None else f"{pair.apart:.1e}"
+        style = styles.get(pair.verdict, "yellow")
+        found.add_row(
+            pair.case,
+            escape(pair.what),
+            short(pair.first.published),
+            short(pair.first.ours),
+            short(pair.second.ours) if pair.second else "",
+            apart,
+            f"[{style}]{escape(pair.verdict)}[/]",
+        )
+    return found

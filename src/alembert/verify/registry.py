@@ -1,0 +1,114 @@
+"""Finding cases: those of the package, of installed packages (entry points `alembert.cases`), and of users' files."""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from alembert.errors import ArgumentError, FileError
+from alembert.model.printing import unknown
+from alembert.verify.case import Case
+
+GROUP = "alembert.cases"
+"""entry points of other packages: each names a module (or a package of modules) with cases"""
+
+
+def discover(files: Sequence[str | Path] = ()) -> dict[str, Case]:
+    """All cases by name, in the order of their files."""
+    found: dict[str, Case] = {}
+    modules = [importlib.import_module("alembert.verify.cases")]
+    modules += [point.load() for point in entry_points(group=GROUP)]
+    for module in modules:
+        for part in _with_submodules(module):
+            _add(found, _cases_in(part), part.__name__)
+    for file in files:
+        _add(found, _from_file(Path(file)), str(file))
+    return found
+
+
+def find(name: str, origin: str) -> Case:
+    """A case again, in another process."""
+    path = Path(origin)
+    source = (
+        _from_file(path) if path.suffix in (".py", ".toml") else _cases_in(importlib.import_module(origin))
+    )
+    return next(case for case in source if case.name == name)
+
+
+def select(cases: dict[str, Case], names: Sequence[str] = (), tags: Sequence[str] = ()) -> list[Case]:
+    """Those with one of the names (`*` and `?` stand for others) and with all the tags."""
+    chosen = list(cases.values())
+    if names:
+        chosen = []
+        for name in names:
+            matching = [case for case in cases.values() if fnmatch.fnmatchcase(case.name, name)]
+            if not matching:
+                raise ArgumentError(unknown("verify: no case", name, list(cases)))
+            chosen += [case for case in matching if case not in chosen]
+    known = {tag for case in cases.values() for tag in (*case.tags, case.kind)}
+    for tag in tags:
+        if tag not in known:
+            raise ArgumentError(unknown("verify: no tag", tag, sorted(known)))
+        chosen = [case for case in chosen if tag in (*case.tags, case.kind)]
+    return chosen
+
+
+def _with_submodules(module: ModuleType) -> Iterable[ModuleType]:
+    yield module
+    for info in sorted(pkgutil.iter_modules(getattr(module, "__path__", [])), key=lambda info: info.name):
+        yield from _with_submodules(importlib.import_module(f"{module.__name__}.{info.name}"))
+
+
+def _cases_in(module: ModuleType) -> list[Case]:
+    found = [value for value in vars(module).values() if isinstance(value, Case)]
+    return [case for case in found if case.origin == module.__name__]  # not those it has imported
+
+
+def _add(found: dict[str, Case], cases: Iterable[Case], where: str) -> None:
+    for case in cases:
+        if case.name in found:
+            raise ArgumentError(
+                f"verify: the case {case.name!r} is in {found[case.name].origin} and in {where}; rename one"
+            )
+        found[case.name] = case
+
+
+def _from_file(path: Path) -> list[Case]:
+    if not path.is_file():
+        raise FileError(f"verify: {path} is not a file; expected cases in .py or .toml")
+    path = path.resolve()
+    if path.suffix == ".toml":
+        from alembert.verify.declared import cases_of_toml
+
+        cases = cases_of_toml(path)
+    elif path.suffix == ".py":
+        cases = _cases_in(_module_of(path))
+    else:
+        raise FileError(f"verify: {path} ends in {path.suffix!r}; expected cases in .py or .toml")
+    if not cases:
+        raise FileError(
+            f"verify: {path} has no cases; put the decorator `alembert.verify.case` on a function"
+        )
+    return [replace(case, origin=str(path)) for case in cases]
+
+
+def _module_of(path: Path) -> ModuleType:
+    name = f"alembert_cases_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # so that what its functions define can be pickled
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise FileError(f"verify: {path} does not run: {type(error).__name__}: {error}") from error
+    return module

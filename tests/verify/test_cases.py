@@ -1,0 +1,31 @@
+"""Every case that comes with the package passes; the slow ones run with `alembert verify` in the continuous checks."""
+
+import pytest
+
+from alembert.verify import KINDS, TAGS, discover, run_case
+
+CASES = discover()
+QUICK = [name for name, case in CASES.items() if not case.slow]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_case(name):
+    outcome = run_case(CASES[name])
+    if outcome.status == "skipped":
+        pytest.skip(outcome.message)
+    bad = [(q.what, q.difference, q.tolerance) for q in outcome.quantities if not q.passed]
+    assert outcome.status == "passed", (outcome.message, bad)
+
+
+def test_there_are_enough():
+    assert len(CASES) >= 60
+    assert {case.kind for case in CASES.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cases_say_where_they_come_from(name):
+    case = CASES[name]
+    assert set(case.tags) <= set(TAGS), case.tags
+    assert len(case.source) > 20
+    assert case.title[0].isupper()
+    assert case.origin == f"alembert.verify.cases.{name}"  # one case per file, named alike

@@ -1,0 +1,98 @@
+"""`alembert verify` as a user types it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from alembert.cli import app
+
+CASE = """
+from alembert.verify import Check, case
+
+@case(source="arithmetic", kind="identity")
+def sum_of_two():
+    '''One and one.'''
+    yield Check("1 + 1", 1 + 1, {expected}, 0, "integers")
+"""
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, ["verify", *map(str, arguments)])
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(CASE.format(expected=2))
+    return path
+
+
+def test_list():
+    done = invoke("--list", "--tag", "iftomm")
+    assert done.exit_code == 0
+    assert "a01_pendulum_period" in done.output.replace("\n", "")
+    assert "cases" in done.output
+
+
+def test_run_report_and_json(mine, tmp_path):
+    page, kept = tmp_path / "report.html", tmp_path / "kept.json"
+    done = invoke("--file", mine, "--case", "sum_of_two", "--report", page, "--save", kept, "--jobs", 1)
+    assert done.exit_code == 0, done.output
+    assert "1 case: 1 passed" in done.output
+    assert "<svg" in page.read_text()
+    assert json.loads(kept.read_text())["outcomes"][0]["status"] == "passed"
+    mine.write_text(CASE.format(expected=3))
+    done = invoke("--file", mine, "--case", "sum_of_two", "--against", kept, "--jobs", 1)
+    assert done.exit_code == 1
+    assert "worse" in done.output
+    done = invoke("--results", kept, "--against", kept)
+    assert done.exit_code == 0, done.output
+    assert "same" in done.output
+
+
+def test_a_failure_is_told_by_the_exit_code(mine):
+    mine.write_text(CASE.format(expected=3))
+    done = invoke("--file", mine, "--case", "sum_of_two", "--jobs", 1)
+    assert done.exit_code == 1
+    assert "sum_of_two: failed: beyond the tolerance: 1 + 1" in done.output.replace("\n", " ")
+
+
+def test_json_on_the_terminal(mine):
+    done = invoke("--file", mine, "--case", "sum_of_two", "--json", "--jobs", 1)
+    assert json.loads(done.stdout)["outcomes"][0]["name"] == "sum_of_two"
+
+
+def test_another_program():
+    pytest.importorskip("pinocchio")
+    done = invoke("--case", "screw_descent", "--against", "pinocchio", "--jobs", 1)
+    assert done.exit_code == 0, done.output
+    assert "same" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--case", "a01"), "verify: no case 'a01'"),
+        (("--against", "pinochio"), "verify: pinochio does not hold results"),
+        (("--report", "no/such/folder/r.html"), "verify: there is no folder"),
+    ],
+)
+def test_refusals(arguments, message, mine):
+    done = invoke("--file", mine, "--case", "sum_of_two", "--jobs", 1, *arguments)
+    assert done.exit_code == 2
+    assert message in done.output.replace("\n", " ")
+
+
+def test_as_a_command(mine):
+    done = subprocess.run(
+        [sys.executable, "-m", "alembert.cli", "verify", "--file", str(mine), "--case", "sum_of_two"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 case: 1 passed" in done.stdout
