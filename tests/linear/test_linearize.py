@@ -325,13 +325,5 @@ def test_refusals():
     )
 
 
-def test_loops_are_refused():
-    builder = ModelBuilder("loop")
-    builder.body("body", Inertia.box(1.0, (1.0, 1.0, 1.0)), joint=Revolute(), joint_name="pin")
-    model = builder.loop("closure", Revolute(), "world", "body").build()
-    message = refusal(linearize, model, [0.0], error=UnsupportedError)
-    assert message.startswith("linearize: the loop 'closure' would be ignored")
-
-
 def test_differences_are_as_accurate_as_they_say():
     assert abs(differentiated(lambda e: np.sin(1 + e), 1)[0, 0] - np.cos(1)) < 1e-3 * DIFFERENCES

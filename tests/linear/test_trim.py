@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alembert import Inertia, ModelBuilder, library
-from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
+from alembert.errors import AlembertWarning, ArgumentError, NumericalError
 from alembert.joints import Limits, Prismatic, Revolute, Spring
 from alembert.linear import trim
 
@@ -220,11 +220,3 @@ def test_conflicts_and_unknown_names():
     assert refusal(named.actuator("pin", "pin").build(), free=["pin"]) == (
         "trim: free: 'pin' is a joint and an actuator; write 'q:pin' or 'actuator:pin'"
     )
-
-
-def test_loops_are_refused():
-    builder = ModelBuilder("loop").body(
-        "b", Inertia.point(1.0, (0, 0, 1)), joint=Revolute(), joint_name="pin"
-    )
-    model = builder.loop("closure", Revolute(), "world", "b").build()
-    assert refusal(model, error=UnsupportedError).startswith("trim: the loop 'closure' would be ignored")

@@ -5,6 +5,7 @@ from alembert.constraints.results import ConstrainedDerivatives as ConstrainedDe
 from alembert.constraints.results import ConstrainedEfforts as ConstrainedEfforts
 from alembert.constraints.results import ConstrainedResult as ConstrainedResult
 from alembert.constraints.results import ConstraintAnalysis as ConstraintAnalysis
+from alembert.constraints.results import ControlForces as ControlForces
 from alembert.constraints.results import ImpulseResult as ImpulseResult
 from alembert.constraints.results import IndependentCoordinates as IndependentCoordinates
 from alembert.constraints.results import State as State

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import assembly, derivatives, dynamics
+from alembert.constraints import assembly, derivatives, dynamics, prescribed
 from alembert.constraints.rank import RANK
 from alembert.constraints.results import (
     ConstrainedDerivatives,
     ConstrainedEfforts,
     ConstrainedResult,
     ConstraintAnalysis,
+    ControlForces,
     ImpulseResult,
     IndependentCoordinates,
     State,
 )
 from alembert.constraints.system import CLOSED, ConstraintRows, States, Terms, states
+from alembert.constraints.tangent import Slopes, Tangent, slopes, tangent
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -100,6 +102,33 @@ class Constraints:
         system = self._constraint_rows.system(name, active)
         return dynamics.inverse(
             system, name, q, v, a, actuated, weights, wrenches, parameters, closure_tolerance
+        )
+
+    def control_forces(
+        self: Model,
+        q: Any,
+        v: Any,
+        tau: Any = None,
+        *,
+        motions: Mapping[str, Any],
+        actuators: Any = None,
+        method: str = "augmented",
+        active: Active = None,
+        wrenches: Mapping[str, Any] | None = None,
+        parameters: Parameters = None,
+    ) -> ControlForces:
+        """Motions that are prescribed, and the forces of chosen actuators that bring them about (Ider).
+
+        `motions` maps constraints of the model to the second derivatives that their residuals are to have, and joints (or
+        degrees of freedom) to accelerations. `actuators` are joints, degrees of freedom or actuators, one for each
+        motion, or directions (rows, nv); left out, forces act along the motions themselves. All other constraints are
+        kept by their reactions. `method` is "augmented" or "reduced" (see `constraints.prescribed`). Where the
+        actuators cannot do it, the error says so.
+        """
+        system = self._constraint_rows.system("control_forces", active)
+        given = np.zeros(self.nv) if tau is None else tau
+        return prescribed.control_forces(
+            system, "control_forces", q, v, given, motions, actuators, method, wrenches, parameters
         )
 
     def impulse(
@@ -219,6 +248,41 @@ class Constraints:
         if not system.count:
             return s, dynamics._no_terms(s, self.nv)
         return s, system.terms(s, *s.vectors)
+
+    def _constrained_hybrid(
+        self: Model,
+        q: Any,
+        v: Any,
+        tau: Array,
+        a_given: Array,
+        mask: Array,
+        wrenches: Any,
+        parameters: Parameters,
+    ) -> tuple[Array, Array]:
+        system = self._constraint_rows.system("hybrid_dynamics", None)
+        return prescribed.hybrid(system, "hybrid_dynamics", q, v, tau, a_given, mask, wrenches, parameters)
+
+    def _constraint_slopes(
+        self: Model, function: str, q: Array, v: Array, f: Array, parameters: Parameters
+    ) -> Slopes:
+        system = self._constraint_rows.system(function, None)
+        return slopes(system, states(self, function, q, {"v": v}, parameters), f)
+
+    def _constraint_tangents(
+        self: Model, function: str, q: Array, v: Array, parameters: Parameters
+    ) -> list[Tangent]:
+        """At a batch of states, all in the independent degrees of freedom of the first."""
+        system = self._constraint_rows.system(function, None)
+        s = states(self, function, q, {"v": v}, parameters)
+        found: list[Tangent] = []
+        for k in range(len(s)):
+            chosen = (found[0].q_dofs.tolist(), found[0].v_dofs.tolist()) if found else None
+            found.append(tangent(system, function, s.at(k), chosen))
+        return found
+
+    def _tree_mass_matrix(self: Model, q: Array, parameters: Parameters) -> Array:
+        system = self._constraint_rows.system("mass_matrix", None)
+        return system.mass_matrix(states(self, "mass_matrix", q, {}, parameters))
 
     def _constrained_accelerations(
         self: Model, q: Any, v: Any, tau: Any, wrenches: Mapping[str, Any] | None, parameters: Parameters

@@ -164,6 +164,31 @@ def _kernel(
     return Kernel(name, inputs, results, key=f"{model.fingerprint}:{name}", build=build)
 
 
+def symbolic(model: Model, slices: Sequence[slice], chosen: np.ndarray) -> tuple[ca.Function, list[Argument]]:
+    """(q, v, tau[, parameters]) -> a, f, for a given minimal set, and its inputs."""
+    tree, pattern = model._tree, Pattern(model._tree)
+    names = {"q": model.nq, "v": model.nv, "tau": model.nv, "parameters": len(model.parameters)}
+    x = {name: ca.SX.sym(name, size) for name, size in names.items()}
+    bias = expressions(INVERSE_DYNAMICS, tree, {"q": x["q"], "v": x["v"]}, x["parameters"])["tau"]
+    M = expressions(MASS_MATRIX, tree, {"q": x["q"]}, x["parameters"])["matrix"]
+    found = equations(tree, x["q"], x["v"], x["parameters"])
+    given = {
+        "factor": pattern.factor(M),
+        "rest": x["tau"] - bias,
+        "chosen": ca.SX(chosen),
+        "active": ca.SX(chosen),
+        "G": ca.sparsify(found.jacobian),
+        "T": found.basis,
+        "gamma": found.bias,
+        "phi": found.residual,
+        "v": x["v"],
+    }
+    a, f, *_ = _accelerations(_Admittance(model, pattern, given, slices), given)
+    inputs = [Argument(name, (size,)) for name, size in names.items() if size or name != "parameters"]
+    symbols = [x[argument.name] for argument in inputs]
+    return ca.Function("constrained_dynamics", symbols, [ca.densify(a), ca.densify(f)]), inputs
+
+
 def _parameters(model: Model) -> list[Argument]:
     return [Argument("parameters", (len(model.parameters),))] if model.parameters else []
 

@@ -32,6 +32,16 @@ class ConstrainedEfforts:
 
 
 @dataclass(frozen=True, eq=False)
+class ControlForces:
+    """Accelerations, what the actuators exert as efforts (..., nv) and each by itself, in order, and the reactions."""
+
+    accelerations: Array
+    efforts: Array
+    forces: Array
+    reactions: Mapping[str, Array]
+
+
+@dataclass(frozen=True, eq=False)
 class ConstrainedDerivatives:
     """The accelerations (..., nv), and their derivatives (..., nv, nv) with respect to q (tangent), v and tau."""
 

@@ -89,6 +89,9 @@ class ConstraintRows:
 
     def terms(self, *given: Array) -> tuple[Array, Array, Array, Array]:
         """phi (B, m), G (B, m, nv), gamma (B, m) and T^T (B, m, 6) of all constraints."""
+        if not self.count:
+            none = np.zeros((len(given[0]), 0))
+            return none, np.zeros((len(none), 0, self.model.nv)), none, np.zeros((len(none), 0, 6))
         residual, entries, bias, basis = self.kernel(*given)
         G = np.zeros((len(residual), self.count * self.model.nv))
         G[:, self._places] = entries
@@ -333,6 +336,14 @@ class ConstraintSystem:
         if not (opened <= goal and broken <= 1e-10 * max(1.0, float(np.max(np.abs(after))))):
             return None
         return np.array(q, dtype=float), after, residual, broken, count
+
+    def symbolic(self, at: Any) -> Any:
+        """(q, v, tau[, parameters]) -> a, f as a function of `SX`, by the minimal set at a configuration; its inputs."""
+        s = states(self.model, "constrained_dynamics", at, {}, None)
+        chosen = np.zeros(self.all.count)
+        if self.count:
+            chosen[self.picked[self._chosen(self.terms(s), 0).rows]] = 1.0
+        return compiled.symbolic(self.model, list(self.all.slices.values()), chosen)
 
     def prepare(self, s: States, closed: float) -> bool:
         """Have a minimal set, from the first state if there was none; False where that is not closed."""

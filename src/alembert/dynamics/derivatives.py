@@ -9,12 +9,12 @@ import casadi as ca
 import numpy as np
 
 from alembert.dynamics import kernels
-from alembert.dynamics.programs import PROGRAMS
+from alembert.dynamics.programs import NEED_TREE, PROGRAMS
 from alembert.dynamics.results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.pipeline import Columns, PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.sensitivity import directional
 from alembert.sensitivity.inverse_dynamics import INVERSE_DYNAMICS_DERIVATIVES
@@ -120,6 +120,20 @@ class Derivatives:
         model has parameters, `at` and `along` may end with vectors for them. An algorithm with several results
         (`hybrid_dynamics`: accelerations and efforts) gives tuples of values and of changes.
         """
+        if self.is_constrained and name == "forward_dynamics":
+            d = self._constrained_slope("jvp", at)
+            directions = [np.asarray(x, dtype=float) for x in along]
+            if np.any([np.any(x) for x in directions[3:]]):
+                raise UnsupportedError(
+                    "jvp: forward_dynamics of a model with loops, couplings or equations, along parameters: derivatives "
+                    "with respect to parameters do not go through constraints yet"
+                )
+            if len(directions) < 3:
+                raise ArgumentError(f"jvp: forward_dynamics takes 3 arguments, got {len(directions)}")
+            terms = [
+                (A @ x[..., None])[..., 0] for A, x in zip((d.dq, d.dv, d.dtau), directions, strict=False)
+            ]
+            return d.acceleration, sum(terms)
         kernel = self._directional_kernel("jvp", name)
         count = len(kernel.arguments) // 2
         values = self._completed("jvp", name, at, count, 1.0)
@@ -133,6 +147,10 @@ class Derivatives:
 
         An algorithm with several results takes as many weights, in a tuple.
         """
+        if self.is_constrained and name == "forward_dynamics":
+            d = self._constrained_slope("vjp", at)
+            w = np.asarray(weight, dtype=float)[..., None, :]
+            return tuple((w @ A)[..., 0, :] for A in (d.dq, d.dv, d.dtau))
         kernel = self._directional_kernel("vjp", name)
         given_weights = weights("vjp", name, weight)
         count = len(kernel.arguments) - len(given_weights)
@@ -153,6 +171,16 @@ class Derivatives:
         given = (*self._completed("hessian", name, at, count, 1.0), *given_weights)
         return self._checked("hessian", kernel, given)
 
+    def _constrained_slope(self: Model, function: str, at: Sequence[Any]) -> Any:
+        """The derivatives at (q, v, tau[, parameters])."""
+        if len(at) not in (3, 4 if self.parameters else 3):
+            raise ArgumentError(f"{function}: forward_dynamics takes 3 arguments, got {len(at)}")
+        values = np.asarray(at[3], dtype=float) if len(at) > 3 else None
+        named = (
+            {n: values[..., k] for k, n in enumerate(self.parameter_values)} if values is not None else None
+        )
+        return self.constrained_dynamics_derivatives(*at[:3], parameters=named)
+
     def _completed(
         self: Model, function: str, name: str, values: Sequence[Any], count: int, scale: float
     ) -> list[Any]:
@@ -169,7 +197,11 @@ class Derivatives:
         if key not in self._kernels:
             if name not in PROGRAMS:
                 raise ArgumentError(unknown(f"{mode}: no algorithm", name, PROGRAMS))
-            self.check_tree(name)
+            if self.is_constrained and name in NEED_TREE:
+                raise UnsupportedError(
+                    f"{mode}: {name} of a model with loops, couplings or equations: there are jvp and vjp of "
+                    "forward_dynamics alone, and constrained_dynamics_derivatives"
+                )
             self._kernels[key] = _directional_kernel(self, mode, name)
         return self._kernels[key]
 

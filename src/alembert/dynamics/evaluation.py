@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _CONSTRAINED = {
     "inverse_dynamics": "constrained_inverse_dynamics",
     "mass_matrix": "reduced_mass_matrix",
+    "forward_dynamics": "constrained_dynamics (on symbols, symbolic.constrained_dynamics)",
+    "forward_dynamics_derivatives": "constrained_dynamics_derivatives",
 }
 """what to use on a model with loops or couplings instead of an algorithm of trees"""
 

@@ -51,6 +51,27 @@ class Symbolic:
         """The accelerations that the efforts `tau` cause, by the articulated sweep."""
         return self._call("forward_dynamics", parameters, wrenches, q, v, tau)
 
+    def constrained_dynamics(
+        self,
+        q: Any,
+        v: Any,
+        tau: Any,
+        *,
+        at: Any,
+        active: Sequence[str] | None = None,
+        parameters: Any = None,
+    ) -> tuple[Any, Any]:
+        """Accelerations and the forces of all rows of the constraints, by the minimal set of rows at the configuration `at`.
+
+        The expressions hold as long as that set does: not where the rank of the constraints changes, or the set becomes
+        singular.
+        """
+        model, name = self._model, "constrained_dynamics"
+        column = parameter_column(name, model, parameters)
+        function, inputs = model._constraint_rows.system(name, active).symbolic(at)
+        values = [q, v, tau, *([] if column is None else [column])]
+        return function(*checked(name, inputs, values))
+
     def inverse_dynamics(
         self, q: Any, v: Any, a: Any, *, wrenches: Wrenches = None, parameters: Any = None
     ) -> Any:

@@ -89,6 +89,10 @@ class LinearModel:
     y: Array
     mass_matrix: Array
     parameter_values: Mapping[str, Any]
+    displacements: tuple[int, ...]
+    """the degrees of freedom whose displacements are states: all of them, independent ones of a model with loops"""
+    rates: tuple[int, ...]
+    """those whose speeds are"""
 
     @property
     def batch(self) -> tuple[int, ...]:

@@ -7,12 +7,18 @@ About a nominal motion (q0, v0) under the efforts tau0, with x = (e; dv), e = di
     dy  = (h_q + h_a da/dq) e + (h_v + h_a da/dv) dv + h_a M^-1 G du + (h_p + h_a da/dp) dp  (3)
     da/dp = -M^-1 (dtau/dp)  of inverse dynamics at the accelerations a0                  (4)
 
+Where loops, couplings or equations hold, e = E_q e_i and dv = E_v dv_i + W e_i (see `constraints.tangent`), and the
+states are e_i and dv_i: displacements and speeds of independent degrees of freedom,
+
+    A <- P A T,    B <- P B,    C <- C T,    T = [E_q 0; W E_v],  P picks the independent entries          (5)
+
 N is that of `error_rate`, zero at rest and for joints whose coordinates add. Lin and Yae (1989) have (2) as
 M^-1 P2, M^-1 P1 and M^-1 P3.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,7 +51,7 @@ def linearize(
     """The linear model about an equilibrium, any state, or every state of a batch (a trajectory).
 
     Args:
-        model: an open tree.
+        model: a tree, or one with loops: its states then are those of independent degrees of freedom.
         q: configurations (..., nq).
         v: speeds (..., nv); zero when left out.
         tau: efforts (..., nv); zero when left out.
@@ -55,7 +61,7 @@ def linearize(
         parameters: names of parameters for the columns of E and F, at fixed q, v and tau.
         parameter_values: where not at their defaults.
     """
-    model.check_tree("linearize")
+    _ = model.is_constrained  # makes the model's algorithms known
     q, v, tau = _state(model, q, v, tau)
     values = model.parameter_values | dict(parameter_values or {})
     given = quantities.inputs(model, inputs, values, "linearize")
@@ -63,6 +69,11 @@ def linearize(
     chosen = _chosen(model, parameters, given, tau)
     n = model.nv
 
+    if model.is_constrained and chosen:
+        raise UnsupportedError(
+            f"linearize: parameters={list(parameters)} and a model with loops, couplings or equations: derivatives with "
+            "respect to parameters do not go through constraints yet"
+        )
     d = model.forward_dynamics_derivatives(q, v, tau, parameters=parameter_values)
     p = model._parameter_array("linearize", parameter_values)
     batch = d.acceleration.shape[:-1]
@@ -75,7 +86,7 @@ def linearize(
     A[..., :n, n:] = np.eye(n)
     A[..., n:, :n], A[..., n:, n:] = d.dq, d.dv  # (2)
     above = np.zeros((*batch, n, 1))
-    return LinearModel(
+    linear = LinearModel(
         model=model,
         q=np.broadcast_to(q, (*batch, model.nq)),
         v=np.broadcast_to(v, (*batch, n)),
@@ -97,7 +108,42 @@ def linearize(
         output_units=tuple(row.unit for row in rows),
         parameter_names=tuple(model.parameters[k][0] for k in chosen),
         parameter_values=dict(parameter_values or {}),
-        mass_matrix=np.linalg.inv(d.dtau),
+        mass_matrix=np.linalg.inv(d.dtau) if not model.is_constrained else np.zeros((*batch, 0, 0)),
+        displacements=tuple(range(n)),
+        rates=tuple(range(n)),
+    )
+    return _reduced(linear, parameter_values) if model.is_constrained else linear
+
+
+def _reduced(linear: LinearModel, parameters: Mapping[str, Any] | None) -> LinearModel:
+    """(5)"""
+    model, n = linear.model, linear.model.nv
+    flat = [x.reshape(-1, x.shape[-1]) for x in (linear.q, linear.v)]
+    tangents = model._constraint_tangents("linearize", flat[0], flat[1], parameters)
+    q_dofs, v_dofs = tangents[0].q_dofs, tangents[0].v_dofs
+    pick = np.concatenate([q_dofs, n + v_dofs])
+    T = np.zeros((len(tangents), 2 * n, len(pick)))
+    for k, t in enumerate(tangents):
+        T[k, :n, : len(q_dofs)] = t.E_q
+        T[k, n:, : len(q_dofs)] = t.W
+        T[k, n:, len(q_dofs) :] = t.E_v
+    masses = [
+        t.E_v.T @ M @ t.E_v
+        for t, M in zip(tangents, model._tree_mass_matrix(flat[0], parameters), strict=True)
+    ]
+    batch = linear.batch
+    T = T.reshape(*batch, *T.shape[1:])
+    return dataclasses.replace(
+        linear,
+        A=(linear.A @ T)[..., pick, :],
+        B=linear.B[..., pick, :],
+        C=linear.C @ T,
+        E=linear.E[..., pick, :],
+        state_names=tuple(linear.state_names[k] for k in pick),
+        state_units=tuple(linear.state_units[k] for k in pick),
+        mass_matrix=np.array(masses).reshape(*batch, len(v_dofs), len(v_dofs)),
+        displacements=tuple(int(k) for k in q_dofs),
+        rates=tuple(int(k) for k in v_dofs),
     )
 
 

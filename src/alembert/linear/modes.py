@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.linalg
 
+from alembert.errors import UnsupportedError
 from alembert.linear import printing
 
 if TYPE_CHECKING:
@@ -105,8 +106,13 @@ class Modes:
 
 def modes(linear: LinearModel) -> Modes:
     """All modes of one linear model."""
-    n = linear.model.nv
-    names = linear.model.speed_names
+    n = len(linear.displacements)
+    if len(linear.rates) != n:
+        raise UnsupportedError(
+            f"modes: something rolls: {n} displacements and {len(linear.rates)} speeds are independent, which second-order "
+            "modes have no form for; `poles` gives the eigenvalues"
+        )
+    names = tuple(linear.model.speed_names[k] for k in linear.displacements)
     if n == 0:
         return Modes(())
     K = -linear.mass_matrix @ linear.A[n:, :n]

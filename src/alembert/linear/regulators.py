@@ -34,12 +34,12 @@ class Regulator:
     @property
     def K_P(self) -> Array:
         """Gains of the displacements, (..., inputs, nv)."""
-        return self.K[..., : self.linear.model.nv]
+        return self.K[..., : len(self.linear.displacements)]
 
     @property
     def K_V(self) -> Array:
         """Gains of the speeds."""
-        return self.K[..., self.linear.model.nv :]
+        return self.K[..., len(self.linear.displacements) :]
 
     def poles(self) -> Array:
         """Of the closed loop."""
@@ -49,7 +49,8 @@ class Regulator:
         """The change of the inputs at a state, (..., inputs)."""
         at = self.linear
         v = at.model._numbers("Regulator.inputs", "v", v, at.model.nv)
-        x = np.concatenate(np.broadcast_arrays(at.model.difference(at.q, q), v - at.v), axis=-1)
+        e, dv = np.broadcast_arrays(at.model.difference(at.q, q), v - at.v)
+        x = np.concatenate([e[..., list(at.displacements)], dv[..., list(at.rates)]], axis=-1)
         return -(self.K @ x[..., None])[..., 0]
 
     def efforts(self, q: Any, v: Any) -> Array:
@@ -81,9 +82,14 @@ def decoupled_pd(
         )
     else:
         linear = system
-    n = linear.model.nv
+    n = len(linear.rates)
+    if len(linear.displacements) != n:
+        raise UnsupportedError(
+            f"decoupled_pd: something rolls: {len(linear.displacements)} displacements and {n} speeds are independent; use "
+            "place_poles"
+        )
     omega, zeta = (
-        np.broadcast_to(_per_dof(linear.model, name, x), (n,))
+        np.broadcast_to(_per_dof(linear.model, name, x, n), (n,))
         for name, x in (("frequency", frequency), ("damping", damping))
     )
     if np.any(omega <= 0):
@@ -122,10 +128,8 @@ def place_poles(linear: LinearModel, poles: Sequence[complex], *, method: str = 
     return Regulator(linear, found.gain_matrix)
 
 
-def _per_dof(model: Model, name: str, x: Any) -> Array:
+def _per_dof(model: Model, name: str, x: Any, count: int) -> Array:
     values = model._numbers("decoupled_pd", name, x)
-    if values.shape not in ((), (1,), (model.nv,)):
-        raise ArgumentError(
-            f"decoupled_pd: {name} has shape {values.shape}, expected a number or ({model.nv},)"
-        )
+    if values.shape not in ((), (1,), (count,)):
+        raise ArgumentError(f"decoupled_pd: {name} has shape {values.shape}, expected a number or ({count},)")
     return values

@@ -8,6 +8,10 @@ over the free ones of q (tangent), v, tau and the actuators' u. Levenberg-Marqua
 derivatives; where (1) leaves a choice, the solution nearest to the guess is found by
 
     x <- x + g - J^+ (r + J g),   g = guess - x                                              (2)
+
+Loops, couplings and equations add their forces f to what is free, and their rows to what is to vanish:
+
+    r - G^T f = 0,   phi(q) = 0,   G v = 0,   gamma(q, v) = 0                                (3)
 """
 
 from __future__ import annotations
@@ -92,6 +96,8 @@ class _Point:
     v: Array
     tau: Array
     u: Array
+    f: Array
+    """of the constraints"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,10 +112,14 @@ class _Problem:
     u: list[int]
     actuators: tuple[str, ...]
     G: Array
+    rows: int
+    """of the constraints"""
+    weight: float
+    """of residuals of constraints against missing efforts"""
 
     @property
     def size(self) -> int:
-        return len(self.q) + len(self.v) + len(self.tau) + len(self.u)
+        return len(self.q) + len(self.v) + len(self.tau) + len(self.u) + self.rows
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -126,20 +136,47 @@ class _Problem:
         zero = np.zeros(self.model.nv)
         parameters = self.parameters or None
         effort = at.tau + self.G @ at.u
-        asked = self.model.inverse_dynamics(at.q, at.v, zero, parameters=parameters)
-        d = self.model.inverse_dynamics_derivatives(at.q, at.v, zero, parameters=parameters)
+        tree = self.model._constraint_rows.primary if self.rows else self.model
+        asked = tree.inverse_dynamics(at.q, at.v, zero, parameters=parameters)
+        d = tree.inverse_dynamics_derivatives(at.q, at.v, zero, parameters=parameters)
         one = np.eye(self.model.nv)
         J = np.concatenate([d.dq[:, self.q], d.dv[:, self.v], -one[:, self.tau], -self.G[:, self.u]], axis=1)
         scale = max(np.abs(x).max(initial=0.0) for x in (asked, effort, d.dq, d.dv, d.da))
+        if self.rows:
+            return self.constrained(at, asked - effort, J, float(scale))
         return asked - effort, J, float(scale)
 
+    def constrained(self, at: _Point, r: Array, J: Array, scale: float) -> tuple[Array, Array, float]:
+        """(3)"""
+        model = self.model
+        c = model._constraint_slopes("trim", at.q, at.v, at.f, self.parameters or None)
+        J[:, : len(self.q)] -= c.push_q[:, self.q]
+        blocks = [[J, -c.G.T]]
+        none = np.zeros((self.rows, len(self.tau) + len(self.u) + self.rows))
+        left = [r - c.G.T @ at.f, self.weight * c.residual]
+        blocks.append(
+            [
+                np.hstack([c.G[:, self.q] * c.holonomic[:, None], np.zeros((self.rows, len(self.v))), none])
+                * self.weight
+            ]
+        )
+        if np.any(at.v) or self.v:
+            left += [self.weight * (c.G @ at.v), self.weight * c.bias]
+            blocks.append([np.hstack([c.speed_q[:, self.q], c.G[:, self.v], none]) * self.weight])
+            blocks.append([np.hstack([c.bias_q[:, self.q], c.bias_v[:, self.v], none]) * self.weight])
+        return np.concatenate(left), np.vstack([np.hstack(row) for row in blocks]), scale
+
     def move(self, at: _Point, step: Array) -> _Point:
-        parts = np.split(step, np.cumsum([len(self.q), len(self.v), len(self.tau)]))
+        parts = np.split(step, np.cumsum([len(self.q), len(self.v), len(self.tau), len(self.u)]))
         dq = np.zeros(self.model.nv)
         dq[self.q] = parts[0]
-        moved = _Point(self.model.integrate(at.q, dq), at.v.copy(), at.tau.copy(), at.u.copy())
+        moved = _Point(self.model.integrate(at.q, dq), at.v.copy(), at.tau.copy(), at.u.copy(), at.f.copy())
+        everything = range(self.rows)
         for x, where, part in zip(
-            (moved.v, moved.tau, moved.u), (self.v, self.tau, self.u), parts[1:], strict=True
+            (moved.v, moved.tau, moved.u, moved.f),
+            (self.v, self.tau, self.u, everything),
+            parts[1:],
+            strict=True,
         ):
             x[where] += part
         return moved
@@ -151,6 +188,7 @@ class _Problem:
                 (to.v - at.v)[self.v],
                 (to.tau - at.tau)[self.tau],
                 (to.u - at.u)[self.u],
+                to.f - at.f,
             ]
         )
 
@@ -176,7 +214,7 @@ def trim(
     By default all coordinates that are not fixed are free; when all are fixed, the actuators are (or all efforts,
     where the model has no actuators). Raises `NumericalError` with the joints that cannot be held.
     """
-    model.check_tree("trim")
+    _ = model.is_constrained  # makes the model's algorithms known
     guess, problem = _set_up(model, q, v, tau, fixed or {}, free, dict(parameter_values or {}))
     at, iterations = _solve(problem, guess)
     r, J, scale = problem.evaluate(at)
@@ -198,6 +236,7 @@ def trim(
         at = _nearest(problem, at, guess)
         r = problem.evaluate(at)[0]
     effort = at.tau + problem.G @ at.u
+    r = r[: model.nv]
     _warn_of_limits(problem, at, effort)
     return Trim(
         model,
@@ -259,13 +298,17 @@ def _nearest(problem: _Problem, at: _Point, guess: _Point) -> _Point:
 def _failure(problem: _Problem, r: Array) -> str:
     model = problem.model
     units, names = quantities.effort_units(model), model.speed_names
-    largest = np.argsort(-np.abs(r), kind="stable")[:3]
+    largest = np.argsort(-np.abs(r[: model.nv]), kind="stable")[:3]
     missing = ", ".join(
         f"joint {names[k]!r} lacks {r[k]:.4g} {units[k]}"
         for k in largest
         if abs(r[k]) > 1e-3 * np.abs(r).max()
     )
     free = ", ".join(problem.names) or "nothing"
+    if problem.rows and np.argmax(np.abs(r)) >= model.nv:
+        row = (int(np.argmax(np.abs(r))) - model.nv) % problem.rows
+        owner = model._constraint_rows.system("trim", None).owner_name(row)
+        return f"trim: no equilibrium found: {owner} cannot be satisfied, with {', '.join(problem.names) or 'nothing'} free"
     hint = (
         f"; {problem.size} free quantities cannot hold {model.nv} degrees of freedom in general"
         if problem.size < model.nv
@@ -369,6 +412,7 @@ def _set_up(
         model.check_configuration(point["q"])
     except ArgumentError as error:
         raise ArgumentError(str(error).replace("check_configuration", "trim", 1)) from None
+    rows = model._constraint_rows.count if model.is_constrained else 0
     problem = _Problem(
         model,
         parameters,
@@ -378,8 +422,10 @@ def _set_up(
         list(range(len(inputs), len(used))),
         used,
         G,
+        rows,
+        model.mass if rows else 1.0,
     )
-    return _Point(point["q"], point["v"], point["tau"], u), problem
+    return _Point(point["q"], point["v"], point["tau"], u, np.zeros(rows)), problem
 
 
 def _kind(model: Model, name: str, argument: str) -> tuple[str, str]:
