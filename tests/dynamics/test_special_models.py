@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.dynamics import derivatives
+from alembert.dynamics import derivative_kernels
+from alembert.engine import driver
 
 
 @pytest.fixture(scope="module")
@@ -84,18 +85,55 @@ def test_an_axis_of_parameters_stays_a_unit_vector():
     assert model.mass_matrix([0.3], parameters={"k": 1.0}) == pytest.approx(0.5)  # about (1, 0, 1)/sqrt 2
 
 
-def test_large_models_have_the_same_derivatives(monkeypatch):
-    model = al.library.random_tree(seed=3, bodies=6, attachments=True)
+@pytest.mark.parametrize("name", ["inverse_dynamics_derivatives", "forward_dynamics_derivatives"])
+@pytest.mark.parametrize(("seed", "bodies"), [(3, 3), (5, 6)])
+def test_derivatives_by_rows_are_those_by_lanes(monkeypatch, name, seed, bodies):
+    """Matrices made state by state against straight code for every entry; branches, joints of any width, rotors."""
+    model = al.library.random_tree(seed=seed, bodies=bodies, attachments=True)
     rng = np.random.default_rng(1)
-    q, v, tau = model.random_configuration(rng), *rng.normal(size=(2, model.nv))
-    expected = model.forward_dynamics_derivatives(q, v, tau)
-    monkeypatch.setattr(derivatives, "LARGEST_UNROLLED_FACTOR", 0)
-    found = model.forward_dynamics_derivatives(q, v, tau)
+    q = np.array([model.random_configuration(rng) for _ in range(5)])
+    v, x = rng.normal(size=(2, 5, model.nv))
+    monkeypatch.setattr(derivative_kernels, "BY_ROWS", 1000)
+    lanes = derivative_kernels.kernel(model, name, wrenches=False, lowering="specialised")
+    monkeypatch.setattr(derivative_kernels, "BY_ROWS", 1)
+    rows = derivative_kernels.kernel(model, name, wrenches=False)
     # both solve with M: rounding times its condition number
-    tolerance = 1e-14 * np.linalg.cond(model.mass_matrix(q))
-    for field in ("acceleration", "dq", "dv", "dtau"):
-        x, y = getattr(found, field), getattr(expected, field)
-        np.testing.assert_allclose(x, y, atol=tolerance * np.abs(y).max(), rtol=0)
+    tolerance = 1e-14 * max(np.linalg.cond(M) for M in model.mass_matrix(q))
+    for found, expected in zip(rows(q, v, x), lanes(q, v, x), strict=True):
+        np.testing.assert_allclose(found, expected, atol=tolerance * np.abs(expected).max(), rtol=0)
+
+
+def test_large_batches_of_derivatives_go_past_the_caches(monkeypatch):
+    """Streamed results, to aligned and unaligned places, are those that go through the caches; strided ones too."""
+    model = al.library.random_tree(seed=6, bodies=13, kinds=["revolute"])
+    rng = np.random.default_rng(3)
+    states = 20
+    q, v, a = (np.array([rng.normal(size=model.nv) for _ in range(states)]) for _ in range(3))
+    expected = model.compile("inverse_dynamics_derivatives")(q, v, a)
+    monkeypatch.setattr(driver, "STREAMED", 0)
+    kernel = derivative_kernels.kernel(model, "inverse_dynamics_derivatives", wrenches=False)
+    kernel.key += "streamed"
+    for shift in range(4):
+        out = tuple(np.empty(expected[0].size + shift)[shift:].reshape(expected[0].shape) for _ in range(3))
+        kernel(q, v, a, out=out)
+        for x, y in zip(out, expected, strict=True):
+            np.testing.assert_array_equal(x, y)
+    strided = tuple(np.empty((*expected[0].shape, 2))[..., 0] for _ in range(3))
+    kernel(q, v, a, out=strided)
+    for x, y in zip(strided, expected, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_long_chains_have_derivatives_without_a_dense_factorisation():
+    model = al.library.chain(90)
+    rng = np.random.default_rng(5)
+    q, v, tau = rng.normal(size=(3, model.nv))
+    d = model.forward_dynamics_derivatives(q, v, tau)
+    i = model.inverse_dynamics_derivatives(q, v, d.acceleration)
+    for product, expected in ((i.da @ d.dq, -i.dq), (i.da @ d.dv, -i.dv), (i.da @ d.dtau, np.eye(90))):
+        # the residual of a backward stable solution: rounding times the sizes of the factors
+        size = np.abs(i.da).max() * max(np.abs(x).max() for x in (d.dq, d.dv, d.dtau))
+        assert np.abs(product - expected).max() < 90 * 2.2e-16 * size
 
 
 def test_products_cover_all_results_of_an_algorithm():

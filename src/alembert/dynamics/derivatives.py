@@ -12,21 +12,13 @@ from alembert.dynamics import kernels
 from alembert.dynamics.programs import NEED_TREE, PROGRAMS
 from alembert.dynamics.results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.pipeline import Columns, PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.sensitivity import directional
-from alembert.sensitivity.inverse_dynamics import INVERSE_DYNAMICS_DERIVATIVES
-from alembert.sensitivity.mass_factor import Pattern
-from alembert.sweeps import FORWARD_DYNAMICS
 
 if TYPE_CHECKING:
     from alembert.model import Model
-
-
-LARGEST_UNROLLED_FACTOR = 60
-"""speeds; the code that factors the mass matrix grows with their number times the depth of the tree squared"""
 
 
 class Derivatives:
@@ -61,8 +53,6 @@ class Derivatives:
         if self.is_constrained:
             d = self.constrained_dynamics_derivatives(q, v, tau, wrenches=wrenches, parameters=parameters)
             return ForwardDerivatives(d.acceleration, d.dq, d.dv, d.dtau)
-        if self.nv > LARGEST_UNROLLED_FACTOR:
-            return _by_dense_solution(self, q, v, tau, wrenches, parameters)
         a, dq, dv, dtau = self._evaluate(
             "forward_dynamics_derivatives", (q, v, tau), wrenches=wrenches, parameters=parameters
         )
@@ -205,22 +195,6 @@ class Derivatives:
             self._kernels[key] = _directional_kernel(self, mode, name)
         return self._kernels[key]
 
-    def _forward_derivatives_kernel(self: Model, *, wrenches: bool) -> Kernel:
-        return _forward_derivatives_kernel(self, wrenches)
-
-
-def _by_dense_solution(
-    model: Model, q: Any, v: Any, tau: Any, wrenches: Any, parameters: Any
-) -> ForwardDerivatives:
-    """For large models: the derivatives of inverse dynamics by loops over the bodies, then one dense factorisation."""
-    a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=parameters)
-    d = model.inverse_dynamics_derivatives(q, v, a, wrenches=wrenches, parameters=parameters)
-    inverse = np.linalg.inv(d.da)
-    inverse = (inverse + np.swapaxes(inverse, -1, -2)) / 2
-    n = model.nv
-    both = -np.linalg.solve(d.da, np.concatenate([d.dq, d.dv], axis=-1))
-    return ForwardDerivatives(a, both[..., :n], both[..., n:], inverse)
-
 
 def _directional_kernel(model: Model, mode: str, name: str) -> Kernel:
     program, names = PROGRAMS[name]
@@ -283,42 +257,3 @@ def _split(column: ca.SX, results: Sequence[Argument]) -> list[ca.SX]:
         start += result.size
         found.append(ca.reshape(part, *result.shape) if len(result.shape) == 2 else part)
     return found
-
-
-def _forward_derivatives_kernel(model: Model, wrenches: bool) -> Kernel:
-    """Accelerations, derivatives of inverse dynamics there, factor, then one solution per column."""
-    tree, n = model._tree, model.nv
-    names = ("q", "v", "tau", "wrench") if wrenches else ("q", "v", "tau")
-    inputs = kernels.arguments(model, tree, FORWARD_DYNAMICS, names)
-    outputs = [Argument("a", (n,)), *(Argument(name, (n, n)) for name in ("dq", "dv", "dtau"))]
-
-    def build() -> Source:
-        pattern = Pattern(tree)
-        at_a = tuple("a" if name == "tau" else name for name in names)
-        rolled = kernels.is_rolled(tree, INVERSE_DYNAMICS_DERIVATIVES, "auto")
-        forward = kernels.program_source(tree, FORWARD_DYNAMICS, names, "rolled" if rolled else "auto")
-        inverse = kernels.program_source(tree, INVERSE_DYNAMICS_DERIVATIVES, at_a)
-        M = ca.SX.sym("M", n, n)
-        factorise = ca.Function("factorise", [M], [pattern.factor(M)])
-        factor = ca.SX.sym("factor", pattern.size)
-        columns = [ca.SX.sym(name, n) for name in ("b_q", "b_v", "b_tau")]
-        solve = ca.Function("solve", [factor, *columns], [pattern.solve(factor, -b) for b in columns])
-        minus_one = ca.Function("minus_one", [], [ca.densify(-ca.SX.eye(n))])
-        given = [a.name for a in inputs]
-        at = ["a" if name == "tau" else name for name in given]
-        stages: list[Stage | Columns] = [
-            Stage(forward, given, ["a"]),
-            Stage(inverse, at, ["tau_q", "tau_v", "M"]),
-            Stage(FunctionSource(factorise), ["M"], ["factor"]),
-            Stage(FunctionSource(minus_one), [], ["minus_one"]),
-            Columns(solve, "factor", ["tau_q", "tau_v", "minus_one"], ["dq", "dv", "dtau"], n),
-        ]
-        return PipelineSource(
-            {a.name: a.size for a in inputs},
-            {a.name: a.size for a in outputs},
-            {"tau_q": n * n, "tau_v": n * n, "M": n * n, "minus_one": n * n, "factor": pattern.size},
-            stages,
-        )
-
-    key = f"{model.fingerprint}:forward_dynamics_derivatives:{','.join(names)}"
-    return Kernel("forward_dynamics_derivatives", inputs, outputs, key=key, build=build)

@@ -291,7 +291,7 @@ class Kernel:
         text = [
             codegen.prelude(body.helpers, lanes, body.target),
             body.text,
-            driver.batch_function(BODY, source.input_sizes, source.output_sizes, body.workspace, lanes),
+            driver.batch_function(BODY, source.input_sizes, source.output_sizes, body, lanes),
             driver.HEAP,
         ]
         if lanes == 1:

@@ -125,6 +125,32 @@ def from_casadi(function: ca.Function, *, fuse: bool = True) -> Program:
     return program
 
 
+def interleaved(function: ca.Function, *, fuse: bool = True) -> Program:
+    """The same program with its outputs, square matrices of one size, computed side by side.
+
+    Entries that couple the same two rows follow each other: they share operands, which then stay in registers.
+    """
+    values = function(
+        *(symbols := [ca.SX.sym(f"x{k}", *function.size_in(k)) for k in range(function.n_in())])
+    )
+    outputs = list(values) if isinstance(values, tuple) else [values]
+    n = outputs[0].shape[0]
+    places = [
+        (m, i, j)
+        for k in range(n)
+        for other in range(k + 1)
+        for i, j in dict.fromkeys([(k, other), (other, k)])
+        for m in range(len(outputs))
+    ]
+    entries = [outputs[m][i, j] for m, i, j in places]
+    single = from_casadi(ca.Function(function.name(), symbols, [ca.densify(ca.vertcat(*entries))]), fuse=fuse)
+    computed = single.outputs[0]
+    single.outputs = [[0] * (n * n) for _ in outputs]
+    for value, (m, i, j) in zip(computed, places, strict=True):
+        single.outputs[m][i * n + j] = value
+    return single
+
+
 def read(function: ca.Function) -> Program:
     if not function.is_a("SXFunction"):
         function = _expanded(function)

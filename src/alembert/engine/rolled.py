@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import casadi as ca
+
 from alembert.engine.codegen import Code
 from alembert.engine.rolled_emitter import RolledEmitter
 from alembert.engine.rolled_memory import Memory
 from alembert.engine.target import Target
 from alembert.sweeps.kinds import kinds
-from alembert.sweeps.program import Program, world
+from alembert.sweeps.program import LINE, Program, world
 from alembert.sweeps.tracing import trace
 from alembert.sweeps.tree import Tree
 
@@ -40,6 +42,10 @@ class RolledSource:
         self.memory = Memory(self)
 
         sizes = {"q": model.nq, "v": model.nv, "node6": 6 * len(tree), "v6": 6 * model.nv}
+        nv = [joint.type.nv for joint in tree.joints]
+        self.own_size = sum(n * n for n in nv)
+        """entries of matrices over the speeds of each joint"""
+        self.table_stride = -(-model.nv // LINE) * LINE
         self.input_sizes = [sizes[program.given[name]] for name in given]
         if model.parameters:
             self.input_sizes.append(len(model.parameters))
@@ -50,6 +56,12 @@ class RolledSource:
             for name in program.result
             if name in visit.outputs
         }
+        first = nv[self.kinds[0].nodes[0]] if len(tree) else 1
+        for name, extent in program.result.items():
+            if extent in ("table", "own"):  # as many rows or matrices for every kind
+                count = len(self._outputs(name, 0)) // (first if extent == "table" else first**2)
+                sizes |= {extent: count * (self.table_stride if extent == "table" else self.own_size)}
+                self.widths[name] = count
         self.results = {
             name: sizes.get(extent) or len(tree) * self.widths[name]
             for name, extent in program.result.items()
@@ -57,6 +69,11 @@ class RolledSource:
         self.results |= {name: len(visit.outputs[name]) for name, (_, visit) in self.trace.totals.items()}
         self.results |= {name: model.nv**2 for name in (program.pairs.names if program.pairs else ())}
         self.output_sizes = list(self.results.values())
+
+    def _outputs(self, name: str, kind: int) -> list[ca.SX]:
+        return next(
+            loop.visits[kind].outputs[name] for loop in self.trace.loops if name in loop.visits[kind].outputs
+        )
 
     def emit(self, name: str, lanes: int, target: Target) -> Code:
         if lanes == 1:

@@ -93,8 +93,9 @@ class RolledEmitter:
         steps = [[self.step(visit) for visit in loop.visits] for loop in trace_.loops]
         own = [self.step(visit) for visit in trace_.pairs.own] if trace_.pairs else []
         self.place_angles([*steps, own])
-        self.text.append(_data(f"{self.name}_constants", self.memory.constants))
+        self.text.append(constant_data(f"{self.name}_constants", self.memory.constants))
         self.emit_prologue()
+        self.emit_padding()
         self.emit_angles()
         for i, (loop, visits) in enumerate(zip(trace_.loops, steps, strict=True)):
             self.emit_loop(i, loop, visits)
@@ -188,6 +189,8 @@ class RolledEmitter:
         known = {"q": m.q, "v": m.v, "v6": 6 * m.v, "node6": 6 * m.node, READ: m.read, "angle": self.angle}
         nv = self.source.tree.model.nv
         known |= {"computed": m.computed, "own": m.own, "record": m.record, "paired": m.paired}
+        sizes = np.array([joint.type.nv**2 for joint in self.source.tree.joints], dtype=np.int64)
+        known |= {"table": m.v, "own matrices": np.cumsum(sizes) - sizes}
         known |= {"parent record": m.parent_record, "row": nv * m.v, "diagonal": nv * m.v + m.v}
         return known | widths | dict(loop)
 
@@ -209,13 +212,27 @@ class RolledEmitter:
         self.calls.append(f"%scratch0 = getelementptr {self.T}, ptr %w, i64 {self.scratch}")
         self.calls.append(f"call void @{function}({first}ptr %w, ptr %scratch0)")
 
+    def emit_padding(self) -> None:
+        """Zeros in the padding of tables: what memory holds by chance may be slow to compute with."""
+        stride, nv = self.source.table_stride, self.source.tree.model.nv
+        for name, extent in self.source.program.result.items():
+            if extent != "table":
+                continue
+            for k, place in enumerate(
+                r * stride + c for r in range(self.source.widths[name]) for c in range(nv, stride)
+            ):
+                at = f"%padding_{name}{k}"
+                self.calls.append(f"{at} = getelementptr {self.T}, ptr {self.outputs[name]}, i64 {place}")
+                zero = literal(bits(0.0), self.lanes)
+                self.calls.append(f"store {self.T} {zero}, ptr {at}, align {8 * self.lanes}")
+
     def emit_angles(self) -> None:
         if not self.angles:
             return
         x, s, c = (f"%angles{k}" for k in range(3))
         for name, row in zip((x, s, c), self.angle_rows, strict=True):
             self.calls.append(f"{name} = getelementptr {self.T}, ptr %w, i64 {row}")
-        self.text.append(_data(f"{self.name}_angle_indices", self.angle_indices.astype(np.int32)))
+        self.text.append(constant_data(f"{self.name}_angle_indices", self.angle_indices.astype(np.int32)))
         size = round_up(self.angles)
         T, align = self.T, 8 * self.lanes
         padding = []
@@ -265,11 +282,20 @@ done:
             if loop.paired_start:
                 outputs[PAIRED] = _Pointer("%w", "paired", loop.paired_start[kind])
             for name, extent in self.source.program.result.items():
-                outputs[name] = _Pointer(self.outputs[name], name if extent == "node" else extent)
+                outputs[name] = _Pointer(self.outputs[name], _RESULT_COLUMN.get(extent) or name)
+                if extent in ("table", "own") and name in step.outputs:
+                    step.places[step.outputs.index(name)] = self.places(name, extent, kind)
             body.visit(step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
         body.end()
         order = self.memory.node if loop.direction == "outward" else self.memory.node[::-1]
         self.finish(f"{self.name}_loop{i}", body, table, order)
+
+    def places(self, name: str, extent: str, kind: int) -> list[int]:
+        """Where the entries of a table or of the joint's own matrices go, from the first."""
+        count, nv = self.source.widths[name], self.source.kinds[kind].structure.joint.nv
+        if extent == "table":
+            return _block(count, nv, self.source.table_stride)
+        return [m * self.source.own_size + k for m in range(count) for k in range(nv * nv)]
 
     def emit_total(self, name: str, i: int, visit: Visit) -> None:
         step = self.step(visit)
@@ -354,6 +380,7 @@ done:
         self.calls.append(f"call void @{name}({self.passed})")
 
 
+_RESULT_COLUMN = {"q": "q", "v": "v", "v6": "v6", "table": "table", "own": "own matrices"}
 _INPUT_COLUMN = {
     COMPUTED: "computed",
     OWN: "own",
@@ -388,7 +415,7 @@ class _Table:
     def data(self, order: np.ndarray, case: np.ndarray) -> str:
         """Rows in the order of the loop; the case comes last."""
         columns = [*self._columns, case]
-        return _data(self.name, np.array(columns, dtype=np.int32).T[order])
+        return constant_data(self.name, np.array(columns, dtype=np.int32).T[order])
 
 
 class _Body:
@@ -524,7 +551,7 @@ def _hoist(step: _Step, angles: dict[int, int]) -> None:
         p.op[i], p.a[i], p.b[i] = ca.OP_INPUT, new[label], position
 
 
-def _data(name: str, values: np.ndarray) -> str:
+def constant_data(name: str, values: np.ndarray) -> str:
     """IR of a constant array."""
     content = np.ascontiguousarray(values).view(np.uint8).ravel()
     if not content.size:

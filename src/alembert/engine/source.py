@@ -31,15 +31,16 @@ class FunctionSource:
 
     Input and output k of the function is a matrix for a two-dimensional argument, a column for a
     one-dimensional one, and a column in C order for more dimensions. Arrays are in C order; sparse
-    outputs are filled with zeros.
+    outputs are filled with zeros. `interleave` computes all outputs side by side, first entries first, where they share
+    most of their operands; `chunk` bounds the functions that the code is cut into.
     """
 
-    def __init__(self, function: ca.Function):
-        self.function = function
+    def __init__(self, function: ca.Function, *, chunk: int = codegen.CHUNK, interleave: bool = False):
+        self.function, self._chunk, self._interleave = function, chunk, interleave
         self.input_sizes = [function.numel_in(k) for k in range(function.n_in())]
         self.output_sizes = [function.numel_out(k) for k in range(function.n_out())]
 
     def emit(self, name: str, lanes: int, target: Target) -> Code:
-        return codegen.emit_function(
-            name, program.from_casadi(self.function, fuse=target.fused), lanes, target
-        )
+        read = program.interleaved if self._interleave else program.from_casadi
+        instructions = read(self.function, fuse=target.fused)
+        return codegen.emit_function(name, instructions, lanes, target, chunk=self._chunk)

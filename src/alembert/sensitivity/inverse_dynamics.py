@@ -36,7 +36,7 @@ from alembert.sensitivity.joint_terms import own_effort_derivatives, subspace_te
 from alembert.spatial import Force, Motion, Pose
 from alembert.spatial.arrays import cross, dot, identity, skew
 from alembert.sweeps.kinematics import place, place_in_world
-from alembert.sweeps.program import Pairs, Program, Record, inward, outward
+from alembert.sweeps.program import Extent, Pairs, Program, Record, inward, outward
 
 
 def move_in_world(b: Record) -> None:
@@ -91,13 +91,49 @@ def differentiate(b: Record) -> None:
         b.Wv = [x + Force(s, ca.SX(3, 1)) for x, s in zip(b.Wv, b.spin, strict=True)]
 
 
+def tabulate(b: Record) -> None:
+    """All that (5)-(7) and (9) multiply, a column for each speed; and the blocks of the joint with itself."""
+    U, R = _coupling(b)
+    columns = [
+        ca.vertcat(
+            *(field[k].vector() for field in (b.J, b.zeta, b.mu)),
+            b.xi[k].angular,
+            U[k].vector(),
+            R[k],
+            b.Wq[k].vector(),
+            b.Wv[k].vector(),
+        )
+        for k in range(b.node.nv)
+    ]
+    b.terms = ca.horzcat(*columns)
+    b.blocks = [block for block, _ in _pair(b, b)]
+
+
+ROWS = {"J": 0, "zeta": 6, "mu": 12, "xi": 18, "U": 21, "R": 27, "Wq": 30, "Wv": 36}
+"""where the rows of `tabulate` begin"""
+ROW_COUNT = 42
+BELOW = {
+    "dq": (("U", "zeta", 6), ("R", "xi", 3)),
+    "dv": (("U", "mu", 6), ("R", "J", 3)),
+    "da": (("U", "J", 6),),
+}
+"""(5)-(7) for rows k, columns j: the rows of k and of j to multiply, and how many"""
+ABOVE = {"dq": ("J", "Wq", 6), "dv": ("J", "Wv", 6), "da": ("J", "U", 6)}
+"""for rows j, columns k: the rows of j and of k"""
+
+
+def _coupling(b: Record) -> tuple[list[Force], list[ca.SX]]:
+    """U and R as the nodes strictly inboard see them, (9)."""
+    if not b.has("rho"):
+        return b.U, b.R
+    U = [Force(u.angular + b.rho[:, k], u.linear) for k, u in enumerate(b.U)]
+    return U, [r + s for r, s in zip(b.R, b.spin, strict=True)]
+
+
 def _pair(outer: Record, inner: Record) -> tuple[tuple[ca.SX, ca.SX], ...]:
     """(5)-(7), (9)"""
-    U, R = outer.U, outer.R
     same = outer is inner
-    if not same and outer.has("rho"):
-        U = [Force(u.angular + outer.rho[:, k], u.linear) for k, u in enumerate(U)]
-        R = [r + s for r, s in zip(R, outer.spin, strict=True)]
+    U, R = (outer.U, outer.R) if same else _coupling(outer)
     rows, columns = range(outer.node.nv), range(inner.node.nv)
     dq = [[inner.zeta[j].dot(U[k]) + dot(R[k], inner.xi[j].angular) for j in columns] for k in rows]
     dv = [[inner.mu[j].dot(U[k]) + dot(R[k], inner.J[j].angular) for j in columns] for k in rows]
@@ -146,15 +182,24 @@ def _matrix(rows: list[list[ca.SX]]) -> ca.SX:
     return ca.vertcat(*(ca.horzcat(*row) for row in rows))
 
 
+_GIVEN: dict[str, Extent] = {"q": "q", "v": "v", "a": "v", "wrench": "node6"}
+_SWEEPS = (
+    outward(place),
+    outward(place_in_world),
+    outward(move_in_world),
+    inward(gather),
+    inward(differentiate),
+)
+INVERSE_DYNAMICS_TERMS = Program(
+    "inverse_dynamics_terms",
+    _GIVEN,
+    (*_SWEEPS, inward(tabulate)),
+    {"terms": "table", "blocks": "own"},
+)
+"""what the derivatives are made of, for `alembert.engine.tree_matrices`"""
 INVERSE_DYNAMICS_DERIVATIVES = Program(
     "inverse_dynamics_derivatives",
-    {"q": "q", "v": "v", "a": "v", "wrench": "node6"},
-    (
-        outward(place),
-        outward(place_in_world),
-        outward(move_in_world),
-        inward(gather),
-        outward(differentiate),
-    ),
+    _GIVEN,
+    _SWEEPS,
     pairs=Pairs(("dq", "dv", "da"), _pair),
 )

@@ -45,8 +45,13 @@ class Record:
 
 
 Step = Callable[[Record], None]
-Extent = Literal["q", "v", "v6", "node6", "node"]
-"""One entry per coordinate, one or six per speed, six or (results) any number per node."""
+Extent = Literal["q", "v", "v6", "node6", "node", "table", "own"]
+"""One entry per coordinate, one or six per speed, six or (results) any number per node.
+
+Results may also be a `table`, with a column for every speed and padded rows, or `own`, a list of square matrices over the
+speeds of the joint: the entries of the first matrix of all nodes, then of the second, and so on.
+"""
+LINE = 8  # entries to which the rows of a table are padded: a cache line
 
 
 @dataclass(frozen=True)
@@ -128,6 +133,11 @@ def expressions(
             results[name] = ca.vertcat(ca.SX(0, 1), *(flat(value) for value in values))
         elif extent == "v6":
             results[name] = ca.vertcat(ca.SX(0, 6), *(value.T for value in values))
+        elif extent == "table":
+            table = ca.horzcat(*values)
+            results[name] = ca.horzcat(table, ca.SX(table.shape[0], -table.shape[1] % LINE))
+        elif extent == "own":
+            results[name] = ca.vertcat(*(ca.vec(m.T) for each in zip(*values, strict=True) for m in each))
         else:
             results[name] = ca.vertcat(*(flat(value).T for value in values))
     for name in program.total:

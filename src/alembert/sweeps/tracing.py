@@ -623,6 +623,10 @@ def _by_rows(m: ca.SX) -> list[ca.SX]:
 
 
 def _result(value: Any, extent: Extent) -> list[ca.SX]:
+    if extent == "table":
+        return _by_rows(ca.densify(value))
+    if extent == "own":
+        return [x for m in value for x in _by_rows(ca.densify(m))]
     return _by_rows(value.T) if extent == "v6" else nonzeros(flat(value))
 
 

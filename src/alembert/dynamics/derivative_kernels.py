@@ -1,0 +1,209 @@
+"""The code of the derivatives of inverse and forward dynamics.
+
+Small models compute with the lanes of the kernel throughout, in straight code. For larger ones only the sweeps do; the
+matrices are then made state by state, by rows (`alembert.engine.tree_matrices`), in loops for any size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+
+from alembert.dynamics import kernels
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.per_state import Ending, PerStateSource, Scratch
+from alembert.engine.pipeline import Columns, PipelineSource, Stage
+from alembert.engine.source import FunctionSource, Source
+from alembert.engine.tree_matrices import Relations, Sums, TreeMatrices, padded
+from alembert.model import Model
+from alembert.sensitivity.inverse_dynamics import (
+    ABOVE,
+    BELOW,
+    INVERSE_DYNAMICS_DERIVATIVES,
+    INVERSE_DYNAMICS_TERMS,
+    ROW_COUNT,
+    ROWS,
+)
+from alembert.sensitivity.mass_factor import Pattern
+from alembert.sweeps import FORWARD_DYNAMICS, Tree
+
+BY_ROWS = 12
+"""speeds from which on rows fill the registers well enough (measured)"""
+CHUNK = 220
+"""instructions in one function of straight code; with many values in flight shorter ones are faster (measured)"""
+
+SUMS = [
+    Sums(
+        [(ROWS[k] + r, ROWS[j] + r) for k, j, count in BELOW[name] for r in range(count)],
+        [(ROWS[ABOVE[name][0]] + r, ROWS[ABOVE[name][1]] + r) for r in range(ABOVE[name][2])],
+    )
+    for name in ("dq", "dv", "da")
+]
+
+
+def kernel(model: Model, name: str, *, wrenches: bool, lowering: kernels.Lowering = "auto") -> Kernel:
+    """Of inverse_dynamics_derivatives or forward_dynamics_derivatives."""
+    tree, n = model._tree, model.nv
+    inverse = name == "inverse_dynamics_derivatives"
+    names = ("q", "v", "a" if inverse else "tau", *(("wrench",) if wrenches else ()))
+    program = INVERSE_DYNAMICS_DERIVATIVES if inverse else FORWARD_DYNAMICS
+    inputs = kernels.arguments(model, tree, program, names)
+    outputs = [Argument(x, (n, n)) for x in (("dq", "dv", "da") if inverse else ("dq", "dv", "dtau"))]
+    if not inverse:
+        outputs = [Argument("a", (n,)), *outputs]
+    rolled = kernels.is_rolled(tree, program, lowering)  # refuses unknown words
+    by_rows = n >= BY_ROWS or rolled
+    if by_rows and lowering == "auto":
+        rolled = True  # measured: as fast as code for each body, and compiles sooner
+
+    def build() -> Source:
+        make = {
+            (True, True): inverse_source,
+            (False, True): forward_source,
+            (True, False): _small_inverse_source,
+            (False, False): _small_forward_source,
+        }[inverse, by_rows]
+        return make(tree, names, inputs, "rolled" if rolled else "specialised")
+
+    how = f"{'rolled' if rolled else 'specialised'}:{'rows' if by_rows else 'lanes'}"
+    key = f"{model.fingerprint}:{name}:{','.join(names)}:{how}"
+    return Kernel(name, inputs, outputs, key=key, build=build)
+
+
+def _small_inverse_source(
+    tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
+) -> Source:
+    graph = kernels.program_graph(tree, INVERSE_DYNAMICS_DERIVATIVES, names)
+    return FunctionSource(
+        kernels.function("inverse_dynamics_derivatives", inputs, tree, graph), chunk=CHUNK, interleave=True
+    )
+
+
+def _small_forward_source(
+    tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
+) -> Source:
+    """Accelerations, derivatives of inverse dynamics there, factor, then one solution per column."""
+    n, pattern = tree.model.nv, Pattern(tree)
+    at_a = tuple("a" if name == "tau" else name for name in names)
+    forward = kernels.program_source(tree, FORWARD_DYNAMICS, names, lowering)
+    inverse_inputs = kernels.arguments(tree.model, tree, INVERSE_DYNAMICS_DERIVATIVES, at_a)
+    inverse = _small_inverse_source(tree, at_a, inverse_inputs, lowering)
+    M = ca.SX.sym("M", n, n)
+    factorise = ca.Function("factorise", [M], [pattern.factor(M)])
+    factor = ca.SX.sym("factor", pattern.size)
+    columns = [ca.SX.sym(name, n) for name in ("b_q", "b_v", "b_tau")]
+    solve = ca.Function("solve", [factor, *columns], [pattern.solve(factor, -b) for b in columns])
+    minus_one = ca.Function("minus_one", [], [ca.densify(-ca.SX.eye(n))])
+    given = [a.name for a in inputs]
+    at = ["a" if name == "tau" else name for name in given]
+    stages: list[Stage | Columns] = [
+        Stage(forward, given, ["a"]),
+        Stage(inverse, at, ["tau_q", "tau_v", "M"]),
+        Stage(FunctionSource(factorise), ["M"], ["factor"]),
+        Stage(FunctionSource(minus_one), [], ["minus_one"]),
+        Columns(solve, "factor", ["tau_q", "tau_v", "minus_one"], ["dq", "dv", "dtau"], n),
+    ]
+    return PipelineSource(
+        {a.name: a.size for a in inputs},
+        {"a": n, "dq": n * n, "dv": n * n, "dtau": n * n},
+        {"tau_q": n * n, "tau_v": n * n, "M": n * n, "minus_one": n * n, "factor": pattern.size},
+        stages,
+    )
+
+
+def relations(tree: Tree) -> Relations:
+    own, above = [], []
+    for k, chain in enumerate(tree.ancestors):
+        s = tree.v_slices[k]
+        inboard = [i for j in chain[1:] for i in range(tree.v_slices[j].start, tree.v_slices[j].stop)]
+        for _ in range(s.start, s.stop):
+            own.append(range(s.start, s.stop))
+            above.append(inboard)
+    return Relations(own, above)
+
+
+def inverse_source(
+    tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
+) -> Source:
+    """dq, dv, da by rows."""
+    related = relations(tree)
+    sizes = _table_sizes(related)
+    terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, names, lowering)
+
+    def end(name: str, tools: TreeMatrices) -> Ending:
+        products, deliver = tools.products(SUMS), tools.deliver()
+        scratch = Scratch()
+        for k in range(3):
+            scratch.take(f"%m{k}", related.matrix)
+        lines = [
+            *scratch.lines,
+            f"call void @{products}(ptr %terms, ptr %blocks, ptr %m0, ptr %m1, ptr %m2)",
+            *(f"call void @{deliver}(ptr %m{k}, ptr %o{k}, i1 %stream)" for k in range(3)),
+        ]
+        return _ending(name, tools, lines, ["%terms", "%blocks"], 3, scratch, 40 * related.n * tools.blocks)
+
+    given = [a.name for a in inputs]
+    stage = Stage(terms, given, ["terms", "blocks"])
+    arguments = {a.name: a.size for a in inputs}
+    return PerStateSource(arguments, {}, sizes, ["dq", "dv", "da"], [stage], related, end)
+
+
+def forward_source(
+    tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
+) -> Source:
+    """Accelerations, derivatives of inverse dynamics there, factor of M, then all columns at once."""
+    related = relations(tree)
+    sizes = _table_sizes(related)
+    at_a = tuple("a" if name == "tau" else name for name in names)
+    forward = kernels.program_source(tree, FORWARD_DYNAMICS, names, "auto")  # the bits of `forward_dynamics`
+    terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, at_a, lowering)
+
+    def end(name: str, tools: TreeMatrices) -> Ending:
+        products, deliver = tools.products(SUMS), tools.deliver()
+        factorise, solve, identity = tools.factorise(), tools.solve((-1, -1, 1)), tools.identity()
+        scratch = Scratch()
+        for matrix in ("%q", "%v", "%tau", "%M"):
+            scratch.take(matrix, related.matrix)
+        for factor in ("%L", "%LT"):
+            scratch.take(factor, tools.entries)
+        scratch.take("%D", related.n)
+        lines = [
+            *scratch.lines,
+            f"call void @{products}(ptr %terms, ptr %blocks, ptr %q, ptr %v, ptr %M)",
+            f"call void @{factorise}(ptr %M, ptr %L, ptr %LT, ptr %D)",
+            f"call void @{identity}(ptr %tau)",
+            f"call void @{solve}(ptr %L, ptr %LT, ptr %D, ptr %q, ptr %v, ptr %tau)",
+            *(
+                f"call void @{deliver}(ptr {matrix}, ptr %o{k}, i1 %stream)"
+                for k, matrix in enumerate(("%q", "%v", "%tau"))
+            ),
+        ]
+        work = (40 * related.n + 4 * tools.entries) * tools.blocks
+        return _ending(name, tools, lines, ["%terms", "%blocks"], 3, scratch, work)
+
+    given = [a.name for a in inputs]
+    at = ["a" if name == "tau" else name for name in given]
+    stages = [Stage(forward, given, ["a"]), Stage(terms, at, ["terms", "blocks"])]
+    arguments = {a.name: a.size for a in inputs}
+    return PerStateSource(arguments, {"a": related.n}, sizes, ["dq", "dv", "dtau"], stages, related, end)
+
+
+def _table_sizes(related: Relations) -> dict[str, int]:
+    return {"terms": ROW_COUNT * padded(related.n), "blocks": 3 * len(related.own_entries)}
+
+
+def _ending(
+    name: str,
+    tools: TreeMatrices,
+    lines: list[str],
+    tables: list[str],
+    results: int,
+    scratch: Scratch,
+    work: int,
+) -> Ending:
+    pointers = [*tables, *(f"%o{k}" for k in range(results)), "%scratch"]
+    parameters = ", ".join(f"ptr noalias {p}" for p in pointers)
+    body = "\n  ".join([*lines, "ret void"])
+    text = f"define internal void @{name}({parameters}, i1 %stream) noinline {tools.attributes} {{\n  {body}\n}}\n"
+    return Ending(text, scratch.size, work)

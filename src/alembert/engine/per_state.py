@@ -1,0 +1,105 @@
+"""Kernels that end state by state.
+
+A first part computes with the lanes of the kernel and leaves tables; then, for each state, functions whose vectors are
+the rows of matrices make the results from them, and write these straight to where they belong. Large matrices would
+otherwise go through memory three times: as lanes, as packed blocks, as results.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from alembert.engine import codegen
+from alembert.engine.codegen import Code
+from alembert.engine.pipeline import PipelineSource, Stage
+from alembert.engine.target import Target
+from alembert.engine.tree_matrices import LINE, Relations, TreeMatrices, padded
+from alembert.engine.vectormath import suffix, vector_type
+
+GROUP = "#7"  # of the attributes of what runs state by state
+
+
+@dataclass(frozen=True)
+class Ending:
+    """IR of `void NAME(ptr table, ..., ptr result, ..., ptr scratch, i1 stream)`."""
+
+    text: str
+    scratch: int
+    """doubles"""
+    work: int
+
+
+class PerStateSource:
+    """`results` come from the lanes, `matrices` (square, over the speeds) state by state out of the `tables`."""
+
+    def __init__(
+        self,
+        arguments: Mapping[str, int],
+        results: Mapping[str, int],
+        tables: Mapping[str, int],
+        matrices: Sequence[str],
+        stages: Sequence[Stage],
+        relations: Relations,
+        end: Callable[[str, TreeMatrices], Ending],
+    ) -> None:
+        sizes = {name: padded(size) for name, size in tables.items()}
+        self._lanes = PipelineSource(arguments, {**results, **sizes}, {}, stages)
+        self._tables, self._results, self._matrices = list(sizes.values()), results, matrices
+        self._relations, self._end = relations, end
+        self.input_sizes = list(arguments.values())
+        self.output_sizes = [*results.values(), *[relations.n**2] * len(matrices)]
+
+    def emit(self, name: str, lanes: int, target: Target) -> Code:
+        first = self._lanes.emit(name if lanes > 1 else f"{name}_lanes", lanes, target)
+        tools = TreeMatrices(f"{name}_rows", self._relations, target, GROUP)
+        ending = self._end(f"{name}_end", tools)
+        text = [first.text, *tools.text, ending.text, target.attributes.replace("#0", GROUP, 1)]
+        T = vector_type(target.lanes)
+        fma = f"declare {T} @llvm.fma.{suffix(target.lanes)}({T}, {T}, {T})\n"
+        if fma not in codegen.prelude(first.helpers, lanes, first.target) + first.text:
+            text.append(fma)
+        text.append("!77 = !{i32 1}\n")
+        work = first.work + ending.work * lanes
+        if lanes > 1:
+            return dataclasses.replace(
+                first,
+                text="".join(text),
+                work=work,
+                tables=tuple(self._tables),
+                direct=len(self._matrices),
+                ending=f"{name}_end",
+                scratch=ending.scratch,
+            )
+        inputs = [f"%i{k}" for k in range(len(self.input_sizes))]
+        outputs = [f"%o{k}" for k in range(len(self.output_sizes))]
+        start, lines, tables = padded(first.workspace), [], []
+        for k, size in enumerate(self._tables):
+            tables.append(f"%t{k}")
+            lines.append(f"%t{k} = getelementptr inbounds double, ptr %w, i64 {start}")
+            start += size
+        lines.append(f"%rest = getelementptr inbounds double, ptr %w, i64 {start}")
+        count = len(self._results)
+        lines.append(f"call void @{name}_lanes({_listed([*inputs, *outputs[:count], *tables, '%w'])})")
+        lines.append(f"call void @{name}_end({_listed([*tables, *outputs[count:], '%rest'])}, i1 false)")
+        body = "\n  ".join([*lines, "ret void"])
+        parameters = ", ".join(f"ptr noalias {p}" for p in [*inputs, *outputs, "%w"])
+        text.append(f"define internal void @{name}({parameters}) noinline #0 {{\n  {body}\n}}\n")
+        return dataclasses.replace(first, text="".join(text), work=work, workspace=start + ending.scratch)
+
+
+def _listed(pointers: Sequence[str]) -> str:
+    return ", ".join(f"ptr {p}" for p in pointers)
+
+
+class Scratch:
+    """Regions of the scratch memory of an ending, as lines of IR."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.lines: list[str] = []
+
+    def take(self, name: str, size: int) -> None:
+        self.lines.append(f"{name} = getelementptr inbounds double, ptr %scratch, i64 {self.size}")
+        self.size += padded(size) + LINE  # streaming reads a line too far
