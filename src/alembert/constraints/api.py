@@ -10,23 +10,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import assembly, derivatives, dynamics, prescribed
-from alembert.constraints.rank import RANK
-from alembert.constraints.results import (
-    ConstrainedDerivatives,
-    ConstrainedEfforts,
-    ConstrainedResult,
-    ConstraintAnalysis,
-    ControlForces,
-    ImpulseResult,
-    IndependentCoordinates,
-    State,
-)
-from alembert.constraints.system import CLOSED, ConstraintRows, States, Terms, states
-from alembert.constraints.tangent import Slopes, Tangent, slopes, tangent
+from alembert.constraints.tolerances import CLOSED, RANK
+from alembert.deferred import deferred
 
 if TYPE_CHECKING:
+    from alembert.constraints import assembly, derivatives, dynamics, prescribed
+    from alembert.constraints import system as systems
+    from alembert.constraints import tangent as tangents
+    from alembert.constraints.results import (
+        ConstrainedDerivatives,
+        ConstrainedEfforts,
+        ConstrainedResult,
+        ConstraintAnalysis,
+        ControlForces,
+        ImpulseResult,
+        IndependentCoordinates,
+        State,
+    )
+    from alembert.constraints.system import ConstraintRows, States, Terms
+    from alembert.constraints.tangent import Slopes, Tangent
     from alembert.model import Model
+else:
+    assembly = deferred("alembert.constraints.assembly")
+    derivatives = deferred("alembert.constraints.derivatives")
+    dynamics = deferred("alembert.constraints.dynamics")
+    prescribed = deferred("alembert.constraints.prescribed")
+    systems = deferred("alembert.constraints.system")
+    tangents = deferred("alembert.constraints.tangent")
 
 Array = np.ndarray
 Parameters = Mapping[str, Any] | None
@@ -238,13 +248,13 @@ class Constraints:
 
     @cached_property
     def _constraint_rows(self: Model) -> ConstraintRows:
-        return ConstraintRows(self)
+        return systems.ConstraintRows(self)
 
     def _constraint_terms(
         self: Model, function: str, q: Any, vectors: Mapping[str, Any], active: Active, parameters: Parameters
     ) -> tuple[States, Terms]:
         system = self._constraint_rows.system(function, active)
-        s = states(self, function, q, vectors, parameters)
+        s = systems.states(self, function, q, vectors, parameters)
         if not system.count:
             return s, dynamics._no_terms(s, self.nv)
         return s, system.terms(s, *s.vectors)
@@ -266,23 +276,23 @@ class Constraints:
         self: Model, function: str, q: Array, v: Array, f: Array, parameters: Parameters
     ) -> Slopes:
         system = self._constraint_rows.system(function, None)
-        return slopes(system, states(self, function, q, {"v": v}, parameters), f)
+        return tangents.slopes(system, systems.states(self, function, q, {"v": v}, parameters), f)
 
     def _constraint_tangents(
         self: Model, function: str, q: Array, v: Array, parameters: Parameters
     ) -> list[Tangent]:
         """At a batch of states, all in the independent degrees of freedom of the first."""
         system = self._constraint_rows.system(function, None)
-        s = states(self, function, q, {"v": v}, parameters)
+        s = systems.states(self, function, q, {"v": v}, parameters)
         found: list[Tangent] = []
         for k in range(len(s)):
             chosen = (found[0].q_dofs.tolist(), found[0].v_dofs.tolist()) if found else None
-            found.append(tangent(system, function, s.at(k), chosen))
+            found.append(tangents.tangent(system, function, s.at(k), chosen))
         return found
 
     def _tree_mass_matrix(self: Model, q: Array, parameters: Parameters) -> Array:
         system = self._constraint_rows.system("mass_matrix", None)
-        return system.mass_matrix(states(self, "mass_matrix", q, {}, parameters))
+        return system.mass_matrix(systems.states(self, "mass_matrix", q, {}, parameters))
 
     def _constrained_accelerations(
         self: Model, q: Any, v: Any, tau: Any, wrenches: Mapping[str, Any] | None, parameters: Parameters

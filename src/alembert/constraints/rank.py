@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-RANK = 1e-9
-"""Default tolerance: rounding of a Jacobian is some 1e-15, a misplaced digit in a file 1e-6 or more."""
+from alembert.constraints.tolerances import RANK as RANK
 
 Array = np.ndarray
 

@@ -27,6 +27,8 @@ import numpy as np
 from alembert.constraints import compiled, kernels, rank
 from alembert.constraints.parts import parts
 from alembert.constraints.rank import Choice
+from alembert.constraints.tolerances import CLOSED as CLOSED
+from alembert.constraints.tolerances import CONSISTENT as CONSISTENT
 from alembert.errors import AlembertWarning, ArgumentError, ModelError, NumericalError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -35,10 +37,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-CLOSED = 1e-2
-"""How far open, relative to its size, a loop may be for the dynamics (stages of an integrator leave the surface)."""
-CONSISTENT = 1e-7
-"""How well rows that were dropped must be satisfied, relative to the terms in them."""
 GOOD = 1e-3
 """Smallest pivot of Lambda, with unit diagonal, at which (2) is used: the error is some eps/GOOD^2."""
 

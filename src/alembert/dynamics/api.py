@@ -9,27 +9,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alembert.constraints import Constraints
-from alembert.dynamics import exporting, kernels
+from alembert.deferred import deferred
 from alembert.dynamics.arguments import Arguments
 from alembert.dynamics.configurations import Configurations
 from alembert.dynamics.derivatives import Derivatives
 from alembert.dynamics.energy import Energy
 from alembert.dynamics.equations_of_motion import EquationsOfMotion
 from alembert.dynamics.evaluation import Evaluation
-from alembert.dynamics.exporting import EXPORTED
 from alembert.dynamics.failures import Failures
 from alembert.dynamics.frames import Reference, check_about, check_reference
-from alembert.dynamics.graphs import TAKES_WRENCHES, Options
 from alembert.dynamics.kinematics import Kinematics
 from alembert.dynamics.programs import ALGORITHMS
-from alembert.dynamics.symbolic import Symbolic
-from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, FileError
 from alembert.model import WORLD
 from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
+    from alembert.dynamics import exporting, graphs, kernels, symbolic
+    from alembert.dynamics.symbolic import Symbolic
+    from alembert.engine.kernel import Kernel
     from alembert.model import Model
+else:
+    exporting = deferred("alembert.dynamics.exporting")
+    graphs = deferred("alembert.dynamics.graphs")
+    kernels = deferred("alembert.dynamics.kernels")
+    symbolic = deferred("alembert.dynamics.symbolic")
 
 
 class Dynamics(
@@ -53,7 +57,7 @@ class Dynamics(
     @cached_property
     def symbolic(self: Model) -> Symbolic:
         """The algorithms on CasADi expressions."""
-        return Symbolic(self, self._tree)
+        return symbolic.Symbolic(self, self._tree)
 
     def compile(
         self: Model,
@@ -94,8 +98,8 @@ class Dynamics(
         (moment, then force) as `wrench_FRAME`. Algorithms on frames need `frame`; `reference` and `about` are as in
         the methods.
         """
-        if name not in EXPORTED:
-            raise ArgumentError(unknown("export_c: no algorithm", name, EXPORTED))
+        if name not in exporting.EXPORTED:
+            raise ArgumentError(unknown("export_c: no algorithm", name, exporting.EXPORTED))
         if not isinstance(directory, str | PathLike):
             raise ArgumentError(f"export_c: directory is {directory!r}, expected a path")
         check_reference("export_c", reference)
@@ -103,7 +107,7 @@ class Dynamics(
         if (frame is not None) != name.startswith("frame_"):
             wanted = "needs a frame" if frame is None else "takes no frame"
             raise ArgumentError(f"export_c: {name} {wanted}")
-        options = Options(
+        options = graphs.Options(
             frame=frame or WORLD,
             reference=reference,
             about=about,
@@ -118,7 +122,7 @@ class Dynamics(
         if isinstance(wrenches, str) or not all(isinstance(frame, str) for frame in wrenches):
             raise ArgumentError(f"{function}: wrenches is {wrenches!r}, expected a list of frames")
         frames = tuple(wrenches)
-        if frames and name not in TAKES_WRENCHES:
+        if frames and name not in graphs.TAKES_WRENCHES:
             raise ArgumentError(f"{function}: {name} takes no wrenches")
         for k, frame in enumerate(frames):
             self._check_moves(function, frame)

@@ -9,9 +9,6 @@ from typing import Literal, get_args
 import casadi as ca
 
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.pipeline import PipelineSource, Stage
-from alembert.engine.rolled import RolledSource
-from alembert.engine.scatter import ScatterSource
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
 from alembert.model import Model
@@ -112,6 +109,9 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
     inputs = [*inner.arguments[:at], *forces, *inner.arguments[at + 1 :]]
 
     def build() -> Source:
+        from alembert.engine.pipeline import PipelineSource, Stage
+        from alembert.engine.scatter import ScatterSource
+
         F = [ca.SX.sym(f"F{k}", 6) for k in range(len(frames))]
         p = ca.SX.sym("p", len(model.parameters))
         values = {name: p[k] for k, (name, _) in enumerate(model.parameters)}
@@ -141,6 +141,8 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
 def program_source(tree: Tree, program: Program, names: Sequence[str], lowering: Lowering = "auto") -> Source:
     """The code of a program for some of its inputs (and the parameters, where there are any)."""
     if is_rolled(tree, program, lowering):
+        from alembert.engine.rolled import RolledSource
+
         return RolledSource(program, tree, names)
     inputs = arguments(tree.model, tree, program, names)
     return FunctionSource(function(program.name, inputs, tree, program_graph(tree, program, names)))

@@ -17,15 +17,14 @@ import json
 import os
 import stat
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import casadi as ca
+import llvmlite
 import llvmlite.binding as llvm
 
 from alembert.engine.target import Target
@@ -96,6 +95,8 @@ def store(name: str, properties: dict[str, Any], code: bytes) -> None:
         return
     content = json.dumps(properties).encode() + b"\n" + code
     data = _MAGIC + hashlib.sha256(content).digest() + content
+    import tempfile
+
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(dir=folder, suffix=".tmp", delete=False) as file:
@@ -197,15 +198,23 @@ def _warn(folder: str, problem: str) -> None:
 
 @functools.cache
 def _versions() -> tuple[str, ...]:
-    return ca.CasadiMeta.version(), version("llvmlite"), ".".join(map(str, llvm.llvm_version_info))
+    return ca.CasadiMeta.version(), llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info))
 
 
 @functools.cache
 def _own_source() -> str:
-    """A digest of Alembert's own files: any of them may change the code of a kernel."""
-    root = Path(__file__).resolve().parents[1]
-    result = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        result.update(str(path.relative_to(root)).encode())
-        result.update(path.read_bytes())
+    """A digest of Alembert's own files: any of them may change the code of a kernel, but for those that only show."""
+    root = str(Path(__file__).resolve().parents[1])
+    result = hashlib.blake2b(digest_size=32)  # the faster one: this is part of every process's first call
+    for folder, below, files in os.walk(root):
+        below[:] = sorted(name for name in below if name not in _NO_KERNELS)
+        for name in sorted(files):
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                result.update(os.path.relpath(path, root).encode())
+                with open(path, "rb") as file:
+                    result.update(file.read())
     return result.hexdigest()
+
+
+_NO_KERNELS = {"cli", "view", "__pycache__"}

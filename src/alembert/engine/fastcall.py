@@ -23,13 +23,17 @@ import importlib
 import itertools
 import math
 import sys
-import sysconfig
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.engine import driver
+from alembert.deferred import deferred
+
+if TYPE_CHECKING:
+    from alembert.engine import driver
+else:
+    driver = deferred("alembert.engine.driver")
 
 # PyArrayObject_fields, offsets in bytes
 _TYPE, _DATA, _NDIM, _DIMENSIONS, _STRIDES, _DESCR, _FLAGS = 8, 16, 24, 32, 40, 56, 64
@@ -352,7 +356,7 @@ def supported() -> bool:
     """Whether arrays and objects look in memory as the entry points expect."""
     if (
         sys.implementation.name != "cpython"
-        or sysconfig.get_config_var("Py_GIL_DISABLED")
+        or "t" in getattr(sys, "abiflags", "")  # no global lock: objects look different
         or ctypes.sizeof(ctypes.c_void_p) != 8
         or sys.platform == "win32"  # not tried there
     ):

@@ -14,19 +14,27 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from alembert.engine import cache, codegen, driver, fastcall, loader
+from alembert.deferred import deferred
+from alembert.engine import cache, fastcall, loader
 from alembert.engine import target as targets
 from alembert.engine.loader import Library
-from alembert.engine.source import Source
 from alembert.engine.target import Target
 from alembert.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from alembert.engine import codegen, driver
+    from alembert.engine.source import Source
+else:
+    codegen = deferred("alembert.engine.codegen")
+    driver = deferred("alembert.engine.driver")
 
 BODY = "alembert_kernel"
 THREAD_WORK = 2_000_000  # operations (one vector each) below which one more thread costs more than it saves
@@ -352,6 +360,8 @@ def _words(count: int) -> type[ctypes.Array[ctypes.c_int64]]:
 @functools.cache
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:
     """Threads belong to the process that started them: a forked one needs its own."""
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(threads, thread_name_prefix="alembert")
 
 

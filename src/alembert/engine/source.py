@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import casadi as ca
 
-from alembert.engine import codegen, program
-from alembert.engine.codegen import Code
-from alembert.engine.target import Target
+from alembert.deferred import deferred
+
+if TYPE_CHECKING:
+    from alembert.engine import codegen, program
+    from alembert.engine.codegen import Code
+    from alembert.engine.target import Target
+else:
+    codegen = deferred("alembert.engine.codegen")
+    program = deferred("alembert.engine.program")
 
 
 class Source(Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import platform
 from dataclasses import dataclass
 
 import llvmlite.binding as llvm
@@ -49,7 +48,7 @@ def host() -> Target:
         triple=llvm.get_process_triple(),
         cpu=llvm.get_host_cpu_name(),
         features=features.flatten(),
-        fused=bool(features.get("fma")) or platform.machine().lower() in ("arm64", "aarch64"),
+        fused=bool(features.get("fma")) or llvm.get_process_triple().startswith(("arm64", "aarch64")),
         lanes=8 if features.get("avx512f") else 4 if features.get("avx2") else 2,
     )
 

@@ -261,5 +261,7 @@ def bind_library() -> None:
 def _c_library() -> ctypes.CDLL:
     if sys.platform == "win32":
         return ctypes.CDLL("ucrtbase")
-    path = ctypes.util.find_library("m")
-    return ctypes.CDLL(path)
+    try:
+        return ctypes.CDLL({"linux": "libm.so.6", "darwin": "libm.dylib"}[sys.platform])
+    except (KeyError, OSError):  # another C library: looking for it takes a process of its own
+        return ctypes.CDLL(ctypes.util.find_library("m"))

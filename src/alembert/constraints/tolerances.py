@@ -1,0 +1,8 @@
+"""Tolerances of the constrained algorithms."""
+
+CLOSED = 1e-2
+"""How far open, relative to its size, a loop may be for the dynamics (stages of an integrator leave the surface)."""
+CONSISTENT = 1e-7
+"""How well rows that were dropped must be satisfied, relative to the terms in them."""
+RANK = 1e-9
+"""Of a row's independence: rounding of a Jacobian is some 1e-15, a misplaced digit in a file 1e-6 or more."""
