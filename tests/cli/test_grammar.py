@@ -30,6 +30,7 @@ ERRORS = {
     "schema": (["modl"], 2, "modl"),
     "new": (["acrobt"], 2, "new: there is no project 'acrobt'; did you mean 'acrobot'?"),
     "demo": (["satelite"], 2, "demo: there is no scene 'satelite'; did you mean 'satellite'?"),
+    "view": (["none.nc"], 2, "none.nc: cannot be read: No such file or directory"),
     "cache": (["clea"], 2, "Did you mean 'clear'?"),
 }
 DOCUMENTS = {
@@ -40,6 +41,7 @@ DOCUMENTS = {
     "identify": ["pendulum", "data.csv"],
     "run": ["study.toml"],
     "verify": ["--case", "screw_descent", "--jobs", "1"],
+    "view": ["pendulum", "--html", "pendulum.html"],
     "cache": [],
     "new": ["acrobot"],
     "demo": ["quick"],

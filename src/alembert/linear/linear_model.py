@@ -6,7 +6,8 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
@@ -17,6 +18,9 @@ from alembert.linear import modes, printing
 from alembert.linear.modes import Modes
 from alembert.linear.reachability import Reachability, reachability
 from alembert.model import Model
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = np.ndarray
 
@@ -40,6 +44,14 @@ class FrequencyResponse:
         """Unwrapped along the frequencies."""
         return np.degrees(np.unwrap(np.angle(self.response), axis=0))
 
+    def plot(
+        self, *, inputs: Any = None, outputs: Any = None, path: str | PathLike[str] | None = None
+    ) -> Figure:
+        """The Bode diagram, of all inputs and outputs or those named; needs matplotlib. `path` saves it."""
+        from alembert.linear import plots
+
+        return plots.bode(self, path, inputs=inputs, outputs=outputs)
+
 
 @dataclass(frozen=True, eq=False)
 class TimeResponse:
@@ -56,6 +68,12 @@ class RootLocus:
 
     gains: Array
     poles: Array
+
+    def plot(self, *, path: str | PathLike[str] | None = None) -> Figure:
+        """The branches in the complex plane; needs matplotlib. `path` saves it."""
+        from alembert.linear import plots
+
+        return plots.root_locus(self, path)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -208,6 +226,22 @@ class LinearModel:
                 found = found[linear_sum_assignment(np.abs(poles[i - 1][:, None] - found))[1]]
             poles[i] = found
         return RootLocus(np.asarray(k, dtype=float), poles)
+
+    def plot(
+        self,
+        kind: str = "bode",
+        *,
+        inputs: Any = None,
+        outputs: Any = None,
+        frequency: Any = None,
+        path: str | PathLike[str] | None = None,
+    ) -> Figure:
+        """A figure: "bode" (with `inputs`, `outputs`, `frequency` [rad/s]), "poles" or "modes"; needs matplotlib."""
+        if kind != "poles":
+            self._one("plot")
+        from alembert.linear import plots
+
+        return plots.plot(self, kind, path, inputs=inputs, outputs=outputs, frequency=frequency)
 
     # --- elsewhere ----------------------------------------------------------------------------------------
 

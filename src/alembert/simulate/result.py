@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.simulate.events import EventRecord
 from alembert.simulate.showing import Showing
@@ -266,6 +267,8 @@ class Run(Showing):
         """With names and units; needs xarray (pip install alembert[data])."""
         import xarray
 
+        from alembert.model.io.native import dumps
+
         model = self.model
         batch = [f"motion{k}" if k else "motion" for k in range(self.q.ndim - 2)]
         coords: dict[str, Any] = {
@@ -287,6 +290,8 @@ class Run(Showing):
         }
         if self.step is not None:
             attributes["step"] = self.step
+        with suppress(UnsupportedError):  # joints made by a program have no text
+            attributes["model_toml"] = dumps(model)
         return xarray.Dataset(data, coords, attributes)
 
     def save(self, path: str | Path) -> Path:

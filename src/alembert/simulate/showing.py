@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,6 +78,17 @@ class Showing:
         from alembert.view import write_page
 
         return write_page(path, [self.motion(member, title=title)], title=title, theme=theme)
+
+    def to_film(
+        self: Run, path: str | os.PathLike[str], *, member: int | tuple[int, ...] = 0, **options: Any
+    ) -> Path:
+        """Write the motion as a film (.gif, .webp, .mp4, .webm); `options` are those of `alembert.view.write_film`.
+
+        Needs Chromium or Chrome, and Pillow or ffmpeg.
+        """
+        from alembert.view import write_film
+
+        return write_film(path, self.motion(member), **options)
 
     def to_pandas(self: Run) -> DataFrame:
         """One row per record, times as index, a column per coordinate, speed and effort; one motion only."""

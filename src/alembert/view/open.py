@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from alembert.model import Model
@@ -35,14 +37,23 @@ def view(
     open_browser: bool = True,
     height: int = 560,
 ) -> Any:
-    """Show a model (at `q`), or a result with its motion; returns at once a handle with `stop()`.
+    """Show a model (at `q`), a result with its motion, or a file of either; returns at once a handle with `stop()`.
 
     Outside notebooks a browser page opens on this machine only (needs viser: pip install "alembert[view]"). In a
     notebook, or with `inline=True`, the handle displays itself as a page that needs no server.
     """
+    if isinstance(shown, str | os.PathLike):
+        shown = _read(shown)
     thing = Still(shown, q) if isinstance(shown, Model) else as_motion(shown)
     if in_notebook() if inline is None else inline:
         return Shown(page([thing], autoplay=False), thing.model.name, height)
     from alembert.view.live import Viewer
 
     return Viewer(thing, port=port, open_browser=open_browser)
+
+
+def _read(path: str | os.PathLike[str]) -> Any:
+    from alembert.model.io import load
+    from alembert.view.records import SUFFIXES, read_motion
+
+    return read_motion(path) if Path(path).suffix.lower() in SUFFIXES else load(path)
