@@ -29,6 +29,7 @@ from alembert.constraints.parts import parts
 from alembert.constraints.rank import Choice
 from alembert.constraints.tolerances import CLOSED as CLOSED
 from alembert.constraints.tolerances import CONSISTENT as CONSISTENT
+from alembert.constraints.tolerances import STILL
 from alembert.errors import AlembertWarning, ArgumentError, ModelError, NumericalError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ class ConstraintSystem:
         if v is not None:
             size = np.linalg.norm(v, axis=-1)
             broken = np.abs((G @ v[..., None])[..., 0]) / scale
-            slack = slack + np.max(broken, axis=-1, initial=0.0) / np.where(size > 0, size, 1.0)
+            slack = slack + np.max(broken, axis=-1, initial=0.0) / np.maximum(size, STILL)
         return Terms(residual, G, gamma, basis, scale, slack)
 
     def check_closed(self, function: str, s: States, t: Terms, v: Array | None, tolerance: float) -> None:

@@ -15,9 +15,15 @@ from alembert.simulate.forces import SoftStop as SoftStop
 from alembert.simulate.forces import SpringDamper as SpringDamper
 from alembert.simulate.gravity import CentralGravity as CentralGravity
 from alembert.simulate.gravity import GravityGradient as GravityGradient
+from alembert.simulate.impacts import JointStops as JointStops
+from alembert.simulate.impacts import PointOnPlane as PointOnPlane
 from alembert.simulate.result import Report as Report
 from alembert.simulate.result import Run as Run
 from alembert.simulate.run import simulate as simulate
 from alembert.simulate.tables import Table as Table
+from alembert.simulate.topology import Attach as Attach
+from alembert.simulate.topology import Dock as Dock
+from alembert.simulate.topology import Lock as Lock
+from alembert.simulate.topology import Release as Release
 
 _make_callable(__name__, simulate)

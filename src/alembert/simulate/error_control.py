@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +17,7 @@ from alembert.simulate.progress import Progress
 from alembert.simulate.records import recorded_efforts
 from alembert.simulate.result import Run
 from alembert.simulate.system import System
+from alembert.simulate.topology import Topology
 
 Array = np.ndarray
 RECORDS_OF_ADAPTIVE = 1000
@@ -42,8 +43,8 @@ def run_adaptive(
     if end - times[-1] > 1e-9 * duration:
         times = np.append(times, end)
     times[-1] = end
-    keeper = AdaptiveKeeper(times, q, v)
-    watch = Watch(options["events"])
+    keeper = AdaptiveKeeper(times, q, v, system)
+    watch = Watch(options["events"], system)
     schedule, tick = _ticks(system)
     breaks = system.breaks
     counters = adaptive.Counters()
@@ -67,6 +68,7 @@ def run_adaptive(
                 held = held + system.held_efforts(within)
             effort = np.ascontiguousarray(system.efforts + held)
             keeper.hold(t, held)
+            system.effort = effort
             while t < span_end and not keeper.stopped:
                 t, q, v = _span(
                     system, name, t, q, v, span_end, effort, within, watch, keeper, counters, options
@@ -75,14 +77,14 @@ def run_adaptive(
             if schedule is not None and whole:
                 n = following
     time, qs, vs, held_records = keeper.arrays()
-    qs, vs = system.project(*_imposed_all(system, time, qs, vs))
+    qs, vs = _projected(system, keeper.topologies, *_imposed_all(system, time, qs, vs))
     efforts = recorded_efforts(system, time, qs, vs, held_records)
     kept = None
     if held_records is not None:
         parts = np.sum(held_records[:-1] * model.difference(qs[:-1], qs[1:]), axis=-1)
         kept = held_records, np.r_[0.0, np.cumsum(parts)]
     return Run(
-        model,
+        system.own,
         time,
         qs,
         vs,
@@ -96,7 +98,25 @@ def run_adaptive(
         options,
         None,
         kept,
+        tuple(keeper.topologies),
+        tuple(watch.records),
     )
+
+
+def _projected(
+    system: System, topologies: Sequence[tuple[int, Topology]], q: Array, v: Array
+) -> tuple[Array, Array]:
+    """Records on the surface of what holds at each of them."""
+    if not system.constrained:
+        return q, v
+    last = system.topology
+    ends = [*(first for first, _ in topologies[1:]), len(q)]
+    for (first, topology), end in zip(topologies, ends, strict=True):
+        if end > first:
+            system.topology = topology
+            q[first:end], v[first:end] = system.project(q[first:end], v[first:end])
+    system.topology = last
+    return q, v
 
 
 def _imposed_all(system: System, time: Array, q: Array, v: Array) -> tuple[Array, Array]:
@@ -120,8 +140,9 @@ def _ticks(system: System) -> tuple[Schedule | None, float]:
 
 
 class AdaptiveKeeper:
-    def __init__(self, times: Array, q: Array, v: Array) -> None:
-        self.times = times
+    def __init__(self, times: Array, q: Array, v: Array, system: System) -> None:
+        self.times, self.system = times, system
+        self.topologies = [(0, system.topology)]
         self.q, self.v = [q], [v]
         self.time = [float(times[0])]
         self.held: list[tuple[float, Array]] = []
@@ -139,6 +160,11 @@ class AdaptiveKeeper:
             self.time += self.times[k:last].tolist()
             self.q += list(q)
             self.v += list(v)
+
+    def switched(self) -> None:
+        """Other constraints may hold from the next record on."""
+        if self.system.topology is not self.topologies[-1][1]:
+            self.topologies.append((len(self.time), self.system.topology))
 
     def stop(self, t: float, q: Array, v: Array) -> None:
         self.stopped = True
@@ -242,11 +268,13 @@ def _events_in(
             k, t = found
             keeper.upto(t, piece)
             q, v = piece.at(t)
-            q1, v1, stop = watch.happen(k, t, q, v)
+            q1, v1, stop, changed = watch.happen(k, t, q, v)
+            watch.records.append(len(keeper.time))
+            keeper.switched()
             if stop:
                 keeper.stop(t, q1, v1)
                 return t, q1, v1
-            if not (np.array_equal(q, q1) and np.array_equal(v, v1)):
+            if changed:
                 watch.left = k
                 return t, q1, v1
             ahead = min(mark - t, max(4 * watch.events[k].tolerance, 1e-6 * length))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError
+
+if TYPE_CHECKING:
+    from alembert.simulate.system import System
 
 Array = np.ndarray
 MOST_IN_A_STEP = 100
@@ -19,8 +22,9 @@ MOST_IN_A_STEP = 100
 class Event:
     """`function(t, q, v)` passes zero: rising (`direction` 1), falling (-1) or either way (0).
 
-    `action` is "stop", "note" (only the log), or a function of (t, q, v) that returns the state (q, v) to go
-    on from, or None to go on unchanged. The instant is located to `tolerance` [s].
+    `action` is "stop", "note" (only the log), a function of (t, q, v) that returns the state (q, v) to go on from, or
+    None to go on unchanged, or what changes the topology: `Lock`, `Release`, `Attach`, `Dock`, or a list of them. The
+    instant is located to `tolerance` [s].
     """
 
     function: Callable[[float, Array, Array], float]
@@ -34,8 +38,17 @@ class Event:
             raise ArgumentError(f"Event: function is {self.function!r}, expected a function of t, q and v")
         if self.direction not in (-1, 0, 1):
             raise ArgumentError(f"Event: direction is {self.direction!r}, expected -1, 0 or 1")
-        if not (callable(self.action) or self.action in ("stop", "note")):
-            raise ArgumentError(f"Event: action is {self.action!r}, expected 'stop', 'note' or a function")
+        if isinstance(self.action, list):
+            object.__setattr__(self, "action", tuple(self.action))
+        many = (
+            isinstance(self.action, tuple) and self.action and all(hasattr(x, "apply") for x in self.action)
+        )
+        one = callable(self.action) or hasattr(self.action, "apply")
+        if not (many or one or self.action in ("stop", "note")):
+            raise ArgumentError(
+                f"Event: action is {self.action!r}, expected 'stop', 'note', a function, Lock(...), Release(...), "
+                "Attach(...) or Dock(...)"
+            )
         if not self.tolerance > 0:
             raise ArgumentError(f"Event: tolerance is {self.tolerance!r}, expected a positive time")
 
@@ -53,7 +66,11 @@ class Event:
 
 @dataclass(frozen=True)
 class EventRecord:
-    """One line of the log: the state at which the event happened, and the state from which the run went on."""
+    """One line of the log: the state at which the event happened, and the state from which the run went on.
+
+    `quantities` are impulses [N s, N m s] and what else the action tells; `energy` is the kinetic and potential energy
+    that the event added [J].
+    """
 
     name: str
     time: float
@@ -61,6 +78,10 @@ class EventRecord:
     v: Array = field(repr=False)
     q_after: Array = field(repr=False)
     v_after: Array = field(repr=False)
+    quantities: Mapping[str, Any] = field(default_factory=dict)
+    energy: float = 0.0
+    internal: bool = field(default=True, repr=False)
+    """nothing from outside acted on the model"""
 
 
 Path = Callable[[float], tuple[Array, Array]]
@@ -72,8 +93,11 @@ class Watch:
     """The events of a run, and the values of their functions where it is."""
 
     events: tuple[Event, ...]
+    system: System
     values: list[float] = field(default_factory=list)
     log: list[EventRecord] = field(default_factory=list)
+    records: list[int] = field(default_factory=list)
+    """for each line of the log, the first record after it"""
     left: int | None = None
     """the event whose action has just changed the state"""
 
@@ -105,9 +129,12 @@ class Watch:
         later = min(end, t + event.tolerance / 2)
         return later if event.crossed(before, value(later)) else t
 
-    def happen(self, k: int, t: float, q: Array, v: Array) -> tuple[Array, Array, bool]:
-        """Log event k and act: the state to go on from, and whether to stop."""
+    def happen(self, k: int, t: float, q: Array, v: Array) -> tuple[Array, Array, bool, bool]:
+        """Log event k and act: the state to go on from, whether to stop, and whether anything has changed."""
         event, after = self.events[k], (q, v)
+        actions = event.action if isinstance(event.action, tuple) else (event.action,)
+        if hasattr(actions[0], "apply"):
+            return self._apply(event, actions, t, q, v)
         if callable(event.action):
             changed = event.action(t, q.copy(), v.copy())
             if changed is not None:
@@ -120,8 +147,47 @@ class Watch:
                         f"simulate: the action of event {event.name!r} returned {changed!r}, expected None or a state (q, v)"
                     )
                 after = (q1, v1)
-        self.log.append(EventRecord(event.name, t, q.copy(), v.copy(), after[0].copy(), after[1].copy()))
-        return *after, event.action == "stop"
+        changed = not (np.array_equal(q, after[0]) and np.array_equal(v, after[1]))
+        self._note(event, t, q, v, *after, {}, internal=not changed)
+        return *after, event.action == "stop", changed
+
+    def _apply(
+        self, event: Event, actions: Sequence[Any], t: float, q: Array, v: Array
+    ) -> tuple[Array, Array, bool, bool]:
+        q1, v1 = q.copy(), v.copy()
+        quantities: dict[str, Any] = {}
+        stop = switched = False
+        internal = True
+        for action in actions:
+            found = action.apply(self.system, t, q1, v1)
+            q1, v1 = found.q, found.v
+            quantities |= found.quantities
+            stop, switched, internal = (
+                stop or found.stop,
+                switched or found.switched,
+                internal and found.internal,
+            )
+        self._note(event, t, q, v, q1, v1, quantities, internal=internal)
+        return q1, v1, stop, switched or not (np.array_equal(q, q1) and np.array_equal(v, v1))
+
+    def _note(
+        self,
+        event: Event,
+        t: float,
+        q: Array,
+        v: Array,
+        q1: Array,
+        v1: Array,
+        quantities: Mapping[str, Any],
+        *,
+        internal: bool,
+    ) -> None:
+        energy = 0.0
+        if not (np.array_equal(q, q1) and np.array_equal(v, v1)):
+            energy = self.system.energy(t, q1, v1) - self.system.energy(t, q, v)
+        self.log.append(
+            EventRecord(event.name, t, q.copy(), v.copy(), q1.copy(), v1.copy(), quantities, energy, internal)
+        )
 
     def settle(self, k: int, t: float, path: Path, ahead: float, *, changed: bool) -> None:
         """Go on from event k at t: take the values a little later, on the side to which the motion leaves it."""

@@ -54,7 +54,7 @@ def run_fixed(
         schedule = Schedule.on_grid(system.sampled, h) if system.sampled else None
         memory = np.zeros((*system.batch, model.nv)) if system.has_memory else None
     keeper = Keeper(stepper, state, schedule, memory, rows=steps // every + 1)
-    marching = March(stepper, schedule, memory, held, Watch(options["events"]), keeper, every)
+    marching = March(stepper, schedule, memory, held, Watch(options["events"], system), keeper, every)
     with Progress(f"simulating {model.name}", shown=options["progress"]) as progress:
         marching.run(state, steps, progress)
     return keeper.finish(name, reason, options, marching.watch, marching.done)
@@ -103,6 +103,7 @@ class March:
             self.watch.begin(stepper.time(first), stepper.q(state).copy(), stepper.v(state).copy())
         while (n := stepper.number(state)) < end:
             effort, held = self._effort(state, n)
+            self.system.effort = effort
             if self.changing and len(self.keeper.held) < self.keeper.count:
                 self.keeper.held.append(held)
             limit = min(end, n + 1) if self.single else end
@@ -245,13 +246,14 @@ class March:
                     return following
                 return stepper.initial(*path(end), number=n + 1)
             k, t_event = found
-            q, v, stop = watch.happen(k, t_event, *path(t_event))
+            q, v, stop, new = watch.happen(k, t_event, *path(t_event))
+            watch.records.append(self.keeper.count)
+            self.keeper.switched(self.system)
             if stop:
                 self.keeper.last = (t_event, q, v)
                 self.done += 1
                 return None
             t = t_event
-            new = not (np.array_equal(q, watch.log[-1].q) and np.array_equal(v, watch.log[-1].v))
             changed = changed or new
             ahead = min(end - t, max(4 * watch.events[k].tolerance, 1e-6 * stepper.h))
             if ahead <= 0:

@@ -36,11 +36,17 @@ class Keeper:
         self.done: Array = np.zeros(state.shape[:-1])
         self.snapshots: list[tuple[Schedule | None, Array | None]] = []
         self.note(schedule, memory)
+        self.topologies = [(0, stepper.system.topology)]
         self.last: tuple[float, Array, Array] | None = None
 
     def note(self, schedule: Schedule | None, memory: Array | None) -> None:
         if schedule is not None or memory is not None:
             self.snapshots.append((schedule.copy() if schedule is not None else None, memory))
+
+    def switched(self, system: System) -> None:
+        """Other constraints may hold from the next record on."""
+        if system.topology is not self.topologies[-1][1]:
+            self.topologies.append((self.count, system.topology))
 
     def skip(self, count: int, schedule: Schedule | None, memory: Array | None) -> None:
         """Records that are in place already; what is held does not change between them."""
@@ -71,7 +77,7 @@ class Keeper:
         efforts = recorded_efforts(system, time, q, v, held, all_held=stepper.held)
         machine = (states, self.snapshots)
         return Run(
-            system.model,
+            system.own,
             time,
             q,
             v,
@@ -85,6 +91,8 @@ class Keeper:
             options,
             machine,
             None if held is None else (held, work),
+            tuple(self.topologies),
+            tuple(watch.records),
         )
 
 

@@ -20,6 +20,7 @@ from alembert.model import Model
 from alembert.simulate.events import EventRecord
 from alembert.simulate.showing import Showing
 from alembert.simulate.system import System
+from alembert.simulate.topology import Topology
 from alembert.simulate.variational import _friction
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Report:
     quaternion_error: float | None
     constraint_error: float | None = None
     """the largest residual of loops and couplings [m, rad]"""
+    event_energy: float | None = None
+    """what events (impacts, docking) have added to the energy, counted in the balance; None without events"""
 
     def __str__(self) -> str:
         lines = [f"{self.integrator}: {self.reason}", f"steps: {self.steps}"]
@@ -64,6 +67,8 @@ class Report:
             lines.append(f"unit quaternions to {self.quaternion_error:.1e}")
         if self.constraint_error is not None:
             lines.append(f"loops and couplings closed to {self.constraint_error:.1e}")
+        if self.event_energy:
+            lines.append(f"events added {self.event_energy:.6g} J, which the balance counts")
         return "\n".join(lines)
 
 
@@ -91,6 +96,10 @@ class Run(Showing):
     _machine: Any = field(repr=False, default=None)
     _held: tuple[Array, Array] | None = field(repr=False, default=None)
     """the part of the efforts that is held over steps, and its work up to each record"""
+    _topologies: tuple[tuple[int, Topology], ...] = field(repr=False, default=())
+    """which constraints hold, from a record on"""
+    _event_records: tuple[int, ...] = field(repr=False, default=())
+    """the first record after each event"""
 
     def __repr__(self) -> str:
         batch = f", {'x'.join(map(str, self.q.shape[:-2]))} motions" if self.q.ndim > 2 else ""
@@ -104,7 +113,7 @@ class Run(Showing):
     @property
     def _parameters(self) -> dict[str, Array] | None:
         """Parameters that vary over the batch, made to vary along it but not along time."""
-        given = self._system.parameters
+        given = self._system.own_parameters
         if not given:
             return None
         return {name: np.asarray(value, dtype=float)[..., None] for name, value in given.items()}
@@ -117,7 +126,16 @@ class Run(Showing):
     def _point(self, k: int) -> Any:
         system, q, v = self._system, self.q[..., k, :], self.v[..., k, :]
         t = float(self.time[k])
+        system.topology = self._topology(k)
         return system.point(t, q, v, self.efforts[..., k, :], held=True, complete=True)
+
+    def _topology(self, k: int) -> Topology:
+        """What holds at a record."""
+        found = self._system.topology
+        for first, topology in self._topologies:
+            if first <= k:
+                found = topology
+        return found
 
     @cached_property
     def kinetic_energy(self) -> Array:
@@ -179,9 +197,9 @@ class Run(Showing):
         # next to rest, the rounding of the potential energy is what can be kept
         scale = max(float(np.max(self.kinetic_energy)), 1e-9 * float(np.max(np.abs(E))), np.finfo(float).tiny)
         closed = system.conserves_energy
-        error = E - E[..., :1] - (0.0 if closed else self.work)
+        error = E - E[..., :1] - (0.0 if closed else self.work) - self._jumps
         momentum = None
-        if _is_isolated(system, self.efforts):
+        if _is_isolated(system, self.efforts) and all(event.internal for event in self.events):
             h = self.momentum
             moved = np.abs(h - h[..., :1, :])
             A = model.momentum_matrix(self.q, about="world", parameters=self._parameters)
@@ -206,11 +224,31 @@ class Run(Showing):
             momentum,  # type: ignore[arg-type]
             max((float(np.max(x)) for x in lengths), default=None),
             self._constraint_error() if system.constrained else None,
+            float(self._jumps[-1]) if self.events else None,
         )
 
     def _constraint_error(self) -> float:
-        residual = self.model.constraint_residual(self.q, parameters=self._parameters)
-        return float(np.max(np.abs(residual)))
+        """The largest residual of what holds, at any record."""
+        system, worst = self._system, 0.0
+        firsts = [first for first, _ in self._topologies] + [len(self.time)]
+        for (first, topology), last in zip(self._topologies, firsts[1:], strict=True):
+            if topology.active and last > first:
+                values = {name: np.asarray(x) for name, x in topology.values.items()}
+                residual = system.model.constraint_residual(
+                    self.q[..., first:last, :],
+                    active=topology.active,
+                    parameters={**(self._parameters or {}), **values} or None,
+                )
+                worst = max(worst, float(np.max(np.abs(residual))))
+        return worst
+
+    @cached_property
+    def _jumps(self) -> Array:
+        """(N,): the energy that events have added up to each record."""
+        total = np.zeros(len(self.time))
+        for first, event in zip(self._event_records, self.events, strict=True):
+            total[first:] += event.energy
+        return total
 
     # --- going on ----------------------------------------------------------------------------------------------
 

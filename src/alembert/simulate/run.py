@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from alembert.simulate.error_control import run_adaptive
 from alembert.simulate.events import Event
 from alembert.simulate.fixed_steps import run_fixed
 from alembert.simulate.gravity import CentralGravity, GravityGradient
+from alembert.simulate.impacts import JointStops, PointOnPlane
 from alembert.simulate.result import Run
 from alembert.simulate.system import System, as_sequence
+from alembert.simulate.topology import Lock, Release, extended
 
 Array = np.ndarray
 
@@ -39,6 +41,7 @@ def simulate(
     prescribed: Mapping[str, Any] | None = None,
     drives: Mapping[str, Drive] | None = None,
     events: Any = (),
+    locked: Any = (),
     parameters: Mapping[str, Any] | None = None,
     gravity: Any = None,
     forces: Any = (),
@@ -64,7 +67,9 @@ def simulate(
         prescribed: joints that follow a motion: a number to stay at, a `casadi.Function` of t for the
             coordinates, a cubic `Table`, or a Python function of t that returns coordinates, speeds and accelerations.
         drives: by joint, how its drive carries out what controllers ask for.
-        events: `Event`s to look for, at the ends of steps (and between them with error control).
+        events: `Event`s to look for, at the ends of steps (and between them with error control), `JointStops` or
+            `PointOnPlane`.
+        locked: joints that are locked from the start, until an event releases them.
         parameters: values for the model's parameters; arrays go along the batch.
         gravity: another gravity than the model's: a vector, `CentralGravity` or `GravityGradient`.
         forces: force elements that act besides the model's springs and friction: `SpringDamper`, `Bushing`, `Drag`,
@@ -84,10 +89,13 @@ def simulate(
             raise ArgumentError(f"simulate: {name} is {value!r}, expected a positive time in seconds")
     watched = tuple(as_sequence(events))
     for event in watched:
-        if not isinstance(event, Event):
-            raise ArgumentError(f"simulate: events has {event!r}, expected Event(function, ...)")
+        if not isinstance(event, Event | JointStops | PointOnPlane):
+            raise ArgumentError(
+                f"simulate: events has {event!r}, expected Event(function, ...), JointStops(...) or PointOnPlane(...)"
+            )
+    locks = [Lock(name) for name in ((locked,) if isinstance(locked, str) else locked)]
     system = System(
-        model,
+        _with_switches(model, watched, locks),
         batch=batch,
         controller=controller,
         efforts=efforts,
@@ -97,7 +105,27 @@ def simulate(
         parameters=parameters,
         forces=as_sequence(forces),
         field=field,
+        own=model,
     )
+    system.releases = any(isinstance(action, Release) for action in _actions(watched))
+    if batch and any(isinstance(event, JointStops) for event in watched):
+        raise UnsupportedError(
+            "simulate: JointStops and a batch of motions do not go together; give SoftStop"
+        )
+    for event in watched:
+        if isinstance(event, JointStops):
+            q, v = event.start(system, start, q, v)
+    watched = tuple(
+        x for event in watched for x in ([event] if isinstance(event, Event) else event.events(system))
+    )
+    if locks and batch:
+        raise UnsupportedError("simulate: locked joints and a batch of motions do not go together")
+    for lock in locks:
+        v = lock.apply(system, start, q, v).v
+    if system.switches and integrator in IMPLICIT:
+        raise UnsupportedError(
+            f"simulate: integrator {integrator!r} and a changing topology do not go together; choose 'rk4' or 'dop853'"
+        )
     for what, table in system.tables:
         table.check_range(what, start, start + duration)
     chosen, reason = (
@@ -120,7 +148,10 @@ def simulate(
                 f"simulate: integrator {chosen!r} and a model with loops or couplings ({held!r}) do not go together; "
                 "choose 'rk4' or 'dop853'"
             )
-        model.forward_dynamics(q, v, np.zeros(model.nv), parameters=parameters)  # refuses loops that are open
+        if model.is_constrained:
+            model.forward_dynamics(
+                q, v, np.zeros(model.nv), parameters=parameters
+            )  # refuses loops that are open
         q, v = system.project(q, v)
     if batch and (chosen in ADAPTIVE or watched):
         what = f"integrator {chosen!r}" if chosen in ADAPTIVE else "events"
@@ -162,8 +193,20 @@ def _start(
     return q, v, batch
 
 
+def _actions(events: Sequence[Any]) -> list[Any]:
+    given = [event.action for event in events if isinstance(event, Event)]
+    return [x for action in given for x in (action if isinstance(action, tuple) else (action,))]
+
+
+def _with_switches(model: Model, events: Sequence[Any], locks: Sequence[Lock]) -> Model:
+    """The model with all constraints that events may bring about."""
+    stops = [name for event in events if isinstance(event, JointStops) for name in event.resting(model)]
+    return extended(model, [*locks, *_actions(events)], list(dict.fromkeys(stops)))
+
+
 def _resume(run: Run, k: int, duration: float) -> Run:
     options = {**run._options, "duration": duration}
+    run._system.topology = run._topology(k)
     if run.integrator in ADAPTIVE or k >= run._machine[0].shape[-2]:
         options["start"] = float(run.time[k])
         q, v = run.q[..., k, :], run.v[..., k, :]

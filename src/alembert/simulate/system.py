@@ -22,6 +22,7 @@ from alembert.simulate.schemes import Point
 from alembert.simulate.stepping import Plant
 from alembert.simulate.tables import Table
 from alembert.simulate.tangent import SymbolicManifold
+from alembert.simulate.topology import Topology
 
 Array = np.ndarray
 STAGE = 0.1  # how far open, relative to its size, a loop may be at the stages of a step; ends of steps are projected
@@ -43,10 +44,17 @@ class System:
         parameters: Mapping[str, Any] | None,
         forces: Sequence[Element] = (),
         field: CentralGravity | GravityGradient | None = None,
+        own: Model | None = None,
     ) -> None:
+        """`own` is the model as it was given, where `model` has constraints that only may hold (`topology`)."""
         self.model, self.batch = model, batch
+        self.own = model if own is None else own
         self.constrained = model.is_constrained
-        self.parameters = dict(parameters) if parameters else None
+        self.own_parameters = dict(parameters) if parameters else None
+        self.topology = Topology(tuple(self.own._constraint_rows.names))
+        self.side: dict[str, float] = {}
+        self.effort = np.zeros(model.nv)
+        """what is given as numbers at present, for reactions"""
         self.field = field
         self.tables: list[tuple[str, Table]] = []
         self._effort_tables: list[tuple[Array, Table]] = []
@@ -65,8 +73,57 @@ class System:
             raise UnsupportedError(
                 "simulate: prescribed motion and a model with loops or couplings do not go together"
             )
-        if parameters and not model.parameters:
+        if parameters and not self.own.parameters:
             raise ArgumentError("simulate: parameters are given, but the model has none")
+
+    # --- what holds --------------------------------------------------------------------------------------------
+
+    @property
+    def switches(self) -> bool:
+        """Whether other constraints may hold in the course of the run."""
+        return self.model is not self.own or self.releases
+
+    releases = False
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """The loops, couplings and equations that hold."""
+        return self.topology.active
+
+    @property
+    def parameters(self) -> dict[str, Any] | None:
+        """Of the model, and the places at which constraints hold."""
+        if not self.topology.values:
+            return self.own_parameters
+        return {**(self.own_parameters or {}), **self.topology.values}
+
+    def switch(
+        self, *, on: Sequence[str] = (), off: Sequence[str] = (), values: Mapping[str, float] | None = None
+    ) -> None:
+        """Let constraints hold or cease to."""
+        kept = tuple(name for name in self.active if name not in off and name not in on)
+        self.topology = Topology((*kept, *on), {**self.topology.values, **(values or {})})
+
+    @cached_property
+    def tree(self) -> Model:
+        """The model without its constraints."""
+        if not self.own.is_constrained:
+            return self.own
+        return self.own.replace(loops=(), couplings=(), equations=())
+
+    def reaction(self, name: str, t: float, q: Array, v: Array) -> float:
+        """The effort of a coupling that holds on its joint."""
+        tau = self.all_efforts(t, q, v, self.effort)
+        found = self.model.constrained_dynamics(
+            q,
+            v,
+            tau,
+            active=self.active,
+            wrenches=self.wrenches_at(t, q, v),
+            parameters=self.parameters,
+            closure_tolerance=STAGE,
+        )
+        return float(found.reactions[name])
 
     # --- sorting -----------------------------------------------------------------------------------------------
 
@@ -437,7 +494,13 @@ class System:
             )
         elif self.constrained:
             a = model.constrained_dynamics(
-                q, v, tau, wrenches=wrenches, parameters=self.parameters, closure_tolerance=STAGE
+                q,
+                v,
+                tau,
+                active=self.active,
+                wrenches=wrenches,
+                parameters=self.parameters,
+                closure_tolerance=STAGE,
             ).accelerations
         else:
             a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=self.parameters)
@@ -450,18 +513,26 @@ class System:
             "parameters": self.parameters,
         }
         if self.constrained:
-            return self.model.constrained_dynamics_derivatives(q, v, tau, closure_tolerance=STAGE, **given)
+            given |= {"active": self.active, "closure_tolerance": STAGE}
+            return self.model.constrained_dynamics_derivatives(q, v, tau, **given)
         return self.model.forward_dynamics_derivatives(q, v, tau, **given)
 
     def distance(self, q: Array) -> float:
         """The largest residual of loops and couplings [m, rad]."""
-        return float(np.max(np.abs(self.model.constraint_residual(q, parameters=self.parameters))))
+        return float(
+            np.max(np.abs(self.model.constraint_residual(q, active=self.active, parameters=self.parameters)))
+        )
+
+    def energy(self, t: float, q: Array, v: Array) -> float:
+        """Kinetic and potential, that of force elements included."""
+        E = self.own.energy(q, v, parameters=self.own_parameters)
+        return float(E if self.acting is None else E + self.acting_at(t, q, v)[3])
 
     def project(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Back onto the surface of closed loops, where there are any."""
-        if not self.constrained:
+        if not (self.constrained and self.active):
             return q, v
-        state = self.model.project(q, v, parameters=self.parameters)
+        state = self.model.project(q, v, active=self.active, parameters=self.parameters)
         return state.q, state.v
 
     @property

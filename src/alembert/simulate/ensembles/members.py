@@ -58,6 +58,7 @@ class Block:
             "event_members": np.array([member for member, _ in log], dtype=np.int64),
             "event_names": np.array([e.name for _, e in log], dtype=np.str_),
             "event_times": np.array([e.time for _, e in log], dtype=float),
+            "event_energies": np.array([e.energy for _, e in log], dtype=float),
             "event_states": np.concatenate(states, axis=-1),
             **{PARAMETER + name: values for name, values in self.parameters.items()},
         }
@@ -67,11 +68,13 @@ class Block:
         failures = zip(arrays["failed"], arrays["reasons"], strict=True)
         events: dict[int, tuple[EventRecord, ...]] = {}
         nq, nv = arrays["q"].shape[-1], arrays["v"].shape[-1]
-        for member, name, t, row in zip(
-            *(arrays[f"event_{key}"] for key in ("members", "names", "times", "states")), strict=True
+        for member, name, t, energy, row in zip(
+            *(arrays[f"event_{key}"] for key in ("members", "names", "times", "energies", "states")),
+            strict=True,
         ):
-            parts = np.split(row, [nq, nq + nv, 2 * nq + nv])
-            events[int(member)] = (*events.get(int(member), ()), EventRecord(str(name), float(t), *parts))
+            q, v, q_after, v_after = np.split(row, [nq, nq + nv, 2 * nq + nv])
+            record = EventRecord(str(name), float(t), q, v, q_after, v_after, energy=float(energy))
+            events[int(member)] = (*events.get(int(member), ()), record)
         return cls(
             arrays["time"],
             arrays["q"],
