@@ -1,8 +1,5 @@
 """The scenes of the demo: what they claim is so, and the page needs nothing but itself."""
 
-import importlib.util
-
-import pytest
 from typer.testing import CliRunner
 
 from alembert.cli import app
@@ -25,7 +22,6 @@ def test_list():
     assert all(name in text for name in SCENES)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("alembert.view") is None, reason="the viewer is not there")
 def test_one_page_that_needs_nothing_else(tmp_path):
     path = write([SCENES["satellite"]()], tmp_path / "new" / "index.html")
     text = path.read_text(encoding="utf-8")

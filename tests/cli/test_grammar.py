@@ -28,6 +28,7 @@ ERRORS = {
     "run": (["none.toml"], 2, "none.toml: cannot be read: No such file or directory"),
     "verify": (["--case", "a01_pendulum_perod"], 2, "verify: no case 'a01_pendulum_perod'; did you mean"),
     "schema": (["modl"], 2, "modl"),
+    "bench": (["pendulum", "--batch", "0"], 2, "--batch 0: expected a positive whole number"),
     "new": (["acrobt"], 2, "new: there is no project 'acrobt'; did you mean 'acrobot'?"),
     "demo": (["satelite"], 2, "demo: there is no scene 'satelite'; did you mean 'satellite'?"),
     "view": (["none.nc"], 2, "none.nc: cannot be read: No such file or directory"),
@@ -43,6 +44,7 @@ DOCUMENTS = {
     "verify": ["--case", "screw_descent", "--jobs", "1"],
     "view": ["pendulum", "--html", "pendulum.html"],
     "cache": [],
+    "bench": ["pendulum", "--batch", "2", "--repeats", "1"],
     "new": ["acrobot"],
     "demo": ["quick"],
 }

@@ -10,6 +10,7 @@ from alembert.cli import studies as _studies
 from alembert.cli import verify as _verify
 from alembert.cli import schema as _schema
 from alembert.cli import demo as _demo
+from alembert.cli import bench as _bench
 from alembert.cli import cache as _cache
 from alembert.cli.app import app as app
 from alembert.cli.app import main as main

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -69,23 +67,21 @@ def demo(
             rows = [*made[name].summary, ("computed in", f"{seconds:.1f} s, compiling included")]
             console.show(Grid.of(made[name].title, ("", ""), rows, left=2), "")
     page = write(list(made.values()), folder / "index.html")
-    where = str(page) if page is not None else None
-    found = f"The page is {page}: open it in a browser." if page else "This version writes no page yet."
     seconds = perf_counter() - begin
-    console.answer({"page": where, "seconds": seconds, "scenes": data}, as_json, f"{found} ({seconds:.0f} s)")
+    text = f"The page is {page}: open it in a browser. ({seconds:.0f} s)"
+    console.answer({"page": str(page), "seconds": seconds, "scenes": data}, as_json, text)
 
 
-def write(scenes: list[Scene], path: Path) -> Path | None:
+def write(scenes: list[Scene], path: Path) -> Path:
     """One page with a tab for each scene."""
-    if find_spec("alembert.view") is None:
-        return None
-    view = import_module("alembert.view")
+    from alembert.view import Motion, write_page
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{path.parent}: cannot be made: {error.strerror or error}") from None
     motions = [
-        view.Motion(
+        Motion(
             scene.model,
             scene.time,
             scene.q,
@@ -96,5 +92,4 @@ def write(scenes: list[Scene], path: Path) -> Path | None:
         )
         for scene in scenes
     ]
-    view.write_page(path, motions, title="Alembert")
-    return path
+    return write_page(path, motions, title="Alembert")

@@ -35,10 +35,9 @@ class Scene:
 
 def satellite() -> Scene:
     """A satellite turns by its momentum wheels, under two sampled control loops."""
-    from alembert import library
     from alembert.simulate import Drive, Sampled, simulate
 
-    model = library.satellite()
+    model = _template("satellite")
     target = np.array([0.9, -0.6, 1.5])  # rad: rotation vector to turn by
     goal = model.integrate(model.neutral(), np.r_[target, np.zeros(model.nv - 3)])
     asked = np.zeros(3)
@@ -74,7 +73,6 @@ def satellite() -> Scene:
         run.time,
         run.q,
         {
-            "wheel torques [N m]": {axis: run.efforts[:, k] for axis, k in zip("xyz", wheels, strict=True)},
             "wheel speeds [rad/s]": {axis: run.v[:, k] for axis, k in zip("xyz", wheels, strict=True)},
             "left to turn [rad]": {"angle": np.linalg.norm(model.difference(run.q, goal)[:, :3], axis=-1)},
         },
@@ -97,9 +95,7 @@ def whip() -> Scene:
         model,
         np.zeros(12),
         duration=10.0,
-        step=0.001,
         interval=0.02,
-        integrator="variational",
         progress=False,
     )
     tip = np.linalg.norm(np.gradient(model.frame_pose(run.q, "tip").translation, run.time, axis=0), axis=-1)
@@ -117,7 +113,7 @@ def whip() -> Scene:
             "speed of the tip [m/s]": {"tip": tip},
         },
         [
-            ("integrator", f"variational, {run.steps} steps of {1e3 * float(run.step or 0):g} ms"),
+            ("integrator", f"{run.integrator}, {run.steps} steps"),
             ("energy", f"kept to {run.report.energy_error:.0e} of the largest kinetic energy"),
             ("tip", f"up to {tip.max():.1f} m/s"),
         ],
@@ -127,15 +123,11 @@ def whip() -> Scene:
 
 def linkage() -> Scene:
     """A four-bar linkage turns, its loop closed all the time."""
-    from importlib import resources
-
-    from alembert.model.io.native import loads
     from alembert.simulate import simulate
 
-    text = resources.files("alembert.study").joinpath("templates", "fourbar", "model.toml").read_text("utf-8")
-    model = loads(text, name="fourbar/model.toml")
+    model = _template("fourbar")
     state = model.assemble([1.2, -1.0, 1.6], [12.0, 0.0, 0.0], fixed=["drive"])
-    run = simulate(model, state.q, state.v, duration=8.0, step=0.002, interval=0.02, progress=False)
+    run = simulate(model, state.q, state.v, duration=6.0, step=0.004, interval=0.02, progress=False)
     report = run.report
     return Scene(
         "A four-bar linkage turns freely",
@@ -157,6 +149,16 @@ def linkage() -> Scene:
         ],
         {"trails": ["coupler_end"]},
     )
+
+
+def _template(name: str) -> Model:
+    """The model that `alembert new` writes."""
+    from importlib import resources
+
+    from alembert.model.io.native import loads
+
+    path = resources.files("alembert.study").joinpath("templates", name, "model.toml")
+    return loads(path.read_text(encoding="utf-8"), name=f"{name}/model.toml")
 
 
 SCENES: dict[str, Callable[[], Scene]] = {"satellite": satellite, "whip": whip, "linkage": linkage}

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from alembert.errors import UnsupportedError
 from alembert.model import Model
 from alembert.model.io.schema import Vector
 from alembert.model.printing import unknown
@@ -110,7 +108,7 @@ class Simulate(AtState):
             files={
                 "save": run.save,
                 "plot": partial(figures.save, run.plot),
-                "html": partial(_animate, run),
+                "html": run.to_html,
             },
             figures={"Motion": run.plot},
         )
@@ -128,9 +126,3 @@ def start(task: Simulate, model: Model) -> tuple[Any, Any]:
         return q, v
     state = model.assemble(q, v, fixed=task.hold, parameters=task.parameter_values(model))
     return state.q, state.v
-
-
-def _animate(run: Any, path: Path) -> None:
-    if not hasattr(run, "to_html"):
-        raise UnsupportedError("simulate: this version writes no animations yet; leave out html")
-    run.to_html(path)

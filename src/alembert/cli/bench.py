@@ -1,0 +1,217 @@
+"""`alembert bench MODEL`: how fast a model's algorithms are on this machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from alembert.cli import console
+from alembert.cli.app import PROGRAM, Json, command
+from alembert.cli.models import Floating, PackageDirs, complete_model, load_model
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.study.parts import Grid
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+ROUND = 0.002
+"""s of one repeat: shorter than a slice of the scheduler, so that the least of many is one that nobody interrupted"""
+
+ALGORITHMS = (
+    "forward_dynamics",
+    "inverse_dynamics",
+    "mass_matrix",
+    "energy",
+    "forward_dynamics_derivatives",
+    "inverse_dynamics_derivatives",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Seconds of one algorithm."""
+
+    algorithm: str
+    first: float
+    call: float
+    state: float
+    """in a batch, on all cores"""
+    alone: float
+    """in a batch, on one core"""
+    peer: float | None
+
+
+@command(
+    "bench",
+    panel=PROGRAM,
+    examples=[
+        ("alembert bench", "the 7-dof arm of the library"),
+        ("alembert bench humanoid --batch 16384", "another model, larger batches"),
+        ("alembert bench robot.urdf --json", "for programs"),
+    ],
+    keys={
+        "model": "its name",
+        "nv": "degrees of freedom",
+        "batch": "states in a batch",
+        "machine": "processor, cores and load (processes that wanted to run in the last minute)",
+        "peer": "the program that was measured beside, or null, and why",
+        "algorithms": "first_call_s (with compiling, or from the cache), call_us, batch_us (per state, all cores), batch_one_core_us, peer_call_us of each",
+    },
+)
+def bench(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="A file or a model of the library; arm7.",
+            autocompletion=complete_model,
+            show_default=False,
+        ),
+    ] = "arm7",
+    batch: Annotated[int, typer.Option(metavar="STATES", help="In one call, on all cores.")] = 4096,
+    repeats: Annotated[int, typer.Option(metavar="COUNT", help="The least of so many is taken.")] = 30,
+    as_json: Json = False,
+    floating: Floating = False,
+    package_dir: PackageDirs = None,
+) -> None:
+    """Measure the algorithms of a model: microseconds per call, and per state in a batch."""
+    for option, value in (("--batch", batch), ("--repeats", repeats)):
+        if value < 1:
+            raise ArgumentError(f"{option} {value}: expected a positive whole number")
+    found = load_model(model, floating, package_dir)
+    peer, why = _pinocchio(found)
+    rows = []
+    for name in ALGORITHMS:
+        with console.working(f"{found.name}: {name}"):
+            rows.append(_measure(found, name, batch, repeats, peer))
+    data = {
+        "model": found.name,
+        "nv": found.nv,
+        "batch": batch,
+        "machine": _machine(),
+        "peer": why,
+        "algorithms": {
+            row.algorithm: {
+                "first_call_s": row.first,
+                "call_us": 1e6 * row.call,
+                "batch_us": 1e6 * row.state,
+                "batch_one_core_us": 1e6 * row.alone,
+                "peer_call_us": None if row.peer is None else 1e6 * row.peer,
+            }
+            for row in rows
+        },
+    }
+    console.answer(data, as_json, _table(found, rows, batch, peer is not None), why, _conditions())
+
+
+def _table(model: Model, rows: list[Row], batch: int, with_peer: bool) -> Grid:
+    head = ["algorithm", "first call [s]", "call [us]", "batch, one core", "batch, all cores"]
+    lines = [
+        [r.algorithm, f"{r.first:.2f}", *(f"{1e6 * x:.3g}" for x in (r.call, r.alone, r.state))] for r in rows
+    ]
+    if with_peer:
+        head += ["Pinocchio [us]", "ratio"]
+        for line, r in zip(lines, rows, strict=True):
+            line += ["", ""] if r.peer is None else [f"{1e6 * r.peer:.3g}", f"{r.peer / r.call:.1f}"]
+    return Grid.of(f"{model.name}, {model.nv} degrees of freedom; called from Python, batches of {batch} per state", head, lines)
+
+
+def _conditions() -> str:
+    machine = _machine()
+    load = machine["load"]
+    busy = (
+        f"; the load is {load:.1f}: times may be too long" if load and load > 0.5 * machine["cores"] else ""
+    )
+    return f"{machine['processor']}, {machine['cores']} cores; the least of the repeats{busy}"
+
+
+def _machine() -> dict[str, Any]:
+    from alembert.engine import target
+
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return {
+        "processor": target.host().cpu,
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+        "load": load,
+    }
+
+
+def _measure(model: Model, name: str, batch: int, repeats: int, peer: Any) -> Row:
+    import numpy as np
+
+    from alembert.engine.kernel import limit_threads
+
+    rng = np.random.default_rng(0)
+    function = getattr(model, name)
+    count = {"mass_matrix": 1, "energy": 2}.get(name, 3)
+    q = np.array([model.random_configuration(rng) for _ in range(batch)])
+    many = (q, *(rng.normal(size=(batch, model.nv)) for _ in range(2)))[:count]
+    one = tuple(x[0] for x in many)
+    start = perf_counter()
+    function(*one)
+    first = perf_counter() - start
+    with limit_threads(1):
+        alone = best(lambda: function(*many), repeats) / batch
+    other = None
+    if peer is not None and name in peer:
+        call = peer[name]
+        other = best(lambda: call(*one), repeats)
+    return Row(
+        name,
+        first,
+        best(lambda: function(*one), repeats),
+        best(lambda: function(*many), repeats) / batch,
+        alone,
+        other,
+    )
+
+
+def best(call: Callable[[], Any], repeats: int) -> float:
+    """Seconds of a call: the least of the repeats, each of as many calls as the clock needs."""
+    call()
+    rounds, least, done = 1, float("inf"), 0
+    while done < repeats:
+        start = perf_counter()
+        for _ in range(rounds):
+            call()
+        took = perf_counter() - start
+        if took < ROUND and rounds < 1_000_000:
+            rounds *= 2
+            continue
+        least = min(least, took / rounds)
+        done += 1
+    return least
+
+
+def _pinocchio(model: Model) -> tuple[dict[str, Callable[..., Any]] | None, str]:
+    """Pinocchio's functions of the same model, in its coordinates, and a sentence about them."""
+    if find_spec("pinocchio") is None:
+        return None, "Pinocchio is not installed; it would be measured beside (pip install pin)"
+    import pinocchio as pin
+
+    try:
+        from alembert.verify.in_pinocchio import in_pinocchio
+
+        other = in_pinocchio(model)
+    except UnsupportedError as error:
+        return None, f"no peer: {error}"
+    import numpy as np
+
+    data, q = other.createData(), pin.neutral(other)
+    v, x = np.random.default_rng(0).normal(size=(2, other.nv))
+    functions = {
+        "forward_dynamics": lambda *_: pin.aba(other, data, q, v, x),
+        "inverse_dynamics": lambda *_: pin.rnea(other, data, q, v, x),
+        "mass_matrix": lambda *_: pin.crba(other, data, q),
+        "forward_dynamics_derivatives": lambda *_: pin.computeABADerivatives(other, data, q, v, x),
+        "inverse_dynamics_derivatives": lambda *_: pin.computeRNEADerivatives(other, data, q, v, x),
+    }
+    return functions, f"peer: Pinocchio {pin.__version__}, called from Python"
