@@ -339,3 +339,10 @@ def test_the_task_in_a_report_can_be_run_again(tmp_path):
     again = toml.parse(HEAD + text, "x").data
     assert again["task"]["position"] == {"pivot": [np.pi / 2]}
     assert load_study(write(tmp_path, HEAD + text)).task == found.task
+
+
+def test_verify_needs_no_model(tmp_path):
+    text = f'{HEAD}[task]\ntype = "verify"\ncases = ["a01_pendulum_period"]\njobs = 1\n'
+    done = run_study(load_study(write(tmp_path, text)))
+    assert done.outcome.ok
+    assert done.outcome.data["status"] == {"a01_pendulum_period": "passed"}

@@ -62,7 +62,8 @@ class Row:
         "batch": "states in a batch",
         "machine": "processor, cores and load (processes that wanted to run in the last minute)",
         "peer": "the program that was measured beside, or null, and why",
-        "algorithms": "first_call_s (with compiling, or from the cache), call_us, batch_us (per state, all cores), batch_one_core_us, peer_call_us of each",
+        "algorithms": "by name: first_call_s (compiled or from the cache), call_us, peer_call_us, "
+        "batch_us (per state, all cores), batch_one_core_us",
     },
 )
 def bench(
@@ -75,7 +76,7 @@ def bench(
             show_default=False,
         ),
     ] = "arm7",
-    batch: Annotated[int, typer.Option(metavar="STATES", help="In one call, on all cores.")] = 4096,
+    batch: Annotated[int, typer.Option(metavar="STATES", help="In one call.")] = 1024,
     repeats: Annotated[int, typer.Option(metavar="COUNT", help="The least of so many is taken.")] = 30,
     as_json: Json = False,
     floating: Floating = False,
@@ -120,7 +121,11 @@ def _table(model: Model, rows: list[Row], batch: int, with_peer: bool) -> Grid:
         head += ["Pinocchio [us]", "ratio"]
         for line, r in zip(lines, rows, strict=True):
             line += ["", ""] if r.peer is None else [f"{1e6 * r.peer:.3g}", f"{r.peer / r.call:.1f}"]
-    return Grid.of(f"{model.name}, {model.nv} degrees of freedom; called from Python, batches of {batch} per state", head, lines)
+    return Grid.of(
+        f"{model.name}, {model.nv} degrees of freedom; called from Python, batches of {batch} per state",
+        head,
+        lines,
+    )
 
 
 def _conditions() -> str:

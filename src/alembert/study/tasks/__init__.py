@@ -8,6 +8,7 @@ from alembert.study.tasks.identify import Identify
 from alembert.study.tasks.linearize import Linearize
 from alembert.study.tasks.simulate import Simulate
 from alembert.study.tasks.trim import Trim
+from alembert.study.tasks.verify import Verify
 
 TASKS: dict[str, type[Task]] = {
     "simulate": Simulate,
@@ -15,5 +16,6 @@ TASKS: dict[str, type[Task]] = {
     "trim": Trim,
     "linearize": Linearize,
     "identify": Identify,
+    "verify": Verify,
 }
 """a new task is a class here: run files, their schema and their reference know it by that"""
