@@ -18,6 +18,7 @@ from alembert.identify.base import BaseParameters
 from alembert.identify.measurements import Measurements
 from alembert.identify.regression import SMOOTHING, compile_regressor
 from alembert.joints import Friction
+from alembert.linear.printing import html_text
 from alembert.model import Body, Inertia, Joint, Model
 from alembert.model.printing import unknown
 from alembert.sensitivity.regressor import Parameter
@@ -162,6 +163,9 @@ class Identification:
         console.print(self.table(), self.base_table(), self.effort_table(), sep="\n")
         text = console.file.getvalue()  # type: ignore[attr-defined]
         return f"{text}{len(self.data)} samples; {self.excitation}"
+
+    def _repr_html_(self) -> str:
+        return html_text(str(self))
 
     def __repr__(self) -> str:
         return (

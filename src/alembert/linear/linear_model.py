@@ -292,6 +292,9 @@ class LinearModel:
     def __str__(self) -> str:
         return printing.text(*self._parts())
 
+    def _repr_html_(self) -> str:
+        return printing.html_text(str(self))
+
     def __repr__(self) -> str:
         at = f", batch {self.batch}" if self.batch else ""
         counts = [

@@ -100,6 +100,9 @@ class Modes:
     def __rich__(self) -> Any:
         return printing.table("modes", _COLUMNS, map(_row, self.modes))
 
+    def _repr_html_(self) -> str:
+        return printing.html_text(str(self))
+
     def __str__(self) -> str:
         return printing.text(self.__rich__())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import Any
@@ -32,3 +33,8 @@ def text(*parts: Any) -> str:
     console = Console(file=StringIO(), width=WIDTH, highlight=False, markup=False)
     console.print(Group(*parts))
     return console.file.getvalue().rstrip()  # type: ignore[attr-defined]
+
+
+def html_text(text: str) -> str:
+    """For notebooks; names are escaped."""
+    return f'<pre style="line-height: 1.2; overflow-x: auto">{html.escape(text)}</pre>'

@@ -351,6 +351,9 @@ class Model(_Algorithms):
     def __str__(self) -> str:
         return printing.tree(self)
 
+    def _repr_html_(self) -> str:
+        return printing.html_table(self)
+
     def __repr__(self) -> str:
         return f"<Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
 

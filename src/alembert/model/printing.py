@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import html
 import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,28 @@ def tree(model: Model) -> str:
     return "\n".join(lines)
 
 
+def html_table(model: Model) -> str:
+    """The tree as a table for notebooks; names are escaped."""
+    head = "".join(f'<th style="text-align: left">{title}</th>' for title in _HEAD)
+    rows = [(WORLD, "", "", "", ""), *(_row(model, i, prefix) for i, prefix in _prefixes(model))]
+    shown = rows[:_MOST_ROWS]
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{_CELL}">{html.escape(cell)}</td>' for cell in row) + "</tr>"
+        for row in shown
+    )
+    first, *rest = tree(model).split("\n\n")
+    more = f"<p>... and {len(rows) - len(shown)} more bodies</p>" if len(shown) < len(rows) else ""
+    extra = "".join(
+        f"<div>{html.escape(line)}</div>" for line in (rest[1].splitlines() if len(rest) > 1 else ())
+    )
+    return (
+        f"<div><b>{html.escape(first)}</b></div><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"{more}{extra}"
+    )
+
+
+_MOST_ROWS = 60
+_CELL = "text-align: left; white-space: pre; font-family: monospace; padding: 1px 12px 1px 0"
 _HEAD = ("body", "joint", "dof", "mass [kg]", "limits")
 
 

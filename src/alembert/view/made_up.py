@@ -77,12 +77,15 @@ def _joint_mark(model: Model, body: int, values: Mapping[str, float], radius: fl
 
 
 def _box(tensor: Array, mass: float, com: Array, radius: float, color: Color) -> Visual:
-    """The cuboid with the same inertia: Ixx = m (y^2 + z^2)/12 etc., x^2 = 6 (Iyy + Izz - Ixx)/m."""
+    """The cuboid with the same inertia: Ixx = m (y^2 + z^2)/12 etc., x^2 = 6 (Iyy + Izz - Ixx)/m.
+
+    Not longer than five links: files have small parts with the inertia of large ones.
+    """
     moments, axes = np.linalg.eigh(tensor)
     if np.linalg.det(axes) < 0:
         axes[:, 0] *= -1
     edges = np.sqrt(np.maximum(6 * (moments.sum() - 2 * moments) / mass, 0.0))
-    edges = np.maximum(edges, 0.5 * radius)
+    edges = np.clip(edges, 0.5 * radius, 5 / _THIN * radius)
     return Visual(Box(tuple(float(x) for x in edges)), Placement.from_matrix(axes, tuple(com)), color)
 
 

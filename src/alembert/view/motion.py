@@ -140,7 +140,9 @@ class Motion:
     def panels(self) -> list[tuple[str, Array, dict[str, Array]]]:
         """(title, times, lines by name) of every plot, thinned to what a plot can show."""
         series = dict(self.series)
-        if self.efforts is not None and not any(t.split()[0] in _EFFORTS for t in series):
+        if self.efforts is not None and not any(
+            word in _EFFORTS for title in series for word in title.split()
+        ):
             series = {**self._effort_series(), **series}
         keep = _thinned(len(self.time), MOST_POINTS)
         return [(t, self.time[keep], {name: x[keep] for name, x in s.items()}) for t, s in series.items()]
@@ -263,14 +265,13 @@ def _continuous_quaternions(R: Array) -> Array:
 
 def _joint_wrench(type: Any, q: Array, efforts: Array) -> Array:
     """The wrench in span S with S^T F = tau, F = S (S^T S)^-1 tau: what a motor along the axes puts on the child."""
+    if type.bias(q[0], np.ones(type.nv)) is None:  # S is constant
+        S = np.asarray(type.subspace(q[0]), dtype=float).reshape(6, -1)
+        return efforts @ np.linalg.pinv(S.T).T
     F = np.empty((len(q), 6))
-    before: Array | None = None
-    pinv = np.zeros((6, efforts.shape[1]))
     for k, x in enumerate(q):
         S = np.asarray(type.subspace(x), dtype=float).reshape(6, -1)
-        if before is None or not np.array_equal(S, before):
-            pinv, before = np.linalg.pinv(S.T), S
-        F[k] = pinv @ efforts[k]
+        F[k] = np.linalg.pinv(S.T) @ efforts[k]
     return F
 
 

@@ -180,7 +180,8 @@ def _parts(model: Model, values: Mapping[str, float], length: float) -> tuple[li
         own: list[Part] = []
         for visual in body.visuals:
             own += _visual_parts(visual, i, values, files)
-        if not own and (bare or body.visuals or _number(body.inertia.mass, values) > 0):
+        heavy = _number(body.inertia.mass, values) > 0 and model.joints[i].type.nv > 0
+        if not own and (bare or body.visuals or heavy):  # not what is only a place on a body that is drawn
             shapes = made_up_shapes(model, i, values, length, colors[i])
             own = [part for v in shapes for part in _visual_parts(v, i, values, files, made_up=True)]
         parts += own + _anchor(model, i, values, length)

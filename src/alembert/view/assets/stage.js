@@ -117,7 +117,7 @@ class Stage {
     this.follows = this.size > 3 * this.reach;  // flies far: the camera goes along
     this.on.follow = this.follows;
     this.unit = Math.min(this.data.length, 0.4 * this.reach);
-    this.span = Math.max(this.unit, 0.2 * this.reach);  // of arrows
+    this.span = Math.min(Math.max(this.unit, 0.2 * this.reach), 1.5 * this.unit);  // of arrows
     this.placeBodies(m ? m.start : 0);
   }
 
@@ -330,8 +330,8 @@ class Stage {
     const list = this.data.arrows, torques = list.filter((a) => a.kind === "torque"), forces = list.filter((a) => a.kind === "force");
     this.arrowGroup = new THREE.Group();
     const make = (geometry, color, count) => {
-      const mesh = new THREE.InstancedMesh(geometry, new THREE.MeshStandardMaterial({ color, roughness: 0.4, emissive: color, emissiveIntensity: 0.35 }), Math.max(count, 1));
-      mesh.count = count; mesh.frustumCulled = false;
+      const mesh = new THREE.InstancedMesh(geometry, new THREE.MeshBasicMaterial({ color, depthTest: false, transparent: true, opacity: 0.85 }), Math.max(count, 1));
+      mesh.count = count; mesh.frustumCulled = false; mesh.renderOrder = 4;  // seen through bodies: motors are inside
       this.arrowGroup.add(mesh);
       return mesh;
     };
