@@ -38,6 +38,24 @@ def test_second_derivatives():
     check.derivatives(model, "inverse_dynamics_derivatives", states=3, show=False).raise_if_above(1e-9)
 
 
+@pytest.mark.parametrize("kind", REGISTRY)
+def test_hessians_of_every_joint_type(kind):
+    """Along random directions of all arguments, the wrench among them."""
+    model = library.random_tree(5, bodies=1, kinds=(kind,), attachments=True)
+    if not model.nv:
+        return
+    found = check.derivatives(model, "inverse_dynamics", states=2, second=True, show=False)
+    assert "inverse_dynamics: second, along all" in found.errors
+    found.raise_if_above(1e-9)
+
+
+@pytest.mark.parametrize("oracle", check.TOLERANCES)
+def test_hessians_against_every_oracle(oracle):
+    model = library.two_link()
+    found = check.derivatives(model, CLOSED_FORMS, states=2, oracle=oracle, second=True, show=False)
+    found.raise_if_above()
+
+
 @functools.cache
 def tree_with_parameters():
     return library.random_tree(3, bodies=3, kinds=("revolute", "free"), attachments=True, parameters=True)
@@ -48,7 +66,8 @@ def test_parameters_and_oracles(oracle, capsys):
     model = tree_with_parameters()
     found = al.check.derivatives(model, CLOSED_FORMS, states=2, oracle=oracle)
     found.raise_if_above()
-    assert "forward_dynamics: dparameters" in found.errors
+    for name in CLOSED_FORMS:
+        assert {f"{name}: dparameters", f"{name}: dwrench"} <= set(found.errors)
     assert found.states == 7
     assert 0 < found.largest < check.TOLERANCES[oracle]
     printed = capsys.readouterr().out

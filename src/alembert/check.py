@@ -20,7 +20,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from alembert.dynamics.graphs import TAKES_WRENCHES, Options
 from alembert.dynamics.programs import PROGRAMS
+from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.joints import JointType
 from alembert.model import Model
@@ -80,7 +82,8 @@ class DerivativeCheck:
     def __rich__(self) -> Table:
         title = f"{self.model}: relative errors of derivatives against {self.oracle}, {self.states} states"
         table = Table(title=title, title_justify="left")
-        for column in ("algorithm", "derivative", "route"):
+        table.add_column("algorithm", no_wrap=True)
+        for column in ("derivative", "route"):
             table.add_column(column, overflow="fold")
         table.add_column("error", justify="right")
         table.add_column("worst state", overflow="fold")
@@ -104,6 +107,7 @@ def derivatives(
     states: int = 8,
     seed: int = 0,
     oracle: str = "ad",
+    second: bool = False,
     show: bool = True,
 ) -> DerivativeCheck:
     """Compare every derivative of an algorithm with an oracle, and print a table.
@@ -114,11 +118,12 @@ def derivatives(
         states: how many random states besides the special ones: neutral, straight, at rest.
         seed: of the random numbers.
         oracle: "ad", "complex_step" or "finite_difference".
+        second: whether to compare `hessian` as well; for small models.
         show: whether to print.
 
     Closed forms are compared where there are any (forward, inverse and hybrid dynamics), and the products `jvp` and `vjp`
-    of every algorithm, parameters included. Errors are relative to the size of the derivative at the state, or to its
-    typical size over all states where it vanishes.
+    of every algorithm, with respect to a wrench on the last moving body and to parameters too. Errors are relative to the
+    size of the derivative at the state, or to its typical size over all states where it vanishes.
     """
     if oracle not in _ORACLES:
         raise ArgumentError(unknown("check.derivatives: no oracle", oracle, _ORACLES))
@@ -134,6 +139,8 @@ def derivatives(
     for entry in names:
         model.check_tree(entry)
         found += _compare(model, entry, samples, _ORACLES[oracle](model, entry), rng)
+        if second:
+            found.append(_compare_second(model, entry, samples, oracle, rng))
     result = DerivativeCheck(model.name, oracle, len(samples), tuple(found))
     if show:
         Console().print(result)
@@ -173,13 +180,14 @@ def _worst(
 def _closed_form(
     model: Model, name: str, given: Given, J: Mapping[str, Array]
 ) -> dict[tuple[str, str], tuple[Array, Array]]:
-    options = {"parameters": _named(model, given)}
+    options = {"parameters": _named(model, given), "wrenches": _wrenches(model, name, given)}
+    frame = _wrench_frame(model)
     if name == "forward_dynamics":
         f = model.forward_dynamics_derivatives(given["q"], given["v"], given["tau"], **options)
-        found = {"q": f.dq, "v": f.dv, "tau": f.dtau}
+        found = {"q": f.dq, "v": f.dv, "tau": f.dtau, "wrench": f.dwrenches[frame]}
     elif name == "inverse_dynamics":
         i = model.inverse_dynamics_derivatives(given["q"], given["v"], given["a"], **options)
-        found = {"q": i.dq, "v": i.dv, "a": i.da}
+        found = {"q": i.dq, "v": i.dv, "a": i.da, "wrench": i.dwrenches[frame]}
     elif name == "hybrid_dynamics":
         return _hybrid_closed_form(model, given, J, options)
     else:
@@ -199,10 +207,10 @@ def _hybrid_closed_form(
         torques={speeds[k]: given["tau"][k] for k in np.flatnonzero(free)},
         **options,
     )
-    expected = {"q": J["q"], "v": J["v"], "given": np.where(free, J["tau"], J["a_given"])}
-    found = {"q": d.dq, "v": d.dv, "given": d.dgiven}
+    expected = {**J, "given": np.where(free, J["tau"], J["a_given"])}
+    found = {"q": d.dq, "v": d.dv, "given": d.dgiven, "wrench": d.dwrenches[_wrench_frame(model)]}
     return {
-        (f"d{key}", "closed form"): (value.reshape(2 * model.nv, model.nv), expected[key])
+        (f"d{key}", "closed form"): (value.reshape(2 * model.nv, value.shape[-1]), expected[key])
         for key, value in found.items()
     }
 
@@ -211,18 +219,122 @@ def _products(
     model: Model, name: str, given: Given, J: Mapping[str, Array], rng: np.random.Generator
 ) -> dict[tuple[str, str], tuple[Array, Array]]:
     """jvp and vjp of all results of the algorithm; the choice of `free` speeds is no variable."""
-    at = list(given.values())
+    at = [x for key, x in given.items() if key != "wrench"]
     along = {key: rng.normal(size=x.shape[1]) * (key != "free") for key, x in J.items()}
-    value, change = model.jvp(name, at, list(along.values()))
+    wrenches = _wrenches(model, name, given)
+    moved = {frame: along["wrench"] for frame in wrenches or {}}
+    directions = [x for key, x in along.items() if key != "wrench"]
+    value, change = model.jvp(name, at, directions, wrenches=wrenches, along_wrenches=moved)
     values, changes = (x if isinstance(x, tuple) else (x,) for x in (value, change))
     expected = sum(x @ along[key] for key, x in J.items())
     weights = tuple(rng.normal(size=np.shape(x)) for x in values)
-    gradients = model.vjp(name, at, weights if len(weights) > 1 else weights[0])
+    gradients = list(model.vjp(name, at, weights if len(weights) > 1 else weights[0], wrenches=wrenches))
+    by_key = {"wrench": gradients.pop()[_wrench_frame(model)]} if wrenches else {}
+    by_key |= dict(zip((key for key in J if key != "wrench"), gradients, strict=True))
     found = {("along all", "jvp"): (_flat(changes), np.asarray(expected))}
-    for (key, x), gradient in zip(J.items(), gradients, strict=True):
+    for key, x in J.items():
         if key != "free":
-            found[f"d{key}", "vjp"] = (np.asarray(gradient), _flat(weights) @ x)
+            found[f"d{key}", "vjp"] = (np.asarray(by_key[key]), _flat(weights) @ x)
     return found
+
+
+def _compare_second(
+    model: Model, name: str, samples: list[tuple[str, Given]], oracle: str, rng: np.random.Generator
+) -> Comparison:
+    """d^T H d of weighted results along random directions, against the second derivative of a curve."""
+    curve = _SECOND[oracle](model, name)
+    labels, pairs = [], []
+    for label, sample in samples:
+        given = {key: sample[key] for key in _inputs(model, name)}
+        moving = [key for key in given if key not in ("parameters", "free")]
+        sizes = {key: model.nv if key == "q" else len(given[key]) for key in given}
+        d = {key: rng.normal(size=sizes[key]) * (key in moving) for key in given}
+        weights = [rng.normal(size=shape) for shape in _result_shapes(model, name)]
+        H = model.hessian(
+            name,
+            [x for key, x in given.items() if key != "wrench"],
+            tuple(weights) if len(weights) > 1 else weights[0],
+            wrenches=_wrenches(model, name, given),
+        )
+        full = np.concatenate([d[key] for key in given if key != "parameters"])
+        labels.append(label)
+        pairs.append((np.array(full @ H @ full), np.array(curve(given, d, _flat(weights)))))
+    return _worst(name, ("second, along all", "hessian"), pairs, labels)
+
+
+def _result_shapes(model: Model, name: str) -> list[tuple[int, ...]]:
+    kernel = model._kernel(name)
+    return [result.shape for result in kernel.results]
+
+
+def _curve(model: Model, name: str) -> ca.Function:
+    """Weighted results along (integrate(q, s d), v + s d, ...), a function of (s, d, inputs, weight)."""
+    f = _flat_function(model, name)
+    s = ca.SX.sym("s")
+    x = [ca.SX.sym(f"x{k}", f.size1_in(k)) for k in range(f.n_in())]
+    d = [ca.SX.sym(f"d{k}", model.nv if k == 0 else x[k].shape[0]) for k in range(f.n_in())]
+    moved = [
+        model.symbolic.integrate(x[0], s * d[0]),
+        *(y + s * e for y, e in zip(x[1:], d[1:], strict=True)),
+    ]
+    weight = ca.SX.sym("w", f.size1_out(0))
+    value = ca.dot(f(*moved), weight)
+    return ca.Function("curve", [s, ca.vertcat(*d), ca.vertcat(*x), weight], [value])
+
+
+def _second_ad(model: Model, name: str) -> Callable[[Given, Given, Array], float]:
+    curve = _curve(model, name)
+    s = ca.SX.sym("s")
+    more = [ca.SX.sym(f"m{k}", curve.size1_in(k)) for k in range(1, 4)]
+    first = ca.jtimes(curve(s, *more), s, ca.SX(1))
+    twice = ca.Function("twice", [s, *more], [ca.jtimes(first, s, ca.SX(1))])
+    return lambda given, d, w: float(twice(0.0, _flat(d.values()), _flat(given.values()), w))
+
+
+def _second_complex(model: Model, name: str) -> Callable[[Given, Given, Array], float]:
+    curve = _curve(model, name)
+    s = ca.SX.sym("s")
+    more = [ca.SX.sym(f"m{k}", curve.size1_in(k)) for k in range(1, 4)]
+    slope = ca.Function("slope", [s, *more], [ca.jtimes(curve(s, *more), s, ca.SX(1))])
+    step = 1e-40
+
+    def value(given: Given, d: Given, w: Array) -> float:
+        column = np.concatenate([[1j * step], _flat(d.values()), _flat(given.values()), w])
+        return float(_run(slope, column[:, None]).imag[0, 0] / step)
+
+    return value
+
+
+def _second_difference(model: Model, name: str) -> Callable[[Given, Given, Array], float]:
+    kernel = _compiled(model, name)
+    step = 1e-3
+
+    def value(given: Given, d: Given, w: Array, s: float) -> float:
+        moved = {key: x + s * d[key] for key, x in given.items() if key != "q"}
+        found = kernel(*({"q": model.integrate(given["q"], s * d["q"])} | moved).values())
+        return float(_flat(found if isinstance(found, tuple) else (found,)) @ w)
+
+    def second(given: Given, d: Given, w: Array) -> float:
+        f = [value(given, d, w, s * step) for s in (-2, -1, 0, 1, 2)]
+        return (-f[0] + 16 * f[1] - 30 * f[2] + 16 * f[3] - f[4]) / (12 * step**2)
+
+    return second
+
+
+_SECOND: dict[str, Callable[[Model, str], Callable[[Given, Given, Array], float]]] = {
+    "ad": _second_ad,
+    "complex_step": _second_complex,
+    "finite_difference": _second_difference,
+}
+
+
+def _wrench_frame(model: Model) -> str:
+    """The last body that moves."""
+    return next(body.name for body in reversed(model.bodies) if model._carrier(body.name)[0] >= 0)
+
+
+def _wrenches(model: Model, name: str, given: Given) -> dict[str, Array] | None:
+    return {_wrench_frame(model): given["wrench"]} if name in TAKES_WRENCHES else None
 
 
 def _flat(parts: Iterable[Array]) -> Array:
@@ -230,7 +342,8 @@ def _flat(parts: Iterable[Array]) -> Array:
 
 
 def _inputs(model: Model, name: str) -> tuple[str, ...]:
-    return (*PROGRAMS[name][1], "parameters") if model.parameters else PROGRAMS[name][1]
+    wrench = ("wrench",) if name in TAKES_WRENCHES else ()
+    return (*PROGRAMS[name][1], *wrench, *(("parameters",) if model.parameters else ()))
 
 
 def _named(model: Model, given: Given) -> dict[str, float] | None:
@@ -260,10 +373,9 @@ def _samples(model: Model, count: int, rng: np.random.Generator) -> Iterable[tup
     for label, q, v, x in (*special, *more):
         free = (rng.random(model.nv) < 0.6).astype(float)
         parameters = np.array([value for _, value in model.parameters])
-        yield (
-            label,
-            {"q": q, "v": v, "tau": x, "a": x, "a_given": x[::-1], "free": free, "parameters": parameters},
-        )
+        wrench = rng.normal(size=6) if np.any(x) else np.zeros(6)
+        given = {"q": q, "v": v, "tau": x, "a": x, "a_given": x[::-1], "free": free, "wrench": wrench}
+        yield label, {**given, "parameters": parameters}
 
 
 def _straight(model: Model, rng: np.random.Generator) -> Array:
@@ -326,7 +438,7 @@ def _complex_step(model: Model, name: str) -> _Oracle:
 
 
 def _finite_difference(model: Model, name: str) -> _Oracle:
-    kernel = model.compile(name)
+    kernel = _compiled(model, name)
     step = 1e-3
 
     def value(given: Given, key: str, direction: Array) -> Array:
@@ -360,10 +472,16 @@ _ORACLES: dict[str, Callable[[Model, str], _Oracle]] = {
 }
 
 
+def _compiled(model: Model, name: str) -> Kernel:
+    return model.compile(name, wrenches=[_wrench_frame(model)] if name in TAKES_WRENCHES else [])
+
+
 def _flat_function(model: Model, name: str) -> ca.Function:
     """The symbolic lowering with all results in one column, C order."""
-    program, names = PROGRAMS[name]
-    function = model.symbolic.function(program, names)
+    if name in TAKES_WRENCHES:
+        function = model.symbolic.graph(name, Options(wrenches=(_wrench_frame(model),))).function
+    else:
+        function = model.symbolic.function(*PROGRAMS[name])
     x = [ca.SX.sym(f"x{k}", function.size1_in(k)) for k in range(function.n_in())]
     found = function(*x)
     results = found if isinstance(found, tuple) else (found,)

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
-from alembert.dynamics import kernels
-from alembert.dynamics.programs import NEED_TREE, PROGRAMS
+from alembert.deferred import deferred
+from alembert.dynamics.arguments import mapping
+from alembert.dynamics.frames import Reference
 from alembert.dynamics.results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
-from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
+from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.model.printing import unknown
-from alembert.sensitivity import directional
 
 if TYPE_CHECKING:
+    from alembert.dynamics import directional_kernels
     from alembert.model import Model
+else:
+    directional_kernels = deferred("alembert.dynamics.directional_kernels")
 
 
 class Derivatives:
@@ -34,11 +35,10 @@ class Derivatives:
         parameters: Mapping[str, Any] | None = None,
     ) -> InverseDerivatives:
         """d tau/dq, d tau/dv and d tau/da = M at given accelerations, in O(n depth)."""
-        return InverseDerivatives(
-            *self._evaluate(
-                "inverse_dynamics_derivatives", (q, v, a), wrenches=wrenches, parameters=parameters
-            )
-        )
+        name = "inverse_dynamics_derivatives"
+        dq, dv, da = self._evaluate(name, (q, v, a), wrenches=wrenches, parameters=parameters)
+        forces = self._generalised_forces(q, wrenches, parameters)
+        return InverseDerivatives(dq, dv, da, {frame: -J for frame, J in forces.items()})
 
     def forward_dynamics_derivatives(
         self: Model,
@@ -52,11 +52,13 @@ class Derivatives:
         """The accelerations and d a/dq, d a/dv, d a/dtau = M^-1 (for a tree; loops and couplings are kept)."""
         if self.is_constrained:
             d = self.constrained_dynamics_derivatives(q, v, tau, wrenches=wrenches, parameters=parameters)
-            return ForwardDerivatives(d.acceleration, d.dq, d.dv, d.dtau)
-        a, dq, dv, dtau = self._evaluate(
-            "forward_dynamics_derivatives", (q, v, tau), wrenches=wrenches, parameters=parameters
-        )
-        return ForwardDerivatives(a, dq, dv, dtau)
+            a, dq, dv, dtau = d.acceleration, d.dq, d.dv, d.dtau
+        else:
+            a, dq, dv, dtau = self._evaluate(
+                "forward_dynamics_derivatives", (q, v, tau), wrenches=wrenches, parameters=parameters
+            )
+        forces = self._generalised_forces(q, wrenches, parameters)
+        return ForwardDerivatives(a, dq, dv, dtau, {frame: dtau @ J for frame, J in forces.items()})
 
     def hybrid_dynamics_derivatives(
         self: Model,
@@ -101,67 +103,183 @@ class Derivatives:
         given[..., 0, f[:, None], p] = -inverse @ M_fp
         given[..., 1, p[:, None], f] = M_pf @ inverse
         given[..., 1, p[:, None], p] = M_pp - M_pf @ inverse @ M_fp
-        return HybridDerivatives(result, respond(d.dq), respond(d.dv), given)
+        forces = {frame: respond(rows) for frame, rows in d.dwrenches.items()}
+        return HybridDerivatives(result, respond(d.dq), respond(d.dv), given, forces)
 
-    def jvp(self: Model, name: str, at: Sequence[Any], along: Sequence[Any]) -> tuple[Any, Any]:
+    def _generalised_forces(
+        self: Model, q: Any, wrenches: Mapping[str, Any] | None, parameters: Mapping[str, Any] | None
+    ) -> dict[str, np.ndarray]:
+        """For each frame, the matrix J^T of the efforts that a wrench on it is worth, (..., nv, 6)."""
+        return {
+            frame: np.swapaxes(self.frame_jacobian(q, frame, parameters=parameters), -1, -2)
+            for frame in wrenches or {}
+        }
+
+    def jvp(
+        self: Model,
+        name: str,
+        at: Sequence[Any],
+        along: Sequence[Any],
+        *,
+        wrenches: Mapping[str, Any] | None = None,
+        along_wrenches: Mapping[str, Any] | None = None,
+        frame: str | None = None,
+        reference: Reference | None = None,
+        about: str | None = None,
+    ) -> tuple[Any, Any]:
         """An algorithm's result and its derivative along a direction, in one sweep.
 
-        `at` are its arguments (as for `compile(name)`), `along` one direction for each, tangent for q. Where the
-        model has parameters, `at` and `along` may end with vectors for them. An algorithm with several results
-        (`hybrid_dynamics`: accelerations and efforts) gives tuples of values and of changes.
+        `at` are its arguments (as for `compile(name)` and the method of that name), `along` one direction for each,
+        tangent for q. Where the model has parameters, `at` and `along` may end with vectors for them. `wrenches` act
+        on frames, and change along `along_wrenches` (zero for frames not named there). Algorithms on frames
+        (`frame_pose`, `frame_velocity`, `frame_jacobian`, ...) need `frame`, and take `reference`; momentum takes `about`.
+        An algorithm with several results (`hybrid_dynamics`: accelerations and efforts) gives tuples of values and of
+        changes.
         """
         if self.is_constrained and name == "forward_dynamics":
-            d = self._constrained_slope("jvp", at)
-            directions = [np.asarray(x, dtype=float) for x in along]
-            if np.any([np.any(x) for x in directions[3:]]):
-                raise UnsupportedError(
-                    "jvp: forward_dynamics of a model with loops, couplings or equations, along parameters: derivatives "
-                    "with respect to parameters do not go through constraints yet"
-                )
-            if len(directions) < 3:
-                raise ArgumentError(f"jvp: forward_dynamics takes 3 arguments, got {len(directions)}")
-            terms = [
-                (A @ x[..., None])[..., 0] for A, x in zip((d.dq, d.dv, d.dtau), directions, strict=False)
-            ]
-            return d.acceleration, sum(terms)
-        kernel = self._directional_kernel("jvp", name)
+            return self._constrained_jvp(at, along, wrenches, along_wrenches)
+        forces = mapping("jvp", "wrenches", wrenches)
+        kernel = self._directional_kernel(
+            "jvp", name, wrenches=tuple(forces), frame=frame, reference=reference, about=about
+        )
+        changes = directional_kernels.gathered(
+            "jvp", tuple(forces), mapping("jvp", "along_wrenches", along_wrenches)
+        )
         count = len(kernel.arguments) // 2
-        values = self._completed("jvp", name, at, count, 1.0)
-        given = (*values, *self._completed("jvp", name, along, count, 0.0))
+        values = self._completed("jvp", name, at, count, 1.0, [*forces.values()])
+        given = (*values, *self._completed("jvp", name, along, count, 0.0, changes))
         found = self._checked("jvp", kernel, given)
         half = len(found) // 2
         return found if half == 1 else (found[:half], found[half:])
 
-    def vjp(self: Model, name: str, at: Sequence[Any], weight: Any) -> tuple[Any, ...]:
+    def vjp(
+        self: Model,
+        name: str,
+        at: Sequence[Any],
+        weight: Any,
+        *,
+        wrenches: Mapping[str, Any] | None = None,
+        frame: str | None = None,
+        reference: Reference | None = None,
+        about: str | None = None,
+    ) -> tuple[Any, ...]:
         """The gradient of weight . result with respect to each argument (tangent for q), in one reverse sweep.
 
-        An algorithm with several results takes as many weights, in a tuple.
+        Options are those of `jvp`. With `wrenches`, the last item maps their frames to gradients; where the model has
+        parameters, theirs comes before it. An algorithm with several results takes as many weights, in a tuple.
         """
+        forces = mapping("vjp", "wrenches", wrenches)
         if self.is_constrained and name == "forward_dynamics":
-            d = self._constrained_slope("vjp", at)
-            w = np.asarray(weight, dtype=float)[..., None, :]
-            return tuple((w @ A)[..., 0, :] for A in (d.dq, d.dv, d.dtau))
-        kernel = self._directional_kernel("vjp", name)
-        given_weights = weights("vjp", name, weight)
-        count = len(kernel.arguments) - len(given_weights)
-        given = (*self._completed("vjp", name, at, count, 1.0), *given_weights)
-        found = self._checked("vjp", kernel, given)
-        return found if isinstance(found, tuple) else (found,)
+            return self._constrained_vjp(at, weight, forces)
+        kernel = self._directional_kernel(
+            "vjp", name, wrenches=tuple(forces), frame=frame, reference=reference, about=about
+        )
+        found = self._weighted("vjp", kernel, name, at, weight, forces)
+        gradients = found if isinstance(found, tuple) else (found,)
+        if not forces:
+            return gradients
+        start = len(gradients) - len(forces) - bool(self.parameters)
+        by_frame = dict(zip(forces, gradients[start : start + len(forces)], strict=True))
+        return (*gradients[:start], *gradients[start + len(forces) :], by_frame)
 
-    def hessian(self: Model, name: str, at: Sequence[Any], weight: Any) -> Any:
+    def hessian(
+        self: Model,
+        name: str,
+        at: Sequence[Any],
+        weight: Any,
+        *,
+        wrenches: Mapping[str, Any] | None = None,
+        frame: str | None = None,
+        reference: Reference | None = None,
+        about: str | None = None,
+    ) -> Any:
         """The second derivative of weight . result with respect to all arguments together, (..., N, N).
 
-        The arguments follow each other in the order of `compile(name)`, q with its nv tangent directions. By
-        differentiating the unrolled graph: meant for small models. A batch of unit weights gives the full tensor. Parameters
-        are held.
+        The arguments follow each other in the order of `compile(name)`, q with its nv tangent directions, then the
+        wrenches. By differentiating the unrolled graph: meant for small models. `second_derivatives` gives the full
+        tensor. Parameters are held; options are those of `jvp`.
         """
-        kernel = self._directional_kernel("hessian", name)
-        given_weights = weights("hessian", name, weight)
-        count = len(kernel.arguments) - len(given_weights)
-        given = (*self._completed("hessian", name, at, count, 1.0), *given_weights)
-        return self._checked("hessian", kernel, given)
+        forces = mapping("hessian", "wrenches", wrenches)
+        kernel = self._directional_kernel(
+            "hessian", name, wrenches=tuple(forces), frame=frame, reference=reference, about=about
+        )
+        return self._weighted("hessian", kernel, name, at, weight, forces)
 
-    def _constrained_slope(self: Model, function: str, at: Sequence[Any]) -> Any:
+    def second_derivatives(self: Model, name: str, at: Sequence[Any], **options: Any) -> Any:
+        """The tensor of all second derivatives of a result of m numbers, (..., m, N, N): `hessian` for each of them.
+
+        Takes the options of `hessian`. Of an algorithm with several results, a tuple of tensors.
+        """
+        forces = mapping("second_derivatives", "wrenches", options.get("wrenches"))
+        known = {key: options.get(key) for key in ("frame", "reference", "about")}
+        unknown_options = set(options) - {*known, "wrenches"}
+        if unknown_options:
+            raise ArgumentError(
+                f"second_derivatives: no option {min(unknown_options)!r}; there is wrenches, frame, reference, about"
+            )
+        kernel = self._directional_kernel("hessian", name, wrenches=tuple(forces), **known)
+        shapes = [a.shape for a in kernel.arguments if a.name.startswith("weight of ")]
+        sizes = [int(np.prod(shape)) for shape in shapes]
+        total = sum(sizes)
+        parts = np.split(np.eye(total), np.cumsum(sizes)[:-1], axis=1)
+        units = tuple(x.reshape(total, *shape) for x, shape in zip(parts, shapes, strict=True))
+        moved = [np.expand_dims(np.asarray(x, dtype=float), -2) for x in at]
+        wider = {key: np.expand_dims(np.asarray(x, dtype=float), -2) for key, x in forces.items()}
+        weight = units if len(units) > 1 else units[0]
+        tensor = self._weighted("hessian", kernel, name, moved, weight, wider)
+        found = np.split(tensor, np.cumsum(sizes)[:-1], axis=-3)
+        return tuple(found) if len(found) > 1 else found[0]
+
+    def _weighted(
+        self: Model,
+        mode: str,
+        kernel: Kernel,
+        name: str,
+        at: Sequence[Any],
+        weight: Any,
+        forces: Mapping[str, Any],
+    ) -> Any:
+        results = [a for a in kernel.arguments if a.name.startswith("weight of ")]
+        named = [replace(a, name=a.name.removeprefix("weight of ")) for a in results]
+        given = directional_kernels.weights(mode, named, weight, name)
+        count = len(kernel.arguments) - len(given)
+        values = self._completed(mode, name, at, count, 1.0, [*forces.values()])
+        return self._checked(mode, kernel, (*values, *given))
+
+    def _constrained_jvp(
+        self: Model,
+        at: Sequence[Any],
+        along: Sequence[Any],
+        wrenches: Mapping[str, Any] | None,
+        along_wrenches: Mapping[str, Any] | None,
+    ) -> tuple[Any, Any]:
+        d = self._constrained_slope("jvp", at, wrenches)
+        directions = [np.asarray(x, dtype=float) for x in along]
+        if np.any([np.any(x) for x in directions[3:]]):
+            raise UnsupportedError(
+                "jvp: forward_dynamics of a model with loops, couplings or equations, along parameters: derivatives "
+                "with respect to parameters do not go through constraints yet"
+            )
+        if len(directions) < 3:
+            raise ArgumentError(f"jvp: forward_dynamics takes 3 arguments, got {len(directions)}")
+        matrices = [d.dq, d.dv, d.dtau, *d.dwrenches.values()]
+        changes = directional_kernels.gathered("jvp", tuple(d.dwrenches), along_wrenches)
+        vectors = [*directions[:3], *(np.asarray(x, dtype=float) for x in changes)]
+        terms = [(A @ x[..., None])[..., 0] for A, x in zip(matrices, vectors, strict=True)]
+        return d.acceleration, sum(terms)
+
+    def _constrained_vjp(
+        self: Model, at: Sequence[Any], weight: Any, wrenches: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        d = self._constrained_slope("vjp", at, wrenches)
+        w = np.asarray(weight, dtype=float)[..., None, :]
+        gradients = tuple((w @ A)[..., 0, :] for A in (d.dq, d.dv, d.dtau))
+        by_frame = {frame: (w @ A)[..., 0, :] for frame, A in d.dwrenches.items()}
+        return (*gradients, by_frame) if by_frame else gradients
+
+    def _constrained_slope(
+        self: Model, function: str, at: Sequence[Any], wrenches: Mapping[str, Any] | None = None
+    ) -> ForwardDerivatives:
         """The derivatives at (q, v, tau[, parameters])."""
         if len(at) not in (3, 4 if self.parameters else 3):
             raise ArgumentError(f"{function}: forward_dynamics takes 3 arguments, got {len(at)}")
@@ -169,91 +287,40 @@ class Derivatives:
         named = (
             {n: values[..., k] for k, n in enumerate(self.parameter_values)} if values is not None else None
         )
-        return self.constrained_dynamics_derivatives(*at[:3], parameters=named)
+        return self.forward_dynamics_derivatives(*at[:3], wrenches=wrenches, parameters=named)
 
     def _completed(
-        self: Model, function: str, name: str, values: Sequence[Any], count: int, scale: float
+        self: Model,
+        function: str,
+        name: str,
+        values: Sequence[Any],
+        count: int,
+        scale: float,
+        wrenches: Sequence[Any] = (),
     ) -> list[Any]:
-        """The arguments of an algorithm, with the parameters at their defaults when they are left out."""
+        """The arguments of an algorithm, wrenches among them, with the parameters at their defaults when left out."""
         given = list(values)
-        if self.parameters and len(given) == count - 1:
+        expected = count - len(wrenches)
+        if self.parameters and len(given) == expected - 1:
             given.append(scale * self._parameter_defaults)
-        if len(given) != count:
-            raise ArgumentError(f"{function}: {name} takes {count} arguments, got {len(given)}")
-        return given
+        if len(given) != expected:
+            raise ArgumentError(f"{function}: {name} takes {expected} arguments, got {len(given)}")
+        return [*given[:-1], *wrenches, given[-1]] if self.parameters else [*given, *wrenches]
 
-    def _directional_kernel(self: Model, mode: str, name: str) -> Kernel:
-        key = (mode, name)
+    def _directional_kernel(
+        self: Model,
+        mode: directional_kernels.Mode,
+        name: str,
+        *,
+        wrenches: tuple[str, ...] = (),
+        frame: str | None = None,
+        reference: Reference | None = None,
+        about: str | None = None,
+    ) -> Kernel:
+        key = (mode, name, wrenches, frame, reference, about)
         if key not in self._kernels:
-            if name not in PROGRAMS:
-                raise ArgumentError(unknown(f"{mode}: no algorithm", name, PROGRAMS))
-            if self.is_constrained and name in NEED_TREE:
-                raise UnsupportedError(
-                    f"{mode}: {name} of a model with loops, couplings or equations: there are jvp and vjp of "
-                    "forward_dynamics alone, and constrained_dynamics_derivatives"
-                )
-            self._kernels[key] = _directional_kernel(self, mode, name)
+            options = directional_kernels.options(
+                self, mode, name, wrenches=wrenches, frame=frame, reference=reference, about=about
+            )
+            self._kernels[key] = directional_kernels.kernel(self, mode, name, options)
         return self._kernels[key]
-
-
-def _directional_kernel(model: Model, mode: str, name: str) -> Kernel:
-    program, names = PROGRAMS[name]
-    tree = model._tree
-    inputs = kernels.arguments(model, tree, program, names)
-    results = kernels.results(model, tree, program)
-    tangents = [
-        Argument(f"d{a.name}", (model.nv,) if k < len(names) and program.given[names[k]] == "q" else a.shape)
-        for k, a in enumerate(inputs)
-    ]
-    if mode == "jvp":
-        extra, outputs = tangents, [*results, *(Argument(f"d{r.name}", r.shape) for r in results)]
-    else:
-        extra, outputs = [Argument(f"weight of {r.name}", r.shape) for r in results], tangents
-        if mode == "hessian":
-            size = sum(a.size for a in tangents[: len(names)])
-            outputs = [Argument("hessian", (size, size))]
-
-    def build() -> Source:
-        symbols = [ca.SX.sym(a.name, *a.shape) for a in [*inputs, *extra]]
-        values, more = symbols[: len(inputs)], symbols[len(inputs) :]
-        if not model.parameters:
-            values = [*values, ca.SX(0, 1)]
-            more = [*more, ca.SX(0, 1)] if mode == "jvp" else more
-        if mode == "jvp":
-            value, change = directional.jvp(program, tree, names, values, more)
-            found = [*_split(value, results), *_split(change, results)]
-        elif mode == "hessian":
-            found = [directional.hessian(program, tree, names, values, _stacked(more))]
-        else:
-            found = directional.vjp(program, tree, names, values, _stacked(more))[: len(inputs)]
-        return FunctionSource(ca.Function(f"{mode}_{name}", symbols, [ca.densify(x) for x in found]))
-
-    key = f"{model.fingerprint}:{mode}:{name}"
-    return Kernel(f"{mode}({name})", [*inputs, *extra], outputs, key=key, build=build)
-
-
-def weights(function: str, name: str, weight: Any) -> tuple[Any, ...]:
-    """One weight for each result of an algorithm."""
-    count = len(kernels.result_names(PROGRAMS[name][0]))
-    if count == 1:
-        return (weight,)
-    if not isinstance(weight, tuple) or len(weight) != count:
-        names = ", ".join(kernels.result_names(PROGRAMS[name][0]))
-        raise ArgumentError(
-            f"{function}: {name} has {count} results ({names}); give a tuple of {count} weights"
-        )
-    return weight
-
-
-def _stacked(parts: Sequence[ca.SX]) -> ca.SX:
-    return ca.vertcat(*(ca.vec(part) for part in parts))
-
-
-def _split(column: ca.SX, results: Sequence[Argument]) -> list[ca.SX]:
-    """The results out of one column, by columns each."""
-    found, start = [], 0
-    for result in results:
-        part = column[start : start + result.size]
-        start += result.size
-        found.append(ca.reshape(part, *result.shape) if len(result.shape) == 2 else part)
-    return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.dynamics import derivative_kernels, kernels
+from alembert.dynamics import kernels
 from alembert.dynamics.arguments import Parameters, Wrenches, mapping
 from alembert.dynamics.failures import KNOWN_AS, WRENCHES, all_finite
 from alembert.dynamics.programs import INVERTING, LABELS, NEED_TREE, PROGRAMS
@@ -91,6 +91,8 @@ class Evaluation:
         if key in self._kernels:
             return self._kernels[key]
         if name in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
+            from alembert.dynamics import derivative_kernels
+
             self._kernels[key] = derivative_kernels.kernel(self, name, wrenches=wrenches, lowering=lowering)
         else:
             program, names = PROGRAMS[name]

@@ -109,6 +109,7 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
     inputs = [*inner.arguments[:at], *forces, *inner.arguments[at + 1 :]]
 
     def build() -> Source:
+        from alembert.engine.per_state import PerStateSource
         from alembert.engine.pipeline import PipelineSource, Stage
         from alembert.engine.scatter import ScatterSource
 
@@ -127,11 +128,15 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
         results = [f"y{k}" for k in range(len(inner.results))]
         scatter = ScatterSource(function, list(rows), len(tree))
         place = Stage(scatter, [*own, *labels[at + 1 :]], [labels[at]])
+        sizes = {name: a.size for name, a in zip(outer, inputs, strict=True)}
+        on_nodes, source = {labels[at]: 6 * len(tree)}, inner._build()
+        if isinstance(source, PerStateSource):
+            return source.after(sizes, on_nodes, place, labels)
         return PipelineSource(
-            {name: a.size for name, a in zip(outer, inputs, strict=True)},
+            sizes,
             {name: a.size for name, a in zip(results, inner.results, strict=True)},
-            {labels[at]: 6 * len(tree)},
-            [place, Stage(inner._build(), labels, results)],
+            on_nodes,
+            [place, Stage(source, labels, results)],
         )
 
     key = f"{inner.key}:on:{located!r}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,21 +20,29 @@ class HybridResult:
 
 @dataclass(frozen=True)
 class InverseDerivatives:
-    """Of the efforts with respect to q (tangent), v and a, (..., nv, nv); `da` is the mass matrix."""
+    """Of the efforts with respect to q (tangent), v and a, (..., nv, nv); `da` is the mass matrix.
+
+    `dwrenches` is with respect to each of the wrenches that were given, by frame, (..., nv, 6).
+    """
 
     dq: Array
     dv: Array
     da: Array
+    dwrenches: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ForwardDerivatives:
-    """The accelerations (..., nv), and their derivatives (..., nv, nv); `dtau` is the inverse mass matrix."""
+    """The accelerations (..., nv), and their derivatives (..., nv, nv); `dtau` is the inverse mass matrix.
+
+    `dwrenches` is with respect to each of the wrenches that were given, by frame, (..., nv, 6).
+    """
 
     acceleration: Array
     dq: Array
     dv: Array
     dtau: Array
+    dwrenches: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -41,13 +50,15 @@ class HybridDerivatives:
     """Of all accelerations (first index 0) and efforts (1), (..., 2, nv, nv).
 
     `dgiven` is with respect to what is given for each degree of freedom: its acceleration where that is
-    prescribed, its effort elsewhere.
+    prescribed, its effort elsewhere. `dwrenches` is with respect to each of the wrenches that were given, by frame,
+    (..., 2, nv, 6).
     """
 
     result: HybridResult
     dq: Array
     dv: Array
     dgiven: Array
+    dwrenches: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

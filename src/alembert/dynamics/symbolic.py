@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from alembert.dynamics import derivatives, frames, graphs, kernels
+from alembert.dynamics import directional_kernels, frames, graphs, kernels
 from alembert.dynamics.arguments import FrameLike, mapping
 from alembert.dynamics.expressions import checked, joined, parameter_column
 from alembert.dynamics.frames import Reference
 from alembert.dynamics.graphs import Graph, Options
-from alembert.dynamics.programs import NEED_TREE
+from alembert.dynamics.programs import NEED_TREE, PROGRAMS
 from alembert.dynamics.results import (
     ForwardDerivatives,
     HybridDerivatives,
@@ -20,7 +20,6 @@ from alembert.dynamics.results import (
     Innovations,
     InverseDerivatives,
 )
-from alembert.engine.source import FunctionSource
 from alembert.model import Model
 from alembert.spatial import Pose
 from alembert.sweeps import Program, Tree
@@ -216,14 +215,18 @@ class Symbolic:
     ) -> InverseDerivatives:
         """d tau/dq (tangent), d tau/dv and d tau/da = M, by their recursions."""
         name = "inverse_dynamics_derivatives"
-        return InverseDerivatives(*self._call(name, parameters, wrenches, q, v, a))
+        forces = {f: -self.frame_jacobian(q, f, parameters=parameters).T for f in wrenches or ()}
+        dq, dv, da = self._call(name, parameters, wrenches, q, v, a)
+        return InverseDerivatives(dq, dv, da, forces)
 
     def forward_dynamics_derivatives(
         self, q: Any, v: Any, tau: Any, *, wrenches: Wrenches = None, parameters: Any = None
     ) -> ForwardDerivatives:
         """The accelerations and d a/dq (tangent), d a/dv, d a/dtau = M^-1."""
         name = "forward_dynamics_derivatives"
-        return ForwardDerivatives(*self._call(name, parameters, wrenches, q, v, tau))
+        a, dq, dv, dtau = self._call(name, parameters, wrenches, q, v, tau)
+        forces = {f: dtau @ self.frame_jacobian(q, f, parameters=parameters).T for f in wrenches or ()}
+        return ForwardDerivatives(a, dq, dv, dtau, forces)
 
     def hybrid_dynamics_derivatives(
         self,
@@ -239,7 +242,20 @@ class Symbolic:
         name = "hybrid_dynamics_derivatives"
         options, tau, a = self._hybrid(name, accelerations, torques)
         a, effort, *pairs = self._call(name, parameters, wrenches, q, v, tau, a, **options)
-        return HybridDerivatives(HybridResult(a, effort), *zip(pairs[::2], pairs[1::2], strict=True))  # type: ignore[arg-type]
+        by_q, by_v, by_given = zip(pairs[::2], pairs[1::2], strict=True)
+        forces = {
+            f: self._hybrid_by_wrench(
+                self.frame_jacobian(q, f, parameters=parameters).T, by_given, options["free"]
+            )
+            for f in wrenches or ()
+        }
+        return HybridDerivatives(HybridResult(a, effort), by_q, by_v, by_given, forces)  # type: ignore[arg-type]
+
+    def _hybrid_by_wrench(self, forces: Any, by_given: Any, free: Sequence[bool]) -> Any:
+        """A wrench acts like efforts J^T F: on free speeds these move it, on prescribed ones they are saved."""
+        m = ca.diag(ca.DM([float(x) for x in free]))
+        driven = m @ forces
+        return by_given[0] @ driven, by_given[1] @ driven - driven - (ca.DM.eye(m.shape[0]) - m) @ forces
 
     def jvp(self, name: str, at: Sequence[Any], along: Sequence[Any]) -> tuple[Any, Any]:
         """An algorithm's result and its derivative along a direction, tangent for q; arguments as of the model's."""
@@ -311,18 +327,20 @@ class Symbolic:
             values.append(column)
         return graph.function(*checked(name, graph.inputs, values))
 
-    def _directional(self, mode: str, name: str) -> tuple[ca.Function, tuple[Argument, ...]]:
+    def _directional(
+        self, mode: directional_kernels.Mode, name: str
+    ) -> tuple[ca.Function, tuple[Argument, ...]]:
         kernel = self._model._directional_kernel(mode, name)
         key = (mode, (name,))
         if key not in self._functions:
-            source = kernel._build()
-            assert isinstance(source, FunctionSource)
-            self._functions[key] = source.function
+            options = None if name in PROGRAMS else Options()
+            self._functions[key] = directional_kernels.function(self._model, mode, name, options)
         return self._functions[key], kernel.arguments
 
-    def _weighted(self, mode: str, name: str, at: Sequence[Any], weight: Any) -> Any:
+    def _weighted(self, mode: directional_kernels.Mode, name: str, at: Sequence[Any], weight: Any) -> Any:
         function, inputs = self._directional(mode, name)
-        weights = derivatives.weights(mode, name, weight)
+        results = [a for a in inputs if a.name.startswith("weight of ")]
+        weights = directional_kernels.weights(mode, results, weight, name)
         values = self._model._completed(mode, name, at, len(inputs) - len(weights), 1.0)
         return function(*checked(mode, inputs, [*values, *weights]))
 

@@ -43,13 +43,28 @@ class PerStateSource:
         stages: Sequence[Stage],
         relations: Relations,
         end: Callable[[str, TreeMatrices], Ending],
+        temporaries: Mapping[str, int] | None = None,
     ) -> None:
+        self._given = (arguments, results, tables, matrices, stages, relations, end)
         sizes = {name: padded(size) for name, size in tables.items()}
-        self._lanes = PipelineSource(arguments, {**results, **sizes}, {}, stages)
+        self._lanes = PipelineSource(arguments, {**results, **sizes}, temporaries or {}, stages)
         self._tables, self._results, self._matrices = list(sizes.values()), results, matrices
         self._relations, self._end = relations, end
         self.input_sizes = list(arguments.values())
         self.output_sizes = [*results.values(), *[relations.n**2] * len(matrices)]
+
+    def after(
+        self, arguments: Mapping[str, int], temporaries: Mapping[str, int], first: Stage, names: Sequence[str]
+    ) -> PerStateSource:
+        """With a stage before; `names` are now the buffers of what were the arguments, in order."""
+        old, results, tables, matrices, stages, relations, end = self._given
+        known = dict(zip(old, names, strict=True))
+        moved = [
+            dataclasses.replace(stage, inputs=[known.get(x, x) for x in stage.inputs]) for stage in stages
+        ]
+        return PerStateSource(
+            arguments, results, tables, matrices, [first, *moved], relations, end, temporaries
+        )
 
     def emit(self, name: str, lanes: int, target: Target) -> Code:
         first = self._lanes.emit(name if lanes > 1 else f"{name}_lanes", lanes, target)

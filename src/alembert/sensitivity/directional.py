@@ -1,14 +1,16 @@
-"""Derivatives of any program along directions: tangent sweeps and their adjoints.
+"""Derivatives of any algorithm along directions: tangent sweeps and their adjoints.
 
 Differentiating the unrolled sweeps gives sweeps again: the derivative of each step, run in the same order (forward mode,
 paper 003's algorithm for any direction) or in the opposite one (reverse mode). A Jacobian-vector product costs a small
-multiple of the program itself, whatever the number of directions that the vector mixes.
+multiple of the algorithm itself, whatever the number of directions that the vector mixes.
 
 Second derivatives are for exact Hessians: contracted with a weight, at the cost of one gradient per direction.
 
-Directions of q are tangent: with q' = T(q) dq, the matrix of `rate`,
+Directions of configurations are tangent: with q' = T(q) dq, the matrix of `rate`,
 
     jvp = df/dq T dq + df/dv dv + ...,      vjp = (T^T (df/dq)^T, (df/dv)^T, ...) lambda       (1)
+
+An algorithm is a CasADi function; `turned` says which of its inputs are configurations.
 """
 
 from __future__ import annotations
@@ -17,10 +19,7 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-from alembert.sweeps.program import Extent, Program, expressions
 from alembert.sweeps.tree import Tree
-
-Given = tuple[tuple[str, Extent], ...]
 
 
 def rate(tree: Tree, q: ca.SX, dq: ca.SX) -> ca.SX:
@@ -31,79 +30,76 @@ def rate(tree: Tree, q: ca.SX, dq: ca.SX) -> ca.SX:
     return result
 
 
-def results(program: Program, tree: Tree, names: Sequence[str], inputs: Sequence[ca.SX]) -> ca.SX:
-    """All results of a program, each by columns, as one column; the parameters are the last input."""
-    found = expressions(program, tree, dict(zip(names, inputs[:-1], strict=True)), inputs[-1])
-    return ca.vertcat(*(ca.vec(ca.densify(value)) for value in found.values()))
-
-
-def jvp(
-    program: Program, tree: Tree, names: Sequence[str], inputs: Sequence[ca.SX], directions: Sequence[ca.SX]
-) -> tuple[ca.SX, ca.SX]:
-    """The results (as one column) and their derivative along `directions`, one per input (the parameters' last)."""
-    symbols = [ca.SX.sym(f"x{k}", *x.shape) for k, x in enumerate(inputs)]
-    value = results(program, tree, names, symbols)
-    moved = _lift(program, tree, names, symbols, directions)
-    stacked = ca.vertcat(*(ca.vec(x) for x in symbols))
-    change = ca.jtimes(value, stacked, ca.vertcat(*(ca.vec(x) for x in moved)))
-    found = ca.substitute([value, change], symbols, [ca.densify(x) for x in inputs])
-    return found[0], found[1]
-
-
-def vjp(
-    program: Program, tree: Tree, names: Sequence[str], inputs: Sequence[ca.SX], weight: ca.SX
-) -> list[ca.SX]:
-    """The gradient of weight . results with respect to every input, tangent for q (the parameters' last)."""
-    symbols = [ca.SX.sym(f"x{k}", *x.shape) for k, x in enumerate(inputs)]
-    value = results(program, tree, names, symbols)
-    stacked = ca.vertcat(*(ca.vec(x) for x in symbols))
-    total = ca.jtimes(value, stacked, weight, True)
-    gradients = ca.vertsplit(total, [0, *_cumulative([x.numel() for x in symbols])])
-    found = []
-    for k, (x, gradient) in enumerate(zip(symbols, gradients, strict=True)):
-        if k < len(names) and program.given[names[k]] == "q":
-            dq = ca.SX.sym("dq", tree.model.nv)
-            found.append(ca.jtimes(rate(tree, x, dq), dq, gradient, True))
-        else:
-            found.append(ca.reshape(gradient, *x.shape))
-    return ca.substitute(found, symbols, [ca.densify(x) for x in inputs])
-
-
-def hessian(
-    program: Program, tree: Tree, names: Sequence[str], inputs: Sequence[ca.SX], weight: ca.SX
-) -> ca.SX:
-    """The second derivative of weight . results with respect to all inputs together (e of q + e for q).
-
-    The parameters, last of `inputs`, are left out.
-    """
-    symbols = [ca.SX.sym(f"x{k}", *x.shape) for k, x in enumerate(inputs)]
-    steps, moved = [], []
-    for name, x in zip(names, inputs[:-1], strict=True):
-        step = ca.SX.sym(f"step_{name}", *((tree.model.nv, 1) if program.given[name] == "q" else x.shape))
-        steps.append(step)
-        moved.append(ca.densify(_displaced(tree, x, step) if program.given[name] == "q" else x + step))
-    total = ca.dot(results(program, tree, names, symbols), weight)
-    total = ca.substitute([total], symbols, [*moved, inputs[-1]])[0]
-    stacked = ca.vertcat(*(ca.vec(step) for step in steps))
-    H, _ = ca.hessian(total, stacked)
-    return ca.substitute(H, stacked, ca.SX.zeros(stacked.numel()))
-
-
-def _displaced(tree: Tree, q: ca.SX, step: ca.SX) -> ca.SX:
+def displaced(tree: Tree, q: ca.SX, step: ca.SX) -> ca.SX:
+    """The configuration at the end of a tangent step, over the whole tree."""
     result = ca.SX(tree.model.nq, 1)
     for joint, s_q, s_v in zip(tree.joints, tree.q_slices, tree.v_slices, strict=True):
         result[s_q] = joint.type.integrate(q[s_q], step[s_v])
     return result
 
 
-def _lift(
-    program: Program, tree: Tree, names: Sequence[str], inputs: Sequence[ca.SX], directions: Sequence[ca.SX]
+def stacked(parts: Sequence[ca.SX]) -> ca.SX:
+    """Several matrices, each by columns, as one column."""
+    return ca.vertcat(ca.SX(0, 1), *(ca.vec(ca.densify(part)) for part in parts))
+
+
+def results(function: ca.Function, inputs: Sequence[ca.SX]) -> ca.SX:
+    """All results as one column."""
+    found = function(*inputs)
+    return stacked(found if isinstance(found, tuple) else (found,))
+
+
+def jvp(
+    function: ca.Function,
+    tree: Tree,
+    turned: Sequence[bool],
+    inputs: Sequence[ca.SX],
+    directions: Sequence[ca.SX],
+) -> tuple[ca.SX, ca.SX]:
+    """The results as one column, and their derivative along `directions`, one per input (symbols)."""
+    value = results(function, inputs)
+    moved = [rate(tree, x, d) if is_q else d for x, d, is_q in zip(inputs, directions, turned, strict=True)]
+    return value, ca.jtimes(value, stacked(inputs), stacked(moved))
+
+
+def vjp(
+    function: ca.Function, tree: Tree, turned: Sequence[bool], inputs: Sequence[ca.SX], weight: ca.SX
 ) -> list[ca.SX]:
-    lifted = []
-    for k, (x, direction) in enumerate(zip(inputs, directions, strict=True)):
-        tangent = k < len(names) and program.given[names[k]] == "q"
-        lifted.append(rate(tree, x, direction) if tangent else direction)
-    return lifted
+    """The gradient of weight . results with respect to every input (symbols), tangent for configurations."""
+    total = ca.jtimes(results(function, inputs), stacked(inputs), weight, True)
+    gradients = ca.vertsplit(total, [0, *_cumulative([x.numel() for x in inputs])])
+    found = []
+    for x, gradient, is_q in zip(inputs, gradients, turned, strict=True):
+        if is_q:
+            dq = ca.SX.sym("dq", tree.model.nv)
+            found.append(ca.jtimes(rate(tree, x, dq), dq, gradient, True))
+        else:
+            found.append(ca.reshape(gradient, *x.shape))
+    return found
+
+
+def hessian(
+    function: ca.Function,
+    tree: Tree,
+    turned: Sequence[bool],
+    inputs: Sequence[ca.SX],
+    weight: ca.SX,
+    held: int = 0,
+) -> ca.SX:
+    """The second derivative of weight . results with respect to all inputs together (e of q + e for configurations).
+
+    The last `held` inputs are left out.
+    """
+    count = len(inputs) - held
+    steps, moved = [], []
+    for x, is_q in zip(inputs[:count], turned, strict=False):
+        step = ca.SX.sym("step", *((tree.model.nv, 1) if is_q else x.shape))
+        steps.append(step)
+        moved.append(ca.densify(displaced(tree, x, step) if is_q else x + step))
+    total = ca.dot(results(function, [*moved, *inputs[count:]]), weight)
+    along = stacked(steps)
+    H, _ = ca.hessian(total, along)
+    return ca.substitute(H, along, ca.SX.zeros(along.numel()))
 
 
 def _cumulative(sizes: list[int]) -> list[int]:

@@ -1,0 +1,188 @@
+"""Products with Jacobians, and second derivatives, of every algorithm: their functions and kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import casadi as ca
+
+from alembert.dynamics import kernels
+from alembert.dynamics.frames import check_about, check_reference
+from alembert.dynamics.graphs import GRAPHS, TAKES_WRENCHES, Options
+from alembert.dynamics.programs import NEED_TREE, PROGRAMS
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource, Source
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model.printing import unknown
+from alembert.sensitivity import directional
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+Mode = Literal["jvp", "vjp", "hessian"]
+_NOT = {"admittance", "hybrid_dynamics_derivatives", "forward_dynamics_derivatives"}
+KNOWN = tuple(dict.fromkeys((*PROGRAMS, *(name for name in GRAPHS if name not in _NOT))))
+"""algorithms that can be differentiated"""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One algorithm to differentiate: a function with its arguments (those named q are configurations)."""
+
+    name: str
+    options: Options | None
+    inputs: tuple[Argument, ...]
+    results: tuple[Argument, ...]
+
+    @property
+    def turned(self) -> list[bool]:
+        return [a.name in ("q", "q0", "q1") for a in self.inputs]
+
+    @property
+    def with_parameters(self) -> bool:
+        return bool(self.inputs) and self.inputs[-1].name == "parameters"
+
+
+def options(
+    model: Model,
+    mode: str,
+    name: str,
+    *,
+    wrenches: Sequence[str],
+    frame: str | None,
+    reference: Any,
+    about: str | None,
+) -> Options | None:
+    """None for the plain algorithm; refuses what does not go together."""
+    if name not in KNOWN:
+        raise ArgumentError(unknown(f"{mode}: no algorithm", name, KNOWN))
+    if (frame is not None) != name.startswith("frame_"):
+        raise ArgumentError(
+            f"{mode}: {name} needs frame=, the name of a frame"
+            if frame is None
+            else f"{mode}: {name} takes no frame"
+        )
+    if reference is not None and frame is None:
+        raise ArgumentError(f"{mode}: {name} takes no reference")
+    if about is not None and not name.startswith("momentum"):
+        raise ArgumentError(f"{mode}: {name} takes no about")
+    if wrenches and name not in TAKES_WRENCHES:
+        raise ArgumentError(f"{mode}: {name} takes no wrenches")
+    if not (wrenches or frame is not None or about is not None or name not in PROGRAMS):
+        return None
+    found = Options(wrenches=tuple(wrenches))
+    if frame is not None:
+        model._carrier(frame)
+        found = replace(found, frame=frame)
+    if reference is not None:
+        check_reference(mode, reference)
+        found = replace(found, reference=reference)
+    if about is not None:
+        check_about(mode, about)
+        found = replace(found, about=about)
+    return found
+
+
+def algorithm(model: Model, mode: str, name: str, options: Options | None) -> tuple[Algorithm, ca.Function]:
+    """Unrolled."""
+    if options is None:
+        found = plain(model, name)
+        program, names = PROGRAMS[name]
+        return found, model.symbolic.function(program, names)
+    graph = model.symbolic.graph(name, options)
+    f = graph.function
+    results = tuple(Argument(f.name_out(k), _shape(f.size_out(k))) for k in range(f.n_out()))
+    return Algorithm(name, options, graph.inputs, results), f
+
+
+def plain(model: Model, name: str) -> Algorithm:
+    program, names = PROGRAMS[name]
+    inputs = kernels.arguments(model, model._tree, program, names)
+    return Algorithm(name, None, tuple(inputs), tuple(kernels.results(model, model._tree, program)))
+
+
+def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kernel:
+    if model.is_constrained and name in NEED_TREE:
+        raise UnsupportedError(
+            f"{mode}: {name} of a model with loops, couplings or equations: there are jvp and vjp of "
+            "forward_dynamics alone, and constrained_dynamics_derivatives"
+        )
+    found = plain(model, name) if options is None else algorithm(model, mode, name, options)[0]
+    inputs, outputs = arguments(model, mode, found)
+
+    def build() -> Source:
+        return FunctionSource(function(model, mode, name, options))
+
+    places = [model._carrier(x) for x in (*options.wrenches, options.frame)] if options else []
+    key = f"{model.fingerprint}:{mode}:{name}:{options!r}:{places!r}"
+    return Kernel(f"{mode}({name})", inputs, outputs, key=key, build=build)
+
+
+def arguments(model: Model, mode: Mode, found: Algorithm) -> tuple[list[Argument], list[Argument]]:
+    """What goes into the function of a derivative and what comes out."""
+    tangents = [
+        Argument(f"d{a.name}", (model.nv,) if is_q else a.shape)
+        for a, is_q in zip(found.inputs, found.turned, strict=True)
+    ]
+    if mode == "jvp":
+        changes = [Argument(f"d{r.name}", r.shape) for r in found.results]
+        return [*found.inputs, *tangents], [*found.results, *changes]
+    weights = [Argument(f"weight of {r.name}", r.shape) for r in found.results]
+    if mode == "vjp":
+        return [*found.inputs, *weights], tangents
+    size = sum(a.size for a in (tangents[:-1] if found.with_parameters else tangents))
+    return [*found.inputs, *weights], [Argument("hessian", (size, size))]
+
+
+def function(model: Model, mode: Mode, name: str, options: Options | None) -> ca.Function:
+    found, f = algorithm(model, mode, name, options)
+    inputs, _ = arguments(model, mode, found)
+    symbols = [ca.SX.sym("x", *a.shape) for a in inputs]
+    values, more = symbols[: len(found.inputs)], symbols[len(found.inputs) :]
+    tree = model._tree
+    if mode == "jvp":
+        value, change = directional.jvp(f, tree, found.turned, values, more)
+        made = [*_split(value, found.results), *_split(change, found.results)]
+    elif mode == "vjp":
+        made = directional.vjp(f, tree, found.turned, values, directional.stacked(more))
+    else:
+        weight, held = directional.stacked(more), int(found.with_parameters)
+        made = [directional.hessian(f, tree, found.turned, values, weight, held)]
+    return ca.Function(f"{mode}_{name}", symbols, [ca.densify(x) for x in made])
+
+
+def weights(function: str, found: Sequence[Argument], weight: Any, name: str) -> tuple[Any, ...]:
+    """One weight for each result of an algorithm."""
+    if len(found) == 1:
+        return (weight,)
+    if not isinstance(weight, tuple) or len(weight) != len(found):
+        names = ", ".join(result.name for result in found)
+        raise ArgumentError(
+            f"{function}: {name} has {len(found)} results ({names}); give a tuple of {len(found)} weights"
+        )
+    return weight
+
+
+def gathered(mode: str, frames: Sequence[str], along: Mapping[str, Any] | None) -> list[Any]:
+    """The directions of wrenches, zero for those not named."""
+    given = dict(along or {})
+    for frame in given:
+        if frame not in frames:
+            raise ArgumentError(unknown(f"{mode}: along_wrenches: no wrench acts on", frame, frames))
+    return [given.get(frame, [0.0] * 6) for frame in frames]
+
+
+def _split(column: ca.SX, results: Sequence[Argument]) -> list[ca.SX]:
+    """The results out of one column, by columns each."""
+    found, start = [], 0
+    for result in results:
+        part = column[start : start + result.size]
+        start += result.size
+        found.append(ca.reshape(part, *result.shape) if len(result.shape) == 2 else part)
+    return found
+
+
+def _shape(size: tuple[int, int]) -> tuple[int, ...]:
+    return size if size[1] > 1 else size[:1]
