@@ -41,7 +41,7 @@ from alembert.sweeps import INVERSE_DYNAMICS, MASS_MATRIX, expressions
 if TYPE_CHECKING:
     from alembert.model import Model
 
-LARGEST = 20_000
+LARGEST = 10_000
 """cost above which compiling takes too long"""
 _RESIDUAL = 150
 

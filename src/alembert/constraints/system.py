@@ -24,9 +24,10 @@ from warnings import warn
 
 import numpy as np
 
-from alembert.constraints import compiled, kernels, rank
+from alembert.constraints import compiled, kernels, rank, rolled
 from alembert.constraints.parts import parts
 from alembert.constraints.rank import Choice
+from alembert.constraints.rolled import Rolled
 from alembert.constraints.tolerances import CLOSED as CLOSED
 from alembert.constraints.tolerances import CONSISTENT as CONSISTENT
 from alembert.constraints.tolerances import STILL
@@ -42,6 +43,10 @@ GOOD = 1e-3
 """Smallest pivot of Lambda, with unit diagonal, at which (2) is used: the error is some eps/GOOD^2."""
 
 
+MANY = 12
+"""constraints from which their terms come from loops over them, where that is possible"""
+MOST = 60
+"""beyond as many constraints the solution is not unrolled: it would compile too long"""
 OFF = 1e-3
 """Tolerances of rank and consistency grow with the distance of a state from the surface, up to this."""
 
@@ -88,6 +93,8 @@ class ConstraintRows:
 
     def terms(self, *given: Array) -> tuple[Array, Array, Array, Array]:
         """phi (B, m), G (B, m, nv), gamma (B, m) and T^T (B, m, 6) of all constraints."""
+        if self.rolled is not None:
+            return self.rolled.dense(given[0], given[1])
         if not self.count:
             none = np.zeros((len(given[0]), 0))
             return none, np.zeros((len(none), 0, self.model.nv)), none, np.zeros((len(none), 0, 6))
@@ -99,9 +106,20 @@ class ConstraintRows:
     @cached_property
     def solution(self) -> Kernel | None:
         """The compiled solution, unless it would be too large."""
-        if not self.count or compiled.cost(self.model, self._lively()) > compiled.LARGEST:
+        if (
+            not self.count
+            or len(self.parts) > MOST
+            or compiled.cost(self.model, self._lively()) > compiled.LARGEST
+        ):
             return None
         return compiled.constraint_kernel(self.model, list(self.slices.values()))
+
+    @cached_property
+    def rolled(self) -> Rolled | None:
+        """Everything in loops over the bodies and constraints, for models with many of them."""
+        if len(self.parts) < MANY or not rolled.supports(self.model):
+            return None
+        return Rolled(self.model, self.primary, self.parts, list(self.slices.values()))
 
     @cached_property
     def derivatives(self) -> Callable[..., Any]:
@@ -285,20 +303,16 @@ class ConstraintSystem:
         `given` are q, v, tau and, where there are, wrenches and parameters. None says: look closer. With `unique`, forces
         count as well: there must be no choice among them.
         """
-        if self._choice is None or self.all.solution is None:
+        if self._choice is None:
             return None
         chosen, active = self._masks
+        if self.all.solution is None:
+            return self._quick_rolled(given, wrenches=wrenches, closed=closed, unique=unique)
         last = given[-1:] if self.model.parameters else ()
         factor, rest = self.all.tree(wrenches=wrenches)(*given)
         a, f, reactions, status = self.all.solution(given[0], given[1], factor, rest, chosen, active, *last)
         if status.ndim == 1:
-            quality, left, size, slack, other = status.tolist()
-            good = (
-                quality > GOOD * GOOD
-                and left <= (CONSISTENT + min(100 * slack, OFF)) * size
-                and slack <= closed
-                and not (unique and other > rank.RANK**2)
-            )
+            good = _good(status, closed, unique=unique)
         else:
             quality, left, size, slack, other = np.moveaxis(status, -1, 0)
             fine = (quality > GOOD * GOOD) & (slack <= closed)
@@ -306,14 +320,37 @@ class ConstraintSystem:
             good = bool(np.all(fine & (other <= rank.RANK**2) if unique else fine))
         return (a, f, reactions) if good else None
 
+    def _quick_rolled(self, given: Sequence[Any], *, wrenches: bool, closed: float, unique: bool) -> Any:
+        """The same in loops, state by state."""
+        loops = self.all.rolled
+        if loops is None:
+            return None
+        chosen, active = self._masks
+        q, v, tau = (np.asarray(x, dtype=float) for x in given[:3])
+        zero = np.zeros(self.model.nv)
+        kernel = self.all.primary._kernel("inverse_dynamics", wrenches=wrenches)
+        bias = kernel(q, v, zero, *given[3:])
+        shape = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], bias.shape[:-1])
+        rest = np.broadcast_to(tau - bias, (*shape, self.model.nv)).reshape(-1, self.model.nv)
+        flat = [np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for x in (q, v)]
+        found = []
+        for q_k, v_k, rest_k in zip(flat[0], flat[1], rest, strict=True):
+            one = loops.solve(q_k, v_k, rest_k, chosen, active)
+            if one is None or not _good(one[-1], closed, unique=unique):
+                return None
+            found.append(one[:3])
+        return tuple(np.array(x).reshape(*shape, *x[0].shape) for x in zip(*found, strict=True))
+
     def quick_projection(self, q: Any, v: Any, last: tuple[Array, ...], goal: float) -> Any:
         """Configurations and speeds on the surface, what is left of the residuals, and the steps; or None.
 
         `last` are the parameters, where the model has any.
         """
-        if self._choice is None or self.all.projection is None:
+        if self._choice is None:
             return None
         chosen, active = self._masks
+        if self.all.projection is None:
+            return self._quick_rolled_projection(np.asarray(q, dtype=float), np.asarray(v, dtype=float), goal)
         tree, step, zero = self.all.tree(wrenches=False), self.all.projection, self._zero
         worst = np.inf
         for count in range(10):  # noqa: B007  (returned)
@@ -335,6 +372,27 @@ class ConstraintSystem:
         if not (opened <= goal and broken <= 1e-10 * max(1.0, float(np.max(np.abs(after))))):
             return None
         return np.array(q, dtype=float), after, residual, broken, count
+
+    def _quick_rolled_projection(self, q: Array, v: Array, goal: float) -> Any:
+        loops = self.all.rolled
+        if loops is None or q.ndim > 1 or v.ndim > 1:
+            return None
+        chosen, active = self._masks
+        worst = np.inf
+        for count in range(10):  # noqa: B007  (returned)
+            found = loops.project(q, v, chosen, active)
+            if found is None:
+                return None
+            x, y, (quality, opened, residual, broken) = found
+            if not (quality > GOOD * GOOD and opened <= CLOSED):
+                return None
+            if opened <= 1e-15 or opened >= worst / 2:
+                break
+            worst = opened
+            q = self.model.integrate(q, x)
+        if not (opened <= goal and broken <= 1e-10 * max(1.0, float(np.max(np.abs(v + y))))):
+            return None
+        return np.array(q), v + y, float(residual), float(broken), count
 
     def symbolic(self, at: Any) -> Any:
         """(q, v, tau[, parameters]) -> a, f as a function of `SX`, by the minimal set at a configuration; its inputs."""
@@ -571,6 +629,16 @@ class ConstraintSystem:
         q = np.array2string(s.q[k], precision=6, threshold=8, edgeitems=3)
         state = f", state {self._position(s, k)}" if s.shape else ""
         return f" at q = {q}{state}"
+
+
+def _good(status: Array, closed: float, *, unique: bool) -> bool:
+    quality, left, size, slack, other = status.tolist()
+    return bool(
+        quality > GOOD * GOOD
+        and left <= (CONSISTENT + min(100 * slack, OFF)) * size
+        and slack <= closed
+        and not (unique and other > rank.RANK**2)
+    )
 
 
 def _cholesky(A: Array) -> tuple[Array, Array]:

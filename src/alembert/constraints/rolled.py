@@ -1,0 +1,478 @@
+"""Constrained dynamics of mechanisms with many loops: cost linear in their number, compile time independent of it.
+
+The equations are those of `compiled`, in parts that are all loops over data:
+
+    poses, velocities and columns of the tree      rolled sweeps over the bodies
+    rows of the loops                              one kernel per type of loop, over all loops of the type at once
+    G, M                                           their entries, as products of these
+    L^T D L = M,  Z,  Lambda,  f,  a               sparse elimination on a tape (`engine.tape`)
+
+Loops that share no joint do not meet in Lambda; a minimum-degree order keeps its factor sparse, so that for a chain of
+loops the work is linear in their number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.constraints.equations import _between, _carrier
+from alembert.constraints.parts import Part
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource
+from alembert.engine.tape import Tape
+from alembert.expression import Expression
+from alembert.joints import Pair
+from alembert.sensitivity.mass_factor import Pattern
+from alembert.spatial import Motion, Pose
+from alembert.spatial.arrays import skew
+
+if TYPE_CHECKING:
+    from alembert.model import LoopJoint, Model
+
+Array = np.ndarray
+
+
+def supports(model: Model) -> bool:
+    """Whether the model's constraints can be taken in loops: no equations, and neither rotors nor parameters."""
+    return not (model.equations or model.parameters or any(joint.rotors for joint in model.joints))
+
+
+_WORLD = np.r_[1.0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """All loops of one type: their numbers, rows, and constants by loop."""
+
+    kernel: Kernel
+    loops: Array
+    rows: Array
+    node_a: Array
+    node_b: Array
+    data: tuple[Array, Array, Array]
+
+
+class Rolled:
+    """The constraints of one model."""
+
+    def __init__(self, model: Model, primary: Model, parts: Sequence[Part], slices: Sequence[slice]) -> None:
+        self.model, self.primary, self.slices = model, primary, slices
+        self.count = slices[-1].stop
+        tree = model._tree
+        self.pattern = Pattern(tree)
+        self.groups = self._group(model.loops)
+        rows, columns, signs = [], [], []
+        for k, loop in enumerate(model.loops):
+            a, b = (_carrier(tree, name)[0] for name in (loop.frame_a, loop.frame_b))
+            for nodes, sign in (_between(tree, b, a, 1.0), _between(tree, a, b, -1.0)):
+                dofs = [
+                    i for node in nodes for i in range(tree.v_slices[node].start, tree.v_slices[node].stop)
+                ]
+                for r in range(slices[k].start, slices[k].stop):
+                    rows += [r] * len(dofs)
+                    columns += dofs
+                    signs += [sign] * len(dofs)
+        fixed: dict[tuple[int, int], float] = {}
+        self.offsets = np.zeros(self.count)
+        self.coupled: list[tuple[int, Array, Array]] = []
+        for k, coupling in enumerate(model.couplings, len(model.loops)):
+            r = slices[k].start
+            names = (coupling.joint, *coupling.masters)
+            values = [1.0, *(-float(x) for x in coupling.ratios)]  # type: ignore[arg-type]
+            self.offsets[r] = -float(coupling.offset)  # type: ignore[arg-type]
+            at = np.array([model.q_slice(name).start for name in names])
+            self.coupled.append((r, at, np.array(values)))
+            for name, value in zip(names, values, strict=True):
+                key = (r, model.v_slice(name).start)
+                fixed[key] = fixed.get(key, 0.0) + value
+        self.loop_entries = len(rows)
+        self.rows = np.array([*rows, *(r for r, _ in fixed)], dtype=int)
+        self.columns = np.array([*columns, *(c for _, c in fixed)], dtype=int)
+        self.signs = np.array(signs)
+        self.fixed = np.array(list(fixed.values()))
+        outer = [(k, i) for k, i in self.pattern.positions]
+        self.outer = np.array([k for k, _ in outer], dtype=int)
+        self.inner = np.array([i for _, i in outer], dtype=int)
+        self.armature = np.concatenate(
+            [
+                np.arange(0.0),
+                *(np.asarray(j.armature or np.zeros(j.type.nv), dtype=float) for j in model.joints),
+            ]
+        )
+
+    # --- the rows -------------------------------------------------------------------------------------------
+
+    def _group(self, loops: Sequence[LoopJoint]) -> list[_Group]:
+        tree = self.model._tree
+        found: dict[Any, list[int]] = {}
+        for k, loop in enumerate(loops):
+            found.setdefault(_signature(loop.type), []).append(k)
+        groups = []
+        for signature, members in found.items():
+            ends = [[_carrier(tree, name) for name in (loops[k].frame_a, loops[k].frame_b)] for k in members]
+            places = [np.array([_flat(end[side][1].pose()) for end in ends]) for side in (0, 1)]
+            constants = np.array([[_number(x) for x in loops[k].type.constants()] for k in members])
+            nodes = [np.array([end[side][0] for end in ends]) for side in (0, 1)]
+            rows = np.array(
+                [np.arange(self.slices[k].start, self.slices[k].stop) for k in members], dtype=int
+            )
+            kernel = _pair_kernel(loops[members[0]].type, repr(signature))
+            data = (places[0], places[1], constants)
+            groups.append(_Group(kernel, np.array(members), rows, nodes[0], nodes[1], data))
+        return groups
+
+    def evaluate(self, q: Array, v: Array) -> _Terms:
+        """All rows at one state."""
+        tree = self.primary
+        columns, X = tree._kernel("subspaces")(q)
+        Y = tree._kernel("momentum_matrix")(q)
+        V, A = tree._kernel("velocities")(q, v), tree._kernel("accelerations")(q, v, np.zeros(len(v)))
+        X, V, A = (
+            np.vstack([x, last]) for x, last in ((X, _WORLD), (V, _WORLD[1:7] * 0), (A, _WORLD[1:7] * 0))
+        )
+        residual, gamma = np.zeros(self.count), np.zeros(self.count)
+        basis, world = np.zeros((self.count, 6)), np.zeros((self.count, 6))
+        for g in self.groups:
+            if not g.rows.shape[1]:
+                continue
+            a, b = g.node_a, g.node_b
+            phi, B, B_W, bias = g.kernel(X[a], X[b], V[a], V[b], A[a], A[b], *g.data)
+            residual[g.rows], gamma[g.rows] = phi, bias
+            basis[g.rows], world[g.rows] = B, B_W
+        for r, at, values in self.coupled:
+            residual[r] = self.offsets[r] + values @ q[at]
+        n = self.loop_entries
+        moved = np.einsum("ij,ij->i", world[self.rows[:n]], columns[self.columns[:n]])
+        entries = np.concatenate([self.signs * moved, self.fixed])
+        M = np.empty(self.pattern.size)
+        M[: len(self.outer)] = np.einsum("ij,ij->i", Y[self.outer], columns[self.inner])
+        M[len(self.outer) :] = np.einsum("ij,ij->i", Y, columns) + self.armature
+        lengths = np.bincount(self.rows, entries * entries, minlength=self.count)
+        return _Terms(residual, gamma, basis, entries, M, lengths)
+
+    def dense(self, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
+        """phi, G, gamma and B of a batch, as arrays."""
+        states = [
+            self.evaluate(*state)
+            for state in zip(q, np.broadcast_to(v, (len(q), self.model.nv)), strict=True)
+        ]
+        G = np.zeros((len(states), self.count, self.model.nv))
+        for k, t in enumerate(states):
+            np.add.at(G[k], (self.rows, self.columns), t.entries)
+        parts = [np.array([getattr(t, name) for t in states]) for name in ("residual", "gamma", "basis")]
+        return parts[0], G, parts[1], parts[2]
+
+    @cached_property
+    def scale_groups(self) -> Array:
+        return np.concatenate([np.full(s.stop - s.start, k) for k, s in enumerate(self.slices)])
+
+    # --- the solution ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def lively(self) -> Array:
+        """Rows that do not vanish everywhere, by samples; the others are left to the check of dropped rows."""
+        lengths = np.zeros(self.count)
+        for seed in range(3):
+            lengths += self.evaluate(self.model.random_configuration(seed), np.zeros(self.model.nv)).lengths
+        return np.flatnonzero(lengths > 1e-24)
+
+    @cached_property
+    def elimination(self) -> _Elimination:
+        return _Elimination(self)
+
+    def solve(
+        self, q: Array, v: Array, rest: Array, chosen: Array, active: Array
+    ) -> tuple[Array, ...] | None:
+        """a, f, wrenches and status (5) of `compiled`, at one state; None where a chosen row is not in the elimination."""
+        e = self.elimination
+        if not np.all(e.known[chosen > 0]):
+            return None
+        t = self.evaluate(q, v)
+        a, a_free, f, quality = e.run(t, rest, t.gamma, chosen)
+        root, scale = self._scales(t)
+        left = np.max(active * np.abs(self._times(t, a) + t.gamma) / root)
+        broken = np.max(active * np.abs(self._times(t, v)) / root)
+        opened = np.max(active * np.abs(t.residual) / root)
+        speed = float(v @ v)
+        size = float(np.linalg.norm(a) + np.linalg.norm(a_free) + speed)
+        slack = opened + broken / (np.sqrt(speed) if speed > 0 else 1.0)
+        other = np.max((active - chosen) * t.lengths / scale)
+        quality = min(quality, float(np.min(np.where(chosen > 0, t.lengths / scale, 1.0))))
+        count = len(self.model.loops)
+        wrenches = np.zeros((max(1, count), 6))
+        if count:
+            pushed = f[:, None] * t.basis
+            np.add.at(
+                wrenches,
+                self.scale_groups[: self.slices[count - 1].stop],
+                pushed[: self.slices[count - 1].stop],
+            )
+        return a, f, wrenches, np.array([quality, left, size, slack, other])
+
+    def project(self, q: Array, v: Array, chosen: Array, active: Array) -> tuple[Array, ...] | None:
+        """x, y and status (6) of `compiled`, at one state."""
+        e = self.elimination
+        if not np.all(e.known[chosen > 0]):
+            return None
+        t = self.evaluate(q, v)
+        zero = np.zeros(self.model.nv)
+        x, _, _, quality = e.run(t, zero, active * t.residual, chosen)
+        y, _, _, _ = e.run(t, zero, self._times(t, v), chosen)
+        root, scale = self._scales(t)
+        quality = min(quality, float(np.min(np.where(chosen > 0, t.lengths / scale, 1.0))))
+        phi = np.abs(active * t.residual)
+        broken = np.max(active * np.abs(self._times(t, v + y)))
+        return x, y, np.array([quality, np.max(phi / root), np.max(phi), broken])
+
+    def _times(self, t: _Terms, x: Array) -> Array:
+        """G x"""
+        return np.bincount(self.rows, t.entries * x[self.columns], minlength=self.count)
+
+    def _scales(self, t: _Terms) -> tuple[Array, Array]:
+        longest = np.zeros(len(self.slices))
+        np.maximum.at(longest, self.scale_groups, t.lengths)
+        scale = np.where(longest > 0, longest, 1.0)[self.scale_groups]
+        return np.sqrt(scale), scale
+
+
+@dataclass(frozen=True, eq=False)
+class _Terms:
+    """phi, gamma, B, the entries of G and of M (off the diagonal, then on it), squared lengths of rows."""
+
+    residual: Array
+    gamma: Array
+    basis: Array
+    entries: Array
+    M: Array
+    lengths: Array
+
+
+class _Elimination:
+    """(1)-(4) of `compiled` on a tape, on L and D, rows of G (then Z), Z D^-1, -Lambda, b (then -f), tau - bias, a."""
+
+    def __init__(self, rolled: Rolled) -> None:
+        self.rolled = rolled
+        pattern, nv = rolled.pattern, rolled.model.nv
+        lively = rolled.lively
+        self.known = np.zeros(rolled.count, dtype=bool)
+        self.known[lively] = True
+        self.lively = lively
+        number = {int(r): k for k, r in enumerate(lively)}
+        L = dict(pattern.positions)
+        D = {k: len(L) + k for k in range(nv)}
+        self.next = pattern.size
+        inverse = self._take(range(nv))
+        reach: list[list[int]] = [[] for _ in lively]
+        for r, c in zip(rolled.rows, rolled.columns, strict=True):
+            if int(r) in number:
+                reach[number[int(r)]].append(int(c))
+        closed = [sorted({k for c in cs for k in (c, *pattern.inboard[c])}) for cs in reach]
+        G = [self._take(cs) for cs in closed]
+        entry = [
+            (G[number[int(r)]][int(c)] if int(r) in number else -1)
+            for r, c in zip(rolled.rows, rolled.columns, strict=True)
+        ]
+        self.used = np.array([k for k, x in enumerate(entry) if x >= 0], dtype=int)
+        self.entry = np.array([x for x in entry if x >= 0], dtype=int)
+        W = [self._take(cs) for cs in closed]
+        users: dict[int, list[int]] = {}
+        for k, cs in enumerate(closed):
+            for c in cs:
+                users.setdefault(c, []).append(k)
+        meet = {(max(i, j), min(i, j)) for rows in users.values() for i in rows for j in rows if i >= j}
+        order, struct = _order(len(lively), meet)
+        rank_of = {i: k for k, i in enumerate(order)}
+        fill = {(i, j) for i in order for j in (i, *struct[i])}  # i before j
+        A = self._take(sorted(fill))
+        pivots = self._take(range(len(lively)))
+        factor = self._take(sorted((i, j) for i in order for j in struct[i]))
+        b = self._take(range(len(lively)))
+        z = self._take(range(nv))
+        a = self._take(range(nv))
+        free = self._take(range(nv))
+        self.diagonal = np.array([A[i, i] for i in range(len(lively))], dtype=int)
+        self.pivots = np.array([pivots[i] for i in range(len(lively))], dtype=int)
+        self.b = np.array([b[i] for i in range(len(lively))], dtype=int)
+        self.z, self.a, self.free = (np.array([x[k] for k in range(nv)], dtype=int) for x in (z, a, free))
+        self.rows_of_entry = np.array([number[int(r)] for r in rolled.rows[self.used]], dtype=int)
+        self._scratch = self._take([0])[0]
+
+        first, second = Tape(), Tape()
+        for k in reversed(range(nv)):  # M = L^T D L
+            first.invert(inverse[k], D[k])
+            for position, i in enumerate(pattern.inboard[k]):
+                for j in pattern.inboard[k][position:]:
+                    # M_ij -= (M_ki / D_k) M_kj, with M_ki still unscaled
+                    first.multiply(self._scratch, L[k, i], inverse[k])
+                    target = D[i] if i == j else L[(i, j) if (i, j) in L else (j, i)]
+                    first.subtract(target, self._scratch, L[k, j])
+            for i in pattern.inboard[k]:
+                first.multiply(L[k, i], L[k, i], inverse[k])
+        for at, cs in zip(G, closed, strict=True):  # Z = L^-T G^T
+            self._inward(first, at, cs, L)
+        self._inward(first, z, list(range(nv)), L)
+        for at, to, cs in zip(G, W, closed, strict=True):
+            for c in cs:
+                first.multiply(to[c], at[c], inverse[c])
+        for i in order:  # - Lambda, then its negative below: subtraction is what a tape does
+            for j in (i, *struct[i]):
+                for c in sorted(set(closed[i]) & set(closed[j])):
+                    first.subtract(A[i, j], G[i][c], W[j][c])
+        for i in range(len(lively)):  # b -= G a_free = W z
+            for c in closed[i]:
+                first.subtract(b[i], W[i][c], z[c])
+        for c in range(nv):
+            first.multiply(free[c], z[c], inverse[c])
+            first.multiply(a[c], z[c], inverse[c])
+        for i in order:  # the factors of - Lambda (its mask put on the diagonal between the tapes)
+            second.invert(pivots[i], A[i, i])
+            later = struct[i]
+            for j in later:
+                second.multiply(factor[i, j], A[i, j], pivots[i])
+            for position, j in enumerate(later):
+                for k in later[position:]:
+                    pair = (j, k) if rank_of[j] <= rank_of[k] else (k, j)
+                    second.subtract(A[pair], factor[i, j], A[i, k])
+        for i in order:
+            for j in struct[i]:
+                second.subtract(b[j], factor[i, j], b[i])
+        for i in order:
+            second.multiply(b[i], b[i], pivots[i])
+        for i in reversed(order):
+            for j in struct[i]:
+                second.subtract(b[i], factor[i, j], b[j])
+        # b is now (-Lambda)^-1 b = -f:  a = L^-1 (D^-1 z0 + W f)
+        for i in range(len(lively)):
+            for c in closed[i]:
+                second.subtract(a[c], W[i][c], b[i])
+        for target_at in (a, free):
+            for k in range(nv):
+                for i in reversed(pattern.inboard[k]):
+                    second.subtract(target_at[k], L[k, i], target_at[i])
+        self.first, self.second, self.size = first, second, self.next
+
+    def _take(self, keys: Any) -> dict[Any, int]:
+        found = {key: self.next + k for k, key in enumerate(keys)}
+        self.next += len(found)
+        return found
+
+    def _inward(self, tape: Tape, at: dict[int, int], cs: list[int], L: dict[tuple[int, int], int]) -> None:
+        for k in reversed(cs):
+            for i in self.rolled.pattern.inboard[k]:
+                tape.subtract(at[i], L[k, i], at[k])
+
+    def run(self, t: _Terms, rest: Array, gamma: Array, chosen: Array) -> tuple[Array, Array, Array, float]:
+        """a, a_free, f, and the smallest pivot relative to the diagonal; for rest = 0, x with R x = -gamma."""
+        mask = chosen[self.lively]
+        w = np.zeros(self.size)
+        w[: len(t.M)] = t.M
+        np.add.at(w, self.entry, t.entries[self.used] * mask[self.rows_of_entry])
+        w[self.z] = rest
+        w[self.b] = -gamma[self.lively] * mask
+        self.first.run(w)
+        w[self.diagonal] -= 1 - mask
+        diagonal = w[self.diagonal].copy()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.second.run(w)
+            quality = float(np.min(1 / (w[self.pivots] * diagonal), initial=1.0))
+        f = np.zeros(self.rolled.count)
+        f[self.lively] = -w[self.b] * mask
+        return w[self.a], w[self.free], f, quality
+
+
+def _order(count: int, meet: set[tuple[int, int]]) -> tuple[list[int], dict[int, list[int]]]:
+    """A minimum-degree order, and for each row those after it in the column of its factor, in that order."""
+    near: list[set[int]] = [set() for _ in range(count)]
+    for i, j in meet:
+        if i != j:
+            near[i].add(j)
+            near[j].add(i)
+    heap = [(len(x), i) for i, x in enumerate(near)]
+    heapq.heapify(heap)
+    done, order, after = [False] * count, [], {}
+    while heap:
+        degree, i = heapq.heappop(heap)
+        if done[i] or degree != len(near[i]):
+            continue
+        done[i] = True
+        order.append(i)
+        after[i] = set(near[i])
+        for j in near[i]:
+            near[j] |= near[i] - {j}
+            near[j].discard(i)
+            heapq.heappush(heap, (len(near[j]), j))
+    position = {i: k for k, i in enumerate(order)}
+    return order, {i: sorted(x, key=position.__getitem__) for i, x in after.items()}
+
+
+def _signature(pair: Pair) -> Any:
+    """What makes code: the type, its structural fields, and which constants are zero (columns that vanish)."""
+    fixed = tuple(
+        (f.name, getattr(pair, f.name)) for f in dataclasses.fields(pair) if f.metadata.get("structural")
+    )
+    return type(pair).__module__, type(pair).__qualname__, pair.kind, fixed, len(pair.constants())
+
+
+def _number(x: Any) -> float:
+    return float(x.evaluate({})) if isinstance(x, Expression) else float(x)
+
+
+def _flat(X: Pose) -> Array:
+    return np.concatenate([np.asarray(X.rotation).ravel(), np.asarray(X.translation).ravel()])
+
+
+def _pair_kernel(pair: Pair, signature: str) -> Kernel:
+    """Rows of a pair from the motion of the two bodies: phi, B, B Ad(X_Wb)^-1 and gamma."""
+    m, c = len(pair.holonomic), len(pair.constants())
+    names = {
+        "X_a": 12,
+        "X_b": 12,
+        "V_a": 6,
+        "V_b": 6,
+        "A_a": 6,
+        "A_b": 6,
+        "C_a": 12,
+        "C_b": 12,
+        "constants": c,
+    }
+    inputs = [Argument(name, (size,)) for name, size in names.items()]
+    results = [Argument("phi", (m,)), Argument("B", (m, 6)), Argument("B_W", (m, 6)), Argument("gamma", (m,))]
+
+    def build() -> FunctionSource:
+        x = {name: ca.SX.sym(name, size) for name, size in names.items()}
+        own = pair.with_constants(x["constants"])
+        bodies = {end: _pose(x[f"X_{end}"]) for end in "ab"}
+        X_Wa, X_Wb = (X @ _pose(x[f"C_{end}"]) for end, X in bodies.items())
+        V_a, V_b, A_a, A_b = (
+            bodies[name[-1]].motion(Motion.from_vector(x[name])) for name in ("V_a", "V_b", "A_a", "A_b")
+        )
+        X = X_Wa.inverse() @ X_Wb
+        V = X_Wb.motion_inverse(V_b - V_a).vector()
+        B = ca.SX(own.rows(X))
+        R, p, W = ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3), ca.SX.sym("W", 6)
+        turned = ca.SX(own.rows(Pose(R, p))) @ W
+        at = ca.vertcat(ca.vec(R), p)
+        rate = ca.jtimes(turned, at, ca.vertcat(ca.vec(R @ skew(W[0:3])), R @ W[3:6]))
+        rate = ca.substitute(
+            [rate], [R, p, W], [ca.densify(X.rotation), ca.densify(X.translation), ca.densify(V)]
+        )[0]
+        gamma = B @ X_Wb.motion_inverse(A_b - A_a + V_b.cross(V_a)).vector() + rate
+        inverse = ca.horzcat(
+            *(X_Wb.motion_inverse(Motion.from_vector(e)).vector() for e in ca.horzsplit(ca.SX.eye(6)))
+        )
+        outputs = [ca.SX(own.residual(X)), B, B @ inverse, gamma]
+        return FunctionSource(ca.Function("pair", list(x.values()), [ca.densify(y) for y in outputs]))
+
+    return Kernel("constraint_rows", inputs, results, key=f"pair:{signature}", build=build)
+
+
+def _pose(x: ca.SX) -> Pose:
+    return Pose(ca.reshape(x[:9], 3, 3).T, x[9:])
