@@ -301,6 +301,23 @@ def test_gimbal_lock_in_a_batch(model):
     np.testing.assert_array_equal(np.delete(a, 3, axis=0), np.delete(expected, 3, axis=0))
 
 
+def test_several_reasons_in_a_batch(model):
+    """Each is told, with how many states it concerns."""
+    q, v, tau = (x.reshape(2, 3, -1) for x in states(model, 6))
+    q[0, 2] = bent(model, q[0, 2], np.pi / 2)
+    q[1, 0] = bent(model, q[1, 0], -np.pi / 2)
+    tau[1, 1, 0] = np.nan
+    v[1, 2, 1] = np.inf
+    with pytest.warns(AlembertWarning) as caught:
+        a = model.forward_dynamics(q, v, tau)
+    message = str(caught[0].message)
+    assert message.startswith(
+        "forward_dynamics: 4 of 6 states have no finite result, the first at (0, 2); joint 'elbow': gimbal lock"
+    )
+    assert "; tau is nan at entry 0 (shoulder) (2, the first at (1, 1))" in message
+    np.testing.assert_array_equal(np.isnan(a).any(axis=-1), [[False, False, True], [True, True, True]])
+
+
 def test_an_armature_on_the_gimbal_lifts_the_lock(model, state):
     q, v, tau = state
     geared = model.replace_joint("elbow", armature=(0.1, 0.1, 0.1))

@@ -53,14 +53,15 @@ def test_lock_and_nan_in_a_batch_are_one_report(gimbal, method):
         "forward_dynamics: 2 of 4 states have no finite result, the first at 1; joint 'neck': gimbal lock"
     )
     assert str(caught[0].message).startswith(message)
+    assert str(caught[0].message).endswith("; q is nan at entry 1 (neck.y2) (1, the first at 2)")
     assert caught[0].filename == __file__
     assert np.isnan(a[1:3]).all()
     np.testing.assert_allclose(a[[0, 3]], gimbal.forward_dynamics(q[[0, 3]], zero, tau), rtol=1e-10)
 
 
-@pytest.mark.parametrize("mass", [0.0, -1.0])
 @pytest.mark.parametrize("tau", [(0.0, 0.0), (1.0, 0.0), (0.3, 1.0)])
-def test_a_matrix_that_is_not_positive_definite(pair, method, mass, tau):
+def test_a_matrix_that_is_not_positive_definite(pair, method, tau):
+    mass = 0.0
     q, v = np.array([0.2, 0.5]), np.zeros(2)
     message = "forward_dynamics: the result is not finite; the mass matrix is not positive definite"
     with pytest.raises(NumericalError, match=message):

@@ -1,11 +1,14 @@
 """Named parameters are inputs of the compiled code."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from dynamics_helpers import ROUNDING, relative, states, tree
 
+from alembert import Friction, Inertia, ModelBuilder, Revolute
 from alembert.engine.kernel import Kernel
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +107,51 @@ def test_messages(model):
         UnsupportedError, match=f"frame_pose: frame '{frame}' depends on parameters that are given as arrays"
     ):
         model.frame_pose(q, frame, parameters={name: np.ones(3)})
+
+
+@pytest.fixture(scope="module")
+def lift():
+    builder = ModelBuilder("lift")
+    m, size, rub = (builder.parameter(name, 1.0) for name in ("m", "size", "rub"))
+    tensor = (0.1 * size, 0.0, 0.1, 0.0, 0.0, 0.1)
+    builder.body("beam", Inertia(m, (1, 0, 0), tensor), joint=Revolute((0, 1, 0)), friction=Friction((rub,)))
+    return builder.build()
+
+
+def test_unphysical_parameters_are_refused(lift):
+    """In the words of the builder, with the first state of a batch; one bad state refuses all."""
+    q = np.zeros(1)
+    for given, message in {
+        ("m", -2.0): "body 'beam': mass is -2, expected a positive number",
+        ("size", -1.0): "body 'beam': inertia is not positive: principal moments (-0.1, 0.1, 0.1)",
+        (
+            "size",
+            3.0,
+        ): "body 'beam': inertia violates the triangle inequality: principal moments (0.1, 0.1, 0.3)",
+        ("rub", -0.5): "joint 'beam_joint': viscous friction is -0.5, expected zero or more",
+    }.items():
+        with pytest.raises(ArgumentError) as caught:
+            lift.gravity_forces(q, parameters=dict([given]))
+        assert str(caught.value).startswith(f"gravity_forces: with the given parameters, {message}")
+    with pytest.raises(ArgumentError) as caught:
+        lift.mass_matrix(q, parameters={"m": np.array([[1.0, 2.0], [-1.0, -3.0]])})
+    assert str(caught.value) == (
+        "mass_matrix: with the given parameters (the first of 2, at (1, 0)), "
+        "body 'beam': mass is -1, expected a positive number"
+    )
+
+
+def test_good_parameters_pass(lift):
+    q = np.zeros(1)
+    loads = np.linspace(0.0, 5.0, 11)[1:]
+    for _ in range(2):  # the second time remembered
+        found = lift.gravity_forces(q, parameters={"m": loads, "size": 1.9, "rub": 0.0})
+        np.testing.assert_allclose(found[:, 0], -9.81 * loads, rtol=1e-14)
+    with pytest.raises(NumericalError, match="parameters is nan at entry 0 \\(m\\)"):
+        lift.gravity_forces(q, parameters={"m": np.nan})
+
+
+def test_what_was_loaded_as_unphysical_stays_so(lift):
+    """The way out: a model that breaks the rule at its defaults is not held to it."""
+    flat = dataclasses.replace(lift, parameters=(("m", 1.0), ("size", 3.0), ("rub", 1.0)))
+    assert np.isfinite(flat.gravity_forces(np.zeros(1), parameters={"size": 4.0})).all()

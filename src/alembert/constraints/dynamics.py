@@ -292,9 +292,9 @@ def _tree(system: ConstraintSystem, name: str, function: str, s: States, forces:
     given = s.given(*arrays)
     result = np.asarray(kernel(*given))
     shaped = result.reshape(*s.shape, result.shape[-1])
-    tree._explain(function, shaped, given, kernel)
     if tree._lockable and name == "forward_dynamics":
-        tree._refuse_lock(function, (s.q.reshape(*s.shape, -1),), shaped)
+        tree._mark_locked(function, (s.q.reshape(*s.shape, -1),), shaped)
+    tree._explain(function, shaped, given, kernel)
     return result
 
 

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.deferred import deferred
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import WORLD, Placement
 from alembert.model.printing import unknown
 from alembert.spatial import Ad_dual, Pose
 
 if TYPE_CHECKING:
+    from alembert.dynamics import physical
+    from alembert.dynamics.physical import Physical
     from alembert.model import Model
+else:
+    physical = deferred("alembert.dynamics.physical")
 
 Array = np.ndarray
 Wrenches = Mapping[str, Any]
@@ -105,7 +110,13 @@ class Arguments:
             for key, value in self.parameters
         }
         common(name, [(f"parameter {key!r}", x.shape) for key, x in columns.items()])
-        return np.stack(np.broadcast_arrays(*columns.values()), axis=-1)
+        found = np.stack(np.broadcast_arrays(*columns.values()), axis=-1)
+        self._physical.check(name, found)
+        return found
+
+    @cached_property
+    def _physical(self: Model) -> Physical:
+        return physical.Physical(self)
 
     @cached_property
     def _parameter_defaults(self: Model) -> Array:

@@ -63,10 +63,10 @@ class Evaluation:
             for label, known in KNOWN_AS.get(name, WRENCHES).items():
                 text = text.replace(f" {label} ", f" {known} ")
             raise ArgumentError(text) from None
+        if name in INVERTING and self._lockable:
+            self._mark_locked(name, given, result)
         if not all_finite(result):
             self._explain(caller or name, result, given, kernel)
-        elif name in INVERTING and self._lockable:
-            self._refuse_lock(name, given, result)
         return result
 
     def _checked(self: Model, name: str, kernel: Kernel, given: tuple[Any, ...]) -> Any:

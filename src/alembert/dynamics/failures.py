@@ -27,21 +27,67 @@ class Failures:
     """Mixed into `Model`."""
 
     def _explain(self: Model, name: str, result: Any, given: tuple[Any, ...], kernel: Kernel) -> None:
-        """Say why a result is not finite: raise for one state, warn for some states of a batch."""
+        """Say why results are not finite: raise for one state, warn for some states of a batch."""
         results = result if isinstance(result, tuple) else (result,)
         bad = np.False_
         for x, declared in zip(results, kernel.results, strict=True):
             bad = bad | ~np.isfinite(x).all(axis=tuple(range(-len(declared.shape), 0)))
         if np.any(bad):
-            self._report(name, np.asarray(bad), self._reason(given, kernel))
+            self._report(name, np.asarray(bad), self._reasons(np.asarray(bad), given, kernel))
+
+    def _reasons(
+        self: Model, bad: Array, given: tuple[Any, ...], kernel: Kernel, otherwise: str = _SINGULAR
+    ) -> str:
+        """The reason of the first bad state; of others, if they have other reasons, with how many they are."""
+        if not bad.ndim:
+            return self._reason(given, kernel, otherwise)
+        found: list[str] = []
+        left = bad.copy()
+        while np.any(left):
+            first = tuple(int(index[0]) for index in np.nonzero(left))
+            reason = self._reason(_state(given, kernel, bad.shape, first), kernel, otherwise)
+            alike = left & self._alike(reason, given, kernel, bad.shape, otherwise)
+            alike[first] = True
+            where = "" if not found else f" ({np.count_nonzero(alike)}, the first at {_index(first)})"
+            found.append(f"{reason}{where}")
+            left &= ~alike
+        return "; ".join(found)
+
+    def _alike(
+        self: Model,
+        reason: str,
+        given: tuple[Any, ...],
+        kernel: Kernel,
+        shape: tuple[int, ...],
+        otherwise: str,
+    ) -> Array:
+        """The states that fail for the same kind of reason: an input that is not finite, a joint, or neither."""
+        inputs = np.zeros(shape, dtype=bool)
+        for argument, value in zip(kernel.arguments, given, strict=True):
+            x = np.asarray(value, dtype=float)
+            wrong = ~np.isfinite(x).all(axis=tuple(range(-len(argument.shape), 0)))
+            inputs |= _over(wrong, shape)
+        if not reason.startswith("joint ") and reason != otherwise:
+            return inputs
+        q = np.asarray(given[0], dtype=float)
+        joints = np.zeros(shape, dtype=bool)
+        for joint, s in zip(self.joints, self._q_slices, strict=True):
+            if joint.type.singularity(q[..., s]) or joint.type.problem(q[..., s]):
+                states = q[..., s].reshape(-1, joint.type.nq)
+                own = [bool(joint.type.singularity(x) or joint.type.problem(x)) for x in states]
+                own_mask = _over(np.array(own).reshape(q.shape[:-1]), shape)
+                if reason.startswith(f"joint {joint.name!r}:"):
+                    return own_mask & ~inputs
+                joints |= own_mask
+        return ~(inputs | joints)
 
     def _report(self: Model, name: str, bad: Array, reason: str) -> None:
         if bad.ndim == 0:
             raise NumericalError(f"{name}: the result is not finite; {reason}")
-        where = tuple(int(index[0]) for index in np.nonzero(bad))
+        where = _index(tuple(int(index[0]) for index in np.nonzero(bad)))
         warn(
             f"{name}: {np.count_nonzero(bad)} of {bad.size} states have no finite result, the first at "
-            f"{where if len(where) > 1 else where[0]}; {reason}",
+            f"{where}; {reason}",
             AlembertWarning,
             stacklevel=5,
         )
@@ -56,23 +102,19 @@ class Failures:
             and not (joint.armature or joint.rotors)
         ]
 
-    def _refuse_lock(self: Model, name: str, given: tuple[Any, ...], result: Any) -> None:
-        """Rounding makes large numbers of what should be infinite: name it instead, as for any other failure."""
+    def _mark_locked(self: Model, name: str, given: tuple[Any, ...], result: Any) -> None:
+        """NaN where a joint has lost a degree of freedom: rounding makes large numbers of what should be infinite."""
         q = np.asarray(given[0], dtype=float)
         free = np.asarray(given[4]) if name == "hybrid_dynamics" else np.ones(self.nv)
         for k, at_q, at_v in self._lockable:
-            joint = self.joints[k]
-            sentence = joint.type.singularity(q[..., at_q]) if np.any(free[at_v]) else None
-            if not sentence:
+            kind = self.joints[k].type
+            if not np.any(free[at_v]) or not kind.singularity(q[..., at_q]):
                 continue
-            locked = np.array(
-                [bool(joint.type.singularity(x)) for x in q[..., at_q].reshape(-1, joint.type.nq)]
-            ).reshape(q.shape[:-1])
+            locked = np.array([bool(kind.singularity(x)) for x in q[..., at_q].reshape(-1, kind.nq)])
             results = result if isinstance(result, tuple) else (result,)
-            locked = np.broadcast_to(locked, results[0].shape[:-1])
+            locked = np.broadcast_to(locked.reshape(q.shape[:-1]), results[0].shape[:-1])
             for x in results:
                 x[locked] = np.nan
-            self._report(name, locked, f"joint {joint.name!r}: {sentence}")
 
     def _reason(self: Model, given: tuple[Any, ...], kernel: Kernel, otherwise: str = _SINGULAR) -> str:
         """The first input that is not finite, or the joint that cannot be solved for, or `otherwise`."""
@@ -114,3 +156,25 @@ def _finite(x: Array) -> bool:
         return isfinite(sum(x.tolist()))
     flat = x.ravel()
     return isfinite(flat.dot(flat))
+
+
+def _state(
+    given: tuple[Any, ...], kernel: Kernel, shape: tuple[int, ...], index: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """The arguments of one state of a batch."""
+    found = []
+    for argument, value in zip(kernel.arguments, given, strict=True):
+        x = np.asarray(value, dtype=float)
+        own = x.shape[: x.ndim - len(argument.shape)]
+        position = np.arange(int(np.prod(own))).reshape(own)
+        found.append(x.reshape(-1, *argument.shape)[_over(position, shape)[index]])
+    return tuple(found)
+
+
+def _over(x: Array, shape: tuple[int, ...]) -> Array:
+    """An array over a batch as one over all of it; some callers give a batch in one dimension."""
+    return x.reshape(shape) if x.size == np.prod(shape) else np.broadcast_to(x, shape)
+
+
+def _index(index: tuple[int, ...]) -> Any:
+    return index if len(index) > 1 else index[0]

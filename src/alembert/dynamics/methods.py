@@ -51,20 +51,15 @@ def forward_dynamics(
 
 
 def _settle(model: Model, a: Array, kernel: Kernel, inputs: Sequence[Array], failures: Failures) -> None:
-    """NaN where there is no result, and one report with the reason of the first such state."""
+    """NaN where there is no result, and one report with the reasons."""
     bad = ~np.isfinite(a).all(axis=-1)
     for mask, _ in failures:
         bad = bad | mask
     if not np.any(bad):
         return
     a[bad] = np.nan
-    first = tuple(int(index[0]) for index in np.nonzero(bad)) if bad.ndim else ()
-    state = [
-        np.broadcast_to(x, bad.shape + argument.shape)[first]
-        for x, argument in zip(inputs, kernel.arguments, strict=True)
-    ]
-    why = [sentence for mask, sentence in failures if sentence and mask[first]]
-    model._report(kernel.name, bad, model._reason(tuple(state), kernel, *why[:1]))
+    why = [sentence for mask, sentence in failures if sentence and np.any(mask)]
+    model._report(kernel.name, bad, model._reasons(bad, tuple(inputs), kernel, *why[:1]))
 
 
 def _locked(model: Model, q: Array) -> Array:

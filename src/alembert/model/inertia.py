@@ -20,7 +20,7 @@ from alembert.model.placement import Placement, _negative, _plus, _rotate, _time
 TRIANGLE_TOLERANCE = 1e-4
 """How far the triangle inequality may be missed, relative to the largest moment: written digits."""
 
-_NOISE = 1e-12  # m^2: moments of this size per unit mass are rounding, not shape
+NOISE = 1e-12  # m^2: moments of this size per unit mass are rounding, not shape
 _INDEX = ((0, 1, 3), (1, 2, 4), (3, 4, 5))  # position of (i, j) in (Ixx, Ixy, Iyy, Ixz, Iyz, Izz)
 
 
@@ -160,7 +160,7 @@ class Inertia:
         mass = float(evaluate(self.mass, values or {}))
         moments = np.linalg.eigvalsh(self.matrix(values))
         shown = "(" + ", ".join(f"{moment:.6g}" for moment in moments) + ")"
-        slack = TRIANGLE_TOLERANCE * abs(moments).max() + _NOISE * mass
+        slack = TRIANGLE_TOLERANCE * abs(moments).max() + NOISE * mass
         if mass < 0:
             return f"mass is {mass:.6g}, expected a positive number"
         if mass == 0 and abs(moments).max() > 0:
