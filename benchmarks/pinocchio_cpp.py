@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ import pinocchio as pin
 from benchmarks.models import States, pinocchio_model, states_in_pinocchio
 from benchmarks.timing import Effort
 
-_SOURCE = Path(__file__).with_name("pinocchio_loop.cpp")
-_BUILD = Path(__file__).parents[1] / "build" / "benchmarks"
+_HERE = Path(__file__).parent
+_BUILD = _HERE.parent / "build" / "benchmarks"
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-DNDEBUG", "-w")
 _DEFINES = (  # as Pinocchio's own CMake files say
     "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
@@ -35,29 +36,35 @@ _DEFINES = (  # as Pinocchio's own CMake files say
 
 @functools.cache
 def program() -> Path | None:
-    """The compiled loop, built once in two minutes; None where a compiler or a header is missing."""
+    """The compiled loop; None where a compiler or a header is missing."""
+    return build("pinocchio_loop.cpp", FLAGS)
+
+
+def build(name: str, flags: Sequence[str], *, libraries: Sequence[str] = ()) -> Path | None:
+    """A program made of one file here and Pinocchio's headers, built once in some minutes."""
     compiler = shutil.which(os.environ.get("CXX", "c++"))
-    prefix = Path(pin.__file__).parents[4]
-    headers = prefix / "include"
-    eigen = Path(casadi.__file__).parent / "include" / "eigen3"
+    headers = Path(pin.__file__).parents[4] / "include"
+    casadi_headers = Path(casadi.__file__).parent / "include"
     data = headers / "pinocchio" / "src" / "multibody" / "data.hxx"
-    if compiler is None or not data.exists() or not eigen.exists():
+    if compiler is None or not data.exists() or not (casadi_headers / "eigen3").exists():
         return None
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
-    content = "\0".join([_SOURCE.read_text(), version, pin.__version__, *FLAGS, _processor()])
-    result = _BUILD / f"pinocchio_loop_{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+    source = _HERE / name
+    texts = [source.read_text(), (_HERE / "pinocchio_tree.hpp").read_text()]
+    content = "\0".join([*texts, version, pin.__version__, *flags, *libraries, _processor()])
+    result = _BUILD / f"{source.stem}_{hashlib.sha256(content.encode()).hexdigest()[:16]}"
     if result.exists():
         return result
     patched = _BUILD / "include" / "pinocchio" / "src" / "multibody" / "data.hxx"
     patched.parent.mkdir(parents=True, exist_ok=True)
     patched.write_text(data.read_text().replace("(model.nv, model.nv, model.nv)", "(0, 0, 0)"))
-    print("compiling Pinocchio's loop (once, about two minutes)", flush=True)
-    includes = [f"-I{folder}" for folder in (_BUILD / "include", headers, eigen)]
+    print(f"compiling {name} (once, some minutes)", flush=True)
+    folders = (_BUILD / "include", headers, casadi_headers / "eigen3", casadi_headers)
     partial = result.with_suffix(".partial")
-    command = [compiler, *FLAGS, *_DEFINES, *includes, str(_SOURCE), "-o", str(partial)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [compiler, *flags, *_DEFINES, *(f"-I{x}" for x in folders), str(source), "-o", str(partial)]
+    found = subprocess.run([*command, *libraries], capture_output=True, text=True, check=False)
     if found.returncode:
-        print(f"Pinocchio's loop does not compile; called from Python instead:\n{found.stderr[:2000]}")
+        print(f"{name} does not compile:\n{found.stderr[:2000]}")
         return None
     partial.rename(result)
     return result
@@ -77,7 +84,7 @@ def run(name: str, effort: Effort, count: int = 64) -> dict[str, float] | None:
     if binary is None:
         return None
     given = states_in_pinocchio(name, count)
-    text = _as_text(pinocchio_model(name), given, effort)
+    text = as_text(pinocchio_model(name), given, effort)
     found = subprocess.run([str(binary)], input=text, capture_output=True, text=True, check=True)
     first, second = found.stdout.splitlines()
     local, world, inverse, forward_derivatives, inverse_derivatives, _ = (float(x) for x in first.split())
@@ -90,7 +97,7 @@ def run(name: str, effort: Effort, count: int = 64) -> dict[str, float] | None:
     }
 
 
-def _as_text(model: Any, given: States, effort: Effort) -> str:
+def as_text(model: Any, given: States, effort: Effort) -> str:
     lines = [str(model.njoints - 1)]
     for k in range(1, model.njoints):
         X, Y = model.jointPlacements[k], model.inertias[k]

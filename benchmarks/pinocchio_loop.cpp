@@ -1,10 +1,8 @@
 // Times Pinocchio's forward and inverse dynamics in a C++ loop, compiled from its headers for this machine.
 //
-// Reads from standard input a tree (joints as text, so that nothing is shared with the prebuilt library), then states;
-// writes the best time per call in microseconds of each algorithm, and the accelerations of the first state.
+// Reads from standard input a tree (see pinocchio_tree.hpp), then states; writes the best time per call in microseconds
+// of each algorithm, and the accelerations of the first state.
 //
-//   njoints
-//   parent type ax ay az  R(9, by rows) p(3)  mass c(3) I(xx xy yy xz yz zz)     one line per joint
 //   nstates seconds repeats, then q v tau of each state
 
 #define EIGEN_DONT_PARALLELIZE
@@ -20,29 +18,7 @@
 #include <string>
 #include <vector>
 
-namespace pin = pinocchio;
-using Vector = Eigen::VectorXd;
-
-static pin::JointModel joint(const std::string & type, const Eigen::Vector3d & axis)
-{
-  if (type == "JointModelRX") return pin::JointModelRX();
-  if (type == "JointModelRY") return pin::JointModelRY();
-  if (type == "JointModelRZ") return pin::JointModelRZ();
-  if (type == "JointModelPX") return pin::JointModelPX();
-  if (type == "JointModelPY") return pin::JointModelPY();
-  if (type == "JointModelPZ") return pin::JointModelPZ();
-  if (type == "JointModelFreeFlyer") return pin::JointModelFreeFlyer();
-  if (type == "JointModelRevoluteUnaligned") return pin::JointModelRevoluteUnaligned(axis);
-  if (type == "JointModelPrismaticUnaligned") return pin::JointModelPrismaticUnaligned(axis);
-  throw std::invalid_argument("joint type " + type);
-}
-
-static Vector read(int n)
-{
-  Vector x(n);
-  for (int i = 0; i < n; ++i) std::cin >> x[i];
-  return x;
-}
+#include "pinocchio_tree.hpp"
 
 template <typename Call> static double best(double seconds, int repeats, int states, Call call)
 {
@@ -68,23 +44,7 @@ template <typename Call> static double best(double seconds, int repeats, int sta
 
 int main()
 {
-  pin::Model model;
-  int count;
-  std::cin >> count;
-  for (int i = 0; i < count; ++i)
-  {
-    int parent;
-    std::string type;
-    std::cin >> parent >> type;
-    const Vector axis = read(3), R = read(9), p = read(3), m = read(1), c = read(3), I = read(6);
-    pin::SE3 placement = pin::SE3::Identity();
-    placement.rotation() = Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(R.data());
-    placement.translation() = p;
-    Eigen::Matrix3d inertia;
-    inertia << I[0], I[1], I[3], I[1], I[2], I[4], I[3], I[4], I[5];
-    const auto id = model.addJoint(parent, joint(type, axis), placement, "joint" + std::to_string(i));
-    model.appendBodyToJoint(id, pin::Inertia(m[0], c, inertia));
-  }
+  const pin::Model model = read_tree();
   pin::Data data(model);
   int states, repeats;
   double seconds;
