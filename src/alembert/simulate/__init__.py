@@ -1,8 +1,9 @@
 """Motion in time: integrators on manifolds, controllers, events and records."""
 
 from alembert.callable_module import make_callable as _make_callable
+from alembert.simulate.actuators import Drive as Drive
+from alembert.simulate.actuators import Gear as Gear
 from alembert.simulate.choice import integrators as integrators
-from alembert.simulate.controllers import Drive as Drive
 from alembert.simulate.controllers import Sampled as Sampled
 from alembert.simulate.ensembles import Ensemble as Ensemble
 from alembert.simulate.ensembles import ensemble as ensemble
@@ -20,6 +21,8 @@ from alembert.simulate.impacts import PointOnPlane as PointOnPlane
 from alembert.simulate.result import Report as Report
 from alembert.simulate.result import Run as Run
 from alembert.simulate.run import simulate as simulate
+from alembert.simulate.sensors import Measured as Measured
+from alembert.simulate.sensors import Measurements as Measurements
 from alembert.simulate.tables import Table as Table
 from alembert.simulate.topology import Attach as Attach
 from alembert.simulate.topology import Dock as Dock

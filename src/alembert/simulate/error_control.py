@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from alembert.errors import UnsupportedError
 from alembert.simulate import adaptive
-from alembert.simulate.controllers import Schedule
 from alembert.simulate.events import Watch
 from alembert.simulate.progress import Progress
 from alembert.simulate.records import recorded_efforts
 from alembert.simulate.result import Run
+from alembert.simulate.schedule import Schedule, common_tick
 from alembert.simulate.system import System
 from alembert.simulate.topology import Topology
 
@@ -55,7 +54,7 @@ def run_adaptive(
         while t < end and not keeper.stopped:
             held, span_end = np.zeros(model.nv), end
             if schedule is not None:
-                schedule.update(n, t, q, v, model)
+                schedule.update(n, t, q, v, system)
                 held = schedule.command()
                 held = held if system.drives is None else system.drives.saturate(held)
                 following = schedule.next_instant(n)
@@ -69,6 +68,8 @@ def run_adaptive(
             effort = np.ascontiguousarray(system.efforts + held)
             keeper.hold(t, held)
             system.effort = effort
+            if schedule is not None:
+                schedule.effort = effort
             while t < span_end and not keeper.stopped:
                 t, q, v = _span(
                     system, name, t, q, v, span_end, effort, within, watch, keeper, counters, options
@@ -100,6 +101,8 @@ def run_adaptive(
         kept,
         tuple(keeper.topologies),
         tuple(watch.records),
+        None,
+        {} if schedule is None else schedule.measurements(),
     )
 
 
@@ -127,16 +130,11 @@ def _imposed_all(system: System, time: Array, q: Array, v: Array) -> tuple[Array
 
 
 def _ticks(system: System) -> tuple[Schedule | None, float]:
-    """The sampled controllers on a grid that has all their instants."""
-    if not system.sampled:
+    """Sensors and sampled controllers on a grid that has all their instants."""
+    if not (system.sampled or system.instruments):
         return None, 0.0
-    values = [x for c in system.sampled for x in (c.period, c.delay, c.offset) if x > 0]
-    fractions = [Fraction(x).limit_denominator(10**9) for x in values]
-    tick = fractions[0]
-    for other in fractions[1:]:
-        common = math.lcm(tick.denominator, other.denominator)
-        tick = Fraction(math.gcd(int(tick * common), int(other * common)), common)
-    return Schedule.on_grid(system.sampled, float(tick)), float(tick)
+    tick = common_tick(system.sampled, system.instruments)
+    return system.schedule(tick), tick
 
 
 class AdaptiveKeeper:

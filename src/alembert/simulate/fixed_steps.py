@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError
+from alembert.simulate.actuators import no_state
 from alembert.simulate.choice import IMPLICIT
-from alembert.simulate.controllers import Schedule
 from alembert.simulate.events import MOST_IN_A_STEP, Path, Watch
 from alembert.simulate.loop import RECORDS
 from alembert.simulate.progress import Progress
 from alembert.simulate.records import Keeper, check_finite
 from alembert.simulate.result import Run
+from alembert.simulate.schedule import Schedule
 from alembert.simulate.stepper import Stepper
 from alembert.simulate.system import System
 
@@ -47,12 +48,14 @@ def run_fixed(
     stepper = Stepper(system, name, h, options["start"], held=held)
     if resumed is not None:
         state, schedule, memory = resumed[0].copy(), resumed[1], resumed[2]
-        schedule = schedule.copy() if schedule is not None else None
+        if schedule is not None:
+            schedule = schedule.copy()
+            schedule.log = []
     else:
         assert state0 is not None
         state = stepper.initial(*state0)
-        schedule = Schedule.on_grid(system.sampled, h) if system.sampled else None
-        memory = np.zeros((*system.batch, model.nv)) if system.has_memory else None
+        schedule = system.schedule(h)
+        memory = no_state(system.batch, model.nv) if system.has_memory else None
     keeper = Keeper(stepper, state, schedule, memory, rows=steps // every + 1)
     marching = March(stepper, schedule, memory, held, Watch(options["events"], system), keeper, every)
     with Progress(f"simulating {model.name}", shown=options["progress"]) as progress:
@@ -104,6 +107,8 @@ class March:
         while (n := stepper.number(state)) < end:
             effort, held = self._effort(state, n)
             self.system.effort = effort
+            if self.schedule is not None:
+                self.schedule.effort = effort
             if self.changing and len(self.keeper.held) < self.keeper.count:
                 self.keeper.held.append(held)
             limit = min(end, n + 1) if self.single else end
@@ -133,11 +138,17 @@ class March:
         if self.changing:
             q, v = stepper.q(state).copy(), stepper.v(state).copy()
         if self.schedule is not None:
-            self.schedule.update(n, stepper.time(n), q, v, system.model)
+            self.schedule.update(n, stepper.time(n), q, v, system)
             held = held + self.schedule.command()
         if self.held:
-            where = (stepper.time(n), q, v) if system.has_memory else stepper.middle(state)
-            held = held + system.command(*where)
+            t, q_middle, v_middle = stepper.middle(state)
+            if self.memory is not None and system.drives is not None and stepper.scheme is not None:
+                given = system.efforts + system.drives.saturate(self.memory[..., 0, :])
+                a = system.point(stepper.time(n), q, v, given, held=True).a
+                v_middle = (
+                    v_middle + stepper.h / 2 * a
+                )  # what a drive does with it is of second order in the step
+            held = held + system.command(t, q_middle, v_middle)
         if system.drives is not None and self.changing:
             if self.memory is not None:
                 held, self.memory = system.drives.advance(self.memory, held, stepper.h)

@@ -10,10 +10,10 @@ import numpy as np
 
 from alembert.errors import AlembertWarning, NumericalError
 from alembert.model import Model
-from alembert.simulate.controllers import Schedule
 from alembert.simulate.events import Watch
 from alembert.simulate.loop import RECORDS
 from alembert.simulate.result import Run
+from alembert.simulate.schedule import Schedule
 from alembert.simulate.stepper import Stepper
 from alembert.simulate.system import System
 
@@ -35,6 +35,7 @@ class Keeper:
         """of what is held, up to each record"""
         self.done: Array = np.zeros(state.shape[:-1])
         self.snapshots: list[tuple[Schedule | None, Array | None]] = []
+        self.schedule = schedule
         self.note(schedule, memory)
         self.topologies = [(0, stepper.system.topology)]
         self.last: tuple[float, Array, Array] | None = None
@@ -93,7 +94,16 @@ class Keeper:
             None if held is None else (held, work),
             tuple(self.topologies),
             tuple(watch.records),
+            self._drive_states(len(time)),
+            {} if self.schedule is None else self.schedule.measurements(),
         )
+
+    def _drive_states(self, rows: int) -> Array | None:
+        if not self.snapshots or self.snapshots[0][1] is None:
+            return None
+        found = [memory for _, memory in self.snapshots if memory is not None]
+        found = [*found[: self.count], *(rows - self.count) * found[-1:]]
+        return np.stack(found, axis=-3)
 
 
 def recorded_efforts(

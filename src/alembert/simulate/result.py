@@ -18,6 +18,7 @@ from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.simulate.events import EventRecord
+from alembert.simulate.sensors import Measurements
 from alembert.simulate.showing import Showing
 from alembert.simulate.system import System
 from alembert.simulate.topology import Topology
@@ -100,6 +101,10 @@ class Run(Showing):
     """which constraints hold, from a record on"""
     _event_records: tuple[int, ...] = field(repr=False, default=())
     """the first record after each event"""
+    drive_states: Array | None = field(repr=False, default=None)
+    """(..., N, 2, nv): of drives with a lag or a rate limit, the effort before saturation and its rate"""
+    measurements: Mapping[str, Measurements] = field(repr=False, default_factory=dict)
+    """what sensors delivered, by name"""
 
     def __repr__(self) -> str:
         batch = f", {'x'.join(map(str, self.q.shape[:-2]))} motions" if self.q.ndim > 2 else ""

@@ -11,9 +11,9 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
+from alembert.simulate.actuators import Drive, checked, with_gears
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose
-from alembert.simulate.controllers import Drive
 from alembert.simulate.error_control import run_adaptive
 from alembert.simulate.events import Event
 from alembert.simulate.fixed_steps import run_fixed
@@ -40,6 +40,7 @@ def simulate(
     wrenches: Mapping[str, Any] | None = None,
     prescribed: Mapping[str, Any] | None = None,
     drives: Mapping[str, Drive] | None = None,
+    sensors: Any = (),
     events: Any = (),
     locked: Any = (),
     parameters: Mapping[str, Any] | None = None,
@@ -66,7 +67,8 @@ def simulate(
         wrenches: by frame, constant (6,), a `Table`, or functions of (t, q, v): moment and force in the frame's axes.
         prescribed: joints that follow a motion: a number to stay at, a `casadi.Function` of t for the
             coordinates, a cubic `Table`, or a Python function of t that returns coordinates, speeds and accelerations.
-        drives: by joint, how its drive carries out what controllers ask for.
+        drives: by joint, how its drive carries out what controllers ask for; geared rotors become part of the model.
+        sensors: `Measured` sensors, for `Sampled` controllers that read them, and for `run.measurements`.
         events: `Event`s to look for, at the ends of steps (and between them with error control), `JointStops` or
             `PointOnPlane`.
         locked: joints that are locked from the start, until an event releases them.
@@ -78,6 +80,7 @@ def simulate(
         tolerance, absolute_tolerance: of schemes with error control, relative and in SI units.
         progress: whether to show a bar (by default on terminals, when it takes longer than a second).
     """
+    model = with_gears(model, checked(drives))
     field = gravity if isinstance(gravity, CentralGravity | GravityGradient) else None
     if gravity is not None:
         model = model.replace(gravity=(0, 0, 0) if field is not None else gravity)
@@ -106,6 +109,7 @@ def simulate(
         forces=as_sequence(forces),
         field=field,
         own=model,
+        sensors=as_sequence(sensors),
     )
     system.releases = any(isinstance(action, Release) for action in _actions(watched))
     if batch and any(isinstance(event, JointStops) for event in watched):

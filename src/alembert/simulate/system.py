@@ -13,12 +13,16 @@ import numpy as np
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError, UnsupportedError
+from alembert.expression import evaluate
 from alembert.model import WORLD, Model
 from alembert.model.printing import unknown
 from alembert.simulate.acting import Acting, Element, Places, Terms
-from alembert.simulate.controllers import Drive, Drives, Law, Sampled, efforts_from
+from alembert.simulate.actuators import Drive, Drives
+from alembert.simulate.controllers import Law, Sampled, efforts_from
 from alembert.simulate.gravity import CentralGravity, GravityGradient
+from alembert.simulate.schedule import Schedule
 from alembert.simulate.schemes import Point
+from alembert.simulate.sensors import Instrument, Measured
 from alembert.simulate.stepping import Plant
 from alembert.simulate.tables import Table
 from alembert.simulate.tangent import SymbolicManifold
@@ -45,6 +49,7 @@ class System:
         forces: Sequence[Element] = (),
         field: CentralGravity | GravityGradient | None = None,
         own: Model | None = None,
+        sensors: Sequence[Measured] = (),
     ) -> None:
         """`own` is the model as it was given, where `model` has constraints that only may hold (`topology`)."""
         self.model, self.batch = model, batch
@@ -63,6 +68,7 @@ class System:
         self.laws: list[Law] = []
         self.sampled: tuple[Sampled, ...] = ()
         self._sort_controllers(controller)
+        self.instruments = self._sort_sensors(sensors)
         self.drives = Drives.of(model, drives) if drives else None
         self._sort_wrenches(wrenches or {})
         self._sort_motions(prescribed or {})
@@ -164,6 +170,40 @@ class System:
                     f"simulate: {who} is {law!r}, expected a function u(t, q, v), a casadi.Function or Sampled(...)"
                 )
         self.sampled = tuple(sampled)
+
+    def _sort_sensors(self, sensors: Sequence[Measured]) -> tuple[Instrument, ...]:
+        for given in sensors:
+            if not isinstance(given, Measured):
+                raise ArgumentError(
+                    f"simulate: sensors has {given!r}, expected Measured(sensor, period, ...)"
+                )
+        found = tuple(Instrument.of(self.own, given, self.batch) for given in sensors)
+        names = [x.name for x in found]
+        for name in names:
+            if names.count(name) > 1:
+                raise ArgumentError(f"simulate: sensors: {name!r} is given twice")
+        for law in self.sampled:
+            for name in law.reads:
+                if name not in names:
+                    raise ArgumentError(
+                        unknown("simulate: a sampled controller reads no sensor", name, names)
+                    )
+        return found
+
+    def schedule(self, h: float) -> Schedule | None:
+        """What happens at instants, on a grid of steps h."""
+        if not (self.sampled or self.instruments):
+            return None
+        return Schedule.on_grid(self.sampled, self.instruments, h)
+
+    def gravity_at(self, t: float, x: Array) -> Array:
+        """The field's acceleration at points (..., 3)."""
+        if self.field is not None:
+            return self.field.acceleration(t, x)
+        values = {**self.own.parameter_values, **(self.own_parameters or {})}
+        return np.stack(
+            np.broadcast_arrays(*(np.asarray(evaluate(g, values), float) for g in self.own.gravity)), -1
+        )
 
     def _sort_wrenches(self, wrenches: Mapping[str, Any]) -> None:
         tables = {frame: table for frame, table in wrenches.items() if isinstance(table, Table)}

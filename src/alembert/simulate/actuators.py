@@ -1,0 +1,235 @@
+"""Drives: how the efforts that controllers ask for reach the joints.
+
+A command u, saturated, passes a lag of first or second order,
+
+    T x' = u - x,        x'' + 2 zeta w x' + w^2 x = w^2 u                              (1)
+
+then a limit of its rate, then the saturation. Over a step the command is held and (1) solved exactly; the joint gets
+the mean of x over the step, so that momentum and work are those of the drive. A drive with a geared rotor adds that
+rotor to the model (equation (4) of `alembert.joints.attachments`), and its friction: b of the motor counts ratio^2 b at
+the joint, Coulomb's c counts ratio c.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.expression import Expression
+from alembert.joints import Friction, Rotor
+from alembert.model import Joint, Model
+from alembert.model.printing import unknown
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Gear:
+    """A motor with a rotor of `inertia` [kg m^2] that turns `ratio` times as fast as the joint.
+
+    Friction is the motor's: `viscous` [N m s], `coulomb` [N m]. The rotor spins about `axis` in the joint frame, by
+    default the joint's own axis.
+    """
+
+    ratio: float
+    inertia: float
+    viscous: float = 0.0
+    coulomb: float = 0.0
+    axis: tuple[float, ...] | None = None
+    dof: int = 0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.ratio) and self.ratio != 0):
+            raise ArgumentError(f"Gear: ratio is {self.ratio!r}, expected a number other than zero")
+        for name in ("inertia", "viscous", "coulomb"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ArgumentError(f"Gear: {name} is {value!r}, expected zero or more")
+
+    def on(self, joint: Joint) -> Joint:
+        """The joint with the rotor and its friction."""
+        if any(rotor.dof == self.dof for rotor in joint.rotors):
+            raise ArgumentError(
+                f"simulate: drives: joint {joint.name!r} has a rotor in the model already; leave the gear out, or the rotor"
+            )
+        if not 0 <= self.dof < joint.type.nv:
+            raise ArgumentError(
+                f"simulate: drives: a gear on dof {self.dof} of joint {joint.name!r}, which has {joint.type.nv}"
+            )
+        axis = self.axis if self.axis is not None else getattr(joint.type, "axis", None)
+        if axis is None:
+            raise ArgumentError(
+                f"simulate: drives: a {joint.type.kind} joint has no axis for the rotor of {joint.name!r}; "
+                "give Gear(axis=...)"
+            )
+        rotor = Rotor(self.ratio, self.inertia, tuple(axis), self.dof)
+        return dataclasses.replace(joint, rotors=(*joint.rotors, rotor), friction=self._friction(joint))
+
+    def _friction(self, joint: Joint) -> Friction | None:
+        if not (self.viscous or self.coulomb):
+            return joint.friction
+        own, zeros = joint.friction or Friction(), (0.0,) * joint.type.nv
+        added = {"viscous": self.ratio**2 * self.viscous, "coulomb": abs(self.ratio) * self.coulomb}
+        parts = {}
+        for name, more in added.items():
+            values = list(getattr(own, name) or zeros)
+            values[self.dof] = values[self.dof] + more
+            parts[name] = tuple(values) if any(isinstance(x, Expression) or x for x in values) else ()
+        return Friction(parts["viscous"], parts["coulomb"], own.smoothing)
+
+
+@dataclass(frozen=True)
+class Drive:
+    """How one joint's drive carries out a command: a lag, then its rate limit, then its saturation.
+
+    `limit` bounds the effort [N m or N], `rate` how fast it changes [per second]. The lag is of first order with time
+    constant `lag` [s], or of second order with natural `frequency` [rad/s] and `damping_ratio`. With a `gear`, limit
+    and rate are the motor's: at the joint they are `ratio` times as large.
+    """
+
+    limit: float = math.inf
+    rate: float = math.inf
+    lag: float = 0.0
+    frequency: float = 0.0
+    damping_ratio: float = 1.0
+    gear: Gear | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "rate"):
+            if not getattr(self, name) > 0:
+                raise ArgumentError(f"Drive: {name} is {getattr(self, name)!r}, expected a positive number")
+        if not (math.isfinite(self.lag) and self.lag >= 0):
+            raise ArgumentError(f"Drive: lag is {self.lag!r}, expected zero or a time in seconds")
+        for name in ("frequency", "damping_ratio"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ArgumentError(f"Drive: {name} is {value!r}, expected zero or more")
+        if self.lag and self.frequency:
+            raise ArgumentError(
+                f"Drive: lag {self.lag:g} s and frequency {self.frequency:g} rad/s, expected a lag of first or of "
+                "second order"
+            )
+        if self.gear is not None and not isinstance(self.gear, Gear):
+            raise ArgumentError(f"Drive: gear is {self.gear!r}, expected a Gear")
+
+    def at_joint(self, name: str) -> float:
+        """A field, limit and rate as they are at the joint."""
+        value = float(getattr(self, name))
+        scaled = self.gear is not None and name in ("limit", "rate")
+        return value * abs(self.gear.ratio) if scaled and self.gear is not None else value
+
+
+def with_gears(model: Model, drives: Mapping[str, Drive]) -> Model:
+    """The model with the rotors of its drives."""
+    joints = list(model.joints)
+    for name, drive in drives.items():
+        if isinstance(drive, Drive) and drive.gear is not None:
+            if name not in model._joint_index:
+                raise ArgumentError(
+                    unknown("simulate: drives: a gear needs a joint, there is no", name, model._joint_index)
+                )
+            k = model.joint_index(name)
+            joints[k] = drive.gear.on(joints[k])
+    return model if joints == list(model.joints) else model.replace(joints=tuple(joints))
+
+
+@dataclass(frozen=True, eq=False)
+class Drives:
+    """The drives of all degrees of freedom, as vectors over the speeds.
+
+    Their state is (..., 2, nv): the effort before it is saturated, and its rate.
+    """
+
+    limit: Array
+    rate: Array
+    lag: Array
+    frequency: Array
+    damping_ratio: Array
+
+    @classmethod
+    def of(cls, model: Model, drives: Mapping[str, Drive]) -> Drives:
+        fields = {}
+        defaults = (
+            ("limit", np.inf),
+            ("rate", np.inf),
+            ("lag", 0.0),
+            ("frequency", 0.0),
+            ("damping_ratio", 1.0),
+        )
+        for name, default in defaults:
+            given: dict[str, Array] = {}
+            for joint, drive in drives.items():
+                if not isinstance(drive, Drive):
+                    raise ArgumentError(f"simulate: drives[{joint!r}] is {drive!r}, expected a Drive")
+                width = model.joint(joint).type.nv if joint in model._joint_index else 1
+                given[joint] = np.full(width, drive.at_joint(name))
+            named, values = model._by_name("simulate", given, "drives")
+            fields[name] = np.where(named, values, default)
+        return cls(**fields)
+
+    @property
+    def remember(self) -> bool:
+        """Whether what a drive gives depends on what it gave before."""
+        return bool(np.any(np.isfinite(self.rate)) or np.any(self.lag > 0) or np.any(self.frequency > 0))
+
+    def saturate(self, command: Array) -> Array:
+        return np.clip(command, -self.limit, self.limit)
+
+    @cached_property
+    def _maps(self) -> dict[float, tuple[Array, Array]]:
+        return {}
+
+    def _map(self, h: float) -> tuple[Array, Array]:
+        """(nv, 2, 2): how deviations from the command (x - u, x') go over a step, and (nv, 2) their mean x - u."""
+        if h not in self._maps:
+            from scipy.linalg import expm
+
+            nv = len(self.lag)
+            over, mean = np.zeros((nv, 2, 2)), np.zeros((nv, 2))
+            for k in range(nv):
+                if self.frequency[k] > 0:
+                    w, zeta = self.frequency[k], self.damping_ratio[k]
+                    A = np.array([[0.0, 1.0, 0.0], [-(w * w), -2 * zeta * w, 0.0], [1.0, 0.0, 0.0]])
+                    whole = expm(A * h)  # the third state is the integral of x - u
+                    over[k], mean[k] = whole[:2, :2], whole[2, :2] / h
+                elif self.lag[k] > 0:
+                    x = h / self.lag[k]
+                    over[k, 0, 0], mean[k, 0] = math.exp(-x), -math.expm1(-x) / x
+            self._maps[h] = over, mean
+        return self._maps[h]
+
+    def advance(self, before: Array, command: Array, h: float) -> tuple[Array, Array]:
+        """The mean effort over a step of h, and the state at its end, from that at its start."""
+        over, mean = self._map(h)
+        asked = self.saturate(command)
+        start, rate = before[..., 0, :], before[..., 1, :]
+        off = start - asked
+        end = asked + over[:, 0, 0] * off + over[:, 0, 1] * rate
+        end_rate = over[:, 1, 0] * off + over[:, 1, 1] * rate
+        given = asked + mean[:, 0] * off + mean[:, 1] * rate
+        reach = self.rate * h
+        limited = np.clip(end, start - reach, start + reach)
+        fast = limited != end
+        given = np.where(fast, (start + limited) / 2, given)
+        end_rate = np.where(fast & (self.frequency > 0), (limited - start) / h, end_rate)
+        return self.saturate(given), np.stack(np.broadcast_arrays(limited, end_rate), axis=-2)
+
+
+def no_state(batch: tuple[int, ...], nv: int) -> Array:
+    """Drives that give nothing."""
+    return np.zeros((*batch, 2, nv))
+
+
+def checked(drives: Any) -> Mapping[str, Drive]:
+    if drives is None:
+        return {}
+    if not isinstance(drives, Mapping):
+        raise ArgumentError(f"simulate: drives is {drives!r}, expected a mapping from joints to Drive(...)")
+    return drives

@@ -1,0 +1,182 @@
+"""What happens at instants: sensors measure, samples arrive, controllers are asked, their answers act.
+
+At one instant all of it happens in this order, sensors and controllers each in the order in which they are given; so
+that a run has one course, whatever its rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.simulate.controllers import Sampled, efforts_from
+from alembert.simulate.sensors import Instrument, Measured, Measurements
+
+if TYPE_CHECKING:
+    from alembert.simulate.system import System
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Instants in numbers of ticks."""
+
+    period: int
+    delay: int
+    offset: int
+
+    def due(self, n: int) -> bool:
+        return n >= self.offset and (n - self.offset) % self.period == 0
+
+    def count(self, n: int) -> int:
+        return (n - self.offset) // self.period
+
+    def next(self, n: int) -> int:
+        return self.offset if n < self.offset else n + self.period - (n - self.offset) % self.period
+
+
+@dataclass
+class Schedule:
+    """The sensors and sampled controllers of a run on its grid of instants; what is held at present is its state."""
+
+    controllers: tuple[Sampled, ...]
+    instruments: tuple[Instrument, ...]
+    rates: tuple[Rate, ...]
+    """of instruments, then of controllers"""
+    held: list[Array] = field(default_factory=list)
+    """what each controller gives"""
+    walks: list[Array] = field(default_factory=list)
+    readings: dict[str, Array] = field(default_factory=dict)
+    """the newest sample of each sensor that has arrived"""
+    pending: list[tuple[int, int, Any]] = field(default_factory=list)
+    """(instant, who, sample or answer) still to come, by time; who as in `rates`"""
+    asked: int = -1
+    """the last instant that has been dealt with"""
+    effort: Array | None = None
+    """all efforts given as numbers up to now: what an accelerometer feels"""
+    log: list[tuple[int, float, Array]] = field(default_factory=list)
+    """samples of this run, (sensor, time, value): a record, not a part of the state"""
+
+    def copy(self) -> Schedule:
+        return Schedule(
+            self.controllers,
+            self.instruments,
+            self.rates,
+            list(self.held),
+            list(self.walks),
+            dict(self.readings),
+            list(self.pending),
+            self.asked,
+            self.effort,
+            self.log,
+        )
+
+    @classmethod
+    def on_grid(cls, controllers: Sequence[Sampled], instruments: Sequence[Instrument], h: float) -> Schedule:
+        def steps(value: float, name: str, who: str) -> int:
+            count = round(value / h)
+            if abs(value - count * h) > 1e-9 * max(value, h):
+                raise ArgumentError(
+                    f"simulate: {who} has {name} {value:g} s, expected a multiple of the step {h:g} s"
+                )
+            return count
+
+        given: list[tuple[Measured | Sampled, str]] = [(x.given, f"sensor {x.name!r}") for x in instruments]
+        given += [(x, "a sampled controller") for x in controllers]
+        rates = [
+            Rate(
+                max(1, steps(x.period, "period", who)),
+                steps(x.delay, "delay", who),
+                steps(x.offset, "offset", who),
+            )
+            for x, who in given
+        ]
+        return cls(tuple(controllers), tuple(instruments), tuple(rates))
+
+    def next_instant(self, n: int) -> int:
+        """The first instant after n at which something happens."""
+        found = [self.pending[0][0]] if self.pending else []
+        found += [rate.next(n) for rate in self.rates]
+        return min((k for k in found if k > n), default=n + 2**40)
+
+    def update(self, n: int, t: float, q: Array, v: Array, system: System) -> None:
+        """All that happens at instant n, at time t."""
+        if len(self.held) + len(self.walks) < len(self.rates):
+            self.held = [np.zeros(system.model.nv) for _ in self.controllers]
+            self.walks = [np.zeros(x.width) for x in self.instruments]
+        if n <= self.asked:
+            return
+        self.asked = n
+        first = len(self.instruments)
+        for k, instrument in enumerate(self.instruments):
+            if self.rates[k].due(n):
+                sample = self._sample(k, instrument, self.rates[k].count(n), t, q, v, system)
+                self.pending.append((n + self.rates[k].delay, k, sample))
+        self._arrive(n, lambda who: who < first)
+        for k, controller in enumerate(self.controllers):
+            rate = self.rates[first + k]
+            if rate.due(n) and all(name in self.readings for name in controller.reads):
+                if controller.reads:
+                    read = {name: self.readings[name].copy() for name in controller.reads}
+                    answer = controller.law(t, read)
+                else:
+                    answer = controller.law(t, q, v)
+                effort = efforts_from(system.model, answer, "a sampled controller")
+                if controller.quantum:
+                    effort = controller.quantum * np.round(effort / controller.quantum)
+                self.pending.append((n + rate.delay, first + k, effort))
+        self._arrive(n, lambda who: who >= first)
+
+    def _sample(
+        self, k: int, instrument: Instrument, count: int, t: float, q: Array, v: Array, system: System
+    ) -> Array:
+        noise, step = instrument.draws(count, system.batch)
+        error = instrument.bias + self.walks[k] + instrument.noise * noise
+        self.walks[k] = self.walks[k] + instrument.walk * math.sqrt(instrument.given.period) * step
+        effort = system.efforts if self.effort is None else self.effort
+        value = instrument.measure(system, t, q, v, effort, error)
+        self.log.append((k, t, value))
+        return value
+
+    def _arrive(self, n: int, mine: Any) -> None:
+        self.pending.sort(key=lambda entry: entry[:2])
+        waiting = []
+        for entry in self.pending:
+            instant, who, value = entry
+            if instant > n or not mine(who):
+                waiting.append(entry)
+            elif who < len(self.instruments):
+                self.readings[self.instruments[who].name] = value
+            else:
+                self.held[who - len(self.instruments)] = value
+        self.pending = waiting
+
+    def command(self) -> Array:
+        return sum(self.held[1:], self.held[0]) if self.held else np.zeros(1)
+
+    def measurements(self) -> dict[str, Measurements]:
+        found = {}
+        for k, instrument in enumerate(self.instruments):
+            rows = [(t, value) for who, t, value in self.log if who == k]
+            values = np.stack([x for _, x in rows], axis=-2) if rows else np.zeros((0, 0))
+            found[instrument.name] = Measurements(np.array([t for t, _ in rows]), values)
+        return found
+
+
+def common_tick(controllers: Sequence[Sampled], instruments: Sequence[Instrument]) -> float:
+    """The longest interval of which all periods, delays and offsets are multiples."""
+    given: list[Measured | Sampled] = [*(x.given for x in instruments), *controllers]
+    values = [x for c in given for x in (c.period, c.delay, c.offset) if x > 0]
+    fractions = [Fraction(x).limit_denominator(10**9) for x in values]
+    tick = fractions[0]
+    for other in fractions[1:]:
+        common = math.lcm(tick.denominator, other.denominator)
+        tick = Fraction(math.gcd(int(tick * common), int(other * common)), common)
+    return float(tick)

@@ -1,0 +1,195 @@
+"""Sensors at work: what they measure, with errors, at instants, delivered later.
+
+A sensor measures y at its instants t_k = offset + k period, and delivers, `delay` later,
+
+    y + bias + w_k + noise n_k,  rounded to multiples of `quantum`;    w_{k+1} = w_k + walk sqrt(period) m_k      (1)
+
+with n_k, m_k normal and independent. Where y is a configuration or a pose, errors are displacements (of rotations: small
+rotations in the moved frame). The random numbers of a sample follow from the seed, the sensor's name and k alone, so
+that a run that is resumed sees the same.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model import Model, Sensor
+from alembert.model.printing import unknown
+from alembert.spatial import quaternion
+
+if TYPE_CHECKING:
+    from alembert.simulate.system import System
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A sensor of the model (by name), or one given here, every `period` [s] from `offset` on.
+
+    `noise` is the standard deviation of a sample, `walk` that of the bias's random walk per square root of a second,
+    both numbers or one per component, as is `bias`; `quantum` is a resolution and `delay` [s] the time until controllers
+    get a sample. In a batch of motions noise needs a `seed` for each of them.
+    """
+
+    sensor: str | Sensor
+    period: float
+    noise: Any = 0.0
+    bias: Any = 0.0
+    walk: Any = 0.0
+    quantum: float = 0.0
+    delay: float = 0.0
+    offset: float = 0.0
+    seed: Any = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sensor, str | Sensor):
+            raise ArgumentError(f"Measured: sensor is {self.sensor!r}, expected a name or a Sensor")
+        if not (math.isfinite(self.period) and self.period > 0):
+            raise ArgumentError(f"Measured: period is {self.period!r}, expected a positive time in seconds")
+        for name in ("delay", "quantum", "offset"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ArgumentError(f"Measured: {name} is {value!r}, expected zero or a positive number")
+        for name in ("noise", "bias", "walk"):
+            x = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
+            if x.ndim != 1 or not np.isfinite(x).all() or (name != "bias" and np.any(x < 0)):
+                raise ArgumentError(
+                    f"Measured: {name} is {getattr(self, name)!r}, expected "
+                    f"{'numbers' if name == 'bias' else 'zero or positive numbers'}"
+                )
+        seeds = np.asarray(self.seed)
+        if seeds.dtype.kind not in "iu" or np.any(seeds < 0):
+            raise ArgumentError(f"Measured: seed is {self.seed!r}, expected integers, zero or more")
+
+    @property
+    def name(self) -> str:
+        return self.sensor if isinstance(self.sensor, str) else self.sensor.name
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """What a sensor delivered in a run: `time` (K,) of measurement, and `values` (..., K, width)."""
+
+    time: Array
+    values: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Instrument:
+    """A `Measured` sensor on a model: sizes, and how to read it."""
+
+    given: Measured
+    sensor: Sensor
+    width: int
+    """of errors"""
+    noise: Array
+    bias: Array
+    walk: Array
+    key: int = field(default=0)
+
+    @classmethod
+    def of(cls, model: Model, given: Measured, batch: tuple[int, ...]) -> Instrument:
+        sensor = given.sensor
+        if isinstance(sensor, str):
+            known = {x.name: x for x in model.sensors}
+            if sensor not in known:
+                raise ArgumentError(unknown("simulate: sensors: no sensor", sensor, known))
+            sensor = known[sensor]
+        if sensor.of_joint and sensor.target not in model._joint_index:
+            raise ArgumentError(unknown("simulate: sensors: no joint", sensor.target, model._joint_index))
+        if not sensor.of_joint:
+            model.frame(sensor.target)
+        width = model.joint(sensor.target).type.nv if sensor.of_joint else 6 if sensor.kind == "frame" else 3
+        errors = {}
+        for name in ("noise", "bias", "walk"):
+            x = np.atleast_1d(np.asarray(getattr(given, name), dtype=float))
+            if len(x) not in (1, width):
+                raise ArgumentError(
+                    f"simulate: sensors: {name} of {sensor.name!r} has {len(x)} entries, expected 1 or {width}"
+                )
+            errors[name] = np.broadcast_to(x, (width,))
+        curved = sensor.kind == "frame" or (
+            sensor.kind == "joint_position" and not model.joint(sensor.target).type.is_vector_space
+        )
+        if curved and given.quantum:
+            raise UnsupportedError(
+                f"simulate: sensors: a quantum and {sensor.name!r} do not go together: rotations have no multiples"
+            )
+        random = bool(np.any(errors["noise"]) or np.any(errors["walk"]))
+        if batch and random and np.shape(given.seed) != batch:
+            raise UnsupportedError(
+                f"simulate: sensors: noise of {sensor.name!r} and a batch of {batch} motions: give a seed for "
+                f"each, an array of shape {batch}"
+            )
+        return cls(given, sensor, width, key=zlib.crc32(sensor.name.encode()), **errors)
+
+    @property
+    def name(self) -> str:
+        return self.sensor.name
+
+    def draws(self, k: int, batch: tuple[int, ...]) -> tuple[Array, Array]:
+        """The normal numbers n_k and m_k of sample k, (..., width)."""
+        if not (np.any(self.noise) or np.any(self.walk)):
+            return np.zeros(self.width), np.zeros(self.width)
+        seeds = np.broadcast_to(np.asarray(self.given.seed, dtype=np.uint64), batch)
+        rows = [
+            np.random.Generator(
+                np.random.Philox(key=np.array([seed, self.key], dtype=np.uint64), counter=[0, 0, k, 0])
+            ).standard_normal(2 * self.width)
+            for seed in seeds.ravel()
+        ]
+        found = np.array(rows).reshape(*batch, 2 * self.width)
+        return found[..., : self.width], found[..., self.width :]
+
+    def measure(self, system: System, t: float, q: Array, v: Array, effort: Array, error: Array) -> Array:
+        """y with its error."""
+        y = self.truth(system, t, q, v, effort)
+        kind = self.sensor.kind
+        if kind == "joint_position":
+            joint = system.own.joint(self.sensor.target).type
+            if joint.is_vector_space:
+                y = y + error
+            else:
+                full = np.zeros((*np.broadcast_shapes(q.shape[:-1], error.shape[:-1]), system.own.nv))
+                full[..., system.own.v_slice(self.sensor.target)] = error
+                y = system.own.integrate(q, full)[..., system.own.q_slice(self.sensor.target)]
+        elif kind == "frame":
+            turned = quaternion.multiply(
+                np.moveaxis(y[..., 3:], -1, 0), quaternion.exp(np.moveaxis(error[..., :3], -1, 0))
+            )
+            y = np.concatenate([y[..., :3] + error[..., 3:], np.moveaxis(turned, 0, -1)], axis=-1)
+        else:
+            y = y + error
+        quantum = self.given.quantum
+        return quantum * np.round(y / quantum) if quantum else y
+
+    def truth(self, system: System, t: float, q: Array, v: Array, effort: Array) -> Array:
+        model, target = system.own, self.sensor.target
+        parameters = system.own_parameters
+        kind = self.sensor.kind
+        if kind == "joint_position":
+            return q[..., model.q_slice(target)].copy()
+        if kind == "joint_rate":
+            return v[..., model.v_slice(target)].copy()
+        if kind == "gyro":
+            return model.frame_velocity(q, v, target, parameters=parameters)[..., :3]
+        X = model.frame_pose(q, target, parameters=parameters)
+        if kind == "point":
+            return X.translation.copy()
+        if kind == "frame":
+            rotations = X.rotation.reshape(-1, 3, 3)
+            turned = np.array([quaternion.from_matrix(R) for R in rotations]).reshape(
+                *X.rotation.shape[:-2], 4
+            )
+            return np.concatenate([X.translation, turned], axis=-1)
+        a = system.point(t, q, v, effort).a
+        A = model.frame_acceleration(q, v, a, target, reference="local_world_aligned", parameters=parameters)
+        specific = A[..., 3:] - system.gravity_at(t, X.translation)
+        return np.einsum("...ji,...j->...i", X.rotation, specific)
