@@ -8,7 +8,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import UnsupportedError
-from alembert.view import open as opening
+from alembert.view import opening
 
 pytest.importorskip("viser")
 
@@ -111,3 +111,35 @@ def test_in_a_notebook_the_page_is_inline(monkeypatch):
     assert "<script" not in text  # escaped, as an attribute must be
     assert "MB of HTML" in repr(shown)
     shown.stop()
+
+
+def test_names_run_no_script_in_the_live_viewer(chromium):
+    hostile = [
+        "</script><script>window.hacked=1</script>",
+        "\"'><img src=x onerror=window.hacked=1>",
+        "a/b/../c\u2028",
+    ]
+    builder = al.ModelBuilder(hostile[0])
+    for k, name in enumerate(hostile):
+        builder.body(
+            name,
+            al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)),
+            joint=al.Revolute((0, 1, 0)),
+            joint_name=name,
+            parent=hostile[k - 1] if k else "world",
+        )
+        builder.sensor(name, "gyro", name)
+    run = al.simulate(builder.build(), [0.1, 0.2, 0.3], duration=0.2, efforts=[1.0, 0.0, 0.0])
+    with al.view(run, open_browser=False, port=18630) as viewer:
+        chromium.open(viewer.url)
+        chromium.wait_for("document.body.textContent.includes('torques [N m]')")
+        chromium.evaluate(  # open what is folded
+            "for (const e of document.querySelectorAll('input[type=checkbox], .mantine-Paper-root *'))"
+            " if (e.childElementCount === 0 && e.click) e.click()"
+        )
+        chromium.evaluate("new Promise(done => setTimeout(done, 300))")
+        assert chromium.evaluate("window.hacked") is None
+        assert chromium.evaluate("document.querySelectorAll('img[src=x]').length") == 0
+    chromium.open("about:blank")
+    chromium.messages.clear()  # what viser's own page has to say
+    chromium.requests.clear()

@@ -7,8 +7,8 @@ from alembert.callable_module import make_callable
 from alembert.view.figures import plot_convergence as plot_convergence
 from alembert.view.film import write_film as write_film
 from alembert.view.motion import Motion as Motion
-from alembert.view.open import Shown as Shown
-from alembert.view.open import view as view
+from alembert.view.opening import Shown as Shown
+from alembert.view.opening import view as view
 from alembert.view.page import write_html as write_html
 from alembert.view.page import write_page as write_page
 from alembert.view.records import read_motion as read_motion

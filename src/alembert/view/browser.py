@@ -12,6 +12,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -113,16 +114,17 @@ class Browser:
         self.close()
 
     def close(self) -> None:
-        if self._process.poll() is None:
-            try:
-                self._send("Browser.close", {}, None)
-                self._process.wait(10)
-            except (OSError, subprocess.TimeoutExpired):
-                self._process.kill()
-                self._process.wait()
-        for descriptor in (self._write, self._read):
+        with contextlib.suppress(OSError):
+            self._send("Browser.close", {}, None)
+        for descriptor in (self._write, self._read):  # an end of the pipe is an end of the browser
             with contextlib.suppress(OSError):
                 os.close(descriptor)
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)  # a session of its own: only what it started
+            self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def open(self, path: str | os.PathLike[str]) -> None:

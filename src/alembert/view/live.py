@@ -50,18 +50,23 @@ class Viewer:
         self._stopped = threading.Event()
         self._bodies: list[Any] = []
         self._layers: dict[str, list[Any]] = {}
+        try:
+            self._build(shown)
+        except BaseException:
+            with _quietly():
+                self._server.stop()
+            raise
+        if open_browser:
+            webbrowser.open(self.url)
+
+    def _build(self, shown: Still | Motion) -> None:
         self._draw_bodies()
         self._control: _Timeline | _Joints
         self._show = self._server.gui.add_folder("show")
         with self._show:
             self._switches()
-        if isinstance(shown, Motion):
-            self._control = _Timeline(self, shown)
-        else:
-            self._control = _Joints(self, shown)
+        self._control = _Timeline(self, shown) if isinstance(shown, Motion) else _Joints(self, shown)
         self._look()
-        if open_browser:
-            webbrowser.open(self.url)
 
     # --- for programs ---------------------------------------------------------------------------------------
 
@@ -411,7 +416,7 @@ class _Timeline:
         self._arrow_handle: Any = None
         if self.arrows:
             colors = np.array(
-                [[_TORQUE if a.kind == "torque" else _FORCE] * 2 for a in self.arrows], dtype=np.uint8
+                [_TORQUE if a.kind == "torque" else _FORCE for a in self.arrows], dtype=np.uint8
             )
             L = self.viewer.scene.length
             self._arrow_handle = self.viewer._server.scene.add_arrows(
