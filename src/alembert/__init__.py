@@ -30,6 +30,8 @@ if _TYPE_CHECKING:
     from alembert import check as check
     from alembert import linear as linear
     from alembert import verify as verify
+    from alembert.constraints.connected import Connected as Connected
+    from alembert.constraints.connected import Link as Link
     from alembert.identify import identify as identify
     from alembert.linear import linearize as linearize
     from alembert.linear import trim as trim
@@ -47,7 +49,9 @@ if _TYPE_CHECKING:
     from alembert.view import view as view
 
 _ON_FIRST_USE = {
+    "Connected": "alembert.constraints.connected",
     "LQProblem": "alembert.sweeps.linear_quadratic",
+    "Link": "alembert.constraints.connected",
     "admittance": "alembert.operators",
     "check": "alembert.check",
     "diagonalising_velocities": "alembert.operators",
