@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench docs fuzz clean
+.PHONY: demo test lint bench docs verify fuzz clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +43,17 @@ docs: $(VENV)/.docs
 	$(BIN)/python docs/generate.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The documentation is in site/index.html"
+
+verify: $(VENV)/.test
+	mkdir -p build
+	$(BIN)/alembert verify --save build/verification.json --report build/verification.html
+	$(BIN)/python docs/verified.py build/verification.json
+	@echo "The report is build/verification.html; docs/verification.md has the table"
+
+# as long as MINUTES says; failures are left in build/fuzz as model files
+MINUTES ?= 10
+fuzz: $(VENV)/.test
+	$(BIN)/python -m alembert.verify.fuzz --minutes $(MINUTES) --folder build/fuzz
 
 clean:
 	rm -rf $(VENV) build dist site demo-output .pytest_cache .mypy_cache .ruff_cache

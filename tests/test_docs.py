@@ -9,6 +9,8 @@ from markdown_blocks import blocks, compare, run
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 TESTED_ELSEWHERE = {"format.md": "tests/model/io/test_native_docs.py"}
+NEEDS = {"coming-from/pinocchio.md": "pinocchio", "coming-from/mujoco.md": "mujoco"}
+"""other programs that a page runs side by side"""
 WORDS = {"python", "python no-run", "text", "text output", "toml", "yaml"}
 
 
@@ -17,6 +19,8 @@ def test_page_runs(page, tmp_path, monkeypatch):
     if page.name in TESTED_ELSEWHERE:
         assert (DOCS.parent / TESTED_ELSEWHERE[page.name]).exists()
         return
+    if (needed := NEEDS.get(str(page.relative_to(DOCS)))) is not None:
+        pytest.importorskip(needed)
     monkeypatch.chdir(tmp_path)
     expected = sum(words == "python" for words, _, _ in blocks(page))
     assert run(page) == expected

@@ -120,7 +120,7 @@ class ModelBuilder:
     def equation(self, name: str, formulas: Any, inputs: Any, reference: str = WORLD) -> ModelBuilder:
         """Formulas of coordinates and frames that are to vanish: see `Equation`.
 
-        >>> builder.equation("cam", "lift - 0.1 * cos(angle)", {"lift": "follower", "angle": "shaft"})
+        builder.equation("cam", "lift - 0.1 * cos(angle)", {"lift": "follower", "angle": "shaft"})
         """
         self._parts["equations"].append(Equation(name, formulas, inputs, reference))
         return self

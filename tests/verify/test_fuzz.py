@@ -1,0 +1,99 @@
+"""Some of the fuzzing in every run of the tests, and that findings shrink to a file that shows them."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from alembert.joints import REGISTRY
+from alembert.verify import fuzz as fuzzing
+from alembert.verify.fuzz import PROPERTIES, broken, draw, fuzz, shrunk, stored, write
+
+SEEDS = (2, 7)  # small trees; `make fuzz` has the time for others
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_properties_hold(seed):
+    model = draw(seed)
+    wrong = {name: message for name in PROPERTIES if (message := broken(name, model, seed)) is not None}
+    assert not wrong, (seed, wrong)
+
+
+def test_trees_meet_the_whole_registry():
+    met = {joint.type.kind for seed in range(60) for joint in draw(seed).joints}
+    assert met == set(REGISTRY)
+
+
+def no_screws(model, q, v, x):
+    """A property with a fault: it breaks on screws, and only on those with friction."""
+    bad = any(joint.type.kind == "screw" and joint.friction for joint in model.joints)
+    return float(bad), 0.5
+
+
+def with_screw():
+    """A seed whose tree has such a joint, among others."""
+    for seed in range(200):
+        model = draw(seed)
+        if no_screws(model, None, None, None)[0] and len(model.bodies) > 3:
+            return seed, model
+    raise AssertionError("no such tree")
+
+
+def test_findings_shrink_to_a_file(tmp_path, monkeypatch):
+    seed, model = with_screw()
+    (finding, *_) = fuzz(iter([seed]), properties={"no_screws": no_screws})
+    assert finding.name == "no_screws"
+    assert finding.message == "error 1, limit 0.5"
+    assert len(finding.model.bodies) < len(model.bodies)
+    chain = [joint for joint in finding.model.joints if joint.type.kind == "screw"]
+    assert len(chain) == 1
+    assert chain[0].friction
+    assert not any(joint.spring or joint.rotors or joint.armature for joint in finding.model.joints)
+    leaves = {joint.child for joint in finding.model.joints} - {
+        joint.parent for joint in finding.model.joints
+    }
+    assert leaves == {chain[0].child}
+    place = write(finding, tmp_path)
+    assert stored(place) == finding.model
+    # the script runs the property by its name, on the model of the file
+    monkeypatch.setitem(PROPERTIES, "no_screws", no_screws)
+    script = (place / "reproduce.py").read_text().replace("SystemExit", "RuntimeError")
+    with pytest.raises(RuntimeError):
+        exec(compile(script, str(place / "reproduce.py"), "exec"), {"__file__": str(place / "reproduce.py")})
+
+
+def test_an_exception_is_a_finding():
+    def raises(model, q, v, x):
+        if len(model.bodies) > 1:
+            raise ValueError("two are too many")
+        return 0.0, 1.0
+
+    finding = shrunk("raises", draw(7), 7, {"raises": raises})
+    assert finding.message == "ValueError: two are too many"
+    assert len(finding.model.bodies) == 2
+
+
+def test_a_model_that_no_file_holds_is_pickled(tmp_path):
+    model = next(
+        m for m in (draw(seed) for seed in range(50)) if any(j.type.kind == "custom" for j in m.joints)
+    )
+    place = write(fuzzing.Finding("momentum", 1, model, "x"), tmp_path)
+    assert stored(place).nv == model.nv
+
+
+def test_command(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "alembert.verify.fuzz", "--minutes", "0", "--seed", "2", "--folder", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "nothing found" in done.stdout
+
+
+def test_limits_are_limits():
+    """NaN does not pass."""
+    assert broken("nan", draw(2), 2, {"nan": lambda *_: (np.nan, 1.0)}) == "error nan, limit 1"
