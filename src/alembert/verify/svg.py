@@ -13,6 +13,7 @@ from alembert.verify.outcome import Quantity
 
 WIDTH, HEIGHT = 560, 240
 LEFT, RIGHT, TOP, BOTTOM = 72, 12, 12, 44
+LEGEND = 150  # to the right of the frame, where lines have names
 COLORS = ("#3f51b5", "#e65100", "#00796b", "#ad1457", "#6d4c41", "#455a64", "#7cb342", "#8e24aa")
 MOST_POINTS = 600
 FLOOR = 1e-20
@@ -26,9 +27,10 @@ def plot(content: Plot) -> str:
         return ""
     x = np.concatenate([np.asarray(line.x) for line in lines])
     y = np.concatenate([np.asarray(line.y) for line in lines])
-    across = _Axis(x, content.log_x, LEFT, WIDTH - RIGHT)
+    right = WIDTH - RIGHT - (LEGEND if any(line.label for line in lines) else 0)
+    across = _Axis(x, content.log_x, LEFT, right)
     up = _Axis(y, content.log_y, HEIGHT - BOTTOM, TOP)
-    parts = [_frame(across, up, content.x_label, content.y_label)]
+    parts = [_frame(right, across, up, content.x_label, content.y_label)]
     for k, line in enumerate(lines):
         color = COLORS[k % len(COLORS)]
         points = [(across(a), up(b)) for a, b in zip(line.x, line.y, strict=True)]
@@ -37,7 +39,7 @@ def plot(content: Plot) -> str:
         else:
             path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
             parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="1.6"/>')
-    parts += _legend([line.label for line in lines])
+    parts += _legend(right, [line.label for line in lines])
     return _svg(parts, HEIGHT)
 
 
@@ -60,7 +62,7 @@ def margins(quantities: Sequence[Quantity]) -> str:
         y = 8 + rows * k
         color = "#2e7d32" if quantity.passed else "#c62828"
         width = max(across(value) - 200, 1.5)
-        text = quantity.what if len(quantity.what) <= 34 else quantity.what[:33] + "…"
+        text = _short(quantity.what, 34)
         parts.append(f'<rect x="200" y="{y}" width="{width:.1f}" height="14" fill="{color}"/>')
         parts.append(f'<text x="194" y="{y + 11}" class="tick" text-anchor="end">{escape(text)}</text>')
     one = across(1.0)
@@ -125,8 +127,8 @@ def _finite(line: Line, content: Plot) -> Line:
     return Line(line.label, x[::every], y[::every], line.style)
 
 
-def _frame(across: _Axis, up: _Axis, x_label: str, y_label: str) -> str:
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+def _frame(right: float, across: _Axis, up: _Axis, x_label: str, y_label: str) -> str:
+    bottom = HEIGHT - BOTTOM
     parts = [f'<rect x="{LEFT}" y="{TOP}" width="{right - LEFT}" height="{bottom - TOP}" class="frame"/>']
     for tick, text in zip(across.ticks(), across.texts(), strict=True):
         x = across(tick)
@@ -148,16 +150,20 @@ def _frame(across: _Axis, up: _Axis, x_label: str, y_label: str) -> str:
     return "".join(parts)
 
 
-def _legend(labels: Sequence[str]) -> list[str]:
-    if len(labels) == 1 and not labels[0]:
-        return []
+def _legend(right: float, labels: Sequence[str]) -> list[str]:
     parts = []
     for k, text in enumerate(labels):
+        if not text:
+            continue
         y = TOP + 14 + 15 * k
         color = COLORS[k % len(COLORS)]
-        parts.append(f'<rect x="{LEFT + 8}" y="{y - 8}" width="10" height="9" fill="{color}"/>')
-        parts.append(f'<text x="{LEFT + 22}" y="{y}" class="tick">{escape(text)}</text>')
+        parts.append(f'<rect x="{right + 8:.0f}" y="{y - 8}" width="10" height="9" fill="{color}"/>')
+        parts.append(f'<text x="{right + 22:.0f}" y="{y}" class="tick">{escape(_short(text, 22))}</text>')
     return parts
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _svg(parts: Sequence[str], height: float) -> str:
