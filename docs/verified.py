@@ -1,6 +1,8 @@
-"""Write the table of docs/verification.md from the results of a run: python docs/verified.py results.json
+"""Write the table of docs/verification.md: python docs/verified.py [results.json]
 
-`make verify` runs all cases and then this; `tests/test_docs_generated.py` holds the page to the registry of cases.
+With the results of a run (`alembert verify --save results.json`, which `make verify` makes) its rows get their numbers;
+without, the rows stay as they are, and cases that have come since stand there as `new`.
+`tests/test_docs_generated.py` holds the page to the registry of cases.
 """
 
 from __future__ import annotations
@@ -8,43 +10,50 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from generate import _table, filled
+from generate import _table, filled, sections
 
-from alembert.verify import Results
+from alembert.verify import Case, Outcome, Results, discover
 
 PAGE = Path(__file__).parent / "verification.md"
+HEAD = ["case", "what", "source", "kind", "difference / tolerance", "verdict"]
 
 
-def table(results: Results) -> str:
-    rows = []
-    for outcome in results.outcomes:
-        worst = max((q.margin for q in outcome.quantities), default=None)
-        source = outcome.source + (" *(incomplete)*" if outcome.missing else "")
-        rows.append(
-            [
-                f"`{outcome.name}`",
-                _cell(outcome.title),
-                _cell(source),
-                outcome.kind,
-                "" if worst is None else f"{worst:.0e}",
-                outcome.status,
-            ]
-        )
-    head = ["case", "what", "source", "kind", "difference / tolerance", "verdict"]
-    return _table(head, rows)
+def section(results: Results | None) -> str:
+    """The sentence about the run, and a row per case."""
+    before = sections(PAGE.read_text(encoding="utf-8"))["verified"]
+    first = facts(results) if results else before.partition("\n")[0]
+    known = {outcome.name: numbers(outcome) for outcome in results.outcomes} if results else _shown(before)
+    rows = [[*_words(case), *known.get(name, ["", "new"])] for name, case in discover().items()]
+    return f"{first}\n\n{_table(HEAD, rows)}"
 
 
 def facts(results: Results) -> str:
     machine = ", ".join(f"{key} {value}" for key, value in results.machine.items())
     versions = ", ".join(f"{key} {value}" for key, value in results.versions.items())
-    return f"{results.summary}. Run on {results.date}: {machine}; {versions}.\n\n"
+    return f"{results.summary}. Run on {results.date}: {machine}; {versions}."
+
+
+def numbers(outcome: Outcome) -> list[str]:
+    worst = max((q.margin for q in outcome.quantities), default=None)
+    return ["" if worst is None else f"{worst:.0e}", outcome.status]
+
+
+def _words(case: Case) -> list[str]:
+    source = _cell(case.source) + (" *(incomplete)*" if case.missing else "")
+    return [f"`{case.name}`", _cell(case.title), source, case.kind]
+
+
+def _shown(text: str) -> dict[str, list[str]]:
+    rows = [
+        [cell.strip() for cell in line.split(" | ")] for line in text.splitlines() if line.startswith("| `")
+    ]
+    return {row[0].strip("| `"): [row[4], row[5].strip("| ")] for row in rows}
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("*", "\\*").replace("\\*(incomplete)\\*", "*(incomplete)*")
+    return text.replace("|", "\\|").replace("*", "\\*").replace("<", "&lt;")
 
 
 if __name__ == "__main__":
-    found = Results.load(sys.argv[1])
-    text = filled(PAGE.read_text(encoding="utf-8"), {"verified": facts(found) + table(found)})
-    PAGE.write_text(text, encoding="utf-8")
+    found = Results.load(sys.argv[1]) if len(sys.argv) > 1 else None
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), {"verified": section(found)}), encoding="utf-8")

@@ -48,3 +48,13 @@ def test_no_algorithm_is_left_out(generate):
     methods = {name for part in parts for name in vars(part) if not name.startswith("_")}
     assert methods - NOT_ALGORITHMS <= set(generate.ALGORITHMS)
     assert set(PROGRAMS) - INSIDE <= set(generate.ALGORITHMS)
+
+
+def test_the_page_on_verification_has_every_case(generate):
+    """Its numbers are those of a run, which `make verify` makes; the cases are those that there are."""
+    from alembert.verify import discover
+
+    shown = generate.sections((DOCS / "verification.md").read_text(encoding="utf-8"))["verified"]
+    rows = [line.split(" | ") for line in shown.splitlines() if line.startswith("| `")]
+    assert [row[0].strip("| `") for row in rows] == list(discover()), "run python docs/verified.py"
+    assert {row[5].strip("| ") for row in rows} <= {"passed", "skipped", "new"}
