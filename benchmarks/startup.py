@@ -1,4 +1,8 @@
-"""Seconds until the first result, in a process of its own: `python -m benchmarks.startup MODEL`."""
+"""Seconds until the first result, in a process of its own: `python startup.py MODEL.toml STATES.npz [after]`.
+
+Nothing but Alembert and NumPy is imported, as in a user's program; with `after`, a pendulum's call has started the
+engine before.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,24 @@ import json
 import sys
 import time
 
+import numpy as np
+
 start = time.perf_counter()
 import alembert  # noqa: E402
 
 imported = time.perf_counter() - start
 
 
-def measure(name: str) -> dict[str, float]:
-    from benchmarks.models import alembert_model, states
-
-    model = alembert_model(name)
-    q, v, tau = states(name, 64)
+def measure(file: str, states: str, *, after: bool) -> dict[str, float]:
+    model = alembert.load(file)
+    given = np.load(states)
+    q, v, tau = (given[name] for name in ("q", "v", "tau"))
     taken = {"import": imported}
-    # once per process, whatever the model: the modules of the algorithms, and LLVM's own start
-    start = time.perf_counter()
-    small = alembert.library.pendulum()
-    small.forward_dynamics(small.neutral(), [0.0], [0.0])
-    taken["engine"] = time.perf_counter() - start
+    if after:
+        start = time.perf_counter()
+        small = alembert.library.pendulum()
+        small.forward_dynamics(small.neutral(), [0.0], [0.0])
+        taken["engine"] = time.perf_counter() - start
     for key, arrays in (("single", (q[0], v[0], tau[0])), ("batch", (q, v, tau))):
         start = time.perf_counter()
         model.forward_dynamics(*arrays)
@@ -31,4 +36,4 @@ def measure(name: str) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1])))
+    print(json.dumps(measure(sys.argv[1], sys.argv[2], after="after" in sys.argv[3:])))

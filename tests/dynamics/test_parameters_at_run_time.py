@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from dynamics_helpers import ROUNDING, relative, states, tree
 
-from alembert import Friction, Inertia, ModelBuilder, Revolute
+from alembert import Fixed, Friction, Inertia, ModelBuilder, Placement, Revolute
+from alembert.dynamics.graphs import Options
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 
@@ -155,3 +156,47 @@ def test_what_was_loaded_as_unphysical_stays_so(lift):
     """The way out: a model that breaks the rule at its defaults is not held to it."""
     flat = dataclasses.replace(lift, parameters=(("m", 1.0), ("size", 3.0), ("rub", 1.0)))
     assert np.isfinite(flat.gravity_forces(np.zeros(1), parameters={"size": 4.0})).all()
+
+
+def welded(values=None):
+    """Bodies welded in a row, each turned and shifted by parameters (or by their `values`)."""
+    builder = ModelBuilder("welded")
+    solid = Inertia.box(1.0, (0.1, 0.2, 0.3), (0.1, 0.0, 0.2))
+    builder.body("base", solid, joint=Revolute((0, 0, 1)))
+    parent = "base"
+    for k in range(5):
+        turn, shift, mass = (
+            builder.parameter(f"{name}{k}", x) if values is None else values[f"{name}{k}"]
+            for name, x in (("turn", 0.1 * k), ("shift", 0.2), ("mass", 1.0 + k))
+        )
+        place = Placement.from_rpy((turn, 0.3, turn), (shift, 0.1, 0.2))
+        builder.body(f"weld{k}", solid.scaled(mass), joint=Fixed(), parent=parent, placement=place)
+        parent = f"weld{k}"
+    builder.frame("mark", parent, Placement((0.1, 0.2, 0.3)))
+    builder.body("tip", solid, joint=Revolute((0, 1, 0)), parent=parent, placement=(0, 0, 0.1))
+    return builder.build()
+
+
+def test_parameters_through_a_row_of_welds():
+    """Neither do their formulas nest, nor do they change what numbers give."""
+    model = welded()
+    rng = np.random.default_rng(0)
+    q, v, a = rng.normal(size=(3, 2))
+    values = {name: rng.uniform(0.5, 1.5) for name in model.parameter_values}
+    other = welded(values)
+    wrenches = {"mark": rng.normal(size=6)}
+    for name, given in {
+        "forward_dynamics": (q, v, a),
+        "inverse_dynamics": (q, v, a),
+        "mass_matrix": (q,),
+        "center_of_mass": (q,),
+    }.items():
+        more = {"wrenches": wrenches} if name.endswith("dynamics") else {}
+        found = getattr(model, name)(*given, **more, parameters=values)
+        np.testing.assert_allclose(found, getattr(other, name)(*given, **more), rtol=1e-11, atol=1e-12)
+    X, Y = model.frame_pose(q, "mark", parameters=values), other.frame_pose(q, "mark")
+    np.testing.assert_allclose(X.translation, Y.translation, rtol=1e-12)
+    np.testing.assert_allclose(X.rotation, Y.rotation, atol=1e-14)
+    J = model.symbolic.frame_jacobian(q, "mark", parameters=values).full()
+    np.testing.assert_allclose(J, other.frame_jacobian(q, "mark"), atol=1e-13)
+    assert model.symbolic.graph("inverse_dynamics", Options()).function.n_instructions() < 5000

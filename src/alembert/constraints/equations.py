@@ -22,12 +22,12 @@ import casadi as ca
 import numpy as np
 
 from alembert.constraints.parts import Part, Rows, parts
-from alembert.model import WORLD, Placement
+from alembert.model import WORLD
 from alembert.spatial import Motion, Pose
 from alembert.spatial.arrays import skew
 from alembert.sweeps.kinematics import place, place_in_world, subspace_in_world
 from alembert.sweeps.program import Program, Record, outward, unroll
-from alembert.sweeps.tree import Tree
+from alembert.sweeps.tree import Tree, Where
 
 
 def move_in_world(b: Record) -> None:
@@ -152,7 +152,7 @@ def _frame(tree: Tree, records: list[Record], name: str, values: dict[str, ca.SX
     return node, (records[node].X_W @ X if node >= 0 else X)
 
 
-def _carrier(tree: Tree, name: str) -> tuple[int, Placement]:
+def _carrier(tree: Tree, name: str) -> tuple[int, Where]:
     frame = tree.model.frame(name)
     if frame.body == WORLD:
         return -1, frame.placement

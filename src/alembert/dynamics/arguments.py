@@ -13,6 +13,7 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import WORLD, Placement
 from alembert.model.printing import unknown
 from alembert.spatial import Ad_dual, Pose
+from alembert.sweeps.tree import Where
 
 if TYPE_CHECKING:
     from alembert.dynamics import physical
@@ -122,7 +123,7 @@ class Arguments:
     def _parameter_defaults(self: Model) -> Array:
         return np.array([value for _, value in self.parameters])
 
-    def _carrier(self: Model, name: str) -> tuple[int, Placement]:
+    def _carrier(self: Model, name: str) -> tuple[int, Where]:
         """The node that carries a frame (-1: it does not move) and the frame's placement on it."""
         frame = self.frame(name)
         if frame.body == WORLD:
@@ -130,9 +131,7 @@ class Arguments:
         node, where = self._tree.carriers[self.body_index(frame.body)]
         return node, where @ frame.placement
 
-    def _carriers(
-        self: Model, function: str, frames: Sequence[FrameLike]
-    ) -> tuple[tuple[int, Placement], ...]:
+    def _carriers(self: Model, function: str, frames: Sequence[FrameLike]) -> tuple[tuple[int, Where], ...]:
         """`_carrier` of several frames, or of places on them."""
         if isinstance(frames, str) or not frames:
             raise ArgumentError(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from alembert.errors import ModelError
-from alembert.expression import Expression, Scalar, evaluate, scalars
+from alembert.expression import Expression, Scalar, evaluate, names_in, scalars
 from alembert.joints.joint import ROUNDING
 from alembert.spatial import Pose, quaternion
 
@@ -86,8 +87,10 @@ class Placement:
     def _numeric_rotation(self) -> np.ndarray:
         return _snap(quaternion.to_matrix(np.array(self.quaternion, dtype=float)))
 
-    def compose(self, other: Placement) -> Placement:
+    def compose(self, other: Any) -> Any:
         """X_AC = X_AB X_BC; expressions are carried along."""
+        if isinstance(other, PlacementProduct):
+            return PlacementProduct((self @ other.parts[0], *other.parts[1:]))
         R = _rotate(self.quaternion)
         moved = tuple(
             _plus(self.translation[i], _total(_times(R[i][j], other.translation[j]) for j in range(3)))
@@ -105,6 +108,28 @@ class Placement:
             _negative(_total(_times(R[i][j], self.translation[j]) for j in range(3))) for i in range(3)
         )
         return Placement(moved, turned)
+
+
+@dataclass(frozen=True)
+class PlacementProduct:
+    """X_AB X_BC ..., multiplied when it is evaluated: as text, products of rotations that are expressions nest."""
+
+    parts: tuple[Placement, ...]
+
+    def __matmul__(self, other: Placement | PlacementProduct) -> PlacementProduct:
+        more = other.parts if isinstance(other, PlacementProduct) else (other,)
+        return PlacementProduct(self.parts + tuple(part for part in more if not part.is_identity))
+
+    def pose(self, values: Mapping[str, Any] | None = None) -> Pose:
+        return reduce(Pose.compose, (part.pose(values) for part in self.parts))
+
+    def symbolic_pose(self, values: Mapping[str, Any]) -> Pose:
+        return reduce(Pose.compose, (part.symbolic_pose(values) for part in self.parts))
+
+
+def factored(placement: Placement) -> Placement | PlacementProduct:
+    """A placement that others may be composed with any number of times."""
+    return PlacementProduct((placement,)) if names_in(placement.quaternion) else placement
 
 
 def rotation_matrix(R: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ keeps a constant placement on its node. Degrees of freedom are those of the mode
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -15,14 +15,18 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.expression import Scalar, evaluate
+from alembert.expression import Expression, Scalar, evaluate, names_in
 from alembert.joints import Friction
 from alembert.joints.pair import normalised
 from alembert.model import WORLD, Joint, Model, Placement
+from alembert.model.inertia import Inertia
+from alembert.model.placement import PlacementProduct, factored
 from alembert.model.placement import _plus as plus
 from alembert.model.placement import _snap as snap
-from alembert.spatial import quaternion
+from alembert.spatial import RigidInertia, quaternion
 from alembert.sweeps.node import Node, Structure
+
+Where = Placement | PlacementProduct
 
 
 @dataclass(frozen=True)
@@ -31,23 +35,25 @@ class Tree:
     joints: tuple[Joint, ...]
     """the moving joints, one per node"""
     parents: tuple[int, ...]
-    placements: tuple[Placement, ...]
+    placements: tuple[Where, ...]
     """X_PF of each node on its parent node (or on the world)"""
     ten_vectors: tuple[tuple[Scalar, ...], ...]
     """mass, first and second moments of each node about its origin; welded bodies simply add up in them"""
-    carriers: tuple[tuple[int, Placement], ...]
+    carriers: tuple[tuple[int, Where], ...]
     """for each body of the model: its node (-1 for the world) and its placement on it"""
 
     @classmethod
     def of(cls, model: Model) -> Tree:
         joints: list[Joint] = []
         parents: list[int] = []
-        placements: list[Placement] = []
+        placements: list[Where] = []
         tens: list[tuple[Scalar, ...]] = []
-        carriers: dict[str, tuple[int, Placement]] = {WORLD: (-1, _ORIGIN)}
+        welded: dict[int, list[tuple[Inertia, Where]]] = {}
+        carriers: dict[str, tuple[int, Where]] = {WORLD: (-1, _ORIGIN)}
         for body, joint in zip(model.bodies, model.joints, strict=True):
             carrier, offset = carriers[joint.parent]
-            where = joint.placement if offset is _ORIGIN else offset @ joint.placement
+            own = factored(joint.placement)
+            where = own if offset is _ORIGIN else offset @ own
             if joint.type.nv:
                 carriers[body.name] = (len(joints), _ORIGIN)
                 joints.append(joint)
@@ -56,9 +62,15 @@ class Tree:
                 tens.append(body.inertia.ten_vector())
             else:
                 carriers[body.name] = (carrier, where)
-                if carrier >= 0:
+                if carrier >= 0 and _is_text(body.inertia, where):
+                    welded.setdefault(carrier, []).append((body.inertia, where))
+                elif carrier >= 0:
+                    assert isinstance(where, Placement)
                     added = body.inertia.at(where).ten_vector()
                     tens[carrier] = tuple(plus(a, b) for a, b in zip(tens[carrier], added, strict=True))
+        for node, parts in welded.items():
+            moments = _Moments(tens[node], tuple(parts))
+            tens[node] = tuple(_Moment(moments, k) for k in range(10))
         return cls(
             model,
             tuple(joints),
@@ -104,6 +116,8 @@ class Tree:
         rows = []
         for k in indices:
             X = self.placements[k]
+            if isinstance(X, PlacementProduct):
+                return None
             rows.append((*X.quaternion, *X.translation, *self.ten_vectors[k], *self._joint_constants(k)))
         try:
             raw = np.array(rows, dtype=float)
@@ -164,6 +178,66 @@ class Tree:
 
 
 _ORIGIN = Placement()
+
+
+def _is_text(inertia: Inertia, where: Where) -> bool:
+    """Whether moving the inertia would multiply expressions out."""
+    if isinstance(where, PlacementProduct):
+        return True
+    entries = (inertia.mass, *inertia.com, *inertia.tensor, *where.translation)
+    return bool(names_in(entries))
+
+
+class _Moments:
+    """The ten-vector of bodies that are welded together at places that depend on parameters."""
+
+    def __init__(self, own: tuple[Scalar, ...], parts: tuple[tuple[Inertia, Where], ...]) -> None:
+        self._own, self._parts = own, parts
+        self._last: tuple[Any, tuple[Any, ...]] = (None, ())
+        names = set(names_in(own))
+        for inertia, where in parts:
+            placements = where.parts if isinstance(where, PlacementProduct) else (where,)
+            for x in placements:
+                names |= names_in((x.translation, x.quaternion))
+            names |= names_in((inertia.mass, inertia.com, inertia.tensor))
+        self.names = frozenset(names)
+
+    def at(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All ten, for numbers or `SX`."""
+        if self._last[0] is not values:
+            symbolic = any(isinstance(x, ca.SX) for x in values.values())
+            total = self._rigid(self._own, values)
+            for inertia, where in self._parts:
+                moved = self._rigid(inertia.ten_vector(), values)
+                total = total + moved.transform(where.symbolic_pose(values))
+            I = total.inertia
+            tensor = (I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2])
+            ten = (total.mass, *(total.moment[k] for k in range(3)), *tensor)
+            self._last = (values, ten if symbolic else tuple(float(x) for x in ten))
+        return self._last[1]
+
+    @staticmethod
+    def _rigid(ten: tuple[Scalar, ...], values: Mapping[str, Any]) -> RigidInertia:
+        m, hx, hy, hz, xx, xy, yy, xz, yz, zz = (ca.SX(evaluate(x, values)) for x in ten)
+        rows = (ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz))
+        return RigidInertia(m, ca.vertcat(hx, hy, hz), ca.vertcat(*rows))
+
+
+class _Moment(Expression):
+    """An entry of them; there is no text of it."""
+
+    def __init__(self, moments: _Moments, index: int) -> None:
+        self._moments, self._index = moments, index
+        self.text = f"moment {index} of the welded bodies {id(moments)}"
+
+    @property
+    def names(self) -> frozenset[str]:
+        return self._moments.names
+
+    def evaluate(self, values: Mapping[str, Any]) -> Any:
+        return self._moments.at(values)[self._index]
+
+
 _NO_FRICTION = Friction()
 
 
