@@ -29,6 +29,7 @@ from alembert.spatial import Pose as Pose
 if _TYPE_CHECKING:
     from alembert import check as check
     from alembert import linear as linear
+    from alembert import optimal as optimal
     from alembert import verify as verify
     from alembert.constraints.connected import Connected as Connected
     from alembert.constraints.connected import Link as Link
@@ -63,6 +64,7 @@ _ON_FIRST_USE = {
     "linear": "alembert.linear",
     "linearize": "alembert.linear",
     "operators": "alembert.operators",
+    "optimal": "alembert.optimal",
     "simulate": "alembert.simulate",
     "solve_lq": "alembert.sweeps.linear_quadratic",
     "trim": "alembert.linear",

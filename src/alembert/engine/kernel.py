@@ -124,6 +124,32 @@ class Kernel:
         self._machine_code(1)
         return self._function
 
+    def bind(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> Callable[[], None]:
+        """A function that computes `count` states on always the same arrays, read and written where they are.
+
+        An array is C-contiguous and has one entry per state, or a single one for all.
+        """
+        lanes = targets.host().lanes
+        code = self._machine_code(1 if count <= lanes // 2 else lanes)
+        table: list[int] = []
+        for x, a in zip((*inputs, *outputs), (*self.arguments, *self.results), strict=True):
+            single = x.shape == a.shape
+            if not (
+                x.flags.c_contiguous and x.dtype == np.float64 and (single or x.shape == (count, *a.shape))
+            ):
+                raise ArgumentError(
+                    f"{self.name}: {a.name} has shape {x.shape}, expected {(count, *a.shape)} or {a.shape}"
+                )
+            table += [fastcall.address(x), 0 if single else 8 * a.size, 8]
+        words = _words(len(table))(*table)
+        kept = (inputs, outputs)
+
+        def run(_kept: Any = kept) -> None:
+            if code.batch(words, 0, count):
+                raise MemoryError(f"no memory for the workspace of {self.name}")
+
+        return run
+
     def fast(self) -> Callable[..., None]:
         """A function for tight loops: `f(*arguments, *results)` on one state, into the caller's arrays."""
         return self._machine_code(1).into

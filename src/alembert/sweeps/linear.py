@@ -6,7 +6,7 @@ import casadi as ca
 
 
 class Factor:
-    """The factors of a symmetric positive definite matrix of the size of a joint (up to 6)."""
+    """The factors of a symmetric positive definite matrix of the size of a joint, or of a stage's input."""
 
     def __init__(self, M: ca.SX) -> None:
         n = M.shape[0]
@@ -23,6 +23,14 @@ class Factor:
             self._inverse.append(1 / column[0])
             for i in range(j + 1, n):
                 self._L[i][j] = column[i - j] * self._inverse[j]
+
+    @property
+    def least_pivot(self) -> ca.SX:
+        """Not positive when the matrix is not positive definite."""
+        least = ca.SX(1.0)
+        for k, inverse in enumerate(self._inverse):
+            least = inverse if k == 0 else ca.fmin(least, inverse)
+        return least
 
     def solve(self, B: ca.SX) -> ca.SX:
         """M^-1 B for a matrix of right-hand sides."""

@@ -18,7 +18,7 @@ of the paper, by the very step that finds articulated inertias; the outward swee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import SimpleNamespace
@@ -204,6 +204,34 @@ class _Transition:
         return _Vector(self.A.T @ f.vector())
 
 
+def stage_record(given: Mapping[str, ca.SX], *, coupled: bool) -> Record:
+    """A stage with the fields of (1) and (2) in `given`, in the place of a body; `eliminate` has run on it.
+
+    z, c and t may have several columns: problems with the same A, B, P, R and N that share the work.
+    """
+    columns = given["z"].shape[1]
+    b = Record(
+        node=SimpleNamespace(reflected_inertia=given["R"], rotor_momentum=given["N"] if coupled else None),
+        parent=Record(),
+        passive=False,
+        P=_Weight(symmetric(given["P"])),
+        z=_Vector(given["z"]),
+        c=_Vector(given["c"]),
+        X=_Transition(given["A"]),
+        S=given["B"],
+        tau=given["t"],
+        reaction=_Vector(ca.SX(given["A"].shape[1], columns)),
+    )
+    eliminate(b)
+    return b
+
+
+def stage_gains(b: Record) -> tuple[ca.SX, ca.SX]:
+    """K and k of (3)."""
+    K = b.factor.solve((b.U_P if b.has("U_P") else b.X.A.T @ b.U).T)
+    return K, b.factor.solve(b.e)
+
+
 @lru_cache(maxsize=128)
 def _steps(n_parent: int, n: int, m: int, coupled: bool) -> tuple[ca.Function, ca.Function]:
     """`eliminate` and `respond` of forward dynamics for a stage of these sizes, as CasADi functions."""
@@ -212,23 +240,11 @@ def _steps(n_parent: int, n: int, m: int, coupled: bool) -> tuple[ca.Function, c
         **{"R": (m, m), "N": (n_parent, m), "t": (m, 1), "x_P": (n_parent, 1)},
     }
     given = {name: ca.SX.sym(name, *shape) for name, shape in shapes.items()}
-    b = Record(
-        node=SimpleNamespace(reflected_inertia=given["R"], rotor_momentum=given["N"] if coupled else None),
-        parent=Record(A=_Vector(given["x_P"])),
-        passive=False,
-        P=_Weight(symmetric(given["P"])),
-        z=_Vector(given["z"]),
-        c=_Vector(given["c"]),
-        X=_Transition(given["A"]),
-        S=given["B"],
-        tau=given["t"],
-        reaction=_Vector(ca.SX(n_parent, 1)),
-    )
-    eliminate(b)
+    b = stage_record(given, coupled=coupled)
+    b.parent.A = _Vector(given["x_P"])
     respond(b)
-    K = b.factor.solve((b.U_P if coupled else given["A"].T @ b.U).T)
     *most, x_P = given.values()
-    results = [b.parent.P.matrix(), b.parent.z.vector(), b.D, K, b.factor.solve(b.e)]
+    results = [b.parent.P.matrix(), b.parent.z.vector(), b.D, *stage_gains(b)]
     return (
         ca.Function("eliminate", most, [ca.densify(value) for value in results]),
         ca.Function("respond", [*most, x_P], [ca.densify(b.a), ca.densify(b.A.vector())]),

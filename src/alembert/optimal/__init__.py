@@ -1,0 +1,19 @@
+"""Optimal control: problems, transcriptions, and solvers that sweep in time.
+
+problem = al.optimal.Problem(model, 2.0, start={"q": q0, "v": 0}, end={"q": q1, "v": 0}, cost=al.optimal.effort())
+solution = problem.solve(steps=100)
+"""
+
+from alembert.optimal.costs import Cost as Cost
+from alembert.optimal.costs import duration as duration
+from alembert.optimal.costs import effort as effort
+from alembert.optimal.costs import running as running
+from alembert.optimal.costs import terminal as terminal
+from alembert.optimal.costs import tracking as tracking
+from alembert.optimal.plant import Moment as Moment
+from alembert.optimal.plant import System as System
+from alembert.optimal.problem import Problem as Problem
+from alembert.optimal.schemes import SCHEMES as SCHEMES
+from alembert.optimal.solution import Check as Check
+from alembert.optimal.solution import Solution as Solution
+from alembert.optimal.solve import solve as solve

@@ -1,0 +1,93 @@
+"""A second opinion on a solution: the motion under its controls, integrated independently of the transcription."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from alembert.engine.stage_loop import SHARED, StageLoop
+
+if TYPE_CHECKING:
+    from alembert.optimal.problem import Problem
+    from alembert.optimal.solution import Solution
+
+Array = np.ndarray
+LARGEST_PARTS = 256
+
+
+@dataclass(frozen=True)
+class Check:
+    """How far a motion under the controls found, integrated by an independent accurate method, is from the solution."""
+
+    largest: float
+    """the largest difference of any coordinate or speed at any node"""
+    final: float
+    """the same at the end"""
+    component: str
+    time: float
+    """where the largest is"""
+    parts: int
+    """steps of the simulation in each interval"""
+
+    def __str__(self) -> str:
+        return (
+            f"simulated with the same controls: at most {self.largest:.2e} off "
+            f"({self.component} at {self.time:.4g} s), "
+            f"{self.final:.2e} at the end"
+        )
+
+
+def simulate(solution: Solution) -> Check:
+    """Runge and Kutta's method of order 4 on ever shorter steps, until halving them changes nothing that is reported."""
+    parts = 4
+    gaps = _gaps(solution, parts)
+    while parts < LARGEST_PARTS:
+        finer = _gaps(solution, 2 * parts)
+        parts *= 2
+        change = np.max(np.abs(finer - gaps), initial=0.0)
+        gaps = finer
+        if not np.all(np.isfinite(gaps)) or change <= 1e-10 + 1e-3 * np.max(np.abs(gaps)):
+            break
+    names = solution.problem.plant.tangent_names
+    sizes = np.where(np.isfinite(gaps), np.abs(gaps), np.inf)
+    k, at = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
+    return Check(float(sizes[k, at]), float(np.max(sizes[-1])), names[at], float(solution.time[k]), parts)
+
+
+def _gaps(solution: Solution, parts: int) -> Array:
+    """(N + 1, tangent): from the solution to the simulated motion at the nodes."""
+    problem, N = solution.problem, solution.steps
+    count = N * parts
+    k, share = np.divmod(np.arange(count), parts)
+    h = np.array([solution.duration / count])
+    t = np.arange(count)[:, None] * h
+    controls = np.concatenate(
+        [solution.control_within(k, (share + c) / parts) for c in (0.0, 0.5, 1.0)], axis=1
+    )
+    x = np.empty((count + 1, problem.plant.chart.point))
+    x[0] = solution.x[0]
+    step = _step(problem)
+    step(count, x, t, h, np.ascontiguousarray(controls), problem.parameters, x)
+    return problem.plant.chart.difference(solution.x, x[::parts])
+
+
+def _step(problem: Problem) -> StageLoop:
+    plant = problem.plant
+    chart, m = plant.chart, len(plant.controls)
+    x, t, h = ca.SX.sym("x", chart.point), ca.SX.sym("t"), ca.SX.sym("h")
+    u, p = ca.SX.sym("u", 3 * m), ca.SX.sym("p", len(problem.parameters))
+    first, middle, last = u[:m], u[m : 2 * m], u[2 * m :]
+
+    d, v, w = ca.SX.sym("d", chart.tangent), ca.SX.sym("v", m), ca.SX.sym("w")
+    slope = chart.chart_rate(d, plant.rate(w, chart.retract(x, d), v, p))
+    g = ca.Function("slope", [d, w, v, x, p], [slope])
+    one = g(ca.SX.zeros(chart.tangent), t, first, x, p)
+    two = g(h / 2 * one, t + h / 2, middle, x, p)
+    three = g(h / 2 * two, t + h / 2, middle, x, p)
+    four = g(h * three, t + h, last, x, p)
+    after = chart.retract(x, h / 6 * (one + 2 * two + 2 * three + four))
+    function = ca.Function("optimal_check", [x, t, h, u, p], [after])
+    return StageLoop(function, [0, 0, SHARED, 0, SHARED, 1], backward=False)

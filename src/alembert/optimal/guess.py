@@ -1,0 +1,196 @@
+"""Where the search starts: straight on the manifold, from a simulation, a solution, arrays or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.optimal.plant import Mechanics, Momenta, System
+from alembert.optimal.problem import Problem, Row
+from alembert.optimal.stages import Stages
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A motion of `duration` seconds: at the fractions of it, points (q, v) or states, and controls."""
+
+    fraction: Array
+    points: Array
+    controls: Array
+    duration: float
+
+    def at(self, problem: Problem, where: Array) -> Array:
+        """Points at other fractions; configurations move along geodesics."""
+        chart = problem.plant.chart
+        k = np.clip(np.searchsorted(self.fraction, where, side="right") - 1, 0, len(self.fraction) - 2)
+        share = (where - self.fraction[k]) / (self.fraction[k + 1] - self.fraction[k])
+        steps = chart.difference(self.points[k], self.points[k + 1])
+        return chart.move(self.points[k], share[:, None] * steps)
+
+    def controls_at(self, where: Array) -> Array:
+        """Linear in between."""
+        columns = [np.interp(where, self.fraction, column) for column in self.controls.T]
+        return np.column_stack(columns) if columns else np.empty((len(where), 0))
+
+
+def make(problem: Problem, given: Any) -> Guess:
+    """A guess from anything that describes a motion."""
+    if given is None:
+        return straight(problem)
+    if isinstance(given, Guess):
+        return given
+    if isinstance(given, str | Path):
+        with np.load(given, allow_pickle=False) as file:
+            return _from_arrays(problem, dict(file))
+    if isinstance(given, Mapping):
+        return _from_arrays(problem, given)
+    names = ("time", "q", "v") if problem.model is not None else ("time", "x")
+    if all(hasattr(given, name) for name in names):
+        arrays = {name: getattr(given, name) for name in names}
+        for name in ("controls", "efforts") if problem.model is not None else ("controls",):
+            if hasattr(given, name):
+                arrays[name] = getattr(given, name)
+        return _from_arrays(problem, arrays)
+    raise ArgumentError(
+        f"solve: guess is a {type(given).__name__}, expected a solution, a simulation, a file of one, or arrays "
+        f"{{{', '.join(map(repr, names))}}}"
+    )
+
+
+def straight(problem: Problem) -> Guess:
+    """From start to end at constant speed, without controls."""
+    duration = problem.shortest if not problem.is_free else _middle(problem.shortest, problem.longest)
+    model = problem.model
+    fraction = np.array([0.0, 1.0])
+    controls = np.zeros((2, len(problem.plant.controls)))
+    for row in problem.limits["control"]:
+        k = problem.plant.controls.index(row.component)
+        controls[:, k] = np.clip(0.0, row.lower, row.upper)
+    if model is None:
+        assert isinstance(problem.plant, System)
+        ends = [_stated(problem, rows) for rows in (problem.start, problem.end)]
+        points = np.zeros((2, len(problem.plant.states)))
+        for k, name in enumerate(problem.plant.states):
+            first, last = (values.get(name) for values in ends)
+            within = next((r for r in problem.limits["state"] if r.component == name), None)
+            rest = float(np.clip(0.0, within.lower, within.upper)) if within else 0.0
+            first = first if first is not None else last
+            last = last if last is not None else first
+            points[:, k] = (rest if first is None else first, rest if last is None else last)
+        return Guess(fraction, points, controls, duration)
+    configurations = []
+    for rows, other in ((problem.start, problem.end), (problem.end, problem.start)):
+        q = model.neutral()
+        for joint, sq, sv in zip(model.joints, model._q_slices, model._v_slices, strict=True):
+            q[sq] = _stated_joint(problem, joint, sv, rows, other)
+        configurations.append(q)
+    v = model.difference(*configurations) / duration
+    points = np.array([np.concatenate([q, v]) for q in configurations])
+    return Guess(fraction, points, controls, duration)
+
+
+def _stated(problem: Problem, rows: list[Row]) -> dict[str, float]:
+    return {row.component: _middle(row.lower, row.upper) for row in rows if row.component}
+
+
+def _stated_joint(problem: Problem, joint: Any, sv: slice, rows: list[Row], other: list[Row]) -> Array:
+    """What the conditions say of a joint's coordinates, or those at the other end, or its neutral ones."""
+    names = [f"q {name}" for name in problem.model.speed_names[sv]]  # type: ignore[union-attr]
+    for found in (rows, other):
+        known = {row.component: row for row in found if row.component in names}
+        if not known:
+            continue
+        if not joint.type.is_vector_space:
+            return known[names[0]].point
+        q = np.array(joint.type.neutral())
+        for k, name in enumerate(names):
+            if name in known:
+                q[k] = _middle(known[name].lower, known[name].upper)
+        return q
+    q = np.array(joint.type.neutral())
+    if joint.type.is_vector_space:
+        limits = {row.component: row for row in problem.limits["state"]}
+        for k, name in enumerate(names):
+            if name in limits:
+                q[k] = np.clip(q[k], limits[name].lower, limits[name].upper)
+    return q
+
+
+def _middle(low: float, high: float) -> float:
+    if np.isfinite(low) and np.isfinite(high):
+        return (low + high) / 2
+    return low if np.isfinite(low) else high if np.isfinite(high) else 0.0
+
+
+def _from_arrays(problem: Problem, given: Mapping[str, Any]) -> Guess:
+    model = problem.model
+    names = ("q", "v") if model is not None else ("x",)
+    missing = [name for name in ("time", names[0]) if name not in given]
+    if missing:
+        raise ArgumentError(f"solve: guess lacks {missing[0]!r}; it has {', '.join(map(repr, given))}")
+    time = np.asarray(given["time"], dtype=float)
+    if time.ndim != 1 or len(time) < 2 or not np.all(np.diff(time) > 0):
+        raise ArgumentError("solve: the times of the guess are not increasing")
+    if model is not None:
+        q = np.asarray(given["q"], dtype=float)
+        v = given.get("v")
+        if v is None:
+            steps = model.difference(q[:-1], q[1:]) / np.diff(time)[:, None]
+            v = np.concatenate([steps, steps[-1:]])
+        points = np.concatenate([q, np.asarray(v, dtype=float)], axis=-1)
+    else:
+        points = np.asarray(given["x"], dtype=float)
+    expected = (len(time), problem.plant.chart.point)
+    if points.shape != expected:
+        raise ArgumentError(f"solve: the guess has points of shape {points.shape}, expected {expected}")
+    controls = given.get("controls")
+    if controls is None and given.get("efforts") is not None and isinstance(problem.plant, Mechanics):
+        controls = np.asarray(given["efforts"], dtype=float)[..., list(problem.plant.driven)]
+    m = len(problem.plant.controls)
+    controls = np.zeros((len(time), m)) if controls is None else np.asarray(controls, dtype=float)
+    if len(controls) == len(time) - 1:
+        controls = np.concatenate([controls, controls[-1:]])
+    if controls.shape != (len(time), m):
+        raise ArgumentError(
+            f"solve: the guess has controls of shape {controls.shape}, expected {(len(time), m)}"
+        )
+    return Guess((time - time[0]) / (time[-1] - time[0]), points, controls, float(time[-1] - time[0]))
+
+
+def place(stages: Stages, guess: Guess) -> tuple[Array, Array, Array]:
+    """x, u and z of the stages."""
+    problem, scheme, N = stages.problem, stages.scheme, stages.count
+    nodes = np.arange(N + 1) / N
+    points = guess.at(problem, nodes)
+    plant = stages.plant
+    if isinstance(plant, Momenta):
+        nq = plant.model.nq
+        names = [name for name, _ in problem.plant.parameters]
+        given: dict[str, Any] = (
+            {"parameters": dict(zip(names, problem.parameters, strict=True))} if names else {}
+        )
+        M = plant.model.mass_matrix(points[:, :nq], **given)
+        points = np.concatenate([points[:, :nq], np.einsum("kij,kj->ki", M, points[:, nq:])], axis=1)
+    parts = [points]
+    if stages.memory:
+        before = nodes if scheme.node_controls else nodes - 0.5 / N
+        parts.append(guess.controls_at(np.clip(before, 0, 1)))
+    if problem.periodic:
+        reference = np.concatenate(
+            [problem.model.neutral() if problem.model is not None else [], np.zeros(plant.chart.rest)]
+        )
+        held = plant.chart.difference(reference, points[0])
+        parts.append(np.tile(held, (N + 1, 1)))
+    if problem.is_free:
+        span = np.clip(guess.duration, problem.shortest, problem.longest)
+        parts.append(np.full((N + 1, 1), span))
+    x = np.concatenate(parts, axis=1)
+    u = np.concatenate([guess.controls_at(nodes[:-1] + c / N) for c in stages.control_places], axis=1)
+    return x, u, scheme.guess(plant, points[:-1], points[1:])

@@ -1,0 +1,307 @@
+"""What is controlled: a model of bodies and joints, or a system of differential equations of the user's.
+
+Both offer the same to the transcriptions. A *point* is a state as numbers; it lies on a manifold, and small changes of
+it are *tangent* vectors:
+
+    x = retract(x_0, d),   d = local(x_0, x),   d' = chart_rate(d, w)                          (1)
+
+with w the rate of change of x, for a model the speeds and accelerations. For a system of the user's all are sums
+and differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import casadi as ca
+import numpy as np
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model import Model
+from alembert.model.printing import unknown
+from alembert.simulate.tangent import SymbolicManifold
+
+Array = np.ndarray
+
+
+RESERVED = ("t", "duration", "parameters", "states", "controls")
+"""what every moment has"""
+
+
+class Chart:
+    """(1) for points that are a configuration of `model` (or nothing) followed by `rest` plain numbers."""
+
+    def __init__(self, model: Model | None, rest: int) -> None:
+        self.model, self.rest = model, rest
+        self.nq, self.nv = (model.nq, model.nv) if model is not None else (0, 0)
+        self.point, self.tangent = self.nq + rest, self.nv + rest
+        self._manifold = SymbolicManifold(model) if model is not None else None
+
+    def extended(self, more: int) -> Chart:
+        return Chart(self.model, self.rest + more)
+
+    def retract(self, x: ca.SX, d: ca.SX) -> ca.SX:
+        if self._manifold is None:
+            return x + d
+        q = self._manifold.integrate(x[: self.nq], d[: self.nv])
+        return ca.vertcat(q, x[self.nq :] + d[self.nv :])
+
+    def local(self, x: ca.SX, y: ca.SX) -> ca.SX:
+        if self._manifold is None:
+            return y - x
+        e = self._manifold.difference(x[: self.nq], y[: self.nq])
+        return ca.vertcat(e, y[self.nq :] - x[self.nq :])
+
+    def chart_rate(self, d: ca.SX, w: ca.SX) -> ca.SX:
+        if self._manifold is None:
+            return w
+        return ca.vertcat(self._manifold.chart_rate(d[: self.nv], w[: self.nv]), w[self.nv :])
+
+    def move(self, x: Array, d: Array) -> Array:
+        """`retract` on arrays (..., point) and (..., tangent)."""
+        if self.model is None:
+            return x + d
+        q = self.model.integrate(x[..., : self.nq], d[..., : self.nv])
+        return np.concatenate([q, x[..., self.nq :] + d[..., self.nv :]], axis=-1)
+
+    def difference(self, x: Array, y: Array) -> Array:
+        """`local` on arrays."""
+        if self.model is None:
+            return y - x
+        e = self.model.difference(x[..., : self.nq], y[..., : self.nq])
+        return np.concatenate([e, y[..., self.nq :] - x[..., self.nq :]], axis=-1)
+
+
+class Moment:
+    """A state and its controls as CasADi expressions, for costs and constraints.
+
+    For a model: `t`, `q`, `v`, `tau` (all degrees of freedom), `q["elbow"]`-like access by `position("elbow")`,
+    `speed("elbow")` and `effort("elbow")`, and `model.symbolic` for anything else. For a system of the user's:
+    `t`, and every state and control as an attribute under its name. `parameters` are those of the model or
+    system, `duration` the whole time.
+    """
+
+    def __init__(self, **known: Any) -> None:
+        self.__dict__.update(known)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(unknown("there is no quantity", name, (k for k in self.__dict__ if k[0] != "_")))
+
+    def position(self, joint: str) -> ca.SX:
+        """The coordinates of a joint."""
+        return self.q[self._model.q_slice(joint)]
+
+    def speed(self, joint: str) -> ca.SX:
+        return self.v[self._model.v_slice(joint)]
+
+    def effort(self, joint: str) -> ca.SX:
+        return self.tau[self._model.v_slice(joint)]
+
+    def frame(self, name: str) -> Any:
+        """The pose of a frame or body in the world: `.rotation` and `.translation`."""
+        return self._model.symbolic.frame_pose(self.q, name, **self._given)
+
+    def velocity(self, name: str) -> ca.SX:
+        """The velocity of a frame's or body's origin, in world axes."""
+        reference = {"reference": "local_world_aligned"}
+        return self._model.symbolic.frame_velocity(self.q, self.v, name, **reference, **self._given)[3:]
+
+
+class Plant(Protocol):
+    """What a transcription needs."""
+
+    chart: Chart
+    controls: tuple[str, ...]
+    parameters: tuple[tuple[str, float], ...]
+
+    def rate(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
+        """How the point changes, as a tangent vector."""
+        ...
+
+    def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment: ...
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]: ...
+
+
+class System:
+    """Differential equations x' = f(t, x, u) with named states and controls.
+
+    `rate` gets a `Moment` with `t`, the states and controls by name and the `parameters` by name, and returns
+    one expression per state. `units` may name units for states and controls.
+    """
+
+    def __init__(
+        self,
+        states: Sequence[str],
+        controls: Sequence[str],
+        rate: Callable[[Moment], Any],
+        *,
+        parameters: Mapping[str, float] | None = None,
+        units: Mapping[str, str] | None = None,
+        name: str = "system",
+    ) -> None:
+        self.name, self._rate = name, rate
+        self.states, self.controls = tuple(states), tuple(controls)
+        self.units = dict(units or {})
+        self.parameters = tuple((str(k), float(v)) for k, v in (parameters or {}).items())
+        names = [*self.states, *self.controls, *(k for k, _ in self.parameters)]
+        for given in names:
+            if not str(given).isidentifier() or given in RESERVED:
+                raise ArgumentError(f"System: {given!r} is no name for a quantity; expected an identifier")
+        doubled = {given for given in names if names.count(given) > 1}
+        if doubled:
+            raise ArgumentError(f"System: the name {sorted(doubled)[0]!r} is given twice")
+        if not self.states:
+            raise ArgumentError("System: there are no states")
+        self.chart = Chart(None, len(self.states))
+        sizes = (1, len(self.states), len(self.controls), len(self.parameters))
+        t, x, u, p = (ca.SX.sym(k, n) for k, n in zip("txup", sizes, strict=True))
+        self.rate(t, x, u, p)  # says at once what is wrong
+
+    def __repr__(self) -> str:
+        return f"<System {self.name!r}: {len(self.states)} states, {len(self.controls)} controls>"
+
+    def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
+        names = (*self.states, *self.controls, *(k for k, _ in self.parameters))
+        values = [*ca.vertsplit(x), *ca.vertsplit(u), *ca.vertsplit(p)]
+        named = dict(zip(names, values, strict=True))
+        return Moment(t=t, states=x, controls=u, parameters=p, **named, **more)
+
+    def rate(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
+        given = self._rate(self.moment(t, x, u, p))
+        if isinstance(given, Mapping):
+            given = [given[name] for name in self.states]
+        try:
+            found = ca.vertcat(*given) if isinstance(given, list | tuple) else ca.SX(given)
+        except (NotImplementedError, TypeError, RuntimeError):
+            raise ArgumentError(
+                f"System: the rate is {given!r}, expected one CasADi expression per state"
+            ) from None
+        if found.shape != (len(self.states), 1):
+            raise ArgumentError(
+                f"System: the rate has {found.numel()} entries, expected {len(self.states)}: one per state "
+                f"({', '.join(self.states)})"
+            )
+        return ca.SX(found)
+
+    @property
+    def tangent_names(self) -> tuple[str, ...]:
+        return self.states
+
+
+class Mechanics:
+    """A model: points (q, v), controls are the efforts of the driven degrees of freedom."""
+
+    def __init__(self, model: Model, driven: Sequence[int]) -> None:
+        self.model = model
+        self.driven = tuple(driven)
+        self.controls = tuple(model.speed_names[k] for k in driven)
+        self.parameters = model.parameters
+        self.chart = Chart(model, model.nv)
+
+    def __repr__(self) -> str:
+        return f"<{self.model.name}, {len(self.driven)} of {self.model.nv} degrees of freedom driven>"
+
+    @cached_property
+    def tangent_names(self) -> tuple[str, ...]:
+        names = self.model.speed_names
+        return (*(f"q {name}" for name in names), *(f"v {name}" for name in names))
+
+    def _given(self, p: ca.SX) -> dict[str, Any]:
+        return {"parameters": p} if self.model.parameters else {}
+
+    def effort(self, u: ca.SX) -> ca.SX:
+        tau = ca.SX.zeros(self.model.nv)
+        for k, dof in enumerate(self.driven):
+            tau[dof] = u[k]
+        return tau
+
+    def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
+        nq = self.model.nq
+        own = {"_model": self.model, "_given": self._given(p)}
+        return Moment(
+            t=t,
+            q=x[:nq],
+            v=x[nq:],
+            tau=self.effort(u),
+            controls=u,
+            parameters=p,
+            model=self.model,
+            **own,
+            **more,
+        )
+
+    def rate(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
+        nq = self.model.nq
+        q, v = x[:nq], x[nq:]
+        return ca.vertcat(v, self.model.symbolic.forward_dynamics(q, v, self.effort(u), **self._given(p)))
+
+
+class Momenta(Mechanics):
+    """The same model with points (q, p), p = M(q) v: Hamilton's equations."""
+
+    @cached_property
+    def tangent_names(self) -> tuple[str, ...]:
+        names = self.model.speed_names
+        return (*(f"q {name}" for name in names), *(f"p {name}" for name in names))
+
+    def speeds(self, x: ca.SX, p: ca.SX) -> ca.SX:
+        nq = self.model.nq
+        return self.model.symbolic.solve_mass_matrix(x[:nq], x[nq:], **self._given(p))
+
+    def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
+        point = ca.vertcat(x[: self.model.nq], self.speeds(x, p))
+        return super().moment(t, point, u, p, **more)
+
+    def rate(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
+        """q' = v, p' = tau - bias(q, v) + M' v."""
+        model, given = self.model, self._given(p)
+        v = self.speeds(x, p)
+        q, w, rate = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv), ca.SX.sym("rate", model.nq)
+        moved = ca.jtimes(model.symbolic.mass_matrix(q, **given) @ w, q, rate)
+        free = [q, w, rate, *([p] if model.parameters else [])]
+        f = ca.Function("force", free, [moved - model.symbolic.bias_forces(q, w, **given)])
+        position = x[: model.nq]
+        values = [position, v, model.symbolic.rate(position, v), *([p] if model.parameters else [])]
+        return ca.vertcat(v, self.effort(u) + f(*values))
+
+
+def driven_dofs(model: Model, actuated: Sequence[str] | None) -> tuple[int, ...]:
+    """Indices of the degrees of freedom that have a control, in the order of the speeds.
+
+    By default those of the model's actuators; all, when it has none.
+    """
+    if actuated is None:
+        if not model.actuators:
+            return tuple(range(model.nv))
+        found = {model.v_slice(a.joint).start + a.dof for a in model.actuators}
+        return tuple(sorted(found))
+    known = {joint.name: model.v_slice(joint.name) for joint in model.joints}
+    by_actuator = {a.name: model.v_slice(a.joint).start + a.dof for a in model.actuators}
+    speeds = {name: k for k, name in enumerate(model.speed_names)}
+    found = set()
+    for name in actuated:
+        if name in known:
+            s = known[name]
+            found |= set(range(s.start, s.stop))
+        elif name in by_actuator:
+            found.add(by_actuator[name])
+        elif name in speeds:
+            found.add(speeds[name])
+        else:
+            raise ArgumentError(
+                unknown("Problem: no joint or actuator", name, [*known, *by_actuator, *speeds])
+            )
+    return tuple(sorted(found))
+
+
+def check_model(model: Model) -> None:
+    if model.loops or model.couplings:
+        raise UnsupportedError(
+            f"Problem: the model {model.name!r} has loops or couplings, and optimal control of closed loops is not "
+            "there yet; "
+            "open the loop and state its closure as a path constraint"
+        )

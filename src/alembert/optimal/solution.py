@@ -1,0 +1,487 @@
+"""What an optimal control problem gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.optimal.checking import Check, simulate
+from alembert.optimal.plant import Momenta
+from alembert.optimal.problem import Problem
+from alembert.optimal.stages import Stages
+from alembert.optimal.sweep import Iteration, Outcome
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+    from alembert.model import Model
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A constraint that a solution does not keep."""
+
+    name: str
+    time: float
+    amount: float
+
+    def __str__(self) -> str:
+        return f"{self.name} at t = {self.time:.4g} s: off by {self.amount:.3e}"
+
+
+class Solution:
+    """The motion (`time`, `q`, `v` or `x`), the controls, and how they were found.
+
+    `success` says whether it is a solution to the tolerance; otherwise `message` and `diagnosis()` say what is wrong.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        stages: Stages,
+        outcome: Outcome,
+        solver: str,
+        transcription: str,
+        hessian: str,
+    ) -> None:
+        self.problem, self.stages, self._outcome = problem, stages, outcome
+        self.solver, self.transcription, self.hessian = solver, transcription, hessian
+        self.status, self.message = outcome.status, outcome.message
+        self.cost, self.infeasibility = outcome.cost, outcome.infeasibility
+        self.history: list[Iteration] = outcome.history
+        self.seconds = outcome.seconds
+
+    @property
+    def success(self) -> bool:
+        return self.status in ("solved", "acceptable")
+
+    @property
+    def iterations(self) -> int:
+        return max(0, len(self.history) - 1)
+
+    @property
+    def steps(self) -> int:
+        return self.stages.count
+
+    @property
+    def model(self) -> Model | None:
+        return self.problem.model
+
+    @property
+    def duration(self) -> float:
+        """[s]"""
+        return self.stages.span(self._outcome.iterate.x)
+
+    @cached_property
+    def time(self) -> Array:
+        """(N + 1,) [s]"""
+        return np.arange(self.steps + 1) / self.steps * self.duration
+
+    @cached_property
+    def _points(self) -> Array:
+        """(N + 1, ...) in the coordinates of the transcription, without memory and duration."""
+        return self._outcome.iterate.x[:, : self.stages.plant.chart.point]
+
+    @property
+    def x(self) -> Array:
+        """States of a system, (N + 1, states); of a model (q, v)."""
+        return self._points if self.model is None else np.concatenate([self.q, self.v], axis=1)
+
+    @cached_property
+    def q(self) -> Array:
+        """(N + 1, nq)"""
+        model = self._model("q")
+        return self._points[:, : model.nq]
+
+    @cached_property
+    def v(self) -> Array:
+        """(N + 1, nv)"""
+        model = self._model("v")
+        rest = self._points[:, model.nq :]
+        if not isinstance(self.stages.plant, Momenta):
+            return rest
+        return model.solve_mass_matrix(self.q, rest, **self._given)
+
+    @cached_property
+    def momenta(self) -> Array:
+        """Generalised momenta M(q) v, (N + 1, nv); with DMOC those of the discrete Legendre transform."""
+        model = self._model("momenta")
+        if isinstance(self.stages.plant, Momenta):
+            return self._points[:, model.nq :]
+        return np.einsum("kij,kj->ki", model.mass_matrix(self.q, **self._given), self.v)
+
+    @cached_property
+    def controls(self) -> Array:
+        """(N, m): of each interval; the mean where a transcription has several."""
+        m = len(self.problem.plant.controls)
+        u = self._outcome.iterate.u.reshape(self.steps, -1, m)
+        if self.stages.scheme.node_controls:
+            before = self._outcome.iterate.x[:-1, None, self._memory]
+            nodes = np.concatenate([before, u], axis=1)
+            weights = {2: (0.5, 0.5), 3: (1 / 6, 2 / 3, 1 / 6)}[nodes.shape[1]]
+            return np.einsum("j,kjm->km", weights, nodes)
+        return u.mean(axis=1)
+
+    @property
+    def _memory(self) -> slice:
+        start = self.stages.plant.chart.point
+        return slice(start, start + self.stages.memory)
+
+    @cached_property
+    def efforts(self) -> Array:
+        """(N, nv): of all degrees of freedom over each interval [N m, N]."""
+        model = self._model("efforts")
+        tau = np.zeros((self.steps, model.nv))
+        tau[:, list(self.stages.plant.driven)] = self.controls  # type: ignore[attr-defined]
+        return tau
+
+    @property
+    def _given(self) -> dict[str, Any]:
+        names = [name for name, _ in self.problem.plant.parameters]
+        return {"parameters": dict(zip(names, self.problem.parameters, strict=True))} if names else {}
+
+    def _model(self, what: str) -> Model:
+        if self.model is None:
+            raise UnsupportedError(f"solution.{what} is for models; the states of a System are in solution.x")
+        return self.model
+
+    def state(self, name: str) -> Array:
+        """A state of a system, or a coordinate or speed ("q elbow", "v elbow") of a model, at the nodes."""
+        names = self.problem.plant.tangent_names
+        if self.model is None:
+            if name in names:
+                return self._points[:, names.index(name)]
+        else:
+            for label, values, known in (
+                ("q ", self.q, self.model.coordinate_names),
+                ("v ", self.v, self.model.speed_names),
+            ):
+                if name.startswith(label) and name[2:] in known:
+                    return values[:, known.index(name[2:])]
+        raise ArgumentError(f"solution.state: there is no {name!r}")
+
+    def control(self, name: str) -> Array:
+        """A control over the intervals."""
+        names = self.problem.plant.controls
+        if name not in names:
+            raise ArgumentError(f"solution.control: there is no {name!r}; there is {', '.join(names)}")
+        return self.controls[:, names.index(name)]
+
+    def control_at(self, t: Any) -> Array:
+        """The controls at any time, as the transcription has them between its points."""
+        s = np.clip(np.asarray(t, dtype=float) / self.duration * self.steps, 0, self.steps)
+        k = np.minimum(s.astype(int), self.steps - 1)
+        return self.control_within(k, s - k)
+
+    def control_within(self, k: Any, share: Any) -> Array:
+        """The controls in interval k, at a share from 0 to 1 of it."""
+        m = len(self.problem.plant.controls)
+        u = self._outcome.iterate.u.reshape(self.steps, -1, m)
+        places = self.stages.control_places
+        if self.stages.scheme.node_controls:
+            u = np.concatenate([self._outcome.iterate.x[:-1, None, self._memory], u], axis=1)
+            places = (0.0, *places)
+        return np.einsum("...j,...jm->...m", _lagrange(places, share), u[k])
+
+    # --- what else is known --------------------------------------------------------------------------------------------
+
+    @property
+    def gains(self) -> Array:
+        """(N, controls, states): feedback u = u* - K (x - x*) of the last sweep, x - x* in tangent coordinates."""
+        if self.solver != "sweep":
+            raise UnsupportedError(f"solution.gains: {self.solver} gives none; solve with solver='sweep'")
+        m, n = len(self.problem.plant.controls), self.stages.plant.chart.tangent
+        return self._outcome.gains[:, :m, :n]
+
+    @property
+    def costates(self) -> Array:
+        """(N, states): multipliers of the equations of motion, how the cost depends on the state at each next node."""
+        return self._outcome.iterate.costates[1:, : self.stages.plant.chart.tangent] / self._outcome.scale
+
+    @property
+    def multipliers(self) -> dict[str, Array]:
+        """Of bounds along the way (positive at the upper one, negative at the lower one), and of conditions at the ends."""
+        it, scale = self._outcome.iterate, self._outcome.scale
+        found: dict[str, Array] = {
+            name: it.path.y[:, k] / scale for k, name in enumerate(self.stages.path_names)
+        }
+        found |= {f"start {n}": it.sigma[k] / scale for k, n in enumerate(self.stages.start_names)}
+        found |= {f"end {n}": it.eta[k] / scale for k, n in enumerate(self.stages.end_names)}
+        found |= {f"end {n}": it.last.y[k] / scale for k, n in enumerate(self.stages.end_bounded)}
+        return found
+
+    def sensitivities(self) -> dict[str, float]:
+        """How the optimal cost changes with each parameter: the slope of the Lagrangian."""
+        names = [name for name, _ in self.problem.plant.parameters]
+        if not names:
+            return {}
+        stages, it, scale = self.stages, self._outcome.iterate, self._outcome.scale
+        slope = _parameter_slope(stages)
+        given = (it.x[:-1].T, it.u.T, it.z.T, it.x[1:].T, stages.numbers.T, self.problem.parameters)
+        total = slope.map(self.steps)(
+            *given[:5],
+            np.tile(given[5][:, None], (1, self.steps)),
+            it.costates[1:].T / scale,
+            it.path.y.T / scale,
+        )
+        found = total.full().reshape(len(names), -1).sum(axis=1)
+        x, s, p = ca.SX.sym("x", stages.chart.point), ca.SX.sym("s", 3), ca.SX.sym("p", len(names))
+        cost, equations, bounded = stages.end(x, s, p)
+        end = cost + ca.dot(it.eta / scale, equations) + ca.dot(it.last.y / scale, bounded)
+        start = ca.dot(it.sigma / scale, stages.start(x, s, p))
+        for expression, point in ((end, it.x[-1]), (start, it.x[0])):
+            f = ca.Function("f", [x, s, p], [ca.gradient(expression, p)])
+            found += f(point, stages.numbers[-1], self.problem.parameters).full()[:, 0]
+        return dict(zip(names, map(float, found), strict=True))
+
+    def dimensions(self) -> tuple[int, int]:
+        """Variables and equations of the smallest form; for DMOC (2N + 1) n and (N + 3) n with all joints driven."""
+        from alembert.optimal.nlp import dimensions
+
+        return dimensions(self.stages)
+
+    # --- checks --------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def check(self) -> Check:
+        """Integrate the motion under these controls again, with much shorter steps and another method."""
+        return simulate(self)
+
+    def violations(self, tolerance: float = 1e-6) -> list[Violation]:
+        """Constraints that are off by more than `tolerance`, the worst first."""
+        stages, it, values = self.stages, self._outcome.iterate, self._outcome.residuals
+        found: list[Violation] = []
+
+        def collect(names: Any, amounts: Array, times: Array) -> None:
+            for i, j in zip(*np.nonzero(np.abs(amounts) > tolerance), strict=True):
+                found.append(Violation(names[j], float(times[i]), float(abs(amounts[i, j]))))
+
+        T = self.time
+        collect([f"motion of {name}" for name in stages.x_names], values.gap, T[1:])
+        collect(stages.z_names, values.implicit, T[:-1])
+        outside = np.maximum(stages.lower - values.path, values.path - stages.upper)
+        collect([f"bound on {name}" for name in stages.path_names], np.maximum(outside, 0), T[:-1])
+        s, p = stages.numbers[-1], self.problem.parameters
+        start = stages.start(it.x[0], s, p).full().T
+        collect([f"start {name}" for name in stages.start_names], start, T[:1])
+        _, equations, bounded = (value.full()[:, 0] for value in stages.end(it.x[-1], s, p))
+        collect([f"end {name}" for name in stages.end_names], equations[None], T[-1:])
+        outside = np.maximum(stages.end_lower - bounded, bounded - stages.end_upper)
+        collect(
+            [f"bound at the end on {n}" for n in stages.end_bounded], np.maximum(outside, 0)[None], T[-1:]
+        )
+        return sorted(found, key=lambda v: -v.amount)
+
+    def diagnosis(self, most: int = 8) -> str:
+        """In words: violated constraints by name and time, conditions that repeat each other, bounds that hold."""
+        lines = [f"{self.status}: {self.message}"]
+        violations = self.violations()
+        if violations:
+            lines.append(f"{len(violations)} constraints are off by more than 1e-6; the worst:")
+            lines += [f"  {violation}" for violation in violations[:most]]
+        else:
+            lines.append("every constraint is kept to 1e-6")
+        lines += _redundant(self)
+        active = [
+            name
+            for k, name in enumerate(self.stages.path_names)
+            if np.any(np.abs(self._outcome.iterate.path.y[:, k]) > 1e-4)
+        ]
+        if active:
+            lines.append(f"bounds that hold somewhere: {', '.join(active)}")
+        if not self.success and not violations:
+            lines.append("the motion is feasible but not optimal: raise `iterations`, or loosen `tolerance`")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Solution of {self.problem.plant!r}: {self.status}, cost {self.cost:.8g}, {self.duration:.6g} s, "
+            f"{self.steps} steps of {self.transcription}, {self.iterations} iterations of {self.solver}>"
+        )
+
+    def summary(self) -> str:
+        """A short report."""
+        lines = [
+            f"{self.status}: cost {self.cost:.10g}, duration {self.duration:.6g} s",
+            f"{self.transcription}, {self.steps} steps; {self.solver}, {self.iterations} iterations, "
+            f"{self.seconds.get('total', np.nan):.3g} s",
+            f"largest residual {self.infeasibility:.1e}",
+            str(self.check),
+        ]
+        if not self.success:
+            lines.append(self.diagnosis())
+        return "\n".join(lines)
+
+    # --- handing over --------------------------------------------------------------------------------------------------
+
+    def controller(self) -> Callable[[float, Array, Array], Array]:
+        """Controls with the feedback of the last sweep, for `al.simulate(model, ..., controller=...)`."""
+        model = self._model("controller")
+        gains, time, x = self.gains, self.time, self.x
+        chart = self.problem.plant.chart
+        driven = list(self.stages.plant.driven)  # type: ignore[attr-defined]
+        if isinstance(self.stages.plant, Momenta):
+            gains = _gains_on_speeds(self, gains)
+
+        def control(t: float, q: Array, v: Array) -> Array:
+            s = np.clip(t / time[-1] * self.steps, 0, self.steps)
+            k = min(int(s), self.steps - 1)
+            step = chart.difference(x[k], x[k + 1])
+            wanted = chart.move(x[k], (s - k) * step)
+            error = chart.difference(wanted, np.concatenate([q, v]))
+            tau = np.zeros(model.nv)
+            tau[driven] = self.control_at(t) - gains[k] @ error
+            return tau
+
+        return control
+
+    def save(self, path: str | Path) -> None:
+        """Write the motion as .npz, which `guess=` reads again."""
+        arrays: dict[str, Any] = {"time": self.time, "controls": self.controls, "cost": np.array(self.cost)}
+        arrays |= {"x": self.x} if self.model is None else {"q": self.q, "v": self.v}
+        np.savez(path, **arrays)
+
+    def to_xarray(self) -> Dataset:
+        """An `xarray.Dataset` with names and units (needs the extra `data`)."""
+        try:
+            import xarray as xr
+        except ImportError:
+            raise ArgumentError('solution.to_xarray needs xarray: pip install "alembert[data]"') from None
+        controls = xr.DataArray(
+            self.controls,
+            dims=("interval", "control"),
+            coords={
+                "control": list(self.problem.plant.controls),
+                "interval": self.time[:-1] + np.diff(self.time) / 2,
+            },
+        )
+        data: dict[str, Any] = {"controls": controls}
+        if self.model is None:
+            states = list(self.problem.plant.tangent_names)
+            data["x"] = xr.DataArray(self.x, dims=("time", "state"), coords={"state": states})
+        else:
+            data["q"] = xr.DataArray(
+                self.q, dims=("time", "coordinate"), coords={"coordinate": list(self.model.coordinate_names)}
+            )
+            data["v"] = xr.DataArray(
+                self.v, dims=("time", "speed"), coords={"speed": list(self.model.speed_names)}
+            )
+        found = xr.Dataset(data, coords={"time": self.time})
+        found["time"].attrs["units"] = "s"
+        found.attrs |= {"cost": self.cost, "status": self.status, "transcription": self.transcription}
+        return found
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """States and controls over time (needs the extra `view`)."""
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError:
+            raise ArgumentError('solution.plot needs matplotlib: pip install "alembert[view]"') from None
+        model = self.model
+        panels: list[tuple[str, Array, tuple[str, ...]]] = []
+        if model is None:
+            panels.append(("states", self.x, self.problem.plant.tangent_names))
+        else:
+            panels.append(("q [rad, m]", self.q, model.coordinate_names))
+            panels.append(("v [rad/s, m/s]", self.v, model.speed_names))
+        figure, axes = plt.subplots(len(panels) + 1, 1, sharex=True, figsize=(7, 2.2 * (len(panels) + 1)))
+        styles = ["-", "--", ":", "-."]
+        for ax, (label, values, names) in zip(axes, panels, strict=False):
+            for k, name in enumerate(names):
+                ax.plot(self.time, values[:, k], styles[k % 4], label=name)
+            ax.set_ylabel(label)
+            ax.legend(fontsize=7, ncols=3)
+            ax.grid(alpha=0.3)
+        fine = np.linspace(0, self.duration, 20 * self.steps + 1)
+        for k, name in enumerate(self.problem.plant.controls):
+            axes[-1].plot(fine, self.control_at(fine)[:, k], styles[k % 4], label=name)
+        axes[-1].set_ylabel("controls" if model is None else "efforts [N m, N]")
+        axes[-1].set_xlabel("time [s]")
+        axes[-1].legend(fontsize=7, ncols=3)
+        axes[-1].grid(alpha=0.3)
+        figure.suptitle(f"cost {self.cost:.6g}, {self.transcription}, {self.steps} steps", fontsize=9)
+        figure.tight_layout()
+        if path is not None:
+            figure.savefig(path, dpi=150)
+            plt.close(figure)
+        return figure
+
+
+def _lagrange(places: tuple[float, ...], s: Array) -> Array:
+    """Weights of the values at `places` for the value at s."""
+    s = np.asarray(s, dtype=float)
+    weights = np.ones((*s.shape, len(places)))
+    for i, a in enumerate(places):
+        for j, b in enumerate(places):
+            if i != j:
+                weights[..., i] *= (s - b) / (a - b)
+    return weights
+
+
+def _parameter_slope(stages: Stages) -> ca.Function:
+    """The slope of a stage's Lagrangian along the parameters, with the multipliers of c from (2) of `evaluation`."""
+    n, m, nz, nd = stages.sizes
+    point = stages.chart.point
+    x, u, z = ca.SX.sym("x", point), ca.SX.sym("u", m), ca.SX.sym("z", nz)
+    after, s, p = ca.SX.sym("after", point), ca.SX.sym("s", 3), ca.SX.sym("p", len(stages.problem.parameters))
+    costate, y = ca.SX.sym("costate", n), ca.SX.sym("y", nd)
+    f, cost, c, d = stages.stage(x, u, z, s, p)
+    lagrangian = cost + ca.dot(costate, stages.chart.local(after, f)) + ca.dot(y, d)
+    slope = ca.gradient(lagrangian, p)
+    if nz:
+        nu = -ca.solve(ca.jacobian(c, z).T, ca.gradient(lagrangian, z))
+        slope = slope + ca.jacobian(c, p).T @ nu
+    return ca.Function("slope", [x, u, z, after, s, p, costate, y], [ca.densify(slope)])
+
+
+def _gains_on_speeds(solution: Solution, gains: Array) -> Array:
+    """Gains on (q, p) as gains on (q, v), by dp = M dv + (dM/dq v) dq."""
+    model = solution._model("controller")
+    nv = model.nv
+    q, v = solution.q[:-1], solution.v[:-1]
+    M = model.mass_matrix(q, **solution._given)
+    step = 1e-6
+    columns = []
+    for k in range(nv):
+        d = np.zeros(nv)
+        d[k] = step
+        plus = model.mass_matrix(model.integrate(q, np.tile(d, (len(q), 1))), **solution._given)
+        minus = model.mass_matrix(model.integrate(q, np.tile(-d, (len(q), 1))), **solution._given)
+        columns.append(np.einsum("kij,kj->ki", plus - minus, v) / (2 * step))
+    along = np.stack(columns, axis=-1)
+    Kq, Kp = gains[:, :, :nv], gains[:, :, nv:]
+    return np.concatenate([Kq + np.matmul(Kp, along), np.matmul(Kp, M)], axis=2)
+
+
+def _redundant(solution: Solution) -> list[str]:
+    """Conditions at an end that repeat others."""
+    stages, lines = solution.stages, []
+    it = solution._outcome.iterate
+    d, s = ca.SX.sym("d", stages.chart.tangent), stages.numbers[-1]
+    for which, names, x in (("start", stages.start_names, it.x[0]), ("end", stages.end_names, it.x[-1])):
+        if not names:
+            continue
+        function = stages.start if which == "start" else stages.end
+        moved = stages.chart.retract(ca.SX(x), d)
+        found = function(moved, s, solution.problem.parameters)
+        equations = found if which == "start" else found[1]
+        C = ca.Function("C", [d], [ca.jacobian(equations, d)])(np.zeros(stages.chart.tangent)).full()
+        if np.linalg.matrix_rank(C) == len(C):
+            continue
+        kept: list[int] = []
+        for i in range(len(C)):
+            if np.linalg.matrix_rank(C[[*kept, i]]) == len(kept) + 1:
+                kept.append(i)
+            else:
+                lines.append(f"{which}: the condition on {names[i]} repeats others, or cannot be influenced")
+    return lines

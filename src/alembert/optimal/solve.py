@@ -1,0 +1,118 @@
+"""From a problem to its solution: transcribe, guess, solve, and check by simulation."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from alembert.errors import AlembertWarning, ArgumentError
+from alembert.model.printing import unknown
+from alembert.optimal import guess as guesses
+from alembert.optimal.evaluation import Evaluation
+from alembert.optimal.problem import Problem
+from alembert.optimal.schemes import scheme
+from alembert.optimal.solution import Solution
+from alembert.optimal.stages import Stages, cut
+from alembert.optimal.sweep import Iteration, Outcome, Sweep
+
+SOLVERS = ("sweep", "ipopt", "fatrop")
+LARGEST_EXACT = 6000
+"""operations of a stage; beyond, second derivatives of the dynamics cost more than they save"""
+
+
+def solve(
+    problem: Problem,
+    steps: int = 100,
+    *,
+    transcription: str | None = None,
+    solver: Literal["sweep", "ipopt", "fatrop"] = "sweep",
+    guess: Any = None,
+    hessian: Literal["auto", "exact", "gauss-newton"] = "auto",
+    tolerance: float = 1e-8,
+    iterations: int = 500,
+    progress: bool | Callable[[Iteration], Any] | None = None,
+) -> Solution:
+    """Solve `problem` with `steps` intervals of time.
+
+    `transcription`: "dmoc" (the default for models), "euler", "rk4", "midpoint", "trapezoidal",
+    "hermite-simpson" (the default for systems), "radau"; the implicit ones also in momenta
+    ("midpoint-momenta", ...). `solver`: "sweep", our own, or "ipopt" or "fatrop" from CasADi. `guess`: a
+    solution (also of another number of steps), a simulation, arrays `{"time", "q", "v", "controls"}` or a file
+    of `solution.save`; by default straight from start to end. `hessian`: "exact" has the curvature of the
+    dynamics, "gauss-newton" has not; "auto" chooses by the size of the model. `progress` prints a line per
+    iteration (by default on a terminal), or is called with each.
+
+    A solution is returned also when the solver did not succeed: `solution.success` and `solution.message` say
+    so, `solution.diagnosis()` which constraints are violated where. Interrupting (Ctrl-C) returns the best
+    iterate.
+    """
+    if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
+        raise ArgumentError(f"solve: steps is {steps!r}, expected a positive number of intervals")
+    if solver not in SOLVERS:
+        raise ArgumentError(unknown("solve: no solver", solver, SOLVERS))
+    if hessian not in ("auto", "exact", "gauss-newton"):
+        raise ArgumentError(unknown("solve: no hessian", hessian, ("auto", "exact", "gauss-newton")))
+    name = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
+    stages = cut(problem, scheme(name), int(steps))
+    start = guesses.make(problem, guess)
+    exact = hessian == "exact" or (hessian == "auto" and stages.stage.n_instructions() <= LARGEST_EXACT)
+    report = _reporter(problem, name, solver, progress)
+    x, u, z = guesses.place(stages, start)
+    outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report)
+    return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")
+
+
+def _sweep(
+    stages: Stages, x: Any, u: Any, z: Any, exact: bool, tolerance: float, iterations: int, report: Any
+) -> Outcome:
+    began = time.perf_counter()
+    evaluation = Evaluation(stages, exact=exact)
+    method = Sweep(stages, evaluation, tolerance=tolerance, iterations=iterations, report=report)
+    outcome = method.solve(x, u, z)
+    outcome.seconds["with compiling"] = time.perf_counter() - began
+    return outcome
+
+
+def _casadi(solver: str) -> Callable[..., Outcome]:
+    def run(stages: Stages, x: Any, u: Any, z: Any, exact: bool, *options: Any) -> Outcome:
+        from alembert.optimal.nlp import solve_nlp
+
+        if not exact:
+            warnings.warn(f"solve: {solver} always uses the exact Hessian", AlembertWarning, stacklevel=3)
+        return solve_nlp(stages, x, u, z, solver, *options)
+
+    return run
+
+
+_SOLVE: dict[str, Callable[..., Outcome]] = {
+    "sweep": _sweep,
+    "ipopt": _casadi("ipopt"),
+    "fatrop": _casadi("fatrop"),
+}
+
+
+def _reporter(problem: Problem, name: str, solver: str, progress: Any) -> Callable[[Iteration], Any] | None:
+    if callable(progress):
+        return progress
+    if progress is None:
+        progress = sys.stderr is not None and sys.stderr.isatty()
+    if not progress:
+        return None
+
+    def show(i: Iteration) -> None:
+        if i.number % 20 == 0:
+            print(
+                f"{'':>4}  {'cost':>14}  {'infeasible':>10}  {'slope':>9}  {'barrier':>8}  {'step':>8}",
+                file=sys.stderr,
+            )
+        print(
+            f"{i.number:4d}  {i.cost:14.8g}  {i.infeasibility:10.2e}  {i.slope:9.2e}  {i.barrier:8.1e}  {i.step:8.2e}",
+            file=sys.stderr,
+        )
+
+    return show

@@ -1,0 +1,310 @@
+"""A problem cut into stages: what every transcription makes and every solver takes.
+
+With the point x_k of stage k, its inputs u_k, and z_k, which follow from both by
+
+    c(x_k, u_k, z_k) = 0,    dc/dz invertible                                                   (1)
+
+the stages are linked and cost
+
+    x_{k+1} = f(x_k, u_k, z_k),    J = sum_k l(x_k, u_k, z_k) + l_N(x_N)                          (2)
+    lower_k <= d(x_k, u_k, z_k) <= upper_k                                                      (3)
+
+with equations and bounds at the start and at the end. All stages share the functions; what differs comes as numbers s_k:
+where the stage begins and how long it is, as fractions of the duration, and the duration (unless it is free: then
+it is the last entry of x, the same in all stages).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import casadi as ca
+import numpy as np
+
+from alembert.optimal.plant import Chart, Moment, Momenta, Plant
+from alembert.optimal.problem import FREE, Problem, Row
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What a scheme makes of one stage."""
+
+    after: ca.SX
+    """the point of the plant at its end"""
+    cost: ca.SX
+    implicit: ca.SX
+    """(1)"""
+    moments: tuple[tuple[Moment, ca.SX], ...]
+    """where bounds that involve controls are kept, and the controls there"""
+
+
+class Scheme(Protocol):
+    """A way to discretise time."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def order(self) -> int: ...
+
+    @property
+    def points(self) -> int:
+        """Values of each control that a stage brings."""
+        ...
+
+    @property
+    def node_controls(self) -> bool:
+        """Whether a stage also uses the last controls of the stage before."""
+        ...
+
+    @property
+    def places(self) -> tuple[float, ...]:
+        """Where in a stage its own controls act, from 0 to 1."""
+        ...
+
+    def plant(self, problem: Problem) -> Plant: ...
+
+    def implicit(self, plant: Plant) -> tuple[str, ...]:
+        """Names for z."""
+        ...
+
+    def interval(
+        self,
+        problem: Problem,
+        plant: Plant,
+        span: tuple[ca.SX, ca.SX, Any],
+        x: ca.SX,
+        u: list[ca.SX],
+        z: ca.SX,
+        p: ca.SX,
+    ) -> Interval: ...
+
+    def guess(self, plant: Plant, x: Array, after: Array) -> Array:
+        """z for points (N, ...) and the points after them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """(1)-(3) as CasADi functions, with the names and bounds of everything."""
+
+    problem: Problem
+    scheme: Scheme
+    plant: Plant
+    chart: Chart
+    count: int
+    memory: int
+    """controls that are kept in the state"""
+    x_names: tuple[str, ...]
+    u_names: tuple[str, ...]
+    z_names: tuple[str, ...]
+    stage: ca.Function
+    """(x, u, z, s, p) -> f, l, c, d"""
+    start: ca.Function
+    """(x, p) -> equations, bounded"""
+    end: ca.Function
+    """(x, s, p) -> cost, equations, bounded"""
+    numbers: Array
+    """s"""
+    path_names: tuple[str, ...]
+    lower: Array
+    upper: Array
+    """(N, rows of d)"""
+    start_names: tuple[str, ...]
+    end_names: tuple[str, ...]
+    end_bounded: tuple[str, ...]
+    end_lower: Array
+    end_upper: Array
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Of the tangent of x, of u, of z and of d."""
+        return self.chart.tangent, len(self.u_names), len(self.z_names), len(self.path_names)
+
+    @property
+    def control_places(self) -> tuple[float, ...]:
+        """Where in a stage, from 0 to 1, its own controls act."""
+        return self.scheme.places
+
+    @property
+    def is_free(self) -> bool:
+        return self.problem.is_free
+
+    def span(self, x: Array) -> float:
+        """The duration, from the point of any stage."""
+        return float(x[..., -1].flat[0]) if self.is_free else self.problem.shortest
+
+
+def cut(problem: Problem, scheme: Scheme, steps: int) -> Stages:
+    """The stages of `problem`."""
+    plant = scheme.plant(problem)
+    controls = plant.controls
+    m = len(controls)
+    limited = any(pair != FREE for pair in problem.rates)
+    memory = m if scheme.node_controls or limited else 0
+    base = plant.chart
+    periodic = base.tangent if problem.periodic else 0
+    chart = base.extended(memory + periodic + problem.is_free)
+    x = ca.SX.sym("x", chart.point)
+    u = ca.SX.sym("u", m * scheme.points)
+    z_names = scheme.implicit(plant)
+    z, s, p = ca.SX.sym("z", len(z_names)), ca.SX.sym("s", 3), ca.SX.sym("p", len(problem.parameters))
+    T = x[-1] if problem.is_free else s[2]
+    t, h = s[0] * T, s[1] * T
+    own, kept, held = ca.vertsplit(
+        x, [0, base.point, base.point + memory, base.point + memory + periodic, chart.point]
+    )[:3]
+    values = [u[m * k : m * (k + 1)] for k in range(scheme.points)]
+    given = [kept, *values] if scheme.node_controls else values
+    interval = scheme.interval(problem, plant, (t, h, T), own, given, z, p)
+    after = ca.vertcat(
+        interval.after, *([values[-1]] if memory else []), held, *([T] if problem.is_free else [])
+    )
+
+    rows = _Rows(steps)
+    node = moment_of(problem, plant, t, own, values[0], p, T)
+    fixed = {row.component for row in problem.start if row.is_equation and row.component}
+    for row in problem.limits["state"]:
+        rows.add(row.name, row.value(node), (row.lower, row.upper), first=row.component not in fixed)
+    for row in (*problem.limits["control"], *problem.path):
+        involved = ca.depends_on(row.value(node), u)
+        places = [moment for moment, _ in interval.moments] if involved else [node]
+        for k, moment in enumerate(places):
+            rows.add(_numbered(row.name, k, len(places)), row.value(moment), (row.lower, row.upper))
+    if scheme.node_controls:
+        for row in problem.limits["control"]:
+            at_start = moment_of(problem, plant, t, own, kept, p, T)
+            rows.add(row.name + " at the start", row.value(at_start), (row.lower, row.upper), only_first=True)
+    for k, pair in enumerate(problem.rates):
+        if pair != FREE:
+            change = (values[-1][k] - kept[k]) / h
+            rows.add(f"rate of {controls[k]}", change, pair, first=scheme.node_controls)
+    for row in problem.start:
+        if row.is_bound:
+            rows.add(f"start {row.name}", row.value(node), (row.lower, row.upper), only_first=True)
+    if problem.is_free:
+        rows.add("duration", T, (problem.shortest, problem.longest), only_first=True)
+
+    ends = moment_of(problem, plant, T, own, ca.SX.zeros(m), p, T)
+    starts = moment_of(problem, plant, ca.SX(0), own, ca.SX.zeros(m), p, T)
+    first = [row for row in problem.start if row.is_equation]
+    last = [row for row in problem.end if row.is_equation]
+    final = {row.component for row in last if row.component}
+    bounded = [row for row in problem.end if row.is_bound]
+    bounded += [row for row in problem.limits["state"] if row.component not in final]
+    bounded += [row for row in problem.path if not ca.depends_on(row.value(node), u)]
+    around = base.local(_reference(base), own) - held if problem.periodic else ca.SX(0, 1)
+    again = tuple(f"periodic {name}" for name in plant.tangent_names[:periodic])
+    lower, upper = rows.bounds()
+    return Stages(
+        problem=problem,
+        scheme=scheme,
+        plant=plant,
+        chart=chart,
+        count=steps,
+        memory=memory,
+        x_names=(
+            *plant.tangent_names,
+            *(f"{name} before" for name in controls[:memory]),
+            *(f"{name} at the start" for name in plant.tangent_names[:periodic]),
+            *(["duration"] if problem.is_free else []),
+        ),
+        u_names=tuple(_numbered(name, k, scheme.points) for k in range(scheme.points) for name in controls),
+        z_names=z_names,
+        stage=ca.Function(
+            "stage", [x, u, z, s, p], [after, interval.cost, interval.implicit, rows.expressions()]
+        ),
+        start=ca.Function("start", [x, s, p], [ca.vertcat(_equations(plant, first, starts, own, p), around)]),
+        end=ca.Function(
+            "end",
+            [x, s, p],
+            [
+                problem.cost.final(ends),
+                ca.vertcat(_equations(plant, last, ends, own, p), around),
+                _column(row.value(ends) for row in bounded),
+            ],
+        ),
+        numbers=np.column_stack(
+            [np.arange(steps) / steps, np.full(steps, 1 / steps), np.full(steps, problem.shortest)]
+        ),
+        path_names=tuple(rows.names),
+        lower=lower,
+        upper=upper,
+        start_names=(*(row.name for row in first), *again),
+        end_names=(*(row.name for row in last), *again),
+        end_bounded=tuple(row.name for row in bounded),
+        end_lower=np.array([row.lower for row in bounded], dtype=float),
+        end_upper=np.array([row.upper for row in bounded], dtype=float),
+    )
+
+
+def _reference(chart: Chart) -> ca.SX:
+    """The point about which the state at the start of a periodic motion is kept as plain numbers."""
+    neutral = chart.model.neutral() if chart.model is not None else np.empty(0)
+    return ca.SX(np.concatenate([neutral, np.zeros(chart.rest)]))
+
+
+def moment_of(problem: Problem, plant: Plant, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, T: Any) -> Moment:
+    return plant.moment(t, x, u, p, duration=T, _controls=problem.plant.controls)
+
+
+def _equations(plant: Plant, rows: list[Row], moment: Moment, x: ca.SX, p: ca.SX) -> ca.SX:
+    """Conditions at an end. All speeds together are asked for as momenta, where the state has these: p = M(q) v."""
+    values = {row.name: row.value(moment) - row.lower for row in rows}
+    if isinstance(plant, Momenta):
+        names = [f"v {name}" for name in plant.model.speed_names]
+        given = {row.component: row.lower for row in rows}
+        if all(name in given for name in names):
+            nq = plant.model.nq
+            v = ca.SX(ca.sparsify(ca.DM([given[name] for name in names])))
+            M = plant.model.symbolic.mass_matrix(x[:nq], **plant._given(p))
+            values |= dict(zip(names, ca.vertsplit(x[nq:] - M @ v), strict=True))
+    return _column(values.values())
+
+
+class _Rows:
+    """Bounds of (3), as they are collected."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.names: list[str] = []
+        self._expressions: list[ca.SX] = []
+        self._lower: list[Array] = []
+        self._upper: list[Array] = []
+
+    def add(
+        self,
+        name: str,
+        expression: ca.SX,
+        pair: tuple[float, float],
+        *,
+        first: bool = True,
+        only_first: bool = False,
+    ) -> None:
+        low, high = np.full(self.steps, pair[0]), np.full(self.steps, pair[1])
+        free = slice(1, None) if only_first else slice(0, 0 if first else 1)
+        low[free], high[free] = FREE
+        self.names.append(name)
+        self._expressions.append(expression)
+        self._lower.append(low)
+        self._upper.append(high)
+
+    def expressions(self) -> ca.SX:
+        return _column(self._expressions)
+
+    def bounds(self) -> tuple[Array, Array]:
+        empty = np.empty((self.steps, 0))
+        if not self.names:
+            return empty, empty.copy()
+        return np.column_stack(self._lower), np.column_stack(self._upper)
+
+
+def _column(rows: Any) -> ca.SX:
+    return ca.vertcat(ca.SX(0, 1), *rows)
+
+
+def _numbered(name: str, k: int, count: int) -> str:
+    return name if count == 1 else f"{name} ({k + 1})"

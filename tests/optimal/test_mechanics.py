@@ -1,0 +1,130 @@
+"""Optimal motions of models: what DMOC keeps, and how it relates to collocation (Leyendecker et al. 2009, section 7)."""
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.optimal import Problem, effort
+
+HANGING, UPRIGHT = [-np.pi / 2, 0.0], [np.pi / 2, 0.0]
+
+
+@pytest.fixture(scope="module")
+def pendulum():
+    return Problem(al.library.two_link(), 1.0, start={"q": HANGING, "v": 0}, end={"q": UPRIGHT, "v": 0})
+
+
+@pytest.fixture(scope="module")
+def reference(pendulum):
+    solution = pendulum.solve(256)
+    assert solution.success
+    return solution
+
+
+def test_dmoc_equals_midpoint_collocation_in_momenta(pendulum, reference):
+    """The paper: identical solutions for DMOC and the collocation of Hamilton's equations."""
+    dmoc = pendulum.solve(32, guess=reference)
+    momenta = pendulum.solve(32, guess=reference, transcription="midpoint-momenta")
+    assert dmoc.cost == pytest.approx(momenta.cost, rel=1e-9)
+    np.testing.assert_allclose(dmoc.q, momenta.q, atol=1e-7)
+    np.testing.assert_allclose(dmoc.controls, momenta.controls, atol=1e-5)
+
+
+def test_dmoc_is_of_second_order(pendulum, reference):
+    finest = pendulum.solve(512, guess=reference)
+    steps = np.array([16, 32, 64])
+    found = [pendulum.solve(int(N), guess=reference) for N in steps]
+    for errors in (
+        [np.abs(s.q - finest.q[:: 512 // s.steps]).max() for s in found],
+        [abs(s.cost - finest.cost) for s in found],
+    ):
+        assert -np.polyfit(np.log(steps), np.log(errors), 1)[0] > 1.85
+
+
+@pytest.mark.parametrize(
+    ("transcription", "kept"), [("dmoc", True), ("midpoint-momenta", True), ("midpoint", False)]
+)
+def test_change_of_momentum_is_the_applied_impulse(transcription, kept):
+    """Without gravity the momentum of the first joint changes by its torque alone: discretely so in DMOC and in momenta,
+    not in velocities."""
+    model = al.library.two_link().replace(gravity=(0.0, 0.0, 0.0))
+    problem = Problem(model, 1.0, start={"q": HANGING, "v": 0}, end={"q": [0.5, 1.0], "v": 0})
+    solution = problem.solve(30, transcription=transcription)
+    assert solution.success
+    change = np.diff(solution.momenta[:, 0]) - solution.controls[:, 0] / 30
+    assert (np.abs(change).max() < 1e-10) == kept
+
+
+def test_satellite_keeps_zero_momentum():
+    """Rotors turn a free body: to the rotation vector (pi/14)(1, 2, 3) in 5 s, h = 0.1."""
+    model = al.library.satellite()
+    axis = np.pi / 14 * np.array([1.0, 2.0, 3.0])
+    angle = np.linalg.norm(axis)
+    wxyz = np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * axis / angle])
+    problem = Problem(
+        model,
+        5.0,
+        start={"q": model.neutral(), "v": 0},
+        end={"q": {"attitude": {"orientation": wxyz}}, "v": 0},
+    )
+    solution = problem.solve(50)
+    assert solution.success
+    assert solution.iterations < 15
+    momentum = model.momentum(solution.q, solution.v, about="center_of_mass")
+    assert np.abs(momentum).max() < 1e-11 * np.abs(solution.momenta).max() * 50
+    np.testing.assert_allclose(np.abs(solution.q[-1, 3:7] @ wxyz), 1, atol=1e-12)
+    assert solution.check.largest < 1e-5  # second order, h = 0.1
+
+
+def test_dimensions_of_the_smallest_form():
+    """(2N + 1) n variables and (N + 3) n equations with a force on every joint: 909 and 477 for the satellite."""
+    model = al.library.satellite()
+    q = model.neutral()
+    names = [joint.name for joint in model.joints]
+    problem = Problem(model, 5.0, start={"q": q, "v": 0}, end={"q": q, "v": 0}, actuated=names, limits=None)
+    from alembert.optimal.nlp import dimensions
+    from alembert.optimal.schemes import scheme
+    from alembert.optimal.stages import cut
+
+    assert dimensions(cut(problem, scheme("dmoc"), 50)) == (909, 477)
+    pitcher = al.library.pitcher()
+    q = pitcher.neutral()
+    ends = {"q": q, "v": 0}
+    free = Problem(pitcher, (0.1, 1.0), start=ends, end=ends, limits=None)
+    assert dimensions(cut(free, scheme("dmoc"), 35)) == (356, 190)
+
+
+@pytest.mark.parametrize("solver", ["ipopt", "fatrop"])
+def test_solvers_agree(pendulum, reference, solver):
+    own = pendulum.solve(40, guess=reference)
+    other = pendulum.solve(40, guess=reference, solver=solver)
+    assert other.success
+    assert other.cost == pytest.approx(own.cost, rel=1e-7)
+    np.testing.assert_allclose(other.q, own.q, atol=1e-5)
+
+
+def test_tracking_with_the_gains_of_the_last_sweep(reference):
+    """Feedback brings a disturbed start back to the upright, where open loop falls away."""
+    model, end = reference.model, np.array(UPRIGHT)
+    q0 = np.array(HANGING) + 0.02
+    feedback = reference.controller()
+    run = al.simulate(model, q0, np.zeros(2), duration=1.0, step=1e-3, controller=feedback, integrator="rk4")
+    open_loop = al.simulate(
+        model,
+        q0,
+        np.zeros(2),
+        duration=1.0,
+        step=1e-3,
+        controller=lambda t, q, v: reference.control_at(t),
+        integrator="rk4",
+    )
+    assert np.abs(run.q[-1] - end).max() < 0.2 * np.abs(open_loop.q[-1] - end).max()
+
+
+def test_effort_by_joint():
+    model = al.library.two_link()
+    ends = {"start": {"q": HANGING, "v": 0}, "end": {"q": UPRIGHT, "v": 0}}
+    dear = Problem(model, 1.0, **ends, cost=effort({"shoulder": 1.0, "elbow": 100.0})).solve(40)
+    cheap = Problem(model, 1.0, **ends).solve(40)
+    assert dear.success
+    assert np.sum(dear.control("elbow") ** 2) < np.sum(cheap.control("elbow") ** 2)

@@ -1,0 +1,138 @@
+"""What is refused before solving, and how."""
+
+import re
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.optimal import Problem, System, effort, running, terminal, tracking
+
+LINE = System(["x", "v"], ["a"], lambda s: [s.v, s.a], parameters={"mass": 1.0})
+MODEL = al.library.two_link()
+ENDS = {"start": {"q": [-np.pi / 2, 0.0], "v": 0}, "end": {"q": [np.pi / 2, 0.0], "v": 0}}
+
+
+def refused(message, *given, kind=ArgumentError, **options):
+    with pytest.raises(kind, match=re.escape(message)):
+        Problem(*given, **options)
+
+
+@pytest.mark.parametrize(
+    ("message", "options"),
+    [
+        ("Problem: start: no state 'y'; there is x, v", {"start": {"y": 1}}),
+        ("Problem: start 'x' is 'far', expected a number or a pair", {"start": {"x": "far"}}),
+        ("Problem: start 'x': 2 is above 1", {"start": {"x": (2, 1)}}),
+        ("Problem: limits: no quantity 'b'", {"limits": {"b": 1}}),
+        ("Problem: limits is 3, expected 'model', None or a dictionary", {"limits": 3}),
+        ("Problem: limits rate: no control 'b'", {"limits": {"rate": {"b": 1}}}),
+        ("Problem: limits of 'x': 1 is above 0", {"limits": {"x": (1, 0)}}),
+        ("outside its limits -1 .. 1; nothing can satisfy both", {"end": {"x": 2}, "limits": {"x": 1}}),
+        ("Problem: path 'p' is 3, expected (function of a moment, lower, upper)", {"path": {"p": 3}}),
+        ("Problem: path 'p' is an equation", {"path": {"p": (lambda s: s.x, 1, 1)}}),
+        ("Problem: 'far' has shape (2, 1), expected one number", {"end": {"far": (lambda s: s.states, 1)}}),
+        ("Problem: cost is a int; make one with effort()", {"cost": 3}),
+        ("Problem: the cost has no terms", {"cost": al.optimal.Cost()}),
+        ("the terminal cost depends on the controls", {"cost": terminal(lambda s: s.a)}),
+        ("cost: a running term has shape (2, 1)", {"cost": running(lambda s: s.states)}),
+        ("effort: there is no control 'b'; controls are a", {"cost": effort({"b": 1.0})}),
+        ("Problem: no parameter 'm'", {"parameters": {"m": 1}}),
+        ("Problem: `actuated` is for models", {"actuated": ["a"]}),
+        (
+            "periodic, but 'x' starts at 0 and ends at 1",
+            {"start": {"x": 0}, "end": {"x": 1}, "periodic": True},
+        ),
+    ],
+)
+def test_bad_problem_of_a_system(message, options):
+    refused(message, LINE, 1.0, **options)
+
+
+@pytest.mark.parametrize("duration", [0.0, -1, (2, 1), "long", np.inf, (1, 2, 3)])
+def test_bad_duration(duration):
+    refused("Problem: duration is", LINE, duration)
+
+
+@pytest.mark.parametrize(
+    ("message", "options"),
+    [
+        ("Problem: start q has shape (3,), expected (2,)", {"start": {"q": [1, 2, 3]}}),
+        ("Problem: start q: no joint 'ebow'; did you mean 'elbow'?", {"start": {"q": {"ebow": 1}}}),
+        ("Problem: start: 'w' is neither 'q' nor 'v'", {"start": {"w": 1}}),
+        ("Problem: start q of 'elbow' has 2 entries, expected 1", {"start": {"q": {"elbow": [1, 2]}}}),
+        ("Problem: no joint or actuator 'ebow'", {"actuated": ["ebow"]}),
+        ("Problem: there are no controls", {"actuated": []}),
+        ("Problem: limits tau: no control 'ebow'", {"limits": {"tau": {"ebow": 1}}}),
+    ],
+)
+def test_bad_problem_of_a_model(message, options):
+    refused(message, MODEL, 1.0, **options)
+
+
+def test_bad_conditions_on_manifolds():
+    satellite, pitcher = al.library.satellite(), al.library.pitcher()
+    refused("Problem: end q of 'attitude' has shape (3,)", satellite, 1.0, end={"q": {"attitude": [0, 0, 0]}})
+    refused("no part 'turn'", satellite, 1.0, end={"q": {"attitude": {"turn": [1, 0, 0, 0]}}})
+    refused("orientation has shape (3,)", satellite, 1.0, end={"q": {"attitude": {"orientation": [1, 0, 0]}}})
+    refused("parts are for joints", pitcher, 1.0, end={"q": {"shoulder": {"orientation": [1, 0, 0, 0]}}})
+    refused("joint has no coordinate to bound", pitcher, 1.0, limits={"q": {"shoulder": 1.0}})
+
+
+def test_other_refusals():
+    refused("Problem: the plant is a int, expected a Model or a System", 3, 1.0)
+    with pytest.raises(ArgumentError, match="tracking: expected q or v"):
+        tracking()
+    with pytest.raises(ArgumentError, match="is no function; expected one that takes a moment"):
+        running(3)
+    for states, message in (
+        ([], "there are no states"),
+        (["x", "x"], "'x' is given twice"),
+        (["t"], "no name"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            System(states, [], lambda s: [])
+    with pytest.raises(ArgumentError, match="the rate has 1 entries, expected 2"):
+        System(["x", "v"], ["a"], lambda s: [s.v])
+    with pytest.raises(ArgumentError, match="expected one CasADi expression per state"):
+        System(["x", "v"], ["a"], lambda s: ["fast", "slow"])
+    with pytest.raises(AttributeError, match="there is no quantity 'spin'"):
+        System(["x"], ["u"], lambda s: [s.spin])
+
+
+@pytest.mark.parametrize(
+    ("message", "options"),
+    [
+        ("solve: no transcription 'dmocc'; did you mean 'dmoc'?", {"transcription": "dmocc"}),
+        ("solve: no solver 'snopt'", {"solver": "snopt"}),
+        ("solve: no hessian 'bfgs'", {"hessian": "bfgs"}),
+        ("solve: guess is a int, expected a solution", {"guess": 3}),
+        ("solve: guess lacks 'time'", {"guess": {"q": 1}}),
+        ("solve: the times of the guess are not increasing", {"guess": {"time": [1, 0], "q": 1}}),
+        (
+            "solve: the guess has points of shape (2, 6), expected (2, 4)",
+            {"guess": {"time": [0, 1], "q": np.zeros((2, 3)), "v": np.zeros((2, 3))}},
+        ),
+        (
+            "solve: the guess has controls of shape (2, 5), expected (2, 2)",
+            {"guess": {"time": [0, 1], "q": np.zeros((2, 2)), "controls": np.zeros((2, 5))}},
+        ),
+    ],
+)
+def test_bad_options_of_solve(message, options):
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        Problem(MODEL, 1.0, **ENDS).solve(10, **options)
+
+
+@pytest.mark.parametrize("steps", [0, 1.5, True])
+def test_bad_number_of_steps(steps):
+    with pytest.raises(ArgumentError, match="expected a positive number of intervals"):
+        Problem(MODEL, 1.0, **ENDS).solve(steps)
+
+
+def test_mechanics_needs_a_model_without_loops():
+    with pytest.raises(UnsupportedError, match="'dmoc' is for models of bodies and joints"):
+        Problem(LINE, 1.0).solve(10, transcription="dmoc")
+    with pytest.raises(UnsupportedError, match="a System has no momenta"):
+        Problem(LINE, 1.0).solve(10, transcription="radau-momenta")

@@ -1,0 +1,149 @@
+"""What a solution tells: limits kept, sensitivities, diagnosis, hand-over."""
+
+import re
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.optimal import Problem, System, duration, running
+
+MASS = System(["x", "v"], ["force"], lambda s: [s.v, s.force / s.mass], parameters={"mass": 2.0})
+REST = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
+
+
+@pytest.fixture(scope="module")
+def move():
+    return Problem(MASS, 1.0, **REST).solve(40)
+
+
+def test_closed_form_of_the_least_effort(move):
+    """1/2 int f^2 from rest to rest over x = 1 in 1 s is 6 m^2."""
+    assert move.success
+    assert move.cost == pytest.approx(6 * 2.0**2, rel=1e-9)
+    assert move.sensitivities()["mass"] == pytest.approx(12 * 2.0, rel=1e-6)
+    assert move.iterations == 1  # linear and quadratic
+
+
+def test_sensitivity_is_the_slope_of_the_cost():
+    system = System(["x", "v"], ["f"], lambda s: [s.v, (s.f - ca.sin(s.k * s.x)) / 2], parameters={"k": 1.3})
+    costs = {}
+    for k in (1.3 - 1e-4, 1.3, 1.3 + 1e-4):
+        solution = Problem(system, 1.0, **REST, parameters={"k": k}).solve(30, tolerance=1e-11)
+        costs[k] = solution.cost
+        if k == 1.3:
+            slope = solution.sensitivities()["k"]
+    low, _, high = costs.values()
+    assert slope == pytest.approx((high - low) / 2e-4, rel=1e-6)
+
+
+def test_least_time_is_bang_bang():
+    """|f| <= 2 with m = 2 over x = 1: T = 2 sqrt(x m / f) = 2."""
+    problem = Problem(MASS, (0.5, 5.0), **REST, limits={"force": 2.0}, cost=duration())
+    solution = problem.solve(40, transcription="midpoint")
+    assert solution.success
+    assert solution.duration == pytest.approx(2.0, abs=1e-6)
+    assert np.abs(solution.controls).max() <= 2 + 1e-7
+    assert solution.multipliers["force"].min() < 0 < solution.multipliers["force"].max()
+
+
+def test_rates_of_controls_are_bounded():
+    problem = Problem(MASS, 1.0, **REST, limits={"rate": {"force": 60.0}})
+    solution = problem.solve(50, transcription="midpoint")
+    free = Problem(MASS, 1.0, **REST).solve(50, transcription="midpoint")
+    rates = np.diff(solution.controls[:, 0]) * 50
+    assert np.abs(rates).max() <= 60 + 1e-5
+    assert np.abs(np.diff(free.controls[:, 0]) * 50).max() < 60 * 1.2
+    assert solution.success
+
+
+def test_path_constraint_and_free_start():
+    """A mass that starts anywhere left of -1 and must keep x v below a bound."""
+    problem = Problem(
+        MASS,
+        2.0,
+        start={"x": (-np.inf, -1), "v": 0},
+        end={"x": 0, "v": 0},
+        path={"power": (lambda s: s.force * s.v, -1.0, 1.0)},
+    )
+    solution = problem.solve(60, transcription="midpoint")
+    assert solution.success
+    assert solution.x[0, 0] == pytest.approx(-1, abs=1e-6)
+    middle = (solution.x[1:, 1] + solution.x[:-1, 1]) / 2
+    assert np.abs(solution.controls[:, 0] * middle).max() <= 1.0 + 1e-6
+
+
+def test_periodic_motion():
+    """A driven oscillator follows a periodic reference with a state that returns."""
+    system = System(["x", "v"], ["f"], lambda s: [s.v, s.f - s.x])
+    cost = running(lambda s: (s.x - ca.cos(2 * np.pi * s.t)) ** 2 + 0.01 * s.f**2)
+    solution = Problem(system, 1.0, cost=cost, periodic=True).solve(60)
+    assert solution.success
+    np.testing.assert_allclose(solution.x[0], solution.x[-1], atol=1e-8)
+    assert solution.cost < 0.5  # what staying at rest costs
+
+
+def test_contradiction_is_diagnosed():
+    """Bounds on speed and force make the distance unreachable in the time."""
+    problem = Problem(MASS, 1.0, **REST, limits={"v": 0.5})
+    solution = problem.solve(20, iterations=60, transcription="midpoint")
+    assert not solution.success
+    assert solution.violations()
+    text = solution.diagnosis()
+    assert "off by" in text
+    assert "t = " in text
+    assert "constraints are off by more than 1e-6" in solution.summary()
+
+
+def test_function_that_is_not_finite_is_located():
+    system = System(["x"], ["u"], lambda s: [s.u + ca.log(s.x - 0.5)])
+    solution = Problem(system, 1.0, start={"x": 1}, end={"x": 0.2}).solve(10)
+    assert solution.status == "failed"
+    assert re.search(r"not finite in stage \d, t = ", solution.message)
+
+
+def test_save_and_use_as_guess(move, tmp_path):
+    move.save(tmp_path / "move.npz")
+    again = Problem(MASS, 1.0, **REST).solve(80, guess=tmp_path / "move.npz")
+    assert again.cost == pytest.approx(move.cost, rel=1e-9)
+    assert Problem(MASS, 1.0, **REST).solve(20, guess=move).success
+
+
+def test_hand_over(move):
+    data = move.to_xarray()
+    assert data.attrs["status"] == "solved"
+    np.testing.assert_array_equal(data["x"].sel(state="v"), move.state("v"))
+    assert data["controls"].sizes == {"interval": 40, "control": 1}
+    assert "solved, cost 24" in repr(move)
+    assert "simulated with the same controls" in move.summary()
+    figure = move.plot()
+    assert len(figure.axes) == 2
+    np.testing.assert_allclose(move.control_at(0.5), 0, atol=1e-8)
+    with pytest.raises(ArgumentError, match="there is no 'y'"):
+        move.state("y")
+    with pytest.raises(ArgumentError, match="there is no 'g'; there is force"):
+        move.control("g")
+    with pytest.raises(UnsupportedError, match=r"solution.q is for models"):
+        _ = move.q
+    other = Problem(MASS, 1.0, **REST).solve(10, solver="ipopt")
+    with pytest.raises(UnsupportedError, match="ipopt gives none"):
+        _ = other.gains
+
+
+def test_progress_and_interruption():
+    lines = []
+    Problem(MASS, 1.0, **REST).solve(10, progress=lines.append)
+    assert [line.number for line in lines] == [0, 1]
+
+    def stop(line):
+        if line.number == 3:
+            raise KeyboardInterrupt
+
+    problem = Problem(
+        al.library.acrobot(), 4.0, start={"q": [-np.pi / 2, 0], "v": 0}, end={"q": [np.pi / 2, 0], "v": 0}
+    )
+    solution = problem.solve(50, progress=stop)
+    assert solution.status == "interrupted"
+    assert solution.iterations == 3
