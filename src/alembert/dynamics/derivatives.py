@@ -14,6 +14,7 @@ from alembert.dynamics.frames import Reference
 from alembert.dynamics.results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
+from alembert.spatial import Ad_dual
 
 if TYPE_CHECKING:
     from alembert.dynamics import directional_kernels
@@ -145,6 +146,10 @@ class Derivatives:
         changes = directional_kernels.gathered(
             "jvp", tuple(forces), mapping("jvp", "along_wrenches", along_wrenches)
         )
+        if self._on_nodes(forces):
+            moved = dict(zip(forces, changes, strict=True))
+            changes = [self._wrench_array("jvp", moved, None)]
+            forces = {"": self._wrench_array("jvp", forces, None)}
         count = len(kernel.arguments) // 2
         values = self._completed("jvp", name, at, count, 1.0, [*forces.values()])
         given = (*values, *self._completed("jvp", name, along, count, 0.0, changes))
@@ -174,13 +179,30 @@ class Derivatives:
         kernel = self._directional_kernel(
             "vjp", name, wrenches=tuple(forces), frame=frame, reference=reference, about=about
         )
-        found = self._weighted("vjp", kernel, name, at, weight, forces)
+        on_nodes = self._on_nodes(forces)
+        given = {"": self._wrench_array("vjp", forces, None)} if on_nodes else forces
+        found = self._weighted("vjp", kernel, name, at, weight, given)
         gradients = found if isinstance(found, tuple) else (found,)
+        if on_nodes:
+            return (*gradients[:-1], self._from_nodes(tuple(forces), gradients[-1]))
         if not forces:
             return gradients
         start = len(gradients) - len(forces) - bool(self.parameters)
         by_frame = dict(zip(forces, gradients[start : start + len(forces)], strict=True))
         return (*gradients[:start], *gradients[start + len(forces) :], by_frame)
+
+    def _on_nodes(self: Model, wrenches: Mapping[str, Any]) -> bool:
+        """Whether products take the wrenches on all bodies rather than those on frames: in loops over the bodies."""
+        large = len(self._tree) > directional_kernels.MOST_NODES
+        return bool(wrenches) and large and not self.parameters
+
+    def _from_nodes(self: Model, frames: Sequence[str], gradient: np.ndarray) -> dict[str, np.ndarray]:
+        """Gradients with respect to wrenches on frames from those on the nodes, the transpose of `_wrench_array`."""
+        found = {}
+        for frame in frames:
+            node, offset = self._locate("vjp", frame, None)
+            found[frame] = gradient[..., node, :] @ Ad_dual(offset)
+        return found
 
     def hessian(
         self: Model,
@@ -322,5 +344,10 @@ class Derivatives:
             options = directional_kernels.options(
                 self, mode, name, wrenches=wrenches, frame=frame, reference=reference, about=about
             )
-            self._kernels[key] = directional_kernels.kernel(self, mode, name, options)
+            on_nodes = mode != "hessian" and self._on_nodes(dict.fromkeys(wrenches))
+            if on_nodes:
+                for name_of_frame in wrenches:
+                    self._check_moves(mode, name_of_frame)
+                options = None
+            self._kernels[key] = directional_kernels.kernel(self, mode, name, options, on_nodes=on_nodes)
         return self._kernels[key]

@@ -13,15 +13,20 @@ from alembert.dynamics.frames import check_about, check_reference
 from alembert.dynamics.graphs import GRAPHS, TAKES_WRENCHES, Options
 from alembert.dynamics.programs import NEED_TREE, PROGRAMS
 from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.pipeline import PipelineSource, Stage
+from alembert.engine.rolled import RolledSource
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
-from alembert.sensitivity import directional
+from alembert.sensitivity import directional, traces
+from alembert.sweeps import INVERSE_DYNAMICS, Program
 
 if TYPE_CHECKING:
     from alembert.model import Model
 
 Mode = Literal["jvp", "vjp", "hessian"]
+MOST_NODES = 24
+"""of which the products are unrolled; that takes some 70 ms of compiling for each, loops less than 1 s for any number"""
 _NOT = {"admittance", "hybrid_dynamics_derivatives", "forward_dynamics_derivatives"}
 KNOWN = tuple(dict.fromkeys((*PROGRAMS, *(name for name in GRAPHS if name not in _NOT))))
 """algorithms that can be differentiated"""
@@ -97,27 +102,85 @@ def algorithm(model: Model, mode: str, name: str, options: Options | None) -> tu
     return Algorithm(name, options, graph.inputs, results), f
 
 
-def plain(model: Model, name: str) -> Algorithm:
-    program, names = PROGRAMS[name]
+def plain(model: Model, name: str, *, on_nodes: bool = False) -> Algorithm:
+    """`on_nodes`: with the wrenches on all nodes as a further input."""
+    program, names = _given(name, on_nodes)
     inputs = kernels.arguments(model, model._tree, program, names)
     return Algorithm(name, None, tuple(inputs), tuple(kernels.results(model, model._tree, program)))
 
 
-def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kernel:
+def _given(name: str, on_nodes: bool) -> tuple[Program, tuple[str, ...]]:
+    program, names = PROGRAMS[name]
+    return program, (*names, "wrench") if on_nodes else names
+
+
+def kernel(model: Model, mode: Mode, name: str, options: Options | None, *, on_nodes: bool = False) -> Kernel:
     if model.is_constrained and name in NEED_TREE:
         raise UnsupportedError(
             f"{mode}: {name} of a model with loops, couplings or equations: there are jvp and vjp of "
             "forward_dynamics alone, and constrained_dynamics_derivatives"
         )
-    found = plain(model, name) if options is None else algorithm(model, mode, name, options)[0]
+    found = (
+        plain(model, name, on_nodes=on_nodes) if options is None else algorithm(model, mode, name, options)[0]
+    )
     inputs, outputs = arguments(model, mode, found)
 
+    rolled = options is None and is_rolled(model, mode, name)
+
     def build() -> Source:
-        return FunctionSource(function(model, mode, name, options))
+        if not rolled or mode == "hessian":
+            return FunctionSource(function(model, mode, name, options))
+        if mode == "vjp" and name == "forward_dynamics":
+            return _forward_vjp_source(model, on_nodes)
+        program, names = _given(name, on_nodes)
+        return RolledSource(program, model._tree, names, mode)
 
     places = [model._carrier(x) for x in (*options.wrenches, options.frame)] if options else []
-    key = f"{model.fingerprint}:{mode}:{name}:{options!r}:{places!r}"
+    how = "rolled" if rolled else "unrolled"
+    key = f"{model.fingerprint}:{mode}:{name}:{on_nodes}:{options!r}:{places!r}:{how}"
     return Kernel(f"{mode}({name})", inputs, outputs, key=key, build=build)
+
+
+def is_rolled(model: Model, mode: Mode, name: str) -> bool:
+    """Whether to differentiate the loops over the bodies rather than code for each of them."""
+    tree = model._tree
+    program, _ = PROGRAMS[name]
+    if len(tree) <= MOST_NODES or mode == "hessian":
+        return False
+    return mode == "jvp" or traces.has_adjoint(program, tree.parameter_symbols)
+
+
+def _forward_vjp_source(model: Model, on_nodes: bool) -> Source:
+    """The gradient of weight . a, with mu = M^-1 weight, is mu and minus the gradient of mu . (inverse dynamics at a).
+
+    Less work than the adjoint of the articulated sweep, whose inward half it saves.
+    """
+    tree, n = model._tree, model.nv
+    forward = kernels.program_source(tree, *_given("forward_dynamics", on_nodes), "auto")
+    solve = kernels.program_source(tree, *PROGRAMS["solve_mass_matrix"], "rolled")
+    inverse = RolledSource(INVERSE_DYNAMICS, tree, _given("inverse_dynamics", on_nodes)[1], "vjp")
+    wrench = {"wrench": 6 * len(tree)} if on_nodes else {}
+    results = {"dq": n, "dv": n} | {f"d{name}": size for name, size in wrench.items()}
+    g = [ca.SX.sym("g", size) for size in results.values()]
+    minus = FunctionSource(ca.Function("minus", g, [-x for x in g]))
+    opposite = {f"g_{name}": size for name, size in results.items()}
+    stages = [
+        Stage(forward, ["q", "v", "tau", *wrench], ["a"]),
+        Stage(solve, ["q", "weight"], ["dtau"]),
+        Stage(
+            inverse,
+            ["q", "v", "a", *wrench, "dtau"],
+            ["g_dq", "g_dv", "g_da", *(["g_dwrench"] if on_nodes else [])],
+        ),
+        Stage(minus, list(opposite), list(results)),
+    ]
+    ordered = {"dq": n, "dv": n, "dtau": n, **{f"d{name}": size for name, size in wrench.items()}}
+    return PipelineSource(
+        {"q": model.nq, "v": n, "tau": n, **wrench, "weight": n},
+        ordered,
+        {"a": n, "g_da": n, **opposite},
+        stages,
+    )
 
 
 def arguments(model: Model, mode: Mode, found: Algorithm) -> tuple[list[Argument], list[Argument]]:

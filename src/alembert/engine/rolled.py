@@ -14,6 +14,7 @@ Sines and cosines of coordinates are computed for all nodes at once, before the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import casadi as ca
 
@@ -21,6 +22,7 @@ from alembert.engine.codegen import Code
 from alembert.engine.rolled_emitter import RolledEmitter
 from alembert.engine.rolled_memory import Memory
 from alembert.engine.target import Target
+from alembert.sensitivity import traces
 from alembert.sweeps.kinds import kinds
 from alembert.sweeps.program import LINE, Program, world
 from alembert.sweeps.tracing import trace
@@ -28,17 +30,29 @@ from alembert.sweeps.tree import Tree
 
 
 class RolledSource:
-    """A program over a tree, as loops; it takes the inputs `given`, then the parameters if there are any."""
+    """A program over a tree, as loops; it takes the inputs `given`, then the parameters if there are any.
 
-    def __init__(self, program: Program, tree: Tree, given: Sequence[str]) -> None:
+    `mode` makes it the program's tangent or adjoint (`alembert.sensitivity.traces`).
+    """
+
+    def __init__(
+        self, program: Program, tree: Tree, given: Sequence[str], mode: Literal["", "jvp", "vjp"] = ""
+    ) -> None:
         model = tree.model
         parameters = tree.parameter_symbols
+        original = {*program.result, *program.total, *(program.pairs.names if program.pairs else ())}
         self.program, self.tree, self.given = program, tree, tuple(given)
         self.parameters = parameters
         self.kinds = kinds(tree, parameters)
         base = world(tree, parameters, gravity=program.gravity)
         serial = tree.parents == tuple(range(-1, len(tree) - 1))
         self.trace = trace(program, self.kinds, base, given, serial=serial)
+        self.inputs = (*given, *(["parameters"] if model.parameters else []))
+        if mode == "jvp":
+            self._become(traces.tangent(program, self.kinds, self.trace, given, parameters))
+        elif mode == "vjp":
+            self._become(traces.adjoint(program, self.kinds, self.trace, given))
+        program = self.program
         self.memory = Memory(self)
 
         sizes = {"q": model.nq, "v": model.nv, "node6": 6 * len(tree), "v6": 6 * model.nv}
@@ -46,9 +60,11 @@ class RolledSource:
         self.own_size = sum(n * n for n in nv)
         """entries of matrices over the speeds of each joint"""
         self.table_stride = -(-model.nv // LINE) * LINE
-        self.input_sizes = [sizes[program.given[name]] for name in given]
-        if model.parameters:
-            self.input_sizes.append(len(model.parameters))
+        count = len(model.parameters)
+        self.input_sizes = [
+            count if name in ("parameters", "dparameters") else sizes[program.given[name]]
+            for name in self.inputs
+        ]
         self.widths = {
             name: len(visit.outputs[name])
             for loop in self.trace.loops
@@ -68,7 +84,18 @@ class RolledSource:
         }
         self.results |= {name: len(visit.outputs[name]) for name, (_, visit) in self.trace.totals.items()}
         self.results |= {name: model.nv**2 for name in (program.pairs.names if program.pairs else ())}
+        if mode == "jvp":  # values first, then changes
+            names = sorted(self.results, key=lambda name: name not in original)
+            self.results = {name: self.results[name] for name in names}
         self.output_sizes = list(self.results.values())
+
+    def _become(self, found: traces.Differentiated) -> None:
+        self.program, self.kinds, self.trace, self.inputs = (
+            found.program,
+            found.kinds,
+            found.trace,
+            found.inputs,
+        )
 
     def _outputs(self, name: str, kind: int) -> list[ca.SX]:
         return next(

@@ -79,8 +79,7 @@ class RolledEmitter:
         self.helpers: set[str] = set()
         self.functions: dict[tuple[object, ...], tuple[str, Code]] = {}
         self.work = 0
-        inputs = [*source.given, *(["parameters"] if source.tree.model.parameters else [])]
-        self.arguments = {name: f"%i{k}" for k, name in enumerate(inputs)}
+        self.arguments = {name: f"%i{k}" for k, name in enumerate(source.inputs)}
         self.outputs = {name: f"%o{k}" for k, name in enumerate(source.results)}
         pointers = (*self.arguments.values(), *self.outputs.values(), "%w")
         self.parameters = ", ".join(f"ptr noalias {p}" for p in pointers)
@@ -200,15 +199,17 @@ class RolledEmitter:
         values = self.memory.prologue
         if not values:
             return
-        has = "parameters" in self.arguments
-        visit = Visit({"parameters": nonzeros(self.source.parameters)} if has else {}, {"start": values})
-        step = self.step(visit)
+        symbols = {
+            "parameters": self.source.parameters,
+            "dparameters": self.source.trace.parameter_changes,
+        }
+        known = {name: nonzeros(symbols[name]) for name in symbols if name in self.arguments}
+        step = self.step(Visit(known, {"start": values}))
         function = self.function(step)
         first = ""
-        if has:
-            start = f"getelementptr {self.T}, ptr {self.arguments['parameters']}, i64 {step.shifts[0]}"
-            self.calls.append(f"%parameters = {start}")
-            first = "ptr %parameters, "
+        for name, shift in zip(step.inputs, step.shifts, strict=True):
+            self.calls.append(f"%{name} = getelementptr {self.T}, ptr {self.arguments[name]}, i64 {shift}")
+            first += f"ptr %{name}, "
         self.calls.append(f"%scratch0 = getelementptr {self.T}, ptr %w, i64 {self.scratch}")
         self.calls.append(f"call void @{function}({first}ptr %w, ptr %scratch0)")
 
@@ -380,7 +381,7 @@ done:
         self.calls.append(f"call void @{name}({self.passed})")
 
 
-_RESULT_COLUMN = {"q": "q", "v": "v", "v6": "v6", "table": "table", "own": "own matrices"}
+_RESULT_COLUMN = {"q": "q", "v": "v", "v6": "v6", "node6": "node6", "table": "table", "own": "own matrices"}
 _INPUT_COLUMN = {
     COMPUTED: "computed",
     OWN: "own",

@@ -80,6 +80,8 @@ class Trace:
     totals: dict[str, tuple[int, Visit]]
     """for each total, the loop that gathers it and the copy from the world's gathered area"""
     pairs: PairsTrace | None
+    parameter_changes: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
+    """directions of the parameters, in traces of tangent sweeps"""
 
 
 @dataclass
@@ -406,7 +408,7 @@ class _Tracer:
         if pairs:
             visits += [*pairs.own, *pairs.visits.values()]
         for visit in visits:
-            _only_used(visit, self.depends)
+            only_used(visit, self.depends)
         sizes = [sum(kept.wanted for kept in kind.kept.values()) for kind in self.kinds]
         return Trace(loops, sizes, [slot.of(self.world) for slot in _in_order(shared)], totals, pairs)
 
@@ -638,7 +640,7 @@ def _hashes(symbols: Iterable[ca.SX]) -> set[int]:
     return {s.element_hash() for s in symbols}
 
 
-def _only_used(visit: Visit, depends: Callable[[ca.SX], frozenset[int]]) -> None:
+def only_used(visit: Visit, depends: Callable[[ca.SX], frozenset[int]]) -> None:
     """Drop areas of which no scalar is used, and empty outputs."""
     visit.outputs = {name: values for name, values in visit.outputs.items() if values}
     used = {h for values in visit.outputs.values() for x in values for h in depends(x)}

@@ -1,0 +1,491 @@
+"""Tangent sweeps and their adjoints as loops: derivatives of a traced program along directions.
+
+A trace (`alembert.sweeps.tracing`) is a list of loops over the nodes, each with one function per kind of node, the visit.
+Differentiating the visits differentiates the program, for any number of nodes:
+
+tangent    every visit also computes the change of its results along the change of its inputs; whatever a node keeps,
+           passes on or adds is kept, passed and added together with its change.
+adjoint    after the loops come their adjoints, the last one first, in opposite directions. What a loop passed outward
+           comes back inward as a sum over the children; what it summed inward goes back outward to all of them. What
+           visits leave in a node's record collects contributions from the adjoint visits that read it. What parents
+           keep for their children collects them as sums in inward loops, and where the adjoint loop goes outward, in
+           one more loop inward behind it.
+
+Visits are recomputed in their adjoints; only what passed between nodes is stored for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import casadi as ca
+import numpy as np
+
+from alembert.sweeps.kinds import Kind
+from alembert.sweeps.program import Extent, Pairs, Program
+from alembert.sweeps.tracing import (
+    ADDED,
+    COMPUTED,
+    GATHERED,
+    OWN,
+    PASSED,
+    READ,
+    SHARED,
+    Loop,
+    PairsTrace,
+    Trace,
+    Visit,
+    only_used,
+)
+from alembert.sweeps.values import elements
+
+Scalars = list[ca.SX]
+
+
+@dataclass(frozen=True)
+class Differentiated:
+    """What a rolled source is made of; `inputs` in the order of the kernel's arguments."""
+
+    program: Program
+    kinds: list[Kind]
+    trace: Trace
+    inputs: tuple[str, ...]
+
+
+def weight_of(name: str) -> str:
+    return f"weight of {name}"
+
+
+# -- tangent ---------------------------------------------------------------------------------------------------
+
+
+def tangent(
+    program: Program, kinds: Sequence[Kind], trace: Trace, given: Sequence[str], parameters: ca.SX
+) -> Differentiated:
+    """Results and their changes, for the inputs and their directions (d + name)."""
+    extents: dict[str, Extent] = dict(program.given)
+    for name in given:
+        extents[f"d{name}"] = "v" if program.given[name] == "q" else program.given[name]
+    result: dict[str, Extent] = dict(program.result)
+    result |= {f"d{name}": extent for name, extent in program.result.items()}
+    total = (*program.total, *(f"d{name}" for name in program.total))
+    pairs = program.pairs
+    if pairs:
+        pairs = Pairs((*pairs.names, *(f"d{name}" for name in pairs.names)), pairs.visit)
+    changes = ca.SX.sym("dp", parameters.numel())
+
+    def moved(values: Scalars) -> Scalars:
+        """Values that follow from the parameters, with their changes."""
+        return _mixed(values, _slopes(values, elements(parameters), elements(changes)))
+
+    joints = [kind.structure.joint for kind in kinds]
+    visit = _Tangent(program)
+    loops = [
+        replace(
+            loop,
+            visits=[visit(x, joint) for x, joint in zip(loop.visits, joints, strict=True)],
+            world=moved(loop.world),
+            own_start=[2 * x for x in loop.own_start],
+            shared_start=2 * loop.shared_start,
+            paired_start=[2 * x for x in loop.paired_start],
+            gathered=2 * loop.gathered,
+        )
+        for loop in trace.loops
+    ]
+    totals = {name: (i, _part(visit(x, None), name)) for name, (i, x) in trace.totals.items()}
+    totals |= {f"d{name}": (i, _part(visit(x, None), f"d{name}")) for name, (i, x) in trace.totals.items()}
+    paired = None
+    if trace.pairs:
+        paired = PairsTrace(
+            [visit(x, joint) for x, joint in zip(trace.pairs.own, joints, strict=True)],
+            trace.pairs.form,
+            {key: visit(x, None) for key, x in trace.pairs.visits.items()},
+            [2 * size for size in trace.pairs.sizes],
+        )
+    wider = [
+        replace(
+            kind,
+            computed=np.repeat(kind.computed, 2),
+            expressions=tuple(ca.vertcat(ca.SX(0, 1), *moved(elements(x))) for x in kind.expressions),
+        )
+        for kind in kinds
+    ]
+    tail = ("parameters",) if parameters.numel() else ()
+    inputs = (*given, *tail, *(f"d{name}" for name in (*given, *tail)))
+    return Differentiated(
+        replace(program, given=extents, result=result, total=total, pairs=pairs),
+        wider,
+        Trace(loops, [2 * x for x in trace.own_sizes], moved(trace.shared), totals, paired, changes),
+        inputs,
+    )
+
+
+class _Tangent:
+    def __init__(self, program: Program) -> None:
+        self._given = program.given
+
+    def __call__(self, visit: Visit, joint: Any) -> Visit:
+        inputs: dict[str, Scalars] = {}
+        at: Scalars = []
+        along: Scalars = []
+        for label, symbols in visit.inputs.items():
+            if label == READ:
+                inputs[label] = symbols
+                continue
+            at += symbols
+            if label in self._given:
+                inputs[label] = symbols
+                if self._given[label] == "q":
+                    change = ca.SX.sym("d", joint.nv)
+                    along += elements(ca.densify(joint.rate(ca.vertcat(*symbols), change)))
+                else:
+                    change = ca.SX.sym("d", len(symbols))
+                    along += elements(change)
+                inputs[f"d{label}"] = elements(change)
+            else:
+                changes = elements(ca.SX.sym("d", len(symbols)))
+                along += changes
+                inputs[label] = _mixed(symbols, changes)
+        outputs: dict[str, Scalars] = {}
+        slopes = iter(_slopes([x for values in visit.outputs.values() for x in values], at, along))
+        for label, values in visit.outputs.items():
+            own = [next(slopes) for _ in values]
+            if label in _KEPT:
+                outputs[label] = _mixed(values, own)
+            else:
+                outputs[label], outputs[f"d{label}"] = values, own
+        return Visit(inputs, outputs)
+
+
+_KEPT = (OWN, SHARED, PASSED, ADDED, "paired record")
+
+
+def _part(visit: Visit, name: str) -> Visit:
+    return Visit(visit.inputs, {name: visit.outputs[name]})
+
+
+def _mixed(values: Sequence[ca.SX], changes: Sequence[ca.SX]) -> Scalars:
+    """Each value followed by its change."""
+    return [x for pair in zip(values, changes, strict=True) for x in pair]
+
+
+def _slopes(values: Scalars, at: Scalars, along: Scalars) -> Scalars:
+    """The change of values along a direction."""
+    if not values or not at:
+        return [ca.SX(0)] * len(values)
+    return elements(ca.densify(ca.jtimes(ca.vertcat(*values), ca.vertcat(*at), ca.vertcat(*along))))
+
+
+# -- adjoint ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Record:
+    """What a kind keeps, in the order of the loops that leave it: (loop, symbol, value)."""
+
+    entries: list[tuple[int, ca.SX, ca.SX]] = field(default_factory=list)
+
+    def keep(self, loop: int, value: ca.SX) -> ca.SX:
+        symbol = ca.SX.sym("r")
+        self.entries.append((loop, symbol, value))
+        return symbol
+
+
+def has_adjoint(program: Program, parameters: ca.SX) -> bool:
+    """Matrices, totals and gradients with respect to parameters are left to the unrolled program."""
+    only_speeds = all(extent == "v" for extent in program.result.values())
+    return only_speeds and program.pairs is None and not program.total and not parameters.numel()
+
+
+def adjoint(program: Program, kinds: Sequence[Kind], trace: Trace, given: Sequence[str]) -> Differentiated:
+    """The gradient of the weighted results with respect to the inputs (d + name), tangent for configurations."""
+    return _Adjoint(program, kinds, trace, given).run()
+
+
+class _Adjoint:
+    def __init__(self, program: Program, kinds: Sequence[Kind], trace: Trace, given: Sequence[str]) -> None:
+        self.program, self.kinds, self.trace, self.given = program, kinds, trace, tuple(given)
+        self.records = [_Record() for _ in kinds]
+        self.loops: list[Loop] = []
+        self.place_shared()
+        # adjoints so far: of what is in the record of each kind, of what it shares, of its inputs
+        self.own_bars: list[dict[int, ca.SX]] = [{} for _ in kinds]
+        self.shared_bars: list[dict[int, ca.SX]] = [{} for _ in kinds]
+        self.given_bars: list[dict[str, Scalars]] = [{} for _ in kinds]
+        self.gathered: list[dict[int, Scalars]] = [{} for _ in kinds]
+
+    def place_shared(self) -> None:
+        """What loops pass on is kept in the shared record, behind what they share."""
+        loops = self.trace.loops
+        starts = [loop.shared_start for loop in loops] + [len(self.trace.shared)]
+        ends = [
+            max([starts[i], *(starts[i] + len(v.outputs.get(SHARED, [])) for v in loop.visits)])
+            for i, loop in enumerate(loops)
+        ]
+        self.world: Scalars = []
+        self.shared_starts: list[int] = []
+        self.shared_at: dict[int, int] = {}
+        self.passed_at: list[int] = []
+        for i, loop in enumerate(loops):
+            self.shared_starts.append(len(self.world))
+            for old in range(starts[i], ends[i]):
+                self.shared_at[old] = len(self.world)
+                self.world.append(self.trace.shared[old])
+            self.passed_at.append(len(self.world))
+            self.world += loop.world
+
+    def run(self) -> Differentiated:
+        for i, loop in enumerate(self.trace.loops):
+            self.repeat(i, loop)
+        for i in reversed(range(len(self.trace.loops))):
+            self.reverse(i, self.trace.loops[i])
+        for loop in self.loops:
+            for k, visit in enumerate(loop.visits):
+                visit.inputs[OWN] = [symbol for _, symbol, _ in self.records[k].entries]
+        for at, loop in enumerate(self.loops):
+            loop.own_start = [sum(x[0] < at for x in record.entries) for record in self.records]
+            for k, visit in enumerate(loop.visits):
+                visit.outputs[OWN] = [value for when, _, value in self.records[k].entries if when == at]
+                only_used(visit, _depends)
+        extents: dict[str, Extent] = dict(self.program.given)
+        extents |= {weight_of(name): extent for name, extent in self.program.result.items()}
+        result: dict[str, Extent] = {
+            f"d{name}": "v" if self.program.given[name] == "q" else self.program.given[name]
+            for name in self.given
+        }
+        sizes = [len(record.entries) for record in self.records]
+        inputs = (*self.given, *(weight_of(name) for name in self.program.result))
+        return Differentiated(
+            replace(self.program, given=extents, result=result),
+            list(self.kinds),
+            Trace(self.loops, sizes, self.world, {}, None, ca.SX(0, 1)),
+            inputs,
+        )
+
+    # -- the program itself --------------------------------------------------------------------------------
+
+    def repeat(self, i: int, loop: Loop) -> None:
+        """The loop as it was; what it passes on is shared, and what it has gathered is kept."""
+        visits = []
+        for visit in loop.visits:
+            inputs = {
+                label: symbols
+                for label, symbols in visit.inputs.items()
+                if label not in (OWN, SHARED, PASSED)
+            }
+            outputs = {label: values for label, values in visit.outputs.items() if label == ADDED}
+            inputs[SHARED] = self.shared_symbols(i, visit)
+            outputs[SHARED] = [*visit.outputs.get(SHARED, []), *visit.outputs.get(PASSED, [])]
+            visits.append(Visit(inputs, outputs))
+        self.loops.append(
+            replace(loop, visits=visits, world=[], own_start=[], shared_start=self.shared_starts[i])
+        )
+        for k, visit in enumerate(loop.visits):
+            for symbol, value in zip(self.left(k, i), visit.outputs.get(OWN, []), strict=True):
+                self.records[k].entries.append((i, symbol, value))
+            sums = visit.inputs.get(GATHERED, [])
+            self.gathered[k][i] = [self.records[k].keep(i, x) for x in sums]
+
+    def left(self, k: int, i: int) -> Scalars:
+        """The symbols of what a kind left in its record in a loop."""
+        start = self.trace.loops[i].own_start[k]
+        count = len(self.trace.loops[i].visits[k].outputs.get(OWN, []))
+        symbols = self.symbols_of(k)
+        return symbols[start : start + count]
+
+    def symbols_of(self, k: int) -> Scalars:
+        for loop in self.trace.loops:
+            if OWN in loop.visits[k].inputs:
+                return loop.visits[k].inputs[OWN]
+        return [ca.SX.sym("unused") for _ in range(self.trace.own_sizes[k])]
+
+    def shared_symbols(self, i: int, visit: Visit) -> Scalars:
+        """The symbols of a visit for what its parent shares or passed on, at their places."""
+        symbols = [ca.SX.sym("unused") for _ in self.world]
+        for old, symbol in enumerate(visit.inputs.get(SHARED, [])):
+            symbols[self.shared_at[old]] = symbol
+        received = visit.inputs.get(PASSED, [])
+        symbols[self.passed_at[i] : self.passed_at[i] + len(received)] = received
+        return symbols
+
+    # -- backwards -----------------------------------------------------------------------------------------
+
+    def reverse(self, i: int, loop: Loop) -> None:
+        outward = loop.direction == "outward"
+        at = len(self.loops)
+        passed = len(loop.world)
+        gradients = [self.gradients(k, i, at, loop) for k in range(len(self.kinds))]
+        used = sorted({place for g in gradients for place in g.shared})
+        if outward:
+            for g in gradients:
+                g.inputs[GATHERED] = g.sums = g.sums[: passed + len(used)]
+        # what goes back to the parent: of what it passed, of what it shares
+        count = (passed if outward else 0) + len(used)
+        visits = []
+        for k, g in enumerate(gradients):
+            inputs, outputs = g.inputs, g.outputs
+            back = (g.passed if outward else []) + [g.shared.get(place, ca.SX(0)) for place in used]
+            if outward:
+                self.add(inputs, outputs, back)
+            else:
+                outputs[PASSED] = g.gathered
+                g.waiting = [self.records[k].keep(at, x) for x in back]
+            visits.append(Visit(inputs, outputs))
+        direction: Literal["outward", "inward"] = "inward" if outward else "outward"
+        world = [] if outward else [ca.SX(0)] * loop.gathered
+        self.loops.append(Loop(direction, visits, world, [], 0, [], count if outward else 0))
+        if outward:
+            self.collect(at, gradients, used, passed)
+        elif used:
+            visits = []
+            for g in gradients:
+                last = Visit({}, {})
+                self.add(last.inputs, last.outputs, g.waiting)
+                g.sums = last.inputs[GATHERED]
+                visits.append(last)
+            self.loops.append(Loop("inward", visits, [], [], 0, [], count))
+            self.collect(at + 1, gradients, used, 0)
+
+    def add(self, inputs: dict[str, Scalars], outputs: dict[str, Scalars], back: Scalars) -> None:
+        others = elements(ca.SX.sym("others", len(back)))
+        inputs[ADDED] = others
+        inputs.setdefault(GATHERED, elements(ca.SX.sym("sum", len(back))))
+        outputs[ADDED] = [a + b for a, b in zip(others, back, strict=True)]
+
+    def collect(self, at: int, gradients: list[_Gradients], used: list[int], skip: int) -> None:
+        """Keep what the children gave back of what a node shares."""
+        for k, g in enumerate(gradients):
+            for place, total in zip(used, g.sums[skip:], strict=True):
+                before = self.shared_bars[k].get(place)
+                value = total if before is None else before + total
+                self.shared_bars[k][place] = self.records[k].keep(at, value)
+
+    def from_record(self, visit: Visit, gathered: Scalars) -> Visit:
+        """A visit that reads in its record what it had gathered."""
+        if not gathered:
+            return visit
+        values = [x for part in visit.outputs.values() for x in part]
+        old, new = ca.vertcat(*visit.inputs[GATHERED]), ca.vertcat(*gathered)
+        found = iter(elements(ca.densify(ca.substitute(ca.vertcat(*values), old, new))))
+        outputs = {label: [next(found) for _ in part] for label, part in visit.outputs.items()}
+        return Visit({**visit.inputs, GATHERED: gathered}, outputs)
+
+    def gradients(self, k: int, i: int, at: int, loop: Loop) -> _Gradients:
+        """The adjoint of one visit."""
+        visit, joint = self.from_record(loop.visits[k], self.gathered[k][i]), self.kinds[k].structure.joint
+        outward = loop.direction == "outward"
+        inputs = {
+            label: symbols
+            for label, symbols in visit.inputs.items()
+            if label not in (OWN, SHARED, PASSED, GATHERED, ADDED)
+        }
+        inputs[SHARED] = self.shared_symbols(i, visit)
+        values: Scalars = []
+        bars: Scalars = []
+
+        def weigh(outputs: Sequence[ca.SX], adjoints: Sequence[ca.SX]) -> None:
+            values.extend(outputs)
+            bars.extend(adjoints)
+
+        zero = ca.SX(0)
+        for symbol, value in zip(self.left(k, i), visit.outputs.get(OWN, []), strict=True):
+            weigh([value], [self.own_bars[k].get(symbol.element_hash(), zero)])
+        for p, value in enumerate(visit.outputs.get(SHARED, [])):
+            weigh([value], [self.shared_bars[k].get(self.shared_starts[i] + p, zero)])
+        sums: Scalars = []
+        if outward and loop.visits:
+            # the sums over the children: first of what this loop passed, then of what is shared (filled by `reverse`)
+            sums = elements(ca.SX.sym("sum", len(loop.world) + len(self.world)))
+            inputs[GATHERED] = sums
+            weigh(visit.outputs.get(PASSED, []), sums[: len(visit.outputs.get(PASSED, []))])
+        if not outward and ADDED in visit.outputs:
+            inputs[PASSED] = elements(ca.SX.sym("bar", loop.gathered))
+            weigh(visit.outputs[ADDED], inputs[PASSED])
+        for name in self.program.result:
+            if name in visit.outputs:
+                weight = elements(ca.SX.sym("weight", len(visit.outputs[name])))
+                inputs[weight_of(name)] = weight
+                weigh(visit.outputs[name], weight)
+
+        wanted: list[tuple[str, int, ca.SX]] = []
+        for label, symbols in visit.inputs.items():
+            if label not in (READ, COMPUTED, ADDED):
+                wanted += [(label, p, symbol) for p, symbol in enumerate(symbols)]
+        found = _reverse(values, bars, [x for _, _, x in wanted])
+        g = _Gradients(inputs, sums=sums)
+        by_input: dict[str, Scalars] = {}
+        for (label, p, symbol), gradient in zip(wanted, found, strict=True):
+            if label == OWN:
+                if not gradient.is_zero():
+                    h = symbol.element_hash()
+                    before = self.own_bars[k].get(h)
+                    total = gradient if before is None else before + gradient
+                    self.own_bars[k][h] = self.records[k].keep(at, total)
+            elif label == SHARED:
+                if not gradient.is_zero():
+                    g.shared[self.shared_at[p]] = gradient
+            elif label == PASSED:
+                g.passed.append(gradient)
+            elif label == GATHERED:
+                g.gathered.append(gradient)
+            else:
+                by_input.setdefault(label, []).append(gradient)
+        g.passed += [zero] * (len(loop.world) - len(g.passed))
+        g.gathered += [zero] * (loop.gathered - len(g.gathered))
+        self.add_given(k, i, at, by_input, visit, joint, g)
+        return g
+
+    def add_given(
+        self,
+        k: int,
+        i: int,
+        at: int,
+        by_input: dict[str, Scalars],
+        visit: Visit,
+        joint: Any,
+        g: _Gradients,
+    ) -> None:
+        """Gradients with respect to the inputs: kept, and in the last loop given out."""
+        sizes = {"q": joint.nv, "v": joint.nv, "node6": 6}
+        for name in self.given:
+            extent = self.program.given[name]
+            change: Scalars | None = by_input.get(name)
+            if change is not None and extent == "q":
+                step = ca.SX.sym("d", joint.nv)
+                moved = ca.densify(joint.rate(ca.vertcat(*visit.inputs[name]), step))
+                change = elements(ca.densify(ca.jtimes(moved, step, ca.vertcat(*change), True)))
+            before = self.given_bars[k].get(name)
+            total = change if before is None else before
+            if change is not None and before is not None:
+                total = [a + b for a, b in zip(before, change, strict=True)]
+            if i == 0:
+                g.outputs[f"d{name}"] = total or [ca.SX(0)] * sizes[extent]
+            elif change is not None and total is not None:
+                self.given_bars[k][name] = [self.records[k].keep(at, x) for x in total]
+
+
+@dataclass
+class _Gradients:
+    """Of one visit: what goes into its adjoint, and the gradients with respect to what went into the visit."""
+
+    inputs: dict[str, Scalars]
+    outputs: dict[str, Scalars] = field(default_factory=dict)
+    passed: Scalars = field(default_factory=list)
+    gathered: Scalars = field(default_factory=list)
+    shared: dict[int, ca.SX] = field(default_factory=dict)
+    sums: Scalars = field(default_factory=list)
+    waiting: Scalars = field(default_factory=list)
+    """what is still to go to the parent, in the record"""
+
+
+def _reverse(values: Scalars, bars: Scalars, at: Scalars) -> Scalars:
+    if not values or not at:
+        return [ca.SX(0)] * len(at)
+    gradient = ca.jtimes(ca.vertcat(*values), ca.vertcat(*at), ca.vertcat(*bars), True)
+    return elements(ca.densify(gradient))
+
+
+def _depends(x: ca.SX) -> frozenset[int]:
+    return frozenset() if x.is_constant() else frozenset(s.element_hash() for s in ca.symvar(x))
