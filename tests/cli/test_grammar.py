@@ -29,6 +29,7 @@ ERRORS = {
     "verify": (["--case", "a01_pendulum_perod"], 2, "verify: no case 'a01_pendulum_perod'; did you mean"),
     "schema": (["modl"], 2, "modl"),
     "bench": (["pendulum", "--batch", "0"], 2, "--batch 0: expected a positive whole number"),
+    "optimise": (["two_link", "--time", "x"], 2, "--time x: expected SECONDS, or SHORTEST,LONGEST"),
     "new": (["acrobt"], 2, "new: there is no project 'acrobt'; did you mean 'acrobot'?"),
     "demo": (["satelite"], 2, "demo: there is no scene 'satelite'; did you mean 'satellite'?"),
     "view": (["none.nc"], 2, "none.nc: cannot be read: No such file or directory"),
@@ -45,6 +46,7 @@ DOCUMENTS = {
     "view": ["pendulum", "--html", "pendulum.html"],
     "cache": [],
     "bench": ["pendulum", "--batch", "2", "--repeats", "1"],
+    "optimise": ["pendulum", "--time", "1", "--end", "pivot=0.5", "--steps", "10"],
     "new": ["acrobot"],
     "demo": ["quick"],
 }
@@ -128,6 +130,8 @@ def test_one_error_per_command(name, folder):
 
 @pytest.mark.parametrize("name", sorted(DOCUMENTS))
 def test_json_has_the_documented_keys(name, folder):
+    if name == "optimise":
+        pytest.importorskip("alembert.optimal")
     document = json.loads(run(name, *DOCUMENTS[name], "--json").stdout)
     optional = {key for key, text in COMMANDS[name].keys.items() if text.startswith("(")}
     assert set(COMMANDS[name].keys) - optional <= set(document) <= set(COMMANDS[name].keys)

@@ -4,6 +4,7 @@
 from alembert.cli import files as _files
 from alembert.cli import view as _view
 from alembert.cli import simulation as _simulation
+from alembert.cli import optimisation as _optimisation
 from alembert.cli import linear as _linear
 from alembert.cli import identification as _identification
 from alembert.cli import studies as _studies

@@ -1,0 +1,107 @@
+"""`alembert optimise MODEL`: the motion of least cost from one state to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from alembert.cli.app import COMPUTE, Json, command
+from alembert.cli.models import Floating, ModelName, PackageDirs, Parameters, complete_joint, pairs
+from alembert.cli.tasks import Position, Speed, output, perform
+from alembert.errors import ArgumentError
+from alembert.study.tasks.optimise import Optimise
+
+Save = Annotated[Path | None, output("Write coordinates, speeds and efforts: .csv or .nc.")]
+Plot = Annotated[Path | None, output("Write a plot: .png, .svg or .pdf.")]
+Html = Annotated[Path | None, output("Write an animation for the browser: .html.")]
+
+
+@command(
+    "optimise",
+    panel=COMPUTE,
+    examples=[
+        (
+            "alembert optimise two_link --time 2 --position shoulder=-pi/2 --end shoulder=pi/2 --end elbow=0",
+            "swing up in 2 s with the least effort",
+        ),
+        (
+            "alembert optimise pendulum --time 0.5,5 --end pivot=pi --cost duration --html up.html",
+            "as fast as can be",
+        ),
+    ],
+    keys=Optimise.KEYS,
+)
+def optimise(
+    model: ModelName,
+    time: Annotated[
+        str, typer.Option(metavar="SECONDS", help="How long; SHORTEST,LONGEST to have it found.")
+    ] = "2",
+    position: Position = None,
+    speed: Speed = None,
+    end: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JOINT=VALUE",
+            help="Coordinates of a joint at the end; others are free. May be repeated.",
+            autocompletion=complete_joint,
+        ),
+    ] = None,
+    end_speed: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JOINT=VALUE",
+            help="Speeds of a joint at the end; others are zero. May be repeated.",
+            autocompletion=complete_joint,
+        ),
+    ] = None,
+    free: Annotated[
+        list[str] | None,
+        typer.Option(metavar="JOINT", help="Its speed at the end is free. May be repeated."),
+    ] = None,
+    cost: Annotated[str, typer.Option(metavar="NAME", help="effort or duration.")] = "effort",
+    steps: Annotated[int, typer.Option(metavar="COUNT", help="Intervals of time.")] = 100,
+    actuated: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A joint or actuator with a control; the actuators. May be repeated."
+        ),
+    ] = None,
+    transcription: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="dmoc, midpoint, hermite-simpson, radau, ...", show_default=False),
+    ] = None,
+    solver: Annotated[str, typer.Option(metavar="NAME", help="sweep, ipopt or fatrop.")] = "sweep",
+    parameter: Parameters = None,
+    save: Save = None,
+    plot: Plot = None,
+    html: Html = None,
+    as_json: Json = False,
+    floating: Floating = False,
+    package_dir: PackageDirs = None,
+) -> None:
+    """Find the motion and the efforts of least cost from one state to another.
+
+    Exits with 1 if no solution is found; what was reached is written all the same.
+    """
+    try:
+        span = [float(part) for part in time.split(",")]
+    except ValueError:
+        raise ArgumentError(f"--time {time}: expected SECONDS, or SHORTEST,LONGEST") from None
+    options = {
+        "time": span,
+        "position": pairs("--position", position),
+        "speed": pairs("--speed", speed),
+        "end": pairs("--end", end),
+        "end_speed": pairs("--end-speed", end_speed),
+        "free": free or [],
+        "cost": cost,
+        "steps": steps,
+        "actuated": actuated or None,
+        "transcription": transcription,
+        "solver": solver,
+        "parameters": pairs("--parameter", parameter),
+    }
+    outputs = {"save": save, "plot": plot, "html": html}
+    perform(Optimise, model, options, outputs, as_json=as_json, floating=floating, package_dirs=package_dir)

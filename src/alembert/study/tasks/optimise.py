@@ -1,0 +1,196 @@
+"""The task `optimise`: drive a model from one state to another at the least cost."""
+
+from __future__ import annotations
+
+import csv
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+
+from alembert.errors import UnsupportedError
+from alembert.model import Model
+from alembert.model.printing import unknown
+from alembert.study import figures
+from alembert.study.parts import Grid
+from alembert.study.task import AtState, Count, Numbers, OptionError, Outcome, Output, Positive, Setting
+from alembert.study.tasks.simulate import PLOT
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+Time: Any = Annotated[
+    tuple[Positive, ...],
+    BeforeValidator(_listed, json_schema_input_type=float | list[float]),
+    Field(max_length=2),
+]
+
+
+class Optimise(AtState):
+    """Find the motion and the efforts of least cost from one state to another."""
+
+    KEYS: ClassVar = {
+        "model": "its name",
+        "success": "whether it is a solution to the tolerance",
+        "status": "of the solver, a word",
+        "message": "of the solver, a sentence",
+        "cost": "of the solution",
+        "duration": "s",
+        "steps": "intervals of time",
+        "iterations": "that were needed",
+        "infeasibility": "largest violation of a constraint",
+        "transcription": "that was used",
+        "solver": "that was used",
+        "files": "what was written, by kind",
+    }
+    OUTPUTS: ClassVar = {
+        "save": Output((".csv", ".nc"), "coordinates, speeds and efforts over time", "solution.csv"),
+        "plot": Output(PLOT, "coordinates, speeds and controls over time"),
+        "html": Output((".html",), "an animation with plots, one file for the browser"),
+    }
+
+    type: Literal["optimise"] = "optimise"
+    time: Time = Field(
+        default=(2.0,), description="How long, in seconds; or [shortest, longest], to be found."
+    )
+    end: dict[str, Numbers] = Field(
+        default={}, description="Coordinates at the end, by joint; those of other joints are free."
+    )
+    end_speed: dict[str, Numbers] = Field(
+        default={}, description="Speeds at the end, by joint; others are zero."
+    )
+    free: list[str] = Field(default=[], description="Joints whose speeds at the end are free.")
+    cost: Literal["effort", "duration"] = Field(
+        default="effort", description="Half the integral of the squared controls, or the time that it takes."
+    )
+    steps: Count = Field(default=100, description="Intervals of time.")
+    actuated: list[str] | None = Field(
+        default=None, description="Joints or actuators that have a control; the actuators, or all joints."
+    )
+    limits: bool = Field(default=True, strict=True, description="Keep the limits of the model.")
+    periodic: bool = Field(default=False, strict=True, description="End as it starts.")
+    transcription: str | None = Field(
+        default=None, description="dmoc, euler, midpoint, trapezoidal, hermite-simpson, radau, ..."
+    )
+    solver: str = Field(default="sweep", description="sweep, or ipopt or fatrop.")
+    tolerance: Positive = Field(default=1e-8, description="Of the solver.")
+    iterations: Count = Field(default=500, description="At most.")
+
+    def run(self, model: Model, setting: Setting) -> Outcome:
+        if find_spec("alembert.optimal") is None:
+            raise UnsupportedError("optimise: this version has no optimal control yet")
+        optimal = import_module("alembert.optimal")
+        problem = optimal.Problem(
+            model,
+            self.time[0] if len(self.time) == 1 else tuple(self.time),
+            start={"q": self.coordinates(model), "v": self.speeds(model)},
+            end=None if self.periodic and not self.end else self._end(model),
+            cost=getattr(optimal, self.cost)(),
+            limits="model" if self.limits else None,
+            actuated=self.actuated,
+            periodic=self.periodic,
+            parameters=self.parameter_values(model),
+        )
+        solution = problem.solve(
+            self.steps,
+            transcription=self.transcription,
+            solver=self.solver,
+            tolerance=self.tolerance,
+            iterations=self.iterations,
+            progress=bool(setting.progress),  # a line per iteration, when asked for
+        )
+        data = {
+            "model": model.name,
+            "success": bool(solution.success),
+            "status": str(solution.status),
+            "message": str(solution.message),
+            "cost": float(solution.cost),
+            "duration": float(solution.duration),
+            "steps": int(solution.steps),
+            "iterations": int(solution.iterations),
+            "infeasibility": float(solution.infeasibility),
+            "transcription": str(solution.transcription),
+            "solver": str(solution.solver),
+        }
+        rows = [
+            ("cost", f"{data['cost']:.9g}"),
+            ("duration", f"{data['duration']:.6g} s, {data['steps']} steps ({data['transcription']})"),
+            ("iterations", f"{data['iterations']} ({data['solver']})"),
+            ("constraints", f"kept to {data['infeasibility']:.1e}"),
+        ]
+        parts = [Grid.of(f"{model.name}: {data['status']}", ("", ""), rows, left=2)]
+        text = [] if solution.success else [str(solution.message), str(solution.diagnosis())]
+        return Outcome(
+            data,
+            (*parts, *text),
+            files={
+                "save": partial(_save, solution),
+                "plot": partial(figures.save, solution.plot),
+                "html": partial(_animate, solution),
+            },
+            figures={"Solution": solution.plot},
+            ok=bool(solution.success),
+        )
+
+    def _end(self, model: Model) -> dict[str, Any]:
+        joints = {joint.name: joint.type for joint in model.joints if joint.type.nv}
+        for which in ("end", "end_speed"):
+            for name, values in getattr(self, which).items():
+                if name not in joints:
+                    raise OptionError(
+                        (which, name), unknown(f"model {model.name!r} has no joint", name, joints)
+                    )
+                count = joints[name].nq if which == "end" else joints[name].nv
+                if len(values) != count:
+                    raise OptionError((which, name), f"expected {count} numbers, got {len(values)}")
+        for name in self.free:
+            if name not in joints:
+                raise OptionError(("free",), unknown(f"model {model.name!r} has no joint", name, joints))
+        speeds = {
+            name: list(self.end_speed.get(name, (0.0,) * type.nv))
+            for name, type in joints.items()
+            if name not in self.free
+        }
+        positions = {name: list(values) for name, values in self.end.items()}
+        return {"q": _single(positions), "v": _single(speeds)}
+
+
+def _single(values: dict[str, list[float]]) -> dict[str, Any]:
+    return {name: x[0] if len(x) == 1 else x for name, x in values.items()}
+
+
+def _save(solution: Any, path: Path) -> None:
+    if path.suffix == ".nc":
+        solution.to_xarray().to_netcdf(path)
+        return
+    model = solution.model
+    efforts = _efforts(solution)
+    names = [
+        *(f"q.{name}" for name in model.coordinate_names),
+        *(f"{kind}.{name}" for kind in ("v", "tau") for name in model.speed_names),
+    ]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["time", *names])
+        for row in np.column_stack([solution.time, solution.q, solution.v, efforts]):
+            writer.writerow([repr(float(x)) for x in row])
+
+
+def _efforts(solution: Any) -> Any:
+    """At every time, the last one repeated where they belong to intervals."""
+    efforts = np.asarray(solution.efforts)
+    missing = len(solution.time) - len(efforts)
+    return np.concatenate([efforts, np.repeat(efforts[-1:], missing, axis=0)]) if missing else efforts
+
+
+def _animate(solution: Any, path: Path) -> None:
+    from alembert.view import write_html
+
+    model = solution.model
+    write_html(path, model, solution.time, solution.q, efforts=_efforts(solution), title=model.name)
