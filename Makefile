@@ -42,6 +42,7 @@ bench: $(VENV)/.bench
 docs: $(VENV)/.docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/verified.py
+	$(BIN)/python docs/generate_commands.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The documentation is in site/index.html"
 

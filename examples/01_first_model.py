@@ -1,6 +1,6 @@
 """A first model: build it, load one, compute with them, let them fall.
 
-Run `make demo`, or `python examples/01_first_model.py [OUTPUT_FOLDER]`. It takes some seconds and leaves one
+Run `python examples/01_first_model.py [OUTPUT_FOLDER]`. It takes some seconds and leaves one
 page, `demo-output/first_model.html`, to open in a browser.
 """
 

@@ -60,7 +60,9 @@ class Grid:
             pad_edge=False,
         )
         for k, name in enumerate(self.head):
-            table.add_column(Text(name), justify="left" if k < self.left else "right", overflow="fold")
+            table.add_column(
+                Text(name), justify="left" if k < self.left else "right", overflow="fold", no_wrap=k == 0
+            )
         for row in self.rows:
             table.add_row(*(Text(cell) for cell in row))
         return table

@@ -110,7 +110,7 @@ Numbers: Any = annotation(tuple[float, ...])
 """one number or a list of them"""
 
 
-class AtState(Task):
+class FromState(Task):
     """A task that starts from a state."""
 
     position: dict[str, Numbers] = Field(
@@ -118,7 +118,6 @@ class AtState(Task):
         description='Coordinates by joint: a number, a formula such as "pi/2", or a list; others are neutral.',
     )
     speed: dict[str, Numbers] = Field(default={}, description="Speeds by joint; others are zero.")
-    effort: dict[str, Numbers] = Field(default={}, description="Constant efforts by joint; others are zero.")
     parameters: dict[str, Number] = Field(
         default={}, description="Parameters of the model, where not at their defaults."
     )
@@ -140,6 +139,12 @@ class AtState(Task):
                 text = unknown("the model has no parameter", name, model.parameter_values)
                 raise OptionError(("parameters", name), text)
         return dict(self.parameters) or None
+
+
+class AtState(FromState):
+    """A task about a state and the efforts there."""
+
+    effort: dict[str, Numbers] = Field(default={}, description="Constant efforts by joint; others are zero.")
 
 
 def _fill(model: Model, x: Array, which: str, values: Mapping[str, Any], at: Callable[[str], slice]) -> None:

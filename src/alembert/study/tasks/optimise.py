@@ -17,7 +17,7 @@ from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.study import figures
 from alembert.study.parts import Grid
-from alembert.study.task import AtState, Count, Numbers, OptionError, Outcome, Output, Positive, Setting
+from alembert.study.task import Count, FromState, Numbers, OptionError, Outcome, Output, Positive, Setting
 from alembert.study.tasks.simulate import PLOT
 
 
@@ -32,7 +32,7 @@ Time: Any = Annotated[
 ]
 
 
-class Optimise(AtState):
+class Optimise(FromState):
     """Find the motion and the efforts of least cost from one state to another."""
 
     KEYS: ClassVar = {
