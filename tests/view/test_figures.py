@@ -152,3 +152,21 @@ def test_messages(run, tmp_path, monkeypatch):
         UnsupportedError, match=r'plot: matplotlib is not installed; pip install "alembert\[view\]"'
     ):
         run.plot()
+
+
+def test_ensembles_have_bands(tmp_path):
+    def vary(rng):
+        return {"q0": rng.normal([0.1, 0.2], 0.05)}
+
+    found = al.ensemble(al.library.two_link(), vary, members=12, duration=0.5, step=0.01, seed=1)
+    figure = found.plot("elbow", path=tmp_path / "bands.png")
+    assert [axis.get_ylabel() for axis in figure.axes] == ["angles [rad]", "rates [rad/s]"]
+    low, median, high = found.quantiles([0.05, 0.5, 0.95])[0][:, :, 1]
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), median)
+    band = figure.axes[0].collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == pytest.approx(min(low))
+    assert band[:, 1].max() == pytest.approx(max(high))
+    with pytest.raises(ArgumentError, match="probability is 2, expected a number between 0 and 1"):
+        found.plot(probability=2)
+    with pytest.raises(ArgumentError, match="plot: no joint 'knee'"):
+        found.plot("knee")

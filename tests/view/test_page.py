@@ -9,6 +9,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError, FileError
 from alembert.view import Motion, write_html, write_page
+from alembert.view.browser import Browser, find
 from alembert.view.posing import configuration
 from alembert.view.scene import body_poses
 
@@ -166,6 +167,17 @@ def test_several_scenes_have_tabs(run, tmp_path, load):
     assert browser.evaluate("document.getElementById('scene0').hidden") is True
 
 
+def test_without_webgl_the_plots_still_work(page):
+    if find() is None:
+        pytest.skip("pages are looked at in Chromium or Chrome, and none of them is installed")
+    with Browser(width=720, height=480, timeout=120, arguments=("--disable-3d-apis",)) as browser:
+        browser.open(page)
+        browser.wait_for("!!window.alembert")
+        assert "no WebGL" in browser.evaluate("document.querySelector('.stage').textContent")
+        browser.evaluate("alembert.current.pause(); alembert.current.seek(1); alembert.current.advance(0.1)")
+        assert browser.evaluate("document.querySelector('.value').textContent") != ""
+
+
 HOSTILE = [
     "</script><script>window.hacked=1</script>",
     "\"'`><img src=x onerror=window.hacked=1>",
@@ -243,6 +255,30 @@ def test_sparse_records_keep_bodies_connected(tmp_path):
     tip = frames.positions[:, 1]
     np.testing.assert_allclose(np.linalg.norm(tip, axis=1), np.linalg.norm(tip[0]), rtol=1e-12)
     assert len(frames.time) == 241
+
+
+def test_thinned_plots_keep_their_peaks():
+    """One record in a hundred thousand is a spike; another has no value."""
+    model = al.library.pendulum()
+    time = np.linspace(0, 100, 100_001)
+    line = np.sin(3000 * time)
+    line[54_321] = 50.0
+    line[77_000:77_500] = np.nan
+    motion = Motion(model, time, np.zeros((len(time), 1)), series={"x": {"y": line}})
+    ((_, times, lines),) = motion.panels()
+    assert len(times) == len(lines["y"]) <= 2001
+    assert np.nanmax(lines["y"]) == 50.0
+    assert np.nanmin(lines["y"]) == np.nanmin(line)
+    assert np.isnan(lines["y"]).any()
+    assert times[int(np.nanargmax(lines["y"]))] == pytest.approx(54.321, abs=0.1)
+    assert (times[0], times[-1]) == (0.0, 100.0)
+
+
+def test_a_page_says_when_its_picture_is_coarse(tmp_path):
+    model = al.library.chain(20)
+    time = np.linspace(0, 2000, 201)
+    text = write_html(tmp_path / "x.html", model, time, np.zeros((201, 20))).read_text(encoding="utf-8")
+    assert re.search(r'\["picture","[\d.]+ frames per second of motion"\]', text)
 
 
 def test_torques_of_joints_become_arrows():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,8 @@ from alembert.view import figures
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from alembert.model import Model
+    from alembert.simulate.ensembles.result import Ensemble
     from alembert.simulate.result import Run
 
 Array = np.ndarray
@@ -28,9 +30,7 @@ def panels(
 ) -> Panels:
     """Lines (N,) by name, by panel, of the motion at an index of the batch; the title of a panel says the unit."""
     model = run.model
-    for name in joints:
-        if name not in model._joint_index:
-            raise ArgumentError(unknown("plot: no joint", name, model._joint_index))
+    _check_joints(model, joints)
     if quantities is None:
         quantities = ("coordinates", "speeds", *(("efforts",) if np.any(run.efforts) else ()))
     found: Panels = {}
@@ -55,42 +55,81 @@ def figure(
     return figures.save(made, path)
 
 
+def bands(
+    ensemble: Ensemble, joints: Sequence[str], probability: float, path: str | os.PathLike[str] | None
+) -> Figure:
+    """The median of every coordinate and speed, and the band that holds a share of the members."""
+    model = ensemble.model
+    _check_joints(model, joints)
+    if not 0 < probability < 1:
+        raise ArgumentError(f"plot: probability is {probability!r}, expected a number between 0 and 1")
+    tail = (1 - probability) / 2
+    q, v = ensemble.quantiles([tail, 0.5, 1 - tail])
+    shown: dict[str, dict[str, Array]] = {}
+    for kind, x, titles in (("coordinates", q, _COORDINATES), ("speeds", v, _SPEEDS)):
+        for title, name, k in _entries(model, kind, titles, joints):
+            shown.setdefault(title, {})[name] = x[:, :, k]
+    if not shown:
+        raise ArgumentError("plot: there is nothing to plot; the model has no degrees of freedom")
+    made, axes = figures.panels("plot", len(shown))
+    for axis, (title, lines) in zip(axes, shown.items(), strict=True):
+        figures.lines(axis, ensemble.time, {name: x[1] for name, x in lines.items()}, title)
+        for k, x in enumerate(lines.values()):
+            color = figures.COLORS[k % len(figures.COLORS)]
+            axis.fill_between(ensemble.time, x[0], x[2], color=color, alpha=0.18, linewidth=0.6)
+    axes[-1].set_xlabel("time [s]")
+    count = len(ensemble.good)
+    axes[0].set_title(figures.plain(f"{model.name}: median and {probability:.0%} of {count} members"))
+    return figures.save(made, path)
+
+
 # --- panels -------------------------------------------------------------------------------------------------
+
+
+_COORDINATES = {"rad": "angles [rad]", "m": "positions [m]", "": "quaternions"}
+_SPEEDS = {"rad/s": "rates [rad/s]", "m/s": "speeds [m/s]"}
+_EFFORTS = {"rad/s": "torques [N m]", "m/s": "forces [N]"}
+
+
+def _check_joints(model: Model, joints: Sequence[str]) -> None:
+    for name in joints:
+        if name not in model._joint_index:
+            raise ArgumentError(unknown("plot: no joint", name, model._joint_index))
+
+
+def _entries(
+    model: Model, kind: str, titles: dict[str, str], joints: Sequence[str]
+) -> Iterator[tuple[str, str, int]]:
+    """(title of the panel, name, index) of every entry: one panel per unit, so that lines share their axis."""
+    names = model.coordinate_names if kind == "coordinates" else model.speed_names
+    slices = model._q_slices if kind == "coordinates" else model._v_slices
+    for joint, s in zip(model.joints, slices, strict=True):
+        if joints and joint.name not in joints:
+            continue
+        for k, (_, unit) in enumerate(getattr(joint.type, kind), start=s.start):
+            yield titles.get(unit, f"{kind} [{unit}]" if unit else kind), names[k], k
 
 
 def _by_unit(
     run: Run, kind: str, x: Array, titles: dict[str, str], joints: Sequence[str], index: Index
 ) -> Panels:
-    """One panel per unit, so that lines share their axis."""
-    from alembert.simulate.result import _units
-
-    model = run.model
-    names = model.coordinate_names if kind == "coordinates" else model.speed_names
-    slices = model._q_slices if kind == "coordinates" else model._v_slices
-    units = _units(model, kind)
     found: Panels = {}
-    for joint, s in zip(model.joints, slices, strict=True):
-        if joints and joint.name not in joints:
-            continue
-        for k in range(s.start, s.stop):
-            title = titles.get(units[k], f"{kind} [{units[k]}]" if units[k] else kind)
-            found.setdefault(title, {})[names[k]] = x[index][:, k]
+    for title, name, k in _entries(run.model, kind, titles, joints):
+        found.setdefault(title, {})[name] = x[index][:, k]
     return found
 
 
 def _coordinates(run: Run, joints: Sequence[str], index: Index) -> Panels:
-    titles = {"rad": "angles [rad]", "m": "positions [m]", "": "quaternions"}
-    return _by_unit(run, "coordinates", run.q, titles, joints, index)
+    return _by_unit(run, "coordinates", run.q, _COORDINATES, joints, index)
 
 
 def _speeds(run: Run, joints: Sequence[str], index: Index) -> Panels:
-    return _by_unit(run, "speeds", run.v, {"rad/s": "rates [rad/s]", "m/s": "speeds [m/s]"}, joints, index)
+    return _by_unit(run, "speeds", run.v, _SPEEDS, joints, index)
 
 
 def _efforts(run: Run, joints: Sequence[str], index: Index) -> Panels:
     """Those that are not zero all along."""
-    titles = {"rad/s": "torques [N m]", "m/s": "forces [N]"}
-    found = _by_unit(run, "speeds", run.efforts, titles, joints, index)
+    found = _by_unit(run, "speeds", run.efforts, _EFFORTS, joints, index)
     acting = {t: {name: x for name, x in lines.items() if np.any(x)} for t, lines in found.items()}
     return {t: lines for t, lines in acting.items() if lines} or dict(list(found.items())[:1])
 

@@ -42,7 +42,9 @@ def find() -> str | None:
 class Browser:
     """`with Browser() as browser: browser.open(path); browser.evaluate("1 + 1")`."""
 
-    def __init__(self, *, width: int = 1280, height: int = 800, timeout: float = 60.0) -> None:
+    def __init__(
+        self, *, width: int = 1280, height: int = 800, timeout: float = 60.0, arguments: tuple[str, ...] = ()
+    ) -> None:
         program = find()
         if program is None or os.name != "posix":
             raise UnsupportedError(
@@ -78,7 +80,7 @@ class Browser:
         # the protocol is spoken on the descriptors 3 and 4
         script = f'exec "$0" "$@" 3<&{there} 4>&{back}'
         self._process = subprocess.Popen(
-            ["/bin/bash", "-c", script, program, *flags, "about:blank"],
+            ["/bin/bash", "-c", script, program, *flags, *arguments, "about:blank"],
             pass_fds=(there, back),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

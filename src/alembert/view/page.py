@@ -23,7 +23,7 @@ import numpy as np
 from alembert.errors import ArgumentError, FileError
 from alembert.model import Model
 from alembert.spatial import Pose
-from alembert.view.motion import Frames, Motion, as_motion
+from alembert.view.motion import RATE, Frames, Motion, as_motion
 from alembert.view.posing import OPERATIONS, posing
 from alembert.view.scene import Mark, Scene, scene
 
@@ -181,8 +181,17 @@ def _scene_data(thing: Any) -> dict[str, Any]:
             {"name": name, "body": body, "point": [float(x) for x in point]}
             for name, body, point in motion.trail_points()
         ],
-        "notes": [[str(key), _note(value)] for key, value in motion.notes.items()],
+        "notes": [[str(key), _note(value)] for key, value in (*motion.notes.items(), *_coarse(frames))],
     }
+
+
+def _coarse(frames: Frames) -> list[tuple[str, str]]:
+    """A word where a long motion has fewer frames than eyes want: in between, bodies move along straight lines."""
+    span = float(frames.time[-1] - frames.time[0])
+    rate = (len(frames.time) - 1) / span if span > 0 else RATE
+    return (
+        [] if rate > 20 or len(frames.time) < 2 else [("picture", f"{rate:.3g} frames per second of motion")]
+    )
 
 
 def _frames(frames: Frames) -> dict[str, Any]:

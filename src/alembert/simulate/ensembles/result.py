@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from alembert.simulate.ensembles.statistics import Statistics
 from alembert.simulate.events import EventRecord
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from xarray import Dataset
 
 Array = np.ndarray
@@ -63,6 +65,17 @@ class Ensemble:
     def good(self) -> Array:
         """The members that did not fail."""
         return np.array([k for k in range(self.members) if k not in self.failures], dtype=int)
+
+    def plot(
+        self, *joints: str, probability: float = 0.9, path: str | os.PathLike[str] | None = None
+    ) -> Figure:
+        """Medians and the bands that hold `probability` of the members, of all joints or those named.
+
+        Needs matplotlib. `path` saves it.
+        """
+        from alembert.simulate import plots
+
+        return plots.bands(self, joints, probability, path)
 
     def mean(self) -> tuple[Array, Array]:
         """Of coordinates and speeds, (N, nq) and (N, nv); the components of quaternions are averaged as they are."""

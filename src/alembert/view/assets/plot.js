@@ -150,6 +150,7 @@ class Plot {
 
   draw(t) {
     this.now = t;
+    this.panel.lines.forEach((line, k) => { this.values[k].textContent = shortNumber(this.at(line, t)); });
     if (!this.w) return;
     const g = this.canvas.getContext("2d");
     g.setTransform(1, 0, 0, 1, 0, 0);
@@ -161,7 +162,6 @@ class Plot {
     g.globalAlpha = 1;
     this.panel.lines.forEach((line, k) => {
       const y = this.at(line, t);
-      this.values[k].textContent = shortNumber(y);
       if (this.hidden.has(k) || !Number.isFinite(y)) return;
       g.fillStyle = line.color;
       g.beginPath(); g.arc(this.x(t), this.y(y), 3, 0, 7); g.fill();
