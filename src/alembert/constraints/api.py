@@ -272,6 +272,13 @@ class Constraints:
         system = self._constraint_rows.system("hybrid_dynamics", None)
         return prescribed.hybrid(system, "hybrid_dynamics", q, v, tau, a_given, mask, wrenches, parameters)
 
+    def _constraint_corrections(
+        self: Model, q: Array, v: Array, active: Active, parameters: Parameters
+    ) -> tuple[Array, Array]:
+        """x and y in the metric of the mass matrix with G x = -phi, G y = -G v."""
+        system = self._constraint_rows.system("simulate", active)
+        return assembly.corrections(system, "simulate", q, v, parameters)
+
     def _constraint_slopes(
         self: Model, function: str, q: Array, v: Array, f: Array, parameters: Parameters
     ) -> Slopes:

@@ -209,6 +209,20 @@ def project(
     )
 
 
+def corrections(
+    system: ConstraintSystem, function: str, q: Array, v: Array, parameters: Mapping[str, Any] | None
+) -> tuple[Array, Array]:
+    """x and y in the mass metric with G x = -phi and G y = -G v: one step of the projection, not taken."""
+    s = states(system.model, function, q, {"v": v}, parameters)
+    t = system.terms(s)
+    speeds = s.vectors[0]
+    off = np.max(np.abs(t.residual) / t.scale, axis=-1, initial=0.0)
+    x, _ = system.respond(function, s, t, -t.residual, off + 1e-6, forces=False)
+    b = -(t.jacobian @ speeds[..., None])[..., 0]
+    y, _ = system.respond(function, s, t, b, np.linalg.norm(speeds, axis=-1) + 1e-6, forces=False)
+    return x.reshape(*s.shape, -1), y.reshape(*s.shape, -1)
+
+
 def _on_surface(system: ConstraintSystem, function: str, s: States) -> tuple[States, Terms, int]:
     t = system.terms(s)
     worst, count = np.inf, 0

@@ -221,7 +221,11 @@ def _span(
         return d.dq - found[0], d.dv - found[1], d.da
 
     exact = not (system.laws or system.wrench_laws or system.motions or np.any(system.prescribed))
-    surface = adaptive.Surface(system.project, system.distance) if system.constrained else None
+    surface = (
+        adaptive.Surface(system.project, system.distance)
+        if system.constrained and system.stabilisation.method == "projection"
+        else None
+    )
     for piece in adaptive.pieces(
         model,
         name,

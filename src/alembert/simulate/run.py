@@ -20,6 +20,7 @@ from alembert.simulate.fixed_steps import run_fixed
 from alembert.simulate.gravity import CentralGravity, GravityGradient
 from alembert.simulate.impacts import JointStops, PointOnPlane
 from alembert.simulate.result import Run
+from alembert.simulate.stabilisation import Stabilisation
 from alembert.simulate.system import System, as_sequence
 from alembert.simulate.topology import Lock, Release, extended
 
@@ -49,6 +50,8 @@ def simulate(
     start: float = 0.0,
     tolerance: float = 1e-9,
     absolute_tolerance: float = 1e-11,
+    stabilisation: str = "projection",
+    stabilisation_rate: float = 20.0,
     progress: bool | None = None,
 ) -> Run:
     """The motion from the state (q0, v0), or from a batch of states (..., nq), (..., nv).
@@ -78,6 +81,8 @@ def simulate(
             `SoftStop`, `ForceElement`.
         start: the time at which the run begins [s].
         tolerance, absolute_tolerance: of schemes with error control, relative and in SI units.
+        stabilisation: how closed loops stay so: "projection" (exact), "baumgarte" or "ggl" (feedback, see
+            `alembert.simulate.stabilisation`) at `stabilisation_rate` [1/s].
         progress: whether to show a bar (by default on terminals, when it takes longer than a second).
     """
     model = with_gears(model, checked(drives))
@@ -157,6 +162,8 @@ def simulate(
                 q, v, np.zeros(model.nv), parameters=parameters
             )  # refuses loops that are open
         q, v = system.project(q, v)
+    system.stabilisation = Stabilisation(stabilisation, stabilisation_rate)
+    system.stabilisation.check(model, chosen)
     if batch and (chosen in ADAPTIVE or watched):
         what = f"integrator {chosen!r}" if chosen in ADAPTIVE else "events"
         raise UnsupportedError(

@@ -23,6 +23,7 @@ from alembert.simulate.gravity import CentralGravity, GravityGradient
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.schemes import Point
 from alembert.simulate.sensors import Instrument, Measured
+from alembert.simulate.stabilisation import Stabilisation
 from alembert.simulate.stepping import Plant
 from alembert.simulate.tables import Table
 from alembert.simulate.tangent import SymbolicManifold
@@ -53,6 +54,7 @@ class System:
     ) -> None:
         """`own` is the model as it was given, where `model` has constraints that only may hold (`topology`)."""
         self.model, self.batch = model, batch
+        self.stabilisation = Stabilisation()
         self.own = model if own is None else own
         self.constrained = model.is_constrained
         self.own_parameters = dict(parameters) if parameters else None
@@ -542,6 +544,9 @@ class System:
                 parameters=self.parameters,
                 closure_tolerance=STAGE,
             ).accelerations
+            if self.stabilisation.method != "projection":
+                x, y = model._constraint_corrections(q, v, self.active, self.parameters)
+                return Point(t, q, *self.stabilisation.rates(v, a, x, y))
         else:
             a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=self.parameters)
         return Point(t, q, v, a)
@@ -570,7 +575,7 @@ class System:
 
     def project(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Back onto the surface of closed loops, where there are any."""
-        if not (self.constrained and self.active):
+        if not (self.constrained and self.active) or self.stabilisation.method != "projection":
             return q, v
         state = self.model.project(q, v, active=self.active, parameters=self.parameters)
         return state.q, state.v
