@@ -1,11 +1,18 @@
 """Models with loops and couplings, kept by projection after every step."""
 
+import casadi as ca
 import numpy as np
 import pytest
+from simulate_helpers import slope
 
 import alembert as al
 from alembert.errors import AlembertError, UnsupportedError
 from alembert.simulate import simulate
+from alembert.simulate.loop import RECORDS
+from alembert.simulate.stepper import Stepper
+from alembert.simulate.stepping import Plant
+from alembert.simulate.system import System
+from alembert.simulate.variational import DiscreteMechanics, closed
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +69,162 @@ def test_rk4_on_a_closed_loop(four_bar):
     assert run.integrator == "rk4"
     assert run.report.energy_error < 1e-6
     assert run.report.constraint_error < 1e-10
+
+
+def test_compiled_steps_are_those_of_python(four_bar):
+    """The same scheme with loops in machine code and in Python: rounding apart."""
+    m = four_bar
+    for integrator in ("semi_implicit_euler", "midpoint", "rk4", "adams_bashforth4"):
+        options = {"duration": 0.3, "step": 0.01, "integrator": integrator}
+        compiled = simulate(m, *start(m), efforts={"foot0": 3.0}, **options)
+        python = simulate(m, *start(m), controller=lambda t, q, v: {"foot0": 3.0}, **options)
+        np.testing.assert_allclose(compiled.q, python.q, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(compiled.v, python.v, rtol=0, atol=1e-11)
+        assert compiled.report.constraint_error < 1e-14
+
+
+def on_surface(m, seed):
+    q, v = start(m)
+    rng = np.random.default_rng(seed)
+    state = m.assemble(m.integrate(q, 0.2 * rng.normal(size=m.nv)))
+    return state.q, m.project(state.q, v * rng.uniform(0.5, 2.0)).v
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "adams_moulton4", "variational"])
+def test_a_batch_has_the_bits_of_its_motions(four_bar, integrator):
+    m = four_bar
+    states = [on_surface(m, seed) for seed in range(11)]
+    options = {"duration": 0.2, "step": 0.01, "integrator": integrator}
+    batch = simulate(m, np.array([q for q, _ in states]), np.array([v for _, v in states]), **options)
+    for k in (0, 4, 10):
+        alone = simulate(m, *states[k], **options)
+        np.testing.assert_array_equal(batch.q[k], alone.q)
+    again = alone.resume(0.1, time=0.1)
+    np.testing.assert_array_equal(again.q, alone.q[10:])
+
+
+def test_variational_with_loops(four_bar):
+    """Second order; closed at every node; energy bounded."""
+    m = four_bar
+    q0, v0 = start(m)
+    reference = simulate(m, q0, v0, duration=0.5, interval=0.5, tolerance=1e-11, integrator="dop853")
+    steps, errors = [0.02, 0.01, 0.005], []
+    for h in steps:
+        run = simulate(m, q0, v0, duration=0.5, step=h, integrator="variational")
+        errors.append(np.linalg.norm(np.r_[run.q[-1] - reference.q[-1], run.v[-1] - reference.v[-1]]))
+        assert run.report.constraint_error < 4e-15  # rounding of a few m and rad
+        np.testing.assert_allclose(run.v[0], v0, rtol=0, atol=1e-13)
+    assert slope(errors, steps) == pytest.approx(2, abs=0.1)
+    long = simulate(m, q0, v0, duration=40.0, step=0.01, integrator="variational")
+    error = np.abs(long.energy - long.energy[0])
+    quarter = len(error) // 4
+    assert np.max(error[-quarter:]) < 2 * np.max(error[:quarter])
+    assert long.report.constraint_error < 1e-13  # the bars turn round; angles are rounded at some tens of rad
+
+
+@pytest.fixture(scope="module")
+def gripper():
+    """A free body that holds a four-bar linkage with a spring, in space, without gravity."""
+    builder = al.ModelBuilder("gripper", gravity=(0, 0, 0))
+    builder.body("bus", al.Inertia.box(3.0, (0.4, 0.6, 0.9)), joint=al.Free(), joint_name="base")
+    up, along = al.Inertia.rod(0.5, (0, 0, 0), (0, 1, 0)), al.Inertia.rod(0.5, (0, 0, 0), (1, 0, 0))
+    hinge = al.Revolute((0, 0, 1))
+    for k in range(2):
+        spring = al.Spring((2.0,)) if k == 0 else None
+        builder.body(f"v{k}", up, joint=hinge, parent="bus", placement=(float(k), 0, 0.3), joint_name=f"foot{k}",
+                     spring=spring)  # fmt: skip
+    builder.body("h", along, joint=hinge, parent="v0", placement=(0, 1, 0), joint_name="head")
+    builder.frame("end", "h", (1, 0, 0)).frame("top", "v1", (0, 1, 0))
+    builder.loop("loop", hinge, "end", "top")
+    return builder.build()
+
+
+def floating(m):
+    v = np.r_[0.3, -0.2, 0.4, 0.1, 0.2, -0.1, -1.0, -1.0, 1.0]
+    state = m.project(m.neutral(), v)
+    return state.q, state.v
+
+
+def test_momentum_with_loops(gripper):
+    """Impulses of loops are internal: both momenta are kept to rounding, also under internal drives."""
+    m = gripper
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", m.nq), ca.SX.sym("v", m.nv)
+    u = ca.SX.zeros(m.nv)
+    u[m.v_slice("head")] = ca.sin(3 * t)
+    law = ca.Function("law", [t, q, v], [u])
+    for controller in (None, law):
+        run = simulate(
+            m, *floating(m), duration=10.0, step=0.01, controller=controller, integrator="variational"
+        )
+        h = run.momentum
+        # 1000 steps, each solved to rounding; errors add up like a random walk
+        assert np.max(np.abs(h - h[0])) < 1e-12 * np.max(np.abs(h))
+        assert max(run.report.momentum_error) < 1e-12
+        assert run.report.constraint_error < 1e-14
+    assert np.ptp(run.q[:, m.q_slice("foot0")]) > 0.5
+
+
+def test_condition_with_loops_does_not_depend_on_the_step(gripper):
+    """It tends to that of [M, -G^T; G, 0]."""
+    m = gripper
+    q0, v0 = floating(m)
+    plant = Plant(m)
+    mechanics = DiscreteMechanics(plant, ca.SX(0, 1), None)
+    t, h = ca.SX.sym("t"), ca.SX.sym("h")
+    q, p, e = (ca.SX.sym(name, n) for name, n in (("q", m.nq), ("p", m.nv), ("e", m.nv)))
+    w = ca.SX.sym("w", plant.rows["chosen"])
+    balance = h * mechanics.residual(t, q, p, e, h, ca.SX.zeros(m.nv))
+    residual, f = closed(m, q, mechanics.manifold.integrate(q, e), balance, w, ca.SX(0, 1))
+    J = ca.Function("J", [t, q, p, e, h, w, f], [ca.jacobian(residual, ca.vertcat(e, f))])
+    rows = m._constraint_rows.system("test", None)
+    _, terms = m._constraint_terms("test", q0, {"v": v0}, None, None)
+    chosen = np.zeros(plant.rows["chosen"])
+    chosen[rows._chosen(terms, 0).rows] = 1.0
+    zero = np.zeros(f.numel())
+    found = [
+        np.linalg.cond(np.asarray(J(0, q0, np.zeros(m.nv), x * v0, x, chosen, zero)))
+        for x in (1e-2, 1e-4, 1e-6)
+    ]
+    np.testing.assert_allclose(found, found[-1], rtol=0.02)
+    assert found[-1] < 1e4
+
+
+def test_a_minimal_set_that_does_not_serve_is_replaced(four_bar):
+    """Rows that say too little: the step finds others, and goes where it goes with good ones."""
+    m = four_bar
+    q, v = start(m)
+    system = System(m, batch=(), controller=None, efforts=None, wrenches=None, prescribed=None, drives=None,
+                    parameters=None)  # fmt: skip
+    for integrator in ("rk4", "variational"):
+        stepper = Stepper(system, integrator, 0.01, 0.0, held=False)
+        good = stepper.initial(q, v)
+        bad = good.copy()
+        bad[stepper.layout["chosen"]] = 0.0
+        if (
+            integrator == "variational"
+        ):  # rows chosen that depend on each other: the equations have no solution
+            bad[stepper.layout["chosen"]] = 1.0
+        found = []
+        for state in (good, bad):
+            out = np.empty((RECORDS, len(state)))
+            stepper.advance(state, 2, 3, system.efforts, None, out)
+            found.append(out[:3, stepper.layout["q"]])
+        np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-13)
+
+
+def test_rolling_is_refused_by_the_variational_scheme():
+    m = al.library.two_link()
+    a, b = m.coordinate_names
+    m = m.replace(equations=(al.Equation("gear", ("a_dot - 2 * b_dot",), {"a": a, "b": b}),))
+    with pytest.raises(
+        UnsupportedError, match=r"'variational' and rolling \(equation 'gear'\) do not go together"
+    ):
+        simulate(m, [0.1, 0.2], [1.0, 0.5], duration=1.0, step=0.1, integrator="variational")
+    run = simulate(m, [0.1, 0.2], [1.0, 0.5], duration=1.0, step=0.1, integrator="rk4")
+    np.testing.assert_allclose(
+        run.q[:, 0] - 2 * run.q[:, 1], -0.3, rtol=0, atol=1e-3
+    )  # nothing holds positions
+    np.testing.assert_allclose(run.v[:, 0], 2 * run.v[:, 1], rtol=0, atol=1e-12)
 
 
 def test_coupled_joints():

@@ -13,14 +13,12 @@ slow motion alone. With accelerations a and their weighted means b,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import casadi as ca
-import numpy as np
 
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import Source
 from alembert.errors import UnsupportedError
+from alembert.simulate.layout import Layout
 from alembert.simulate.newton import newton_loop
 from alembert.simulate.stepping import Plant, arguments, kept_kernel
 from alembert.simulate.tangent import SymbolicManifold
@@ -32,36 +30,8 @@ GAMMA = 0.5 + F - M
 BETA = (GAMMA + 0.5) ** 2 / 4
 
 
-@dataclass(frozen=True)
-class AlphaLayout:
-    nq: int
-    nv: int
-
-    @property
-    def size(self) -> int:
-        return 2 + self.nq + 3 * self.nv
-
-    @property
-    def q(self) -> slice:
-        return slice(2, 2 + self.nq)
-
-    @property
-    def v(self) -> slice:
-        return slice(2 + self.nq, 2 + self.nq + self.nv)
-
-    @property
-    def a(self) -> slice:
-        return slice(2 + self.nq + self.nv, 2 + self.nq + 2 * self.nv)
-
-    @property
-    def b(self) -> slice:
-        return slice(2 + self.nq + 2 * self.nv, 2 + self.nq + 3 * self.nv)
-
-    def initial(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
-        state = np.zeros((*np.broadcast_shapes(q.shape[:-1], a.shape[:-1]), self.size))
-        state[..., self.q], state[..., self.v] = q, v
-        state[..., self.a] = state[..., self.b] = a
-        return state
+def layout(plant: Plant) -> Layout:
+    return Layout(q=plant.model.nq, **dict.fromkeys("vab", plant.model.nv))
 
 
 def stepping_kernel(plant: Plant) -> Kernel:
@@ -70,15 +40,15 @@ def stepping_kernel(plant: Plant) -> Kernel:
         raise UnsupportedError(
             "simulate: prescribed motion and integrator 'generalised_alpha' do not go together; choose 'rk4'"
         )
-    layout = AlphaLayout(plant.model.nq, plant.model.nv)
-    given = arguments(plant, layout.size)
-    return kept_kernel(plant, "generalised_alpha", given, layout.size, lambda: _source(plant, layout, given))
+    size = layout(plant).size
+    given = arguments(plant, size)
+    return kept_kernel(plant, "generalised_alpha", given, size, lambda: _source(plant, layout(plant), given))
 
 
-def _source(plant: Plant, layout: AlphaLayout, given: list[Argument]) -> Source:
+def _source(plant: Plant, layout: Layout, given: list[Argument]) -> Source:
     symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in given[:-2]}
     state, h = symbols["state"], symbols["step"]
-    q0, v0, a0, b0 = (state[s] for s in (layout.q, layout.v, layout.a, layout.b))
+    q0, v0, a0, b0 = (state[layout[name]] for name in ("q", "v", "a", "b"))
     a1 = ca.SX.sym("a1", plant.model.nv)
     b1 = ((1 - F) * a1 + F * a0 - M * b0) / (1 - M)  # (1)
     q1 = SymbolicManifold(plant.model).integrate(q0, h * v0 + h**2 * ((0.5 - BETA) * b0 + BETA * b1))  # (2)
@@ -95,5 +65,5 @@ def _source(plant: Plant, layout: AlphaLayout, given: list[Argument]) -> Source:
         a1,
         predicted=a0,
         residual=required - tau,  # (4)
-        following=ca.vertcat(state[0] + 1, state[1], q1, v1, a1, b1),
+        following=layout.symbolic(state[0] + 1, state[1], q=q1, v=v1, a=a1, b=b1),
     )

@@ -25,11 +25,13 @@ def newton_loop(
     predicted: ca.SX,
     residual: ca.SX,
     following: ca.SX,
+    counted: int | None = None,
 ) -> LoopSource:
     """A step that solves residual = 0 for `unknown`, starting from `predicted`, and leaves the state `following`.
 
     `arguments` are those of the kernel; `symbols` stand for all of them but `every` and `count`. The state after a
-    step that has not converged is NaN, but for the number of the step.
+    step that has not converged is NaN, but for the number of the step. Only the first `counted` unknowns tell whether it
+    has: multipliers follow from them.
     """
     n = unknown.numel()
     x = ca.SX.sym("x", 2 + n)  # whether it is done, the size of the last correction, the unknowns
@@ -39,7 +41,8 @@ def newton_loop(
     LU, r = ca.SX.sym("LU", factors.numel()), ca.SX.sym("r", n)
 
     correction = -solve(LU, r)
-    size, reach = ca.norm_inf(correction), ca.norm_inf(x[2:])
+    telling = n if counted is None else counted
+    size, reach = ca.norm_inf(correction[:telling]), ca.norm_inf(x[2 : 2 + telling])
     settled = ca.logic_and(size <= CLOSE * reach + SMALL, size > 0.5 * last)
     small = ca.logic_or(size <= 1e-16 * reach, settled)
     moved = ca.vertcat(ca.if_else(small, 1, 0), size, x[2:] + correction)
@@ -72,7 +75,7 @@ def newton_loop(
 
 
 def factorise(A: ca.SX) -> ca.SX:
-    """A = L U by rows in one vector, without pivoting: A is near a multiple of the mass matrix."""
+    """A = L U by rows in one vector, without pivoting: A is near a multiple of the mass matrix, bordered or not."""
     A = ca.densify(ca.SX(A))
     n = A.shape[0]
     for k in range(n):

@@ -57,7 +57,7 @@ def simulate(
     """The motion from the state (q0, v0), or from a batch of states (..., nq), (..., nv).
 
     Args:
-        model: what moves. Loops and couplings are kept by projection (explicit schemes and "dop853").
+        model: what moves. Loops, couplings and equations are kept closed at every step, by projection or (variational) by the step itself.
         q0, v0: where it starts; at rest when v0 is left out.
         duration: how long [s], from `start`.
         step: of fixed-step schemes [s].
@@ -151,7 +151,7 @@ def simulate(
         "progress": progress,
     }
     if system.constrained:
-        if chosen in IMPLICIT:
+        if chosen == "generalised_alpha":
             held = model._constraint_rows.names[0]
             raise UnsupportedError(
                 f"simulate: integrator {chosen!r} and a model with loops or couplings ({held!r}) do not go together; "

@@ -9,9 +9,11 @@ import numpy as np
 
 from alembert.engine.kernel import Kernel
 from alembert.simulate import generalised_alpha, schemes, stepping, variational
+from alembert.simulate.closed_loops import compiles
+from alembert.simulate.layout import Layout
 from alembert.simulate.loop import RECORDS
 from alembert.simulate.schemes import Now, Point, Scheme
-from alembert.simulate.stepping import Layout, Plant
+from alembert.simulate.stepping import Plant
 from alembert.simulate.system import System
 from alembert.simulate.tangent import NumericManifold
 
@@ -24,18 +26,10 @@ class Stepper:
     def __init__(self, system: System, name: str, h: float, start: float, *, held: bool) -> None:
         self.system, self.name, self.h, self.start = system, name, h, start
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
-        self.compiled = self.scheme is None or (
-            not system.constrained and not system.motions and (held or not system.python)
-        )
-        self.held = held
         model = system.model
-        self.layout: Any
-        if name == "variational":
-            self.layout = variational.VariationalLayout(model.nq, model.nv)
-        elif self.scheme is None:
-            self.layout = generalised_alpha.AlphaLayout(model.nq, model.nv)
-        else:
-            self.layout = Layout(model.nq, model.nv, self.scheme.past)
+        closed = not system.constrained or compiles(model)
+        self.compiled = self.scheme is None or (closed and not system.motions and (held or not system.python))
+        self.held = held
         self._parameters = [system.parameter_array()] if model.parameters else []
 
     @cached_property
@@ -43,10 +37,19 @@ class Stepper:
         return self.system.plant(held=self.held)
 
     @cached_property
+    def layout(self) -> Layout:
+        if self.scheme is None:
+            return self._module.layout(self.plant)
+        return stepping.scheme_layout(self.plant, self.scheme)
+
+    @property
+    def _module(self) -> Any:
+        return variational if self.name == "variational" else generalised_alpha
+
+    @cached_property
     def _kernel(self) -> Kernel:
         if self.scheme is None:
-            module = variational if self.name == "variational" else generalised_alpha
-            return module.stepping_kernel(self.plant)
+            return self._module.stepping_kernel(self.plant)
         return stepping.stepping_kernel(self.plant, self.scheme)
 
     @cached_property
@@ -72,37 +75,47 @@ class Stepper:
     # --- states ------------------------------------------------------------------------------------------------
 
     def initial(self, q: Array, v: Array, number: int = 0) -> Array:
-        q, v = self.system.imposed(self.time(number), q, v)
+        system, t = self.system, self.time(number)
+        q, v = system.imposed(t, q, v)
+        parts = {"q": q, "v": v}
         if self.name == "variational":
-            p = self.system.model.multiply_mass_matrix(q, v, parameters=self.system.parameters)
-            state = self.layout.initial(np.broadcast_to(q, (*p.shape[:-1], q.shape[-1])), v, p)
+            p = self.plant.tree.multiply_mass_matrix(q, v, parameters=system.parameters)
+            parts = {"q": q, "p": p, "mean": v, "before": v}
         elif self.scheme is None:
-            t = self.time(number)
-            a = self.system.point(t, q, v, self.system.efforts + self.system.held_efforts(t + self.h / 2)).a
-            state = self.layout.initial(q, v, a)
-        else:
-            state = self.layout.initial(q, v)
-        state[..., 0] = number
-        return state
+            parts["a"] = parts["b"] = system.point(
+                t, q, v, system.efforts + system.held_efforts(t + self.h / 2)
+            ).a
+        if "chosen" in self.layout:
+            parts["chosen"] = system.chosen(q, v)
+        return self.layout.numeric(number, 0, **parts)
 
     def q(self, states: Array) -> Array:
-        return states[..., self.layout.q]
+        return states[..., self.layout["q"]]
 
     def v(self, states: Array, *, along_time: bool = False) -> Array:
         if self.name != "variational":
-            return states[..., self.layout.v]
+            return states[..., self.layout["v"]]
         parameters = self.system.parameters
         if parameters and along_time:
             parameters = {name: np.asarray(x, dtype=float)[..., None] for name, x in parameters.items()}
-        q, p = states[..., self.layout.q].copy(), states[..., self.layout.p].copy()
-        return self.system.model.solve_mass_matrix(q, p, parameters=parameters)
+        model, q, p = self.system.model, self.q(states).copy(), states[..., self.layout["p"]].copy()
+        v = self.plant.tree.solve_mass_matrix(q, p, parameters=parameters)
+        if not self.system.constrained:
+            return v
+        good = np.isfinite(states).all(axis=-1)
+        if good.all():
+            return model.project(q, v, parameters=parameters).v
+        v[~good] = np.nan
+        if good.any() and not parameters:
+            v[good] = model.project(q[good], v[good]).v
+        return v
 
     def middle(self, state: Array) -> tuple[float, Array, Array]:
         """Time, q and v expected in the middle of the next step, to second order in h."""
         t = self.time(self.number(state)) + self.h / 2
         q = self.q(state).copy()
         if self.name == "variational":
-            mean, before = state[..., self.layout.mean], state[..., self.layout.before]
+            mean, before = state[..., self.layout["mean"]], state[..., self.layout["before"]]
             v = 2 * mean - before
         else:
             v = self.v(state).copy()
@@ -117,6 +130,35 @@ class Stepper:
         starting = self.known(state) < self.past
         kernel = self._starter if starting else self._kernel
         self._run(kernel, state, self.start, self.h, effort, wrench, every, count, out)
+        if self.system.constrained and not np.isfinite(out[..., :count, :]).all():
+            for row in range(count):
+                for _ in range(every):
+                    state = self._mended(kernel, state, effort, wrench)
+                out[..., row, :] = state
+
+    def _mended(self, kernel: Kernel, state: Array, effort: Array, wrench: Array | None) -> Array:
+        """One step; where the minimal set of constraints does not serve, with a new one, or in Python."""
+        out = np.empty((*state.shape[:-1], RECORDS, state.shape[-1]))
+
+        def step(state: Array) -> Array:
+            self._run(kernel, state, self.start, self.h, effort, wrench, 1, 1, out)
+            return out[..., 0, :].copy()
+
+        def lost(following: Array) -> Array:
+            """Steps that went wrong though they started well."""
+            return np.isfinite(state).all(axis=-1) & ~np.isfinite(following).all(axis=-1)
+
+        following = step(state)
+        bad = lost(following)
+        if not bad.any():
+            return following
+        renewed = state.copy()
+        renewed[bad, self.layout["chosen"]] = self.system.chosen(self.q(state)[bad], self.v(state)[bad])
+        following = np.where(bad[..., None], step(renewed), following)
+        bad = lost(following)
+        if bad.any() and self.scheme is not None and bad.ndim == 0:
+            following = self.python_step(state, effort, self.start, self.h)
+        return following
 
     def _run(
         self,
@@ -158,13 +200,14 @@ class Stepper:
         def at(time: float, q: Array, v: Array) -> Point:
             return system.point(time, q, v, effort, held=self.held, within=float(t + h / 2))
 
-        past = layout.points(state)
-        now = Now(float(t), state[..., layout.q].copy(), state[..., layout.v].copy(), past)
+        past = layout.points(state, self.past)
+        now = Now(float(t), self.q(state).copy(), state[..., layout["v"]].copy(), past)
         q, v, first = step(now, h, at, NumericManifold(system.model))
         q, v = system.project(*system.imposed(float(t + h), q, v))
-        kept = (first, *past)[: layout.past]
-        number, known = state[..., :1] + 1, state[..., 1:2] + (1 if starting else 0)
-        return np.concatenate(np.atleast_1d(*layout.pack(number, known, q, v, kept)), axis=-1)
+        parts = layout.past((first, *past)[: self.past])
+        if "chosen" in layout:
+            parts["chosen"] = system.chosen(q, v)
+        return layout.numeric(state[..., 0] + 1, state[..., 1] + (1 if starting else 0), q=q, v=v, **parts)
 
     def part(self, q: Array, v: Array, t: float, dt: float, effort: Array, wrench: Array | None) -> Array:
         """The state after a step of length dt from t, by the scheme itself or the one that starts it."""

@@ -1,15 +1,14 @@
 """From a scheme and a model to a kernel that makes many steps.
 
-The machine's state is one vector: the number of the step, how many past points are known, q, v, and the past
-points (q, v, a) from the newest. Running the scheme on symbols cuts it at every evaluation of the dynamics:
-what lies between two cuts becomes one small function, while the dynamics, the controller and the prescribed
-motion are there once and are called.
+The machine's state is described in `alembert.simulate.layout`. Running the scheme on symbols cuts it at every
+evaluation of the dynamics: what lies between two cuts becomes one small function, while the dynamics, the controller and
+the prescribed motion are there once and are called.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,50 +23,11 @@ from alembert.engine.source import FunctionSource, Source
 from alembert.model import Model
 from alembert.simulate import schemes
 from alembert.simulate.acting import Acting
+from alembert.simulate.closed_loops import ClosedLoops
+from alembert.simulate.layout import Layout
 from alembert.simulate.loop import RECORDS, Call, Copy, LoopSource, Repeat
 from alembert.simulate.schemes import Now, Point, Scheme
 from alembert.simulate.tangent import SymbolicManifold
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where the parts of the machine's state are."""
-
-    nq: int
-    nv: int
-    past: int
-
-    @property
-    def size(self) -> int:
-        return 2 + (self.past + 1) * (self.nq + self.nv) + self.past * self.nv
-
-    @cached_property
-    def q(self) -> slice:
-        return slice(2, 2 + self.nq)
-
-    @cached_property
-    def v(self) -> slice:
-        return slice(2 + self.nq, 2 + self.nq + self.nv)
-
-    def pack(self, number: Any, known: Any, q: Any, v: Any, past: Sequence[Point]) -> list[Any]:
-        return [number, known, q, v, *(x for p in past for x in (p.q, p.v, p.a))]
-
-    def points(self, state: Any) -> tuple[Point, ...]:
-        """The past points of a state, an `SX` vector or an array (..., size); their times are not kept."""
-        found, start = [], 2 + self.nq + self.nv
-        for _ in range(self.past):
-            parts = []
-            for size in (self.nq, self.nv, self.nv):
-                piece = slice(start, start + size)
-                parts.append(state[..., piece] if isinstance(state, np.ndarray) else state[piece])
-                start += size
-            found.append(Point(None, *parts))
-        return tuple(found)
-
-    def initial(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        state = np.zeros((*q.shape[:-1], self.size))
-        state[..., self.q], state[..., self.v] = q, v
-        return state
 
 
 @dataclass(frozen=True)
@@ -85,8 +45,15 @@ class Plant:
     prescribed: tuple[bool, ...] = ()
     acting: Acting | None = None
 
-    def __post_init__(self) -> None:
-        self.model.check_tree("simulate")
+    @property
+    def tree(self) -> Model:
+        """The model without loops, couplings and equations."""
+        return self.model._constraint_rows.primary if self.model.is_constrained else self.model
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """The part of the machine's state that closed loops need: a minimal set of their rows."""
+        return {"chosen": self.model._constraint_rows.count} if self.model.is_constrained else {}
 
     @property
     def arguments(self) -> list[Argument]:
@@ -148,7 +115,15 @@ class _Tracer:
         model = plant.model
         state, start, step = ca.SX.sym("state", layout.size), ca.SX.sym("start"), ca.SX.sym("step")
         self.known: dict[str, ca.SX] = {"state": state, "start": start, "step": step}
-        self.sources["dynamics"], self.inputs, self.outputs = plant.dynamics()
+        self.loops = ClosedLoops(model, wrenches=plant.wrenches) if model.is_constrained else None
+        if self.loops is not None:
+            self.sources |= self.loops.sources
+            self.temporaries |= self.loops.temporaries
+            masks = [state[layout["chosen"]], ca.SX.ones(plant.rows["chosen"])]
+            self.sources["masks"] = FunctionSource(ca.Function("masks", [state], masks))
+            self.body.append(Call("masks", ("state",), ("chosen", "active")))
+        else:
+            self.sources["dynamics"], self.inputs, self.outputs = plant.dynamics()
         if plant.controller is not None or plant.acting is not None:
             sizes = {"effort": model.nv, "t": 1, "q": model.nq, "v": model.nv}
             symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
@@ -183,13 +158,16 @@ class _Tracer:
             self.body.append(Call("controller", ("effort", *outputs[:3], *more), (effort,)))
         buffers = {"q": names["q"], "v": names["v"], "tau": effort, "a_given": f"given_{k}"}
         self.temporaries[names["a"]] = model.nv
-        self.body.append(
-            Call(
-                "dynamics",
-                [buffers.get(key, key) for key in self.inputs],
-                [names["a"], *self.outputs[1:]],
+        if self.loops is not None:
+            self.body += self.loops.accelerations(names["q"], names["v"], effort, names["a"])
+        else:
+            self.body.append(
+                Call(
+                    "dynamics",
+                    [buffers.get(key, key) for key in self.inputs],
+                    [names["a"], *self.outputs[1:]],
+                )
             )
-        )
         self.known[names["a"]] = ca.SX.sym(names["a"], model.nv)
         return Point(*(self.known[names[key]] for key in ("t", "q", "v", "a")))
 
@@ -210,17 +188,26 @@ class _Tracer:
     def run(self, scheme: Scheme, *, starting: bool) -> None:
         layout, plant = self.layout, self.plant
         state, h = self.known["state"], self.known["step"]
-        past = layout.points(state)
+        past = layout.points(state, scheme.past)
         t = self.known["start"] + state[0] * h
-        now = Now(t, state[layout.q], state[layout.v], past)
+        now = Now(t, state[layout["q"]], state[layout["v"]], past)
         step = schemes.START if starting else scheme.step
         q, v, first = step(now, h, self.at, SymbolicManifold(plant.model))
         if plant.motion is not None:
             q_p, v_p, _ = plant.motion(self.known["start"] + (state[0] + 1) * h)
             q, v = override(plant, q, q_p, of_q=True), override(plant, v, v_p, of_q=False)
         known = state[1] + 1 if starting else state[1]
-        kept = (first, *past)[: layout.past]
-        self.segment("finish", [ca.vertcat(*layout.pack(state[0] + 1, known, q, v, kept))], ["next"])
+        parts = layout.past((first, *past)[: scheme.past])
+        if self.loops is not None:
+            nq = plant.model.nq
+            self.segment("moved", [q, v], ["q_end", "v_end"])
+            self.body += self.loops.projection("q_end", "v_end")
+            back = self.known["back"] = ca.SX.sym("back", self.temporaries["back"])
+            done = ca.vertcat(back[2:])
+            done = ca.if_else(back[0], done, ca.SX.nan(done.numel()))
+            q, v = done[:nq], done[nq:]
+            parts["chosen"] = state[layout["chosen"]]
+        self.segment("finish", [layout.symbolic(state[0] + 1, known, q=q, v=v, **parts)], ["next"])
 
 
 def _depends(expression: ca.SX, x: ca.SX) -> bool:
@@ -234,12 +221,16 @@ def arguments(plant: Plant, size: int) -> list[Argument]:
     return [Argument("state", (size,)), *numbers, *plant.arguments, *last]
 
 
+def scheme_layout(plant: Plant, scheme: Scheme) -> Layout:
+    return Layout.with_past(plant.model.nq, plant.model.nv, scheme.past, **plant.rows)
+
+
 def stepping_kernel(plant: Plant, scheme: Scheme, *, starting: bool = False) -> Kernel:
     """`state, start, step, effort, [wrench], [parameters], every, count` -> records (RECORDS, size).
 
     With `starting` it steps by the Runge-Kutta scheme and collects the past points that the scheme needs.
     """
-    layout = Layout(plant.model.nq, plant.model.nv, scheme.past)
+    layout = scheme_layout(plant, scheme)
     given = arguments(plant, layout.size)
 
     def build() -> Source:

@@ -18,6 +18,7 @@ from alembert.model import WORLD, Model
 from alembert.model.printing import unknown
 from alembert.simulate.acting import Acting, Element, Places, Terms
 from alembert.simulate.actuators import Drive, Drives
+from alembert.simulate.closed_loops import STAGE, compiles
 from alembert.simulate.controllers import Law, Sampled, efforts_from
 from alembert.simulate.gravity import CentralGravity, GravityGradient
 from alembert.simulate.schedule import Schedule
@@ -30,7 +31,6 @@ from alembert.simulate.tangent import SymbolicManifold
 from alembert.simulate.topology import Topology
 
 Array = np.ndarray
-STAGE = 0.1  # how far open, relative to its size, a loop may be at the stages of a step; ends of steps are projected
 
 
 class System:
@@ -276,8 +276,14 @@ class System:
 
     @property
     def python(self) -> bool:
-        """Whether the dynamics call Python functions, or are not a single sweep."""
-        return bool(self.laws or self.wrench_laws or self.motions or self.constrained or self._long_tables)
+        """Whether the dynamics call Python functions, or are not compiled as a whole."""
+        return bool(
+            self.laws
+            or self.wrench_laws
+            or self.motions
+            or (self.constrained and not compiles(self.model))
+            or self._long_tables
+        )
 
     @cached_property
     def law(self) -> ca.Function | None:
@@ -572,6 +578,15 @@ class System:
         """Kinetic and potential, that of force elements included."""
         E = self.own.energy(q, v, parameters=self.own_parameters)
         return float(E if self.acting is None else E + self.acting_at(t, q, v)[3])
+
+    def chosen(self, q: Array, v: Array) -> Array:
+        """(..., rows): the rows of a minimal set of constraints at each state, 1, and 0 for the others."""
+        s, terms = self.model._constraint_terms("simulate", q, {"v": v}, None, self.parameters)
+        constraints = self.model._constraint_rows.system("simulate", None)
+        found = np.zeros((len(s), constraints.count))
+        for k in range(len(s)):
+            found[k, constraints._chosen(terms, k).rows] = 1.0
+        return found.reshape(*s.shape, constraints.count)
 
     def project(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Back onto the surface of closed loops, where there are any."""

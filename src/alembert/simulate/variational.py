@@ -15,64 +15,45 @@ Legendre transforms (16) are
     p_1 = T(e)^T l_e + h/2 f_1                                                      (3)
 
 A step solves (2) for e by Newton's method, with the exact Jacobian at the predicted e, and then has p_1 from
-(3). The forces f_0 and f_1 are those of the discrete Lagrange-d'Alembert principle: drives and friction at
-the middle, and wrenches, which follow the body, at either node. Momenta and speeds belong together by p =
-M(q) v.
+(3). Loops phi(q) = 0 with Jacobian G act by impulses, which do no work on motions that keep them closed; with a
+minimal set of their rows
 
-The machine's state is (number of the step, 0, q, p, the mean speeds e/h of the last two steps, from which the next is
-predicted).
+    h (2) - G(q_0)^T f = 0,    phi(q_1) = 0                                         (4)
+
+are solved for e and f. Projected by the null space of G(q_0) this is the discrete null space method there, with the
+same solution; the loops are closed at every node, and the Jacobian tends to [M, -G^T; G, 0], whatever the step. The
+momenta are those of (3): impulses of the loops do not change momentum maps. The forces f_0 and f_1 are those of the
+discrete Lagrange-d'Alembert principle: drives and friction at the middle, and wrenches, which follow the body, at
+either node. Momenta and speeds belong together by p =
+M(q) v (- G^T f with loops, such that G v = 0).
+
+The next e is predicted from the mean speeds e/h of the last two steps.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from alembert.constraints.equations import equations
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import Source
 from alembert.errors import UnsupportedError
 from alembert.model import Model
+from alembert.simulate.layout import Layout
 from alembert.simulate.newton import newton_loop
 from alembert.simulate.stepping import Plant, arguments, kept_kernel
 from alembert.simulate.tangent import SymbolicManifold
 from alembert.sweeps import CORIOLIS_FORCES, Tree
 
 
-@dataclass(frozen=True)
-class VariationalLayout:
-    nq: int
-    nv: int
-
-    @property
-    def size(self) -> int:
-        return 2 + self.nq + 3 * self.nv
-
-    @property
-    def q(self) -> slice:
-        return slice(2, 2 + self.nq)
-
-    @property
-    def p(self) -> slice:
-        return slice(2 + self.nq, 2 + self.nq + self.nv)
-
-    @property
-    def mean(self) -> slice:
-        """The mean speeds of the last step."""
-        return slice(2 + self.nq + self.nv, 2 + self.nq + 2 * self.nv)
-
-    @property
-    def before(self) -> slice:
-        return slice(2 + self.nq + 2 * self.nv, 2 + self.nq + 3 * self.nv)
-
-    def initial(self, q: np.ndarray, v: np.ndarray, p: np.ndarray) -> np.ndarray:
-        state = np.zeros((*q.shape[:-1], self.size))
-        state[..., self.q], state[..., self.p] = q, p
-        state[..., self.mean] = state[..., self.before] = v
-        return state
+def layout(plant: Plant) -> Layout:
+    """Configuration, momenta, and the mean speeds of the last two steps."""
+    nv = plant.model.nv
+    return Layout(q=plant.model.nq, p=nv, mean=nv, before=nv, **plant.rows)
 
 
 def stepping_kernel(plant: Plant) -> Kernel:
@@ -81,20 +62,28 @@ def stepping_kernel(plant: Plant) -> Kernel:
         raise UnsupportedError(
             "simulate: prescribed motion and integrator 'variational' do not go together; choose 'rk4'"
         )
-    layout = VariationalLayout(plant.model.nq, plant.model.nv)
-    given = arguments(plant, layout.size)
-    return kept_kernel(plant, "variational", given, layout.size, lambda: _source(plant, layout, given))
+    rows = plant.model._constraint_rows if plant.model.is_constrained else None
+    if rows is not None and not rows.holonomic.all():
+        name = rows.names[
+            int(np.searchsorted([s.stop for s in rows.slices.values()], np.argmin(rows.holonomic), "right"))
+        ]
+        raise UnsupportedError(
+            f"simulate: integrator 'variational' and rolling ({rows.kinds[name]} {name!r}) do not go together; choose 'rk4'"
+        )
+    size = layout(plant).size
+    given = arguments(plant, size)
+    return kept_kernel(plant, "variational", given, size, lambda: _source(plant, layout(plant), given))
 
 
 class DiscreteMechanics:
     """(1)-(3) as expressions; `parameters` are `SX` (none: 0 x 1)."""
 
     def __init__(self, plant: Plant, parameters: ca.SX, wrench: ca.SX | None) -> None:
-        self.plant, self.model = plant, plant.model
+        self.plant, self.model = plant, plant.tree
         self.parameters, self.wrench = parameters, wrench
-        self.manifold = SymbolicManifold(plant.model)
-        self.friction = _friction(plant.model, parameters)
-        model = plant.model
+        model = self.model
+        self.manifold = SymbolicManifold(model)
+        self.friction = _friction(model, parameters)
         q, w = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv)
         given = {"parameters": parameters} if model.parameters else {}
         L = model.symbolic.kinetic_energy(q, w, **given) - model.symbolic.potential_energy(q, **given)
@@ -146,25 +135,48 @@ class DiscreteMechanics:
         return self.manifold.chart_rate_transposed(e, l_e) + h / 2 * force
 
 
-def _source(plant: Plant, layout: VariationalLayout, given: list[Argument]) -> Source:
+def _source(plant: Plant, layout: Layout, given: list[Argument]) -> Source:
     symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in given[:-2]}
     state, h, effort = symbols["state"], symbols["step"], symbols["effort"]
     parameters = symbols.get("parameters", ca.SX(0, 1))
     mechanics = DiscreteMechanics(plant, parameters, symbols.get("wrench"))
     t = symbols["start"] + state[0] * h
-    q, p, mean, before = (state[s] for s in (layout.q, layout.p, layout.mean, layout.before))
+    q, p, mean, before = (state[layout[name]] for name in ("q", "p", "mean", "before"))
 
-    e = ca.SX.sym("e", plant.model.nv)
+    nv = plant.model.nv
+    e = ca.SX.sym("e", nv)
     q1 = mechanics.manifold.integrate(q, e)
     p1 = mechanics.momentum(t, q, e, h, effort, q1)
+    residual = h * mechanics.residual(t, q, p, e, h, effort)
+    parts = {"q": q1, "p": p1, "mean": e / h, "before": mean}
+    unknown, predicted = e, h * (2 * mean - before)
+    if plant.rows:
+        parts["chosen"] = chosen = state[layout["chosen"]]
+        residual, multipliers = closed(plant.model, q, q1, residual, chosen, parameters)
+        unknown = ca.vertcat(e, multipliers)
+        predicted = ca.vertcat(predicted, ca.SX.zeros(multipliers.numel()))
     return newton_loop(
         {a.name: a.size for a in given},
         symbols,
-        e,
-        predicted=h * (2 * mean - before),
-        residual=mechanics.residual(t, q, p, e, h, effort),
-        following=ca.vertcat(state[0] + 1, state[1], q1, p1, e / h, mean),
+        unknown,
+        predicted=predicted,
+        residual=residual,
+        following=layout.symbolic(state[0] + 1, state[1], **parts),
+        counted=nv,
     )
+
+
+def closed(
+    model: Model, q: ca.SX, q1: ca.SX, residual: ca.SX, chosen: ca.SX, parameters: ca.SX
+) -> tuple[ca.SX, ca.SX]:
+    """(4) from h times (2), and the multipliers; rows that vanish everywhere are left out, those not chosen have none."""
+    tree, zero = model._tree, ca.SX.zeros(model.nv)
+    before, after = equations(tree, q, zero, parameters), equations(tree, q1, zero, parameters)
+    G = ca.sparsify(before.jacobian)
+    lively = [i for i in range(G.shape[0]) if G[i, :].nnz()]
+    w, f = chosen[lively], ca.SX.sym("f", len(lively))
+    balance = residual - G[lively, :].T @ (w * f)
+    return ca.vertcat(balance, w * after.residual[lively] + (1 - w) * f), f
 
 
 def _friction(model: Model, parameters: ca.SX) -> Any:

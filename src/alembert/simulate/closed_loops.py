@@ -1,0 +1,130 @@
+"""Loops, couplings and equations within the compiled steps.
+
+The constrained accelerations are those of `alembert.constraints.compiled`, with a minimal set of rows that is part of
+the machine's state. Where the set does not serve (its rows have become dependent, or the others are not kept by them)
+the accelerations are NaN, and the run goes on with another set. At the end of a step the state goes back to the surface by
+
+    q <- integrate(q, x),  G x = -phi,   until phi is rounding;   then v <- v + y,  G y = -G v      (x, y = M^-1 G^T f)
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+
+from alembert.constraints.system import CLOSED, CONSISTENT, GOOD, OFF
+from alembert.engine.source import FunctionSource, Source
+from alembert.model import Model
+from alembert.sensitivity.mass_factor import Pattern
+from alembert.simulate.loop import Call, Copy, Repeat
+from alembert.simulate.tangent import SymbolicManifold
+from alembert.sweeps import MASS_MATRIX, expressions
+
+STAGE = 0.1
+"""how far open, relative to its size, a loop may be at the stages of a step; ends of steps are projected"""
+CLOSURE = 1e-10
+"""the same at the end of a step"""
+MOST = 10
+
+
+def compiles(model: Model) -> bool:
+    """Whether the equations are few enough to be part of the compiled loop."""
+    rows = model._constraint_rows
+    return rows.solution is not None and rows.projection is not None
+
+
+class ClosedLoops:
+    """Sources, buffers and calls of a model's constraints."""
+
+    def __init__(self, model: Model, *, wrenches: bool) -> None:
+        rows = model._constraint_rows
+        assert rows.solution is not None
+        assert rows.projection is not None
+        nq, nv, count = model.nq, model.nv, rows.count
+        self.parameters = ["parameters"] if model.parameters else []
+        self.given = ["wrench"] if wrenches else []
+        pattern = Pattern(model._tree)
+        self.sources: dict[str, Source] = {
+            "tree": rows.tree(wrenches=wrenches)._build(),
+            "solution": rows.solution._build(),
+            "projection": rows.projection._build(),
+            "factor": _factor(model, pattern),
+            "serving": _serving(nv),
+            "begin": _begin(nq, nv),
+            "where": _where(nq, nv),
+            "approach": _approach(model),
+        }
+        factors = {"factor": pattern.size, "rest": nv, "a_found": nv, "forces": count}
+        answers = {"reactions": 6 * max(1, len(model.loops)), "status": 5, "back": 2 + nq + nv}
+        steps = {"back_next": 2 + nq + nv, "q_back": nq, "v_back": nv, "x": nv, "y": nv, "p_status": 4}
+        self.temporaries = {**factors, **answers, **steps, "chosen": count, "active": count}
+
+    def accelerations(self, q: str, v: str, tau: str, a: str) -> list[Call]:
+        masks = ["chosen", "active"]
+        return [
+            Call("tree", [q, v, tau, *self.given, *self.parameters], ["factor", "rest"]),
+            Call(
+                "solution",
+                [q, v, "factor", "rest", *masks, *self.parameters],
+                ["a_found", "forces", "reactions", "status"],
+            ),
+            Call("serving", ["a_found", "status"], [a]),
+        ]
+
+    def projection(self, q: str, v: str) -> list[Call | Copy | Repeat]:
+        """From buffers q and v to `back`: done, worst, q, v."""
+        step: list[Call | Copy] = [
+            Call("where", ["back"], ["q_back", "v_back"]),
+            Call("factor", ["q_back", *self.parameters], ["factor"]),
+            Call(
+                "projection",
+                ["q_back", "v_back", "factor", "chosen", "active", *self.parameters],
+                ["x", "y", "p_status"],
+            ),
+            Call("approach", ["back", "x", "y", "p_status"], ["back_next"]),
+            Copy("back_next", "back"),
+        ]
+        return [Call("begin", [q, v], ["back"]), Repeat(step, "back", MOST)]
+
+
+def _factor(model: Model, pattern: Pattern) -> Source:
+    q, p = ca.SX.sym("q", model.nq), ca.SX.sym("parameters", len(model.parameters))
+    M = expressions(MASS_MATRIX, model._tree, {"q": q}, p)["matrix"]
+    inputs = [q, p] if model.parameters else [q]
+    return FunctionSource(ca.Function("factor", inputs, [ca.densify(pattern.factor(M))]))
+
+
+def _serving(nv: int) -> Source:
+    """The conditions of `ConstraintSystem.quick`."""
+    a, status = ca.SX.sym("a", nv), ca.SX.sym("status", 5)
+    quality, left, size, slack = (status[k] for k in range(4))
+    good = ca.logic_and(quality > GOOD * GOOD, slack <= STAGE)
+    good = ca.logic_and(good, left <= (CONSISTENT + ca.fmin(100 * slack, OFF)) * size)
+    return FunctionSource(ca.Function("serving", [a, status], [ca.if_else(good, a, ca.SX.nan(nv))]))
+
+
+def _begin(nq: int, nv: int) -> Source:
+    q, v = ca.SX.sym("q", nq), ca.SX.sym("v", nv)
+    return FunctionSource(ca.Function("begin", [q, v], [ca.vertcat(0, ca.inf, q, v)]))
+
+
+def _where(nq: int, nv: int) -> Source:
+    back = ca.SX.sym("back", 2 + nq + nv)
+    return FunctionSource(ca.Function("where", [back], [back[2 : 2 + nq], back[2 + nq :]]))
+
+
+def _approach(model: Model) -> Source:
+    """One step of the projection, as `ConstraintSystem.quick_projection` does it."""
+    nq, nv = model.nq, model.nv
+    back = ca.SX.sym("back", 2 + nq + nv)
+    x, y, status = ca.SX.sym("x", nv), ca.SX.sym("y", nv), ca.SX.sym("status", 4)
+    done, worst, q, v = back[0], back[1], back[2 : 2 + nq], back[2 + nq :]
+    quality, opened = status[0], status[1]
+    usable = ca.logic_and(quality > GOOD * GOOD, opened <= CLOSED)
+    last = ca.logic_or(opened <= 1e-15, opened >= worst / 2)
+    closed = ca.logic_and(usable, ca.logic_or(ca.logic_not(last), opened <= CLOSURE))
+    ended = ca.vertcat(1, opened, q, v + y)
+    nearer = ca.vertcat(0, opened, SymbolicManifold(model).integrate(q, x), v)
+    found = ca.if_else(last, ended, nearer)
+    lost = ca.vertcat(1, ca.inf, ca.SX.nan(nq + nv))
+    result = ca.if_else(done, back, ca.if_else(closed, found, lost))
+    return FunctionSource(ca.Function("approach", [back, x, y, status], [ca.densify(result)]))
