@@ -57,7 +57,8 @@ def simulate(
     """The motion from the state (q0, v0), or from a batch of states (..., nq), (..., nv).
 
     Args:
-        model: what moves. Loops, couplings and equations are kept closed at every step, by projection or (variational) by the step itself.
+        model: what moves. Loops, couplings and equations are kept at every step, by
+            projection or (variational) by the step itself.
         q0, v0: where it starts; at rest when v0 is left out.
         duration: how long [s], from `start`.
         step: of fixed-step schemes [s].
