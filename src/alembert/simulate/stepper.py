@@ -27,7 +27,7 @@ class Stepper:
         self.system, self.name, self.h, self.start = system, name, h, start
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
         model = system.model
-        closed = not system.constrained or compiles(model)
+        closed = not system.constrained or (compiles(model) and not system.switches)
         self.compiled = self.scheme is None or (closed and not system.motions and (held or not system.python))
         self.held = held
         self._parameters = [system.parameter_array()] if model.parameters else []
@@ -40,7 +40,7 @@ class Stepper:
     def layout(self) -> Layout:
         if self.scheme is None:
             return self._module.layout(self.plant)
-        return stepping.scheme_layout(self.plant, self.scheme)
+        return stepping.scheme_layout(self.plant, self.scheme, closed=self.compiled)
 
     @property
     def _module(self) -> Any:

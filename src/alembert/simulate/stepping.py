@@ -221,8 +221,9 @@ def arguments(plant: Plant, size: int) -> list[Argument]:
     return [Argument("state", (size,)), *numbers, *plant.arguments, *last]
 
 
-def scheme_layout(plant: Plant, scheme: Scheme) -> Layout:
-    return Layout.with_past(plant.model.nq, plant.model.nv, scheme.past, **plant.rows)
+def scheme_layout(plant: Plant, scheme: Scheme, *, closed: bool = True) -> Layout:
+    """With `closed`, the compiled steps keep the loops of the model closed."""
+    return Layout.with_past(plant.model.nq, plant.model.nv, scheme.past, **(plant.rows if closed else {}))
 
 
 def stepping_kernel(plant: Plant, scheme: Scheme, *, starting: bool = False) -> Kernel:

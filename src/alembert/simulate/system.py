@@ -281,7 +281,7 @@ class System:
             self.laws
             or self.wrench_laws
             or self.motions
-            or (self.constrained and not compiles(self.model))
+            or (self.constrained and (self.switches or not compiles(self.model)))
             or self._long_tables
         )
 
