@@ -9,7 +9,7 @@ from dynamics_helpers import ROUNDING, relative, states, tree
 from alembert import Fixed, Friction, Inertia, ModelBuilder, Placement, Revolute
 from alembert.dynamics.graphs import Options
 from alembert.engine.kernel import Kernel
-from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.errors import ArgumentError, NumericalError
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +102,33 @@ def test_messages(model):
         plain.mass_matrix(plain.neutral(), parameters={"mass": 1.0})
     with pytest.raises(ArgumentError, match="kinetic_energy: parameters are given, but the model has none"):
         plain.symbolic.kinetic_energy(plain.neutral(), np.zeros(plain.nv), parameters=[1.0])
-    name = next(n for n in model.parameter_values if n.startswith("tip"))
-    frame = name.partition("_")[0]
-    with pytest.raises(
-        UnsupportedError, match=f"frame_pose: frame '{frame}' depends on parameters that are given as arrays"
-    ):
-        model.frame_pose(q, frame, parameters={name: np.ones(3)})
+
+
+def test_frames_at_arrays_of_parameters(model):
+    """A frame whose place depends on parameters, each state of a batch with its own."""
+    q, v, a = states(model, 4)
+    values = changed(model, 5, count=4)
+    name = next(n for n in model.parameter_values if n.startswith("tip")).partition("_")[0]
+    F = np.random.default_rng(0).normal(size=6)
+
+    def all_of(q, v, a, given):
+        X = model.frame_pose(q, name, parameters=given)
+        return (
+            X.rotation,
+            X.translation,
+            model.frame_velocity(q, v, name, reference="world", parameters=given),
+            model.frame_acceleration(q, v, a, name, parameters=given),
+            model.frame_jacobian(q, name, point=(0.1, 0.2, 0.3), parameters=given),
+            model.inverse_dynamics(q, v, a, wrenches={name: F}, parameters=given),
+        )
+
+    found = all_of(q, v, a, values)
+    for k in range(4):
+        own = {key: float(x[k]) for key, x in values.items()}
+        for x, y in zip(found, all_of(q[k], v[k], a[k], own), strict=True):
+            np.testing.assert_allclose(x[k], y, rtol=1e-12, atol=1e-12)
+    for x, y in zip(found, all_of(q[:1], v[:1], a[:1], values), strict=True):
+        assert x.shape == y.shape
 
 
 @pytest.fixture(scope="module")

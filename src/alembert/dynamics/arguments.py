@@ -9,17 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.deferred import deferred
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.dynamics import frames
+from alembert.errors import ArgumentError
+from alembert.expression import names_in
 from alembert.model import WORLD, Placement
+from alembert.model.placement import PlacementProduct
 from alembert.model.printing import unknown
-from alembert.spatial import Ad_dual, Pose
+from alembert.spatial import Pose
 from alembert.sweeps.tree import Where
 
 if TYPE_CHECKING:
-    from alembert.dynamics import physical
+    from alembert.dynamics import kernels, physical
     from alembert.dynamics.physical import Physical
     from alembert.model import Model
 else:
+    kernels = deferred("alembert.dynamics.kernels")
     physical = deferred("alembert.dynamics.physical")
 
 Array = np.ndarray
@@ -131,31 +135,37 @@ class Arguments:
         node, where = self._tree.carriers[self.body_index(frame.body)]
         return node, where @ frame.placement
 
-    def _carriers(self: Model, function: str, frames: Sequence[FrameLike]) -> tuple[tuple[int, Where], ...]:
+    def _carriers(self: Model, function: str, places: Sequence[FrameLike]) -> tuple[tuple[int, Where], ...]:
         """`_carrier` of several frames, or of places on them."""
-        if isinstance(frames, str) or not frames:
+        if isinstance(places, str) or not places:
             raise ArgumentError(
-                f"{function}: frames is {frames!r}, expected a list of names or (name, placement)"
+                f"{function}: frames is {places!r}, expected a list of names or (name, placement)"
             )
         found = []
-        for entry in frames:
+        for entry in places:
             name, place = (entry, Placement()) if isinstance(entry, str) else entry
             node, where = self._carrier(name)
             found.append((node, where @ place))
         return tuple(found)
 
     def _locate(self: Model, function: str, name: str, parameters: Parameters) -> tuple[int, Pose]:
-        """The node that carries a frame and the frame's constant pose on it."""
+        """The node that carries a frame and the frame's pose on it, (..., 3, 3) and (..., 3) over arrays of parameters."""
+        if name in self._fixed_poses:
+            return self._fixed_poses[name]
         node, placement = self._carrier(name)
-        if parameters is not None:
-            self._parameter_array(function, parameters)
-        values = self.parameter_values | dict(parameters or {})
-        try:
-            return node, placement.pose(values)
-        except TypeError:
-            raise UnsupportedError(
-                f"{function}: frame {name!r} depends on parameters that are given as arrays; give numbers"
-            ) from None
+        parts = placement.parts if isinstance(placement, PlacementProduct) else (placement,)
+        if not names_in(tuple((part.translation, part.quaternion) for part in parts)):
+            self._fixed_poses[name] = node, placement.pose()
+            return self._fixed_poses[name]
+        values = self._parameter_array(function, parameters)
+        if values.ndim == 1:
+            return node, placement.pose(dict(zip(self.parameter_values, values.tolist(), strict=True)))
+        X = kernels.placement_kernel(self, name, placement)(values)
+        return node, Pose(X[..., :9].reshape(*X.shape[:-1], 3, 3), X[..., 9:])
+
+    @cached_property
+    def _fixed_poses(self: Model) -> dict[str, tuple[int, Pose]]:
+        return {}
 
     def _check_moves(self: Model, function: str, frame: str) -> None:
         if self._carrier(frame)[0] < 0:
@@ -168,7 +178,7 @@ class Arguments:
             self._check_moves(name, frame)
             node, offset = self._locate(name, frame, parameters)
             F = self._numbers(name, f"wrench on {frame!r}", value, 6, ": moment, then force")
-            parts.append((frame, node, F @ Ad_dual(offset).T))
+            parts.append((frame, node, frames.carried(offset, F)))
         batch = common(name, [(f"wrench on {frame!r}", F.shape[:-1]) for frame, _, F in parts])
         total = np.zeros((*batch, len(self._tree), 6))
         for _, node, F in parts:

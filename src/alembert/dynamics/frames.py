@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.spatial import Ad, Pose
+from alembert.spatial import Pose
 
 Reference = Literal["local", "world", "local_world_aligned"]
 
@@ -41,12 +41,21 @@ def pose(X_W: np.ndarray, node: int, offset: Pose) -> Pose:
         )
     R = X_W[..., node, :9].reshape(*X_W.shape[:-2], 3, 3)
     p = X_W[..., node, 9:]
-    return Pose(R @ offset.rotation, p + (R @ offset.translation))
+    return Pose(R @ offset.rotation, p + _apply(R, offset.translation))
 
 
 def to_frame(offset: Pose, motion: np.ndarray) -> np.ndarray:
     """Ad(X_BC)^-1 on motions (..., 6) of the body: the frame's motion in its own axes."""
-    return motion @ Ad(offset.inverse()).T
+    R = np.swapaxes(offset.rotation, -1, -2)
+    angular, linear = motion[..., :3], motion[..., 3:]
+    turned = [_apply(R, angular), _apply(R, linear - np.cross(offset.translation, angular))]
+    return np.concatenate(turned, axis=-1)
+
+
+def carried(offset: Pose, F: np.ndarray) -> np.ndarray:
+    """Ad(X_BC)^-T on wrenches (..., 6) at the frame: those on the body."""
+    moment, force = _apply(offset.rotation, F[..., :3]), _apply(offset.rotation, F[..., 3:])
+    return np.concatenate([moment + np.cross(offset.translation, force), force], axis=-1)
 
 
 def refer(X_WC: Pose, motion: np.ndarray, reference: Reference) -> np.ndarray:

@@ -14,6 +14,8 @@ from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.spatial import Force, Pose
 from alembert.sweeps import Program, Tree, expressions
+from alembert.sweeps.program import flat
+from alembert.sweeps.tree import Where
 
 Lowering = Literal["auto", "specialised", "rolled"]
 MOST_NODES = 40  # in specialised code; it compiles some 30 ms for each, and runs about a third faster
@@ -98,6 +100,23 @@ def program_kernel(
 
     key = f"{model.fingerprint}:{program.name}:{','.join(names)}:{'rolled' if rolled else 'specialised'}"
     return Kernel(name or program.name, inputs, results(model, tree, program), key=key, build=build)
+
+
+def placement_kernel(model: Model, frame: str, placement: Where) -> Kernel:
+    """A frame's pose on its body from the parameters: the rotation by rows, then the position."""
+    key = ("placement", frame)
+    if key not in model._kernels:
+
+        def build() -> Source:
+            p = ca.SX.sym("p", len(model.parameters))
+            X = placement.symbolic_pose({name: p[k] for k, name in enumerate(model.parameter_values)})
+            return FunctionSource(ca.Function("placement", [p], [flat(X)]))
+
+        inputs = [Argument("parameters", (len(model.parameters),))]
+        model._kernels[key] = Kernel(
+            "placement", inputs, [Argument("X", (12,))], key=f"{model.fingerprint}:{key}", build=build
+        )
+    return model._kernels[key]
 
 
 def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
