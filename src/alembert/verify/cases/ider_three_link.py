@@ -1,5 +1,7 @@
 """Ider 1989, control forces for kinematical constraints."""
 
+from typing import Any
+
 import numpy as np
 from scipy.integrate import solve_ivp
 
@@ -22,7 +24,8 @@ def three_link(lengths: tuple[float, ...], masses: tuple[float, ...], moments: t
             placement=(at, 0, 0),
         )
         parent, at = f"link{k + 1}", l
-    return builder.frame("A", parent, (at, 0, 0)).build()
+    builder.frame("A", parent, (at, 0, 0))
+    return builder.equation("path", ["x - 1.9088", "y - 0.9893"], {"x": "A.x", "y": "A.y"}).build()
 
 
 @case(
@@ -30,7 +33,7 @@ def three_link(lengths: tuple[float, ...], masses: tuple[float, ...], moments: t
     Computational Control (1989), p. 382, equations (17)-(19), three-link example; end values computed
     independently""",
     kind="reference",
-    tags=("tree", "simulation", "acc1989"),
+    tags=("loops", "simulation", "acc1989"),
     parameters={
         "lengths": (1.0, 1.0, 1.0),
         "masses": (30.0, 18.0, 18.0),
@@ -59,18 +62,14 @@ def ider_three_link(
     yield Check("velocity at the start [m/s]", J @ v0, (speed, 0.0), 2e-4, "four digits of the printed rates")
     v0 = v0 + np.linalg.pinv(J) @ (np.array([speed, 0.0]) - J @ v0)
 
-    def solve(q: np.ndarray, v: np.ndarray, directions: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def solve(q: np.ndarray, v: np.ndarray, motors: Any) -> tuple[np.ndarray, np.ndarray]:
         """(17): M y' + Q + Z^T nu = F with B y' = h; Z = B, or the directions of the motors."""
-        B = model.frame_jacobian(q, "A", reference="local_world_aligned")[3:5]
-        h = -model.frame_acceleration(q, v, np.zeros(3), "A", reference="local_world_aligned")[3:5]
-        Z = B if directions is None else directions
-        K = np.block([[model.mass_matrix(q), Z.T], [B, np.zeros((2, 2))]])
-        x = np.linalg.solve(K, np.concatenate([-model.bias_forces(q, v), h]))
-        return x[:3], -Z.T @ x[3:]
+        found = model.control_forces(q, v, motions={"path": [0.0, 0.0]}, actuators=motors)
+        return found.accelerations, found.efforts
 
     published = {
         "reactions": (None, (80.731, -12.507, -136.090), (-12.771, -5.752, 1.169)),
-        "two motors": (np.array([[0.0, 1, 0], [0, 0, 1]]), (87.136, -23.201, -129.133), (0.0, -7.563, 1.557)),
+        "two motors": (["joint2", "joint3"], (87.136, -23.201, -129.133), (0.0, -7.563, 1.557)),
     }
     lines = []
     for name, (directions, angles, moments_0) in published.items():
@@ -89,6 +88,11 @@ def ider_three_link(
         yield Check(
             f"{name}: moments at the start [N m]", solve(q0, v0, directions)[1], moments_0, 5e-3, digits
         )
+        reduced = model.control_forces(
+            q[25], found.y[3:, 25], motions={"path": [0.0, 0.0]}, actuators=directions, method="reduced"
+        )
+        both = np.max(np.abs(reduced.efforts - solve(q[25], found.y[3:, 25], directions)[1]))
+        yield Check(f"{name}: (17) and (18) at 0.5 s [N m]", both, 0.0, 1e-10, "rounding")
         tip = model.frame_pose(q[-1], "A").translation[:2]
         yield Check(
             f"{name}: end of the path [m]",
