@@ -13,99 +13,19 @@ import numpy as np
 import pytest
 from dynamics_helpers import states
 
-from alembert import WORLD, library
+from alembert import library
 from alembert.errors import AlembertWarning
-from alembert.joints import Fixed, Gimbal
+from alembert.joints import Gimbal
 from alembert.model.io.convert import accelerations_from_pinocchio, accelerations_to_pinocchio, to_pinocchio
 from alembert.model.io.urdf import load_urdf
 
 pin = pytest.importorskip("pinocchio")
+from alembert.verify.in_pinocchio import JOINTS, in_pinocchio  # noqa: E402
 
 # Both programs round in their own way; 1e-10 is 5e5 eps, room for the condition of the articulated inertias
 # (the mass matrices of these models have condition numbers up to 1e6: light hands on heavy trunks).
 AGREEMENT = 1e-10
 STATES, FEW = 2000, 100
-
-
-# --- the same model in Pinocchio -------------------------------------------------------------------------
-
-
-def se3(placement):
-    X = placement.pose({})
-    return pin.SE3(np.asarray(X.rotation), np.asarray(X.translation).ravel())
-
-
-def inertia(body):
-    m, (xx, xy, yy, xz, yz, zz) = body.inertia.mass, body.inertia.tensor
-    return pin.Inertia(m, np.array(body.inertia.com), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
-
-
-def composite(*parts):
-    joint = pin.JointModelComposite()
-    for part in parts:
-        joint.addJoint(part)
-    return joint
-
-
-def gimbal(joint):
-    if joint.sequence == "zyx":
-        return pin.JointModelSphericalZYX()
-    letters = {"x": pin.JointModelRX, "y": pin.JointModelRY, "z": pin.JointModelRZ}
-    return composite(*(letters[letter]() for letter in joint.sequence))
-
-
-def revolute(axis):
-    aligned = {(1, 0, 0): pin.JointModelRX, (0, 1, 0): pin.JointModelRY, (0, 0, 1): pin.JointModelRZ}
-    found = aligned.get(tuple(axis))
-    return found() if found else pin.JointModelRevoluteUnaligned(np.array(axis))
-
-
-JOINTS = {
-    "revolute": lambda t: revolute(t.axis),
-    "prismatic": lambda t: pin.JointModelPrismaticUnaligned(np.array(t.axis)),
-    "screw": lambda t: pin.JointModelHelicalUnaligned(np.array(t.axis), t.pitch),
-    "cylindrical": lambda t: composite(
-        pin.JointModelRevoluteUnaligned(np.array(t.axis)), pin.JointModelPrismaticUnaligned(np.array(t.axis))
-    ),
-    "universal": lambda t: composite(
-        pin.JointModelRevoluteUnaligned(np.array(t.first)),
-        pin.JointModelRevoluteUnaligned(np.array(t.second)),
-    ),
-    "planar": lambda t: pin.JointModelPlanar(),
-    "spherical": lambda t: pin.JointModelSpherical(),
-    "gimbal": gimbal,
-    "translational": lambda t: pin.JointModelTranslation(),
-    "free": lambda t: pin.JointModelFreeFlyer(),
-}
-
-
-def in_pinocchio(model):
-    """Joint by joint; bodies on fixed joints are added to what carries them."""
-    result = pin.Model()
-    result.gravity.linear = np.array(model.gravity)
-    where = {WORLD: (0, pin.SE3.Identity())}
-    for body, joint in zip(model.bodies, model.joints, strict=True):
-        carrier, offset = where[joint.parent]
-        placement = offset * se3(joint.placement)
-        if isinstance(joint.type, Fixed):
-            where[body.name] = (carrier, placement)
-            if carrier:
-                result.appendBodyToJoint(carrier, inertia(body), placement)
-        else:
-            index = result.addJoint(carrier, JOINTS[joint.type.kind](joint.type), placement, joint.name)
-            result.appendBodyToJoint(index, inertia(body), pin.SE3.Identity())
-            where[body.name] = (index, pin.SE3.Identity())
-            if any(joint.armature):
-                at = result.joints[index].idx_v
-                armature = result.armature
-                armature[at : at + joint.type.nv] = joint.armature
-                result.armature = armature
-    for frame in model.frames:
-        carrier, offset = where[frame.body]
-        result.addFrame(
-            pin.Frame(frame.name, carrier, 0, offset * se3(frame.placement), pin.FrameType.OP_FRAME)
-        )
-    return result
 
 
 def random_model(seed, *, floating=False, armature=False):

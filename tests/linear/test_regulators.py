@@ -4,56 +4,16 @@ import numpy as np
 import pytest
 from linear_helpers import runge_kutta, state, tree
 
-from alembert import Inertia, ModelBuilder, library
+from alembert import library
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.joints import Revolute
 from alembert.linear import decoupled_pd, linearize, place_poles
+from alembert.verify.mechanisms import lin_yae_two_link
 
 
 def refusal(function, *arguments, error=ArgumentError, **options):
     with pytest.raises(error) as caught:
         function(*arguments, **options)
     return str(caught.value)
-
-
-def two_link():
-    """The two-link of Lin and Yae (1989).
-
-    Their figure with the data is lost; the printed matrices determine M = [[30, 50], [50, 140]] and the stiffness
-    g [[10, 10], [10, 40]] in the order (theta2, theta1), which these links have. Their torques act the other way round.
-    """
-    builder = ModelBuilder("two_link", gravity=(0.0, 0.0, -9.80665))
-    link = Inertia(10.0, (0.0, 0.0, -1.0), (20.0, 0.0, 20.0, 0.0, 0.0, 20.0))
-    builder.body("first", link, joint=Revolute((0.0, -1.0, 0.0)), joint_name="theta1")
-    builder.body(
-        "second",
-        link,
-        joint=Revolute((0.0, -1.0, 0.0)),
-        joint_name="theta2",
-        parent="first",
-        placement=(0.0, 0.0, -2.0),
-    )
-    return builder.actuator("T2", "theta2", gear=-1.0).actuator("T1", "theta1", gear=-1.0).build()
-
-
-ORDER = [1, 0]  # (theta2, theta1)
-
-
-def test_published_two_link_matrices():
-    """V7a: one unit in the last digit of print, which was cut and not rounded in the first entry."""
-    model = two_link()
-    linear = linearize(model, [0.0, 0.0])
-    M = model.mass_matrix([0.0, 0.0])[np.ix_(ORDER, ORDER)]
-    np.testing.assert_allclose(M, [[30, 50], [50, 140]], rtol=1e-14)
-    A = linear.A[2:, :2][np.ix_(ORDER, ORDER)]
-    np.testing.assert_array_less(
-        np.abs(A - [[-5.191, 3.4612], [1.1537, -4.0380]]), [[1e-3, 1e-4], [1e-4, 1e-4]]
-    )
-    B = linear.B[2:][ORDER]
-    np.testing.assert_array_less(np.abs(B - [[-0.0824, 0.0294], [0.0294, -0.0176]]), 1e-4)
-    np.testing.assert_array_equal(linear.A[2:, 2:], 0)
-    assert linear.input_names == ("T2", "T1")
-    np.testing.assert_allclose(linear.modes().frequencies, [1.592, 2.587], atol=5e-4)
 
 
 # The paper gives no poles. Gains too low for the nonlinear weight lose the links from 1 rad (poles at -1 +- 1j do).
@@ -67,7 +27,7 @@ REGULATORS = {
 @pytest.mark.parametrize("deviation", [0.05, 1.0])
 @pytest.mark.parametrize("name", REGULATORS)
 def test_published_regulators_bring_the_two_link_back(name, deviation):
-    model = two_link()
+    model = lin_yae_two_link()
     regulator = REGULATORS[name](linearize(model, [0.0, 0.0]))
     assert np.all(regulator.poles().real < -0.9)
     q, v = runge_kutta(
@@ -124,7 +84,7 @@ def test_refusals():
         "decoupled_pd: 1 inputs (elbow_motor) for 2 degrees of freedom; it takes one independent input for each. "
         "Linearise with other inputs=, or use place_poles"
     )
-    model = two_link()
+    model = lin_yae_two_link()
     linear = linearize(model, [0.0, 0.0])
     assert refusal(decoupled_pd, linear, 0.0, 1.0) == (
         "decoupled_pd: frequency is 0.0, expected positive numbers"

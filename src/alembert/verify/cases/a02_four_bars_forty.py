@@ -12,6 +12,7 @@ from alembert.verify.mechanisms import four_bars, parallelogram
     kind="closed form",
     tags=("loops", "iftomm"),
     parameters={"windows": 40, "angle": 0.6, "rate": -1.3},
+    slow=True,
 )
 def a02_four_bars_forty(windows: int, angle: float, rate: float) -> Items:
     """Accelerations of forty four-bars, which move like one pendulum."""

@@ -95,6 +95,7 @@ def by_lagrange(duration: float) -> tuple[float, float, float]:
     kind="independent program",
     tags=("tree", "simulation", "iftomm"),
     parameters={"duration": 3.0},
+    slow=True,
 )
 def a05_governor(duration: float) -> Items:
     """Spin, arms and slider of a stiff governor, and its angular momentum.

@@ -16,7 +16,7 @@ from alembert.verify.random_models import (
     parameters={"count": 64},
 )
 def identity_manifold(count: int) -> Items:
-    """q + (q' - q) = q', and (q + v) - q = v, for every joint type."""
+    """Configurations: q + (q' - q) = q', and (q + v) - q = v, for every joint type."""
     model = tree("plain")
     q, v, _ = states(model, count)
     v = 0.9 * v / np.max(np.abs(v))

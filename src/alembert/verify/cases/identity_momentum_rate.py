@@ -22,7 +22,7 @@ from alembert.verify.random_models import (
     parameters={"count": 32},
 )
 def identity_momentum_rate(count: int) -> Items:
-    """dh/dt = wrenches about the origin + weight at the centre of mass; inner forces have no part in it."""
+    """Rate of momentum: wrenches about the origin + weight at the centre of mass; inner forces have no part in it."""
     model = tree("floating")
     q, v, tau = states(model, count)
     tau[:, :6] = 0.0

@@ -14,6 +14,7 @@ from alembert.verify.case import Check, Items, case
     kind="independent program",
     tags=("loops", "acc1989", "random"),
     parameters={"chains": 3, "links": 6, "seed": 3},
+    slow=True,
 )
 def lilly_orin_arms(chains: int, links: int, seed: int) -> Items:
     """Three arms that hold an object rigidly: object, arms and grasp forces by the 6 x 6 form of the paper.
