@@ -103,3 +103,18 @@ def test_projection_from_afar_is_refused():
         NumericalError, match=r"^project: loop 'window0' stays open by .* after \d+ steps of Newton's method"
     ):
         model.project(np.array([0.0, np.pi / 2, np.pi]))
+
+
+def test_batches_of_guesses():
+    model = four_bars(2)
+    q, v = parallelogram(model, 0.3, 1.0)
+    guesses = q + 0.05 * np.random.default_rng(0).normal(size=(2, 3, model.nq))
+    found = model.assemble(guesses, v, fixed=["foot0"])
+    assert found.q.shape == (2, 3, model.nq)
+    one = model.assemble(guesses[1, 2], v, fixed=["foot0"])
+    np.testing.assert_array_equal(found.q[1, 2], one.q)
+    np.testing.assert_array_equal(found.v[1, 2], one.v)
+    assert np.abs(model.constraint_residual(found.q)).max() < 1e-12
+    stuck = np.stack([q, q + np.array([0, 0, 3.0, 0, 0])])
+    with pytest.raises(NumericalError, match=r"cannot be closed from this guess .*\(state 1\)$"):
+        model.assemble(stuck, fixed=[name for name in model.speed_names])

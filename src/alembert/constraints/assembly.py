@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints.dynamics import _single, named_dofs, weight_vector
+from alembert.constraints.dynamics import named_dofs, weight_vector
 from alembert.constraints.results import State
 from alembert.constraints.system import CLOSED, ConstraintSystem, States, Terms, states
 from alembert.errors import ArgumentError, NumericalError
@@ -39,7 +39,9 @@ def assemble(
 ) -> State:
     model = system.model
     speeds = np.zeros(model.nv) if v is None else v
-    s = _single(model, function, q, {"v": speeds}, parameters)
+    s = states(model, function, q, {"v": speeds}, parameters)
+    if s.shape:
+        return _each(system, function, s, fixed, weights)
     held = named_dofs(model, function, fixed, "fixed")
     move = np.setdiff1d(np.arange(model.nv), held)
     root = np.sqrt(weight_vector(model, function, weights))[move]
@@ -53,6 +55,33 @@ def assemble(
     v = _consistent_speeds(system, function, t, speeds, move, root, _held(model, held))
     return State(
         q, v, float(np.max(np.abs(t.residual))), float(np.max(np.abs(t.jacobian[0] @ v))), count + more
+    )
+
+
+def _each(
+    system: ConstraintSystem,
+    function: str,
+    s: States,
+    fixed: Sequence[str],
+    weights: Mapping[str, float] | None,
+) -> State:
+    """A batch, state by state; residuals and iterations are the largest."""
+    names = [name for name, _ in system.model.parameters]
+    found = []
+    for k in range(len(s)):
+        at = None if s.parameters is None else dict(zip(names, s.parameters[k], strict=True))
+        try:
+            found.append(assemble(system, function, s.q[k], s.vectors[0][k], fixed, weights, at))
+        except NumericalError as error:
+            where = tuple(int(i) for i in np.unravel_index(k, s.shape))
+            raise NumericalError(f"{error} (state {where if len(where) > 1 else where[0]})") from None
+    q, v = (np.array([getattr(x, name) for x in found]) for name in "qv")
+    return State(
+        q.reshape(*s.shape, -1),
+        v.reshape(*s.shape, -1),
+        max(x.residual for x in found),
+        max(x.velocity_residual for x in found),
+        max(x.iterations for x in found),
     )
 
 
