@@ -150,3 +150,16 @@ def test_the_flyball_governor_keeps_its_angular_momentum():
     ]
     np.testing.assert_allclose(rod, 0.5, atol=2e-4)  # weights of 80 N on 8e5 N/m: 1e-4 m
     assert np.ptp(run.q[:, 1]) > 0.05
+
+
+def test_the_variational_scheme_refuses_feedback():
+    builder = al.ModelBuilder("gear", gravity=(0, 0, 0))
+    for name in "ab":
+        builder.body(
+            name, al.Inertia.cylinder(1.0, 0.5, 0.1, (0, 0, 1)), joint=al.Revolute((0, 0, 1)), joint_name=name
+        )
+    m = builder.build().replace(couplings=(al.Coupling("gear", "b", ("a",), (-2.0,)),))
+    with pytest.raises(
+        al.UnsupportedError, match="stabilisation 'baumgarte' and integrator 'variational' do not go"
+    ):
+        simulate(m, [0.1, -0.2], duration=1.0, step=0.1, integrator="variational", stabilisation="baumgarte")

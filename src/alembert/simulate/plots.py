@@ -10,6 +10,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
+from alembert.simulate.channels import WHOLE
 from alembert.view import figures
 
 if TYPE_CHECKING:
@@ -35,9 +36,12 @@ def panels(
         quantities = ("coordinates", "speeds", *(("efforts",) if np.any(run.efforts) else ()))
     found: Panels = {}
     for quantity in quantities:
-        if quantity not in QUANTITIES:
-            raise ArgumentError(unknown("plot: nothing is called", quantity, QUANTITIES))
-        found |= _PANELS[quantity](run, joints, index)
+        if quantity in QUANTITIES:
+            found |= _PANELS[quantity](run, joints, index)
+        elif ":" in quantity or quantity in WHOLE:
+            found |= _channel(run, quantity, index)
+        else:
+            raise ArgumentError(unknown("plot: nothing is called", quantity, (*QUANTITIES, *WHOLE)))
     return found
 
 
@@ -116,6 +120,16 @@ def _by_unit(
     found: Panels = {}
     for title, name, k in _entries(run.model, kind, titles, joints):
         found.setdefault(title, {})[name] = x[index][:, k]
+    return found
+
+
+def _channel(run: Run, name: str, index: Index) -> Panels:
+    """A recorded quantity, one panel per unit."""
+    channel = run.channel(name.partition("@")[0])
+    found: Panels = {}
+    for k, (component, unit) in enumerate(zip(channel.components, channel.units, strict=True)):
+        title = f"{channel.name} [{unit}]" if unit else channel.name
+        found.setdefault(title, {})[component] = channel.values[index][:, k]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
+from alembert.simulate.channels import Channel, request
 from alembert.simulate.events import EventRecord
 from alembert.simulate.sensors import Measurements
 from alembert.simulate.showing import Showing
@@ -255,6 +257,17 @@ class Run(Showing):
             total[first:] += event.energy
         return total
 
+    # --- records by name ---------------------------------------------------------------------------------------
+
+    def channel(self, name: str) -> Channel:
+        """Any quantity by name, as `frame:hand.position`, `v:elbow`, `energy@10`; see `alembert.simulate.channels`."""
+        return request(self.model, name).channel(self)
+
+    @cached_property
+    def recorded(self) -> dict[str, Channel]:
+        """What `record` asked for, by name."""
+        return {one.name: one.channel(self) for one in self._options.get("record", ())}
+
     # --- going on ----------------------------------------------------------------------------------------------
 
     def resume(self, duration: float, *, time: float | None = None) -> Run:
@@ -276,7 +289,10 @@ class Run(Showing):
     # --- leaving -----------------------------------------------------------------------------------------------
 
     def _columns(self) -> list[tuple[str, str, Array]]:
-        """Name, unit and values (..., N) of every coordinate, speed and effort."""
+        """Name, unit and values (..., N) of every coordinate, speed and effort, and of what is recorded by name.
+
+        NaN stands where a channel with a rate of its own has no record.
+        """
         model = self.model
         found = []
         units = _units(model, "coordinates"), _units(model, "speeds")
@@ -287,6 +303,13 @@ class Run(Showing):
         ):
             for k, (name, u) in enumerate(zip(names, unit, strict=True)):
                 found.append((f"{prefix}.{name}", u, x[..., k]))
+        for one in self._options.get("record", ()):
+            channel, rows = self.recorded[one.name], one.rows(self)
+            for k, (component, u) in enumerate(zip(channel.components, channel.units, strict=True)):
+                column = np.full((*self.q.shape[:-2], len(self.time)), np.nan)
+                column[..., rows] = channel.values[..., k]
+                label = one.name if component == one.name else f"{one.name}.{component}"
+                found.append((label, u, column))
         return found
 
     def to_csv(self, path: str | Path) -> Path:
@@ -303,7 +326,8 @@ class Run(Showing):
                 ["time [s]", *(f"{name} [{unit}]" if unit else name for name, unit, _ in columns)]
             )
             for k, t in enumerate(self.time):
-                writer.writerow([repr(float(t)), *(repr(float(x[k])) for _, _, x in columns)])
+                numbers = [float(x[k]) for _, _, x in columns]
+                writer.writerow([repr(float(t)), *("" if math.isnan(x) else repr(x) for x in numbers)])
         return path
 
     def to_xarray(self) -> Dataset:
@@ -335,6 +359,18 @@ class Run(Showing):
             attributes["step"] = self.step
         with suppress(UnsupportedError):  # joints made by a program have no text
             attributes["model_toml"] = dumps(model)
+        for one in self._options.get("record", ()):
+            channel = self.recorded[one.name]
+            along = "time" if one.rate is None else f"time_{one.rate:g}Hz"
+            coords.setdefault(along, (along, channel.time, {"units": "s"}))
+            units = set(channel.units)
+            attrs = {"units": units.pop() if len(units) == 1 else ", ".join(channel.units)}
+            if one.components:
+                part = f"{one.name}.component"
+                coords[part] = (part, list(channel.components))
+                data[one.name] = ([*batch, along, part], channel.values, attrs)
+            else:
+                data[one.name] = ([*batch, along], channel.values[..., 0], attrs)
         return xarray.Dataset(data, coords, attributes)
 
     def save(self, path: str | Path) -> Path:

@@ -11,6 +11,7 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
+from alembert.simulate import channels
 from alembert.simulate.actuators import Drive, checked, with_gears
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose
@@ -52,6 +53,7 @@ def simulate(
     absolute_tolerance: float = 1e-11,
     stabilisation: str = "projection",
     stabilisation_rate: float = 20.0,
+    record: Any = (),
     progress: bool | None = None,
 ) -> Run:
     """The motion from the state (q0, v0), or from a batch of states (..., nq), (..., nv).
@@ -84,6 +86,8 @@ def simulate(
         tolerance, absolute_tolerance: of schemes with error control, relative and in SI units.
         stabilisation: how closed loops stay so: "projection" (exact), "baumgarte" or "ggl" (feedback, see
             `alembert.simulate.stabilisation`) at `stabilisation_rate` [1/s].
+        record: names of quantities for `run.recorded`, besides q, v and efforts: `frame:hand.position`, `energy`,
+            `sensor:gyro@50` (50 a second), ...; see `alembert.simulate.channels`.
         progress: whether to show a bar (by default on terminals, when it takes longer than a second).
     """
     model = with_gears(model, checked(drives))
@@ -149,6 +153,7 @@ def simulate(
         "start": start,
         "tolerance": tolerance,
         "absolute_tolerance": absolute_tolerance,
+        "record": channels.requests(model, record),
         "progress": progress,
     }
     if system.constrained:

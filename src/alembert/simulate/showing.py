@@ -33,7 +33,8 @@ class Showing:
         """Over time, for all joints or those named; needs matplotlib. `path` saves it.
 
         `show` lists some of "coordinates", "speeds", "efforts", "energy", "momentum" and "constraints" (the drift of
-        loops and couplings); by default the first two, and efforts where there are any. Of a batch the first motion.
+        loops and couplings), and names of `channel` as "frame:hand.position"; by default the first
+        two, and efforts where there are any. Of a batch the first motion.
         """
         from alembert.simulate import plots
 

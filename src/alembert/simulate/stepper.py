@@ -9,7 +9,6 @@ import numpy as np
 
 from alembert.engine.kernel import Kernel
 from alembert.simulate import generalised_alpha, schemes, stepping, variational
-from alembert.simulate.closed_loops import compiles
 from alembert.simulate.layout import Layout
 from alembert.simulate.loop import RECORDS
 from alembert.simulate.schemes import Now, Point, Scheme
@@ -27,7 +26,7 @@ class Stepper:
         self.system, self.name, self.h, self.start = system, name, h, start
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
         model = system.model
-        closed = not system.constrained or (compiles(model) and not system.switches)
+        closed = not system.constrained or system.compiles
         self.compiled = self.scheme is None or (closed and not system.motions and (held or not system.python))
         self.held = held
         self._parameters = [system.parameter_array()] if model.parameters else []

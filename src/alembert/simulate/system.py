@@ -281,9 +281,14 @@ class System:
             self.laws
             or self.wrench_laws
             or self.motions
-            or (self.constrained and (self.switches or not compiles(self.model)))
+            or (self.constrained and not self.compiles)
             or self._long_tables
         )
+
+    @property
+    def compiles(self) -> bool:
+        """Whether the compiled loop keeps the constraints, as they are, by projection."""
+        return not self.switches and self.stabilisation.method == "projection" and compiles(self.model)
 
     @cached_property
     def law(self) -> ca.Function | None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.errors import ArgumentError, NumericalError
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.simulate.adaptive import ADAPTIVE
@@ -105,8 +105,10 @@ def ensemble(
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ArgumentError(f"ensemble: {name} is {value!r}, expected a positive integer")
     assert members is not None
-    if "gravity" in options:
-        model = model.replace(gravity=options.pop("gravity"))
+    if options.get("record"):
+        raise UnsupportedError(
+            "ensemble: record and an ensemble do not go together; compute quantities from q and v of the members"
+        )
     _ = model.symbolic  # makes the model's algorithms known
     given = {
         "q0": numbers(model, "q0", model.neutral() if q0 is None else q0),

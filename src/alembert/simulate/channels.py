@@ -1,0 +1,303 @@
+"""Recorded quantities by name, each at a rate of its own.
+
+    q, v, a, tau                  all coordinates, speeds, accelerations, efforts
+    q:elbow, v:elbow, ...         of a joint, or of one coordinate or degree of freedom; a bare `elbow` is `q:elbow`
+    actuator:motor                what an actuator gives, before its gear
+    frame:hand.position           and .orientation (quaternion), .velocity, .angular_velocity, .acceleration
+    gyro1, sensor:gyro1           what a sensor of the model would show without errors
+    reaction:loop1                of a loop: the wrench on its second frame; of a coupling or an equation: its efforts
+    energy, kinetic_energy, potential_energy, work, momentum, center_of_mass
+
+The grammar is that of `alembert.linear.outputs`: position, velocity and acceleration of a frame's origin in world axes, the
+angular velocity in its own. `NAME@50` records 50 times a second, otherwise at every record of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.linear import quantities
+from alembert.model import Model
+from alembert.model.printing import unknown
+from alembert.spatial import quaternion
+
+if TYPE_CHECKING:
+    from alembert.simulate.result import Run
+
+Array = np.ndarray
+KINDS = ("q", "v", "a", "tau", "actuator", "frame", "sensor", "reaction")
+OF_FRAMES = ("position", "orientation", "velocity", "angular_velocity", "acceleration")
+OF_SENSORS = {"point": ("position",), "frame": ("position", "orientation"), "gyro": ("angular_velocity",)}
+WHOLE: dict[str, tuple[tuple[str, ...], str]] = {
+    "energy": ((), "J"),
+    "kinetic_energy": ((), "J"),
+    "potential_energy": ((), "J"),
+    "work": ((), "J"),
+    "momentum": (("angular.x", "angular.y", "angular.z", "linear.x", "linear.y", "linear.z"), ""),
+    "center_of_mass": (("x", "y", "z"), "m"),
+}
+_UNITS = {
+    "position": "m",
+    "orientation": "",
+    "velocity": "m/s",
+    "angular_velocity": "rad/s",
+    "acceleration": "m/s^2",
+    "specific_force": "m/s^2",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """A recorded quantity: `time` (N,), `values` (..., N, n), with a name and a unit for each of the n components."""
+
+    name: str
+    time: Array = field(repr=False)
+    values: Array = field(repr=False)
+    components: tuple[str, ...]
+    units: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A name, the rate at which it is wanted [1/s] if it has one, and how it is computed from a run."""
+
+    text: str
+    name: str
+    rate: float | None
+    components: tuple[str, ...]
+    units: tuple[str, ...]
+    values: Callable[[Run], Array] = field(repr=False)
+
+    def rows(self, run: Run) -> Array:
+        """The records at multiples of the period, from the start of the run."""
+        if self.rate is None:
+            return np.arange(len(run.time))
+        counts = (run.time - run.time[0]) * self.rate
+        found = np.flatnonzero(np.abs(counts - np.round(counts)) < 1e-6)
+        if len(np.unique(np.round(counts[found]))) != int(counts[-1] + 1e-6) + 1:
+            interval = float(run.time[1] - run.time[0])
+            raise ArgumentError(
+                f"simulate: record: {self.text!r}: the run has a record every {interval:g} s, expected a rate that divides "
+                f"{1 / interval:g} per second"
+            )
+        return found
+
+    def channel(self, run: Run) -> Channel:
+        rows = self.rows(run)
+        x = self.values(run)
+        x = x[..., None] if not self.components else x
+        return Channel(
+            self.name, run.time[rows], x[..., rows, :], self.components or (self.name,), self.units
+        )
+
+
+def requests(model: Model, record: Any) -> tuple[Request, ...]:
+    """Check what is to be recorded."""
+    names = [record] if isinstance(record, str) else list(record or ())
+    found = [request(model, name) for name in names]
+    for one in found:
+        if [other.name for other in found].count(one.name) > 1:
+            raise ArgumentError(f"simulate: record: {one.name!r} is named twice")
+    return tuple(found)
+
+
+def request(model: Model, text: Any) -> Request:
+    if not isinstance(text, str):
+        raise ArgumentError(
+            f"simulate: record has {text!r}, expected a name as 'q:elbow' or 'frame:hand.position@50'"
+        )
+    name, at, rate_text = text.partition("@")
+    rate: float | None = None
+    if at:
+        try:
+            rate = float(rate_text)
+        except ValueError:
+            rate = -1.0
+        if not (np.isfinite(rate) and rate > 0):
+            raise ArgumentError(
+                f"simulate: record: {text!r} asks for {rate_text!r} records per second, expected a number"
+            )
+    return Request(text, name, rate, *_meaning(model, name))
+
+
+Meaning = tuple[tuple[str, ...], tuple[str, ...], Callable[["Run"], Array]]
+
+
+def _meaning(model: Model, name: str) -> Meaning:
+    kind, rest = quantities.split(name, KINDS, "simulate", "record")
+    sensors = {sensor.name: sensor for sensor in model.sensors}
+    if not kind:
+        if name in WHOLE:
+            components, unit = WHOLE[name]
+            units = ("N m s",) * 3 + ("N s",) * 3 if name == "momentum" else (unit,) * max(1, len(components))
+            return components, units, lambda run: _whole(run, name)
+        if name in ("q", "v", "a", "tau"):
+            return _states(model, name, None)
+        if name in sensors:
+            kind = "sensor"
+        elif name in model._joint_index or name in model.coordinate_names:
+            kind = "q"
+        else:
+            known = [*WHOLE, *sensors, *model._joint_index, *(f"{k}:" for k in KINDS)]
+            raise ArgumentError(unknown("simulate: record: nothing is called", name, known))
+    if kind in ("q", "v", "a", "tau"):
+        return _states(model, kind, rest)
+    if kind == "frame":
+        frame, _, quantity = rest.rpartition(".")
+        if not frame or quantity not in OF_FRAMES:
+            raise ArgumentError(
+                f"simulate: record: {name!r} is no quantity of a frame, expected 'frame:NAME.' and one of "
+                f"{', '.join(OF_FRAMES)}"
+            )
+        model.frame(frame)
+        return _of_frame(frame, (quantity,))
+    if kind == "sensor":
+        if rest not in sensors:
+            raise ArgumentError(unknown("simulate: record: no sensor", rest, sensors))
+        sensor = sensors[rest]
+        if sensor.of_joint:
+            return _states(model, "q" if sensor.kind == "joint_position" else "v", sensor.target)
+        return _of_frame(sensor.target, OF_SENSORS.get(sensor.kind, ("specific_force",)))
+    if kind == "actuator":
+        return _actuator(model, rest)
+    return _reaction(model, rest)
+
+
+def _states(model: Model, kind: str, name: str | None) -> Meaning:
+    """Coordinates, speeds, accelerations or efforts: all, of a joint, or one of them."""
+    labels = model.coordinate_names if kind == "q" else model.speed_names
+    if name is None:
+        entries = list(range(len(labels)))
+    elif name in model._joint_index:
+        s = model.q_slice(name) if kind == "q" else model.v_slice(name)
+        entries = list(range(s.start, s.stop))
+    elif name in labels:
+        entries = [labels.index(name)]
+    else:
+        what = "joint or coordinate" if kind == "q" else "joint or degree of freedom"
+        raise ArgumentError(unknown(f"simulate: record: no {what}", name, [*model._joint_index, *labels]))
+    coordinates = [unit for joint in model.joints for _, unit in joint.type.coordinates]
+    speeds = quantities.speed_units(model)
+    units = {
+        "q": coordinates,
+        "v": speeds,
+        "a": [f"{u}^2" for u in speeds],
+        "tau": quantities.effort_units(model),
+    }
+    source = {"q": "q", "v": "v", "a": "accelerations", "tau": "efforts"}[kind]
+    return (
+        tuple(labels[k] for k in entries),
+        tuple(units[kind][k] for k in entries),
+        lambda run: getattr(run, source)[..., entries],
+    )
+
+
+def _of_frame(frame: str, parts: Sequence[str]) -> Meaning:
+    components: list[str] = []
+    units: list[str] = []
+    for part in parts:
+        axes = "wxyz" if part == "orientation" else "xyz"
+        prefix = "" if len(parts) == 1 else f"{part}."
+        components += [f"{prefix}{axis}" for axis in axes]
+        units += [_UNITS[part]] * len(axes)
+
+    def values(run: Run) -> Array:
+        return np.concatenate([_frame(run, frame, part) for part in parts], axis=-1)
+
+    return tuple(components), tuple(units), values
+
+
+def _frame(run: Run, frame: str, part: str) -> Array:
+    model, given = run.model, {"parameters": run._parameters}
+    if part in ("position", "orientation"):
+        X = model.frame_pose(run.q, frame, **given)
+        if part == "position":
+            return np.broadcast_to(X.translation, (*run.q.shape[:-1], 3))
+        R = np.broadcast_to(X.rotation, (*run.q.shape[:-1], 3, 3))
+        return _continuous(
+            quaternion.from_scipy(Rotation.from_matrix(R.reshape(-1, 3, 3))).reshape(*R.shape[:-2], 4)
+        )
+    if part in ("velocity", "angular_velocity"):
+        local = part == "angular_velocity"
+        V = model.frame_velocity(
+            run.q, run.v, frame, reference="local" if local else "local_world_aligned", **given
+        )
+        return V[..., :3] if local else V[..., 3:]
+    A = model.frame_acceleration(
+        run.q, run.v, run.accelerations, frame, reference="local_world_aligned", **given
+    )
+    if part == "acceleration":
+        return A[..., 3:]
+    felt = A[..., 3:] - np.array([model.value(g) for g in model.gravity])
+    R = np.broadcast_to(model.frame_pose(run.q, frame, **given).rotation, (*felt.shape, 3))
+    return np.einsum("...ji,...j->...i", R, felt)
+
+
+def _continuous(q_wxyz: Array) -> Array:
+    """Of q and -q, the same orientation, the one next to the record before."""
+    turned = np.sum(q_wxyz[..., 1:, :] * q_wxyz[..., :-1, :], axis=-1) < 0
+    signs = np.where(np.cumsum(turned, axis=-1) % 2 == 1, -1.0, 1.0)
+    return np.concatenate([q_wxyz[..., :1, :], signs[..., None] * q_wxyz[..., 1:, :]], axis=-2)
+
+
+def _actuator(model: Model, name: str) -> Meaning:
+    known = quantities.actuators(model)
+    if name not in known:
+        raise ArgumentError(unknown("simulate: record: no actuator", name, known))
+    actuator = known[name]
+    k = quantities.driven(model, actuator)
+
+    def values(run: Run) -> Array:
+        gear = quantities.number(actuator.gear, {**model.parameter_values, **(run._parameters or {})})
+        return (run.efforts[..., k] / gear)[..., None]
+
+    unit = quantities.effort_units(model)[k] if actuator.gear == 1.0 else ""
+    return (name,), (unit,), values
+
+
+def _reaction(model: Model, name: str) -> Meaning:
+    rows = model._constraint_rows
+    if name not in rows.names:
+        raise ArgumentError(unknown("simulate: record: no loop, coupling or equation", name, rows.names))
+    components: tuple[str, ...]
+    units: tuple[str, ...]
+    if rows.kinds[name] == "loop":
+        components = ("moment.x", "moment.y", "moment.z", "force.x", "force.y", "force.z")
+        units = ("N m",) * 3 + ("N",) * 3
+    else:
+        count = rows.slices[name].stop - rows.slices[name].start
+        components = tuple(f"row{k}" for k in range(count)) if count > 1 else (name,)
+        units = ("",) * count
+
+    def values(run: Run) -> Array:
+        if run._system.switches:
+            raise UnsupportedError("simulate: record of reactions and a changing topology do not go together")
+        found = [_reactions(run, k)[name] for k in range(len(run.time))]
+        return np.stack(
+            [x if np.ndim(x) > run.q.ndim - 2 else np.asarray(x)[..., None] for x in found], axis=-2
+        )
+
+    return components, units, values
+
+
+def _reactions(run: Run, k: int) -> Any:
+    system, q, v = run._system, run.q[..., k, :], run.v[..., k, :]
+    tau = run.efforts[..., k, :]
+    if run._acting is not None:
+        tau = tau + sum(x[..., k, :] for x in run._acting[:2])
+    wrenches = system.wrenches_at(float(run.time[k]), q, v)
+    return run.model.constrained_dynamics(
+        q, v, tau, wrenches=wrenches, parameters=system.parameters
+    ).reactions
+
+
+def _whole(run: Run, name: str) -> Array:
+    if name == "center_of_mass":
+        return run.model.center_of_mass(run.q, parameters=run._parameters)
+    return getattr(run, name)
