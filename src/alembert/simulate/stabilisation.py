@@ -44,8 +44,8 @@ class Stabilisation:
             raise ArgumentError(f"simulate: stabilisation {self.method!r}, but the model has no constraints")
         if integrator == "variational":
             raise UnsupportedError(
-                f"simulate: stabilisation {self.method!r} and integrator 'variational' do not go together; its steps keep loops "
-                "closed without"
+                f"simulate: stabilisation {self.method!r} and integrator 'variational' do not go together; its steps keep "
+                "loops closed without"
             )
         if self.method == "ggl" and integrator not in RUNGE_KUTTA:
             raise UnsupportedError(
