@@ -95,6 +95,8 @@ def test_film_messages(run, tmp_path, monkeypatch):
         ArgumentError, match=r"run.avi ends with '.avi', expected one of .gif, .webp, .mp4, .webm"
     ):
         write_film(tmp_path / "run.avi", run)
+    with pytest.raises(ArgumentError, match="the model 'acrobot' does not move by itself; simulate it"):
+        write_film(path, run.model)
     with pytest.raises(FileError, match="No such directory"):
         write_film(tmp_path / "none" / "run.gif", run)
     monkeypatch.setattr(film.shutil, "which", lambda name: None)

@@ -37,14 +37,16 @@ def test_shapes_are_where_the_model_says():
     visuals = [
         al.Visual(al.Box((1.0, 2.0, 3.0)), at, (1.0, 0.5, 0.0, 0.4)),
         al.Visual(al.Capsule(0.1, 0.8)),
+        al.Visual(al.Ellipsoid((0.1, 0.2, 0.3))),
     ]
     builder.body("a", al.Inertia.point(1.0), joint=al.Free(), visuals=visuals)
     parts = scene(builder.build()).parts
-    assert [part.kind for part in parts] == ["box", "cylinder", "sphere", "sphere"]
+    assert [part.kind for part in parts] == ["box", "cylinder", "sphere", "sphere", "sphere"]
     np.testing.assert_allclose(parts[0].matrix[:3, :3] / [1, 2, 3], at.pose().rotation, atol=1e-15)
     np.testing.assert_allclose(parts[0].matrix[:3, 3], [1, 2, 3])
     assert parts[0].color == (1.0, 0.5, 0.0, 0.4)
-    np.testing.assert_allclose([part.matrix[2, 3] for part in parts[2:]], [-0.4, 0.4])
+    np.testing.assert_allclose([part.matrix[2, 3] for part in parts[2:4]], [-0.4, 0.4])
+    assert parts[4].scale == (0.1, 0.2, 0.3)
 
 
 def test_ellipsoids_have_the_inertia_of_the_body():

@@ -87,7 +87,7 @@ def view(
     if len(done) > 1:
         console.answer(done, as_json, *(f"{key}: {value}" for key, value in done.items() if key != "shown"))
         return
-    viewer = open_viewer(thing, inline=False, port=port, open_browser=browser)
-    done["url"] = viewer.url
-    console.answer(done, as_json, f"{viewer.url}  (Ctrl-C ends it)")
-    viewer.wait()
+    with open_viewer(thing, inline=False, port=port, open_browser=browser) as viewer:
+        done["url"] = viewer.url
+        console.answer(done, as_json, f"{viewer.url}  (Ctrl-C ends it)")
+        viewer.wait()

@@ -50,6 +50,16 @@ class Sphere:
 
 
 @dataclass(frozen=True)
+class Ellipsoid:
+    """Centred, with half-axes along x, y, z."""
+
+    radii: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _lengths(self, radii=3)
+
+
+@dataclass(frozen=True)
 class Cylinder:
     """Along z."""
 
@@ -82,7 +92,7 @@ class Mesh:
         object.__setattr__(self, "scale", scalars(self.scale, 3, "mesh scale"))
 
 
-Shape = Box | Sphere | Cylinder | Capsule | Mesh
+Shape = Box | Sphere | Ellipsoid | Cylinder | Capsule | Mesh
 
 
 @dataclass(frozen=True)

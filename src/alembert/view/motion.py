@@ -200,6 +200,10 @@ def as_motion(thing: Any) -> Motion:
     """A motion, or that of a result; `ArgumentError` otherwise."""
     if isinstance(thing, Motion):
         return thing
+    if isinstance(thing, Model):
+        raise ArgumentError(
+            f"view: the model {thing.name!r} does not move by itself; simulate it, or give a result"
+        )
     maker = getattr(thing, "motion", None)
     if callable(maker):
         made = maker()

@@ -16,7 +16,7 @@ import numpy as np
 
 from alembert.dynamics import frames as frame_poses
 from alembert.errors import AlembertWarning, FileError
-from alembert.model import WORLD, Box, Capsule, Cylinder, Mesh, Model, Sphere, Visual
+from alembert.model import WORLD, Box, Capsule, Cylinder, Ellipsoid, Mesh, Model, Sphere, Visual
 from alembert.spatial import Pose
 from alembert.view import meshes
 from alembert.view.made_up import made_up_shapes, palette
@@ -219,6 +219,8 @@ def _visual_parts(
             return [part("box", size)]
         case Sphere(radius):
             return [part("sphere", (radius,) * 3)]
+        case Ellipsoid(radii):
+            return [part("sphere", radii)]
         case Cylinder(radius, length):
             return [part("cylinder", (radius, radius, length))]
         case Capsule(radius, length):

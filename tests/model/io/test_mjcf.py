@@ -26,7 +26,7 @@ from alembert import (
     Spring,
     UnsupportedError,
 )
-from alembert.model.elements import Box, Capsule, Cylinder, Mesh, Sphere
+from alembert.model.elements import Box, Capsule, Cylinder, Ellipsoid, Mesh, Sphere
 from alembert.model.io import mjcf, xml
 from alembert.model.io.convert import accelerations_from_mujoco, from_mujoco, to_mujoco
 from alembert.model.io.mjcf import joint_names, load_mjcf
@@ -406,15 +406,13 @@ def test_shapes():
     with pytest.warns(AlembertWarning) as caught:
         visuals = load_mjcf(text).body("a").visuals
     (message,) = [str(warning.message) for warning in caught]
-    assert message == (
-        "<text>: passed over: shape of ellipsoid geoms; shapes of the world body; "
-        "contacts, which are not modelled"
-    )
+    assert message == ("<text>: passed over: shapes of the world body; contacts, which are not modelled")
     assert [v.shape for v in visuals] == [
         Sphere(0.1),
         Capsule(0.1, 0.4),
         Cylinder(0.1, 0.4),
         Box((0.2, 0.4, 0.6)),
+        Ellipsoid((0.1, 0.2, 0.3)),
     ]
     assert visuals[1].placement.translation == (1, 2, 3)
     np.testing.assert_allclose([visuals[2].color, visuals[3].color], [(1, 0, 0, 1), (0, 0, 1, 1)])

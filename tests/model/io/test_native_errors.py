@@ -103,7 +103,7 @@ CASES = [
      "11: bodies.upper.inertia: has both point and mass; a shape gives the whole inertia"),
     ("{ box =", "{ sphere = { radius = 1 }, box =",
      "13: bodies.upper.visuals[0]: has both box and sphere; one is enough"),
-    ("box = { size = [1, 1, 1] }, ", "", "13: bodies.upper.visuals[0]: expected one of box, sphere, cylinder"),
+    ("box = { size = [1, 1, 1] }, ", "", "13: bodies.upper.visuals[0]: expected one of box, sphere, ellipsoid, cylinder"),
     ("[1, 1, 1]", "[1, 1]", "13: bodies.upper.visuals[0].box.size: box size has 2 entries, expected 3"),
     ("color = [1,", "colour = [1,",
      "13: bodies.upper.visuals[0].colour: unknown key 'colour'; did you mean 'color'?"),

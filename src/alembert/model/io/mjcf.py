@@ -46,7 +46,7 @@ from alembert.joints import (
     Spring,
 )
 from alembert.model.builder import ModelBuilder
-from alembert.model.elements import WORLD, Box, Capsule, Cylinder, Mesh, Shape, Sphere, Visual
+from alembert.model.elements import WORLD, Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere, Visual
 from alembert.model.inertia import Inertia
 from alembert.model.io import xml
 from alembert.model.io.notes import Notes
@@ -380,6 +380,8 @@ class _Reader:
             return self.mesh(int(self.m.geom_dataid[g]), where)
         if kind == kinds.mjGEOM_SPHERE:
             return Sphere(a), where
+        if kind == kinds.mjGEOM_ELLIPSOID:
+            return Ellipsoid((a, b, c)), where
         if kind == kinds.mjGEOM_CAPSULE:
             return Capsule(a, 2 * b), where
         if kind == kinds.mjGEOM_CYLINDER:
