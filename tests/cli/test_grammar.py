@@ -130,8 +130,6 @@ def test_one_error_per_command(name, folder):
 
 @pytest.mark.parametrize("name", sorted(DOCUMENTS))
 def test_json_has_the_documented_keys(name, folder):
-    if name == "optimise":
-        pytest.importorskip("alembert.optimal")
     document = json.loads(run(name, *DOCUMENTS[name], "--json").stdout)
     optional = {key for key, text in COMMANDS[name].keys.items() if text.startswith("(")}
     assert set(COMMANDS[name].keys) - optional <= set(document) <= set(COMMANDS[name].keys)

@@ -346,3 +346,29 @@ def test_verify_needs_no_model(tmp_path):
     done = run_study(load_study(write(tmp_path, text)))
     assert done.outcome.ok
     assert done.outcome.data["status"] == {"a01_pendulum_period": "passed"}
+
+
+def test_optimise(tmp_path):
+    """From rest to rest with the least effort; without gravity and friction the torque is linear in time."""
+    al.save(al.library.pendulum().replace(gravity=(0, 0, 0)), tmp_path / "m.toml")
+    options = 'type = "optimise"\ntime = 2.0\nsteps = 50\nend = { pivot = 1.0 }'
+    done = run_study(study(tmp_path, options, model="m.toml"))
+    # min 1/2 int tau^2 of a double integrator with I = 1: cost = 6 d^2 / T^3; the discrete one is 1/N^2 of it above
+    assert done.outcome.data["cost"] == pytest.approx(6 / 2**3, rel=2e-3)
+    rows = np.loadtxt(done.files["save"], delimiter=",", skiprows=1)
+    assert rows[-1, 1:3] == pytest.approx([1.0, 0.0], abs=1e-7)
+    with pytest.raises(al.FileError, match=r"task\.end\.pivt: model 'pendulum' has no joint 'pivt'"):
+        run_study(study(tmp_path, options.replace("pivot", "pivt"), model="m.toml"))
+    with pytest.raises(al.FileError, match=r"task\.end\.pivot: expected 1 numbers, got 2"):
+        run_study(study(tmp_path, options.replace("1.0", "[1.0, 2.0]"), model="m.toml"))
+    with pytest.raises(al.FileError, match=r"task\.free: model 'pendulum' has no joint 'x'"):
+        run_study(study(tmp_path, options + '\nfree = ["x"]', model="m.toml"))
+
+
+def test_optimise_without_a_solution(tmp_path):
+    """The motor's limits make it impossible: exit code 1, and what was reached is written."""
+    task = 'type = "optimise"\ntime = 0.1\nsteps = 20\niterations = 30\nend = { hinge = "pi" }'
+    text = f'{HEAD}model = "library:cart_pole"\n[task]\n{task}\n'
+    path = write(tmp_path, text)
+    result = run("run", path, "--json", code=1)
+    assert json.loads(result.stdout)["result"]["success"] is False

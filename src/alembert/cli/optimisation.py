@@ -27,8 +27,8 @@ Html = Annotated[Path | None, output("Write an animation for the browser: .html.
             "swing up in 2 s with the least effort",
         ),
         (
-            "alembert optimise pendulum --time 0.5,5 --end pivot=pi --cost duration --html up.html",
-            "as fast as can be",
+            "alembert optimise cart_pole --time 0.5,5 --end slide=0 --end hinge=pi --cost duration --html up.html",
+            "as fast as its motor allows, and a page to look at",
         ),
     ],
     keys=Optimise.KEYS,

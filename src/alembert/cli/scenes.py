@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.errors import NumericalError
+
 if TYPE_CHECKING:
     from alembert.model import Model
 
@@ -33,55 +35,94 @@ class Scene:
     """more for `alembert.view.Motion`: efforts, trails, ..."""
 
 
+def acrobot() -> Scene:
+    """An acrobot swings up with the least effort: two rods, one motor between them."""
+    from alembert import library, optimal
+    from alembert.simulate import simulate
+
+    model = library.acrobot()
+    problem = optimal.Problem(
+        model,
+        4.0,
+        start={"q": [-np.pi / 2, 0.0], "v": 0},
+        end={"q": [np.pi / 2, 0.0], "v": 0},
+        cost=optimal.effort(),
+    )
+    solution = problem.solve(200, progress=False)
+    found = _solved(solution)
+    # upright is unstable: the torques alone would miss it, the feedback that the solver gives with them does not
+    run = simulate(
+        model,
+        solution.q[0],
+        solution.v[0],
+        duration=4.0,
+        step=0.004,
+        interval=0.02,
+        integrator="rk4",
+        controller=solution.controller(),
+        progress=False,
+    )
+    left = float(np.abs(run.q[-1] - [np.pi / 2, 0.0]).max())
+    return Scene(
+        "An acrobot swings up",
+        model,
+        run.time,
+        run.q,
+        {"energy [J]": _energies(model, run), "angles [rad]": _named(model.coordinate_names, run.q)},
+        [
+            *found,
+            ("simulated", f"with the feedback of the solution it ends {left:.0e} rad from upright"),
+            ("torque", f"up to {np.abs(run.efforts).max():.1f} N m, at the elbow only"),
+        ],
+        {"efforts": run.efforts, "trails": ["tip"]},
+    )
+
+
 def satellite() -> Scene:
-    """A satellite turns by its momentum wheels, under two sampled control loops."""
-    from alembert.simulate import Drive, Sampled, simulate
+    """A satellite turns by its momentum wheels, from rest to rest, with the least effort."""
+    from alembert import optimal
 
     model = _template("satellite")
     target = np.array([0.9, -0.6, 1.5])  # rad: rotation vector to turn by
     goal = model.integrate(model.neutral(), np.r_[target, np.zeros(model.nv - 3)])
-    asked = np.zeros(3)
+    wheels = [f"spin_{axis}" for axis in "xyz"]
 
-    def attitude(t: float, q: Array, v: Array) -> Array:
-        """How fast to turn, from what is left to turn; it drives nothing itself."""
-        asked[:] = 0.25 * model.difference(q, goal)[:3]
-        asked[:] *= min(1.0, 0.12 / max(float(np.linalg.norm(asked)), 1e-9))
-        return np.zeros(model.nv)
+    def left(k: int) -> Callable[[Any], Any]:
+        """A component of the rotation that is left: twice the vector part of conj(goal) * q."""
+        w, *u = goal[3:7]
+        i, j = (k + 1) % 3, (k + 2) % 3
 
-    def rate(t: float, q: Array, v: Array) -> dict[str, float]:
-        """The wheels give what the body must get, with the opposite sign."""
-        return {f"spin_{axis}": 80.0 * (v[k] - asked[k]) for k, axis in enumerate("xyz")}
+        def component(s: Any) -> Any:
+            a = s.position("attitude")[3:7]
+            return 2 * (w * a[1 + k] - a[0] * u[k] - u[i] * a[1 + j] + u[j] * a[1 + i])
 
-    run = simulate(
-        model,
-        model.neutral(),
-        duration=40.0,
-        step=0.01,
-        interval=0.05,
-        controller=[Sampled(attitude, 0.5), Sampled(rate, 0.05, delay=0.01)],
-        drives={f"spin_{axis}": Drive(limit=20.0) for axis in "xyz"},
-        integrator="variational",
-        progress=False,
+        return component
+
+    # the wheels at rest are enough: without momentum the body rests with them
+    end = {"v": dict.fromkeys(wheels, 0.0), **{f"turn {'xyz'[k]}": (left(k), 0.0) for k in range(3)}}
+    problem = optimal.Problem(
+        model, 10.0, start={"q": model.neutral(), "v": 0}, end=end, cost=optimal.effort()
     )
-    left = float(np.linalg.norm(model.difference(run.q[-1], goal)[:3]))
-    wheels = [model.v_slice(f"spin_{axis}").start for axis in "xyz"]
-    momentum = float(np.max(np.abs(run.momentum)))
-    largest = float(np.max(np.abs(run.v[:, wheels])) * 0.2)  # of a wheel: 0.2 kg m^2
+    solution = problem.solve(60, progress=False)
+    momentum = float(np.abs(model.momentum(solution.q, solution.v, about="world")).max())
+    angle = np.linalg.norm(model.difference(solution.q, goal)[:, :3], axis=-1)
+    speeds = solution.v[:, [model.v_slice(name).start for name in wheels]]
     return Scene(
         "A satellite turns by its wheels",
         model,
-        run.time,
-        run.q,
-        {
-            "wheel speeds [rad/s]": {axis: run.v[:, k] for axis, k in zip("xyz", wheels, strict=True)},
-            "left to turn [rad]": {"angle": np.linalg.norm(model.difference(run.q, goal)[:, :3], axis=-1)},
-        },
+        solution.time,
+        solution.q,
+        {"wheel speeds [rad/s]": _named(wheels, speeds), "left to turn [rad]": {"angle": angle}},
         [
-            ("turned by", f"{np.linalg.norm(target):.2f} rad in {run.time[-1]:g} s, {left:.0e} rad left"),
-            ("control", "attitude at 2 Hz, rates at 20 Hz with 10 ms delay, torques within 20 N m"),
-            ("total momentum", f"zero to {momentum:.0e} N m s; a wheel has up to {largest:.1f}"),
+            ("turned by", f"{np.linalg.norm(target):.2f} rad, {angle[-1]:.0e} rad left"),
+            *_solved(solution),
+            ("check", str(solution.check)),
+            (
+                "total momentum",
+                f"zero to {momentum:.0e} N m s; a wheel has up to {0.2 * np.abs(speeds).max():.1f}",
+            ),
         ],
-        {"efforts": run.efforts, "trails": []},
+        {"efforts": _held(solution.efforts), "trails": []},
     )
 
 
@@ -105,11 +146,7 @@ def whip() -> Scene:
         run.time,
         run.q,
         {
-            "energy [J]": {
-                "kinetic": run.kinetic_energy,
-                "potential": run.potential_energy,
-                "total": run.energy,
-            },
+            "energy [J]": _energies(model, run),
             "speed of the tip [m/s]": {"tip": tip},
         },
         [
@@ -135,12 +172,8 @@ def linkage() -> Scene:
         run.time,
         run.q,
         {
-            "speeds [rad/s]": dict(zip(model.speed_names, run.v.T, strict=True)),
-            "energy [J]": {
-                "kinetic": run.kinetic_energy,
-                "potential": run.potential_energy,
-                "total": run.energy,
-            },
+            "speeds [rad/s]": _named(model.speed_names, run.v),
+            "energy [J]": _energies(model, run),
         },
         [
             ("integrator", f"{report.integrator}, {run.steps} steps, projected onto the loop"),
@@ -149,6 +182,30 @@ def linkage() -> Scene:
         ],
         {"trails": ["coupler_end"]},
     )
+
+
+def _energies(model: Model, motion: Any) -> dict[str, Array]:
+    kinetic, potential = model.kinetic_energy(motion.q, motion.v), model.potential_energy(motion.q)
+    return {"kinetic": kinetic, "potential": potential, "total": kinetic + potential}
+
+
+def _named(names: Sequence[str], x: Array) -> dict[str, Array]:
+    return dict(zip(names, x.T, strict=True))
+
+
+def _held(efforts: Array) -> Array:
+    """Efforts of intervals at the times between them, the last one repeated."""
+    return np.concatenate([efforts, efforts[-1:]])
+
+
+def _solved(solution: Any) -> list[tuple[str, str]]:
+    """How a solution of optimal control was found."""
+    if not solution.success:
+        raise NumericalError(f"demo: the solver did not succeed: {solution.message}")
+    return [
+        ("cost", f"{solution.cost:.6g}, the half integral of squared torques, over {solution.duration:g} s"),
+        ("iterations", f"{solution.iterations} in {solution.seconds['total']:.2g} s, {solution.steps} steps"),
+    ]
 
 
 def _template(name: str) -> Model:
@@ -161,4 +218,9 @@ def _template(name: str) -> Model:
     return loads(path.read_text(encoding="utf-8"), name=f"{name}/model.toml")
 
 
-SCENES: dict[str, Callable[[], Scene]] = {"satellite": satellite, "whip": whip, "linkage": linkage}
+SCENES: dict[str, Callable[[], Scene]] = {
+    "acrobot": acrobot,
+    "satellite": satellite,
+    "whip": whip,
+    "linkage": linkage,
+}

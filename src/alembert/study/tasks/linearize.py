@@ -94,10 +94,10 @@ class Linearize(Trimmed):
             (*parts, *_parts(linear), f"controllable: {reached[0]}\nobservable: {reached[1]}"),
             files={
                 "save": partial(_save, linear, data),
-                "bode": partial(figures.save, partial(figures.bode, linear)),
-                "poles": partial(figures.save, partial(figures.poles, linear)),
+                "bode": partial(figures.save, partial(linear.plot, "bode")),
+                "poles": partial(figures.save, partial(linear.plot, "poles")),
             },
-            figures={"Poles": partial(figures.poles, linear), "Responses": partial(figures.bode, linear)},
+            figures={"Poles": partial(linear.plot, "poles"), "Responses": partial(linear.plot, "bode")},
         )
 
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import csv
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from alembert.errors import UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.study import figures
@@ -83,9 +80,8 @@ class Optimise(FromState):
     iterations: Count = Field(default=500, description="At most.")
 
     def run(self, model: Model, setting: Setting) -> Outcome:
-        if find_spec("alembert.optimal") is None:
-            raise UnsupportedError("optimise: this version has no optimal control yet")
-        optimal = import_module("alembert.optimal")
+        from alembert import optimal
+
         problem = optimal.Problem(
             model,
             self.time[0] if len(self.time) == 1 else tuple(self.time),
