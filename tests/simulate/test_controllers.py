@@ -6,7 +6,7 @@ import pytest
 from simulate_helpers import model, state
 
 import alembert as al
-from alembert.simulate import Drive, Sampled, simulate
+from alembert.simulate import Drive, Sampled, SpringDamper, simulate
 from alembert.simulate.actuators import Drives
 
 FIXED = {"duration": 1.0, "step": 0.01, "integrator": "rk4"}
@@ -214,3 +214,30 @@ def test_weight_as_a_wrench():
     np.testing.assert_allclose(one.q, other.q, rtol=0, atol=1e-7)
     z = 4.0 * one.time - 9.81 / 2 * one.time**2
     assert one.q[-1, 2] == pytest.approx(z[-1], abs=0.5)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "dop853"])
+def test_work_of_prescribed_motion(arm, integrator):
+    """What the drive of a prescribed joint takes is in the balance; commands to it are not."""
+
+    def run(*laws):
+        return simulate(
+            arm,
+            [0.0, 0.3],
+            [0.6, 0.0],
+            duration=1.0,
+            step=1e-3,
+            integrator=integrator,
+            prescribed={arm.joints[0].name: swing_symbolic()},
+            controller=[lambda t, q, v: -0.1 * v, *laws],
+            forces=SpringDamper("world", arm.bodies[1].name, 3.0, 0.2),
+        )
+
+    smooth = run()
+    assert abs(smooth.report.work) > 1e-3
+    assert smooth.report.energy_error < 1e-6
+    assert np.abs(smooth.required_efforts[:, 0]).max() > 1.0
+    assert not np.any(smooth.required_efforts[:, 1])
+    # what the drive takes jumps with the sampled command to the other joint, 10 records apart
+    stepped = run(Sampled(lambda t, q, v: np.array([5.0, -1.0]) * v, 0.01))
+    assert stepped.report.energy_error < 5e-3

@@ -141,3 +141,13 @@ def test_bodies_without_mass_and_models_with_joints():
 def test_messages(make, message):
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+def test_ensembles_in_a_field():
+    m = craft(al.Translational(), tensor=(1e-9, 0, 1e-9, 0, 0, 1e-9))
+    options = {"duration": 0.5, "step": 0.01, "integrator": "rk4", "gravity": CentralGravity(1.0)}
+    found = al.ensemble(
+        m, lambda rng: {"v0": [0, rng.uniform(0.5, 1.0), 0]}, members=2, q0=[1.0, 0, 0], **options
+    )
+    run = simulate(m, [1.0, 0, 0], found.v[0, 0], **options)
+    np.testing.assert_allclose(found.q[0, -1], run.q[-1], rtol=0, atol=1e-15)

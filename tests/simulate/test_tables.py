@@ -172,3 +172,14 @@ def test_messages(make, message):
 def test_messages_of_runs(options, message):
     with pytest.raises(ArgumentError, match=message):
         simulate(slider(), [0.0], **{"duration": 1.0, "step": 0.1, "integrator": "rk4", **options})
+
+
+def test_tables_are_told_apart_by_their_content():
+    same = [Table(TIMES, VALUES), Table(np.array(TIMES), VALUES)]
+    assert same[0].fingerprint == same[1].fingerprint
+    for other in (
+        Table(TIMES, VALUES, "cubic"),
+        Table(TIMES, VALUES[::-1]),
+        Table(TIMES, VALUES, outside="zero"),
+    ):
+        assert other.fingerprint != same[0].fingerprint

@@ -343,3 +343,10 @@ def test_a_start_beyond_a_limit_is_refused():
         simulate(drop(lower=(0.0,)), [-0.1], duration=1.0, events=JointStops(), **options("rk4"))
     with pytest.raises(UnsupportedError, match="JointStops and a batch"):
         simulate(drop(lower=(0.0,)), [[0.1], [0.2]], duration=1.0, events=JointStops(), **options("rk4"))
+
+
+def test_auto_knows_that_the_topology_changes(arm):
+    for step, expected in ((0.01, "rk4"), (None, "dop853")):
+        run = simulate(arm, arm.neutral(), duration=0.02, step=step, events=at(0.5, Lock("hinge")))
+        assert run.integrator == expected
+        assert "constraints begin or cease to hold" in run.reason

@@ -49,6 +49,9 @@ def choose(
     system: System, q: Array, v: Array, start: float, duration: float, step: float | None
 ) -> tuple[str, str]:
     """An integrator and a sentence why."""
+    if system.switches:
+        reason = "a step is given" if step is not None else "no step is given: error control"
+        return "dop853" if step is None else "rk4", f"{reason}; constraints begin or cease to hold on the way"
     if system.constrained:
         if step is not None:
             return "rk4", "a step is given; loops or couplings are kept by projection"

@@ -45,7 +45,7 @@ def run_adaptive(
     keeper = AdaptiveKeeper(times, q, v, system)
     watch = Watch(options["events"], system)
     schedule, tick = _ticks(system)
-    breaks = system.breaks
+    breaks = system.feeds.breaks
     counters = adaptive.Counters()
     t, n = start, 0
     q, v = system.imposed(t, q, v)
@@ -63,8 +63,9 @@ def run_adaptive(
             whole = not len(later) or later[0] >= span_end
             span_end = span_end if whole else float(later[0])
             within = (t + span_end) / 2
-            if system.holds:
-                held = held + system.held_efforts(within)
+            if system.feeds.holds:
+                held = held + system.feeds.held_efforts(within)
+            held = np.where(system.prescribed, 0.0, held)
             effort = np.ascontiguousarray(system.efforts + held)
             keeper.hold(t, held)
             system.effort = effort

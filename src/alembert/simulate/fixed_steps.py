@@ -65,12 +65,12 @@ def run_fixed(
 
 def _on_grid(system: System, stepper: Stepper) -> Array:
     """The steps at which tables that hold change."""
-    numbers = (system.instants - stepper.start) / stepper.h
+    numbers = (system.feeds.instants - stepper.start) / stepper.h
     steps = np.round(numbers)
-    off = np.abs(numbers - steps) * stepper.h > 1e-9 * np.maximum(1.0, np.abs(system.instants))
+    off = np.abs(numbers - steps) * stepper.h > 1e-9 * np.maximum(1.0, np.abs(system.feeds.instants))
     if np.any(off):
         raise ArgumentError(
-            f"simulate: a table that holds changes at {system.instants[off][0]:g} s, expected a multiple of the step "
+            f"simulate: a table that holds changes at {system.feeds.instants[off][0]:g} s, expected a multiple of the step "
             f"{stepper.h:g} s from the start at {stepper.start:g} s"
         )
     return steps.astype(int)
@@ -93,9 +93,9 @@ class March:
         self.schedule, self.memory, self.held = schedule, memory, held
         self.watch, self.keeper, self.every = watch, keeper, every
         self.single = held or bool(watch.events) or not stepper.compiled or bool(self.system.wrench_laws)
-        self.single = self.single or bool(self.system._long_tables)
+        self.single = self.single or bool(self.system.feeds.long)
         self.done = 0
-        self.changing = schedule is not None or held or bool(self.system.holds)
+        self.changing = schedule is not None or held or bool(self.system.feeds.holds)
         self.instants = _on_grid(self.system, stepper)
 
     def run(self, state: Array, steps: int, progress: Progress) -> None:
@@ -154,11 +154,12 @@ class March:
                 held, self.memory = system.drives.advance(self.memory, held, stepper.h)
             else:
                 held = system.drives.saturate(held)
-        if system.holds:
-            held = held + system.held_efforts(stepper.time(n) + stepper.h / 2)
+        if system.feeds.holds:
+            held = held + system.feeds.held_efforts(stepper.time(n) + stepper.h / 2)
+        held = np.where(system.prescribed, 0.0, held)  # a joint that follows a motion takes no command
         outside = system.efforts
-        if system._long_tables and stepper.compiled:
-            outside = outside + system.long_efforts(stepper.time(n) + stepper.h / 2)
+        if system.feeds.long and stepper.compiled:
+            outside = outside + system.feeds.long_efforts(stepper.time(n) + stepper.h / 2)
         return np.ascontiguousarray(outside + held), np.broadcast_to(held, (*system.batch, system.model.nv))
 
     def _advance(
@@ -225,7 +226,7 @@ class March:
         if not self.stepper.plant.wrenches:
             return None
         system = self.system
-        if system.wrench_laws or system.holds:
+        if system.wrench_laws or system.feeds.holds:
             return system.wrench_array(*self.stepper.middle(state))
         return system.wrench_array(0.0, state, state)
 

@@ -112,8 +112,8 @@ def recorded_efforts(
     total = np.zeros(v.shape) + (system.efforts[..., None, :] if system.efforts.ndim > 1 else system.efforts)
     if held is not None:
         total = total + held
-    if system.tables:
-        total = total + system.fed_efforts(time)
+    if system.feeds.tables:
+        total = total + system.feeds.fed_efforts(time)
     if all_held:
         return total
     if system.laws:

@@ -170,15 +170,27 @@ class Run(Showing):
         return self.model.momentum(self.q, self.v, about="world", parameters=self._parameters)
 
     @cached_property
+    def required_efforts(self) -> Array:
+        """(..., N, nv): what the drives of prescribed joints must give; zero for the others."""
+        total = np.zeros(self.v.shape)
+        system = self._system
+        if np.any(system.prescribed):
+            for k, t in enumerate(self.time):
+                q, v, given = self.q[..., k, :], self.v[..., k, :], self.efforts[..., k, :]
+                total[..., k, :] = system.required_efforts(float(t), q, v, given)
+        return total
+
+    @cached_property
     def work(self) -> Array:
-        """(..., N): what efforts and wrenches have put in and friction has taken out.
+        """(..., N): what efforts, wrenches and prescribed motion have put in, and friction has taken out.
 
         Of efforts that are held over steps it is what they did; of the others by Simpson's rule over the records.
         """
         from scipy.integrate import cumulative_simpson
 
         held, done = (0.0, 0.0) if self._held is None else self._held
-        smooth = self.efforts - held + _friction_efforts(self.model, self._system, self.v)
+        given = np.where(self._system.prescribed, self.required_efforts, self.efforts - held)
+        smooth = given + _friction_efforts(self.model, self._system, self.v)
         if self._acting is not None:
             smooth = smooth + self._acting[1]
         power = np.sum(smooth * self.v, axis=-1)
@@ -188,7 +200,9 @@ class Run(Showing):
                 q, v = self.q[..., k, :], self.v[..., k, :]
                 wrenches = system.wrenches_at(float(t), q, v)
                 zero = np.zeros(self.model.nv)
-                power[..., k] += self.model.power(q, v, zero, wrenches=wrenches, parameters=system.parameters)
+                power[..., k] += self.model.power(
+                    q, v, zero, wrenches=wrenches, parameters=system.own_parameters
+                )
         if len(self.time) < 3:
             steps = power[..., 1:] * np.diff(self.time)
             return done + np.concatenate(

@@ -136,15 +136,15 @@ def simulate(
         raise UnsupportedError("simulate: locked joints and a batch of motions do not go together")
     for lock in locks:
         v = lock.apply(system, start, q, v).v
-    if system.switches and integrator in IMPLICIT:
-        raise UnsupportedError(
-            f"simulate: integrator {integrator!r} and a changing topology do not go together; choose 'rk4' or 'dop853'"
-        )
-    for what, table in system.tables:
+    for what, table in system.feeds.tables:
         table.check_range(what, start, start + duration)
     chosen, reason = (
         (integrator, "as asked") if integrator != "auto" else choose(system, q, v, start, duration, step)
     )
+    if system.switches and chosen in IMPLICIT:
+        raise UnsupportedError(
+            f"simulate: integrator {chosen!r} and a changing topology do not go together; choose 'rk4' or 'dop853'"
+        )
     options = {
         "duration": duration,
         "step": step,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,19 +13,20 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate
-from alembert.model import WORLD, Model
+from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.simulate.acting import Acting, Element, Places, Terms
+from alembert.simulate.acting import Acting, Element
 from alembert.simulate.actuators import Drive, Drives
 from alembert.simulate.closed_loops import STAGE, compiles
 from alembert.simulate.controllers import Law, Sampled, efforts_from
+from alembert.simulate.feeds import Feeds
 from alembert.simulate.gravity import CentralGravity, GravityGradient
+from alembert.simulate.prescribed import Motions
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.schemes import Point
 from alembert.simulate.sensors import Instrument, Measured
 from alembert.simulate.stabilisation import Stabilisation
 from alembert.simulate.stepping import Plant
-from alembert.simulate.tables import Table
 from alembert.simulate.tangent import SymbolicManifold
 from alembert.simulate.topology import Topology
 
@@ -63,8 +63,7 @@ class System:
         self.effort = np.zeros(model.nv)
         """what is given as numbers at present, for reactions"""
         self.field = field
-        self.tables: list[tuple[str, Table]] = []
-        self._effort_tables: list[tuple[Array, Table]] = []
+        self.feeds = Feeds(model)
         self.efforts = self._efforts(efforts)
         self.symbolic_laws: list[ca.Function] = []
         self.laws: list[Law] = []
@@ -73,9 +72,12 @@ class System:
         self.instruments = self._sort_sensors(sensors)
         self.drives = Drives.of(model, drives) if drives else None
         self._sort_wrenches(wrenches or {})
-        self._sort_motions(prescribed or {})
-        elements = [*forces, *([field] if field is not None else []), *self._wrench_tables]
-        fed = self._fed()
+        self._motions = Motions(model, prescribed or {}, self.feeds)
+        self.prescribed = self._motions.mask
+        """which speeds follow a motion"""
+        self.motion, self.motions = self._motions.function, self._motions.functions
+        elements = [*forces, *([field] if field is not None else []), *self.feeds.wrenches]
+        fed = self.feeds.fed()
         self.acting = Acting(model, elements, fed) if elements or fed is not None else None
         if self.constrained and prescribed:
             raise UnsupportedError(
@@ -140,17 +142,7 @@ class System:
         if efforts is None:
             return np.zeros(model.nv)
         if isinstance(efforts, Mapping):
-            for name, value in efforts.items():
-                if isinstance(value, Table):
-                    width = model.joint(name).type.nv if name in model._joint_index else 1
-                    where = np.flatnonzero(model._by_name("simulate", {name: np.zeros(width)}, "efforts")[0])
-                    if len(where) != value.width:
-                        raise ArgumentError(
-                            f"simulate: efforts: the table for {name!r} has width {value.width}, expected {len(where)}"
-                        )
-                    self._effort_tables.append((where, value))
-                    self.tables.append((f"efforts {name!r}", value))
-            efforts = {name: value for name, value in efforts.items() if not isinstance(value, Table)}
+            efforts = self.feeds.take_efforts(efforts)
             return model._by_name("simulate", efforts, "efforts")[1]
         return model._numbers("simulate", "efforts", efforts, model.nv)
 
@@ -208,65 +200,11 @@ class System:
         )
 
     def _sort_wrenches(self, wrenches: Mapping[str, Any]) -> None:
-        tables = {frame: table for frame, table in wrenches.items() if isinstance(table, Table)}
-        for frame, table in tables.items():
-            if table.width != 6:
-                raise ArgumentError(
-                    f"simulate: wrenches: the table for {frame!r} has width {table.width}, expected 6: moment, then force"
-                )
-            self.tables.append((f"wrenches {frame!r}", table))
-        self._wrench_tables = [
-            WrenchTable(frame, table) for frame, table in tables.items() if table.is_compiled
-        ]
-        self._held_wrenches = {f: table for f, table in tables.items() if table.interpolation == "hold"}
-        self.wrench_laws = {
-            frame: law
-            for frame, law in wrenches.items()
-            if callable(law)
-            and not (frame in tables and (tables[frame].is_compiled or frame in self._held_wrenches))
-        }
-        self.wrenches = {
-            frame: value for frame, value in wrenches.items() if frame not in tables and not callable(value)
-        }
+        left = self.feeds.take_wrenches(wrenches)
+        self.wrench_laws = {frame: law for frame, law in left.items() if callable(law)}
+        self.wrenches = {frame: value for frame, value in left.items() if not callable(value)}
         for frame in wrenches:
             self.model.frame(frame)
-
-    def _sort_motions(self, prescribed: Mapping[str, Any]) -> None:
-        model = self.model
-        self.prescribed = np.zeros(model.nv, dtype=bool)
-        self.motions: dict[str, Callable[[float], Any]] = {}
-        symbolic: dict[str, ca.Function] = {}
-        for name, motion in prescribed.items():
-            if name not in model._joint_index:
-                raise ArgumentError(unknown("simulate: prescribed: no joint", name, model._joint_index))
-            joint = model.joint(name).type
-            if not joint.is_vector_space:
-                raise UnsupportedError(
-                    f"simulate: prescribed motion of joint {name!r} and joint type {joint.kind!r}: only joints whose "
-                    "coordinates simply add can be prescribed"
-                )
-            self.prescribed[model.v_slice(name)] = True
-            if isinstance(motion, Table):
-                self.tables.append((f"prescribed {name!r}", motion))
-                if motion.interpolation != "cubic" or motion.outside != "refuse" or motion.width != joint.nq:
-                    raise ArgumentError(
-                        f"simulate: prescribed {name!r} is a table of width {motion.width}, {motion.interpolation!r}, "
-                        f"outside {motion.outside!r}, expected width {joint.nq}, 'cubic' and 'refuse': speeds must not jump"
-                    )
-                if motion.is_compiled:
-                    t = ca.SX.sym("t")
-                    symbolic[name] = ca.Function("table", [t], [motion.symbolic(t)])
-                else:
-                    self.motions[name] = motion.derivatives
-            elif isinstance(motion, ca.Function):
-                symbolic[name] = _checked_motion(joint.nq, motion, name)
-            elif callable(motion):
-                self.motions[name] = motion
-            else:
-                value = model._numbers("simulate", f"prescribed {name!r}", np.atleast_1d(motion), joint.nq)
-                t = ca.SX.sym("t")
-                symbolic[name] = ca.Function("hold", [t], [ca.SX(value)])
-        self.motion = _motion(model, symbolic) if symbolic else None
 
     # --- what can be compiled ----------------------------------------------------------------------------------
 
@@ -282,7 +220,7 @@ class System:
             or self.wrench_laws
             or self.motions
             or (self.constrained and not self.compiles)
-            or self._long_tables
+            or self.feeds.long
         )
 
     @property
@@ -361,75 +299,16 @@ class System:
     @property
     def has_wrenches(self) -> bool:
         """Wrenches that come as numbers; those of compiled tables are among what acts."""
-        return bool(self.wrenches or self.wrench_laws or self._held_wrenches)
+        return bool(self.wrenches or self.wrench_laws or self.feeds.held_wrenches)
 
     def wrenches_at(self, t: float, q: Array, v: Array, within: float | None = None) -> dict[str, Any] | None:
         """Tables that hold are read at the time `within` the step or span, whatever stage t is."""
         if not self.has_wrenches:
             return None
-        held = {frame: table(t if within is None else within) for frame, table in self._held_wrenches.items()}
+        held = {
+            frame: table(t if within is None else within) for frame, table in self.feeds.held_wrenches.items()
+        }
         return {**self.wrenches, **held, **{frame: law(t, q, v) for frame, law in self.wrench_laws.items()}}
-
-    # --- tables ------------------------------------------------------------------------------------------------
-
-    def _fed(self) -> ca.Function | None:
-        """The efforts of tables that are compiled, as a function of t."""
-        tables = [(where, table) for where, table in self._effort_tables if table.is_compiled]
-        if not tables:
-            return None
-        t, total = ca.SX.sym("t"), ca.SX.zeros(self.model.nv)
-        for where, table in tables:
-            total[where.tolist()] = table.symbolic(t)
-        return ca.Function("fed", [t], [total])
-
-    @cached_property
-    def _long_tables(self) -> list[tuple[Array, Table]]:
-        return [
-            (where, table)
-            for where, table in self._effort_tables
-            if not table.is_compiled and table.interpolation != "hold"
-        ]
-
-    @cached_property
-    def _hold_tables(self) -> list[tuple[Array, Table]]:
-        return [(where, table) for where, table in self._effort_tables if table.interpolation == "hold"]
-
-    def _read(self, tables: Sequence[tuple[Array, Table]], t: float) -> Array:
-        total = np.zeros(self.model.nv)
-        for where, table in tables:
-            total[where] = table(t)
-        return total
-
-    def long_efforts(self, t: float) -> Array:
-        """Of tables that are too long to be compiled."""
-        return self._read(self._long_tables, t)
-
-    def held_efforts(self, t: float) -> Array:
-        """Of tables that hold."""
-        return self._read(self._hold_tables, t)
-
-    def fed_efforts(self, time: Array) -> Array:
-        """(N, nv): of tables that do not hold."""
-        tables = [x for x in self._effort_tables if x[1].interpolation != "hold"]
-        if not tables:
-            return np.zeros((len(time), self.model.nv))
-        return np.array([self._read(tables, float(t)) for t in time])
-
-    @property
-    def holds(self) -> bool:
-        """Whether some table holds."""
-        return any(table.interpolation == "hold" for _, table in self.tables)
-
-    @cached_property
-    def instants(self) -> Array:
-        """Where tables that hold change."""
-        found = [table.times for _, table in self.tables if table.interpolation == "hold"]
-        return np.unique(np.concatenate([np.zeros(0), *found]))
-
-    @cached_property
-    def breaks(self) -> Array:
-        """Where the equations are not smooth in time."""
-        return np.unique(np.concatenate([np.zeros(0), *(table.breaks for _, table in self.tables)]))
 
     # --- what else acts ----------------------------------------------------------------------------------------
 
@@ -468,44 +347,9 @@ class System:
     def parameter_array(self) -> Array:
         return self.model._parameter_array("simulate", self.parameters)
 
-    def motion_at(self, t: float) -> tuple[Array, Array, Array]:
-        """q, v and a of all degrees of freedom; zero where they are not prescribed."""
-        model = self.model
-        found = [np.zeros(n) for n in (model.nq, model.nv, model.nv)]
-        if self.motion is not None:
-            found = [np.asarray(x, dtype=float).ravel() for x in self.motion(t)]
-        for name, motion in self.motions.items():
-            try:
-                parts = [np.atleast_1d(np.asarray(x, dtype=float)) for x in motion(t)]
-                shapes = [x.shape for x in parts]
-            except TypeError:
-                shapes = []
-            width = model.joint(name).type.nv
-            if shapes != [(width,)] * 3:
-                raise ArgumentError(
-                    f"simulate: the prescribed motion of {name!r} returned {motion(t)!r}, expected coordinates, speeds and "
-                    f"accelerations, {width} of each; a casadi.Function of t alone gives coordinates"
-                )
-            for x, part, s in zip(
-                found, parts, (model.q_slice(name), *2 * (model.v_slice(name),)), strict=True
-            ):
-                x[s] = part
-        return found[0], found[1], found[2]
-
     def imposed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """A state with its prescribed part put in place."""
-        if not np.any(self.prescribed):
-            return q, v
-        q_p, v_p, _ = self.motion_at(t)
-        return np.where(self._prescribed_q, q_p, q), np.where(self.prescribed, v_p, v)
-
-    @cached_property
-    def _prescribed_q(self) -> Array:
-        model = self.model
-        found = np.zeros(model.nq, dtype=bool)
-        for sq, sv in zip(model._q_slices, model._v_slices, strict=True):
-            found[sq] = sv.stop > sv.start and self.prescribed[sv.start]
-        return found
+        return self._motions.imposed(t, q, v)
 
     def all_efforts(
         self, t: float, q: Array, v: Array, effort: Array, *, held: bool = False, complete: bool = False
@@ -513,8 +357,8 @@ class System:
         """Efforts given as numbers, those of continuous controllers (unless `held`), tables (unless `complete`) and
         what else acts."""
         tau = effort if held else effort + self.command(t, q, v)
-        if self._long_tables and not complete:
-            tau = tau + self.long_efforts(t)
+        if self.feeds.long and not complete:
+            tau = tau + self.feeds.long_efforts(t)
         if self.acting is not None:
             kept, other, fed, _ = self.acting_at(t, q, v)
             tau = tau + kept + other if complete else tau + kept + other + fed
@@ -535,12 +379,12 @@ class System:
 
         To them come those of continuous controllers unless `held`, and those of tables unless `complete`.
         """
-        q, v = self.imposed(t, q, v)
+        q, v = self._motions.imposed(t, q, v)
         tau = self.all_efforts(t, q, v, effort, held=held, complete=complete)
         wrenches = self.wrenches_at(t, q, v, within)
         model = self.model
         if np.any(self.prescribed):
-            a_given = self.motion_at(t)[2]
+            a_given = self._motions.at(t)[2]
             free = (~self.prescribed).astype(float)
             a, _ = model._evaluate(
                 "hybrid_dynamics", (q, v, tau, a_given, free), wrenches=wrenches, parameters=self.parameters
@@ -561,6 +405,20 @@ class System:
         else:
             a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=self.parameters)
         return Point(t, q, v, a)
+
+    def required_efforts(self, t: float, q: Array, v: Array, effort: Array) -> Array:
+        """What prescribed degrees of freedom take besides the force elements, zero for the others; `effort` is complete."""
+        tau = self.all_efforts(t, q, v, effort, held=True, complete=True)
+        free = (~self.prescribed).astype(float)
+        given = (q, v, tau, self._motions.at(t)[2], free)
+        wrenches = self.wrenches_at(t, q, v)
+        _, total = self.model._evaluate(
+            "hybrid_dynamics", given, wrenches=wrenches, parameters=self.parameters
+        )
+        if self.acting is not None:
+            kept, other, _, _ = self.acting_at(t, q, v)
+            total = total - kept - other
+        return np.where(self.prescribed, total, 0.0)
 
     def derivatives(self, t: float, q: Array, v: Array, tau: Array, within: float | None = None) -> Any:
         """Of the accelerations with respect to q, v and tau, under efforts tau."""
@@ -614,7 +472,7 @@ class System:
             or self.symbolic_laws
             or self.sampled
             or self.has_wrenches
-            or self.tables
+            or self.feeds.tables
             or (self.acting is not None and self.acting.does_work)
             or np.any(self.prescribed)
         )
@@ -629,48 +487,6 @@ def _checked_law(model: Model, law: ca.Function, who: str) -> ca.Function:
             f"v ({model.nv}) that gives {model.nv} efforts"
         )
     return law if law.is_a("SXFunction") else law.expand()
-
-
-def _checked_motion(nq: int, motion: ca.Function, name: str) -> ca.Function:
-    sizes = [motion.numel_in(k) for k in range(motion.n_in())]
-    results = [motion.numel_out(k) for k in range(motion.n_out())]
-    if sizes != [1] or results != [nq]:
-        raise ArgumentError(
-            f"simulate: prescribed {name!r} maps sizes {sizes} to {results}, expected a casadi.Function of t that gives "
-            f"{nq} coordinates"
-        )
-    return motion if motion.is_a("SXFunction") else motion.expand()
-
-
-def _motion(model: Model, given: Mapping[str, ca.Function]) -> ca.Function:
-    """q, v and a of the prescribed joints by differentiation; zero elsewhere."""
-    t = ca.SX.sym("t")
-    q, v, a = ca.SX.zeros(model.nq), ca.SX.zeros(model.nv), ca.SX.zeros(model.nv)
-    for name, function in given.items():
-        x = ca.SX(function(t))
-        q[model.q_slice(name)] = x
-        v[model.v_slice(name)] = ca.jacobian(x, t)
-        a[model.v_slice(name)] = ca.jacobian(ca.jacobian(x, t), t)
-    return ca.Function("motion", [t], [q, v, a])
-
-
-@dataclass(frozen=True)
-class WrenchTable:
-    """A table of wrenches on a frame, in its axes, as one of the elements that act."""
-
-    frame: str
-    table: Table
-
-    def check(self, model: Model) -> None:
-        if model.frame(self.frame).body == WORLD:
-            raise ArgumentError(f"simulate: wrench on frame {self.frame!r}, which does not move")
-
-    def internal(self, model: Model) -> bool:
-        return False
-
-    def terms(self, at: Places) -> Terms:
-        F, R = self.table.symbolic(at.t), at.pose(self.frame).rotation
-        return Terms(efforts=at.efforts([(self.frame, ca.vertcat(R @ F[0:3], R @ F[3:6]))]))
 
 
 def as_sequence(events: Any) -> Sequence[Any]:

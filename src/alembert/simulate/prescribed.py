@@ -1,0 +1,121 @@
+"""Joints that follow a motion: as functions for the compiled loop, or asked in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model import Model
+from alembert.model.printing import unknown
+from alembert.simulate.feeds import Feeds
+from alembert.simulate.tables import Table
+
+Array = np.ndarray
+
+
+class Motions:
+    """`mask` (nv,) says which speeds are prescribed."""
+
+    def __init__(self, model: Model, prescribed: Mapping[str, Any], feeds: Feeds) -> None:
+        self.model = model
+        self.mask = np.zeros(model.nv, dtype=bool)
+        self.functions: dict[str, Callable[[float], Any]] = {}
+        symbolic: dict[str, ca.Function] = {}
+        for name, motion in prescribed.items():
+            if name not in model._joint_index:
+                raise ArgumentError(unknown("simulate: prescribed: no joint", name, model._joint_index))
+            joint = model.joint(name).type
+            if not joint.is_vector_space:
+                raise UnsupportedError(
+                    f"simulate: prescribed motion of joint {name!r} and joint type {joint.kind!r}: only joints whose "
+                    "coordinates simply add can be prescribed"
+                )
+            self.mask[model.v_slice(name)] = True
+            if isinstance(motion, Table):
+                feeds.tables.append((f"prescribed {name!r}", motion))
+                if motion.interpolation != "cubic" or motion.outside != "refuse" or motion.width != joint.nq:
+                    raise ArgumentError(
+                        f"simulate: prescribed {name!r} is a table of width {motion.width}, {motion.interpolation!r}, "
+                        f"outside {motion.outside!r}, expected width {joint.nq}, 'cubic' and 'refuse': speeds must not jump"
+                    )
+                if motion.is_compiled:
+                    t = ca.SX.sym("t")
+                    symbolic[name] = ca.Function("table", [t], [motion.symbolic(t)])
+                else:
+                    self.functions[name] = motion.derivatives
+            elif isinstance(motion, ca.Function):
+                symbolic[name] = _checked_motion(joint.nq, motion, name)
+            elif callable(motion):
+                self.functions[name] = motion
+            else:
+                value = model._numbers("simulate", f"prescribed {name!r}", np.atleast_1d(motion), joint.nq)
+                t = ca.SX.sym("t")
+                symbolic[name] = ca.Function("hold", [t], [ca.SX(value)])
+        self.function = _motion(model, symbolic) if symbolic else None
+
+    def at(self, t: float) -> tuple[Array, Array, Array]:
+        """q, v and a of all degrees of freedom; zero where they are not prescribed."""
+        model = self.model
+        found = [np.zeros(n) for n in (model.nq, model.nv, model.nv)]
+        if self.function is not None:
+            found = [np.asarray(x, dtype=float).ravel() for x in self.function(t)]
+        for name, motion in self.functions.items():
+            try:
+                parts = [np.atleast_1d(np.asarray(x, dtype=float)) for x in motion(t)]
+                shapes = [x.shape for x in parts]
+            except TypeError:
+                shapes = []
+            width = model.joint(name).type.nv
+            if shapes != [(width,)] * 3:
+                raise ArgumentError(
+                    f"simulate: the prescribed motion of {name!r} returned {motion(t)!r}, expected coordinates, speeds and "
+                    f"accelerations, {width} of each; a casadi.Function of t alone gives coordinates"
+                )
+            for x, part, s in zip(
+                found, parts, (model.q_slice(name), *2 * (model.v_slice(name),)), strict=True
+            ):
+                x[s] = part
+        return found[0], found[1], found[2]
+
+    def imposed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """A state with its prescribed part put in place."""
+        if not np.any(self.mask):
+            return q, v
+        q_p, v_p, _ = self.at(t)
+        return np.where(self._prescribed_q, q_p, q), np.where(self.mask, v_p, v)
+
+    @cached_property
+    def _prescribed_q(self) -> Array:
+        model = self.model
+        found = np.zeros(model.nq, dtype=bool)
+        for sq, sv in zip(model._q_slices, model._v_slices, strict=True):
+            found[sq] = sv.stop > sv.start and self.mask[sv.start]
+        return found
+
+
+def _checked_motion(nq: int, motion: ca.Function, name: str) -> ca.Function:
+    sizes = [motion.numel_in(k) for k in range(motion.n_in())]
+    results = [motion.numel_out(k) for k in range(motion.n_out())]
+    if sizes != [1] or results != [nq]:
+        raise ArgumentError(
+            f"simulate: prescribed {name!r} maps sizes {sizes} to {results}, expected a casadi.Function of t that gives "
+            f"{nq} coordinates"
+        )
+    return motion if motion.is_a("SXFunction") else motion.expand()
+
+
+def _motion(model: Model, given: Mapping[str, ca.Function]) -> ca.Function:
+    """q, v and a of the prescribed joints by differentiation; zero elsewhere."""
+    t = ca.SX.sym("t")
+    q, v, a = ca.SX.zeros(model.nq), ca.SX.zeros(model.nv), ca.SX.zeros(model.nv)
+    for name, function in given.items():
+        x = ca.SX(function(t))
+        q[model.q_slice(name)] = x
+        v[model.v_slice(name)] = ca.jacobian(x, t)
+        a[model.v_slice(name)] = ca.jacobian(ca.jacobian(x, t), t)
+    return ca.Function("motion", [t], [q, v, a])
