@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [--only simulation]`: measure, print, store, and write docs/benchmarks.md."""
+"""`python -m benchmarks [--quick] [--only simulation|loops]`: measure, print, store, and write docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def main() -> None:
     parser.add_argument(
         "--from", dest="stored", type=Path, help="show and document a stored run instead of measuring"
     )
-    parser.add_argument("--only", choices=["simulation"], help="measure and show these rows; nothing stored")
+    parser.add_argument(
+        "--only", choices=["simulation", "loops"], help="measure and show these rows; nothing stored"
+    )
     options = parser.parse_args()
     console = Console(width=None if Console().is_terminal else 170)
     if options.stored:
