@@ -215,6 +215,12 @@ def test_models_of_the_library():
     assert "acrobot" in run("info").stdout
 
 
+def test_a_folder_does_not_hide_the_library(folder):
+    """`alembert new pendulum` leaves one of that name."""
+    run("new", "pendulum")
+    assert run("info", "pendulum").stdout.startswith("pendulum: 1 bodies")
+
+
 def command(*arguments, **environment):
     return subprocess.run(
         [sys.executable, "-m", "alembert.cli", *arguments],

@@ -37,7 +37,7 @@ def find_model(
         options["package_dirs"] = list(package_dirs)
     path = Path(text) if folder is None else folder / text
     is_file = not text.startswith(PREFIX) and (
-        path.suffix.lower() in SUFFIXES or len(Path(text).parts) > 1 or path.exists()
+        path.suffix.lower() in SUFFIXES or len(Path(text).parts) > 1 or path.is_file()
     )
     if not is_file:
         if options:
