@@ -251,6 +251,32 @@ def test_one_that_raises_does_not_spoil_the_others(model):
     np.testing.assert_allclose(run.q[run.good], free.q[run.good], atol=1e-12)
 
 
+def test_noise_differs_between_members_and_not_between_blocks(tmp_path):
+    """Sensors of a feedback loop: seeds follow from the ensemble's and the member's number alone."""
+    m = al.library.satellite()
+
+    def law(t, read):
+        y = read["rate_gyro"]
+        return np.concatenate([np.zeros((*y.shape[:-1], 6)), -40.0 * y], axis=-1)
+
+    options = {
+        "duration": 1.0,
+        "step": 0.05,
+        "controller": al.simulate.Sampled(law, period=0.1, reads="rate_gyro"),
+        "sensors": [al.simulate.Measured("rate_gyro", 0.1, noise=0.01)],
+    }
+    same_start = {"v0": np.zeros((9, m.nv))}
+    one = ensemble(m, same_start, block=4, checkpoint=tmp_path, **options)
+    other = ensemble(m, same_start, block=9, backend="batch", **options)
+    np.testing.assert_array_equal(one.q, other.q)
+    assert len(np.unique(one.v[:, -1, 6])) == 9
+    again = ensemble(m, same_start, block=4, checkpoint=tmp_path, seed=1, **options)
+    assert again.computed == 9
+    assert not np.any(one.v[:, -1, 6] == again.v[:, -1, 6])
+    with pytest.raises(ArgumentError, match="ensemble: sensors: seed is an array, expected a number"):
+        ensemble(m, same_start, **options | {"sensors": al.simulate.Measured("rate_gyro", 0.1, seed=[1, 2])})
+
+
 def test_sweep(model):
     masses = np.linspace(0.5, 2.0, 7)
     run = ensemble(model, {"parameters": {"mass": masses}, "q0": np.full((7, 2), 0.3)}, **OPTIONS)

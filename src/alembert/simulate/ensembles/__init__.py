@@ -78,7 +78,7 @@ def ensemble(
         integrator: any. Those with fixed steps run in the lanes of the vector registers, those with error
             control (and runs with `events`) one member after the other.
         interval: between records [s]; by default only the start and the end.
-        seed: of the whole ensemble.
+        seed: of the whole ensemble: of what `vary` draws, and of the noise of `sensors`.
         backend: "threads" (all cores), "batch" (one core), "processes", or "dask". The results are the same.
         workers: threads or processes; by default one for each core.
         cluster: with "dask", the scheduler's address, a `distributed.Client` or a cluster object; by default
@@ -126,10 +126,14 @@ def ensemble(
     size = block or min(LARGEST, max(SMALLEST, -(-members // (PARTS * SMALLEST)) * SMALLEST))
     parts = [range(first, min(members, first + size)) for first in range(0, members, size)]
     run = _Ensemble(
-        Question(model, fixed),
+        Question(model, fixed, seed),
         Draws(model, vary, given, seed),
         parts,
-        None if checkpoint is None else Checkpoint(Path(checkpoint), model.fingerprint, fixed),
+        None
+        if checkpoint is None
+        else Checkpoint(
+            Path(checkpoint), model.fingerprint, {**fixed, "noise": seed if fixed.get("sensors") else None}
+        ),
     )
     with warnings.catch_warnings():
         ignore_what_is_recorded()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from alembert.model.printing import unknown
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.events import EventRecord
 from alembert.simulate.run import simulate
+from alembert.simulate.sensors import Measured
+from alembert.simulate.system import as_sequence
 
 Array = np.ndarray
 Vary = Callable[[np.random.Generator], Mapping[str, Any]]
@@ -162,10 +164,33 @@ def swept(vary: Mapping[str, Any], members: int | None) -> tuple[dict[str, Any],
 
 @dataclass(frozen=True)
 class Question:
-    """A model, and the options of `simulate` that all members share."""
+    """A model, the options of `simulate` that all members share, and the ensemble's seed, for the noise of sensors."""
 
     model: Model
     options: Mapping[str, Any]
+    seed: int = 0
+
+    def _seeded(self, members: Any) -> dict[str, Any]:
+        """The options for some members (or one): noise from seeds of their own, whoever is with them."""
+        sensors = as_sequence(self.options.get("sensors", ()))
+        if not sensors:
+            return dict(self.options)
+
+        def seed(member: int, sensor: Measured) -> int:
+            words = np.random.SeedSequence([self.seed, int(member), 1, int(sensor.seed)])
+            return int(words.generate_state(1, np.uint64)[0])
+
+        found = []
+        for sensor in sensors:
+            if np.ndim(sensor.seed):
+                raise ArgumentError(
+                    "ensemble: sensors: seed is an array, expected a number; members have their own seeds"
+                )
+            seeds = (
+                [seed(k, sensor) for k in members] if isinstance(members, range) else seed(members, sensor)
+            )
+            found.append(replace(sensor, seed=np.array(seeds, dtype=np.uint64)))
+        return {**self.options, "sensors": found}
 
     def answer(self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]) -> Block:
         parameters = _parameters(draws)
@@ -183,7 +208,9 @@ class Question:
         """A block of members that all have failed."""
         return self._one_by_one(members, draws, _parameters(draws), reasons)
 
-    def _simulate(self, draws: Mapping[str, Array], parameters: Mapping[str, Any]) -> Any:
+    def _simulate(
+        self, members: range | int, draws: Mapping[str, Array], parameters: Mapping[str, Any]
+    ) -> Any:
         return simulate(
             self.model,
             draws["q0"],
@@ -191,7 +218,7 @@ class Question:
             efforts=draws["efforts"],
             parameters=parameters or None,
             progress=False,
-            **self.options,
+            **self._seeded(members),
         )
 
     def _together(
@@ -201,7 +228,7 @@ class Question:
         parameters: Mapping[str, Array],
         reasons: Mapping[int, str],
     ) -> Block:
-        run = self._simulate(draws, parameters)
+        run = self._simulate(members, draws, parameters)
         failures = dict(reasons)
         good = np.isfinite(run.q).all(axis=-1) & np.isfinite(run.v).all(axis=-1)
         for k in np.flatnonzero(~good.all(axis=-1)):
@@ -227,7 +254,7 @@ class Question:
                 continue
             own = {key: draws[key][k] for key in ("q0", "v0", "efforts")}
             try:
-                run = self._simulate(own, {name: float(x[k]) for name, x in parameters.items()})
+                run = self._simulate(member, own, {name: float(x[k]) for name, x in parameters.items()})
             except (ArgumentError, ModelError, UnsupportedError):
                 raise
             except Exception as error:
