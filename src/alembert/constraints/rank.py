@@ -45,12 +45,16 @@ def choose(G: Array, groups: Sequence[slice], tolerance: float) -> Choice:
     """A minimal set of rows of G (m x nv)."""
     m = len(G)
     scaled = G / scales(G, groups)[:, None]
-    R, order = _pivoted(scaled.T)
+    lengths = np.linalg.norm(scaled, axis=1)
+    limit = tolerance * max(float(np.max(lengths, initial=0.0)), np.finfo(float).tiny)
+    candidates = np.flatnonzero(
+        lengths > limit
+    )  # shorter rows are never chosen (those of planar loops vanish)
+    R, order = _pivoted(scaled[candidates].T)
     pivots = np.abs(np.diag(R))
-    limit = tolerance * max(pivots[0], np.finfo(float).tiny) if len(pivots) else 0.0
     rank = int(np.count_nonzero(pivots > limit))
-    rows, dropped = np.sort(order[:rank]), np.sort(order[rank:])
-    return Choice(rows, dropped if m else dropped[:0], float(pivots[rank - 1]) if rank else 1.0)
+    rows = np.sort(candidates[order[:rank]])
+    return Choice(rows, np.setdiff1d(np.arange(m), rows), float(pivots[rank - 1]) if rank else 1.0)
 
 
 def independent_columns(G: Array) -> tuple[Array, Array]:
@@ -63,6 +67,8 @@ def independent_columns(G: Array) -> tuple[Array, Array]:
 
 def _pivoted(A: Array) -> tuple[Array, Array]:
     """R and the order of the columns in A P = Q R."""
+    if not A.size:
+        return A[:0], np.arange(A.shape[1])
     from scipy.linalg import qr  # takes longer to import than the rest of the package
 
     R, order = qr(A, mode="r", pivoting=True, check_finite=False)
