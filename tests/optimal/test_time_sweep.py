@@ -39,7 +39,7 @@ def dense(s, start, end, shift):
     def control(k):
         return slice((N + 1) * n + k * m, (N + 1) * n + (k + 1) * m)
 
-    H, g = shift * np.eye(size), np.zeros(size)
+    H, g = np.zeros((size, size)), np.zeros(size)
     rows = N * n + len(start.c) + len(end.c)
     C, c = np.zeros((rows, size)), np.zeros(rows)
     for k in range(N):
@@ -47,7 +47,7 @@ def dense(s, start, end, shift):
         H[x, x] += s.Q[k]
         H[x, u] += s.N[k]
         H[u, x] += s.N[k].T
-        H[u, u] += s.R[k]
+        H[u, u] += s.R[k] + shift * np.eye(m)
         force = s.D[k, :, 1:].T @ s.push[k]
         g[x], g[u] = s.q[k] + force[:n], s.r[k] + force[n:]
         here = slice(k * n, (k + 1) * n)

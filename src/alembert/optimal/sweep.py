@@ -449,17 +449,10 @@ class Sweep:
     def _newton(self, merit: _Merit) -> bool:
         """The step of the linear-quadratic problem, with the least shift of the Hessian that makes it positive definite."""
         began = time.perf_counter()
-        it, lin = self.it, self.linear
+        it = self.it
         if self._push is not None:
             self._push()
-        lin.Q[0] += self._start_H
-        lin.Q[-1], lin.q[-1] = self._end_H, self._gradient
-        steep = self._found[:, 1].max(initial=0.0) > STEEP
-        if len(self._end_y):
-            weight = it.last.weight
-            lin.Q[-1] += self._end_D.T @ (weight[:, None] * self._end_D)
-            lin.q[-1] += self._end_D.T @ it.last.push(self.mu, self._end_values[2])
-            steep = steep or weight.max() > STEEP
+        steep = self._add_ends()
         options = {"damping": min(1e-3, 1e-2 * merit.worst**2), "shift": 0.0, "rho": self._rho}
         while True:
             try:
@@ -482,6 +475,19 @@ class Sweep:
             self.sweep.refine(self.first, self.last, **options)
         self.seconds["sweep"] += time.perf_counter() - began
         return True
+
+    def _add_ends(self) -> bool:
+        """The terms of the start and the end; whether some bound is so near that a step wants refining."""
+        it, lin = self.it, self.linear
+        lin.Q[0] += self._start_H
+        lin.Q[-1], lin.q[-1] = self._end_H, self._gradient
+        steep = self._found[:, 1].max(initial=0.0) > STEEP
+        if len(self._end_y):
+            weight = it.last.weight
+            lin.Q[-1] += self._end_D.T @ (weight[:, None] * self._end_D)
+            lin.q[-1] += self._end_D.T @ it.last.push(self.mu, self._end_values[2])
+            steep = steep or weight.max() > STEEP
+        return bool(steep)
 
     def _try(self, alpha: float) -> _Merit:
         """Infeasibility and cost of the iterate at `alpha` of the step, which is left in the arrays `_new`."""

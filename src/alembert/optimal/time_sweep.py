@@ -120,7 +120,7 @@ class TimeSweep:
         rho: float = 1.0,
         damping: float = 0.0,
     ) -> None:
-        """Minimise (2), with `shift` times the identity added to all Q and R.
+        """Minimise (2), with `shift` times the identity added to all R.
 
         `rho` is relative to the largest entries of C and R. Conditions at the end that can hardly be reached
         are pursued with `damping`, relative to those that can.
@@ -131,8 +131,6 @@ class TimeSweep:
         P, z = self.P[N], self.z[N]
         P[...] = s.Q[N]
         z[:, 0] = s.q[N]
-        if shift:
-            P[np.diag_indices(len(P))] += shift
         if size:
             P += rho * end.C.T @ end.C
             z[:, 0] += rho * end.C.T @ end.c
@@ -160,7 +158,7 @@ class TimeSweep:
             if s.push.size
             else np.zeros((len(u), n + u.shape[1]))
         )
-        q = np.matmul(s.Q, x[:, :, None])[:, :, 0] + s.q + shift * x - costates
+        q = np.matmul(s.Q, x[:, :, None])[:, :, 0] + s.q - costates
         q[:-1] += (
             np.matmul(s.N, u[:, :, None])[:, :, 0]
             + np.matmul(costates[1:, None, :], s.A)[:, 0]
@@ -214,7 +212,7 @@ class TimeSweep:
                 raise Indefinite(i) from None
             K[i] = sl.cho_solve(factor, U.T, check_finite=False)
             k[i] = sl.cho_solve(factor, e, check_finite=False)
-            P[i] = A.T @ PA - U @ K[i] + s.Q[i] + shift * np.eye(n)
+            P[i] = A.T @ PA - U @ K[i] + s.Q[i]
             P[i] = (P[i] + P[i].T) / 2
             z[i] = A.T @ moved + K[i].T @ e
             z[i, :, 0] += s.q[i] + forces[i, :n]
@@ -306,7 +304,7 @@ def inward_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:
         coupled=True,
     )
     K, k = stage_gains(b)
-    P = b.parent.P.matrix() + s["Q"] + s["shift"] * ca.SX.eye(n)
+    P = b.parent.P.matrix() + s["Q"]
     z = b.parent.z.vector() + ca.horzcat(s["q"] + force[:n], ca.SX(n, rest))
     W = s["W"] - b.e[:, 1:].T @ k
     W[:, 0] += s["z"][:, 1:].T @ s["b"]
