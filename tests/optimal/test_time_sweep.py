@@ -52,6 +52,8 @@ def dense(s, start, end, shift):
         g[x], g[u] = s.q[k] + force[:n], s.r[k] + force[n:]
         here = slice(k * n, (k + 1) * n)
         C[here, x], C[here, u], C[here, state(k + 1)], c[here] = s.A[k], s.B[k], -np.eye(n), s.b[k]
+    free = np.eye(n) - np.linalg.pinv(start.C) @ start.C if len(start.c) else np.eye(n)
+    H[state(0), state(0)] += shift * free
     H[state(N), state(N)] += s.Q[N]
     g[state(N)] = s.q[N]
     first = slice(N * n, N * n + len(start.c))

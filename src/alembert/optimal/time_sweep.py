@@ -120,7 +120,7 @@ class TimeSweep:
         rho: float = 1.0,
         damping: float = 0.0,
     ) -> None:
-        """Minimise (2), with `shift` times the identity added to all R.
+        """Minimise (2), with `shift` times the identity added to all R and to what is free at the start.
 
         `rho` is relative to the largest entries of C and R. Conditions at the end that can hardly be reached
         are pursued with `damping`, relative to those that can.
@@ -143,7 +143,7 @@ class TimeSweep:
                 raise Indefinite(N - 1 - done)
         else:
             self._lapack(shift)
-        self.x[0], self.start, eta = _close(self.P[0], self.z[0], self.W[0], start, damping)
+        self.x[0], self.start, eta = _close(self.P[0], self.z[0], self.W[0], start, shift, damping)
         self.weights[1:] = eta
         self.costates[0] = self.P[0] @ self.x[0] + self.z[0] @ self.weights
         self._outward()
@@ -166,6 +166,9 @@ class TimeSweep:
         )
         q[0] += start.C.T @ self.start + costates[0]
         q[-1] += end.C.T @ self.end
+        if shift:  # of what the start leaves open
+            free = _start(start, n)[1]
+            q[0] += shift * free @ (free.T @ x[0])
         r = np.matmul(s.R, u[:, :, None])[:, :, 0] + s.r + shift * u + forces[:, n:]
         r += np.matmul(x[:-1, None, :], s.N)[:, 0] + np.matmul(costates[1:, None, :], s.B)[:, 0]
         b = np.matmul(s.A, x[:-1, :, None])[:, :, 0] + np.matmul(s.B, u[:, :, None])[:, :, 0] + s.b - x[1:]
@@ -220,7 +223,9 @@ class TimeSweep:
             W[i, :, 0] += z[i + 1, :, 1:].T @ s.b[i]
 
 
-def _close(P: Array, z: Array, W: Array, start: Conditions, damping: float) -> tuple[Array, Array, Array]:
+def _close(
+    P: Array, z: Array, W: Array, start: Conditions, shift: float, damping: float
+) -> tuple[Array, Array, Array]:
     """The stationary point of (4) at the first stage: x_0, the multipliers of the start, and eta.
 
     x_0 = x_p + Y y with C_0 Y = 0; what the start leaves open, y, and eta are found together.
@@ -230,15 +235,15 @@ def _close(P: Array, z: Array, W: Array, start: Conditions, damping: float) -> t
     if free:
         e = len(W)
         system = np.empty((free + e, free + e))
-        system[:free, :free], system[free:, free:] = Y.T @ P @ Y, W[:, 1:]
+        system[:free, :free], system[free:, free:] = Y.T @ P @ Y + shift * np.eye(free), W[:, 1:]
         system[:free, free:] = Y.T @ S
         system[free:, :free] = system[:free, free:].T
         right = -np.concatenate([Y.T @ (P @ x + z[:, 0]), W[:, 0] + S.T @ x])
-        found = _solve_symmetric(system, right, damping)
+        found = _solve_symmetric(system, right, free, damping)
         eta = found[free:]
         x = x + Y @ found[:free]
     else:
-        eta = _solve_symmetric(W[:, 1:], -(W[:, 0] + S.T @ x), damping)
+        eta = _solve_symmetric(W[:, 1:], -(W[:, 0] + S.T @ x), 0, damping)
     if not len(start.c):
         return x, start.c, eta
     slope = P @ x + z[:, 0] + S @ eta
@@ -263,8 +268,11 @@ def _start(start: Conditions, n: int) -> tuple[Array, Array]:
     return -V[:rank].T @ ((U[:, :rank].T @ start.c) / values[:rank]), V[rank:].T
 
 
-def _solve_symmetric(system: Array, right: Array, damping: float) -> Array:
-    """The solution; where conditions repeat each other, or ask for what cannot be reached, the smallest one."""
+def _solve_symmetric(system: Array, right: Array, free: int, damping: float) -> Array:
+    """The solution; where conditions repeat each other, or ask for what cannot be reached, the smallest one.
+
+    A minimum over what is free at the start has as many positive eigenvalues.
+    """
     if not len(system):
         return right
     if not np.isfinite(system).all():
@@ -273,6 +281,8 @@ def _solve_symmetric(system: Array, right: Array, damping: float) -> Array:
     values, vectors = np.linalg.eigh(system * scale[:, None] * scale)
     sizes = np.abs(values)
     largest = sizes.max()
+    if free and np.sum(values > SINGULAR * largest) < free:
+        raise Indefinite(0)
     if sizes.min() < DOUBTFUL * largest:
         values = np.where(sizes > SINGULAR * largest, values, np.inf)
         if damping:
