@@ -126,7 +126,16 @@ def main():
     print("| problem | cost | duration [s] | steps | iterations | seconds |")
     print("|---|---|---|---|---|---|")
     solved = {}
-    for make in (swing_up, acrobot, branched_acrobot, satellite, pitcher, brachistochrone, bryson_denham, van_der_pol):
+    for make in (
+        swing_up,
+        acrobot,
+        branched_acrobot,
+        satellite,
+        pitcher,
+        brachistochrone,
+        bryson_denham,
+        van_der_pol,
+    ):
         begin = perf_counter()
         solution = make()
         show(make, solution, perf_counter() - begin)
