@@ -251,11 +251,15 @@ class TreeMatrices:
         """`void NAME(ptr L, ptr LT, ptr D, ptr X, ...)`: M^-1 times each matrix (-M^-1 for sign -1), in place."""
         names = [f"%x{j}" for j in range(len(signs))]
         parameters = _pointers(["%L", "%LT", "%D", *names])
-        inward = self._inward(names, parameters)
+        panels = 2 if self.blocks <= 8 else 4  # blocks at once; one alone would wait for its sums
+        whole = self.blocks - self.blocks % panels
+        parts = [(0, whole, panels), (whole, self.blocks, self.blocks - whole)]
+        inward = [self._inward(names, parameters, *part) for part in parts if part[1] > part[0]]
         most = max(1, (24 if self.width == 8 else 12) // len(signs))  # sums that fit into the registers
         w = self.lines()
         pointers = ", ".join(f"ptr {x}" for x in ("%L", "%LT", "%D", *names))
-        w.do(f"call void @{inward}({pointers})")
+        for part in inward:
+            w.do(f"call void @{part}({pointers})")
         tables = self._by_outer_rows()
         done = 0
         while done < self.blocks:
@@ -267,8 +271,8 @@ class TreeMatrices:
             done += count
         return self.finish("solve", w, parameters)
 
-    def _inward(self, names: list[str], parameters: list[str]) -> str:
-        """The first half: for each block of columns, runs of rows k to take from row i."""
+    def _inward(self, names: list[str], parameters: list[str], start: int, stop: int, panel: int) -> str:
+        """The first half on blocks of columns, `panel` of them at once: runs of rows k to take from row i."""
         r, w, V = self.relations, self.lines(), self.width
         related = [{k, *row} for k, row in enumerate(self._inboard)]
         for i, outboard in enumerate(self._outboard):
@@ -278,32 +282,36 @@ class TreeMatrices:
             has[k, sorted({c // V for c in columns})] = True
         starts = np.cumsum([0, *map(len, self._outboard)])
         runs: list[tuple[int, int, int, int]] = []
-        for i in reversed(range(r.n)):  # blocks within: neighbouring runs do not wait for each other
-            for b in range(self.blocks):
-                chosen = [(k, int(starts[i]) + p) for p, k in enumerate(self._outboard[i]) if has[k, b]]
+        for i in reversed(range(r.n)):  # panels within: neighbouring runs do not wait for each other
+            for b in range(start, stop, panel):
+                wanted = has[:, b : b + panel].any(axis=1)
+                chosen = [(k, int(starts[i]) + p) for p, k in enumerate(self._outboard[i]) if wanted[k]]
                 for first, at, count in _runs(chosen):
                     runs.append((i * r.stride + b * V, first * r.stride + b * V, at, count))
-        table = self.data("inward_runs", runs)
+        table = self.data(f"inward_runs{panel}", runs)
+        columns_of = [(name, b * V) for name in names for b in range(panel)]
         run = w.loop("0", str(len(runs)))
         place = w.let(f"shl nsw i64 {run.index}, 2")
         target, source, begin, steps = (
             w.number(table, w.let(f"add nsw i64 {place}, {c}") if c else place) for c in range(4)
         )
         factors = w.at("%LT", begin)
-        step = w.loop("0", steps, [w.load(name, target) for name in names])
+        rows = {name: w.at(name, target) for name in names}
+        step = w.loop("0", steps, [w.load(rows[name], b) for name, b in columns_of])
         factor = w.minus(w.spread(w.scalar(factors, step.index)))
         taken = w.let(f"add nsw i64 {source}, {w.let(f'mul nsw i64 {step.index}, {r.stride}')}")
+        others = {name: w.at(name, taken) for name in names}
         w.end(
             step,
             [
-                w.plus_product(factor, w.load(name, taken), total)
-                for name, total in zip(names, step.sums, strict=True)
+                w.plus_product(factor, w.load(others[name], b), total)
+                for (name, b), total in zip(columns_of, step.sums, strict=True)
             ],
         )
-        for name, total in zip(names, step.sums, strict=True):
-            w.store(total, name, target)
+        for (name, b), total in zip(columns_of, step.sums, strict=True):
+            w.store(total, rows[name], b)
         w.end(run)
-        return self.finish("inward", w, parameters)
+        return self.finish(f"inward{panel}", w, parameters)
 
     def _by_outer_rows(self) -> tuple[str, str]:
         stride = self.relations.stride
