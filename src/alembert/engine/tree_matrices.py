@@ -284,8 +284,8 @@ class TreeMatrices:
         runs: list[tuple[int, int, int, int]] = []
         for i in reversed(range(r.n)):  # panels within: neighbouring runs do not wait for each other
             for b in range(start, stop, panel):
-                wanted = has[:, b : b + panel].any(axis=1)
-                chosen = [(k, int(starts[i]) + p) for p, k in enumerate(self._outboard[i]) if wanted[k]]
+                wanted = set(np.flatnonzero(has[:, b : b + panel].any(axis=1)).tolist())
+                chosen = [(k, int(starts[i]) + p) for p, k in enumerate(self._outboard[i]) if k in wanted]
                 for first, at, count in _runs(chosen):
                     runs.append((i * r.stride + b * V, first * r.stride + b * V, at, count))
         table = self.data(f"inward_runs{panel}", runs)
