@@ -13,7 +13,7 @@ import numpy as np
 
 import alembert as al
 from alembert.optimal import Problem, System, duration, effort, running, terminal
-from alembert.view import Motion, write_page
+from alembert.view import write_page
 
 OUTPUT = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("demo-output")
 HANGING, UPRIGHT = [-np.pi / 2, 0.0], [np.pi / 2, 0.0]
@@ -145,25 +145,9 @@ def main():
     show(two_wheels, underactuated, perf_counter() - begin)
     for make, solution in {**solved, two_wheels: underactuated}.items():
         if solution.model is not None:
-            title = (make.__doc__ or "").split(":")[0]
-            motions.append(
-                Motion(
-                    solution.model,
-                    solution.time,
-                    solution.q,
-                    series={"efforts [N m]": _lines(solution)},
-                    title=title,
-                    notes={"cost": f"{solution.cost:.6g}", "iterations": str(solution.iterations)},
-                )
-            )
+            motions.append(solution.motion((make.__doc__ or "").split(":")[0]))
     page = write_page(OUTPUT / "optimal.html", motions, title="Optimal control")
     print(f"The page is {page}.")
-
-
-def _lines(solution):
-    """Efforts at the nodes."""
-    tau = solution.control_at(solution.time)
-    return {name: tau[:, k] for k, name in enumerate(solution.problem.plant.controls)}
 
 
 def show(make, solution, seconds):

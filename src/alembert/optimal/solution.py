@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from alembert.model import Model
+    from alembert.view import Motion
 
 Array = np.ndarray
 
@@ -344,6 +345,22 @@ class Solution:
             return tau
 
         return control
+
+    def motion(self, title: str = "") -> Motion:
+        """The motion with its efforts, for `al.view` and films."""
+        from alembert.view import Motion
+
+        model = self._model("motion")
+        efforts = np.zeros((len(self.time), model.nv))
+        efforts[:, list(self.stages.plant.driven)] = self.control_at(self.time)  # type: ignore[attr-defined]
+        notes = {"cost": f"{self.cost:.6g}", "iterations": str(self.iterations)}
+        return Motion(model, self.time, self.q, efforts=efforts, title=title, notes=notes)
+
+    def to_html(self, path: str | Path, *, title: str = "") -> Path:
+        """A page with the animation and plots, which opens without network or server."""
+        from alembert.view import write_page
+
+        return write_page(path, [self.motion(title)], title=title or "Optimal control")
 
     def save(self, path: str | Path) -> None:
         """Write the motion as .npz, which `guess=` reads again."""
