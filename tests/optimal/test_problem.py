@@ -108,6 +108,7 @@ def test_other_refusals():
         ("solve: no solver 'snopt'", {"solver": "snopt"}),
         ("solve: no hessian 'bfgs'", {"hessian": "bfgs"}),
         ("solve: guess is a int, expected a solution", {"guess": 3}),
+        ("solve: nodes has shape (3,), expected 11 increasing fractions", {"nodes": [0, 0.5, 1]}),
         ("solve: guess lacks 'time'", {"guess": {"q": 1}}),
         ("solve: the times of the guess are not increasing", {"guess": {"time": [1, 0], "q": 1}}),
         (

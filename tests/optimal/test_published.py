@@ -97,3 +97,19 @@ def test_goddard_rocket():
     solution = problem.solve(200, transcription="trapezoidal", guess=guess)
     assert solution.success
     assert -solution.cost == pytest.approx(1.01283, abs=1e-5)
+
+
+def test_hypersensitive_on_uneven_nodes():
+    """Betts, example 10.7: all happens near the ends of 10000 s; 6.7241 is published, 6.724113810 a reference."""
+    system = System(["y"], ["u"], lambda s: [-(s.y**3) + s.u])
+    problem = Problem(
+        system, 10000.0, start={"y": 1}, end={"y": 1.5}, cost=running(lambda s: s.y**2 + s.u**2)
+    )
+    near = np.linspace(0, 15, 301)[:-1]  # seconds from either end in steps of 0.05
+    far = np.geomspace(15, 5000, 60)
+    half = np.concatenate([near, far]) / 1e4
+    nodes = np.concatenate([half, 1 - half[-2::-1]])
+    guess = {"time": [0, 5, 9995, 10000], "x": [[1], [0], [0], [1.5]]}
+    solution = problem.solve(len(nodes) - 1, nodes=nodes, transcription="radau", guess=guess)
+    assert solution.success
+    assert solution.cost == pytest.approx(6.724113810, abs=1e-4)  # the last published digit

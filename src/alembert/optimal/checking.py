@@ -62,8 +62,8 @@ def _gaps(solution: Solution, parts: int) -> Array:
     problem, N = solution.problem, solution.steps
     count = N * parts
     k, share = np.divmod(np.arange(count), parts)
-    h = np.array([solution.duration / count])
-    t = np.arange(count)[:, None] * h
+    h = np.repeat(np.diff(solution.time) / parts, parts)[:, None]
+    t = solution.time[k, None] + share[:, None] * h
     controls = np.concatenate(
         [solution.control_within(k, (share + c) / parts) for c in (0.0, 0.5, 1.0)], axis=1
     )
@@ -90,4 +90,4 @@ def _step(problem: Problem) -> StageLoop:
     four = g(h * three, t + h, last, x, p)
     after = chart.retract(x, h / 6 * (one + 2 * two + 2 * three + four))
     function = ca.Function("optimal_check", [x, t, h, u, p], [after])
-    return StageLoop(function, [0, 0, SHARED, 0, SHARED, 1], backward=False)
+    return StageLoop(function, [0, 0, 0, 0, SHARED, 1], backward=False)

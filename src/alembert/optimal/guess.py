@@ -167,7 +167,7 @@ def _from_arrays(problem: Problem, given: Mapping[str, Any]) -> Guess:
 def place(stages: Stages, guess: Guess) -> tuple[Array, Array, Array]:
     """x, u and z of the stages."""
     problem, scheme, N = stages.problem, stages.scheme, stages.count
-    nodes = np.arange(N + 1) / N
+    nodes, widths = stages.nodes, stages.numbers[:, 1]
     points = guess.at(problem, nodes)
     plant = stages.plant
     if isinstance(plant, Momenta):
@@ -180,7 +180,7 @@ def place(stages: Stages, guess: Guess) -> tuple[Array, Array, Array]:
         points = np.concatenate([points[:, :nq], np.einsum("kij,kj->ki", M, points[:, nq:])], axis=1)
     parts = [points]
     if stages.memory:
-        before = nodes if scheme.node_controls else nodes - 0.5 / N
+        before = nodes if scheme.node_controls else nodes - 0.5 * np.append(widths[0], widths)
         parts.append(guess.controls_at(np.clip(before, 0, 1)))
     if problem.periodic:
         reference = np.concatenate(
@@ -192,5 +192,5 @@ def place(stages: Stages, guess: Guess) -> tuple[Array, Array, Array]:
         span = np.clip(guess.duration, problem.shortest, problem.longest)
         parts.append(np.full((N + 1, 1), span))
     x = np.concatenate(parts, axis=1)
-    u = np.concatenate([guess.controls_at(nodes[:-1] + c / N) for c in stages.control_places], axis=1)
+    u = np.concatenate([guess.controls_at(nodes[:-1] + c * widths) for c in stages.control_places], axis=1)
     return x, u, scheme.guess(plant, points[:-1], points[1:])

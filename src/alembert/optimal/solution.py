@@ -86,7 +86,7 @@ class Solution:
     @cached_property
     def time(self) -> Array:
         """(N + 1,) [s]"""
-        return np.arange(self.steps + 1) / self.steps * self.duration
+        return self.stages.nodes * self.duration
 
     @cached_property
     def _points(self) -> Array:
@@ -180,9 +180,14 @@ class Solution:
 
     def control_at(self, t: Any) -> Array:
         """The controls at any time, as the transcription has them between its points."""
-        s = np.clip(np.asarray(t, dtype=float) / self.duration * self.steps, 0, self.steps)
-        k = np.minimum(s.astype(int), self.steps - 1)
-        return self.control_within(k, s - k)
+        return self.control_within(*self._interval(t))
+
+    def _interval(self, t: Any) -> tuple[Array, Array]:
+        """The interval that a time is in, and at which share of it."""
+        nodes = self.stages.nodes
+        s = np.clip(np.asarray(t, dtype=float) / self.duration, 0.0, 1.0)
+        k = np.clip(np.searchsorted(nodes, s, side="right") - 1, 0, self.steps - 1)
+        return k, (s - nodes[k]) / self.stages.numbers[k, 1]
 
     def control_within(self, k: Any, share: Any) -> Array:
         """The controls in interval k, at a share from 0 to 1 of it."""
@@ -328,17 +333,16 @@ class Solution:
     def controller(self) -> Callable[[float, Array, Array], Array]:
         """Controls with the feedback of the last sweep, for `al.simulate(model, ..., controller=...)`."""
         model = self._model("controller")
-        gains, time, x = self.gains, self.time, self.x
+        gains, x = self.gains, self.x
         chart = self.problem.plant.chart
         driven = list(self.stages.plant.driven)  # type: ignore[attr-defined]
         if isinstance(self.stages.plant, Momenta):
             gains = _gains_on_speeds(self, gains)
 
         def control(t: float, q: Array, v: Array) -> Array:
-            s = np.clip(t / time[-1] * self.steps, 0, self.steps)
-            k = min(int(s), self.steps - 1)
+            k, share = self._interval(t)
             step = chart.difference(x[k], x[k + 1])
-            wanted = chart.move(x[k], (s - k) * step)
+            wanted = chart.move(x[k], share * step)
             error = chart.difference(wanted, np.concatenate([q, v]))
             tau = np.zeros(model.nv)
             tau[driven] = self.control_at(t) - gains[k] @ error

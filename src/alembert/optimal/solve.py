@@ -32,6 +32,7 @@ def solve(
     transcription: str | None = None,
     solver: Literal["sweep", "ipopt", "fatrop"] = "sweep",
     guess: Any = None,
+    nodes: Any = None,
     hessian: Literal["auto", "exact", "gauss-newton"] = "auto",
     tolerance: float = 1e-8,
     iterations: int = 500,
@@ -43,7 +44,8 @@ def solve(
     "hermite-simpson" (the default for systems), "radau"; the implicit ones also in momenta
     ("midpoint-momenta", ...). `solver`: "sweep", our own, or "ipopt" or "fatrop" from CasADi. `guess`: a
     solution (also of another number of steps), a simulation, arrays `{"time", "q", "v", "controls"}` or a file
-    of `solution.save`; by default straight from start to end. `hessian`: "exact" has the curvature of the
+    of `solution.save`; by default straight from start to end. `nodes`: where
+    intervals begin and end, as fractions of the duration. `hessian`: "exact" has the curvature of the
     dynamics, "gauss-newton" has not; "auto" chooses by the size of the model. `progress` prints a line per
     iteration (by default on a terminal), or is called with each.
 
@@ -58,13 +60,24 @@ def solve(
     if hessian not in ("auto", "exact", "gauss-newton"):
         raise ArgumentError(unknown("solve: no hessian", hessian, ("auto", "exact", "gauss-newton")))
     name = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
-    stages = cut(problem, scheme(name), int(steps))
+    stages = cut(problem, scheme(name), int(steps), _nodes(int(steps), nodes))
     start = guesses.make(problem, guess)
     exact = hessian == "exact" or (hessian == "auto" and stages.stage.n_instructions() <= LARGEST_EXACT)
     report = _reporter(problem, name, solver, progress)
     x, u, z = guesses.place(stages, start)
     outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report)
     return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")
+
+
+def _nodes(steps: int, given: Any) -> np.ndarray | None:
+    if given is None:
+        return None
+    nodes = np.asarray(given, dtype=float)
+    if nodes.shape != (steps + 1,) or nodes[0] != 0 or nodes[-1] != 1 or np.any(np.diff(nodes) <= 0):
+        raise ArgumentError(
+            f"solve: nodes has shape {nodes.shape}, expected {steps + 1} increasing fractions of the duration, from 0 to 1"
+        )
+    return nodes
 
 
 def _sweep(

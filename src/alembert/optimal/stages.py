@@ -125,6 +125,11 @@ class Stages:
         return self.chart.tangent, len(self.u_names), len(self.z_names), len(self.path_names)
 
     @property
+    def nodes(self) -> Array:
+        """Where stages begin and end, as fractions of the duration."""
+        return np.append(self.numbers[:, 0], 1.0)
+
+    @property
     def control_places(self) -> tuple[float, ...]:
         """Where in a stage, from 0 to 1, its own controls act."""
         return self.scheme.places
@@ -138,8 +143,10 @@ class Stages:
         return float(x[..., -1].flat[0]) if self.is_free else self.problem.shortest
 
 
-def cut(problem: Problem, scheme: Scheme, steps: int) -> Stages:
-    """The stages of `problem`."""
+def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None) -> Stages:
+    """The stages of `problem`; `nodes` are fractions of the duration from 0 to 1, by default evenly spaced."""
+    if nodes is None:
+        nodes = np.arange(steps + 1) / steps
     plant = scheme.plant(problem)
     controls = plant.controls
     m = len(controls)
@@ -227,9 +234,7 @@ def cut(problem: Problem, scheme: Scheme, steps: int) -> Stages:
                 _column(row.value(ends) for row in bounded),
             ],
         ),
-        numbers=np.column_stack(
-            [np.arange(steps) / steps, np.full(steps, 1 / steps), np.full(steps, problem.shortest)]
-        ),
+        numbers=np.column_stack([nodes[:-1], np.diff(nodes), np.full(steps, problem.shortest)]),
         path_names=tuple(rows.names),
         lower=lower,
         upper=upper,
