@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--quick] [--only simulation|loops]`: measure, print, store, and write docs/benchmarks.md."""
+"""`python -m benchmarks [--quick] [--only PART]`: measure, print, store, and write docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def main() -> None:
         "--from", dest="stored", type=Path, help="show and document a stored run instead of measuring"
     )
     parser.add_argument(
-        "--only", choices=["simulation", "loops"], help="measure and show these rows; nothing stored"
+        "--only",
+        choices=["simulation", "loops", "optimal"],
+        help="measure and show these rows; nothing stored",
     )
     options = parser.parse_args()
     console = Console(width=None if Console().is_terminal else 170)

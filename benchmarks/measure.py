@@ -22,7 +22,7 @@ import numpy as np
 import pinocchio as pin
 
 from alembert import save, sweeps
-from benchmarks import loops, models, pinocchio_codegen, pinocchio_cpp, simulation, timing
+from benchmarks import loops, models, optimal, pinocchio_codegen, pinocchio_cpp, simulation, timing
 from benchmarks.timing import Effort
 
 BATCH, LARGE_BATCH = 4096, 65536
@@ -85,7 +85,7 @@ class Results:
 
 
 def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Results:
-    """All rows, or `only` those of "simulation" or "loops"."""
+    """All rows, or `only` those of "simulation", "loops" or "optimal"."""
     effort = timing.QUICK if quick else timing.FULL
     results = Results(
         date=time.strftime("%Y-%m-%d %H:%M", time.gmtime()) + " UTC",
@@ -107,6 +107,11 @@ def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Resul
         say("closed loops")
         results.rows += loops.rows(effort, notes=results.notes)
         return results
+    if only == "optimal":
+        say("optimal control")
+        results.rows += optimal.rows(effort, quick=quick, notes=results.notes)
+        results.notes["load"] = max(results.notes["load"], _load())
+        return results
     say("compiling Pinocchio's loop, where there is a compiler")
     compiled = pinocchio_cpp.program() is not None
     results.baseline = "Pinocchio C++" if compiled else "pin.aba / pin.rnea from Python"
@@ -125,6 +130,8 @@ def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Resul
     results.rows += simulation.rows(effort, quick=quick, notes=results.notes)
     say("closed loops")
     results.rows += loops.rows(effort, notes=results.notes)
+    say("optimal control")
+    results.rows += optimal.rows(effort, quick=quick, notes=results.notes)
     say("first calls")
     results.rows += _first_calls(quick)
     for k, row in enumerate(results.rows):  # against the best peak of the run

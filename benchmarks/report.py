@@ -74,7 +74,15 @@ def _machine_line(results: Results) -> str:
 def _absent(results: Results) -> list[str]:
     return [
         results.notes[key]
-        for key in ("without", "without_threads", "without_generated")
+        for key in (
+            "without",
+            "without_threads",
+            "without_generated",
+            "without_crocoddyl",
+            "optimal_straight",
+            "optimal_starts",
+            "optimal_reach",
+        )
         if key in results.notes
     ]
 
@@ -133,6 +141,14 @@ def page(results: Results) -> str:
     else:
         lines += [
             "There was no C++ compiler: Pinocchio was called from Python, which costs it about 1 us per call."
+        ]
+    if any(row.key.startswith("optimal/") for row in results.rows):
+        lines += [
+            "",
+            "Optimal control: the swing-up is of an acrobot of two rods (1 kg, 1 m) in 4 s; IPOPT and FATROP get it by",
+            "multiple shooting with hand-written equations of motion, `expand`, and are timed without building. The reach",
+            "is the library's `arm7` without friction, with a weight on the final distance, since FDDP has no end",
+            "conditions. Kernels are compiled before. The swing-up has many local optima: costs are compared below.",
         ]
     lines += [
         "",
