@@ -17,3 +17,5 @@ from alembert.optimal.schemes import SCHEMES as SCHEMES
 from alembert.optimal.solution import Check as Check
 from alembert.optimal.solution import Solution as Solution
 from alembert.optimal.solve import solve as solve
+from alembert.optimal.splines import SplineSolution as SplineSolution
+from alembert.optimal.splines import solve_splines as solve_splines
