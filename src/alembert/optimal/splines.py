@@ -283,6 +283,15 @@ class SplineSolution(Solution):
         """[s]"""
         return self._duration
 
+    @cached_property
+    def time(self) -> Array:
+        """(N + 1,) [s]"""
+        return np.arange(self.steps + 1) / self.steps * self.duration
+
+    def control_at(self, t: Any) -> Array:
+        """The controls at any time, interpolated between the nodes."""
+        return np.asarray(self._between(np.clip(np.asarray(t, dtype=float) / self.duration, 0, 1)))
+
     @property
     def q(self) -> Array:
         """(N + 1, nq)"""
