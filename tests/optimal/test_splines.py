@@ -127,6 +127,7 @@ def test_what_others_have_too(tmp_path):
     assert "60 steps of splines" in repr(solution)
     np.testing.assert_allclose(solution.control_at(solution.time), solution.node_controls, atol=1e-9)
     assert solution.momenta.shape == (61, 2)
+    np.testing.assert_allclose(solution.motion().efforts[:, 1], solution.node_controls[:, 0], atol=1e-9)
     for name in ("costates", "multipliers"):
         with pytest.raises(UnsupportedError, match=f"solution.{name}: splines give none"):
             getattr(solution, name)

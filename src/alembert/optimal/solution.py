@@ -356,7 +356,7 @@ class Solution:
 
         model = self._model("motion")
         efforts = np.zeros((len(self.time), model.nv))
-        efforts[:, list(self.stages.plant.driven)] = self.control_at(self.time)  # type: ignore[attr-defined]
+        efforts[:, list(self.problem.plant.driven)] = self.control_at(self.time)  # type: ignore[union-attr]
         notes = {"cost": f"{self.cost:.6g}", "iterations": str(self.iterations)}
         return Motion(model, self.time, self.q, efforts=efforts, title=title, notes=notes)
 
