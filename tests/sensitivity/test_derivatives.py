@@ -89,8 +89,9 @@ def test_a_batch_gives_the_bits_of_single_states(branched):
         batch = getattr(branched, name)(q, v, x)
         for k in (0, 3, 10):
             single = getattr(branched, name)(q[k], v[k], x[k])
-            for field in vars(single):
-                np.testing.assert_array_equal(getattr(batch, field)[k], getattr(single, field))
+            for field, value in vars(single).items():
+                if isinstance(value, np.ndarray):  # there are no wrenches here
+                    np.testing.assert_array_equal(getattr(batch, field)[k], value)
 
 
 def test_wrenches_and_parameters_enter_the_derivatives(branched):
