@@ -72,6 +72,7 @@ ALGORITHMS: dict[str, Callable[[al.Model, State], Any]] = {
     "jvp": lambda m, x: m.jvp("forward_dynamics", x, (x[1], x[1], x[2]))[1],
     "vjp": lambda m, x: m.vjp("forward_dynamics", x, x[2])[0],
     "hessian": lambda m, x: m.hessian("inverse_dynamics", x, x[2]),
+    "second_derivatives": lambda m, x: m.second_derivatives("inverse_dynamics", x),
     "export_c": _export,
     "symbolic": lambda m, x: np.asarray(m.symbolic.forward_dynamics(*x)),
     "operators.operators": lambda m, x: operators.operators(m, x[0]).mass_matrix.dense(),
