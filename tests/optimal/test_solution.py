@@ -128,8 +128,12 @@ def test_hand_over(move):
     with pytest.raises(UnsupportedError, match=r"solution.q is for models"):
         _ = move.q
     other = Problem(MASS, 1.0, **REST).solve(10, solver="ipopt")
-    with pytest.raises(UnsupportedError, match="ipopt gives none"):
-        _ = other.gains
+    for what in ("gains", "costates", "multipliers"):
+        with pytest.raises(UnsupportedError, match=f"solution.{what}: ipopt gives none"):
+            getattr(other, what)
+    with pytest.raises(UnsupportedError, match=r"solution.sensitivities: ipopt gives none"):
+        other.sensitivities()
+    assert "bounds that hold" not in other.diagnosis()
 
 
 def test_progress_and_interruption():

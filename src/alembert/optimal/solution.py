@@ -156,6 +156,11 @@ class Solution:
             raise UnsupportedError(f"solution.{what} is for models; the states of a System are in solution.x")
         return self.model
 
+    def _of_the_sweep(self, what: str) -> None:
+        """The other solvers' multipliers belong to other forms of the problem and are not kept."""
+        if self.solver != "sweep":
+            raise UnsupportedError(f"solution.{what}: {self.solver} gives none; solve with solver='sweep'")
+
     def state(self, name: str) -> Array:
         """A state of a system, or a coordinate or speed ("q elbow", "v elbow") of a model, at the nodes."""
         names = self.problem.plant.tangent_names
@@ -204,19 +209,20 @@ class Solution:
     @property
     def gains(self) -> Array:
         """(N, controls, states): feedback u = u* - K (x - x*) of the last sweep, x - x* in tangent coordinates."""
-        if self.solver != "sweep":
-            raise UnsupportedError(f"solution.gains: {self.solver} gives none; solve with solver='sweep'")
+        self._of_the_sweep("gains")
         m, n = len(self.problem.plant.controls), self.stages.plant.chart.tangent
         return self._outcome.gains[:, :m, :n]
 
     @property
     def costates(self) -> Array:
         """(N, states): multipliers of the equations of motion, how the cost depends on the state at each next node."""
+        self._of_the_sweep("costates")
         return self._outcome.iterate.costates[1:, : self.stages.plant.chart.tangent] / self._outcome.scale
 
     @property
     def multipliers(self) -> dict[str, Array]:
         """Of bounds along the way (positive at the upper one, negative at the lower one), and of conditions at the ends."""
+        self._of_the_sweep("multipliers")
         it, scale = self._outcome.iterate, self._outcome.scale
         found: dict[str, Array] = {
             name: it.path.y[:, k] / scale for k, name in enumerate(self.stages.path_names)
@@ -228,6 +234,7 @@ class Solution:
 
     def sensitivities(self) -> dict[str, float]:
         """How the optimal cost changes with each parameter: the slope of the Lagrangian."""
+        self._of_the_sweep("sensitivities")
         names = [name for name, _ in self.problem.plant.parameters]
         if not names:
             return {}
