@@ -21,6 +21,7 @@ from alembert import (
 )
 from alembert.model.io import convert
 from alembert.model.io.mjcf import load_mjcf
+from alembert.model.placement import Placement
 
 pin = pytest.importorskip("pinocchio")
 mujoco = pytest.importorskip("mujoco")
@@ -246,3 +247,33 @@ def test_models_without_moving_joints():
     assert (q.shape, v.shape) == ((0,), (3, 0))
     nothing = SimpleNamespace(names=["universe"], joints=[None], nq=0, nv=0)
     assert convert.to_pinocchio(model, np.zeros((2, 0)), pin_model=nothing).shape == (2, 0)
+
+
+def test_placed_free_joint_is_where_mujoco_has_it():
+    """MuJoCo counts free joints from the world, whatever the placement; Alembert from the placement."""
+    turn = np.array([0.5, -0.5, 0.5, 0.5])
+    builder = ModelBuilder()
+    builder.body("box", BODY, joint=Free(), joint_name="base", placement=Placement(PLACE, tuple(turn)))
+    model = builder.build()
+    text = '<mujoco><worldbody><body name="b"><freejoint name="base"/><geom size=".1"/></body></worldbody></mujoco>'
+    peer = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(peer)
+    rng = np.random.default_rng(4)
+    q, v, a = model.random_configuration(rng), *rng.normal(size=(2, 6))
+    data.qpos, data.qvel = convert.to_mujoco(model, q, v, mj_model=peer)
+    mujoco.mj_forward(peer, data)
+    X, V = poses(model, q)["box"], velocities(model, q, v)["box"]
+    np.testing.assert_allclose(data.xpos[1], X.translation, atol=1e-14)
+    np.testing.assert_allclose(data.xmat[1].reshape(3, 3), X.rotation, atol=1e-14)
+    np.testing.assert_allclose(data.qvel[:3], X.rotation @ V[3:], atol=1e-14)
+    back_q, back_v = convert.from_mujoco(model, data.qpos, data.qvel, mj_model=peer)
+    np.testing.assert_allclose(model.difference(q, back_q), 0, atol=1e-14)
+    np.testing.assert_allclose(back_v, v, atol=1e-14)
+    # the world's acceleration of the origin: central difference of the world's velocity, h^2 ~ 1e-10
+    h = 1e-5
+    ahead, behind = (
+        convert.to_mujoco(model, model.integrate(q, s * (v + s * a / 2)), v + s * a, mj_model=peer)[1]
+        for s in (h, -h)
+    )
+    converted = convert.accelerations_to_mujoco(model, q, v, a, mj_model=peer)
+    np.testing.assert_allclose((ahead - behind) / (2 * h), converted, atol=1e-7)

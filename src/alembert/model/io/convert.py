@@ -30,6 +30,7 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.joints import Fixed, Free, JointType, Planar, Prismatic, Revolute, Spherical
 from alembert.model.model import Model
 from alembert.model.printing import unknown
+from alembert.spatial import Pose, quaternion
 
 Array = np.ndarray
 
@@ -203,6 +204,34 @@ _MUJOCO: dict[type[JointType], _Rule] = {
 }
 
 
+def _placed_free(X: Pose) -> _Rule:
+    """MuJoCo's free joints count from the world, ours from their placement."""
+    R, p, turn = np.asarray(X.rotation), np.asarray(X.translation), quaternion.from_matrix(X.rotation)
+    back = quaternion.conjugate(turn)
+    base = _MUJOCO[Free]
+
+    def lift(x: Array, matrix: Array) -> Array:
+        """The first three entries turned."""
+        return _join(x[..., :3] @ matrix.T, x[..., 3:])
+
+    return _Rule(
+        7,
+        6,
+        q_to=lambda q: _join(p + q[..., :3] @ R.T, _product(turn, q[..., 3:])),
+        q_from=lambda q: _join((q[..., :3] - p) @ R, _product(back, q[..., 3:])),
+        v_to=lambda q, v: lift(base.v_to(q, v), R),
+        v_from=lambda q, v: base.v_from(q, lift(v, R.T)),
+        rate=lambda q, v: lift(base.rate(q, v), R),
+    )
+
+
+def _product(a: Array, b: Array) -> Array:
+    """The product of a quaternion with quaternions (..., 4), scalar first."""
+    w, u = b[..., :1], b[..., 1:]
+    scalar = a[0] * w - np.sum(a[1:] * u, axis=-1, keepdims=True)
+    return _join(scalar, a[0] * u + w * a[1:] + np.cross(a[1:], u))
+
+
 # --- layouts --------------------------------------------------------------------------------------
 
 
@@ -249,7 +278,10 @@ def _mujoco(model: Model, mj_model: Any) -> _Layout:
                 f"joint {joint.name!r} is {joint.type.kind}; MuJoCo has no such joint, "
                 "so that its coordinates cannot be converted"
             )
-        rules.append(_MUJOCO[type(joint.type)])
+        rule = _MUJOCO[type(joint.type)]
+        if isinstance(joint.type, Free) and not joint.placement.is_identity:
+            rule = _placed_free(joint.placement.pose(model.parameter_values))
+        rules.append(rule)
     if mj_model is None:
         return _same_order(model, rules)
     from alembert.model.io.mjcf import joint_names
