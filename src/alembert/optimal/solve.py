@@ -50,8 +50,8 @@ def solve(
     iteration (by default on a terminal), or is called with each.
 
     A solution is returned also when the solver did not succeed: `solution.success` and `solution.message` say
-    so, `solution.diagnosis()` which constraints are violated where. Interrupting (Ctrl-C) returns the best
-    iterate.
+    so, `solution.diagnosis()` which constraints are violated where. Interrupting (Ctrl-C) returns the
+    iterate that the sweep had reached.
     """
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise ArgumentError(f"solve: steps is {steps!r}, expected a positive number of intervals")
