@@ -1,35 +1,9 @@
-"""Published and closed-form optima through `Problem` and the sweep in time."""
+"""Optima over transcriptions, orders and nodes; other published ones are cases of `alembert.verify` (tag `optimal`)."""
 
-import casadi as ca
 import numpy as np
 import pytest
 
-from alembert.optimal import Problem, System, duration, running, terminal
-
-INF = np.inf
-
-
-def brachistochrone():
-    return System(
-        ["x", "y", "v"],
-        ["slope"],
-        lambda s: [s.v * ca.cos(s.slope), s.v * ca.sin(s.slope), -9.80665 * ca.sin(s.slope)],
-    )
-
-
-def test_brachistochrone():
-    """From (0, 10) to (10, 5): 1.8016031225 s in closed form; order 4 with 100 steps leaves 1e-7 at the singular start."""
-    problem = Problem(
-        brachistochrone(),
-        (0.5, 5.0),
-        start={"x": 0, "y": 10, "v": 0},
-        end={"x": 10, "y": 5},
-        cost=duration(),
-    )
-    guess = {"time": [0, 2], "x": [[0, 10, 0], [10, 5, 9.9]], "controls": [[-1.0], [0.3]]}
-    solution = problem.solve(100, guess=guess)
-    assert solution.success
-    assert solution.duration == pytest.approx(1.8016031225, abs=1e-6)
+from alembert.optimal import Problem, System, running
 
 
 @pytest.mark.parametrize(
@@ -64,39 +38,6 @@ def test_hager_converges_with_the_order(transcription, order):
     slope = -np.polyfit(np.log(steps), np.log(errors), 1)[0]
     assert slope > order - 0.1
     assert exact == pytest.approx(0.3807970780, abs=1e-10)
-
-
-def test_van_der_pol():
-    system = System(["x1", "x2"], ["u"], lambda s: [(1 - s.x2**2) * s.x1 - s.x2 + s.u, s.x1])
-    cost = running(lambda s: s.x1**2 + s.x2**2 + s.u**2)
-    solution = Problem(system, 5.0, start={"x1": 0, "x2": 1}, cost=cost).solve(200)
-    assert solution.cost == pytest.approx(2.86696, abs=2e-5)  # the reference has six digits
-    assert solution.check.largest < 1e-6
-
-
-def test_goddard_rocket():
-    """Highest altitude of a rocket, COPS: 1.01283."""
-    system = System(
-        ["h", "v", "m"],
-        ["thrust"],
-        lambda s: [
-            s.v,
-            (s.thrust - 310 * s.v**2 * ca.exp(500 * (1 - s.h))) / s.m - 1 / s.h**2,
-            -s.thrust / 0.5,
-        ],
-    )
-    problem = Problem(
-        system,
-        (0.01, 1.0),
-        start={"h": 1, "v": 0, "m": 1},
-        end={"m": 0.6},
-        limits={"thrust": (0, 3.5), "v": (0, INF), "h": (1, INF), "m": (0.6, 1)},
-        cost=terminal(lambda s: -s.h),
-    )
-    guess = {"time": [0, 0.2], "x": [[1, 0.05, 1], [1.01, 0.05, 0.6]], "controls": [[1.7], [1.7]]}
-    solution = problem.solve(200, transcription="trapezoidal", guess=guess)
-    assert solution.success
-    assert -solution.cost == pytest.approx(1.01283, abs=1e-5)
 
 
 def test_hypersensitive_on_uneven_nodes():
