@@ -1,4 +1,4 @@
-"""Every case that comes with the package passes; the slow ones run with `alembert verify` in the continuous checks."""
+"""Every case that comes with the package passes; the slow ones run with `make verify`."""
 
 import pytest
 
