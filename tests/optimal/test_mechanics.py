@@ -82,7 +82,8 @@ def test_dimensions_of_the_smallest_form():
     q = model.neutral()
     names = [joint.name for joint in model.joints]
     problem = Problem(model, 5.0, start={"q": q, "v": 0}, end={"q": q, "v": 0}, actuated=names, limits=None)
-    from alembert.optimal.nlp import dimensions
+    from alembert.optimal import guess
+    from alembert.optimal.nlp import dimensions, smallest
     from alembert.optimal.schemes import scheme
     from alembert.optimal.stages import cut
 
@@ -91,7 +92,11 @@ def test_dimensions_of_the_smallest_form():
     q = pitcher.neutral()
     ends = {"q": q, "v": 0}
     free = Problem(pitcher, (0.1, 1.0), start=ends, end=ends, limits=None)
-    assert dimensions(cut(free, scheme("dmoc"), 35)) == (356, 190)
+    stages = cut(free, scheme("dmoc"), 35)
+    assert dimensions(stages) == (356, 190)
+    x, u, _ = guess.place(stages, guess.make(free, None))
+    built = smallest(stages, x, u)  # what IPOPT really gets, besides the bounds on the duration
+    assert (built.w.numel(), sum(built.equality)) == (356, 190)
 
 
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop"])
