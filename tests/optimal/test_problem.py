@@ -132,6 +132,11 @@ def test_bad_number_of_steps(steps):
         Problem(MODEL, 1.0, **ENDS).solve(steps)
 
 
+def test_other_solvers_take_exact_hessians():
+    with pytest.raises(UnsupportedError, match="ipopt takes exact Hessians only"):
+        Problem(LINE, 1.0).solve(10, solver="ipopt", hessian="gauss-newton")
+
+
 def test_mechanics_needs_a_model_without_loops():
     with pytest.raises(UnsupportedError, match="'dmoc' is for models of bodies and joints"):
         Problem(LINE, 1.0).solve(10, transcription="dmoc")

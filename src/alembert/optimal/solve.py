@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
-from alembert.errors import AlembertWarning, ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
 from alembert.optimal.evaluation import Evaluation
@@ -62,7 +61,12 @@ def solve(
     name = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
     stages = cut(problem, scheme(name), int(steps), _nodes(int(steps), nodes))
     start = guesses.make(problem, guess)
-    exact = hessian == "exact" or (hessian == "auto" and stages.stage.n_instructions() <= LARGEST_EXACT)
+    if solver != "sweep" and hessian == "gauss-newton":
+        raise UnsupportedError(
+            f"solve: {solver} takes exact Hessians only; hessian='gauss-newton' is for solver='sweep'"
+        )
+    small = stages.stage.n_instructions() <= LARGEST_EXACT
+    exact = hessian == "exact" or (hessian == "auto" and (small or solver != "sweep"))
     report = _reporter(problem, name, solver, progress)
     x, u, z = guesses.place(stages, start)
     outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report)
@@ -95,8 +99,6 @@ def _casadi(solver: str) -> Callable[..., Outcome]:
     def run(stages: Stages, x: Any, u: Any, z: Any, exact: bool, *options: Any) -> Outcome:
         from alembert.optimal.nlp import solve_nlp
 
-        if not exact:
-            warnings.warn(f"solve: {solver} always uses the exact Hessian", AlembertWarning, stacklevel=3)
         return solve_nlp(stages, x, u, z, solver, *options)
 
     return run
