@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.simulate.tangent import SymbolicManifold
@@ -296,12 +296,3 @@ def driven_dofs(model: Model, actuated: Sequence[str] | None) -> tuple[int, ...]
                 unknown("Problem: no joint or actuator", name, [*known, *by_actuator, *speeds])
             )
     return tuple(sorted(found))
-
-
-def check_model(model: Model) -> None:
-    if model.loops or model.couplings:
-        raise UnsupportedError(
-            f"Problem: the model {model.name!r} has loops or couplings, and optimal control of closed loops is not "
-            "there yet; "
-            "open the loop and state its closure as a path constraint"
-        )

@@ -13,7 +13,7 @@ from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.optimal.costs import Cost, effort
-from alembert.optimal.plant import Mechanics, Moment, System, check_model, driven_dofs
+from alembert.optimal.plant import Mechanics, Moment, System, driven_dofs
 
 if TYPE_CHECKING:
     from alembert.optimal.solution import Solution
@@ -82,7 +82,7 @@ class Problem:
         parameters: Mapping[str, float] | None = None,
     ) -> None:
         if isinstance(plant, Model):
-            check_model(plant)
+            plant.check_tree("Problem")
             self.plant: Mechanics | System = Mechanics(plant, driven_dofs(plant, actuated))
             self.model: Model | None = plant
         elif isinstance(plant, System):

@@ -82,7 +82,7 @@ class InMujoco:
 
 def in_mujoco(model: Model) -> Any:
     """Hinges, slides, balls and free bodies; anything else is refused."""
-    if model.loops or model.couplings:
+    if model.loops or model.couplings or model.equations:
         raise UnsupportedError(f"mujoco: the loops and couplings of {model.name!r} are not taken over")
     if model.parameters:
         raise UnsupportedError(f"mujoco: the named parameters of {model.name!r} are not taken over")

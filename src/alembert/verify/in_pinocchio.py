@@ -67,7 +67,7 @@ class InPinocchio:
 
 def in_pinocchio(model: Model) -> Any:
     """Joint by joint; bodies on fixed joints are added to what carries them."""
-    if model.loops or model.couplings:
+    if model.loops or model.couplings or model.equations:
         raise UnsupportedError(f"pinocchio: the loops and couplings of {model.name!r} are not taken over")
     if model.parameters:
         raise UnsupportedError(f"pinocchio: the named parameters of {model.name!r} are not taken over")
