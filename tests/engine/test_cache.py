@@ -1,3 +1,4 @@
+import hashlib
 import os
 import stat
 import subprocess
@@ -170,6 +171,19 @@ def test_least_recently_used_entries_go_first(cache_directory, monkeypatch):
     assert len(cache.entries()) == 3
     assert use("first") == 0
     assert use("second") == 1
+
+
+def test_entries_are_counted_now_and_then(cache_directory, monkeypatch):
+    """Counting is dear in a full cache: done once in a 64th of the limit, which is as much as the limit may be passed by."""
+    counted = []
+    trim = cache._trim
+    monkeypatch.setattr(cache, "_trim", lambda folder: (counted.append(1), trim(folder)))
+    monkeypatch.setattr(cache, "SIZE_LIMIT", 64 * 4 * 1000)  # on average every fourth entry of 1000 bytes counts
+    for k in range(600):
+        name = hashlib.sha256(str(k).encode()).hexdigest()
+        cache.store(name, {}, bytes(900))
+    assert 90 < len(counted) < 240  # the names are fixed: 1000 bytes of 4000 are 150 of 600
+    assert cache.size() < 1.1 * cache.SIZE_LIMIT
 
 
 def test_default_directories(monkeypatch, tmp_path):
