@@ -178,11 +178,11 @@ def test_entries_are_counted_now_and_then(cache_directory, monkeypatch):
     counted = []
     trim = cache._trim
     monkeypatch.setattr(cache, "_trim", lambda folder: (counted.append(1), trim(folder)))
-    monkeypatch.setattr(cache, "SIZE_LIMIT", 64 * 4 * 1000)  # on average every fourth entry of 1000 bytes counts
+    monkeypatch.setattr(cache, "SIZE_LIMIT", 64 * 4 * 1000)
     for k in range(600):
         name = hashlib.sha256(str(k).encode()).hexdigest()
         cache.store(name, {}, bytes(900))
-    assert 90 < len(counted) < 240  # the names are fixed: 1000 bytes of 4000 are 150 of 600
+    assert 90 < len(counted) < 240  # of 600 entries with 1000 bytes each, one in four
     assert cache.size() < 1.1 * cache.SIZE_LIMIT
 
 
