@@ -1,4 +1,4 @@
-"""Spatial operators as objects (papers 002 and 004), and what is computed with them.
+"""Spatial operators as objects (Rodriguez, Jain, Kreutz-Delgado 1992), and what is computed with them.
 
     ops = operators(model, q)
     V = ops.phi.T @ (ops.H.T @ v)                   # the velocities of all bodies, O(n)
@@ -7,7 +7,7 @@
 
 Operators act on columns stacked over the moving bodies (six entries each, body axes, angular first) or over
 the speeds. Bodies are numbered base first, so that phi, psi and [I + H phi K] are *upper* block triangular;
-002 numbers them from the tips and has them lower. Nothing dense is formed but by `dense()`.
+the paper numbers them from the tips and has them lower. Nothing dense is formed but by `dense()`.
 
 Two kinds of operator carry everything: a few blocks (`Blocks`: H, M, P, D, G, K, tau_bar, E_phi, E_psi,
 Upsilon) and the recursion (I - E)^-1 over strictly triangular blocks (`Recursion`: phi, psi). The rest are
@@ -16,7 +16,7 @@ sums and products of them, and inverses stay in the algebra:
     (I - E)^-1                      the recursion of E                                              (1)
     (C + A (I - E)^-1 B)^-1       = C^-1 - C^-1 A (I - E + B C^-1 A)^-1 B C^-1                      (2)
 
-(2) with C = I, A = H, B = K is lemma 0.2 of 002: E_phi - K H = E_psi.
+(2) with C = I, A = H, B = K is lemma 0.2 of Rodriguez, Jain, Kreutz-Delgado 1992: E_phi - K H = E_psi.
 """
 
 from __future__ import annotations
@@ -441,7 +441,7 @@ def operators(model: Model, q: Any, *, parameters: Mapping[str, float] | None = 
 
 
 def innovations(model: Model, q: Any, *, parameters: Parameters = None) -> Innovations:
-    """The innovations factors of the mass matrix (lemma 0.1 of 002), for q (..., nq)."""
+    """The innovations factors of the mass matrix (lemma 0.1 of Rodriguez, Jain, Kreutz-Delgado 1992), for q (..., nq)."""
     return Innovations(*_run(model, "innovations", parameters, q))
 
 

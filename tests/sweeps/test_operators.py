@@ -310,7 +310,7 @@ def test_compiled_admittance(name):
 
 @every
 def test_step_e(name):
-    """-MM^-1 J^T f = -[I - H psi K]^T D^-1 H psi B f; (.44) of 002 has K x for x in z = psi z + x."""
+    """-MM^-1 J^T f = -[I - H psi K]^T D^-1 H psi B f; (.44) of [RJK] has K x for x in z = psi z + x."""
     c = case(name)
     o, frames = c.ops, frames_of(c.model)
     f = np.linspace(-1, 1, 18)

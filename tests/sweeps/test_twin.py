@@ -96,7 +96,7 @@ def test_the_states_and_costates_are_accelerations_and_forces(name):
 
 @every
 def test_the_cost_to_go_is_the_articulated_inertia(name):
-    """S_k of the paper is P, its gain K_k is K^T of 002."""
+    """S_k of the paper is P, its gain K_k is K^T of [RJK]."""
     c, _, problem = twin(name)
     solution = solve_lq(problem)
     for k, parent in enumerate(c.tree.parents):

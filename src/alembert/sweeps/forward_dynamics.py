@@ -1,6 +1,7 @@
 """Forward and hybrid dynamics by the articulated sweep, in O(n).
 
-Inward, a body with everything outboard of it answers F = P A + z (Riccati recursion, papers 000, 002, 003):
+Inward, a body with everything outboard of it answers F = P A + z (Riccati recursion; D'Eleuterio and Damaren
+1991, (19)-(27); Rodriguez, Jain, Kreutz-Delgado 1992, (0.25)):
 
     U = P S,   D = S^T U + J_r,   z' = z + P c                                   (1)
     e = tau + own(q, v) - S^T z'                                                 (2)
@@ -13,8 +14,8 @@ Without J_r, P_a S = 0 and S^T z_a = tau + own: the rows and columns that belong
 known without arithmetic. Rotors couple a directly to the parent; then (3) is done in the parent's axes with
 U_P = Ad^-T U + (r; 0).
 
-Hybrid (003): a speed whose acceleration is prescribed takes no part in the elimination. With m = 1 for free
-and 0 for prescribed speeds, and a* the prescribed accelerations, the same sweep serves with
+Hybrid (Sohl and Bobrow 2001): a speed whose acceleration is prescribed takes no part in the elimination. With
+m = 1 for free and 0 for prescribed speeds, and a* the prescribed accelerations, the same sweep serves with
 
     D -> m D m + (1 - m),   U -> U m,   e -> m (e - S^T P S (1 - m) a*),   z' -> z' + P S (1 - m) a*      (6)
 

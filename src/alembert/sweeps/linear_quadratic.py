@@ -1,4 +1,6 @@
-"""Discrete-time linear-quadratic problems, solved by the sweep of forward dynamics (paper 000, section IV).
+"""Discrete-time linear-quadratic problems, solved by the sweep of forward dynamics.
+
+Source: D'Eleuterio and Damaren 1991, section IV.
 
 Stages hang from one another like bodies: in time each from the one before, in general as a tree. With x_P the
 state of the stage that a stage hangs from,
@@ -6,7 +8,7 @@ state of the stage that a stage hangs from,
     x = A x_P + B u + c                                                                     (1)
     J = sum  1/2 x^T M x + h^T x + 1/2 u^T R u + x_P^T N u - t^T u                          (2)
 
-is minimised over the inputs u. Paper 000 has R, N and c zero and one stage after the other; it writes
+is minimised over the inputs u. The paper has R, N and c zero and one stage after the other; it writes
 (32)-(33) with A, B, t, u under the index of the stage they lead *from*, we under that of the stage they lead
 *to*. R is what armature is to a joint, N what a rotor on the parent is, c what an acceleration bias is.
 

@@ -1,6 +1,6 @@
-"""The quantities behind the spatial operators (papers 002, 004), body by body.
+"""The quantities behind the spatial operators (Rodriguez, Jain, Kreutz-Delgado 1992), body by body.
 
-The articulated sweep leaves P, D and U = P S with every body. In the notation of 002, with H^T = S,
+The articulated sweep leaves P, D and U = P S with every body. In the notation of that paper, with H^T = S,
 phi(P, B) = Ad(X_PB)^-T and what armature (J_r) and rotors (r, on the parent) add:
 
     D = S^T P S + J_r,   G = P S D^-1,   K = (phi P S + (r; 0)) D^-1                        (1)

@@ -1,4 +1,4 @@
-"""Forward dynamics stated as an optimal control problem (paper 000).
+"""Forward dynamics stated as an optimal control problem (D'Eleuterio and Damaren 1991).
 
 The accelerations of the bodies are the states, those of the joints the inputs, the forces between bodies the
 costates, and Gibbs' function is the cost. With A_0 the accelerations that the bodies would have at a = 0

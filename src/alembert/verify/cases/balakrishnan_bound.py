@@ -10,11 +10,14 @@ from alembert.joints import (
 from alembert.linear import linearize
 from alembert.model import WORLD, Inertia, ModelBuilder
 from alembert.verify.case import Check, Items, case
+from alembert.verify.papers import acc1989
 
 
 @case(
-    source="""Balakrishnan, Computation of the minimum attainable RMS attitude error using co-located rate
-    sensors, 3rd Annual Conf. on Aerospace Computational Control (1989), p. 449, (3.4)""",
+    source=acc1989(
+        "Balakrishnan",
+        "(3.4)",
+    ),
     kind="published",
     tags=("linearisation", "acc1989"),
     parameters={"actuator_noise": 0.02, "sensor_noise": 0.005, "masses": 5, "mass": 1.3, "stiffness": 40.0},

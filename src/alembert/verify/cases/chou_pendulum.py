@@ -4,12 +4,15 @@ import numpy as np
 
 from alembert import library
 from alembert.verify.case import Check, Items, case
+from alembert.verify.papers import acc1989
 from alembert.verify.programs import Program
 
 
 @case(
-    source="""Chou, N-body pendulum, 3rd Annual Conf. on Aerospace Computational Control (1989): translational and
-    rotational equations in absolute coordinates, spherical joints""",
+    source=acc1989(
+        "Chou",
+        "translational and rotational equations in absolute coordinates, spherical joints",
+    ),
     kind="published",
     tags=("tree", "acc1989", "random"),
     parameters={"bodies": 10, "seed": 4},

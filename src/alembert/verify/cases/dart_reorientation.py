@@ -6,11 +6,14 @@ from alembert.joints import Revolute, Spring
 from alembert.model import Inertia, ModelBuilder, Placement
 from alembert.simulate import Table, simulate
 from alembert.verify.case import Check, Items, Line, Plot, case
+from alembert.verify.papers import acc1989
 
 
 @case(
-    source="""Keat, Dynamics simulation of large space structures by DART, 3rd Annual Conf. on Aerospace
-    Computational Control (1989), p. 446, first study: a hub with four booms, turned by one cycle of a sine torque""",
+    source=acc1989(
+        "Keat",
+        "first study: a hub with four booms, turned by one cycle of a sine torque",
+    ),
     kind="closed form",
     tags=("tree", "simulation", "acc1989"),
     parameters={"period": 40.0, "amplitude": 20.0, "stiffness": 4e4},

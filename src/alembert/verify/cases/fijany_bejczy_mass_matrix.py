@@ -4,13 +4,16 @@ import numpy as np
 
 from alembert import library
 from alembert.verify.case import Check, Items, case
+from alembert.verify.papers import acc1989
 from alembert.verify.programs import Program
 from alembert.verify.random_models import ROUNDING_REASON
 
 
 @case(
-    source="""Fijany, Bejczy, Parallel algorithms for manipulator forward dynamics, 3rd Annual Conf. on Aerospace
-    Computational Control (1989), variant of Newton-Euler based algorithm, (25)-(30)""",
+    source=acc1989(
+        "Fijany, Bejczy",
+        "variant of Newton-Euler based algorithm, (25)-(30)",
+    ),
     kind="published",
     tags=("tree", "acc1989", "random"),
     parameters={"joints": 6, "seed": 8},

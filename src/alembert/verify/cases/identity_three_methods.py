@@ -3,6 +3,7 @@
 import numpy as np
 
 from alembert.verify.case import Check, Items, case
+from alembert.verify.papers import acc1989
 from alembert.verify.random_models import (
     ROUNDING,
     TREES,
@@ -12,7 +13,10 @@ from alembert.verify.random_models import (
 
 
 @case(
-    source="Fijany, Jain, A unifying framework (1989): forward dynamics in O(n), O(n^2) and O(n^3) agree",
+    source=acc1989(
+        "Fijany, Jain",
+        "forward dynamics in O(n), O(n^2) and O(n^3) agree",
+    ),
     kind="identity",
     tags=("tree", "random", "acc1989"),
     parameters={"count": 32},

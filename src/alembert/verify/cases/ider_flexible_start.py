@@ -5,11 +5,14 @@ import numpy as np
 from alembert.joints import Revolute
 from alembert.model import Inertia, ModelBuilder
 from alembert.verify.case import Check, Items, case
+from alembert.verify.papers import acc1989
 
 
 @case(
-    source="""Ider, Joint drives for stable end-effector motion in flexible robots, 3rd Annual Conf. on Aerospace
-    Computational Control (1989), p. 421: place of the point A at the start""",
+    source=acc1989(
+        "Ider (joint drives)",
+        "place of the point A at the start",
+    ),
     kind="published",
     tags=("tree", "acc1989"),
     parameters={"link1": 1.0, "point": 1.8, "angles_deg": (80.0, -160.0), "m": (30.0, 15.0)},

@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 from alembert.joints import Revolute
 from alembert.model import WORLD, Inertia, Model, ModelBuilder
 from alembert.verify.case import Check, Items, Line, Plot, case
+from alembert.verify.papers import acc1989
 
 
 def three_link(lengths: tuple[float, ...], masses: tuple[float, ...], moments: tuple[float, ...]) -> Model:
@@ -29,9 +30,10 @@ def three_link(lengths: tuple[float, ...], masses: tuple[float, ...], moments: t
 
 
 @case(
-    source="""Ider, Modeling of control forces for kinematical constraints, 3rd Annual Conf. on Aerospace
-    Computational Control (1989), p. 382, equations (17)-(19), three-link example; end values computed
-    independently""",
+    source=acc1989(
+        "Ider (control forces)",
+        "equations (17)-(19), three-link example; end values computed independently",
+    ),
     kind="reference",
     tags=("loops", "simulation", "acc1989"),
     parameters={

@@ -4,6 +4,7 @@ import numpy as np
 
 from alembert.operators import diagonalising_velocities
 from alembert.verify.case import Check, Items, case
+from alembert.verify.papers import acc1989
 from alembert.verify.random_models import (
     OPERATOR_ALL,
     ROUNDING,
@@ -13,8 +14,10 @@ from alembert.verify.random_models import (
 
 
 @case(
-    source="""Rodriguez, Innovations approach to decoupling of multibody dynamics and control, 3rd Annual Conf. on
-    Aerospace Computational Control (1989): T = 1/2 n^T D n, n = [I + H phi K]* v""",
+    source=acc1989(
+        "Rodriguez",
+        "T = 1/2 n^T D n, n = [I + H phi K]* v",
+    ),
     kind="published",
     tags=("operators", "random", "acc1989"),
 )

@@ -6,11 +6,14 @@ from alembert import library
 from alembert.joints import Fixed, Free
 from alembert.model import WORLD, Inertia, ModelBuilder, Placement
 from alembert.verify.case import Check, Items, case
+from alembert.verify.papers import acc1989
 
 
 @case(
-    source="""Lilly, Orin, Efficient dynamic simulation of multiple chain robotic mechanisms, 3rd Annual Conf. on
-    Aerospace Computational Control (1989): steps 1-4, the 6 x 6 form""",
+    source=acc1989(
+        "Lilly, Orin",
+        "steps 1-4, the 6 x 6 form",
+    ),
     kind="independent program",
     tags=("loops", "acc1989", "random"),
     parameters={"chains": 3, "links": 6, "seed": 3},

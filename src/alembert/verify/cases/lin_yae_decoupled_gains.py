@@ -5,11 +5,14 @@ import numpy as np
 from alembert.linear import decoupled_pd, linearize
 from alembert.verify.case import Check, Items, case
 from alembert.verify.mechanisms import lin_yae_two_link
+from alembert.verify.papers import acc1989
 
 
 @case(
-    source="""Lin, Yae, Recursive linearization of multibody dynamics and application to control design, 3rd
-    Annual Conf. on Aerospace Computational Control (1989), decoupled PD gains (37)-(38)""",
+    source=acc1989(
+        "Lin, Yae",
+        "decoupled PD gains (37)-(38)",
+    ),
     kind="published",
     tags=("linearisation", "acc1989"),
     parameters={"frequencies": (2.0, 3.0), "damping": 0.7},

@@ -5,11 +5,14 @@ import numpy as np
 from alembert.linear import linearize
 from alembert.verify.case import Check, Items, case
 from alembert.verify.mechanisms import lin_yae_two_link
+from alembert.verify.papers import acc1989
 
 
 @case(
-    source="""Lin, Yae, Recursive linearization of multibody dynamics and application to control design, 3rd
-    Annual Conf. on Aerospace Computational Control (1989), two-link matrices A and B""",
+    source=acc1989(
+        "Lin, Yae",
+        "two-link matrices A and B",
+    ),
     kind="published",
     tags=("linearisation", "acc1989"),
     missing="""link data (a lost figure); the printed matrices determine mass matrix and stiffness, which the links

@@ -9,11 +9,14 @@ from alembert.linear import decoupled_pd, linearize, place_poles
 from alembert.verify.case import Check, Items, Line, Plot, case
 from alembert.verify.mechanisms import lin_yae_two_link
 from alembert.verify.motion import motion
+from alembert.verify.papers import acc1989
 
 
 @case(
-    source="""Lin, Yae, Recursive linearization of multibody dynamics and application to control design, 3rd
-    Annual Conf. on Aerospace Computational Control (1989), regulators from 0.05 and 1.0 rad""",
+    source=acc1989(
+        "Lin, Yae",
+        "regulators from 0.05 and 1.0 rad",
+    ),
     kind="published",
     tags=("linearisation", "simulation", "acc1989"),
     parameters={"deviations": (0.05, 1.0), "duration": 12.0},

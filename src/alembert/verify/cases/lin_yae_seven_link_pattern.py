@@ -6,12 +6,14 @@ from alembert.joints import Revolute
 from alembert.linear import linearize
 from alembert.model import WORLD, Inertia, ModelBuilder
 from alembert.verify.case import Check, Items, case
+from alembert.verify.papers import acc1989
 
 
 @case(
-    source="""Lin, Yae, Recursive linearization of multibody dynamics and application to control design, 3rd
-    Annual Conf. on Aerospace Computational Control (1989), seven-joint arm: pattern of M^-1 P2,
-    accuracy of linearisation""",
+    source=acc1989(
+        "Lin, Yae",
+        "seven-joint arm: pattern of M^-1 P2, accuracy of linearisation",
+    ),
     kind="published",
     tags=("linearisation", "acc1989"),
     missing="""link data and mass matrix; used for the pattern and for the stated accuracy 1e-6 only, on the arm of

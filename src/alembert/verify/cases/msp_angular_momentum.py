@@ -5,11 +5,14 @@ import numpy as np
 from alembert.simulate import simulate
 from alembert.verify.case import Check, Items, Line, Plot, case
 from alembert.verify.mechanisms import RRC_MISSING, rrc_arm
+from alembert.verify.papers import acc1989
 
 
 @case(
-    source="""Chen, Ou, MSP: manipulator simulation program, 3rd Annual Conf. on Aerospace Computational Control
-    (1989), validations (II-a) and (II-b), seven-link RRC arm""",
+    source=acc1989(
+        "Chen, Ou",
+        "validations (II-a) and (II-b), seven-link RRC arm",
+    ),
     kind="published",
     tags=("tree", "simulation", "acc1989"),
     parameters={"duration": 1.0, "step": 5e-4},

@@ -4,12 +4,15 @@ import numpy as np
 
 from alembert.verify.case import Check, Items, case
 from alembert.verify.mechanisms import RRC_MISSING, rrc_arm
+from alembert.verify.papers import acc1989
 from alembert.verify.random_models import ROUNDING, ROUNDING_REASON, states
 
 
 @case(
-    source="""Chen, Ou, MSP: manipulator simulation program, 3rd Annual Conf. on Aerospace Computational Control
-    (1989), equations (44)-(46), K and H of the geared arm""",
+    source=acc1989(
+        "Chen, Ou",
+        "equations (44)-(46), K and H of the geared arm",
+    ),
     kind="published",
     tags=("tree", "acc1989"),
     parameters={"states_": 5},

@@ -4,11 +4,14 @@ import numpy as np
 
 from alembert.verify.case import Check, Items, case
 from alembert.verify.mechanisms import NIKRAVESH_AXIS, NIKRAVESH_PRINTED, nikravesh
+from alembert.verify.papers import acc1989
 
 
 @case(
-    source="""Nikravesh, Gim, Arabyan, Rein, Formulation and computation of multibody equations in joint
-    coordinates, 3rd Annual Conf. on Aerospace Computational Control (1989), matrices D*B, C and E""",
+    source=acc1989(
+        "Nikravesh, Gim, Arabyan, Rein",
+        "matrices D*B, C and E",
+    ),
     kind="published",
     tags=("loops", "acc1989"),
     missing="the geometry; the printed matrix D*B determines it",

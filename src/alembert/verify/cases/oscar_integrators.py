@@ -3,11 +3,14 @@
 import numpy as np
 
 from alembert.verify.case import Check, Items, case
+from alembert.verify.papers import acc1989
 
 
 @case(
-    source="""Kasahara, Honda, Narita, Parallel processing of real-time dynamic systems simulation on OSCAR, 3rd
-    Annual Conf. on Aerospace Computational Control (1989): integration formulas""",
+    source=acc1989(
+        "Kasahara, Honda, Narita",
+        "integration formulas",
+    ),
     kind="published",
     tags=("simulation", "acc1989"),
 )

@@ -15,8 +15,9 @@ from alembert.verify.random_models import (
 
 
 @case(
-    source="""Jain, Rodriguez and others, forward dynamics as linear-quadratic optimal control, (32)-(42): inputs
-    are accelerations, Gibbs' function is the cost""",
+    source="""D'Eleuterio, Damaren, The relationship between recursive multibody dynamics and discrete-time optimal
+    control, IEEE Trans. Robotics and Automation 7 (1991), (32)-(42): inputs are accelerations, Gibbs' function is
+    the cost""",
     kind="published",
     tags=("operators", "random"),
 )
