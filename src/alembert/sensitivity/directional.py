@@ -1,8 +1,8 @@
 """Derivatives of any algorithm along directions: tangent sweeps and their adjoints.
 
 Differentiating the unrolled sweeps gives sweeps again: the derivative of each step, run in the same order (forward mode,
-the algorithm of Sohl and Bobrow 2001 for any direction) or in the opposite one (reverse mode). A Jacobian-vector product costs a small
-multiple of the algorithm itself, whatever the number of directions that the vector mixes.
+Sohl and Bobrow's algorithm of 2001 for any direction) or in the opposite one (reverse mode). A Jacobian-vector
+product costs a small multiple of the algorithm itself, whatever the number of directions that the vector mixes.
 
 Second derivatives are for exact Hessians: contracted with a weight, at the cost of one gradient per direction.
 

@@ -7,14 +7,14 @@ phi(P, B) = Ad(X_PB)^-T and what armature (J_r) and rotors (r, on the parent) ad
     psi = phi - K S^T                                                                       (2)
     Y = psi^T Y_P psi + S D^-1 S^T                                  outward                 (3)
 
-K and psi lead from a body to its parent. Without rotors K = phi G and psi = phi (1 - G S^T), as 002 has them;
+K and psi lead from a body to its parent. Without rotors K = phi G and psi = phi (1 - G S^T), as the paper has them;
 in general psi, not phi tau_bar, is what keeps the mass matrix [I + H phi K] D [I + H phi K]^T.
 
     n = v + K^T V_P,   T = 1/2 n^T D n                              outward                 (4)
     Lambda_ij = B_i^T psi^T(c, i) Y_c psi(c, j) B_j                 two climbs              (5)
 
 (5) is J_i M^-1 J_j^T for frames i and j, c the outermost body that carries both, B the frame's phi on its
-body. 002 has zero for it unless one body carries the other; that holds only where nothing moves inboard of
+body. The paper has zero for it unless one body carries the other; that holds only where nothing moves inboard of
 the branches.
 """
 
