@@ -1,5 +1,6 @@
 """The finished model: topology, layout, identity, printing, changed copies."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -8,10 +9,10 @@ import numpy as np
 import pytest
 
 from alembert import library
-from alembert.errors import ArgumentError, ModelError
+from alembert.errors import ArgumentError, FileError, ModelError
 from alembert.expression import Expression
 from alembert.joints import Fixed, Free, Limits, Prismatic, Revolute, Spherical
-from alembert.model import WORLD, Box, Coupling, Frame, Inertia, ModelBuilder, Placement, Visual
+from alembert.model import WORLD, Box, Coupling, Frame, Inertia, ModelBuilder, Placement, Sphere, Visual
 
 BALL = Inertia.sphere(1.0, 0.1)
 
@@ -232,7 +233,7 @@ def test_fingerprint_is_the_same_in_every_process(hash_seed):
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        env={"PYTHONHASHSEED": hash_seed},
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
         check=True,
     )
     here = library.random_tree(5, bodies=14, attachments=True, parameters=True)
@@ -425,3 +426,48 @@ def test_merge_fixed_carries_expressions():
     for value in (0.5, 2.0):
         expected = BALL + BALL.at(Placement((value, 0, 0)))
         np.testing.assert_allclose(inertia.matrix({"l": value}), expected.matrix(), atol=1e-15)
+
+
+# --- shapes of the world ------------------------------------------------------------------------------------
+
+
+def with_floor():
+    builder = ModelBuilder("stand")
+    builder.world(visuals=[Visual(Box((2.0, 2.0, 0.1)), Placement((0.0, 0.0, -0.05)))])
+    builder.body("post", joint=Fixed(), visuals=[Visual(Sphere(0.1))], placement=(0, 0, 1))
+    return builder.body("arm", Inertia.sphere(1.0, 0.1), joint=Revolute(), parent="post").build()
+
+
+def test_shapes_of_the_world_follow_the_model():
+    model = with_floor()
+    assert [v.shape for v in model.visuals] == [Box((2.0, 2.0, 0.1))]
+    welded = model.merge_fixed()
+    assert [(v.shape, v.placement.translation) for v in welded.visuals] == [
+        (Box((2.0, 2.0, 0.1)), (0, 0, -0.05)),
+        (Sphere(0.1), (0, 0, 1)),
+    ]
+    assert model.extract("arm").visuals == ()
+    on_arm = model.attach(model, to="arm", placement=Placement((1, 0, 0)), prefix="b_")
+    assert on_arm.visuals == model.visuals
+    assert [v.placement.translation for v in on_arm.body("arm").visuals] == [(1, 0, -0.05)]
+    beside = model.attach(model, to="world", placement=Placement((3, 0, 0)), prefix="b_")
+    assert [v.placement.translation for v in beside.visuals] == [(0, 0, -0.05), (3, 0, -0.05)]
+
+
+def test_shapes_of_the_world_in_files():
+    from alembert.model.io.native import dumps, loads
+
+    for syntax in ("toml", "yaml"):
+        assert loads(dumps(with_floor(), syntax), syntax) == with_floor()
+    text = 'format = "alembert-model"\nversion = 1\nvisuals = [{ sphere = { radius = 1 }, placement = ["a", 0, 0] }]\n'
+    with pytest.raises(
+        FileError, match=r"<text>:3: visuals\[0\].placement.*uses the parameter 'a'; there is none"
+    ):
+        loads(text)
+
+
+def test_shapes_of_the_world_have_known_parameters():
+    builder = ModelBuilder()
+    builder.world(visuals=[Visual(Sphere(0.1), Placement((Expression("a"), 0, 0)))])
+    with pytest.raises(ModelError, match=r"^a shape of the world uses the parameter 'a'; there is none$"):
+        builder.build()

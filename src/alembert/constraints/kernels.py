@@ -36,6 +36,7 @@ def primary(model: Model) -> Model:
         equations=(),
         actuators=(),
         sensors=(),
+        visuals=(),
     )
     return _PRIMARIES.setdefault(bare.fingerprint, bare)
 

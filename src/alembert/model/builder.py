@@ -42,6 +42,7 @@ class ModelBuilder:
         self._gravity = scalars(gravity, 3, "gravity")
         self._parameters: dict[str, float] = {}
         self._parts: dict[str, list[Any]] = {field: [] for field in _PARTS}
+        self._visuals: list[Visual] = []
 
     def parameter(self, name: str, default: float) -> Expression:
         """A named number; use what comes back wherever a number is expected."""
@@ -133,11 +134,22 @@ class ModelBuilder:
         self._parts["sensors"].append(Sensor(name, kind, target))
         return self
 
+    def world(self, *, visuals: Iterable[Visual]) -> ModelBuilder:
+        """Shapes that stand in the world: a floor, a table, a rail."""
+        self._visuals += visuals
+        return self
+
     def build(self) -> Model:
         """The finished model, or a `ModelError` that names what is wrong."""
         parts: dict[str, Any] = {field: tuple(items) for field, items in self._parts.items()}
         return check(
-            Model(self._name, gravity=self._gravity, parameters=tuple(self._parameters.items()), **parts)
+            Model(
+                self._name,
+                gravity=self._gravity,
+                parameters=tuple(self._parameters.items()),
+                visuals=tuple(self._visuals),
+                **parts,
+            )
         )
 
 
@@ -290,17 +302,18 @@ def _check_equation(model: Model, equation: Equation) -> None:
 
 def _check_parameters(model: Model) -> None:
     known = set(model.parameter_values)
-    for field in _PARTS:
-        part: Any
-        for part in getattr(model, field):
-            used, what = _names_of(part), f"{_singular(field)} {part.name!r}"
-            for name in sorted(used - known):
-                raise ModelError(unknown(f"{what} uses the parameter", name, known))
-            if used:
-                try:
-                    _at_values(part, model.parameter_values)
-                except ModelError as error:
-                    raise ModelError(f"{what} with the default parameters: {error}") from None
+    named = [
+        (f"{_singular(field)} {part.name!r}", part) for field in _PARTS for part in getattr(model, field)
+    ]
+    for what, part in (*named, *(("a shape of the world", visual) for visual in model.visuals)):
+        used = _names_of(part)
+        for name in sorted(used - known):
+            raise ModelError(unknown(f"{what} uses the parameter", name, known))
+        if used:
+            try:
+                _at_values(part, model.parameter_values)
+            except ModelError as error:
+                raise ModelError(f"{what} with the default parameters: {error}") from None
     for name in sorted(names_in(model.gravity) - known):
         raise ModelError(unknown("gravity uses the parameter", name, known))
 
@@ -384,6 +397,7 @@ def extract(model: Model, body: str, *, name: str | None) -> Model:
             sensors=tuple(
                 s for s in model.sensors if s.target in (inside_joints if s.of_joint else kept_frames)
             ),
+            visuals=(),
         )
     )
 
@@ -452,10 +466,15 @@ def attach(model: Model, other: Model, *, to: str, placement: Placement, prefix:
 
     loops = tuple(on_ground(renamed(x, "frame_a", "frame_b"), "frame_a", "frame_b") for x in other.loops)
     sensors = tuple(on_ground(renamed(s, "target"), "target") for s in other.sensors)
+    drawn = _placed(other.visuals, where)
+    bodies = tuple(
+        dataclasses.replace(body, visuals=body.visuals + drawn) if body.name == mount.body else body
+        for body in model.bodies
+    )
     return check(
         dataclasses.replace(
             model,
-            bodies=model.bodies + tuple(renamed(body) for body in other.bodies),
+            bodies=bodies + tuple(renamed(body) for body in other.bodies),
             joints=model.joints
             + tuple(grounded(renamed(joint, "parent", "child"), "parent") for joint in other.joints),
             frames=model.frames + tuple(grounded(renamed(f, "body"), "body") for f in other.frames) + added,
@@ -465,14 +484,19 @@ def attach(model: Model, other: Model, *, to: str, placement: Placement, prefix:
             actuators=model.actuators + tuple(renamed(a, "joint") for a in other.actuators),
             sensors=model.sensors + sensors,
             parameters=parameters,
+            visuals=model.visuals + (drawn if mount.body == WORLD else ()),
         )
     )
+
+
+def _placed(visuals: Iterable[Visual], where: Placement) -> tuple[Visual, ...]:
+    return tuple(dataclasses.replace(visual, placement=where @ visual.placement) for visual in visuals)
 
 
 def merge_fixed(model: Model) -> Model:
     base: dict[str, tuple[str, Placement]] = {WORLD: (WORLD, Placement())}
     inertias: dict[str, Inertia] = {}
-    visuals: dict[str, list[Visual]] = {}
+    visuals: dict[str, list[Visual]] = {WORLD: list(model.visuals)}
     frames: list[Frame] = []
     joints: list[Joint] = []
     for body, joint in zip(model.bodies, model.joints, strict=True):
@@ -488,9 +512,7 @@ def merge_fixed(model: Model) -> Model:
         frames.append(Frame(body.name, owner, where))
         if owner != WORLD:
             inertias[owner] = inertias[owner] + body.inertia.at(where)
-            visuals[owner] += [
-                dataclasses.replace(visual, placement=where @ visual.placement) for visual in body.visuals
-            ]
+        visuals[owner] += _placed(body.visuals, where)
     for frame in model.frames:
         owner, offset = base[frame.body]
         frames.append(Frame(frame.name, owner, offset @ frame.placement))
@@ -500,5 +522,6 @@ def merge_fixed(model: Model) -> Model:
             bodies=tuple(Body(name, inertias[name], tuple(visuals[name])) for name in inertias),
             joints=tuple(joints),
             frames=tuple(frames),
+            visuals=tuple(visuals[WORLD]),
         )
     )

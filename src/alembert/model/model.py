@@ -32,6 +32,7 @@ from alembert.model.elements import (
     Joint,
     LoopJoint,
     Sensor,
+    Visual,
 )
 from alembert.model.inertia import Inertia
 from alembert.model.placement import Placement
@@ -72,6 +73,8 @@ class Model(_Algorithms):
     sensors: tuple[Sensor, ...] = ()
     gravity: tuple[Scalar, ...] = (0.0, 0.0, -9.81)
     parameters: tuple[tuple[str, float], ...] = ()
+    visuals: tuple[Visual, ...] = ()
+    """shapes that stand in the world"""
 
     def __post_init__(self) -> None:
         for field in (
@@ -83,6 +86,7 @@ class Model(_Algorithms):
             "equations",
             "actuators",
             "sensors",
+            "visuals",
         ):
             object.__setattr__(self, field, tuple(getattr(self, field)))
         object.__setattr__(self, "gravity", scalars(self.gravity, 3, "gravity"))

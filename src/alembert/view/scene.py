@@ -176,6 +176,8 @@ def _parts(model: Model, values: Mapping[str, float], length: float) -> tuple[li
     files = _Files()
     colors = palette(model)
     bare = not any(body.visuals for body in model.bodies)
+    for visual in model.visuals:
+        parts += _visual_parts(visual, -1, values, files)
     for i, body in enumerate(model.bodies):
         own: list[Part] = []
         for visual in body.visuals:

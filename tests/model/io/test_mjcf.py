@@ -404,9 +404,13 @@ def test_shapes():
         '<asset><material name="blue" rgba="0 0 1 1"/></asset>',
     )
     with pytest.warns(AlembertWarning) as caught:
-        visuals = load_mjcf(text).body("a").visuals
+        model = load_mjcf(text)
+    visuals = model.body("a").visuals
     (message,) = [str(warning.message) for warning in caught]
-    assert message == ("<text>: passed over: shapes of the world body; contacts, which are not modelled")
+    assert message == "<text>: passed over: contacts, which are not modelled"
+    (floor,) = model.visuals  # a plate whose upper side is the plane
+    assert floor.shape.size[:2] == (2, 2)
+    assert floor.placement.translation[2] == -floor.shape.size[2] / 2 < 0
     assert [v.shape for v in visuals] == [
         Sphere(0.1),
         Capsule(0.1, 0.4),

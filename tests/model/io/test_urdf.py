@@ -60,13 +60,13 @@ def test_a_root_called_world_is_the_world():
     assert model.joint("j").parent == "world"
 
 
-def test_mass_and_visuals_of_the_world_are_passed_over_with_a_warning():
+def test_visuals_of_the_world_stay_and_its_mass_is_passed_over_with_a_warning():
     visual = '<visual><geometry><sphere radius="1"/></geometry></visual>'
     text = robot(link("world", INERTIAL + visual), link("a"), joint("j", "continuous", "world", "a", ""))
-    with pytest.warns(
-        AlembertWarning, match="mass of the link 'world'.*visuals of the link 'world'"
-    ) as caught:
-        assert load_urdf(text).mass == 2
+    with pytest.warns(AlembertWarning, match="mass of the link 'world'") as caught:
+        model = load_urdf(text)
+    assert model.mass == 2
+    assert [visual.shape for visual in model.visuals] == [Sphere(1)]
     assert len(caught) == 1
 
 

@@ -46,7 +46,7 @@ from alembert.joints import (
     Spring,
 )
 from alembert.model.builder import ModelBuilder
-from alembert.model.elements import WORLD, Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere, Visual
+from alembert.model.elements import Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere, Visual
 from alembert.model.inertia import Inertia
 from alembert.model.io import xml
 from alembert.model.io.notes import Notes
@@ -75,6 +75,7 @@ def load_mjcf(
     compiled, remarks = _compile(document)
     reader = _Reader(compiled, document, root, gate, skip_actuators=actuators == "skip")
     reader.refuse_unsupported()
+    reader.builder.world(visuals=reader.visuals(0))
     for body in range(1, reader.m.nbody):
         reader.add_body(body)
     reader.add_sites()
@@ -388,6 +389,10 @@ class _Reader:
             return Cylinder(a, 2 * b), where
         if kind == kinds.mjGEOM_BOX:
             return Box((2 * a, 2 * b, 2 * c)), where
+        if kind == kinds.mjGEOM_PLANE:
+            # a thin plate below it; without end where a size is 0: far beyond what stands on it
+            far, thin = 20 * float(self.m.stat.extent), 1e-3 * float(self.m.stat.extent)
+            return Box((2 * a or far, 2 * b or far, thin)), where @ Placement((0.0, 0.0, -thin / 2))
         self.notes.add(f"shape of {kinds(int(kind)).name.removeprefix('mjGEOM_').lower()} geoms")
         return None
 
@@ -596,8 +601,6 @@ class _Reader:
 
     def note_contacts(self) -> None:
         m = self.m
-        if m.body_geomnum[0] and np.any(m.geom_group[: m.body_geomnum[0]] < _HIDDEN_GROUP):
-            self.notes.add(f"shapes of the {WORLD} body")
         if self.disabled("CONTACT") or self.disabled("CONSTRAINT"):
             return
         solid = (m.geom_contype != 0) | (m.geom_conaffinity != 0)

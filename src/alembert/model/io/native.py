@@ -83,6 +83,8 @@ def _model(source: Source) -> Model:
     for name, value in (document.parameters or {}).items():
         with _located(source, ("parameters", name)):
             builder.parameter(name, value)
+    with _located(source, ("visuals",)):
+        builder.world(visuals=document.visuals or ())
     for section, (add, record) in PARTS.items():
         for name, part in (getattr(document, section) or {}).items():
             with _located(source, (section, name)):
@@ -160,7 +162,8 @@ def _place_of(message: str, data: Mapping[str, Any]) -> Place:
                 if (position := message.find(mention)) >= 0:
                     found.append((position, (section, name)))
     if not found:
-        return ("gravity",) if message.startswith("gravity") else ()
+        starts = {"gravity": ("gravity",), "a shape of the world": ("visuals",)}
+        return next((place for start, place in starts.items() if message.startswith(start)), ())
     _, place = min(found, key=lambda item: item[0])
     return _refined(place, walk(place, data)[1], message)
 
@@ -199,6 +202,8 @@ def plain_model(model: Model) -> dict[str, Any]:
     document["gravity"] = [_plain(entry) for entry in model.gravity]
     if model.parameters:
         document["parameters"] = dict(model.parameters)
+    if model.visuals:
+        document["visuals"] = _plain(model.visuals)
     for section in PARTS:
         parts = {part.name: _table(part, omit=("name",)) for part in getattr(model, section)}
         if parts:

@@ -50,6 +50,7 @@ from alembert.model.elements import (
     Joint,
     LoopJoint,
     Sensor,
+    Visual,
 )
 from alembert.model.inertia import Inertia
 from alembert.model.placement import Placement
@@ -379,6 +380,7 @@ def _document(
         "name": (StrictStr, "model"),
         "gravity": (Vector, None),
         "parameters": (dict[StrictStr, Default], None),
+        "visuals": (annotation(tuple[Visual, ...]), None),
     }
     for section, (_, record) in PARTS.items():
         part: Any = _part(record, (*joint_types, *pairs) if record is LoopJoint else joint_types)

@@ -336,7 +336,7 @@ def _add_link(builder: ModelBuilder, robot: _Robot, name: str, gate: Gate, meshe
         if inertia.mass != 0:
             robot.notes.add(f"mass of the link {WORLD!r}, which is the inertial frame", link.line)
         if visuals:
-            robot.notes.add(f"visuals of the link {WORLD!r}", link.line)
+            builder.world(visuals=visuals)
         return
     builder.body(name, gate.admit(name, inertia, link.where, link.line), visuals=visuals)
 
