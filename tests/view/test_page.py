@@ -2,12 +2,14 @@
 
 import json
 import re
+from importlib import resources
 
 import numpy as np
 import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, FileError
+from alembert.model.io.native import loads
 from alembert.view import Motion, write_html, write_page
 from alembert.view.browser import Browser, find
 from alembert.view.posing import configuration
@@ -18,6 +20,11 @@ POSITION = (
 )
 ROTATION = """(() => { const e = alembert.current.stage.matrices[%d].elements;
 return [[e[0], e[4], e[8]], [e[1], e[5], e[9]], [e[2], e[6], e[10]]]; })()"""
+
+
+def four_bar():
+    path = resources.files("alembert.study").joinpath("templates", "fourbar", "model.toml")
+    return loads(path.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +163,44 @@ def test_sliders_pose_the_model(tmp_path, load):
     np.testing.assert_allclose(
         browser.evaluate(POSITION % 3), body_poses(model, model.neutral())[1][3], atol=1e-12
     )
+
+
+MOVE = """(() => { const e = document.querySelectorAll('.sliders input')[%d];
+e.value = %r; e.dispatchEvent(new Event('input')); return [...alembert.current.x]; })()"""
+
+
+def test_sliders_keep_loops_closed(tmp_path, load):
+    model = four_bar()
+    start = model.assemble([1.2, -1.0, 1.6], fixed=["drive"]).q
+    browser = load(write_html(tmp_path / "loop.html", model, q=start))
+    for drive in (2.0, 3.0, -2.5):
+        x = np.array(browser.evaluate(MOVE % (0, drive)))
+        assert x[0] == pytest.approx(drive, abs=1e-12)
+        np.testing.assert_allclose(model.constraint_residual(x), 0, atol=1e-7)  # the tolerance of the page
+        # what is shown, on the sliders and in the picture, is where the loop has moved the others
+        shown = browser.evaluate("[...document.querySelectorAll('.sliders input')].map(e => Number(e.value))")
+        np.testing.assert_allclose(shown, x, atol=1e-9)
+        np.testing.assert_allclose(browser.evaluate(POSITION % 1), body_poses(model, x)[1][1], atol=1e-12)
+    # the rocker cannot turn round: it stops where the loop is stretched
+    x = np.array(browser.evaluate(MOVE % (2, -1.0)))
+    np.testing.assert_allclose(model.constraint_residual(x), 0, atol=1e-7)
+    assert x[2] > 0
+    assert "cannot be closed" in browser.evaluate("document.querySelector('.notice').textContent")
+    browser.evaluate("document.querySelector('.sliders button').click()")
+    assert browser.evaluate("document.querySelector('.notice').textContent") == ""
+    np.testing.assert_allclose(browser.evaluate("[...alembert.current.x]"), start, atol=1e-15)
+
+
+def test_a_floor_is_drawn_and_does_not_shrink_the_rest(tmp_path, load):
+    model = al.library.pendulum()
+    floor = al.Visual(al.Box((500.0, 500.0, 0.1)), al.Placement((0, 0, -2)))
+    with_floor = model.replace(visuals=[floor])
+    sizes = []
+    for k, shown in enumerate((model, with_floor)):
+        browser = load(write_html(tmp_path / f"floor{k}.html", shown))
+        sizes.append(browser.evaluate("alembert.current.stage.size"))
+        assert browser.evaluate("alembert.current.data.parts.filter(p => p.kind === 'box').length") == k
+    assert sizes[0] == sizes[1]
 
 
 def test_several_scenes_have_tabs(run, tmp_path, load):

@@ -141,11 +141,11 @@ def test_sliders_move_every_joint_type(kind):
     assert [s.name for s in program.sliders] == list(model.speed_names)
     x = np.array([rng.uniform(s.low, s.high) for s in program.sliders])
     R, p = body_poses(model, configuration(model, start, x))
-    rows = interpreted(program, x)
+    rows = interpreted(program.poses, x)
     # the same operations in another order: some rounding of numbers of order one
     np.testing.assert_allclose(rows[:, :9].reshape(-1, 3, 3), R, atol=1e-13)
     np.testing.assert_allclose(rows[:, 9:], p, atol=1e-13)
-    rows = interpreted(program, [s.value for s in program.sliders])
+    rows = interpreted(program.poses, [s.value for s in program.sliders])
     np.testing.assert_allclose(rows[:, 9:], body_poses(model, start)[1], atol=1e-13)
 
 
@@ -163,7 +163,9 @@ def test_sliders_respect_limits_and_couplings():
     assert (slider.joint, slider.low, slider.high, slider.limited) == (joints[0], -0.1, 0.4, True)
     q = configuration(model, start, np.array([0.3, 0.0]))
     np.testing.assert_allclose(q, [0.3, -0.1])
-    np.testing.assert_allclose(interpreted(program, [0.3, 0.0])[:, 9:], body_poses(model, q)[1], atol=1e-14)
+    np.testing.assert_allclose(
+        interpreted(program.poses, [0.3, 0.0])[:, 9:], body_poses(model, q)[1], atol=1e-14
+    )
 
 
 # --- meshes -------------------------------------------------------------------------------------------------

@@ -254,7 +254,7 @@ class _Joints:
                 )
                 handle.on_update(lambda _, slider=slider: self.changed(slider))
                 self.handles.append((slider, handle))
-            if self.model.loops:
+            if self.model.loops or self.model.equations:
                 self._message = gui.add_text("loops", "closed", disabled=True)
         reset.on_click(lambda _: self.reset())
         viewer.set(self.q)
@@ -269,7 +269,7 @@ class _Joints:
         if self._busy:
             return
         q = configuration(self.model, self.start, self.values())
-        if self.model.loops:
+        if self.model.loops or self.model.equations:
             try:
                 q = self.model.assemble(q, fixed=[self.model.speed_names[slider.index]]).q
                 self._message.value = "closed"

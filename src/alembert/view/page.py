@@ -24,7 +24,7 @@ from alembert.errors import ArgumentError, FileError
 from alembert.model import Model
 from alembert.spatial import Pose
 from alembert.view.motion import RATE, Frames, Motion, as_motion
-from alembert.view.posing import OPERATIONS, posing
+from alembert.view.posing import OPERATIONS, Instructions, posing
 from alembert.view.scene import Mark, Scene, scene
 
 Array = np.ndarray
@@ -218,13 +218,22 @@ def _sliders(model: Model, q: Array, drawn: Scene) -> dict[str, Any]:
         "motion": None,
         "arrows": [],
         "posing": {
-            "inputs": program.inputs,
-            "registers": program.registers,
             "operations": list(OPERATIONS),
-            "code": _base64(program.code.astype("<i4")),
-            "constants": _base64(program.constants.astype("<f8")),
+            "poses": _instructions(program.poses),
+            "closing": program.closing and _instructions(program.closing),
+            "open": program.closing is None and bool(model.loops or model.equations),
+            "length": drawn.length,
             "sliders": [vars(s) for s in program.sliders],
         },
+    }
+
+
+def _instructions(program: Instructions) -> dict[str, Any]:
+    return {
+        "inputs": program.inputs,
+        "registers": program.registers,
+        "code": _base64(program.code.astype("<i4")),
+        "constants": _base64(program.constants.astype("<f8")),
     }
 
 

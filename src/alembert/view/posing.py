@@ -3,7 +3,8 @@
 The same steps that the kernels are made of, unrolled to `SX`, give a list of instructions; the page interprets them.
 So every joint type can be moved there, without a second implementation of any. A slider is a coordinate where
 coordinates simply add, and a tangent displacement from the given configuration elsewhere (rotation vectors of free
-and spherical joints). Couplings are followed; loops are not closed.
+and spherical joints). Couplings are followed. For loops and equations there is a second program, of their residuals
+phi(x) and of d phi / d x, with which the page keeps them closed by Newton's method.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import casadi as ca
 import numpy as np
 
 from alembert import sweeps
+from alembert.constraints.equations import equations
 from alembert.model import Model
 from alembert.view.scene import body_poses
 
@@ -44,14 +46,22 @@ class Slider:
 
 
 @dataclass(frozen=True, eq=False)
-class Posing:
-    """`code` (n, 4): operation, result, operands; the output is 12 numbers per body, rotation by rows, then origin."""
+class Instructions:
+    """`code` (n, 4): operation, result, operands."""
 
-    sliders: tuple[Slider, ...]
     inputs: int
     registers: int
     code: Array
     constants: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Posing:
+    """`poses` gives 12 numbers per body, rotation by rows, then origin; `closing` phi, then d phi / d x by columns."""
+
+    sliders: tuple[Slider, ...]
+    poses: Instructions
+    closing: Instructions | None
 
 
 def sliders(model: Model, q: Any, length: float) -> tuple[Slider, ...]:
@@ -112,12 +122,12 @@ def posing(
     """The program and its sliders; None where it would be too long, or nothing moves."""
     if model.nv == 0:
         return None
-    q = np.asarray(q, dtype=float)
+    start = np.asarray(q, dtype=float)
     x = ca.SX.sym("x", model.nv)
-    given = [configuration(model, q, x)]
+    q = configuration(model, start, x)
     values = model.parameter_values | dict(parameters or {})
-    if model.parameters:
-        given.append(ca.DM([values[name] for name, _ in model.parameters]))
+    numbers = ca.SX([values[name] for name, _ in model.parameters])
+    given = [q, numbers] if model.parameters else [q]
     nodes = model.symbolic.function(sweeps.POSES, ("q",))(*given)
     rows = []
     for body in model.bodies:
@@ -127,12 +137,18 @@ def posing(
             R_W, p_W = ca.reshape(nodes[node, :9], 3, 3).T, nodes[node, 9:].T
             R, p = R_W @ R, p_W + R_W @ p
         rows += [ca.vec(R.T), p]
-    return _instructions(
-        ca.Function("poses", [x], [ca.densify(ca.vertcat(*rows))]), sliders(model, q, length)
-    )
+    poses = _instructions(ca.Function("poses", [x], [ca.densify(ca.vertcat(*rows))]))
+    if poses is None:
+        return None
+    closing = None
+    if model.loops or model.equations:
+        phi = equations(model._tree, q, ca.SX(model.nv, 1), numbers).residual
+        slope = ca.jacobian(phi, x)
+        closing = _instructions(ca.Function("closing", [x], [ca.densify(ca.vertcat(phi, ca.vec(slope)))]))
+    return Posing(sliders(model, start, length), poses, closing)
 
 
-def _instructions(function: ca.Function, moved: tuple[Slider, ...]) -> Posing | None:
+def _instructions(function: ca.Function) -> Instructions | None:
     n = function.n_instructions()
     if n > MOST_INSTRUCTIONS:
         return None
@@ -152,4 +168,4 @@ def _instructions(function: ca.Function, moved: tuple[Slider, ...]) -> Posing | 
             code[k] = (_CODES[op], outputs[1], inputs[0], 0)
         else:
             code[k] = (_CODES[op], outputs[0], inputs[0], inputs[1] if len(inputs) > 1 else 0)
-    return Posing(moved, function.size1_in(0), function.sz_w(), code, np.array(constants))
+    return Instructions(function.size1_in(0), function.sz_w(), code, np.array(constants))

@@ -303,7 +303,15 @@ def test_json_schema_covers_the_registry():
     json.dumps(schema, allow_nan=False)
     kinds = {d["properties"]["type"]["const"] for name, d in schema["$defs"].items() if "LoopJoint" in name}
     assert kinds == set(REGISTRY) | set(PAIRS)
-    assert set(schema["properties"]) == {"format", "version", "name", "gravity", "parameters", "visuals", *PARTS}
+    assert set(schema["properties"]) == {
+        "format",
+        "version",
+        "name",
+        "gravity",
+        "parameters",
+        "visuals",
+        *PARTS,
+    }
 
 
 # --- files --------------------------------------------------------------------------------------------------

@@ -8,6 +8,10 @@ function unpack(packed) {  // int16 with scale and offset; -32768 is a gap
 }
 function matrix(rows) { return new THREE.Matrix4().set(...rows); }
 
+function program(posing, packed) {
+  return packed && { ...packed, operations: posing.operations, code: new Int32Array(bytes(packed.code)), constants: new Float64Array(bytes(packed.constants)) };
+}
+
 function decode(scene) {
   const placed = (item) => ({ ...item, local: matrix(item.matrix) });
   const meshes = scene.meshes.map((m) => {
@@ -24,7 +28,7 @@ function decode(scene) {
     arrows: scene.arrows.map((a) => ({ ...a, data: new Int16Array(bytes(a.data)) })),
     motion: scene.motion && { ...scene.motion, positions: new Int16Array(bytes(scene.motion.positions)), quaternions: new Int16Array(bytes(scene.motion.quaternions)) },
     panels: scene.panels.map((p) => ({ ...p, time: unpack(p.time), lines: p.lines.map((l) => ({ name: l.name, data: unpack(l) })) })),
-    posing: scene.posing && { ...scene.posing, code: new Int32Array(bytes(scene.posing.code)), constants: new Float64Array(bytes(scene.posing.constants)) },
+    posing: scene.posing && { ...scene.posing, poses: program(scene.posing, scene.posing.poses), closing: program(scene.posing, scene.posing.closing) },
   };
 }
 
@@ -50,10 +54,39 @@ function runProgram(program, x) {
   return out;
 }
 
-function startValues(program) {
-  const x = new Float64Array(program.inputs);
-  for (const s of program.sliders) x[s.index] = s.value;
+function startValues(posing) {
+  const x = new Float64Array(posing.poses.inputs);
+  for (const s of posing.sliders) x[s.index] = s.value;
   return x;
+}
+
+// Newton's method for phi(x) = 0 with x[held] fixed, by the shortest steps: dx = -J^T (J J^T + e)^-1 phi, where e > 0 lets rows depend on each other.
+function closed(posing, from, held) {
+  const x = Float64Array.from(from), n = x.length, moved = posing.sliders.map((s) => s.index).filter((i) => i !== held);
+  for (let round = 0; round < 40; round++) {
+    const out = runProgram(posing.closing, x), m = out.length / (n + 1), at = (r, i) => out[m + i * m + r];
+    let worst = 0;
+    for (let r = 0; r < m; r++) worst = Math.max(worst, Math.abs(out[r]));
+    if (!(worst < Infinity)) return null;
+    if (worst < 1e-7 * posing.length) return x;
+    const A = Array.from({ length: m }, (_, r) => Float64Array.from({ length: m + 1 }, (_, s) => (s === m ? -out[r] : moved.reduce((sum, i) => sum + at(r, i) * at(s, i), 0))));
+    const e = 1e-9 * Math.max(...A.map((row, r) => row[r]), 1e-300);
+    for (let r = 0; r < m; r++) A[r][r] += e;
+    for (let r = 0; r < m; r++) {  // positive definite: no pivots
+      for (let s = r + 1; s < m; s++) {
+        const f = A[s][r] / A[r][r];
+        for (let k = r; k <= m; k++) A[s][k] -= f * A[r][k];
+      }
+    }
+    for (let r = m - 1; r >= 0; r--) {
+      for (let k = r + 1; k < m; k++) A[r][m] -= A[r][k] * A[k][m];
+      A[r][m] /= A[r][r];
+    }
+    const step = moved.map((i) => A.reduce((sum, row, r) => sum + at(r, i) * row[m], 0));
+    const shorter = Math.min(1, 0.5 / Math.max(...step.map(Math.abs), 1e-300));
+    moved.forEach((i, k) => { x[i] += shorter * step[k]; });
+  }
+  return null;
 }
 
 class Player {
@@ -72,7 +105,7 @@ class Player {
     }
     host.append(stage);
     try {
-      this.stage = new Stage(data, stage, data.posing && runProgram(data.posing, startValues(data.posing)));
+      this.stage = new Stage(data, stage, data.posing && runProgram(data.posing.poses, startValues(data.posing)));
     } catch (error) {
       this.problem = String(error);
       stage.querySelectorAll("canvas").forEach((c) => c.remove());
@@ -144,22 +177,42 @@ class Player {
       const output = element("output");
       const input = element("input", { type: "range", min: s.low, max: s.high, step: "any", value: s.value, ariaLabel: `${s.name} [${s.unit}]` });
       const write = () => {
-        this.x[s.index] = Number(input.value);
+        // loops may turn a joint further than its slider reaches
+        input.min = Math.min(s.low, this.x[s.index]); input.max = Math.max(s.high, this.x[s.index]);
+        if (Math.abs(Number(input.value) - this.x[s.index]) > 1e-9) input.value = this.x[s.index];
         const degrees = s.unit === "rad" ? `  (${((this.x[s.index] * 180) / Math.PI).toFixed(0)}°)` : "";
         output.textContent = `${this.x[s.index].toFixed(3).replace("-", "−")} ${s.unit}${degrees}`;
       };
-      input.addEventListener("input", () => { write(); this.pose(); });
+      input.addEventListener("input", () => this.move(s.index, Number(input.value)));
       box.append(element("label", {}, element("span", { className: "name", textContent: s.name, title: s.name }), output, input));
       write();
-      return { input, write, start: s.value };
+      return write;
     });
+    this.write = () => { for (const write of rows) write(); };
+    const open = p.open ? "This model is too large for the page to close its loops: they open as joints move." : "";
+    this.notice = element("p", { className: "notice", role: "status", textContent: open });
     box.prepend(element("button", {
-      type: "button", textContent: "Reset joints", onclick: () => { for (const r of rows) { r.input.value = r.start; r.write(); } this.pose(); },
-    }), element("p", {}));
+      type: "button", textContent: "Reset joints", onclick: () => { this.x = startValues(p); this.notice.textContent = open; this.write(); this.pose(); },
+    }), this.notice);
     return box;
   }
 
-  pose() { if (this.stage) this.stage.setPoses(runProgram(this.data.posing, this.x)); }
+  move(index, value) {
+    // in steps that Newton's method can follow; where the loops cannot be closed, the last place where they could stays
+    const p = this.data.posing, before = this.x[index], steps = p.closing ? Math.ceil(Math.abs(value - before) / 0.1) || 1 : 1;
+    for (let k = 1; k <= steps; k++) {
+      const x = Float64Array.from(this.x);
+      x[index] = before + ((value - before) * k) / steps;
+      const found = p.closing ? closed(p, x, index) : x;
+      if (p.closing) this.notice.textContent = found ? "" : "The loops cannot be closed beyond this.";
+      if (!found) break;
+      this.x = found;
+    }
+    this.write();
+    this.pose();
+  }
+
+  pose() { if (this.stage) this.stage.setPoses(runProgram(this.data.posing.poses, this.x)); }
 
   // --- time --------------------------------------------------------------------------------------------------
 

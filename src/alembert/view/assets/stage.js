@@ -90,23 +90,29 @@ class Stage {
     // the box around everything over the whole motion, in the root's axes
     const m = this.data.motion, samples = m ? Math.min(m.count, 60) : 1;
     const low = new THREE.Vector3(Infinity, Infinity, Infinity), high = low.clone().negate(), v = new THREE.Vector3();
-    const travel = [], M = new THREE.Matrix4();
+    const M = new THREE.Matrix4(), moving = this.data.parts.filter((part) => part.body >= 0);
+    const box = (parts) => {
+      const ends = [new THREE.Vector3(Infinity, Infinity, Infinity), new THREE.Vector3(-Infinity, -Infinity, -Infinity)];
+      for (const { body, local, extent: e } of parts) {
+        M.multiplyMatrices(this.root.matrixWorld, this.body(body)).multiply(local);
+        for (let c = 0; c < 8; c++) {
+          v.set(c & 1 ? e[0] : e[3], c & 2 ? e[1] : e[4], c & 4 ? e[2] : e[5]).applyMatrix4(M);
+          ends[0].min(v); ends[1].max(v);
+        }
+      }
+      return ends;
+    };
+    const across = (parts) => { const [a, b] = box(parts); return a.distanceTo(b); };
+    if (m) this.placeBodies(m.start);
+    // what stands in the world counts unless it is much larger than what moves: a floor
+    const own = moving.length ? across(moving) : Infinity;
+    const counted = this.data.parts.filter((part) => part.body >= 0 || across([part]) < 4 * own);
     this.reach = 0;
     for (let k = 0; k < samples; k++) {
       if (m) this.placeBodies(m.start + (m.end - m.start) * (samples > 1 ? k / (samples - 1) : 0));
-      const middle = new THREE.Vector3(), ends = [low.clone(), high.clone()];
-      const here = [new THREE.Vector3(Infinity, Infinity, Infinity), new THREE.Vector3(-Infinity, -Infinity, -Infinity)];
-      for (const part of this.data.parts) {
-        M.multiplyMatrices(this.root.matrixWorld, this.body(part.body)).multiply(part.local);
-        const e = part.extent;
-        for (let c = 0; c < 8; c++) {
-          v.set(c & 1 ? e[0] : e[3], c & 2 ? e[1] : e[4], c & 4 ? e[2] : e[5]).applyMatrix4(M);
-          here[0].min(v); here[1].max(v);
-        }
-      }
+      const here = box(counted);
       if (here[0].x <= here[1].x) {
         low.min(here[0]); high.max(here[1]);
-        travel.push(middle.addVectors(here[0], here[1]).multiplyScalar(0.5));
         this.reach = Math.max(this.reach, here[0].distanceTo(here[1]));
       }
     }
