@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,6 +81,20 @@ def test_other_processes(method):
         assert key == hash(MODEL)
 
 
+def threaded():
+    return MODEL.compile("forward_dynamics", batch=True)(*STATES, threads=2)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own():
+    """The parent's threads do not come along: a child that waited for them would wait for ever."""
+    expected = threaded()
+    with mp.get_context("fork").Pool(1) as pool:
+        found = pool.apply_async(threaded).get(timeout=60)
+    np.testing.assert_array_equal(found, expected)
+
+
 SCRIPT = """
 import numpy as np
 import alembert as al
@@ -87,52 +102,63 @@ print(al.library.two_link().forward_dynamics([0.1, 0.2], [0.3, 0.4], [0.5, 0.6])
 """
 
 
-def compute(cache, **environment):
+def compute(cache, prepare=None):
+    """What a new process computes with such a cache; it neither warns nor complains."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
-        env={**os.environ, "ALEMBERT_CACHE": str(cache), **environment},
+        env={**os.environ, "ALEMBERT_CACHE": str(cache), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,
         timeout=120,
+        preexec_fn=prepare,
     )
     assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     return np.array(eval(done.stdout))
 
 
-def test_a_cache_that_cannot_be_written(tmp_path):
-    """A read-only folder, one below a file, and a full disk: the numbers come all the same."""
-    expected = MODEL.forward_dynamics([0.1, 0.2], [0.3, 0.4], [0.5, 0.6])
-    locked = tmp_path / "locked"
-    locked.mkdir()
-    locked.chmod(0o500)
+@pytest.fixture
+def expected():
+    return MODEL.forward_dynamics([0.1, 0.2], [0.3, 0.4], [0.5, 0.6])
+
+
+@pytest.mark.skipif(
+    not os.path.isdir("/proc/self/fdinfo"), reason="needs a folder that even root cannot write"
+)
+def test_a_read_only_cache(expected):
+    """It belongs to the user, nobody else can write to it, and nor can the user, not even as root."""
+    with pytest.raises(OSError):
+        Path("/proc/self/fdinfo/new").touch()
+    np.testing.assert_array_equal(compute("/proc/self/fdinfo"), expected)
+
+
+def test_a_cache_that_cannot_be_made(tmp_path, expected):
     file = tmp_path / "file"
     file.write_text("not a folder")
-    for folder in (locked, file / "below", "off"):
-        np.testing.assert_array_equal(compute(folder), expected)
-    locked.chmod(0o700)
+    np.testing.assert_array_equal(compute(file / "below"), expected)
+    assert file.read_text() == "not a folder"
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
-def test_a_full_disk(tmp_path, monkeypatch):
-    """Writing an entry fails half-way with 'no space left': nothing is left behind, the result is right."""
-    import errno
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are POSIX")
+def test_a_full_cache(tmp_path, expected):
+    """Writing fails half-way, as on a full disk: nothing is left behind, and the numbers come all the same."""
+    import resource
 
-    from alembert.engine import cache
+    folder = tmp_path / "cache"
 
-    monkeypatch.setenv("ALEMBERT_CACHE", str(tmp_path / "cache"))
+    def full():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))  # bytes; entries have some ten thousand
 
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    assert cache.directory() == tmp_path / "cache"
-    monkeypatch.setattr(cache.os, "replace", full)
-    builder = al.ModelBuilder("full disk")
-    builder.body("a", al.Inertia.point(1.71717, (0, 0, -1)), joint=al.Revolute((0, 1, 0)))
-    model = builder.build()
-    np.testing.assert_allclose(model.forward_dynamics([np.pi / 2], [0.0], [0.0]), [-9.81])
-    left = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
-    assert left == []
+    np.testing.assert_array_equal(compute(folder, full), expected)
+    assert list(folder.iterdir()) == []
+    np.testing.assert_array_equal(compute(folder), expected)  # there is room again
+    (entry,) = folder.iterdir()
+    assert entry.stat().st_size > 2048
+    before = entry.stat().st_mtime_ns
+    np.testing.assert_array_equal(compute(folder, full), expected)  # what is there is used
+    assert list(folder.iterdir()) == [entry]
+    assert entry.stat().st_mtime_ns >= before
 
 
 def current():

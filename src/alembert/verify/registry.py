@@ -9,7 +9,7 @@ import pkgutil
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
@@ -24,10 +24,10 @@ GROUP = "alembert.cases"
 def discover(files: Sequence[str | Path] = ()) -> dict[str, Case]:
     """All cases by name, in the order of their files."""
     found: dict[str, Case] = {}
-    modules = [importlib.import_module("alembert.verify.cases")]
-    modules += [point.load() for point in entry_points(group=GROUP)]
-    for module in modules:
-        for part in _with_submodules(module):
+    for part in _with_submodules(importlib.import_module("alembert.verify.cases")):
+        _add(found, _cases_in(part), part.__name__)
+    for point in entry_points(group=GROUP):
+        for part in _installed(point):
             _add(found, _cases_in(part), part.__name__)
     for file in files:
         _add(found, _from_file(Path(file)), str(file))
@@ -65,6 +65,18 @@ def _with_submodules(module: ModuleType) -> Iterable[ModuleType]:
     yield module
     for info in sorted(pkgutil.iter_modules(getattr(module, "__path__", [])), key=lambda info: info.name):
         yield from _with_submodules(importlib.import_module(f"{module.__name__}.{info.name}"))
+
+
+def _installed(point: EntryPoint) -> list[ModuleType]:
+    """The modules that an entry point names."""
+    try:
+        return list(_with_submodules(point.load()))
+    except Exception as error:
+        package = f"{point.dist.name} {point.dist.version}" if point.dist else "a package"
+        raise FileError(
+            f"verify: the cases of {package} ({point.name} = {point.value}) do not load: "
+            f"{type(error).__name__}: {error}"
+        ) from error
 
 
 def _cases_in(module: ModuleType) -> list[Case]:
