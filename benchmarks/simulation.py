@@ -206,9 +206,7 @@ def _ensembles(quick: bool, notes: dict[str, Any]) -> list[Row]:
         Client(cluster) as client,
     ):
         run("dask", 2, 0.02, cluster=client)
-        one, two, dask = tried(
-            [one_core, lambda: run("threads", 2), lambda: run("dask", 2, cluster=client)]
-        )
+        one, two, dask = tried([one_core, lambda: run("threads", 2), lambda: run("dask", 2, cluster=client)])
     return [
         _against("ensemble", f"{label}, two threads", "satellite", two, "one core", one, 1.8),
         _against(

@@ -53,6 +53,43 @@ def test_members_do_not_depend_on_the_blocks(model):
     assert repr(one) == "<Ensemble of 'pair': 25 members, 0 failed>"
 
 
+def test_records_by_name(model, tmp_path):
+    """Together, one by one and from a checkpoint: what each member records alone."""
+    options = {
+        **OPTIONS,
+        "interval": 0.05,
+        "record": ["frame:b.position@10", "energy"],
+        "members": 10,
+        "block": 5,
+    }
+    together = ensemble(model, vary, checkpoint=tmp_path, **options)
+    again = ensemble(model, vary, checkpoint=tmp_path, **options)
+    assert again.computed == 0
+    place, energy = together.recorded["frame:b.position"], together.recorded["energy"]
+    assert place.values.shape == (10, 6, 3)
+    assert energy.values.shape == (10, 11, 1)
+    drawn = vary(np.random.default_rng([3, 7]))
+    alone = simulate(model, drawn["q0"], drawn["v0"], parameters=drawn["parameters"], duration=0.5, step=0.01,
+                     interval=0.05, integrator="rk4", record=options["record"])  # fmt: skip
+    for name, channel in together.recorded.items():
+        np.testing.assert_array_equal(channel.values, again.recorded[name].values)
+        np.testing.assert_array_equal(channel.values[7], alone.recorded[name].values)
+        np.testing.assert_array_equal(channel.time, alone.recorded[name].time)
+    fall = al.simulate.Event(lambda t, q, v: q[0], "fall", action="stop")
+    stopped = ensemble(model, vary, events=fall, **options)
+    for member, (event,) in stopped.events.items():
+        lasts = energy.time <= event.time
+        np.testing.assert_allclose(
+            stopped.recorded["energy"].values[member][lasts], energy.values[member][lasts]
+        )
+        assert np.isnan(stopped.recorded["energy"].values[member][~lasts]).all()
+    data = together.to_xarray()
+    assert data["frame:b.position"].shape == (10, 6, 3)
+    assert data["energy"].attrs["units"] == "J"
+    with pytest.raises(ArgumentError, match=r"the motions were not kept \(keep=False\)"):
+        _ = ensemble(model, vary, keep=False, **options).recorded
+
+
 def test_checkpoint(model, tmp_path):
     options = {"members": 20, "block": 5, **OPTIONS}
     whole = ensemble(model, vary, **options)

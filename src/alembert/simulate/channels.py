@@ -74,14 +74,14 @@ class Request:
     units: tuple[str, ...]
     values: Callable[[Run], Array] = field(repr=False)
 
-    def rows(self, run: Run) -> Array:
+    def rows(self, time: Array) -> Array:
         """The records at multiples of the period, from the start of the run."""
         if self.rate is None:
-            return np.arange(len(run.time))
-        counts = (run.time - run.time[0]) * self.rate
+            return np.arange(len(time))
+        counts = (time - time[0]) * self.rate
         found = np.flatnonzero(np.abs(counts - np.round(counts)) < 1e-6)
         if len(np.unique(np.round(counts[found]))) != int(counts[-1] + 1e-6) + 1:
-            interval = float(run.time[1] - run.time[0])
+            interval = float(time[1] - time[0])
             raise ArgumentError(
                 f"simulate: record: {self.text!r}: the run has a record every {interval:g} s, expected a rate that divides "
                 f"{1 / interval:g} per second"
@@ -89,12 +89,17 @@ class Request:
         return found
 
     def channel(self, run: Run) -> Channel:
-        rows = self.rows(run)
+        rows = self.rows(run.time)
         x = self.values(run)
         x = x[..., None] if not self.components else x
         return Channel(
             self.name, run.time[rows], x[..., rows, :], self.components or (self.name,), self.units
         )
+
+    def of_members(self, time: Array, parts: Sequence[Array]) -> Channel:
+        """Of an ensemble: from values (members, records, components) of its blocks."""
+        components = self.components or (self.name,)
+        return Channel(self.name, time[self.rows(time)], np.concatenate(parts), components, self.units)
 
 
 def requests(model: Model, record: Any) -> tuple[Request, ...]:

@@ -318,7 +318,7 @@ class Run(Showing):
             for k, (name, u) in enumerate(zip(names, unit, strict=True)):
                 found.append((f"{prefix}.{name}", u, x[..., k]))
         for one in self._options.get("record", ()):
-            channel, rows = self.recorded[one.name], one.rows(self)
+            channel, rows = self.recorded[one.name], one.rows(self.time)
             for k, (component, u) in enumerate(zip(channel.components, channel.units, strict=True)):
                 column = np.full((*self.q.shape[:-2], len(self.time)), np.nan)
                 column[..., rows] = channel.values[..., k]

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
 from alembert.model.printing import unknown
+from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.choice import INTEGRATORS
 from alembert.simulate.ensembles import checkpoint as disk
@@ -89,7 +90,8 @@ def ensemble(
         keep: whether to keep all motions; without them there are the statistics.
         monitor: is called with the statistics so far, whenever a block has come.
         progress: whether to show a bar (by default on terminals, when it takes longer than a second).
-        options: all others of `simulate`, as `wrenches`, `drives`, `gravity`, `prescribed` and `events`.
+        options: all others of `simulate`, as `wrenches`, `drives`, `gravity`, `prescribed`, `events` and `record`, whose
+            quantities are in `recorded` for all members.
     """
     if integrator not in INTEGRATORS:
         raise ArgumentError(unknown("ensemble: no integrator", integrator, INTEGRATORS))
@@ -105,11 +107,8 @@ def ensemble(
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ArgumentError(f"ensemble: {name} is {value!r}, expected a positive integer")
     assert members is not None
-    if options.get("record"):
-        raise UnsupportedError(
-            "ensemble: record and an ensemble do not go together; compute quantities from q and v of the members"
-        )
     _ = model.symbolic  # makes the model's algorithms known
+    wanted = channels.requests(model, options.get("record", ()))
     given = {
         "q0": numbers(model, "q0", model.neutral() if q0 is None else q0),
         "v0": numbers(model, "v0", np.zeros(model.nv) if v0 is None else v0),
@@ -149,6 +148,7 @@ def ensemble(
         run.computed,
         gathered.statistics,
         (np.concatenate(gathered.q), np.concatenate(gathered.v)) if keep else None,
+        tuple(one.of_members(gathered.time, gathered.recorded[one.name]) for one in wanted) if keep else (),
     )
 
 
@@ -163,6 +163,7 @@ class _Gathered:
     failures: dict[int, str] = field(default_factory=dict)
     events: dict[int, Any] = field(default_factory=dict)
     parameters: dict[str, list[np.ndarray]] = field(default_factory=dict)
+    recorded: dict[str, list[np.ndarray]] = field(default_factory=dict)
 
     def add(self, members: range, block: Block, *, keep: bool) -> None:
         self.failures |= block.failures
@@ -175,6 +176,8 @@ class _Gathered:
         if keep:
             self.q.append(block.q)
             self.v.append(block.v)
+            for name, values in block.recorded.items():
+                self.recorded.setdefault(name, []).append(values)
 
 
 class _Ensemble:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from alembert.errors import AlembertWarning, ArgumentError, ModelError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
+from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.events import EventRecord
 from alembert.simulate.run import simulate
@@ -29,7 +30,7 @@ Vary = Callable[[np.random.Generator], Mapping[str, Any]]
 """Draws a member: any of `q0`, `v0`, `efforts` and `parameters` (by name)."""
 
 DRAWN = ("q0", "v0", "efforts", "parameters")
-PARAMETER = "parameter:"
+PARAMETER, RECORDED = "parameter:", "recorded:"
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Block:
     failures: Mapping[int, str]
     parameters: Mapping[str, Array]
     events: Mapping[int, tuple[EventRecord, ...]]
+    recorded: Mapping[str, Array] = field(default_factory=dict)
+    """by name, (members, records of the name, components)"""
 
     def to_arrays(self) -> dict[str, Array]:
         log = [(member, e) for member in sorted(self.events) for e in self.events[member]]
@@ -63,6 +66,7 @@ class Block:
             "event_energies": np.array([e.energy for _, e in log], dtype=float),
             "event_states": np.concatenate(states, axis=-1),
             **{PARAMETER + name: values for name, values in self.parameters.items()},
+            **{RECORDED + name: values for name, values in self.recorded.items()},
         }
 
     @classmethod
@@ -84,6 +88,7 @@ class Block:
             {int(k): str(reason) for k, reason in failures},
             {key.removeprefix(PARAMETER): x for key, x in arrays.items() if key.startswith(PARAMETER)},
             events,
+            {key.removeprefix(RECORDED): x for key, x in arrays.items() if key.startswith(RECORDED)},
         )
 
 
@@ -234,9 +239,11 @@ class Question:
         for k in np.flatnonzero(~good.all(axis=-1)):
             last = run.time[max(int(np.argmin(good[k])) - 1, 0)]
             failures.setdefault(members[k], f"the motion is not finite after t = {last:.9g} s")
+        recorded = {name: channel.values for name, channel in run.recorded.items()}
         for member in reasons:
-            run.q[member - members.start] = run.v[member - members.start] = np.nan
-        return Block(run.time, run.q, run.v, failures, parameters, {})
+            for x in (run.q, run.v, *recorded.values()):
+                x[member - members.start] = np.nan
+        return Block(run.time, run.q, run.v, failures, parameters, {}, recorded)
 
     def _one_by_one(
         self,
@@ -249,22 +256,30 @@ class Question:
         q = np.full((len(members), len(time), self.model.nq), np.nan)
         v = np.full((len(members), len(time), self.model.nv), np.nan)
         failures, events = dict(reasons), {}
+        wanted = channels.requests(self.model, self.options.get("record", ()))
+        recorded = {
+            one.name: np.full((len(members), len(one.rows(time)), max(1, len(one.components))), np.nan)
+            for one in wanted
+        }
         for k, member in enumerate(members):
             if member in failures:
                 continue
             own = {key: draws[key][k] for key in ("q0", "v0", "efforts")}
             try:
                 run = self._simulate(member, own, {name: float(x[k]) for name, x in parameters.items()})
+                rows = np.searchsorted(time, run.time[-1] * (1 + 1e-12) + 1e-15, side="right")
+                for one in wanted:
+                    count = len(one.rows(time[:rows]))
+                    recorded[one.name][k, :count] = run.recorded[one.name].values[:count]
             except (ArgumentError, ModelError, UnsupportedError):
                 raise
             except Exception as error:
                 failures[member] = f"{type(error).__name__}: {error}"
                 continue
-            rows = np.searchsorted(time, run.time[-1] * (1 + 1e-12) + 1e-15, side="right")
             q[k, :rows], v[k, :rows] = run.q[:rows], run.v[:rows]
             if run.events:
                 events[member] = run.events
-        return Block(time, q, v, failures, parameters, events)
+        return Block(time, q, v, failures, parameters, events, recorded)
 
     def _times(self) -> Array:
         """Of the records, as `simulate` has them."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.model import Model
+from alembert.simulate.channels import Channel
 from alembert.simulate.ensembles.statistics import Statistics
 from alembert.simulate.events import EventRecord
 
@@ -42,6 +43,7 @@ class Ensemble:
     statistics: Statistics = field(repr=False)
     """of (q, v) side by side, as they were while the run went on"""
     _motions: tuple[Array, Array] | None = field(repr=False)
+    _recorded: tuple[Channel, ...] = field(repr=False, default=())
 
     def __repr__(self) -> str:
         return f"<Ensemble of {self.model.name!r}: {self.members} members, {len(self.failures)} failed>"
@@ -53,6 +55,12 @@ class Ensemble:
     @property
     def v(self) -> Array:
         return self._kept()[1]
+
+    @property
+    def recorded(self) -> dict[str, Channel]:
+        """What `record` asked for, by name; values are (members, N, components)."""
+        self._kept()
+        return {channel.name: channel for channel in self._recorded}
 
     def _kept(self) -> tuple[Array, Array]:
         if self._motions is None:
@@ -103,14 +111,24 @@ class Ensemble:
         import xarray
 
         model = self.model
+        coords: dict[str, Any] = {}
+        data: dict[str, Any] = {}
+        for channel in self._recorded:
+            along = "time" if len(channel.time) == len(self.time) else f"{channel.name}.time"
+            part = f"{channel.name}.component"
+            coords |= {along: (along, channel.time, {"units": "s"}), part: (part, list(channel.components))}
+            units = ", ".join(dict.fromkeys(channel.units))
+            data[channel.name] = (["member", along, part], channel.values, {"units": units})
         return xarray.Dataset(
             {
+                **data,
                 "q": (["member", "time", "coordinate"], self.q),
                 "v": (["member", "time", "speed"], self.v),
                 "failed": ("member", np.isin(np.arange(self.members), list(self.failures))),
                 **{name: ("member", values) for name, values in self.parameters.items()},
             },
             {
+                **coords,
                 "time": ("time", self.time, {"units": "s"}),
                 "coordinate": list(model.coordinate_names),
                 "speed": list(model.speed_names),
