@@ -7,8 +7,8 @@ import pytest
 from simulate_helpers import model, state
 
 import alembert as al
-from alembert.errors import ArgumentError, UnsupportedError
-from alembert.simulate import ensemble, simulate
+from alembert.errors import ArgumentError
+from alembert.simulate import simulate
 
 EVERYTHING = [
     "q:root",
@@ -189,8 +189,3 @@ def test_rates_fit_the_records(run):
         run.channel("energy@30")
     with pytest.raises(ArgumentError, match="plot: nothing is called 'enemy'"):
         run.plot(show=["enemy"])
-
-
-def test_an_ensemble_refuses_record():
-    with pytest.raises(UnsupportedError, match="ensemble: record and an ensemble do not go together"):
-        ensemble(model("ball"), lambda rng: {}, members=2, duration=0.1, step=0.01, record="energy")
