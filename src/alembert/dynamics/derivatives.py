@@ -11,16 +11,17 @@ import numpy as np
 from alembert.deferred import deferred
 from alembert.dynamics.arguments import mapping
 from alembert.dynamics.frames import Reference
-from alembert.dynamics.results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.spatial import Ad_dual
 
 if TYPE_CHECKING:
-    from alembert.dynamics import directional_kernels
+    from alembert.dynamics import directional_kernels, results
+    from alembert.dynamics.results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
     from alembert.model import Model
 else:
     directional_kernels = deferred("alembert.dynamics.directional_kernels")
+    results = deferred("alembert.dynamics.results")
 
 
 class Derivatives:
@@ -39,7 +40,7 @@ class Derivatives:
         name = "inverse_dynamics_derivatives"
         dq, dv, da = self._evaluate(name, (q, v, a), wrenches=wrenches, parameters=parameters)
         forces = self._generalised_forces(q, wrenches, parameters)
-        return InverseDerivatives(dq, dv, da, {frame: -J for frame, J in forces.items()})
+        return results.InverseDerivatives(dq, dv, da, {frame: -J for frame, J in forces.items()})
 
     def forward_dynamics_derivatives(
         self: Model,
@@ -59,7 +60,7 @@ class Derivatives:
                 "forward_dynamics_derivatives", (q, v, tau), wrenches=wrenches, parameters=parameters
             )
         forces = self._generalised_forces(q, wrenches, parameters)
-        return ForwardDerivatives(a, dq, dv, dtau, {frame: dtau @ J for frame, J in forces.items()})
+        return results.ForwardDerivatives(a, dq, dv, dtau, {frame: dtau @ J for frame, J in forces.items()})
 
     def hybrid_dynamics_derivatives(
         self: Model,
@@ -105,7 +106,7 @@ class Derivatives:
         given[..., 1, p[:, None], f] = M_pf @ inverse
         given[..., 1, p[:, None], p] = M_pp - M_pf @ inverse @ M_fp
         forces = {frame: respond(rows) for frame, rows in d.dwrenches.items()}
-        return HybridDerivatives(result, respond(d.dq), respond(d.dv), given, forces)
+        return results.HybridDerivatives(result, respond(d.dq), respond(d.dv), given, forces)
 
     def _generalised_forces(
         self: Model, q: Any, wrenches: Mapping[str, Any] | None, parameters: Mapping[str, Any] | None
@@ -261,8 +262,8 @@ class Derivatives:
         weight: Any,
         forces: Mapping[str, Any],
     ) -> Any:
-        results = [a for a in kernel.arguments if a.name.startswith("weight of ")]
-        named = [replace(a, name=a.name.removeprefix("weight of ")) for a in results]
+        weights = [a for a in kernel.arguments if a.name.startswith("weight of ")]
+        named = [replace(a, name=a.name.removeprefix("weight of ")) for a in weights]
         given = directional_kernels.weights(mode, named, weight, name)
         count = len(kernel.arguments) - len(given)
         values = self._completed(mode, name, at, count, 1.0, [*forces.values()])

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.deferred import deferred
 from alembert.dynamics import methods
 from alembert.dynamics.arguments import Parameters, Wrenches
-from alembert.dynamics.results import HybridResult
 from alembert.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from alembert.dynamics import results
+    from alembert.dynamics.results import HybridResult
     from alembert.model import Model
+else:
+    results = deferred("alembert.dynamics.results")
 
 Array = np.ndarray
 
@@ -80,14 +84,14 @@ class EquationsOfMotion:
         given, tau = self._by_name("hybrid_dynamics", torques, "torques")
         self._refuse_both("hybrid_dynamics", np.flatnonzero(free & given).tolist())
         if self.is_constrained:
-            return HybridResult(*self._constrained_hybrid(q, v, tau, a_given, free, wrenches, parameters))
+            return results.HybridResult(*self._constrained_hybrid(q, v, tau, a_given, free, wrenches, parameters))
         a, effort = self._evaluate(
             "hybrid_dynamics",
             (q, v, tau, a_given, (~free).astype(float)),
             wrenches=wrenches,
             parameters=parameters,
         )
-        return HybridResult(a, effort)
+        return results.HybridResult(a, effort)
 
     def bias_forces(
         self: Model, q: Any, v: Any, *, wrenches: Wrenches | None = None, parameters: Parameters = None

@@ -191,14 +191,14 @@ def carried(X_BC: Pose, F_C: ca.SX) -> ca.SX:
 
 def hint(model: Model, extent: str) -> str:
     if extent == "q":
-        count, what = "nq", f"the model has {model.nq} coordinates"
+        slices, what = model._q_slices, f"the model has {model.nq} coordinates"
     elif extent == "v":
-        count, what = "nv", f"the model has {model.nv} degrees of freedom"
+        slices, what = model._v_slices, f"the model has {model.nv} degrees of freedom"
     else:
         return "six per moving body"
     several = [
-        f"joint {joint.name!r} has {getattr(joint.type, count)}"
-        for joint in model.joints
-        if getattr(joint.type, count) > 1
+        f"joint {joint.name!r} has {s.stop - s.start}"
+        for joint, s in zip(model.joints, slices, strict=True)
+        if s.stop - s.start > 1
     ]
     return f"{what} ({', '.join(several[:3])})" if several else what

@@ -213,18 +213,19 @@ def _versions() -> tuple[str, ...]:
 
 @functools.cache
 def _own_source() -> str:
-    """A digest of Alembert's own files: any of them may change the code of a kernel, but for those that only show."""
+    """A digest of Alembert's own files: any of them may change the code of a kernel, but for those in `_NO_KERNELS`."""
     root = str(Path(__file__).resolve().parents[1])
     result = hashlib.blake2b(digest_size=32)  # the faster one: this is part of every process's first call
     for folder, below, files in os.walk(root):
         below[:] = sorted(name for name in below if name not in _NO_KERNELS)
         for name in sorted(files):
             if name.endswith(".py"):
-                path = os.path.join(folder, name)
-                result.update(os.path.relpath(path, root).encode())
-                with open(path, "rb") as file:
+                path = f"{folder}/{name}"
+                result.update(path[len(root) :].encode())
+                with open(path, "rb", buffering=0) as file:
                     result.update(file.read())
     return result.hexdigest()
 
 
-_NO_KERNELS = {"cli", "view", "__pycache__"}
+_NO_KERNELS = {"cli", "io", "library", "study", "verify", "view", "__pycache__"}
+"""packages that show, or make models and problems, whose content is in the keys of their kernels"""

@@ -41,7 +41,7 @@ class FunctionSource:
     most of their operands; `chunk` bounds the functions that the code is cut into.
     """
 
-    def __init__(self, function: ca.Function, *, chunk: int = codegen.CHUNK, interleave: bool = False):
+    def __init__(self, function: ca.Function, *, chunk: int | None = None, interleave: bool = False):
         self.function, self._chunk, self._interleave = function, chunk, interleave
         self.input_sizes = [function.numel_in(k) for k in range(function.n_in())]
         self.output_sizes = [function.numel_out(k) for k in range(function.n_out())]
@@ -49,4 +49,4 @@ class FunctionSource:
     def emit(self, name: str, lanes: int, target: Target) -> Code:
         read = program.interleaved if self._interleave else program.from_casadi
         instructions = read(self.function, fuse=target.fused)
-        return codegen.emit_function(name, instructions, lanes, target, chunk=self._chunk)
+        return codegen.emit_function(name, instructions, lanes, target, chunk=self._chunk or codegen.CHUNK)

@@ -18,7 +18,6 @@ therefore never depends on its neighbours or on the number of lanes.
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import struct
 import sys
 from collections.abc import Iterable
@@ -264,4 +263,6 @@ def _c_library() -> ctypes.CDLL:
     try:
         return ctypes.CDLL({"linux": "libm.so.6", "darwin": "libm.dylib"}[sys.platform])
     except (KeyError, OSError):  # another C library: looking for it takes a process of its own
-        return ctypes.CDLL(ctypes.util.find_library("m"))
+        from ctypes.util import find_library
+
+        return ctypes.CDLL(find_library("m"))

@@ -9,6 +9,7 @@ anything.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import hashlib
 import itertools
 from collections.abc import Mapping
@@ -47,7 +48,13 @@ else:
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(name=name, obj=self)
-            from alembert.dynamics import Dynamics
+            collecting = gc.isenabled()
+            gc.disable()  # of some ten thousand new objects none is garbage; looking for it takes a third of the time
+            try:
+                from alembert.dynamics import Dynamics
+            finally:
+                if collecting:
+                    gc.enable()
 
             for part in Dynamics.__mro__[:-1]:
                 for key, value in vars(part).items():

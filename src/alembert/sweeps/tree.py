@@ -35,17 +35,41 @@ class Tree:
     joints: tuple[Joint, ...]
     """the moving joints, one per node"""
     parents: tuple[int, ...]
-    placements: tuple[Where, ...]
-    """X_PF of each node on its parent node (or on the world)"""
-    ten_vectors: tuple[tuple[Scalar, ...], ...]
-    """mass, first and second moments of each node about its origin; welded bodies simply add up in them"""
-    carriers: tuple[tuple[int, Where], ...]
-    """for each body of the model: its node (-1 for the world) and its placement on it"""
 
     @classmethod
     def of(cls, model: Model) -> Tree:
         joints: list[Joint] = []
         parents: list[int] = []
+        carriers = {WORLD: -1}
+        for body, joint in zip(model.bodies, model.joints, strict=True):
+            carrier = carriers[body.name] = carriers[joint.parent]
+            if joint.type.nv:
+                carriers[body.name] = len(joints)
+                joints.append(joint)
+                parents.append(carrier)
+        return cls(model, tuple(joints), tuple(parents))
+
+    @property
+    def placements(self) -> tuple[Where, ...]:
+        """X_PF of each node on its parent node (or on the world)"""
+        return self._content[0]
+
+    @property
+    def ten_vectors(self) -> tuple[tuple[Scalar, ...], ...]:
+        """mass, first and second moments of each node about its origin; welded bodies simply add up in them"""
+        return self._content[1]
+
+    @property
+    def carriers(self) -> tuple[tuple[int, Where], ...]:
+        """for each body of the model: its node (-1 for the world) and its placement on it"""
+        return self._content[2]
+
+    @cached_property
+    def _content(
+        self,
+    ) -> tuple[tuple[Where, ...], tuple[tuple[Scalar, ...], ...], tuple[tuple[int, Where], ...]]:
+        """The constants, which a kernel from the cache does not need."""
+        model = self.model
         placements: list[Where] = []
         tens: list[tuple[Scalar, ...]] = []
         welded: dict[int, list[tuple[Inertia, Where]]] = {}
@@ -55,9 +79,7 @@ class Tree:
             own = factored(joint.placement)
             where = own if offset is _ORIGIN else offset @ own
             if joint.type.nv:
-                carriers[body.name] = (len(joints), _ORIGIN)
-                joints.append(joint)
-                parents.append(carrier)
+                carriers[body.name] = (len(placements), _ORIGIN)
                 placements.append(where)
                 tens.append(body.inertia.ten_vector())
             else:
@@ -71,14 +93,7 @@ class Tree:
         for node, parts in welded.items():
             moments = _Moments(tens[node], tuple(parts))
             tens[node] = tuple(_Moment(moments, k) for k in range(10))
-        return cls(
-            model,
-            tuple(joints),
-            tuple(parents),
-            tuple(placements),
-            tuple(tens),
-            tuple(carriers[body.name] for body in model.bodies),
-        )
+        return tuple(placements), tuple(tens), tuple(carriers[body.name] for body in model.bodies)
 
     def __len__(self) -> int:
         return len(self.joints)
