@@ -133,7 +133,7 @@ def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Resul
     say("optimal control")
     results.rows += optimal.rows(effort, quick=quick, notes=results.notes)
     say("first calls")
-    results.rows += _first_calls(quick)
+    results.rows += _first_calls(quick, results.notes)
     for k, row in enumerate(results.rows):  # against the best peak of the run
         if row.key == "peak":
             share = row.ours / (1e9 * results.notes["peak_gflops"])
@@ -396,21 +396,23 @@ def _check_agreement_of_chain(name: str, theirs: Any) -> None:
 # --- compiling -------------------------------------------------------------------------------------------
 
 
-def _first_calls(quick: bool) -> list[Row]:
+def _first_calls(quick: bool, notes: dict[str, Any]) -> list[Row]:
     """The first calls of fresh processes: with an empty cache, then with the cache that those left."""
     goals = {"talos": 1.0, "chain100": 0.3, "chain1000": 0.3}
     rows = []
+    notes["first_call"] = {}
     names = ["panda7", "talos", "chain100", *([] if quick else ["chain1000"])]
     repeats = 1 if quick else 3
     with tempfile.TemporaryDirectory() as bytecode:
         for name in names:
-            cold, warm, after = [], [], []
+            cold, warm, after, parts = [], [], [], []
             with tempfile.TemporaryDirectory() as folder:
                 _write(name, Path(folder))
                 _start(folder, "warm up", bytecode)
                 for k in range(repeats):
                     cold.append(_start(folder, f"cache{k}", bytecode))
                     warm.append(_start(folder, f"cache{k}", bytecode))
+                    parts.append(_start(folder, f"cache{k}", bytecode, "parts"))
                     after.append(_start(folder, "warm up", bytecode, "after"))
                     after[-1] = _start(folder, "warm up", bytecode, "after")
             for kind, what in (("single", "first call of a process, one state"), ("batch", "then a batch")):
@@ -418,6 +420,8 @@ def _first_calls(quick: bool) -> list[Row]:
                 rows.append(Row(f"compile/{kind}", label, name, taken, measure="ours", goal=goals.get(name)))
                 label, taken = f"{what}, from the cache", min(w[kind] for w in warm)
                 rows.append(Row(f"cached/{kind}", label, name, taken, measure="ours", goal=0.05))
+            keys = [key for key in parts[0] if key not in ("import", "batch")]
+            notes["first_call"][name] = {key: min(p[key] for p in parts) for key in keys}
             label = "one state from the cache, another model called before"
             rows.append(Row("cached/after", label, name, min(a["single"] for a in after)))
     label = "first call of a process, a pendulum, from the cache"

@@ -1,14 +1,16 @@
-"""Seconds until the first result, in a process of its own: `python startup.py MODEL.toml STATES.npz [after]`.
+"""Seconds until the first result, in a process of its own: `python startup.py MODEL.toml STATES.npz [after] [parts]`.
 
 Nothing but Alembert and NumPy is imported, as in a user's program; with `after`, a pendulum's call has started the
-engine before.
+engine before; with `parts`, what the first call does is done and timed part by part.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
+from importlib import import_module
 
 import numpy as np
 
@@ -18,7 +20,7 @@ import alembert  # noqa: E402
 imported = time.perf_counter() - start
 
 
-def measure(file: str, states: str, *, after: bool) -> dict[str, float]:
+def measure(file: str, states: str, *, after: bool, parts: bool) -> dict[str, float]:
     model = alembert.load(file)
     given = np.load(states)
     q, v, tau = (given[name] for name in ("q", "v", "tau"))
@@ -28,6 +30,8 @@ def measure(file: str, states: str, *, after: bool) -> dict[str, float]:
         small = alembert.library.pendulum()
         small.forward_dynamics(small.neutral(), [0.0], [0.0])
         taken["engine"] = time.perf_counter() - start
+    if parts:
+        taken |= _parts(model)
     for key, arrays in (("single", (q[0], v[0], tau[0])), ("batch", (q, v, tau))):
         start = time.perf_counter()
         model.forward_dynamics(*arrays)
@@ -35,5 +39,26 @@ def measure(file: str, states: str, *, after: bool) -> dict[str, float]:
     return taken
 
 
+def _parts(model: alembert.Model) -> dict[str, float]:
+    """What is left for the first call is to read the machine code and hand it to LLVM."""
+    from alembert.deferred import deferred
+
+    cache = deferred("alembert.engine.cache")
+    parts = {
+        "LLVM": lambda: import_module("llvmlite.binding"),
+        "algorithms": lambda: model.forward_dynamics,
+        "digest of the source": lambda: cache._own_source(),
+        "digest of the model": lambda: model.fingerprint,
+    }
+    taken = {}
+    gc.disable()  # as the first call does it
+    for name, part in parts.items():
+        start = time.perf_counter()
+        part()
+        taken[name] = time.perf_counter() - start
+    gc.enable()
+    return taken
+
+
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1], sys.argv[2], after="after" in sys.argv[3:])))
+    print(json.dumps(measure(sys.argv[1], sys.argv[2], after="after" in sys.argv[3:], parts="parts" in sys.argv[3:])))

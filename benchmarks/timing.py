@@ -56,7 +56,10 @@ def best_of_each(calls: Sequence[Callable[[], float]], times: int) -> list[float
 
 
 def machine_loop(kernel: Kernel, arrays: Sequence[np.ndarray], lanes: int, effort: Effort) -> float:
-    """Seconds per state of the kernel's own loop over the arrays, `lanes` states at a time, on one thread."""
+    """Seconds per state of the kernel's own loop over the arrays, `lanes` states at a time, on one thread.
+
+    With one lane the results of a state overwrite those of the state before, as they do in the other programs' loops.
+    """
     code = kernel._machine_code(lanes)
     count = len(arrays[0])
     outputs = [np.empty((count, *result.shape)) for result in kernel.results]
@@ -65,6 +68,9 @@ def machine_loop(kernel: Kernel, arrays: Sequence[np.ndarray], lanes: int, effor
         layout = kernels._layout(x, (count,), argument.shape)
         assert layout is not None
         table += layout
+    if lanes == 1:
+        between = 3 * len(arrays) + 1
+        table[between::3] = [0] * len(outputs)
     fixed = (ctypes.c_int64 * len(table))(*table)
     return best(lambda: code.batch(fixed, 0, count), effort, count)
 

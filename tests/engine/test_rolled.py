@@ -207,6 +207,59 @@ def test_sweeps_share_a_loop_only_where_that_changes_nothing(sweeps, loops):
     np.testing.assert_allclose(kernel(q), np.array(function(q)), rtol=1e-14)
 
 
+def gather(b):
+    b.below = b.gravity * b.q[0] + (b.h if b.has("h") else 0)
+    b.parent.add(h=b.below)
+
+
+def gather_in_place(b):
+    b.parent.add(gravity=b.q[0] * b.gravity)
+
+
+def look_after_gathering(b):
+    b.seen = b.parent.gravity * b.below + b.gravity
+
+
+def look_at_own(b):
+    b.seen = 2 * b.gravity
+
+
+@pytest.mark.parametrize(
+    "sweeps",
+    [
+        (outward(start), inward(gather), outward(look_after_gathering)),
+        (outward(start), inward(gather), outward(renew), outward(look_after_gathering)),
+        (outward(start), inward(gather_in_place), outward(look_at_own)),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_outward_after_gathering_on_forests(sweeps, seed):
+    model = library.random_tree(seed, bodies=9, kinds=("revolute", "prismatic"), branching=0.9)
+    tree = Tree.of(model)
+    assert tree.parents.count(-1) > 2
+    program = Program("look", {"q": "q"}, sweeps, {"seen": "node"})
+    source = RolledSource(program, tree, ("q",))
+    inputs = kernels.arguments(model, tree, program, ("q",))
+    results = [kernels.Argument("seen", (9, 3))]
+    kernel = kernels.Kernel("look", inputs, results, key=f"{sweeps}{seed}", build=lambda: source)
+    q = np.random.default_rng(seed).uniform(0.5, 1.0, size=(3, 9))
+    function = kernels.function("look", inputs, tree, kernels.program_graph(tree, program, ("q",)))
+    for state in q:
+        np.testing.assert_allclose(kernel(state), np.array(function(state)), rtol=1e-14)
+
+
+def test_refused_reading_of_what_roots_add_to_the_world():
+    """Unrolled, roots see in the world what they added to it; loops keep what the world is at the start."""
+    tree = Tree.of(library.random_tree(0, bodies=5, kinds=("revolute",), branching=0.9))
+    for reading in (look, renew):
+        sweeps = (outward(start), inward(gather_in_place), outward(reading))
+        with pytest.raises(UnsupportedError, match="reads 'gravity' of the parent, to which children add"):
+            RolledSource(Program("look", {"q": "q"}, sweeps, {"gravity": "node"}), tree, ("q",))
+    twice = (outward(start), inward(gather), outward(look_at_own), inward(gather))
+    with pytest.raises(UnsupportedError, match="twice: children add to 'h' in several loops"):
+        RolledSource(Program("twice", {"q": "q"}, twice, total=("h",)), tree, ("q",))
+
+
 def test_refused_steps():
     def push(b):
         b.parent.add(x=b.q[0])

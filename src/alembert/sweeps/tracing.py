@@ -311,6 +311,11 @@ class _Tracer:
         at = 0
 
         def read(name: str) -> Any:
+            if any(name in fields for fields in self.gathered):
+                raise UnsupportedError(
+                    f"{self.program.name}: a step reads {name!r} of the parent, to which children add; loops do not "
+                    "know what the roots add to the world"
+                )
             read_by.setdefault(name, set()).add(at)
             fields = self.from_parent[-1]
             if name not in fields:
@@ -504,7 +509,9 @@ class _Tracer:
                 pairs.own[k].inputs[OWN] = symbols
 
     def total(self, name: str) -> tuple[int, Visit]:
-        loop = max(i for i, fields in enumerate(self.gathered) if name in fields)
+        *earlier, loop = (i for i, fields in enumerate(self.gathered) if name in fields)
+        if earlier:
+            raise UnsupportedError(f"{self.program.name}: children add to {name!r} in several loops")
         value = self.gathered[loop][name].value
         if self.world.has(name):
             value = getattr(self.world, name) + value
