@@ -61,4 +61,8 @@ def _parts(model: alembert.Model) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(sys.argv[1], sys.argv[2], after="after" in sys.argv[3:], parts="parts" in sys.argv[3:])))
+    print(
+        json.dumps(
+            measure(sys.argv[1], sys.argv[2], after="after" in sys.argv[3:], parts="parts" in sys.argv[3:])
+        )
+    )

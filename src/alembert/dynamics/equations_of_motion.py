@@ -84,7 +84,9 @@ class EquationsOfMotion:
         given, tau = self._by_name("hybrid_dynamics", torques, "torques")
         self._refuse_both("hybrid_dynamics", np.flatnonzero(free & given).tolist())
         if self.is_constrained:
-            return results.HybridResult(*self._constrained_hybrid(q, v, tau, a_given, free, wrenches, parameters))
+            return results.HybridResult(
+                *self._constrained_hybrid(q, v, tau, a_given, free, wrenches, parameters)
+            )
         a, effort = self._evaluate(
             "hybrid_dynamics",
             (q, v, tau, a_given, (~free).astype(float)),
