@@ -15,7 +15,8 @@ from alembert.deferred import deferred
 
 if TYPE_CHECKING:
     from alembert.constraints import assembly, derivatives, dynamics, prescribed
-    from alembert.constraints import system as systems
+    from alembert.constraints import rows as all_rows
+    from alembert.constraints import states as batches
     from alembert.constraints import tangent as tangents
     from alembert.constraints.results import (
         ConstrainedDerivatives,
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
         IndependentCoordinates,
         State,
     )
-    from alembert.constraints.system import ConstraintRows, States, Terms
+    from alembert.constraints.rows import ConstraintRows
+    from alembert.constraints.states import States, Terms
     from alembert.constraints.tangent import Slopes, Tangent
     from alembert.model import Model
 else:
@@ -35,7 +37,8 @@ else:
     derivatives = deferred("alembert.constraints.derivatives")
     dynamics = deferred("alembert.constraints.dynamics")
     prescribed = deferred("alembert.constraints.prescribed")
-    systems = deferred("alembert.constraints.system")
+    all_rows = deferred("alembert.constraints.rows")
+    batches = deferred("alembert.constraints.states")
     tangents = deferred("alembert.constraints.tangent")
 
 Array = np.ndarray
@@ -248,13 +251,13 @@ class Constraints:
 
     @cached_property
     def _constraint_rows(self: Model) -> ConstraintRows:
-        return systems.ConstraintRows(self)
+        return all_rows.ConstraintRows(self)
 
     def _constraint_terms(
         self: Model, function: str, q: Any, vectors: Mapping[str, Any], active: Active, parameters: Parameters
     ) -> tuple[States, Terms]:
         system = self._constraint_rows.system(function, active)
-        s = systems.states(self, function, q, vectors, parameters)
+        s = batches.states(self, function, q, vectors, parameters)
         if not system.count:
             return s, dynamics._no_terms(s, self.nv)
         return s, system.terms(s, *s.vectors)
@@ -283,14 +286,14 @@ class Constraints:
         self: Model, function: str, q: Array, v: Array, f: Array, parameters: Parameters
     ) -> Slopes:
         system = self._constraint_rows.system(function, None)
-        return tangents.slopes(system, systems.states(self, function, q, {"v": v}, parameters), f)
+        return tangents.slopes(system, batches.states(self, function, q, {"v": v}, parameters), f)
 
     def _constraint_tangents(
         self: Model, function: str, q: Array, v: Array, parameters: Parameters
     ) -> list[Tangent]:
         """At a batch of states, all in the independent degrees of freedom of the first."""
         system = self._constraint_rows.system(function, None)
-        s = systems.states(self, function, q, {"v": v}, parameters)
+        s = batches.states(self, function, q, {"v": v}, parameters)
         found: list[Tangent] = []
         for k in range(len(s)):
             chosen = (found[0].q_dofs.tolist(), found[0].v_dofs.tolist()) if found else None
@@ -299,7 +302,7 @@ class Constraints:
 
     def _tree_mass_matrix(self: Model, q: Array, parameters: Parameters) -> Array:
         system = self._constraint_rows.system("mass_matrix", None)
-        return system.mass_matrix(systems.states(self, "mass_matrix", q, {}, parameters))
+        return system.mass_matrix(batches.states(self, "mass_matrix", q, {}, parameters))
 
     def _constrained_accelerations(
         self: Model, q: Any, v: Any, tau: Any, wrenches: Mapping[str, Any] | None, parameters: Parameters

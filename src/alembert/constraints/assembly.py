@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.constraints import quick
 from alembert.constraints.dynamics import named_dofs, weight_vector
 from alembert.constraints.results import State
-from alembert.constraints.system import CLOSED, ConstraintSystem, States, Terms, states
+from alembert.constraints.states import States, Terms, states
+from alembert.constraints.system import ConstraintSystem
+from alembert.constraints.tolerances import CLOSED
 from alembert.errors import ArgumentError, NumericalError
 
 if TYPE_CHECKING:
@@ -208,7 +211,7 @@ def project(
     model = system.model
     if v is not None and not (parameters or model.parameters):
         try:  # the compiled steps take the arguments as they come; what they do not like is looked at below
-            found = system.quick_projection(q, v, (), CLOSURE)
+            found = quick.projection(system, q, v, (), CLOSURE)
         except (ArgumentError, TypeError, ValueError):
             found = None
         if found is not None and found[0].shape[:-1] == found[1].shape[:-1]:
@@ -219,7 +222,7 @@ def project(
         return State(s.q.reshape(*s.shape, -1).copy(), speeds.reshape(*s.shape, -1).copy(), 0.0, 0.0, 0)
     if len(s) and system.prepare(s, CLOSED):
         last = () if s.parameters is None else (s.parameters,)
-        found = system.quick_projection(s.q, speeds, last, CLOSURE)
+        found = quick.projection(system, s.q, speeds, last, CLOSURE)
         if found is not None:
             q, v, *rest = found
             return State(q.reshape(*s.shape, model.nq), v.reshape(*s.shape, model.nv), *rest)

@@ -26,12 +26,13 @@ the constraint surface; other: the squared relative length of the longest active
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 
-from alembert.constraints.equations import columns, equations
+from alembert.constraints.equations import Equations, columns, equations
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
@@ -93,7 +94,23 @@ def tree_kernel(model: Model, *, wrenches: bool) -> Kernel:
     return Kernel("forward_dynamics", inputs, results, key=key, build=build)
 
 
-def constraint_kernel(model: Model, slices: Sequence[slice]) -> Kernel:
+@dataclass(frozen=True, eq=False)
+class Symbols:
+    """All constraint equations of a model, on symbols."""
+
+    q: ca.SX
+    v: ca.SX
+    parameters: ca.SX
+    found: Equations
+
+
+def symbols(model: Model) -> Symbols:
+    q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    parameters = ca.SX.sym("parameters", len(model.parameters))
+    return Symbols(q, v, parameters, equations(model._tree, q, v, parameters))
+
+
+def constraint_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) -> Kernel:
     """(q, v, factor, rest, chosen, active[, parameters]) -> a, f, T f by loops, status.
 
     `slices` are the rows of each loop, then of each coupling.
@@ -104,18 +121,19 @@ def constraint_kernel(model: Model, slices: Sequence[slice]) -> Kernel:
         "reactions": (max(1, len(model.loops)), 6),
         "status": (5,),
     }
-    return _kernel(model, slices, "constraint_solution", ("factor", "rest"), results, _accelerations)
+    return _kernel(model, slices, graph, "constraint_solution", ("factor", "rest"), results, _accelerations)
 
 
-def projection_kernel(model: Model, slices: Sequence[slice]) -> Kernel:
+def projection_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) -> Kernel:
     """(q, v, factor, chosen, active[, parameters]) -> x, y, status of (6)."""
     results = {"x": (model.nv,), "y": (model.nv,), "status": (4,)}
-    return _kernel(model, slices, "constraint_projection", ("factor",), results, _projection)
+    return _kernel(model, slices, graph, "constraint_projection", ("factor",), results, _projection)
 
 
 def _kernel(
     model: Model,
     slices: Sequence[slice],
+    graph: Callable[[], Symbols],
     name: str,
     of_tree: tuple[str, ...],
     shapes: Mapping[str, tuple[int, ...]],
@@ -131,9 +149,8 @@ def _kernel(
     results = [Argument(*item) for item in shapes.items()]
 
     def build() -> Source:
-        q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-        parameters = ca.SX.sym("parameters", len(model.parameters))
-        found = equations(model._tree, q, v, parameters)
+        given = graph()
+        q, v, parameters, found = given.q, given.v, given.parameters, given.found
         G, T = ca.sparsify(found.jacobian), ca.sparsify(found.basis)
         outputs = {"G": G.nz[:], "gamma": found.bias, "phi": found.residual, "T": T.nz[:]}
         terms = ca.Function(
@@ -142,11 +159,11 @@ def _kernel(
             [ca.densify(x) for x in outputs.values()],
         )
         between = {f"{part}_": x.numel() for part, x in outputs.items()}
-        symbols = {part: ca.SX.sym(part, x.numel()) for part, x in outputs.items()}
-        symbols |= {a.name: ca.SX.sym(a.name, *a.shape) for a in (state[1], *tree, *masks)}
-        given = symbols | {"G": ca.SX(G.sparsity(), symbols["G"]), "T": ca.SX(T.sparsity(), symbols["T"])}
-        answers = solution(_Admittance(model, pattern, given, slices), given)
-        solve = ca.Function("solve", list(symbols.values()), [ca.densify(x) for x in answers])
+        inner = {part: ca.SX.sym(part, x.numel()) for part, x in outputs.items()}
+        inner |= {a.name: ca.SX.sym(a.name, *a.shape) for a in (state[1], *tree, *masks)}
+        terms_at = inner | {"G": ca.SX(G.sparsity(), inner["G"]), "T": ca.SX(T.sparsity(), inner["T"])}
+        answers = solution(_Admittance(model, pattern, terms_at, slices), terms_at)
+        solve = ca.Function("solve", list(inner.values()), [ca.densify(x) for x in answers])
         return PipelineSource(
             {a.name: a.size for a in inputs},
             {a.name: a.size for a in results},

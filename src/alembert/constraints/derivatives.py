@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from alembert.constraints import admittance
 from alembert.constraints.dynamics import _tree, _with_wrenches
 from alembert.constraints.equations import columns, equations
 from alembert.constraints.results import ConstrainedDerivatives
-from alembert.constraints.system import ConstraintSystem, States
+from alembert.constraints.states import States
+from alembert.constraints.system import ConstraintSystem
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.sensitivity.directional import rate
@@ -97,7 +99,7 @@ def _solved(
 ) -> tuple[Array, Array]:
     """Accelerations and forces of the minimal set, from the orthogonal factorisation (5) of `system`."""
     b = -(t.bias[k] + t.jacobian[k] @ free[k])
-    x, f = system.orthogonal(system.mass_matrix(s.at(k))[0], t.jacobian[k, rows], b[rows])
+    x, f = admittance.orthogonal(system.mass_matrix(s.at(k))[0], t.jacobian[k, rows], b[rows])
     return free[k] + x, f
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import rank
+from alembert.constraints import quick, rank
 from alembert.constraints.results import (
     ConstrainedEfforts,
     ConstrainedResult,
@@ -21,7 +21,9 @@ from alembert.constraints.results import (
     ImpulseResult,
     IndependentCoordinates,
 )
-from alembert.constraints.system import CONSISTENT, ConstraintSystem, States, Terms, states
+from alembert.constraints.states import States, Terms, states
+from alembert.constraints.system import ConstraintSystem
+from alembert.constraints.tolerances import CONSISTENT
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 
@@ -48,13 +50,15 @@ def forward(
     """(1)"""
     model = system.model
     forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
-    quick = _attempt(system, function, (q, v, tau), forces, parameters, closed, reactions)
-    if quick is not None:
-        return quick
+    found_quickly = _attempt(system, function, (q, v, tau), forces, parameters, closed, reactions)
+    if found_quickly is not None:
+        return found_quickly
     s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, forces, parameters)
     if len(s) and not _locked(system, s.q) and system.prepare(s, closed):
         arrays = s.given(s.q, *s.vectors) if forces is None else s.given(s.q, *s.vectors, forces)
-        found = system.quick(arrays, wrenches=forces is not None, closed=closed, unique=reactions)
+        found = quick.accelerations(
+            system, arrays, wrenches=forces is not None, closed=closed, unique=reactions
+        )
         if found is not None:
             a, f, wrench = (x.reshape(*s.shape, *x.shape[1:]) for x in found)
             return ConstrainedResult(a, system.named(f, wrench) if reactions else {})
@@ -97,7 +101,9 @@ def _attempt(
     if model.parameters:
         given = (*given, model._parameter_array(function, parameters))
     try:
-        found = system.quick(given, wrenches=forces is not None, closed=closed, unique=reactions)
+        found = quick.accelerations(
+            system, given, wrenches=forces is not None, closed=closed, unique=reactions
+        )
     except (ArgumentError, TypeError, ValueError):
         return None
     if found is None:

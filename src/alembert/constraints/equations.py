@@ -94,7 +94,7 @@ def _part(
     poses = [X_Wa.inverse() @ X_Wb for (_, X_Wa), (_, X_Wb) in ends]
     at = [q[model.q_slice(name)] for name in part.joints]
     speeds = [v[model.v_slice(name)] for name in part.joints]
-    rows = part.rows(poses, at, values)
+    rows = part.rows(poses, at, values, True)
     m = part.count
     G, gamma = ca.SX(m, model.nv), ca.SX(m, 1)
     velocities = []
@@ -130,7 +130,7 @@ def _turning(
     W = [ca.SX.sym("V", 6) for _ in poses]
     q = [ca.SX.sym("q", x.numel()) for x in at]
     v = [ca.SX.sym("v", x.numel()) for x in speeds]
-    rows: Rows = part.rows([Pose(*pair) for pair in zip(R, p, strict=True)], q, values)
+    rows: Rows = part.rows([Pose(*pair) for pair in zip(R, p, strict=True)], q, values, False)
     x = ca.vertcat(*map(ca.vec, R), *p, *q)
     turned = [ca.vec(r @ skew(w[0:3])) for r, w in zip(R, W, strict=True)]
     moved = [r @ w[3:6] for r, w in zip(R, W, strict=True)]

@@ -43,14 +43,14 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """`rows(poses, coordinates, parameters)` gives (1); `kind` is what messages call it."""
+    """`rows(poses, coordinates, parameters, residual)` gives (1), phi if asked for; `kind` is what messages call it."""
 
     kind: str
     name: str
     holonomic: tuple[bool, ...]
     pairs: tuple[tuple[str, str], ...]
     joints: tuple[str, ...]
-    rows: Callable[[Sequence[Pose], Sequence[ca.SX], Values], Rows]
+    rows: Callable[[Sequence[Pose], Sequence[ca.SX], Values, bool], Rows]
 
     @property
     def count(self) -> int:
@@ -67,16 +67,17 @@ def parts(model: Model) -> tuple[Part, ...]:
 
 
 def _loop(loop: LoopJoint) -> Part:
-    def rows(poses: Sequence[Pose], _: Sequence[ca.SX], values: Values) -> Rows:
+    def rows(poses: Sequence[Pose], _: Sequence[ca.SX], values: Values, residual: bool) -> Rows:
         constants = ca.vertcat(*(ca.SX(evaluate(x, values)) for x in loop.type.constants()))
         pair = loop.type.with_constants(constants)
-        return Rows(ca.SX(pair.residual(poses[0])), (ca.SX(pair.rows(poses[0])),), ())
+        phi = ca.SX(pair.residual(poses[0])) if residual else ca.SX()
+        return Rows(phi, (ca.SX(pair.rows(poses[0])),), ())
 
     return Part("loop", loop.name, loop.type.holonomic, ((loop.frame_a, loop.frame_b),), (), rows)
 
 
 def _coupling(coupling: Coupling) -> Part:
-    def rows(_: Sequence[Pose], q: Sequence[ca.SX], values: Values) -> Rows:
+    def rows(_: Sequence[Pose], q: Sequence[ca.SX], values: Values, __: bool) -> Rows:
         """(2)"""
         residual = q[0] - evaluate(coupling.offset, values)
         slopes = [ca.SX(1.0)]
@@ -109,7 +110,7 @@ def _equation(model: Model, equation: Equation) -> Part:
             frames += [frame] if frame not in frames else []
             places.append(("frame", frames.index(frame), tuple("xyz".index(letter) for letter in part)))
 
-    def rows(poses: Sequence[Pose], q: Sequence[ca.SX], values: Values) -> Rows:
+    def rows(poses: Sequence[Pose], q: Sequence[ca.SX], values: Values, __: bool) -> Rows:
         V = [ca.SX.sym("V", 6) for _ in frames]
         v = [ca.SX.sym("v", model.joint(name).type.nv) for name in joints]
         inputs, rates = {}, {}

@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import rank
+from alembert.constraints import admittance, rank
 from alembert.constraints.dynamics import _listed, _tree, _with_wrenches, named_dofs
 from alembert.constraints.results import ControlForces
-from alembert.constraints.system import CONSISTENT, ConstraintSystem, States
+from alembert.constraints.states import States
+from alembert.constraints.system import ConstraintSystem
+from alembert.constraints.tolerances import CONSISTENT
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 
@@ -191,7 +193,7 @@ def hybrid(
         groups = [*system.groups, *(slice(system.count + i, system.count + i + 1) for i in range(len(dofs)))]
         rows = rank.choose(B, groups, max(rank.RANK, min(10 * float(t.slack[k]), 1e-3))).rows
         free = np.linalg.solve(M[k], tau[k] - bias[k])
-        x, _ = system.orthogonal(M[k], B[rows], b[rows] - B[rows] @ free)
+        x, _ = admittance.orthogonal(M[k], B[rows], b[rows] - B[rows] @ free)
         a[k] = free + x
         left = np.abs(B @ a[k] - b) / np.concatenate([t.scale[k], np.ones(len(dofs))])
         if np.max(left, initial=0.0) > (1e-6 + 100 * t.slack[k]) * (

@@ -1,242 +1,26 @@
-"""The active constraints of a model, and how the tree responds to their forces.
+"""The active constraints of a model: their terms at states, the minimal set of rows in use, and what to call them.
 
-Notation: G (m x nv) the rows of the active constraints, r of them a minimal set R, D the dropped ones, with D = K R.
-
-    Y = M^-1 R^T,   Lambda = R Y                          sweeps, one per row                   (1)
-    x = Y f_r,      Lambda f_r = b_r                      x = M^-1 G^T f with R x = b           (2)
-    D x = b_d                                             checked: then x solves all rows       (3)
-    K = (D Y) Lambda^-1,   f = [1; K] (1 + K^T K)^-1 f_r  the smallest forces of the same effect (4)
-
-These are steps C to F of Rodriguez, Jain and Kreutz-Delgado (spatial operator algebra, closed topology). The minimal set is
-kept from call to call while its pivots stay good and (3) holds, and chosen anew otherwise. Near a singular
-configuration Lambda has lost too many digits; x then is found from an orthogonal factorisation R^T = Q U instead:
-
-    x = Q1 y + Q2 z,   U^T y = b_r,   (Q2^T M Q2) z = -Q2^T M Q1 y,   U f_r = Q1^T M x          (5)
+The minimal set is kept from call to call while its pivots stay good and the rows left out hold, and chosen anew otherwise.
+How the tree responds to constraint forces is in `admittance`, whose notation is used here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 import numpy as np
 
-from alembert.constraints import compiled, kernels, rank, rolled
-from alembert.constraints.parts import parts
+from alembert.constraints import admittance, compiled, rank
 from alembert.constraints.rank import Choice
-from alembert.constraints.rolled import Rolled
-from alembert.constraints.tolerances import CLOSED as CLOSED
-from alembert.constraints.tolerances import CONSISTENT as CONSISTENT
-from alembert.constraints.tolerances import STILL
-from alembert.errors import AlembertWarning, ArgumentError, ModelError, NumericalError, UnsupportedError
+from alembert.constraints.states import States, Terms, states
+from alembert.constraints.tolerances import CONSISTENT, OFF, STILL
+from alembert.errors import AlembertWarning, ArgumentError, NumericalError
 
 if TYPE_CHECKING:
-    from alembert.engine.kernel import Kernel
-    from alembert.model import Model
+    from alembert.constraints.rows import ConstraintRows
 
 Array = np.ndarray
-
-GOOD = 1e-3
-"""Smallest pivot of Lambda, with unit diagonal, at which (2) is used: the error is some eps/GOOD^2."""
-
-
-MANY = 12
-"""constraints from which their terms come from loops over them, where that is possible"""
-MOST = 60
-"""beyond as many constraints the solution is not unrolled: it would compile too long"""
-OFF = 1e-3
-"""Tolerances of rank and consistency grow with the distance of a state from the surface, up to this."""
-
-
-class ConstraintRows:
-    """All constraints of a model: names, rows, kernels. Made once per model."""
-
-    def __init__(self, model: Model) -> None:
-        for loop in model.loops:
-            if not loop.type.closes_loops:
-                raise UnsupportedError(
-                    f"loop {loop.name!r}: this {loop.type.kind} joint cannot close a loop; it has no closed form for its "
-                    "coordinates. Give it one (fit=...), or put a body on it and close the loop with another joint"
-                )
-        self.model = model
-        self.parts = parts(model)
-        self.kinds: dict[str, str] = {}
-        for part in self.parts:
-            if part.name in self.kinds:
-                raise ModelError(
-                    f"a {self.kinds[part.name]} and {_article(part.kind)} are both called {part.name!r}; reactions go by "
-                    "these names: rename one"
-                )
-            self.kinds[part.name] = part.kind
-        self.names = tuple(self.kinds)
-        ends = np.cumsum([0, *(part.count for part in self.parts)])
-        self.slices = {name: slice(int(ends[k]), int(ends[k + 1])) for k, name in enumerate(self.names)}
-        self.count = int(ends[-1])
-        self.holonomic = np.array([x for part in self.parts for x in part.holonomic], dtype=bool)
-        self._systems: dict[tuple[str, ...], ConstraintSystem] = {}
-
-    @cached_property
-    def primary(self) -> Model:
-        return kernels.primary(self.model)
-
-    @cached_property
-    def kernel(self) -> Kernel:
-        return kernels.terms_kernel(self.model, list(self.slices.values()))
-
-    @cached_property
-    def _places(self) -> Array:
-        rows, columns = kernels.jacobian_places(self.model, list(self.slices.values()))
-        return rows * self.model.nv + columns
-
-    def terms(self, *given: Array) -> tuple[Array, Array, Array, Array]:
-        """phi (B, m), G (B, m, nv), gamma (B, m) and T^T (B, m, 6) of all constraints."""
-        if self.rolled is not None:
-            return self.rolled.dense(given[0], given[1])
-        if not self.count:
-            none = np.zeros((len(given[0]), 0))
-            return none, np.zeros((len(none), 0, self.model.nv)), none, np.zeros((len(none), 0, 6))
-        residual, entries, bias, basis = self.kernel(*given)
-        G = np.zeros((len(residual), self.count * self.model.nv))
-        G[:, self._places] = entries
-        return residual, G.reshape(-1, self.count, self.model.nv), bias, basis
-
-    @cached_property
-    def solution(self) -> Kernel | None:
-        """The compiled solution, unless it would be too large."""
-        if (
-            not self.count
-            or len(self.parts) > MOST
-            or compiled.cost(self.model, self._lively()) > compiled.LARGEST
-        ):
-            return None
-        return compiled.constraint_kernel(self.model, list(self.slices.values()))
-
-    @cached_property
-    def rolled(self) -> Rolled | None:
-        """Everything in loops over the bodies and constraints, for models with many of them."""
-        if len(self.parts) < MANY or not rolled.supports(self.model):
-            return None
-        return Rolled(self.model, self.primary, self.parts, list(self.slices.values()))
-
-    @cached_property
-    def derivatives(self) -> Callable[..., Any]:
-        from alembert.constraints.derivatives import derivative_kernel
-
-        return derivative_kernel(self.model, list(self.slices.values()))
-
-    @cached_property
-    def projection(self) -> Kernel | None:
-        """One step of the projection, compiled under the same condition."""
-        if self.solution is None:
-            return None
-        return compiled.projection_kernel(self.model, list(self.slices.values()))
-
-    def _lively(self) -> list[int]:
-        """How many rows of each constraint do not vanish everywhere, by a few samples."""
-        q = np.array([self.model.random_configuration(seed) for seed in range(3)])
-        given = (
-            q,
-            np.zeros(self.model.nv),
-            *([self.model._parameter_defaults] if self.model.parameters else []),
-        )
-        G = self.terms(*given)[1]
-        lively = np.max(np.abs(G), axis=(0, 2)) > 1e-12
-        return [int(np.sum(lively[s])) for s in self.slices.values()]
-
-    def tree(self, *, wrenches: bool) -> Kernel:
-        """The compiled terms of the tree that the solution starts from, shared by all sets of constraints."""
-        return kernels.tree_kernel(self.primary, wrenches=wrenches)
-
-    def system(self, function: str, active: Sequence[str] | None) -> ConstraintSystem:
-        if active is None:
-            key = self.names
-        else:
-            if isinstance(active, str):
-                raise ArgumentError(f"{function}: active is {active!r}, expected a list of names")
-            for name in active:
-                if name not in self.slices:
-                    known = ", ".join(map(repr, self.names)) or "none"
-                    raise ArgumentError(
-                        f"{function}: active: no loop, coupling or equation {name!r}; the model has {known}"
-                    )
-            key = tuple(name for name in self.names if name in set(active))
-        if key not in self._systems:
-            self._systems[key] = ConstraintSystem(self, key)
-        return self._systems[key]
-
-
-def _article(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
-
-
-@dataclass(frozen=True, eq=False)
-class States:
-    """A batch of states, flat: B of them, with the shape to give results."""
-
-    shape: tuple[int, ...]
-    q: Array
-    vectors: tuple[Array, ...]
-    parameters: Array | None
-
-    def __len__(self) -> int:
-        return len(self.q)
-
-    def at(self, k: Any) -> States:
-        """One state, or some, as a batch."""
-        rows = slice(k, k + 1) if isinstance(k, int | np.integer) else k
-        parameters = None if self.parameters is None else self.parameters[rows]
-        return States((), self.q[rows], tuple(x[rows] for x in self.vectors), parameters)
-
-    def with_q(self, q: Array) -> States:
-        return States(self.shape, q, self.vectors, self.parameters)
-
-    def given(self, *arrays: Array, extra: int = 0) -> tuple[Array, ...]:
-        """Arguments of a kernel, with the parameters last where the model has any."""
-        if self.parameters is None:
-            return arrays
-        return (*arrays, self.parameters[:, None] if extra else self.parameters)
-
-
-def states(
-    model: Model, function: str, q: Any, vectors: Mapping[str, Any], parameters: Mapping[str, Any] | None
-) -> States:
-    """Check the arguments of a function and bring them to one batch."""
-    arrays = [model._numbers(function, "q", q, model.nq)]
-    arrays += [model._numbers(function, name, x, model.nv) for name, x in vectors.items()]
-    if model.parameters:
-        arrays.append(model._parameter_array(function, parameters))
-    elif parameters:
-        raise ArgumentError(f"{function}: parameters are given, but the model has none")
-    try:
-        shape = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-    except ValueError:
-        listed = ", ".join(
-            f"{name} {x.shape[:-1]}" for name, x in zip(["q", *vectors, "parameters"], arrays, strict=False)
-        )
-        raise ArgumentError(f"{function}: the batch dimensions do not go together: {listed}") from None
-    flat = [np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for x in arrays]
-    for name, x in zip(["q", *vectors], flat, strict=False):
-        if not np.all(np.isfinite(x)):
-            k, entry = np.argwhere(~np.isfinite(x))[0]
-            labels = model.coordinate_names if name == "q" else model.speed_names
-            raise NumericalError(f"{function}: {name} is {x[k, entry]} at entry {entry} ({labels[entry]})")
-    count = 1 + len(vectors)
-    return States(shape, flat[0], tuple(flat[1:count]), flat[-1] if model.parameters else None)
-
-
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """The active rows at B states; `scale` is the size of each row's group, `slack` how far the states are off."""
-
-    residual: Array
-    jacobian: Array
-    bias: Array
-    basis: Array
-    scale: Array
-    slack: Array
 
 
 class ConstraintSystem:
@@ -257,7 +41,6 @@ class ConstraintSystem:
             [np.arange(0), *(np.full(len(p), k) for k, p in enumerate(parts))]
         ).astype(int)
         self._kept: Choice | None = None
-        self._zero = np.zeros(self.model.nv)
         self._redundancy_told = False
 
     # --- terms ----------------------------------------------------------------------------------------------
@@ -295,105 +78,6 @@ class ConstraintSystem:
             "model.project(q, v) gives speeds that do not"
         )
 
-    # --- in one kernel --------------------------------------------------------------------------------------
-
-    def quick(self, given: Sequence[Any], *, wrenches: bool, closed: float, unique: bool) -> Any:
-        """Accelerations, forces and wrenches by the compiled function, if the minimal set serves all states.
-
-        `given` are q, v, tau and, where there are, wrenches and parameters. None says: look closer. With `unique`, forces
-        count as well: there must be no choice among them.
-        """
-        if self._choice is None:
-            return None
-        chosen, active = self._masks
-        if self.all.solution is None:
-            return self._quick_rolled(given, wrenches=wrenches, closed=closed, unique=unique)
-        last = given[-1:] if self.model.parameters else ()
-        factor, rest = self.all.tree(wrenches=wrenches)(*given)
-        a, f, reactions, status = self.all.solution(given[0], given[1], factor, rest, chosen, active, *last)
-        if status.ndim == 1:
-            good = _good(status, closed, unique=unique)
-        else:
-            quality, left, size, slack, other = np.moveaxis(status, -1, 0)
-            fine = (quality > GOOD * GOOD) & (slack <= closed)
-            fine &= left <= (CONSISTENT + np.minimum(100 * slack, OFF)) * size
-            good = bool(np.all(fine & (other <= rank.RANK**2) if unique else fine))
-        return (a, f, reactions) if good else None
-
-    def _quick_rolled(self, given: Sequence[Any], *, wrenches: bool, closed: float, unique: bool) -> Any:
-        """The same in loops, state by state."""
-        loops = self.all.rolled
-        if loops is None:
-            return None
-        chosen, active = self._masks
-        q, v, tau = (np.asarray(x, dtype=float) for x in given[:3])
-        zero = np.zeros(self.model.nv)
-        kernel = self.all.primary._kernel("inverse_dynamics", wrenches=wrenches)
-        bias = kernel(q, v, zero, *given[3:])
-        shape = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], bias.shape[:-1])
-        rest = np.broadcast_to(tau - bias, (*shape, self.model.nv)).reshape(-1, self.model.nv)
-        flat = [np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for x in (q, v)]
-        found = []
-        for q_k, v_k, rest_k in zip(flat[0], flat[1], rest, strict=True):
-            one = loops.solve(q_k, v_k, rest_k, chosen, active)
-            if one is None or not _good(one[-1], closed, unique=unique):
-                return None
-            found.append(one[:3])
-        return tuple(np.array(x).reshape(*shape, *x[0].shape) for x in zip(*found, strict=True))
-
-    def quick_projection(self, q: Any, v: Any, last: tuple[Array, ...], goal: float) -> Any:
-        """Configurations and speeds on the surface, what is left of the residuals, and the steps; or None.
-
-        `last` are the parameters, where the model has any.
-        """
-        if self._choice is None:
-            return None
-        chosen, active = self._masks
-        if self.all.projection is None:
-            return self._quick_rolled_projection(np.asarray(q, dtype=float), np.asarray(v, dtype=float), goal)
-        tree, step, zero = self.all.tree(wrenches=False), self.all.projection, self._zero
-        worst = np.inf
-        for count in range(10):  # noqa: B007  (returned)
-            factor, _ = tree(q, zero, zero, *last)
-            x, y, status = step(q, v, factor, chosen, active, *last)
-            if status.ndim > 1:
-                low, high = status.reshape(-1, 4).min(axis=0), status.reshape(-1, 4).max(axis=0)
-                quality = float(low[0])
-                opened, residual, broken = (float(x) for x in high[1:])
-            else:
-                quality, opened, residual, broken = status.tolist()
-            if not (quality > GOOD * GOOD and opened <= CLOSED):
-                return None
-            if opened <= 1e-15 or opened >= worst / 2:
-                break
-            worst = opened
-            q = self.model.integrate(q, x)
-        after = v + y
-        if not (opened <= goal and broken <= 1e-10 * max(1.0, float(np.max(np.abs(after))))):
-            return None
-        return np.array(q, dtype=float), after, residual, broken, count
-
-    def _quick_rolled_projection(self, q: Array, v: Array, goal: float) -> Any:
-        loops = self.all.rolled
-        if loops is None or q.ndim > 1 or v.ndim > 1:
-            return None
-        chosen, active = self._masks
-        worst = np.inf
-        for count in range(10):  # noqa: B007  (returned)
-            found = loops.project(q, v, chosen, active)
-            if found is None:
-                return None
-            x, y, (quality, opened, residual, broken) = found
-            if not (quality > GOOD * GOOD and opened <= CLOSED):
-                return None
-            if opened <= 1e-15 or opened >= worst / 2:
-                break
-            worst = opened
-            q = self.model.integrate(q, x)
-        if not (opened <= goal and broken <= 1e-10 * max(1.0, float(np.max(np.abs(v + y))))):
-            return None
-        return np.array(q), v + y, float(residual), float(broken), count
-
     def symbolic(self, at: Any) -> Any:
         """(q, v, tau[, parameters]) -> a, f as a function of `SX`, by the minimal set at a configuration; its inputs."""
         s = states(self.model, "constrained_dynamics", at, {}, None)
@@ -404,22 +88,22 @@ class ConstraintSystem:
 
     def prepare(self, s: States, closed: float) -> bool:
         """Have a minimal set, from the first state if there was none; False where that is not closed."""
-        if self._choice is None and self.count:
+        if self.kept is None and self.count:
             t = self.terms(s.at(0), s.vectors[0][:1] if s.vectors else None)
             if t.slack[0] <= closed:
-                self._choice = self._chosen(t, 0)
-        return self._choice is not None
+                self.kept = self._chosen(t, 0)
+        return self.kept is not None
 
     @property
-    def _choice(self) -> Choice | None:
+    def kept(self) -> Choice | None:
         return self._kept
 
-    @_choice.setter
-    def _choice(self, choice: Choice) -> None:
+    @kept.setter
+    def kept(self, choice: Choice) -> None:
         chosen, active = np.zeros(self.all.count), np.zeros(self.all.count)
         active[self.picked] = 1.0
         chosen[self.picked[choice.rows]] = 1.0
-        self._masks = (chosen, active)
+        self.masks = (chosen, active)
         self._kept = choice
 
     # --- the tree's response --------------------------------------------------------------------------------
@@ -441,57 +125,24 @@ class ConstraintSystem:
         """
         if not self.count:
             return np.zeros((len(s), self.model.nv)), np.zeros((len(s), 0))
-        if self._choice is None:
-            self._choice = self._chosen(t, 0)
-        x, f, good = self._by_admittance(self._choice or self._chosen(t, 0), s, t, b, size, forces)
+        if self.kept is None:
+            self.kept = self._chosen(t, 0)
+        x, f, good = admittance.by_admittance(
+            lambda R: self.solve_mass_matrix(s, R), self.kept or self._chosen(t, 0), t, b, size, forces
+        )
         for k in np.flatnonzero(~good):
             x[k], f[k] = self._afresh(function, s, t, b, size, int(k))
         return x, f
 
-    def _by_admittance(
-        self, choice: Choice, s: States, t: Terms, b: Array, size: Array, forces: bool
-    ) -> tuple[Array, Array, Array]:
-        """(1)-(4) for a given minimal set, and which states it served."""
-        rows, dropped = choice.rows, choice.dropped
-        R = t.jacobian if not len(dropped) else t.jacobian[:, rows]
-        Y = self.solve_mass_matrix(s, R)
-        admittance = R @ np.swapaxes(Y, -1, -2)
-        diagonal = np.einsum("bii->bi", admittance)
-        lengths = np.sqrt(np.einsum("bij,bij->bi", R, R))
-        good = np.all((lengths > GOOD * t.scale[:, rows]) & (diagonal > 0), axis=-1)
-        unit = np.where(good[:, None], 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
-        scaled = admittance * unit[:, :, None] * unit[:, None, :]
-        L, fine = _cholesky(scaled)
-        good &= fine & (np.einsum("bii->bi", L).min(axis=-1, initial=1.0) > GOOD)
-        f_r = unit * _cholesky_solve(L, unit * b[:, rows])
-        x = (f_r[:, None, :] @ Y)[:, 0]
-        f = np.zeros_like(b)
-        f[:, rows] = f_r
-        if len(dropped):
-            D = t.jacobian[:, dropped]
-            left = np.abs((D @ x[..., None])[..., 0] - b[:, dropped]) / t.scale[:, dropped]
-            allowed = (CONSISTENT + np.minimum(100 * t.slack, OFF)) * (size + np.linalg.norm(x, axis=-1))
-            good &= np.all(left <= allowed[:, None], axis=-1)
-            matter = np.max(np.abs(D) / t.scale[:, dropped, None], initial=0.0) > rank.RANK
-            if forces and matter:
-                crossed = D @ np.swapaxes(Y, -1, -2)  # D Y, (B, d, r)
-                K = np.swapaxes(
-                    unit[:, :, None] * _cholesky_solve(L, unit[:, :, None] * np.swapaxes(crossed, -1, -2)),
-                    -1,
-                    -2,
-                )
-                f = _smallest(K, f_r, rows, dropped, self.count)
-        return x, f, good
-
     def _afresh(
         self, function: str, s: States, t: Terms, b: Array, size: Array, k: int
     ) -> tuple[Array, Array]:
-        """Another minimal set for state k, and (5); raises when no forces satisfy all rows."""
-        before = self._choice
+        """Another minimal set for state k, and (5) of `admittance`; raises when no forces satisfy all rows."""
+        before = self.kept
         choice = self._chosen(t, k)
         G, rows, dropped = t.jacobian[k], choice.rows, choice.dropped
         M = self.mass_matrix(s.at(k))[0]
-        x, f_r = self.orthogonal(M, G[rows], b[k, rows])
+        x, f_r = admittance.orthogonal(M, G[rows], b[k, rows])
         if len(dropped):
             left = np.abs(G[dropped] @ x - b[k, dropped]) / t.scale[k, dropped]
             # where the set is near its end, errors of the rows are magnified
@@ -506,20 +157,9 @@ class ConstraintSystem:
                     "is singular for them: the motion may branch or stop there"
                 )
         K = np.linalg.lstsq(G[rows].T, G[dropped].T, rcond=None)[0].T if len(dropped) else G[:0, : len(rows)]
-        f = _smallest(K[None], f_r[None], rows, dropped, self.count)[0]
+        f = admittance.smallest(K[None], f_r[None], rows, dropped, self.count)[0]
         self._remember(function, s, k, before, choice)
         return x, f
-
-    @staticmethod
-    def orthogonal(M: Array, R: Array, b: Array) -> tuple[Array, Array]:
-        """(5): x = M^-1 R^T f with R x = b, and f, for independent rows R."""
-        r = len(R)
-        Q, U = np.linalg.qr(R.T, mode="complete")
-        Q1, Q2, U = Q[:, :r], Q[:, r:], U[:r]
-        x = Q1 @ np.linalg.solve(U.T, b)
-        if r < len(M):
-            x = x - Q2 @ np.linalg.solve(Q2.T @ M @ Q2, Q2.T @ (M @ x))
-        return x, np.linalg.solve(U, Q1.T @ (M @ x))
 
     # --- the minimal set ------------------------------------------------------------------------------------
 
@@ -530,15 +170,15 @@ class ConstraintSystem:
     def choice(self, function: str, s: States, t: Terms, k: int) -> Choice:
         """A minimal set for state k, remembered."""
         choice = self._chosen(t, k)
-        if self._choice is None:
-            self._choice = choice
-        elif self._choice.rank != choice.rank:
-            self._remember(function, s, k, self._choice, choice)
+        if self.kept is None:
+            self.kept = choice
+        elif self.kept.rank != choice.rank:
+            self._remember(function, s, k, self.kept, choice)
         return choice
 
     def _remember(self, function: str, s: States, k: int, before: Choice | None, choice: Choice) -> None:
         if before is None or before.rank == choice.rank:
-            self._choice = choice
+            self.kept = choice
             return
         lost = sorted({self._owner[i] for i in set(before.rows.tolist()) ^ set(choice.rows.tolist())})
         names = ", ".join(repr(self.names[i]) for i in lost)
@@ -549,7 +189,7 @@ class ConstraintSystem:
                 f"configuration of {names}, from where the motion may branch"
             )
         else:
-            self._choice = choice
+            self.kept = choice
             message = (
                 f"{function}: the constraints have rank {choice.rank}{where} but {before.rank} at an earlier "
                 f"configuration, which was singular for {names}"
@@ -558,9 +198,9 @@ class ConstraintSystem:
 
     def tell_redundancy(self, function: str, s: States, t: Terms) -> None:
         """Once: reactions of rows that depend on others (and do not simply vanish) are a choice."""
-        if self._redundancy_told or self._choice is None or not len(self._choice.dropped):
+        if self._redundancy_told or self.kept is None or not len(self.kept.dropped):
             return
-        dropped = self._choice.dropped
+        dropped = self.kept.dropped
         size = np.max(np.abs(t.jacobian[0, dropped]), axis=-1) / t.scale[0, dropped]
         owners = [int(self._owner[i]) for i in dropped[size > 1e-6]]
         if not owners:
@@ -629,44 +269,3 @@ class ConstraintSystem:
         q = np.array2string(s.q[k], precision=6, threshold=8, edgeitems=3)
         state = f", state {self._position(s, k)}" if s.shape else ""
         return f" at q = {q}{state}"
-
-
-def _good(status: Array, closed: float, *, unique: bool) -> bool:
-    quality, left, size, slack, other = status.tolist()
-    return bool(
-        quality > GOOD * GOOD
-        and left <= (CONSISTENT + min(100 * slack, OFF)) * size
-        and slack <= closed
-        and not (unique and other > rank.RANK**2)
-    )
-
-
-def _cholesky(A: Array) -> tuple[Array, Array]:
-    """Factors of (B, n, n), and which are good; the others are the identity."""
-    try:
-        return np.linalg.cholesky(A), np.ones(len(A), dtype=bool)
-    except np.linalg.LinAlgError:
-        L, fine = np.empty_like(A), np.ones(len(A), dtype=bool)
-        for k, matrix in enumerate(A):
-            try:
-                L[k] = np.linalg.cholesky(matrix)
-            except np.linalg.LinAlgError:
-                L[k], fine[k] = np.eye(A.shape[-1]), False
-        return L, fine
-
-
-def _cholesky_solve(L: Array, b: Array) -> Array:
-    """L L^T x = b for vectors (B, n) or columns (B, n, k)."""
-    columns = b if b.ndim == 3 else b[..., None]
-    x = np.linalg.solve(np.swapaxes(L, -1, -2), np.linalg.solve(L, columns))
-    return x if b.ndim == 3 else x[..., 0]
-
-
-def _smallest(K: Array, f_r: Array, rows: Array, dropped: Array, count: int) -> Array:
-    """(4)"""
-    f = np.zeros((len(f_r), count))
-    r = len(rows)
-    base = np.linalg.solve(np.eye(r) + np.swapaxes(K, -1, -2) @ K, f_r[..., None])
-    f[:, rows] = base[..., 0]
-    f[:, dropped] = (K @ base)[..., 0]
-    return f

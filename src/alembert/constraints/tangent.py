@@ -18,7 +18,8 @@ import numpy as np
 
 from alembert.constraints import rank
 from alembert.constraints.derivatives import _constraint_derivatives
-from alembert.constraints.system import ConstraintSystem, States
+from alembert.constraints.states import States
+from alembert.constraints.system import ConstraintSystem
 from alembert.errors import NumericalError
 
 Array = np.ndarray

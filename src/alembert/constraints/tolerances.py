@@ -8,3 +8,7 @@ STILL = 1e-12
 """Speeds below it are rounding of a model at rest [SI]."""
 RANK = 1e-9
 """Of a row's independence: rounding of a Jacobian is some 1e-15, a misplaced digit in a file 1e-6 or more."""
+GOOD = 1e-3
+"""Smallest pivot of Lambda, with unit diagonal, at which it is used: the error is some eps/GOOD^2."""
+OFF = 1e-3
+"""Tolerances of rank and consistency grow with the distance of a state from the surface, up to this."""

@@ -148,7 +148,7 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
         scatter = ScatterSource(function, list(rows), len(tree))
         place = Stage(scatter, [*own, *labels[at + 1 :]], [labels[at]])
         sizes = {name: a.size for name, a in zip(outer, inputs, strict=True)}
-        on_nodes, source = {labels[at]: 6 * len(tree)}, inner._build()
+        on_nodes, source = {labels[at]: 6 * len(tree)}, inner.source()
         if isinstance(source, PerStateSource):
             return source.after(sizes, on_nodes, place, labels)
         return PipelineSource(

@@ -308,10 +308,15 @@ class Kernel:
         properties, code = found
         return _Compiled(self, Library(code, target), lanes, properties["work"])
 
+    def source(self) -> Source:
+        """What the kernel is made from; other kernels may take it in."""
+        with self._lock:
+            if self._source is None:
+                self._source = self._build()
+            return self._source
+
     def _build_object(self, lanes: int, target: Target) -> tuple[dict[str, Any], bytes]:
-        if self._source is None:
-            self._source = self._build()
-        source = self._source
+        source = self.source()
         for kind, declared, sizes in (
             ("argument", self.arguments, source.input_sizes),
             ("result", self.results, source.output_sizes),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from alembert.constraints.system import CLOSED, CONSISTENT, GOOD, OFF
+from alembert.constraints.tolerances import CLOSED, CONSISTENT, GOOD, OFF
 from alembert.engine.source import FunctionSource, Source
 from alembert.model import Model
 from alembert.sensitivity.mass_factor import Pattern
@@ -44,9 +44,9 @@ class ClosedLoops:
         self.given = ["wrench"] if wrenches else []
         pattern = Pattern(model._tree)
         self.sources: dict[str, Source] = {
-            "tree": rows.tree(wrenches=wrenches)._build(),
-            "solution": rows.solution._build(),
-            "projection": rows.projection._build(),
+            "tree": rows.tree(wrenches=wrenches).source(),
+            "solution": rows.solution.source(),
+            "projection": rows.projection.source(),
             "factor": _factor(model, pattern),
             "serving": _serving(nv),
             "begin": _begin(nq, nv),
@@ -94,7 +94,7 @@ def _factor(model: Model, pattern: Pattern) -> Source:
 
 
 def _serving(nv: int) -> Source:
-    """The conditions of `ConstraintSystem.quick`."""
+    """The conditions of `constraints.quick`."""
     a, status = ca.SX.sym("a", nv), ca.SX.sym("status", 5)
     quality, left, size, slack = (status[k] for k in range(4))
     good = ca.logic_and(quality > GOOD * GOOD, slack <= STAGE)
@@ -113,7 +113,7 @@ def _where(nq: int, nv: int) -> Source:
 
 
 def _approach(model: Model) -> Source:
-    """One step of the projection, as `ConstraintSystem.quick_projection` does it."""
+    """One step of the projection, as `constraints.quick.projection` does it."""
     nq, nv = model.nq, model.nv
     back = ca.SX.sym("back", 2 + nq + nv)
     x, y, status = ca.SX.sym("x", nv), ca.SX.sym("y", nv), ca.SX.sym("status", 4)

@@ -28,6 +28,10 @@ from alembert.simulate.topology import Lock, Release, extended
 Array = np.ndarray
 
 
+ROUNDING = 1e-14
+"""how far off the surface, relative to the size of a loop, a state may be without being put back on it"""
+
+
 def simulate(
     model: Model,
     q0: Any,
@@ -163,11 +167,8 @@ def simulate(
                 f"simulate: integrator {chosen!r} and a model with loops or couplings ({held!r}) do not go together; "
                 "choose 'rk4' or 'dop853'"
             )
-        if model.is_constrained:
-            model.forward_dynamics(
-                q, v, np.zeros(model.nv), parameters=parameters
-            )  # refuses loops that are open
-        q, v = system.project(q, v)
+        if not model.is_constrained or system.check_closed(q, v) > ROUNDING:
+            q, v = system.project(q, v)
     system.stabilisation = Stabilisation(stabilisation, stabilisation_rate)
     system.stabilisation.check(model, chosen)
     if batch and (chosen in ADAPTIVE or watched):

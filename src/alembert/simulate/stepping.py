@@ -90,7 +90,7 @@ class Plant:
         kernel = kernels.program_kernel(self.model, self.model._tree, program, given)
         inputs = [*given, "parameters"] if self.model.parameters else given
         outputs = ["a", "all_effort"] if self.motion is not None else ["a"]
-        return kernel._build(), inputs, outputs
+        return kernel.source(), inputs, outputs
 
 
 def override(plant: Plant, x: Any, given: Any, *, of_q: bool) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.constraints.tolerances import CLOSED
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError, UnsupportedError
@@ -450,6 +451,13 @@ class System:
         for k in range(len(s)):
             found[k, constraints._chosen(terms, k).rows] = 1.0
         return found.reshape(*s.shape, constraints.count)
+
+    def check_closed(self, q: Array, v: Array) -> float:
+        """Refuse to start where loops of the model are open, or speeds open them; how far off, relative to their size."""
+        s, terms = self.model._constraint_terms("simulate", q, {"v": v}, self.active, self.parameters)
+        constraints = self.model._constraint_rows.system("simulate", self.active)
+        constraints.check_closed("simulate", s, terms, s.vectors[0], CLOSED)
+        return float(np.max(terms.slack, initial=0.0))
 
     def project(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Back onto the surface of closed loops, where there are any."""
