@@ -6,6 +6,7 @@ and `<!-- end -->` is replaced, the rest of the page is written by hand.
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 from collections.abc import Callable
@@ -173,6 +174,24 @@ def sections(text: str) -> dict[str, str]:
 
 def filled(text: str, parts: dict[str, str]) -> str:
     return SECTION.sub(lambda match: match[1] + parts[match[2]] + match[3], text)
+
+
+NUMBER = re.compile(r"-?\d+\.?\d*(?:[eE][-+]?\d+)?")
+
+
+def steady(before: str, now: str) -> str:
+    """The new text, but with the lines of the old one that differ by rounding: those are not news."""
+    old, new = before.splitlines(keepends=True), now.splitlines(keepends=True)
+    if len(old) != len(new):
+        return now
+    return "".join(x if _alike(x, y) else y for x, y in zip(old, new, strict=True))
+
+
+def _alike(x: str, y: str) -> bool:
+    if NUMBER.sub("#", x) != NUMBER.sub("#", y):
+        return False
+    pairs = zip(NUMBER.findall(x), NUMBER.findall(y), strict=True)
+    return all(math.isclose(float(a), float(b), rel_tol=1e-9, abs_tol=1e-11) for a, b in pairs)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from generate import _table, filled
+from generate import _table, filled, sections, steady
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -204,6 +204,7 @@ def parts() -> dict[Path, dict[str, str]]:
 
 if __name__ == "__main__":
     found = parts()
-    found[COMMANDS_PAGE]["session"] = session()
-    for page, sections in found.items():
-        page.write_text(filled(page.read_text(encoding="utf-8"), sections), encoding="utf-8")
+    shown = sections(COMMANDS_PAGE.read_text(encoding="utf-8"))["session"]
+    found[COMMANDS_PAGE]["session"] = steady(shown, session())
+    for page, texts in found.items():
+        page.write_text(filled(page.read_text(encoding="utf-8"), texts), encoding="utf-8")

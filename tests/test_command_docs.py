@@ -45,6 +45,16 @@ def test_the_session_is_what_the_commands_print(generate, shown):
     compare(generate.session(), shown[generate.COMMANDS_PAGE]["session"], HINT)
 
 
+def test_rounding_is_not_news(generate):
+    """`make docs` leaves the page alone unless something has changed."""
+    from generate import steady
+
+    before = "kept to 4.0e-15 of 2 J\nat 10 s\n"
+    assert steady(before, "kept to 2.6e-15 of 2 J\nat 10 s\n") == before
+    for news in ("kept to 4.0e-15 of 3 J\nat 10 s\n", "held to 4.0e-15 of 2 J\nat 10 s\n", "more\n" + before):
+        assert steady(before, news) == news
+
+
 def test_run_files_on_the_page_load(tmp_path):
     found = [text for words, text, _ in blocks(DOCS / "run-files.md") if words == "toml"]
     assert found

@@ -15,7 +15,6 @@ from alembert.model.io.convert import (
     from_mujoco,
     to_mujoco,
 )
-from alembert.model.placement import Placement
 from alembert.spatial.quaternion import from_matrix
 
 Array = np.ndarray
@@ -96,10 +95,6 @@ def in_mujoco(model: Model) -> Any:
             if getattr(joint, part):
                 raise UnsupportedError(f"mujoco: {part} of {joint.name!r} is not taken over")
         X = joint.placement.pose({})
-        if joint.type.kind == "free" and joint.placement != Placement():
-            raise UnsupportedError(
-                f"mujoco: its free joints start from the world's origin, {joint.name!r} does not"
-            )
         pos, quat = np.asarray(X.translation, dtype=float).ravel(), from_matrix(np.asarray(X.rotation))
         xx, xy, yy, xz, yz, zz = (model.value(x) for x in body.inertia.tensor)
         there = bodies[joint.parent].add_body(
