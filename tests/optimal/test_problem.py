@@ -31,7 +31,6 @@ def refused(message, *given, kind=ArgumentError, **options):
         ("Problem: limits of 'x': 1 is above 0", {"limits": {"x": (1, 0)}}),
         ("outside its limits -1 .. 1; nothing can satisfy both", {"end": {"x": 2}, "limits": {"x": 1}}),
         ("Problem: path 'p' is 3, expected (function of a moment, lower, upper)", {"path": {"p": 3}}),
-        ("Problem: path 'p' is an equation", {"path": {"p": (lambda s: s.x, 1, 1)}}),
         ("Problem: 'far' has shape (2, 1), expected one number", {"end": {"far": (lambda s: s.states, 1)}}),
         ("Problem: cost is a int; make one with effort()", {"cost": 3}),
         ("Problem: the cost has no terms", {"cost": al.optimal.Cost()}),

@@ -8,6 +8,7 @@ The equations of motion are those of the discrete Lagrange-d'Alembert principle 
 
 with the forced discrete Legendre transforms (16) of the paper, controls constant over the stage with half of their
 impulse at either node (12), and the running cost at the middle (20). Momentum maps change by exactly the applied impulses.
+Loops and prescribed joints hold at every node, by impulses there: `alembert.optimal.closure`.
 """
 
 from __future__ import annotations
@@ -42,10 +43,12 @@ class Dmoc:
                 "solve: transcription 'dmoc' is for models of bodies and joints; for a System choose 'midpoint', "
                 "'hermite-simpson' or 'radau'"
             )
-        return Momenta(problem.model, problem.plant.driven)  # type: ignore[union-attr]
+        return Momenta(problem.model, problem.plant.driven, problem.plant.closure)  # type: ignore[union-attr]
 
     def implicit(self, plant: Plant) -> tuple[str, ...]:
-        return tuple(f"step of {name}" for name in plant.model.speed_names)  # type: ignore[attr-defined]
+        assert isinstance(plant, Momenta)
+        steps = tuple(f"step of {name}" for name in plant.model.speed_names)
+        return steps if plant.closure is None else (*steps, *plant.closure.names)
 
     def interval(
         self,
@@ -61,17 +64,26 @@ class Dmoc:
         (t, h, T), model = span, plant.model
         q, momentum = x[: model.nq], x[model.nq :]
         mechanics = DiscreteMechanics(Simulated(model), p, None)
-        l_q, l_e = mechanics.derivatives(q, z, h)
-        force = mechanics.effort(t, q, z, h, plant.effort(u[0]))
-        before = mechanics.manifold.chart_rate_transposed(-z, l_e) - l_q - h / 2 * force
-        after = mechanics.manifold.chart_rate_transposed(z, l_e) + h / 2 * force
-        middle = ca.vertcat(mechanics.manifold.integrate(q, z / 2), z / h)
+        e = z[: model.nv]
+        l_q, l_e = mechanics.derivatives(q, e, h)
+        force = mechanics.effort(t, q, e, h, plant.effort(u[0]))
+        before = mechanics.manifold.chart_rate_transposed(-e, l_e) - l_q - h / 2 * force
+        after = mechanics.manifold.chart_rate_transposed(e, l_e) + h / 2 * force
+        middle = ca.vertcat(mechanics.manifold.integrate(q, e / 2), e / h)
         moment = Mechanics.moment(
             plant, t + h / 2, middle, u[0], p, duration=T, _controls=problem.plant.controls
         )
-        end = ca.vertcat(mechanics.manifold.integrate(q, z), after)
-        return Interval(end, h * problem.cost.rate(moment), (before - momentum), ((moment, u[0]),))
+        q1, implicit = mechanics.manifold.integrate(q, e), before - momentum
+        if plant.closure is not None:  # (2) and (3) there
+            G, t1 = plant.closure.jacobian(q, p), t + h
+            implicit = ca.vertcat(implicit - G.T @ z[model.nv :], plant.closure.residual(t1, q1, p))
+            inverse = plant.tree.symbolic.inverse_mass_matrix(q1, **plant._given(p))
+            after = plant.closure.allowed(t1, q1, after, inverse, p)
+        end = ca.vertcat(q1, after)
+        return Interval(end, h * problem.cost.rate(moment), implicit, ((moment, u[0]),))
 
     def guess(self, plant: Plant, x: Array, after: Array) -> Array:
-        chart = plant.chart
-        return chart.difference(x, after)[:, : chart.nv]
+        assert isinstance(plant, Momenta)
+        steps = plant.chart.difference(x, after)[:, : plant.chart.nv]
+        impulses = np.zeros((len(x), len(plant.closure.names) if plant.closure is not None else 0))
+        return np.concatenate([steps, impulses], axis=1)

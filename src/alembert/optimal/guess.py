@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError
+from alembert.errors import AlembertError, ArgumentError
+from alembert.optimal.closure import given_parameters
 from alembert.optimal.plant import Mechanics, Momenta, System
 from alembert.optimal.problem import Problem, Row
 from alembert.optimal.stages import Stages
@@ -168,7 +170,9 @@ def place(stages: Stages, guess: Guess) -> tuple[Array, Array, Array]:
     """x, u and z of the stages."""
     problem, scheme, N = stages.problem, stages.scheme, stages.count
     nodes, widths = stages.nodes, stages.numbers[:, 1]
-    points = guess.at(problem, nodes)
+    points = _closed(
+        problem, guess.at(problem, nodes), nodes * np.clip(guess.duration, problem.shortest, problem.longest)
+    )
     plant = stages.plant
     if isinstance(plant, Momenta):
         nq = plant.model.nq
@@ -176,7 +180,7 @@ def place(stages: Stages, guess: Guess) -> tuple[Array, Array, Array]:
         given: dict[str, Any] = (
             {"parameters": dict(zip(names, problem.parameters, strict=True))} if names else {}
         )
-        M = plant.model.mass_matrix(points[:, :nq], **given)
+        M = plant.tree.mass_matrix(points[:, :nq], **given)
         points = np.concatenate([points[:, :nq], np.einsum("kij,kj->ki", M, points[:, nq:])], axis=1)
     parts = [points]
     if stages.memory:
@@ -194,3 +198,32 @@ def place(stages: Stages, guess: Guess) -> tuple[Array, Array, Array]:
     x = np.concatenate(parts, axis=1)
     u = np.concatenate([guess.controls_at(nodes[:-1] + c * widths) for c in stages.control_places], axis=1)
     return x, u, scheme.guess(plant, points[:-1], points[1:])
+
+
+def _closed(problem: Problem, points: Array, times: Array) -> Array:
+    """The points with prescribed joints where they are to be, and loops closed where that succeeds."""
+    plant = problem.plant
+    if not isinstance(plant, Mechanics) or plant.closure is None:
+        return points
+    model, closure = plant.model, plant.closure
+    points = points.copy()
+    q, v = points[:, : model.nq], points[:, model.nq :]
+    t = ca.SX.sym("t")
+    motion = ca.Function("motion", [t], list(closure.motion(t)[:2])).map(len(times))
+    r, rate = (part.full().T for part in motion(times[None]))
+    q[:, list(closure.coordinates)], v[:, list(closure.dofs)] = r, rate
+    if not closure.loops:
+        return points
+    fixed = [model.speed_names[k] for k in closure.dofs]
+    near = q[0]
+    for k in range(len(q)):
+        try:
+            found = model.assemble(q[k], v[k], fixed=fixed, **given_parameters(problem))
+        except AlembertError:
+            try:  # far from a motion that keeps them closed: stay near the last one that does
+                found = model.assemble(near, v[k], fixed=fixed, **given_parameters(problem))
+            except AlembertError:
+                continue
+        q[k], v[k] = found.q, found.v
+        near = q[k]
+    return points

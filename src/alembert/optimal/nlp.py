@@ -38,11 +38,17 @@ class Nlp:
     """how many of what each stage has"""
 
 
+def has_smallest(stages: Stages) -> bool:
+    """Whether the momenta can be eliminated: DMOC without loops and what else reaches beyond a stage."""
+    open_ = getattr(stages.plant, "closure", None) is None
+    return isinstance(stages.scheme, Dmoc) and not stages.memory and not stages.problem.periodic and open_
+
+
 def dimensions(stages: Stages) -> tuple[int, int]:
     """Variables and equations of the form that IPOPT gets."""
     n, m, nz, _ = stages.sizes
     N = stages.count
-    if isinstance(stages.scheme, Dmoc) and not stages.memory and not stages.problem.periodic:
+    if has_smallest(stages):
         nv = stages.chart.nv
         variables = (N + 1) * nv + N * m + stages.is_free
         return variables, len(stages.start_names) + (N - 1) * nv + len(stages.end_names)
@@ -216,12 +222,7 @@ def solve_nlp(
 ) -> Outcome:
     """Solve with one of CasADi's solvers."""
     began = time.perf_counter()
-    minimal = (
-        solver == "ipopt"
-        and isinstance(stages.scheme, Dmoc)
-        and not stages.memory
-        and not stages.problem.periodic
-    )
+    minimal = solver == "ipopt" and has_smallest(stages)
     nlp = smallest(stages, x, u) if minimal else staged(stages, x, u, z)
     options: dict[str, Any] = {"expand": True, "print_time": False, "error_on_fail": False}
     own = {"tol": tolerance, "max_iter": iterations, "print_level": 0}

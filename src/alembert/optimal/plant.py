@@ -11,7 +11,7 @@ and differences.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
+from alembert.optimal.closure import Closure, solve
 from alembert.simulate.tangent import SymbolicManifold
 
 Array = np.ndarray
@@ -195,8 +196,11 @@ class System:
 class Mechanics:
     """A model: points (q, v), controls are the efforts of the driven degrees of freedom."""
 
-    def __init__(self, model: Model, driven: Sequence[int]) -> None:
-        self.model = model
+    momenta = False
+
+    def __init__(self, model: Model, driven: Sequence[int], closure: Closure | None = None) -> None:
+        self.model, self.closure = model, closure
+        self.tree = model._constraint_rows.primary if model.is_constrained else model
         self.driven = tuple(driven)
         self.controls = tuple(model.speed_names[k] for k in driven)
         self.parameters = model.parameters
@@ -234,14 +238,27 @@ class Mechanics:
             **more,
         )
 
+    def speeds(self, x: ca.SX, p: ca.SX) -> ca.SX:
+        return x[self.model.nq :]
+
     def rate(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
-        nq = self.model.nq
-        q, v = x[:nq], x[nq:]
-        return ca.vertcat(v, self.model.symbolic.forward_dynamics(q, v, self.effort(u), **self._given(p)))
+        q, v = x[: self.model.nq], x[self.model.nq :]
+        return ca.vertcat(v, self.accelerations(t, q, v, u, p))
+
+    def accelerations(self, t: ca.SX, q: ca.SX, v: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
+        given = self._given(p)
+        free = self.tree.symbolic.forward_dynamics(q, v, self.effort(u), **given)
+        if self.closure is None:
+            return free
+        G = self.closure.jacobian(q, p)
+        Y = self.tree.symbolic.inverse_mass_matrix(q, **given) @ G.T
+        return free + Y @ solve(G @ Y, self.closure.accelerations(t, q, v, p) - G @ free)
 
 
 class Momenta(Mechanics):
     """The same model with points (q, p), p = M(q) v: Hamilton's equations."""
+
+    momenta = True
 
     @cached_property
     def tangent_names(self) -> tuple[str, ...]:
@@ -250,35 +267,43 @@ class Momenta(Mechanics):
 
     def speeds(self, x: ca.SX, p: ca.SX) -> ca.SX:
         nq = self.model.nq
-        return self.model.symbolic.solve_mass_matrix(x[:nq], x[nq:], **self._given(p))
+        return self.tree.symbolic.solve_mass_matrix(x[:nq], x[nq:], **self._given(p))
 
     def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
         point = ca.vertcat(x[: self.model.nq], self.speeds(x, p))
         return super().moment(t, point, u, p, **more)
 
     def rate(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
-        """q' = v, p' = tau - bias(q, v) + M' v."""
-        model, given = self.model, self._given(p)
+        """q' = v, p' = tau - bias(q, v) + M' v; with what else holds, M a + M' v."""
+        model, given = self.tree, self._given(p)
         v = self.speeds(x, p)
         q, w, rate = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv), ca.SX.sym("rate", model.nq)
         moved = ca.jtimes(model.symbolic.mass_matrix(q, **given) @ w, q, rate)
         free = [q, w, rate, *([p] if model.parameters else [])]
-        f = ca.Function("force", free, [moved - model.symbolic.bias_forces(q, w, **given)])
+        closed = self.closure is not None
+        f = ca.Function(
+            "force", free, [moved if closed else moved - model.symbolic.bias_forces(q, w, **given)]
+        )
         position = x[: model.nq]
         values = [position, v, model.symbolic.rate(position, v), *([p] if model.parameters else [])]
+        if closed:
+            a = self.accelerations(t, position, v, u, p)
+            return ca.vertcat(v, model.symbolic.multiply_mass_matrix(position, a, **given) + f(*values))
         return ca.vertcat(v, self.effort(u) + f(*values))
 
 
-def driven_dofs(model: Model, actuated: Sequence[str] | None) -> tuple[int, ...]:
+def driven_dofs(
+    model: Model, actuated: Sequence[str] | None, prescribed: Collection[str] = ()
+) -> tuple[int, ...]:
     """Indices of the degrees of freedom that have a control, in the order of the speeds.
 
-    By default those of the model's actuators; all, when it has none.
+    By default those of the model's actuators; all, when it has none; without those of `prescribed` joints.
     """
     if actuated is None:
-        if not model.actuators:
-            return tuple(range(model.nv))
         found = {model.v_slice(a.joint).start + a.dof for a in model.actuators}
-        return tuple(sorted(found))
+        found = found if model.actuators else set(range(model.nv))
+        taken = [model.v_slice(j.name) for j in model.joints if j.name in prescribed]
+        return tuple(sorted(found - {k for s in taken for k in range(s.start, s.stop)}))
     known = {joint.name: model.v_slice(joint.name) for joint in model.joints}
     by_actuator = {a.name: model.v_slice(a.joint).start + a.dof for a in model.actuators}
     speeds = {name: k for k, name in enumerate(model.speed_names)}

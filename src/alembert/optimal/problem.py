@@ -12,10 +12,12 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
+from alembert.optimal.closure import close, read_motions
 from alembert.optimal.costs import Cost, effort
 from alembert.optimal.plant import Mechanics, Moment, System, driven_dofs
 
 if TYPE_CHECKING:
+    from alembert.optimal.continuation import Continuation
     from alembert.optimal.solution import Solution
 
 Array = np.ndarray
@@ -59,11 +61,12 @@ class Problem:
     `limits` bound the motion all along: `{"q": ..., "v": ..., "tau": ..., "rate": ...}` by joint (for a system
     by the names of states and controls, "rate" by control: how fast it may change), each a pair or a number b
     for (-b, b). For a model they are by default its own; `limits=None` is without any. `path` has further
-    bounds:
-    `{"clearance": (lambda s: ..., 0.1, inf)}`.
+    bounds, and equations where both are the same: `{"clearance": (lambda s: ..., 0.1, inf)}`.
 
     `actuated` names the joints, degrees of freedom or actuators that have a control; by default the model's actuators,
-    or all joints if it has none. With `periodic` the motion ends as it starts. `parameters` are values for the parameters
+    or all joints if it has none. `prescribed` joints follow a motion, `{"crank": lambda t: 2 * t}` with CasADi
+    expressions of the time, or stay at a number. Loops, couplings and equations of the model are kept closed
+    (`transcription="dmoc"`). With `periodic` the motion ends as it starts. `parameters` are values for the parameters
     of the model or the system, by name.
     """
 
@@ -78,16 +81,27 @@ class Problem:
         limits: Mapping[str, Any] | str | None = "model",
         path: Mapping[str, tuple[Callable[[Moment], Any], float, float]] | None = None,
         actuated: Sequence[str] | None = None,
+        prescribed: Mapping[str, Any] | None = None,
         periodic: bool = False,
         parameters: Mapping[str, float] | None = None,
     ) -> None:
+        own = {"start": start, "end": end, "cost": cost, "limits": limits, "path": path, "actuated": actuated}
+        self._given: dict[str, Any] = {
+            **{"plant": plant, "duration": duration, **own},
+            **{"prescribed": prescribed, "periodic": periodic, "parameters": parameters},
+        }
+        motions: dict[str, ca.Function] = {}
         if isinstance(plant, Model):
-            plant.check_tree("Problem")
-            self.plant: Mechanics | System = Mechanics(plant, driven_dofs(plant, actuated))
+            driven = driven_dofs(plant, actuated, prescribed or ())
+            motions = read_motions(plant, prescribed or {}, driven)
+            self.plant: Mechanics | System = Mechanics(plant, driven)
             self.model: Model | None = plant
         elif isinstance(plant, System):
-            if actuated is not None:
-                raise ArgumentError("Problem: `actuated` is for models; a System names its controls itself")
+            for name, value in (("actuated", actuated), ("prescribed", prescribed)):
+                if value is not None:
+                    raise ArgumentError(
+                        f"Problem: `{name}` is for models; a System names its controls itself"
+                    )
             self.plant, self.model = plant, None
         else:
             raise ArgumentError(
@@ -107,6 +121,13 @@ class Problem:
         self.path = [_path_row(name, given) for name, given in (path or {}).items()]
         self._check_costs()
         self._check_consistency()
+        if isinstance(self.plant, Mechanics):
+            assert self.model is not None
+            closure = close(self, motions)
+            self.plant = Mechanics(self.model, self.plant.driven, closure)
+            if closure is not None:
+                known = {f"{what} {self.model.speed_names[k]}" for what in "qv" for k in closure.dofs}
+                self.limits["state"] = [r for r in self.limits["state"] if r.component not in known]
 
     def __repr__(self) -> str:
         time = (
@@ -124,6 +145,33 @@ class Problem:
         from alembert.optimal.solve import solve
 
         return solve(self, steps, **options)
+
+    def replace(self, **changes: Any) -> Problem:
+        """The same problem with other arguments: `problem.replace(duration=2.0)`."""
+        for name in changes:
+            if name not in self._given:
+                raise ArgumentError(unknown("Problem.replace: no argument", name, self._given))
+        return Problem(**(self._given | changes))
+
+    def continuation(
+        self, name: str, values: Sequence[Any], steps: int = 100, **options: Any
+    ) -> Continuation:
+        """Solve for each of `values` of "duration" or of a parameter, each from the solution before.
+
+        See `alembert.optimal.continuation`, which takes a function and so changes anything.
+        """
+        from alembert.optimal.continuation import continuation
+
+        known = [k for k, _ in self.plant.parameters]
+        if name != "duration" and name not in known:
+            raise ArgumentError(unknown("Problem.continuation: no parameter", name, ["duration", *known]))
+
+        def make(value: Any) -> Problem:
+            if name == "duration":
+                return self.replace(duration=value)
+            return self.replace(parameters={**(self._given["parameters"] or {}), name: value})
+
+        return continuation(make, values, steps, **options)
 
     # --- reading what was given ---------------------------------------------------------------------------------
 
@@ -320,6 +368,19 @@ class Problem:
 
     # --- checks -----------------------------------------------------------------------------------------------------
 
+    def settles(self, which: str, row: Row) -> bool:
+        """Whether the conditions at an end leave a row of the path nothing to say there: they state all it depends on."""
+        rows = self.start if which == "start" else self.end
+        stated = {r.component for r in rows if r.is_equation}
+        x, u = ca.SX.sym("x", self.plant.chart.point), ca.SX.sym("u", len(self.plant.controls))
+        d = ca.SX.sym("d", self.plant.chart.tangent)
+        p, T = ca.SX.sym("p", len(self.parameters)), ca.SX.sym("T")
+        value = row.value(self.moment(T, self.plant.chart.retract(x, d), u, p, T))
+        if ca.depends_on(value, ca.vertcat(u, T)):
+            return False
+        names = self.plant.tangent_names
+        return all(names[k] in stated or not ca.depends_on(value, d[k]) for k in range(d.numel()))
+
     def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, duration: Any) -> Moment:
         """A moment in the coordinates of the plant."""
         return self.plant.moment(t, x, u, p, duration=duration, _controls=self.plant.controls)
@@ -364,6 +425,9 @@ class Problem:
         for row in (*self.limits["state"], *self.limits["control"], *self.path):
             if row.lower > row.upper:
                 raise ArgumentError(f"Problem: limits of {row.name!r}: {row.lower:g} is above {row.upper:g}")
+        for row in self.path:
+            for which in ("start", "end"):
+                self._check_path(which, row)
         if self.periodic:
             both = {r.component: r for r in self.start if r.is_equation and r.component}
             for row in self.end:
@@ -374,6 +438,30 @@ class Problem:
                     )
         if not self.plant.controls:
             raise ArgumentError("Problem: there are no controls; name actuated joints, or simulate instead")
+
+    def _check_path(self, which: str, row: Row) -> None:
+        """Refuse an end that is stated outside the path."""
+        if not self.settles(which, row):
+            return
+        from alembert.optimal.guess import straight
+
+        x, p = ca.SX.sym("x", self.plant.chart.point), ca.SX.sym("p", len(self.parameters))
+        u = ca.SX.zeros(len(self.plant.controls))
+        f = ca.Function("row", [x, p], [row.value(self.moment(ca.SX(0), x, u, p, ca.SX(1)))])
+        point = straight(self).points[0 if which == "start" else -1]
+        rows = self.start if which == "start" else self.end
+        stated = {r.component: r.lower for r in rows if r.is_equation and r.point is None}
+        nq = self.plant.chart.nq
+        for k, name in enumerate(self.plant.tangent_names):
+            if name in stated and (self.model is None or name[:2] == "v "):
+                point[k if self.model is None else nq + k - self.model.nv] = stated[name]
+        value = float(f(point, self.parameters))
+        off = max(row.lower - value, value - row.upper)
+        if off > 1e-7 * max(1.0, abs(value)):
+            raise ArgumentError(
+                f"Problem: the {which} has {row.name!r} = {value:g}, outside the path's {_shown(row)}; nothing can "
+                "satisfy both"
+            )
 
 
 def model_value(model: Model, scalar: Any) -> float:
@@ -477,9 +565,4 @@ def _path_row(name: str, given: Any) -> Row:
             f"Problem: path {name!r} is {given!r}, expected (function of a moment, lower, upper)"
         )
     low, high = _pair(f"Problem: path {name!r}", given[1:])
-    if low == high:
-        raise ArgumentError(
-            f"Problem: path {name!r} is an equation; path equations are not supported, bound it on both sides or "
-            "eliminate it"
-        )
     return Row(name, _scalar(name, given[0]), low, high)

@@ -102,12 +102,13 @@ class RungeKutta:
 
     def plant(self, problem: Problem) -> Plant:
         if not self.momenta:
-            return problem.plant
+            return _without_loops(self.name, problem)
         if problem.model is None:
             raise UnsupportedError(
                 f"solve: transcription {self.name!r} is for models; a System has no momenta"
             )
-        return Momenta(problem.model, problem.plant.driven)  # type: ignore[union-attr]
+        _without_loops(self.name, problem)
+        return Momenta(problem.model, problem.plant.driven, problem.plant.closure)  # type: ignore[union-attr]
 
     def implicit(self, plant: Plant) -> tuple[str, ...]:
         names = plant.tangent_names
@@ -174,7 +175,7 @@ class SemiImplicitEuler:
     places: tuple[float, ...] = (0.5,)
 
     def plant(self, problem: Problem) -> Plant:
-        return problem.plant
+        return _without_loops(self.name, problem)
 
     def implicit(self, plant: Plant) -> tuple[str, ...]:
         return ()
@@ -201,6 +202,15 @@ class SemiImplicitEuler:
 
     def guess(self, plant: Plant, x: Array, after: Array) -> Array:
         return np.empty((len(x), 0))
+
+
+def _without_loops(name: str, problem: Problem) -> Plant:
+    if problem.model is not None and problem.model.is_constrained:
+        raise UnsupportedError(
+            f"solve: transcription {name!r} would let loops and couplings drift open; choose 'dmoc', which closes them at "
+            "every node"
+        )
+    return problem.plant
 
 
 def scheme(name: str) -> Scheme:

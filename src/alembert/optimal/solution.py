@@ -111,7 +111,7 @@ class Solution:
         rest = self._points[:, model.nq :]
         if not isinstance(self.stages.plant, Momenta):
             return rest
-        return model.solve_mass_matrix(self.q, rest, **self._given)
+        return self._tree.solve_mass_matrix(self.q, rest, **self._given)
 
     @cached_property
     def momenta(self) -> Array:
@@ -119,7 +119,29 @@ class Solution:
         model = self._model("momenta")
         if isinstance(self.stages.plant, Momenta):
             return self._points[:, model.nq :]
-        return np.einsum("kij,kj->ki", model.mass_matrix(self.q, **self._given), self.v)
+        return np.einsum("kij,kj->ki", self._tree.mass_matrix(self.q, **self._given), self.v)
+
+    @property
+    def _tree(self) -> Model:
+        """The model without its loops."""
+        return self.problem.plant.tree  # type: ignore[union-attr]
+
+    @cached_property
+    def required_efforts(self) -> Array:
+        """(N + 1, nv): what the drives of prescribed joints must give at the nodes [N m, N]; zero for the others."""
+        model = self._model("required_efforts")
+        closure = self.problem.plant.closure  # type: ignore[union-attr]
+        needed = np.zeros((len(self.time), model.nv))
+        if closure is None or not closure.dofs:
+            return needed
+        t = ca.SX.sym("t")
+        motion = ca.Function("motion", [t], [closure.motion(t)[2]]).map(len(self.time))
+        names, a = [model.speed_names[k] for k in closure.dofs], motion(self.time[None]).full()
+        controls = dict(zip(self.problem.plant.controls, self.control_at(self.time).T, strict=True))
+        given = {"accelerations": dict(zip(names, a, strict=True)), "torques": controls}
+        found = model.hybrid_dynamics(self.q, self.v, **given, **self._given)
+        needed[:, list(closure.dofs)] = found.efforts[:, list(closure.dofs)]
+        return needed
 
     @cached_property
     def controls(self) -> Array:
@@ -477,14 +499,15 @@ def _gains_on_speeds(solution: Solution, gains: Array) -> Array:
     model = solution._model("controller")
     nv = model.nv
     q, v = solution.q[:-1], solution.v[:-1]
-    M = model.mass_matrix(q, **solution._given)
+    tree = solution._tree
+    M = tree.mass_matrix(q, **solution._given)
     step = 1e-6
     columns = []
     for k in range(nv):
         d = np.zeros(nv)
         d[k] = step
-        plus = model.mass_matrix(model.integrate(q, np.tile(d, (len(q), 1))), **solution._given)
-        minus = model.mass_matrix(model.integrate(q, np.tile(-d, (len(q), 1))), **solution._given)
+        plus = tree.mass_matrix(model.integrate(q, np.tile(d, (len(q), 1))), **solution._given)
+        minus = tree.mass_matrix(model.integrate(q, np.tile(-d, (len(q), 1))), **solution._given)
         columns.append(np.einsum("kij,kj->ki", plus - minus, v) / (2 * step))
     along = np.stack(columns, axis=-1)
     Kq, Kp = gains[:, :, :nv], gains[:, :, nv:]

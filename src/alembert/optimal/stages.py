@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import casadi as ca
 import numpy as np
 
+from alembert.optimal.closure import conditions
 from alembert.optimal.plant import Chart, Moment, Momenta, Plant
 from alembert.optimal.problem import FREE, Problem, Row
 
@@ -179,10 +180,15 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
     for row in (*problem.limits["control"], *problem.path):
         involved = ca.depends_on(row.value(node), u)
         places = [moment for moment, _ in interval.moments] if involved else [node]
+        first_too = not (row.is_equation and not involved and problem.settles("start", row))
         for k, moment in enumerate(places):
-            rows.add(_numbered(row.name, k, len(places)), row.value(moment), (row.lower, row.upper))
+            name = _numbered(row.name, k, len(places))
+            rows.add(name, row.value(moment), (row.lower, row.upper), first=first_too)
     if scheme.node_controls:
-        for row in problem.limits["control"]:
+        for row in (
+            *problem.limits["control"],
+            *(row for row in problem.path if ca.depends_on(row.value(node), u)),
+        ):
             at_start = moment_of(problem, plant, t, own, kept, p, T)
             rows.add(row.name + " at the start", row.value(at_start), (row.lower, row.upper), only_first=True)
     for k, pair in enumerate(problem.rates):
@@ -202,9 +208,15 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
     final = {row.component for row in last if row.component}
     bounded = [row for row in problem.end if row.is_bound]
     bounded += [row for row in problem.limits["state"] if row.component not in final]
-    bounded += [row for row in problem.path if not ca.depends_on(row.value(node), u)]
+    bounded += [
+        row
+        for row in problem.path
+        if not ca.depends_on(row.value(node), u) and not (row.is_equation and problem.settles("end", row))
+    ]
     around = base.local(_reference(base), own) - held if problem.periodic else ca.SX(0, 1)
     again = tuple(f"periodic {name}" for name in plant.tangent_names[:periodic])
+    begin = conditions(problem, plant, "start", first, _equations(plant, first, starts, own, p), own, p)
+    finish = conditions(problem, plant, "end", last, _equations(plant, last, ends, own, p), own, p)
     lower, upper = rows.bounds()
     return Stages(
         problem=problem,
@@ -224,13 +236,13 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
         stage=ca.Function(
             "stage", [x, u, z, s, p], [after, interval.cost, interval.implicit, rows.expressions()]
         ),
-        start=ca.Function("start", [x, s, p], [ca.vertcat(_equations(plant, first, starts, own, p), around)]),
+        start=ca.Function("start", [x, s, p], [ca.vertcat(begin[1], around)]),
         end=ca.Function(
             "end",
             [x, s, p],
             [
                 problem.cost.final(ends),
-                ca.vertcat(_equations(plant, last, ends, own, p), around),
+                ca.vertcat(finish[1], around),
                 _column(row.value(ends) for row in bounded),
             ],
         ),
@@ -238,8 +250,8 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
         path_names=tuple(rows.names),
         lower=lower,
         upper=upper,
-        start_names=(*(row.name for row in first), *again),
-        end_names=(*(row.name for row in last), *again),
+        start_names=(*begin[0], *again),
+        end_names=(*finish[0], *again),
         end_bounded=tuple(row.name for row in bounded),
         end_lower=np.array([row.lower for row in bounded], dtype=float),
         end_upper=np.array([row.upper for row in bounded], dtype=float),
@@ -265,7 +277,7 @@ def _equations(plant: Plant, rows: list[Row], moment: Moment, x: ca.SX, p: ca.SX
         if all(name in given for name in names):
             nq = plant.model.nq
             v = ca.SX(ca.sparsify(ca.DM([given[name] for name in names])))
-            M = plant.model.symbolic.mass_matrix(x[:nq], **plant._given(p))
+            M = plant.tree.symbolic.mass_matrix(x[:nq], **plant._given(p))
             values |= dict(zip(names, ca.vertsplit(x[nq:] - M @ v), strict=True))
     return _column(values.values())
 

@@ -24,6 +24,8 @@ from alembert.optimal.time_sweep import Conditions, Indefinite, LinearStages, Ti
 Array = np.ndarray
 LARGEST_RHO = 1e6
 STEEP = 1e4
+BAND = 1e-8
+"""half the width of the band, relative to its value, that stands for an equation along the path"""
 """weight of a bound beyond which a step is refined"""
 ARMIJO, GAIN = 1e-4, 1e-5
 ACCEPTABLE, PATIENCE = 1e4, 15
@@ -60,7 +62,9 @@ class Bounds:
 
     @classmethod
     def within(cls, values: Array, lower: Array, upper: Array, mu: float) -> Bounds:
-        """Slacks at `values`, pushed off their bounds."""
+        """Slacks at `values`, pushed off their bounds; an equation becomes a band of a width that is below the tolerance."""
+        band = np.where(lower == upper, BAND * np.maximum(1, np.abs(upper)), 0.0)
+        lower, upper = lower - band, upper + band
         below, above = np.isfinite(lower), np.isfinite(upper)
         low, high = np.where(below, lower, 0.0), np.where(above, upper, 0.0)
         width = np.where(below & above, high - low, np.inf)
