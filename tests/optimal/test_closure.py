@@ -89,6 +89,30 @@ def test_a_start_that_cannot_be_assembled():
         Problem(model, 1.0, start={"q": {"foot0": 1.5, "foot1": -1.5}}, actuated=["foot0"])
 
 
+def test_geared_wheels_are_one():
+    """Two wheels, 1 and 2^2 times their inertia about the first one's axis, turned by pi within 1 s: 6 (5 I pi)^2."""
+    builder = al.ModelBuilder("geared", gravity=(0, 0, 0))
+    for name in ("a", "b"):
+        wheel = al.Inertia.box(6.0, (1, 1, 1))
+        builder.body(name, wheel, joint=al.Revolute((0, 0, 1)), joint_name=f"turn_{name}")
+    builder.coupling("gear", "turn_a", ["turn_b"], [2.0])
+    ends = {"start": {"q": 0 * np.ones(2), "v": 0}, "end": {"q": {"turn_b": np.pi}, "v": 0}}
+    solution = Problem(builder.build(), 1.0, **ends, actuated=["turn_b"]).solve(10, solver="ipopt")
+    np.testing.assert_allclose(solution.q[:, 0], 2 * solution.q[:, 1], atol=1e-9)
+    # controls that are constant over ten steps instead of linear: sum over them of a (1 - (2k + 1)/10)
+    linear = np.arange(10) + 0.5 - 5
+    distance = np.sum(np.abs(np.cumsum(-linear) - (-linear) / 2)) / 100  # of that acceleration
+    assert solution.cost == pytest.approx((5 * np.pi / distance) ** 2 * np.sum(linear**2) / 20, rel=1e-9)
+
+
+def test_rolling_is_refused():
+    builder = al.ModelBuilder("skater", gravity=(0, 0, 0))
+    builder.body("blade", al.Inertia.box(1.0, (1, 1, 1)), joint=al.Planar(), joint_name="ice")
+    builder.loop("edge", al.Skate((0.0, 1.0, 0.0)), "world", "blade")
+    with pytest.raises(UnsupportedError, match="loop 'edge' is about speeds"):
+        Problem(builder.build(), 1.0)
+
+
 SWAY = -np.pi / 2
 
 

@@ -136,14 +136,7 @@ def test_other_solvers_take_exact_hessians():
         Problem(LINE, 1.0).solve(10, solver="ipopt", hessian="gauss-newton")
 
 
-def test_mechanics_needs_a_model_without_loops():
-    builder = al.ModelBuilder("geared")
-    for name in ("a", "b"):
-        builder.body(
-            name, al.Inertia.box(1.0, (1, 1, 1)), joint=al.Revolute((0, 0, 1)), joint_name=f"turn_{name}"
-        )
-    builder.coupling("gear", "turn_a", ["turn_b"], [2.0])
-    refused("Problem: the coupling 'gear' would be ignored", builder.build(), 1.0, kind=UnsupportedError)
+def test_transcriptions_for_models():
     with pytest.raises(UnsupportedError, match="'dmoc' is for models of bodies and joints"):
         Problem(LINE, 1.0).solve(10, transcription="dmoc")
     with pytest.raises(UnsupportedError, match="a System has no momenta"):
