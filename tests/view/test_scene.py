@@ -17,7 +17,8 @@ MODELS = ["pendulum", "acrobot", "cart_pole", "arm7", "humanoid", "satellite", "
 
 
 def without_visuals(model):
-    return model.replace(bodies=[dataclasses.replace(body, visuals=()) for body in model.bodies])
+    bodies = [dataclasses.replace(body, visuals=()) for body in model.bodies]
+    return model.replace(bodies=bodies, visuals=())
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -87,7 +87,7 @@ def write(scenes: list[Scene], path: Path) -> Path:
             scene.q,
             series=scene.series,
             title=scene.title,
-            notes=dict(scene.summary),
+            notes={"": scene.about, **dict(scene.summary)},
             **scene.options,
         )
         for scene in scenes

@@ -6,7 +6,7 @@ To add one, write a function that returns a `Scene` and list it in `SCENES`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,8 @@ class Scene:
     """plots: title -> lines"""
     summary: Sequence[tuple[str, str]]
     """what -> value"""
+    about: str = ""
+    """a sentence or two for the page"""
     options: Mapping[str, Any] = field(default_factory=dict)
     """more for `alembert.view.Motion`: efforts, trails, ..."""
 
@@ -74,6 +76,8 @@ def acrobot() -> Scene:
             ("simulated", f"with the feedback of the solution it ends {left:.0e} rad from upright"),
             ("torque", f"up to {np.abs(run.efforts).max():.1f} N m, at the elbow only"),
         ],
+        "Two rods and one motor, between them. The cheapest way up within 4 s, found by optimal control and "
+        "followed in a simulation: it has to swing to gather the energy.",
         {"efforts": run.efforts, "trails": ["tip"]},
     )
 
@@ -122,7 +126,9 @@ def satellite() -> Scene:
                 f"zero to {momentum:.0e} N m s; a wheel has up to {0.2 * np.abs(speeds).max():.1f}",
             ),
         ],
-        {"efforts": _held(solution.efforts), "trails": []},
+        "Nothing outside to push against: the three wheels take up what the body needs to turn, and give it back. "
+        "The optimal turn keeps the total momentum at zero to rounding.",
+        {"efforts": _held(solution.efforts), "trails": ["panel_end", "antenna"]},
     )
 
 
@@ -131,12 +137,12 @@ def whip() -> Scene:
     from alembert import library
     from alembert.simulate import simulate
 
-    model = library.chain(12, axes=((0.0, -1.0, 0.0),), length=0.25, mass=0.2)
+    model = _coloured(library.chain(12, axes=((0.0, -1.0, 0.0),), length=0.25, mass=0.2))
     run = simulate(
         model,
         np.zeros(12),
         duration=10.0,
-        interval=0.02,
+        interval=0.01,
         progress=False,
     )
     tip = np.linalg.norm(np.gradient(model.frame_pose(run.q, "tip").translation, run.time, axis=0), axis=-1)
@@ -154,6 +160,8 @@ def whip() -> Scene:
             ("energy", f"kept to {run.report.energy_error:.0e} of the largest kinetic energy"),
             ("tip", f"up to {tip.max():.1f} m/s"),
         ],
+        "Let go from the horizontal, it cracks like a whip, and soon moves chaotically. Nothing damps it, and the "
+        "integrator adds nothing: the total energy stays a flat line.",
         {"trails": ["tip"]},
     )
 
@@ -180,8 +188,27 @@ def linkage() -> Scene:
             ("loop", f"closed to {report.constraint_error:.0e} m"),
             ("energy", f"kept to {report.energy_error:.0e} of the largest kinetic energy"),
         ],
-        {"trails": ["coupler_end"]},
+        "A closed loop: crank, coupler and rocker on two fixed pivots, turning freely after a push. The line is the "
+        "path of the coupler's tip.",
+        {"trails": ["pen"]},
     )
+
+
+def _coloured(chain: Model) -> Model:
+    """Thicker, and from blue to orange along the chain."""
+    from alembert.model import Capsule
+
+    bodies = []
+    for body, s in zip(chain.bodies, np.linspace(0.0, 1.0, len(chain.bodies)), strict=True):
+        first, last = np.array([0.13, 0.33, 0.66, 1.0]), np.array([0.96, 0.55, 0.13, 1.0])
+        color = tuple(float(c) for c in first + s * (last - first))
+        visuals = tuple(
+            replace(v, shape=Capsule(0.024, v.shape.length), color=color)
+            for v in body.visuals
+            if isinstance(v.shape, Capsule)
+        )
+        bodies.append(replace(body, visuals=visuals))
+    return chain.replace(bodies=tuple(bodies))
 
 
 def _energies(model: Model, motion: Any) -> dict[str, Array]:

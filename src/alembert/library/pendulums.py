@@ -92,6 +92,8 @@ def cart_pole(
     """
     tip = (0.0, 0.0, -pole_length)
     builder = ModelBuilder("cart_pole")
+    reach = track + 0.15
+    builder.world(visuals=[rod((-reach, 0.0, -0.07), (reach, 0.0, -0.07), 0.02, STEEL)])
     builder.body(
         "cart",
         Inertia.box(cart_mass, (0.3, 0.2, 0.1)),
@@ -116,7 +118,7 @@ def cart_pole(
 def _two_rods(name: str, masses: tuple[float, float], lengths: tuple[float, float]) -> ModelBuilder:
     builder = ModelBuilder(name)
     _rod(builder, "upper", masses[0], lengths[0], "shoulder")
-    _rod(builder, "lower", masses[1], lengths[1], "elbow", "upper", lengths[0])
+    _rod(builder, "lower", masses[1], lengths[1], "elbow", "upper", lengths[0], ORANGE)
     return builder.frame("tip", "lower", (lengths[1], 0.0, 0.0))
 
 
@@ -128,6 +130,7 @@ def _rod(
     joint: str,
     parent: str = "world",
     offset: float = 0.0,
+    color: tuple[float, ...] = BLUE,
 ) -> None:
     """A uniform rod along its x axis, hinged `offset` out on its parent."""
     end = (length, 0.0, 0.0)
@@ -138,5 +141,5 @@ def _rod(
         joint_name=joint,
         parent=parent,
         placement=(offset, 0.0, 0.0),
-        visuals=[rod((0.0, 0.0, 0.0), end, 0.03 * length, BLUE)],
+        visuals=[rod((0.0, 0.0, 0.0), end, 0.035 * length, color)],
     )

@@ -99,9 +99,15 @@ class Player {
     this.loop = true;
     const stage = element("div", { className: "stage" });
     if (data.notes.length) {
-      const list = element("dl");
-      for (const [key, value] of data.notes) list.append(element("dt", { textContent: key }), element("dd", { textContent: value }));
-      stage.append(element("div", { className: "notes" }, list));
+      // folded away where it would hide the picture
+      const list = element("dl"), notes = element("details", { className: "notes", open: window.innerWidth > 760 && window.innerHeight > 500 }, element("summary", { textContent: data.title }));
+      for (const [key, value] of data.notes) {
+        if (key) list.append(element("dt", { textContent: key }), element("dd", { textContent: value }));
+        else if (value) notes.append(element("p", { textContent: value }));
+      }
+      notes.append(list);
+      notes.addEventListener("toggle", () => this.stage?.resize());
+      stage.append(notes);
     }
     host.append(stage);
     try {

@@ -123,7 +123,7 @@ class Stage {
     this.follows = this.size > 3 * this.reach;  // flies far: the camera goes along
     this.on.follow = this.follows;
     this.unit = Math.min(this.data.length, 0.4 * this.reach);
-    this.span = Math.min(Math.max(this.unit, 0.2 * this.reach), 1.5 * this.unit);  // of arrows
+    this.span = Math.min(Math.max(this.unit, 0.2 * this.reach), 2 * this.unit);  // of arrows
     this.placeBodies(m ? m.start : 0);
   }
 
@@ -288,7 +288,15 @@ class Stage {
   // --- trails ----------------------------------------------------------------------------------------------
 
   trails() {
-    const m = this.data.motion, colors = [0xd9480f, 0x1971c2, 0x2b8a3e, 0x862e9c, 0x0b7285, 0xa61e4d, 0x5f3dc4, 0x5c940d];
+    // between frames along Catmull and Rom's cubic, which has no corners
+    const m = this.data.motion, p = [0, 1, 2, 3].map(() => new THREE.Vector3());
+    const along = this.along = (points, f, into = new THREE.Vector3()) => {
+      const i = Math.min(Math.floor(f), m.count - 1), s = f - i;
+      p.forEach((x, k) => x.fromArray(points, 3 * Math.min(Math.max(i + k - 1, 0), m.count - 1)));
+      into.copy(p[0]).multiplyScalar(0.5 * s * (-1 + s * (2 - s)));
+      return into.addScaledVector(p[1], 1 + 0.5 * s * s * (-5 + 3 * s)).addScaledVector(p[2], 0.5 * s * (1 + s * (4 - 3 * s))).addScaledVector(p[3], 0.5 * s * s * (s - 1));
+    };
+    const colors = [0xd9480f, 0x1971c2, 0x2b8a3e, 0x862e9c, 0x0b7285, 0xa61e4d, 0x5f3dc4, 0x5c940d];
     this.trailGroup = new THREE.Group();
     this.paths = this.data.trails.map((trail, k) => {
       const points = new Float32Array(3 * m.count), M = new THREE.Matrix4(), v = new THREE.Vector3();
@@ -296,9 +304,10 @@ class Stage {
         this.poseAt(trail.body, f, f, 0, M);
         v.set(...trail.point).applyMatrix4(M).toArray(points, 3 * f);
       }
-      const geometry = new THREE.BufferGeometry();
-      geometry.setAttribute("position", new THREE.BufferAttribute(points, 3));
-      const line = new THREE.Line(geometry, new THREE.LineBasicMaterial({ color: colors[k % colors.length], transparent: true, opacity: 0.28 }));
+      const geometry = new THREE.BufferGeometry(), fine = m.count < 10000 ? 4 : 1, curve = new Float32Array(3 * (fine * (m.count - 1) + 1));
+      for (let k = 0; k < curve.length / 3; k++) along(points, k / fine).toArray(curve, 3 * k);
+      geometry.setAttribute("position", new THREE.BufferAttribute(curve, 3));
+      const line = new THREE.Line(geometry, new THREE.LineBasicMaterial({ color: colors[k % colors.length], transparent: true, opacity: 0.4 }));
       line.frustumCulled = false;
       const tail = new THREE.InstancedMesh(new THREE.CylinderGeometry(1, 1, 1, 8, 1, true).rotateX(Math.PI / 2).translate(0, 0, 0.5), new THREE.MeshBasicMaterial({ color: colors[k % colors.length], transparent: true, opacity: 0.75, depthWrite: false }), TAIL);
       tail.frustumCulled = false;
@@ -311,11 +320,7 @@ class Stage {
   placeTrails() {
     // a tail that gets thinner backwards in time
     const m = this.data.motion, { a, s } = this.frame, rate = m.count > 1 ? (m.count - 1) / (m.end - m.start) : 1;
-    const frames = Math.min(Math.max(0.3 * (m.end - m.start), 0.4), 1.2) * rate, q = Stage.q, at = Stage.p, next = new THREE.Vector3(), d = new THREE.Vector3(), size = new THREE.Vector3();
-    const along = (points, f, v) => {
-      const i = Math.min(Math.floor(f), m.count - 1), j = Math.min(i + 1, m.count - 1), w = f - i;
-      return v.fromArray(points, 3 * i).multiplyScalar(1 - w).addScaledVector(next.fromArray(points, 3 * j), w);
-    };
+    const frames = Math.min(Math.max(0.3 * (m.end - m.start), 0.4), 1.2) * rate, q = Stage.q, at = Stage.p, along = this.along, d = new THREE.Vector3(), size = new THREE.Vector3();
     const end = new THREE.Vector3();
     for (const { points, tail } of this.paths) {
       along(points, a + s, at);
@@ -505,7 +510,9 @@ class Stage {
     const first = !this.sized;
     this.sized = true;
     this.camera.aspect = w / h;
-    this.camera.updateProjectionMatrix();
+    // the middle of what the notes leave free
+    const notes = this.host.querySelector(".notes[open]"), aside = notes ? Math.min(0.5 * notes.offsetWidth, 0.16 * w) : 0;
+    this.camera.setViewOffset(w, h, -aside, 0, w, h);
     if (first) this.home();
     this.dirty = true;
   }
