@@ -29,7 +29,7 @@ demo: $(VENV)/.runtime
 	$(BIN)/alembert demo
 
 test: lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -9,9 +9,9 @@ from alembert.verify import discover, run_case
 from alembert.verify.mechanisms import bricard, nikravesh
 
 
-@pytest.mark.parametrize("name", ["a02_four_bars_motion", "a03_squeezer_motion"])
-def test_published_motions(name):
-    outcome = run_case(discover()[name])
+def test_the_published_motion_through_singular_positions():
+    """A case too slow for the quick ones that `tests/verify` runs, kept here: it passes where all bars are in line."""
+    outcome = run_case(discover()["a02_four_bars_motion"])
     assert outcome.status == "passed", outcome.message
 
 

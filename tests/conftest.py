@@ -1,0 +1,6 @@
+import os
+
+# Before NumPy is imported, here and in the workers: tests run side by side, and a BLAS that splits the small matrices
+# they have over all cores in every worker takes five times as long (OpenBLAS, two workers on two cores).
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
