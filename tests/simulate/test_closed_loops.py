@@ -249,8 +249,6 @@ def test_refusals(four_bar):
         simulate(four_bar, q, v, duration=1.0, step=0.1, integrator="generalised_alpha")
     with pytest.raises(UnsupportedError, match="integrator 'ida' and a model with loops or couplings do not"):
         simulate(four_bar, q, v, duration=1.0, integrator="ida")
-    with pytest.raises(UnsupportedError, match="prescribed motion and a model with loops or couplings"):
-        simulate(four_bar, q, v, duration=1.0, prescribed={"foot0": 0.0})
     q[0] = 0.3
     with pytest.raises(AlembertError, match="loop"):
         simulate(four_bar, q, v, duration=1.0)

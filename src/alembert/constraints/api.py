@@ -271,9 +271,20 @@ class Constraints:
         mask: Array,
         wrenches: Any,
         parameters: Parameters,
+        *,
+        function: str = "hybrid_dynamics",
+        active: Active = None,
+        closed: float = CLOSED,
     ) -> tuple[Array, Array]:
-        system = self._constraint_rows.system("hybrid_dynamics", None)
-        return prescribed.hybrid(system, "hybrid_dynamics", q, v, tau, a_given, mask, wrenches, parameters)
+        system = self._constraint_rows.system(function, active)
+        return prescribed.hybrid(system, function, q, v, tau, a_given, mask, wrenches, parameters, closed)
+
+    def _constraint_projection_holding(
+        self: Model, q: Array, v: Array, held: Array, active: Active, parameters: Parameters
+    ) -> tuple[Array, Array]:
+        """Back onto the surface, with the coordinates and speeds of some degrees of freedom as they are."""
+        system = self._constraint_rows.system("simulate", active)
+        return assembly.project_holding(system, "simulate", q, v, held, parameters)
 
     def _constraint_corrections(
         self: Model, q: Array, v: Array, active: Active, parameters: Parameters

@@ -175,6 +175,7 @@ def hybrid(
     prescribed: Array,
     wrenches: Mapping[str, Any] | None,
     parameters: Mapping[str, Any] | None,
+    closed: float,
 ) -> tuple[Array, Array]:
     """Accelerations and efforts where some degrees of freedom follow given accelerations, each by its own effort."""
     model = system.model
@@ -183,7 +184,7 @@ def hybrid(
     v, tau, a_given = s.vectors
     bias = _tree(system, "inverse_dynamics", function, States(s.shape, s.q, (v, 0 * v), s.parameters), forces)
     M, t = system.mass_matrix(s), system.terms(s, v)
-    system.check_closed(function, s, t, v, 1e-2)
+    system.check_closed(function, s, t, v, closed)
     dofs = np.flatnonzero(prescribed)
     S = np.eye(model.nv)[dofs]
     a, efforts = np.empty_like(v), tau.copy()

@@ -67,9 +67,9 @@ class Balance:
 
 @dataclass(frozen=True)
 class Surface:
-    """The constraint surface: `project` a state onto it, `distance` of a configuration from it."""
+    """The constraint surface: `project` a state at a time onto it, `distance` of a configuration from it."""
 
-    project: Callable[[Array, Array], tuple[Array, Array]]
+    project: Callable[[float, Array, Array], tuple[Array, Array]]
     distance: Callable[[Array], float]
 
 
@@ -149,7 +149,7 @@ def pieces(
                 break
         t, q, v = solver.t, model.integrate(base, solver.y[:nv].copy()), solver.y[nv:].copy()
         if surface is not None:
-            q, v = surface.project(q, v)
+            q, v = surface.project(t, q, v)
 
 
 def _solver(

@@ -293,7 +293,7 @@ def _reaction(model: Model, name: str) -> Meaning:
 
 def _reactions(run: Run, k: int) -> Any:
     system, q, v = run._system, run.q[..., k, :], run.v[..., k, :]
-    tau = run.efforts[..., k, :]
+    tau = np.where(system.prescribed, run.required_efforts[..., k, :], run.efforts[..., k, :])
     if run._acting is not None:
         tau = tau + sum(x[..., k, :] for x in run._acting[:2])
     wrenches = system.wrenches_at(float(run.time[k]), q, v)

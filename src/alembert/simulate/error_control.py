@@ -223,7 +223,7 @@ def _span(
 
     exact = not (system.laws or system.wrench_laws or system.motions or np.any(system.prescribed))
     surface = (
-        adaptive.Surface(system.project, system.distance)
+        adaptive.Surface(system.settled, system.distance)
         if system.constrained and system.stabilisation.method == "projection"
         else None
     )
@@ -247,7 +247,7 @@ def _span(
         if changed is not None:
             return changed
         keeper.upto(piece.end, piece)
-    return end, *system.project(*piece.at(end))
+    return end, *system.settled(end, *piece.at(end))
 
 
 def _events_in(

@@ -167,10 +167,14 @@ def simulate(
                 f"simulate: integrator {chosen!r} and a model with loops or couplings ({held!r}) do not go together; "
                 "choose 'rk4' or 'dop853'"
             )
-        if not model.is_constrained or system.check_closed(q, v) > ROUNDING:
-            q, v = system.project(q, v)
+        if not model.is_constrained or system.check_closed(q, v) > ROUNDING or np.any(system.prescribed):
+            q, v = system.settled(start, q, v)
     system.stabilisation = Stabilisation(stabilisation, stabilisation_rate)
     system.stabilisation.check(model, chosen)
+    if system.constrained and np.any(system.prescribed) and stabilisation != "projection":
+        raise UnsupportedError(
+            f"simulate: prescribed motion and stabilisation {stabilisation!r} do not go together; choose 'projection'"
+        )
     if batch and (chosen in ADAPTIVE or watched):
         what = f"integrator {chosen!r}" if chosen in ADAPTIVE else "events"
         raise UnsupportedError(

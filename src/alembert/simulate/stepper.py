@@ -27,6 +27,7 @@ class Stepper:
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
         model = system.model
         closed = not system.constrained or system.compiles
+        closed = closed and not (system.constrained and np.any(system.prescribed))
         self.compiled = self.scheme is None or (closed and not system.motions and (held or not system.python))
         self.held = held
         self._parameters = [system.parameter_array()] if model.parameters else []
@@ -202,7 +203,7 @@ class Stepper:
         past = layout.points(state, self.past)
         now = Now(float(t), self.q(state).copy(), state[..., layout["v"]].copy(), past)
         q, v, first = step(now, h, at, NumericManifold(system.model))
-        q, v = system.project(*system.imposed(float(t + h), q, v))
+        q, v = system.settled(float(t + h), q, v)
         parts = layout.past((first, *past)[: self.past])
         if "chosen" in layout:
             parts["chosen"] = system.chosen(q, v)

@@ -80,9 +80,10 @@ class System:
         elements = [*forces, *([field] if field is not None else []), *self.feeds.wrenches]
         fed = self.feeds.fed()
         self.acting = Acting(model, elements, fed) if elements or fed is not None else None
-        if self.constrained and prescribed:
+        if prescribed and self.model is not self.own:
             raise UnsupportedError(
-                "simulate: prescribed motion and a model with loops or couplings do not go together"
+                "simulate: prescribed motion and a changing topology do not go together: the impulse of a constraint that "
+                "begins to hold would have to leave the prescribed speeds alone"
             )
         if parameters and not self.own.parameters:
             raise ArgumentError("simulate: parameters are given, but the model has none")
@@ -385,11 +386,7 @@ class System:
         wrenches = self.wrenches_at(t, q, v, within)
         model = self.model
         if np.any(self.prescribed):
-            a_given = self._motions.at(t)[2]
-            free = (~self.prescribed).astype(float)
-            a, _ = model._evaluate(
-                "hybrid_dynamics", (q, v, tau, a_given, free), wrenches=wrenches, parameters=self.parameters
-            )
+            a, _ = self._hybrid(t, q, v, tau, wrenches)
         elif self.constrained:
             a = model.constrained_dynamics(
                 q,
@@ -407,15 +404,33 @@ class System:
             a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=self.parameters)
         return Point(t, q, v, a)
 
+    def _hybrid(self, t: float, q: Array, v: Array, tau: Array, wrenches: Any) -> tuple[Array, Array]:
+        """Accelerations and efforts where some degrees of freedom follow their motions."""
+        a_given = self._motions.at(t)[2]
+        if self.constrained:
+            return self.model._constrained_hybrid(
+                q,
+                v,
+                np.where(self.prescribed, 0.0, tau),
+                a_given,
+                self.prescribed,
+                wrenches,
+                self.parameters,
+                function="simulate",
+                active=self.active,
+                closed=STAGE,
+            )
+        free = (~self.prescribed).astype(float)
+        given = (q, v, tau, a_given, free)
+        a, total = self.model._evaluate(
+            "hybrid_dynamics", given, wrenches=wrenches, parameters=self.parameters
+        )
+        return a, total
+
     def required_efforts(self, t: float, q: Array, v: Array, effort: Array) -> Array:
         """What prescribed degrees of freedom take besides the force elements, zero for the others; `effort` is complete."""
         tau = self.all_efforts(t, q, v, effort, held=True, complete=True)
-        free = (~self.prescribed).astype(float)
-        given = (q, v, tau, self._motions.at(t)[2], free)
-        wrenches = self.wrenches_at(t, q, v)
-        _, total = self.model._evaluate(
-            "hybrid_dynamics", given, wrenches=wrenches, parameters=self.parameters
-        )
+        _, total = self._hybrid(t, q, v, tau, self.wrenches_at(t, q, v))
         if self.acting is not None:
             kept, other, _, _ = self.acting_at(t, q, v)
             total = total - kept - other
@@ -463,8 +478,16 @@ class System:
         """Back onto the surface of closed loops, where there are any."""
         if not (self.constrained and self.active) or self.stabilisation.method != "projection":
             return q, v
+        if np.any(self.prescribed):
+            return self.model._constraint_projection_holding(
+                q, v, np.flatnonzero(self.prescribed), self.active, self.parameters
+            )
         state = self.model.project(q, v, active=self.active, parameters=self.parameters)
         return state.q, state.v
+
+    def settled(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """A state with its prescribed part put in place, and loops closed around it."""
+        return self.project(*self.imposed(t, q, v))
 
     @property
     def dissipates(self) -> bool:

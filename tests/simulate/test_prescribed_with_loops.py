@@ -1,0 +1,200 @@
+"""Joints that follow a motion in mechanisms with closed loops, and supports that move in a known way."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.simulate import Event, simulate, topology
+
+R, L = 0.2, 0.7
+RATE = 5.0
+
+
+@pytest.fixture(scope="module")
+def slider_crank():
+    """Crank R, rod L, piston of 2 kg along x: x = R cos a + sqrt(L^2 - R^2 sin^2 a)."""
+    builder = al.ModelBuilder("slider_crank", gravity=(0, 0, 0))
+    builder.body("crank", al.Inertia.rod(1.0, (0, 0, 0), (R, 0, 0)), joint=al.Revolute(), joint_name="crank")
+    builder.body(
+        "rod", al.Inertia.rod(0.5, (0, 0, 0), (L, 0, 0)), joint=al.Revolute(), parent="crank",
+        placement=(R, 0, 0), joint_name="rod",
+    )  # fmt: skip
+    builder.body(
+        "piston", al.Inertia.point(2.0, (0, 0, 0)), joint=al.Prismatic((1, 0, 0)), joint_name="slide"
+    )
+    builder.frame("end", "rod", (L, 0, 0))
+    builder.loop("pin", al.Revolute(), "end", "piston")
+    return builder.build()
+
+
+def place(angle):
+    return R * np.cos(angle) + np.sqrt(L**2 - (R * np.sin(angle)) ** 2)
+
+
+def turning():
+    t = ca.SX.sym("t")
+    return ca.Function("turn", [t], [RATE * t])
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "dop853", "adams_bashforth4"])
+@pytest.mark.parametrize("how", ["symbols", "function"])
+def test_driven_slider_crank(slider_crank, integrator, how):
+    """The piston is where geometry puts it, at every record; loops stay closed to rounding."""
+    m = slider_crank
+    motion = turning() if how == "symbols" else (lambda t: ([RATE * t], [RATE], [0.0]))
+    q0 = m.assemble([0.0, 0.0, R + L]).q
+    v0 = m.assemble(q0, [RATE, 0.0, 0.0], fixed=["crank"]).v
+    run = simulate(
+        m, q0, v0, duration=0.8, step=0.02, integrator=integrator, prescribed={"crank": motion},
+        record=["reaction:pin"],
+    )  # fmt: skip
+    np.testing.assert_allclose(run.q[:, 0], RATE * run.time, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(run.v[:, 0], RATE, rtol=0, atol=1e-14)
+    # one degree of freedom, prescribed: nothing is left to integrate, so no error of the scheme remains
+    np.testing.assert_allclose(run.q[:, 2], place(RATE * run.time), rtol=0, atol=1e-12)
+    assert run.report.constraint_error < 1e-12
+    # the work of the motor is what the kinetic energy takes
+    energy = run.kinetic_energy
+    np.testing.assert_allclose(energy - energy[0], run.work, rtol=0, atol=1e-4 * np.ptp(energy))  # Simpson
+    assert np.all(run.required_efforts[:, 1:] == 0)
+    # the pin pushes the piston: force along x is its mass times its acceleration
+    h = 1e-4
+    found = run.recorded["reaction:pin"].values
+    for k in (3, 10, 31):
+        t = run.time[k]
+        second = (place(RATE * (t + h)) - 2 * place(RATE * t) + place(RATE * (t - h))) / h**2
+        assert found[k, 3] == pytest.approx(2.0 * second, rel=1e-5)
+
+
+def test_free_joint_beside_the_prescribed_one(slider_crank):
+    """A pendulum on the piston of a driven crank moves as one whose support is prescribed: fourth order."""
+    bodies = al.ModelBuilder("carried", gravity=(0, -9.81, 0))
+    bob = al.Inertia.point(1.0, (0, -0.5, 0))
+    alone = (
+        bodies.body(
+            "piston", al.Inertia.point(2.0, (0, 0, 0)), joint=al.Prismatic((1, 0, 0)), joint_name="slide"
+        )
+        .body("bob", bob, joint=al.Revolute(), parent="piston", joint_name="swing")
+        .build()
+    )
+    t = ca.SX.sym("t")
+    known = ca.Function("x", [t], [R * ca.cos(RATE * t) + ca.sqrt(L**2 - (R * ca.sin(RATE * t)) ** 2)])
+    expected = simulate(
+        alone, [R + L, 0.3], duration=0.8, tolerance=1e-12, interval=0.8, prescribed={"slide": known}
+    )
+    builder = al.ModelBuilder("driven", gravity=(0, -9.81, 0))
+    rod = al.Inertia.rod(0.5, (0, 0, 0), (L, 0, 0))
+    crank = al.Inertia.rod(1.0, (0, 0, 0), (R, 0, 0))
+    builder.body("crank", crank, joint=al.Revolute(), joint_name="crank")
+    builder.body("rod", rod, joint=al.Revolute(), parent="crank", placement=(R, 0, 0), joint_name="rod")
+    piston = al.Inertia.point(2.0, (0, 0, 0))
+    builder.body("piston", piston, joint=al.Prismatic((1, 0, 0)), joint_name="slide")
+    builder.body("bob", bob, joint=al.Revolute(), parent="piston", joint_name="swing")
+    builder.frame("end", "rod", (L, 0, 0))
+    builder.loop("pin", al.Revolute(), "end", "piston")
+    m = builder.build()
+    q0 = m.assemble([0.0, 0.0, R + L, 0.3], fixed=["swing"]).q
+    v0 = m.assemble(q0, [RATE, 0, 0, 0], fixed=["crank", "swing"]).v
+    errors, steps = [], [0.04, 0.02, 0.01]
+    for h in steps:
+        run = simulate(m, q0, v0, duration=0.8, step=h, integrator="rk4", prescribed={"crank": turning()})
+        errors.append(abs(run.q[-1][3] - expected.q[-1][1]))
+    order = np.polyfit(np.log(steps), np.log(errors), 1)[0]
+    assert order == pytest.approx(4, abs=0.4)
+    accurate = simulate(m, q0, v0, duration=0.8, tolerance=1e-11, prescribed={"crank": turning()})
+    assert accurate.q[-1][3] == pytest.approx(expected.q[-1][1], abs=1e-9)
+
+
+def test_known_motion_of_a_support():
+    """A linkage whose foundation shakes: the same as one that stands still in a field of inertial forces."""
+    amplitude, frequency = 0.05, 9.0
+
+    def linkage(moving):
+        builder = al.ModelBuilder("shaken", gravity=(0, -9.81, 0))
+        parent = "world"
+        if moving:
+            builder.body(
+                "ground", al.Inertia.sphere(5.0, 0.1), joint=al.Prismatic((1, 0, 0)), joint_name="support"
+            )
+            parent = "ground"
+        rod = al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0))
+        builder.body("crank", rod, joint=al.Revolute(), parent=parent)
+        builder.body("coupler", rod, joint=al.Revolute(), parent="crank", placement=(1, 0, 0))
+        builder.body("rocker", rod, joint=al.Revolute(), parent=parent, placement=(1, 0, 0))
+        builder.frame("end of coupler", "coupler", (1, 0, 0))
+        builder.frame("end of rocker", "rocker", (1, 0, 0))
+        builder.loop("pin", al.Revolute(), "end of coupler", "end of rocker")
+        return builder.build()
+
+    still, shaken = linkage(False), linkage(True)
+    t = ca.SX.sym("t")
+    motion = ca.Function("shake", [t], [amplitude * ca.sin(frequency * t)])
+    q0 = still.assemble([1.4, -1.4, 1.4]).q
+    start = simulate(
+        shaken, np.r_[0.0, q0], np.r_[amplitude * frequency, np.zeros(3)], duration=0.6, step=0.01,
+        integrator="rk4", prescribed={"support": motion},
+    )  # fmt: skip
+    bodies = ("crank", "coupler", "rocker")
+
+    def push(body):
+        def wrench(t, q, v):
+            rotation = still.frame_pose(q, body).rotation
+            force = rotation.T @ [amplitude * frequency**2 * np.sin(frequency * t), 0.0, 0.0]
+            return np.r_[np.cross([0.5, 0, 0], force), force]
+
+        return wrench
+
+    inertial = simulate(
+        still, q0, duration=0.6, step=0.01, integrator="rk4", wrenches={body: push(body) for body in bodies}
+    )
+    np.testing.assert_allclose(start.q[:, 1:], inertial.q, rtol=0, atol=2e-6)  # fourth order, step 0.01
+
+
+def test_batch(slider_crank):
+    m = slider_crank
+    q0 = m.assemble([0.0, 0.0, R + L]).q
+    v0 = m.assemble(q0, [RATE, 0.0, 0.0], fixed=["crank"]).v
+    run = simulate(
+        m, np.array([q0, q0]), np.array([v0, v0]), duration=0.1, step=0.02, integrator="rk4",
+        prescribed={"crank": turning()},
+    )  # fmt: skip
+    np.testing.assert_allclose(run.q[1, :, 2], place(RATE * run.time), rtol=0, atol=1e-12)
+
+
+def test_what_cannot_be(slider_crank):
+    m = slider_crank
+    q0 = m.assemble([0.5, 0.0, R + L], fixed=["crank"]).q
+    with pytest.raises(
+        NumericalError,
+        match=r"simulate: loop 'pin' stays open by .* with 'slide' fixed: the mechanism cannot follow",
+    ):
+        simulate(m, q0, duration=0.1, step=0.01, integrator="rk4", prescribed={"slide": 2 * (R + L)})
+    held = float(q0[2])
+    with pytest.raises(
+        (ArgumentError, NumericalError),
+        match=r"simulate: .*(cannot all follow|cannot follow the prescribed motion)",
+    ):
+        t = ca.SX.sym("t")
+        moving = ca.Function("turn", [t], [0.5 + t**2])
+        simulate(
+            m, q0, duration=0.1, step=0.01, integrator="rk4", prescribed={"slide": held, "crank": moving}
+        )
+    with pytest.raises(UnsupportedError, match="prescribed motion and stabilisation 'baumgarte' do not go"):
+        simulate(
+            m,
+            q0,
+            duration=0.1,
+            step=0.01,
+            integrator="rk4",
+            prescribed={"crank": 0.5},
+            stabilisation="baumgarte",
+        )
+    with pytest.raises(
+        UnsupportedError, match="prescribed motion and a changing topology do not go together"
+    ):
+        simulate(
+            m, q0, duration=0.1, step=0.01, integrator="rk4", prescribed={"crank": 0.5},
+            events=Event(lambda t, q, v: t - 0.05, action=topology.Lock("slide")),
+        )  # fmt: skip
