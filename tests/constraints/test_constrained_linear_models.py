@@ -124,16 +124,12 @@ def test_products_of_derivatives():
     for x, matrix in zip(back, (d.dq, d.dv, d.dtau), strict=True):
         np.testing.assert_allclose(x, matrix.T @ w, rtol=1e-12)
     with pytest.raises(
-        UnsupportedError, match=r"^hessian: forward_dynamics of a model with loops, couplings or equations"
-    ):
-        MODEL.hessian("forward_dynamics", (q, v, tau), w)
-    with pytest.raises(
         UnsupportedError, match=r"^jvp: inverse_dynamics of a model with loops, couplings or equations"
     ):
         MODEL.jvp("inverse_dynamics", (q, v, tau), (dq, dv, dtau))
 
 
-def test_parameters_and_symbols_of_models_with_loops():
+def test_symbols_of_models_with_loops():
     import casadi as ca
 
     q, v = parallelogram(MODEL, 0.4, 0.7)
@@ -149,13 +145,6 @@ def test_parameters_and_symbols_of_models_with_loops():
         UnsupportedError, match=r"^forward_dynamics: the loop 'window0' .*symbolic.constrained_dynamics"
     ):
         MODEL.symbolic.forward_dynamics(*x)
-    with pytest.raises(UnsupportedError, match=r"^linearize: parameters=\['m'\] and a model with loops"):
-        builder = al.ModelBuilder("one")
-        m = builder.parameter("m", 1.0)
-        builder.body("a", al.Inertia.point(m, (0, 0, 1)), joint=al.Revolute((1, 0, 0)))
-        builder.body("b", al.Inertia.point(m, (0, 0, 1)), joint=al.Revolute((1, 0, 0)))
-        builder.coupling("c", "a_joint", ["b_joint"], [1.0])
-        al.linearize(builder.build(), [0, 0], parameters=["m"])
 
 
 def test_hybrid_dynamics_with_a_loop():

@@ -7,6 +7,9 @@ from alembert.constraints.api import Constraints as Constraints
 if TYPE_CHECKING:
     from alembert.constraints.results import ConstrainedDerivatives as ConstrainedDerivatives
     from alembert.constraints.results import ConstrainedEfforts as ConstrainedEfforts
+    from alembert.constraints.results import (
+        ConstrainedInverseDerivatives as ConstrainedInverseDerivatives,
+    )
     from alembert.constraints.results import ConstrainedResult as ConstrainedResult
     from alembert.constraints.results import ConstraintAnalysis as ConstraintAnalysis
     from alembert.constraints.results import ControlForces as ControlForces
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 _RESULTS = {
     "ConstrainedDerivatives",
     "ConstrainedEfforts",
+    "ConstrainedInverseDerivatives",
     "ConstrainedResult",
     "ConstraintAnalysis",
     "ControlForces",

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints.tolerances import CLOSED, RANK
+from alembert.constraints.tolerances import CLOSED, GOOD, RANK
 from alembert.deferred import deferred
+from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
-    from alembert.constraints import assembly, derivatives, dynamics, prescribed
+    from alembert.constraints import assembly, derivatives, dynamics, inverse_derivatives, prescribed
     from alembert.constraints import rows as all_rows
     from alembert.constraints import states as batches
     from alembert.constraints import tangent as tangents
     from alembert.constraints.results import (
         ConstrainedDerivatives,
         ConstrainedEfforts,
+        ConstrainedInverseDerivatives,
         ConstrainedResult,
         ConstraintAnalysis,
         ControlForces,
@@ -36,6 +38,7 @@ else:
     assembly = deferred("alembert.constraints.assembly")
     derivatives = deferred("alembert.constraints.derivatives")
     dynamics = deferred("alembert.constraints.dynamics")
+    inverse_derivatives = deferred("alembert.constraints.inverse_derivatives")
     prescribed = deferred("alembert.constraints.prescribed")
     all_rows = deferred("alembert.constraints.rows")
     batches = deferred("alembert.constraints.states")
@@ -82,16 +85,55 @@ class Constraints:
         active: Active = None,
         wrenches: Mapping[str, Any] | None = None,
         parameters: Parameters = None,
+        sensitive_to: Sequence[str] = (),
         closure_tolerance: float = CLOSED,
     ) -> ConstrainedDerivatives:
         """The accelerations and their derivatives; those with respect to q and v hold for any change of the state.
 
         Along the constraint surface they are the derivatives of the motion: with v = E v_i, d.dq @ E. Off the surface
-        redundant rows are left out as they are at the state itself.
+        redundant rows are left out as they are at the state itself. Derivatives with respect to the parameters named in
+        `sensitive_to` are at fixed q, v and tau.
         """
         name = "constrained_dynamics_derivatives"
         system = self._constraint_rows.system(name, active)
-        return derivatives.forward(system, name, q, v, tau, wrenches, parameters, closure_tolerance)
+        return derivatives.forward(
+            system, name, q, v, tau, wrenches, parameters, closure_tolerance, sensitive_to
+        )
+
+    def constrained_inverse_dynamics_derivatives(
+        self: Model,
+        q: Any,
+        v: Any,
+        a: Any,
+        *,
+        actuated: Sequence[str] | None = None,
+        weights: Mapping[str, float] | None = None,
+        active: Active = None,
+        wrenches: Mapping[str, Any] | None = None,
+        parameters: Parameters = None,
+        sensitive_to: Sequence[str] = (),
+        closure_tolerance: float = CLOSED,
+    ) -> ConstrainedInverseDerivatives:
+        """The efforts of `constrained_inverse_dynamics` and their derivatives with respect to q (tangent), v, a, parameters.
+
+        The actuated set must drive every degree of freedom that the constraints leave; where it does so in several
+        ways the efforts are the smallest by weight, and so are the derivatives of these.
+        """
+        name = "constrained_inverse_dynamics_derivatives"
+        system = self._constraint_rows.system(name, active)
+        return inverse_derivatives.inverse(
+            system,
+            name,
+            q,
+            v,
+            a,
+            actuated,
+            weights,
+            wrenches,
+            parameters,
+            closure_tolerance,
+            sensitive_to,
+        )
 
     def constrained_inverse_dynamics(
         self: Model,
@@ -262,6 +304,22 @@ class Constraints:
             return s, dynamics._no_terms(s, self.nv)
         return s, system.terms(s, *s.vectors)
 
+    def _common_minimal_set(self: Model, function: str, q: Array, parameters: Parameters) -> tuple[int, ...]:
+        """The minimal set of rows at the first of some configurations, which must serve at all of them."""
+        system = self._constraint_rows.system(function, None)
+        s = batches.states(self, function, q, {}, parameters)
+        t = system.terms(s)
+        system.check_closed(function, s, t, None, CLOSED)
+        choice = system.choice(function, s, t, 0)
+        for k in range(1, len(s)):
+            R = t.jacobian[k, choice.rows] / t.scale[k, choice.rows, None]
+            if np.linalg.svd(R, compute_uv=False)[-1] < GOOD or system._chosen(t, k).rank != choice.rank:
+                raise NumericalError(
+                    f"{function}: the constraint rows that are independent at the first state are not at state {k}; give "
+                    "the states one by one"
+                )
+        return tuple(system.picked[choice.rows].tolist())
+
     def _constrained_hybrid(
         self: Model,
         q: Any,
@@ -300,7 +358,7 @@ class Constraints:
         return tangents.slopes(system, batches.states(self, function, q, {"v": v}, parameters), f)
 
     def _constraint_tangents(
-        self: Model, function: str, q: Array, v: Array, parameters: Parameters
+        self: Model, function: str, q: Array, v: Array, parameters: Parameters, sensitive: Sequence[int] = ()
     ) -> list[Tangent]:
         """At a batch of states, all in the independent degrees of freedom of the first."""
         system = self._constraint_rows.system(function, None)
@@ -308,7 +366,7 @@ class Constraints:
         found: list[Tangent] = []
         for k in range(len(s)):
             chosen = (found[0].q_dofs.tolist(), found[0].v_dofs.tolist()) if found else None
-            found.append(tangents.tangent(system, function, s.at(k), chosen))
+            found.append(tangents.tangent(system, function, s.at(k), chosen, sensitive))
         return found
 
     def _tree_mass_matrix(self: Model, q: Array, parameters: Parameters) -> Array:

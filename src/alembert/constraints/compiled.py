@@ -33,6 +33,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.constraints.equations import Equations, columns, equations
+from alembert.constraints.tolerances import CLOSED, CONSISTENT, GOOD, OFF
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
@@ -181,29 +182,48 @@ def _kernel(
     return Kernel(name, inputs, results, key=f"{model.fingerprint}:{name}", build=build)
 
 
-def symbolic(model: Model, slices: Sequence[slice], chosen: np.ndarray) -> tuple[ca.Function, list[Argument]]:
-    """(q, v, tau[, parameters]) -> a, f, for a given minimal set, and its inputs."""
+def solution(
+    model: Model,
+    slices: Sequence[slice],
+    masks: tuple[np.ndarray, np.ndarray],
+    given: Mapping[str, ca.SX],
+    parameters: ca.SX,
+    *,
+    guarded: bool,
+) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """a, f and the wrenches of the loops on symbols, by the rows chosen and active in `masks`, all in one graph.
+
+    `given` has q, v, tau and, where wrenches act, `wrench` (nodes, 6). `guarded`: NaN where the conditions of
+    `constraints.quick` do not hold, that is where the minimal set does not serve or loops are open.
+    """
     tree, pattern = model._tree, Pattern(model._tree)
-    names = {"q": model.nq, "v": model.nv, "tau": model.nv, "parameters": len(model.parameters)}
-    x = {name: ca.SX.sym(name, size) for name, size in names.items()}
-    bias = expressions(INVERSE_DYNAMICS, tree, {"q": x["q"], "v": x["v"]}, x["parameters"])["tau"]
-    M = expressions(MASS_MATRIX, tree, {"q": x["q"]}, x["parameters"])["matrix"]
-    found = equations(tree, x["q"], x["v"], x["parameters"])
-    given = {
+    motion = {name: x for name, x in given.items() if name in ("q", "v", "wrench")}
+    bias = expressions(INVERSE_DYNAMICS, tree, motion, parameters)["tau"]
+    M = expressions(MASS_MATRIX, tree, {"q": given["q"]}, parameters)["matrix"]
+    found = equations(tree, given["q"], given["v"], parameters)
+    x = {
         "factor": pattern.factor(M),
-        "rest": x["tau"] - bias,
-        "chosen": ca.SX(chosen),
-        "active": ca.SX(chosen),
+        "rest": given["tau"] - bias,
+        "chosen": ca.SX(masks[0]),
+        "active": ca.SX(masks[1]),
         "G": ca.sparsify(found.jacobian),
         "T": found.basis,
         "gamma": found.bias,
         "phi": found.residual,
-        "v": x["v"],
+        "v": given["v"],
     }
-    a, f, *_ = _accelerations(_Admittance(model, pattern, given, slices), given)
-    inputs = [Argument(name, (size,)) for name, size in names.items() if size or name != "parameters"]
-    symbols = [x[argument.name] for argument in inputs]
-    return ca.Function("constrained_dynamics", symbols, [ca.densify(a), ca.densify(f)]), inputs
+    a, f, wrenches, status = _accelerations(_Admittance(model, pattern, x, slices), x)
+    if guarded:
+        good = serves(status, CLOSED)
+        a, f, wrenches = (ca.if_else(good, y, ca.SX.nan(*y.shape)) for y in map(ca.densify, (a, f, wrenches)))
+    return a, f, wrenches
+
+
+def serves(status: ca.SX, closed: float) -> ca.SX:
+    """Whether (5) says that the accelerations are right."""
+    quality, left, size, slack = (status[k] for k in range(4))
+    good = ca.logic_and(quality > GOOD * GOOD, slack <= closed)
+    return ca.logic_and(good, left <= (CONSISTENT + ca.fmin(100 * slack, OFF)) * size)
 
 
 def _parameters(model: Model) -> list[Argument]:

@@ -7,6 +7,10 @@ With r(q, v, a) the tree's inverse dynamics, R the rows of the minimal set and f
     [M  -R^T] [da]   [dtau - (r_q - (R^T f)_q) dq - r_v dv]
     [R    0 ] [df] = [     - (R a + gamma)_q dq - gamma_v dv ]                                        (2)
 
+and with respect to parameters, at fixed q, v and tau, the right-hand side (see `parameter_slopes`)
+
+    (-(r_p - (R^T f)_p) dp;  -(R a + gamma)_p dp)                                                     (3)
+
 Derivatives with respect to q are tangent. r_q, r_v and M are the tree's, in O(n depth); the constraints' parts are
 differentiated loop by loop, each with respect to the joints of its own loop only: a motion of all of a loop changes nothing.
 
@@ -22,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.constraints import admittance
+from alembert.constraints import admittance, parameter_slopes
 from alembert.constraints.dynamics import _tree, _with_wrenches
 from alembert.constraints.equations import columns, equations
 from alembert.constraints.results import ConstrainedDerivatives
@@ -50,15 +54,17 @@ def forward(
     wrenches: Mapping[str, Any] | None,
     parameters: Mapping[str, Any] | None,
     closed: float,
+    sensitive_to: Sequence[str] = (),
 ) -> ConstrainedDerivatives:
-    """(2)"""
+    """(2) and (3)"""
     model = system.model
+    chosen = parameter_slopes.indices(model, function, sensitive_to)
     forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
     s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, forces, parameters)
     nv, B = model.nv, len(s)
     free = _tree(system, "forward_dynamics", function, s, forces)
     if not system.count:
-        return _tree_alone(system, s, forces, free)
+        return _tree_alone(system, s, forces, free, wrenches, sensitive_to, chosen)
     t = system.terms(s, s.vectors[0])
     system.check_closed(function, s, t, s.vectors[0], closed)
     a, f = np.empty((B, nv)), np.zeros((B, system.all.count))
@@ -69,6 +75,10 @@ def forward(
         f[k, system.picked[rows[k]]] = own
     r_q, r_v, M = _inverse_derivatives(system, s, a, forces)
     push_q, row_q, row_v = _constraint_derivatives(system, s, a, f)
+    da_dp = np.empty((B, nv, len(chosen)))
+    if chosen:
+        r_p = parameter_slopes.effort_slopes(system, s, a, wrenches, chosen)
+        slopes = parameter_slopes.constraint_slopes(system, s, a, f, chosen)
     for k in range(B):
         R, picked = t.jacobian[k, rows[k]], system.picked[rows[k]]
         r = len(R)
@@ -79,19 +89,36 @@ def forward(
                 [-row_q[k, picked], -row_v[k, picked], np.zeros((r, nv))],
             ]
         )
+        if chosen:
+            columns_p = np.vstack([-(r_p[k] - slopes.push[k]), -slopes.row[k, rows[k]]])  # (3)
+            right = np.hstack([right, columns_p])
         answer = np.linalg.solve(matrix, right)[:nv]
-        da_dq[k], da_dv[k], da_dtau[k] = np.split(answer, 3, axis=1)
-    shaped = (x.reshape(*s.shape, *x.shape[1:]) for x in (a, da_dq, da_dv, da_dtau))
-    return ConstrainedDerivatives(*shaped)
+        da_dq[k], da_dv[k], da_dtau[k], da_dp[k] = np.split(answer, [nv, 2 * nv, 3 * nv], axis=1)
+    a, da_dq, da_dv, da_dtau = (x.reshape(*s.shape, *x.shape[1:]) for x in (a, da_dq, da_dv, da_dtau))
+    return ConstrainedDerivatives(a, da_dq, da_dv, da_dtau, _by_name(s, da_dp, sensitive_to))
+
+
+def _by_name(s: States, columns: Array, names: Sequence[str]) -> dict[str, Array]:
+    return {name: columns[..., i].reshape(*s.shape, -1) for i, name in enumerate(names)}
 
 
 def _tree_alone(
-    system: ConstraintSystem, s: States, forces: Array | None, a: Array
+    system: ConstraintSystem,
+    s: States,
+    forces: Array | None,
+    a: Array,
+    wrenches: Mapping[str, Any] | None,
+    names: Sequence[str],
+    chosen: Sequence[int],
 ) -> ConstrainedDerivatives:
     r_q, r_v, M = _inverse_derivatives(system, s, a, forces)
     inverse = np.linalg.inv(M)
-    found = (a, -inverse @ r_q, -inverse @ r_v, inverse)
-    return ConstrainedDerivatives(*(x.reshape(*s.shape, *x.shape[1:]) for x in found))
+    da_dp = np.zeros((*a.shape, 0))
+    if chosen:
+        da_dp = -inverse @ parameter_slopes.effort_slopes(system, s, a, wrenches, chosen)
+    found = (x.reshape(*s.shape, *x.shape[1:]) for x in (a, -inverse @ r_q, -inverse @ r_v, inverse))
+    a, da_dq, da_dv, da_dtau = found
+    return ConstrainedDerivatives(a, da_dq, da_dv, da_dtau, _by_name(s, da_dp, names))
 
 
 def _solved(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -43,12 +43,30 @@ class ControlForces:
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedDerivatives:
-    """The accelerations (..., nv), and their derivatives (..., nv, nv) with respect to q (tangent), v and tau."""
+    """The accelerations (..., nv), and their derivatives (..., nv, nv) with respect to q (tangent), v and tau.
+
+    `dparameters` has those with respect to the parameters that were asked for, (..., nv) by name.
+    """
 
     acceleration: Array
     dq: Array
     dv: Array
     dtau: Array
+    dparameters: Mapping[str, Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedInverseDerivatives:
+    """The efforts (..., nv), zero where nothing drives, and their derivatives with respect to q (tangent), v and a.
+
+    `dparameters` has those with respect to the parameters that were asked for, (..., nv) by name.
+    """
+
+    efforts: Array
+    dq: Array
+    dv: Array
+    da: Array
+    dparameters: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,17 @@ class ConstraintRows:
         from alembert.constraints.derivatives import derivative_kernel
 
         return derivative_kernel(self.model, list(self.slices.values()))
+
+    @cached_property
+    def parameter_slopes(self) -> Kernel:
+        from alembert.constraints.parameter_slopes import kernel
+
+        return kernel(self.model, self.count, lambda: self.graph)
+
+    @cached_property
+    def unconstrained(self) -> Model:
+        """The model without its constraints, with its frames."""
+        return dataclasses.replace(self.model, loops=(), couplings=(), equations=())
 
     @cached_property
     def projection(self) -> Kernel | None:

@@ -11,7 +11,7 @@ from warnings import warn
 
 import numpy as np
 
-from alembert.constraints import admittance, compiled, rank
+from alembert.constraints import admittance, rank
 from alembert.constraints.rank import Choice
 from alembert.constraints.states import States, Terms, states
 from alembert.constraints.tolerances import CONSISTENT, OFF, STILL
@@ -78,13 +78,14 @@ class ConstraintSystem:
             "model.project(q, v) gives speeds that do not"
         )
 
-    def symbolic(self, at: Any) -> Any:
-        """(q, v, tau[, parameters]) -> a, f as a function of `SX`, by the minimal set at a configuration; its inputs."""
-        s = states(self.model, "constrained_dynamics", at, {}, None)
-        chosen = np.zeros(self.all.count)
+    def masks_at(self, function: str, at: Any, parameters: Any = None) -> tuple[Array, Array]:
+        """Which rows, of all constraints of the model, are in the minimal set at a configuration, and which are active."""
+        s = states(self.model, function, at, {}, parameters)
+        chosen, active = np.zeros(self.all.count), np.zeros(self.all.count)
+        active[self.picked] = 1.0
         if self.count:
             chosen[self.picked[self._chosen(self.terms(s), 0).rows]] = 1.0
-        return compiled.symbolic(self.model, list(self.all.slices.values()), chosen)
+        return chosen, active
 
     def prepare(self, s: States, closed: float) -> bool:
         """Have a minimal set, from the first state if there was none; False where that is not closed."""

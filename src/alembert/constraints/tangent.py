@@ -5,6 +5,9 @@ Holonomic rows H of G hold for displacements, all rows for speeds, and G v = 0 w
     dq = E_q e_i,                 H E_q = 0                                                   (1)
     dv = E_v dv_i + W e_i,        G E_v = 0,   G W = -(G v)_q E_q                             (2)
 
+    dq = .. + P_q dp,   dv = .. + P_v dp,      zero at the independent entries, and              (3)
+    H P_q = -phi_p,     G P_v = -((G v)_p + (G v)_q P_q)
+
 e_i and dv_i are the entries of dq and dv at the independent degrees of freedom, fewer of speeds than of displacements where
 something rolls. W is zero at rest.
 """
@@ -18,6 +21,7 @@ import numpy as np
 
 from alembert.constraints import rank
 from alembert.constraints.derivatives import _constraint_derivatives
+from alembert.constraints.parameter_slopes import constraint_slopes
 from alembert.constraints.states import States
 from alembert.constraints.system import ConstraintSystem
 from alembert.errors import NumericalError
@@ -27,13 +31,15 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Tangent:
-    """(1) and (2), with the indices of the independent displacements and speeds."""
+    """(1) to (3), with the indices of the independent displacements and speeds."""
 
     q_dofs: Array
     v_dofs: Array
     E_q: Array
     E_v: Array
     W: Array
+    q_parameters: Array
+    v_parameters: Array
 
 
 def tangent(
@@ -41,8 +47,12 @@ def tangent(
     function: str,
     s: States,
     chosen: tuple[Sequence[int], Sequence[int]] | None = None,
+    parameters: Sequence[int] = (),
 ) -> Tangent:
-    """At one state with speeds; `chosen` are the independent displacements and speeds, by default well conditioned."""
+    """At one state with speeds; `chosen` are the independent displacements and speeds, by default well conditioned.
+
+    `parameters` are those of (3).
+    """
     v = s.vectors[0]
     t = system.terms(s, v)
     G, scale = t.jacobian[0], t.scale[0]
@@ -55,13 +65,23 @@ def tangent(
     tolerance = max(rank.RANK, min(10 * float(t.slack[0]), 1e-3))
     scaled = G[holonomic] / scale[holonomic, None]
     picked = rank.choose(scaled, groups, tolerance).rows if len(holonomic) else np.arange(0)
-    E_q, _, q_dofs = _basis(function, scaled[picked], chosen[0] if chosen else None)
+    E_q, q_dependent, q_dofs = _basis(function, scaled[picked], chosen[0] if chosen else None)
     R = G[all_rows]
     E_v, dependent, v_dofs = _basis(function, R, chosen[1] if chosen else None)
     W = np.zeros((system.model.nv, len(q_dofs)))
     if len(all_rows):
         W[dependent] = -np.linalg.solve(R[:, dependent], moved[all_rows] @ E_q)
-    return Tangent(q_dofs, v_dofs, E_q, E_v, W)
+    P_q, P_v = np.zeros((2, system.model.nv, len(parameters)))
+    if len(parameters):
+        still = States((), s.q, (np.zeros_like(v),), s.parameters)
+        slopes = constraint_slopes(system, still, v, np.zeros((1, system.all.count)), parameters)
+        if len(picked):
+            right = slopes.residual[0][holonomic][picked] / scale[holonomic][picked, None]
+            P_q[q_dependent] = -np.linalg.solve(scaled[picked][:, q_dependent], right)
+        if len(all_rows):
+            opened = slopes.row[0] + moved @ P_q
+            P_v[dependent] = -np.linalg.solve(R[:, dependent], opened[all_rows])
+    return Tangent(q_dofs, v_dofs, E_q, E_v, W, P_q, P_v)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from alembert.constraints import Constraints
 from alembert.deferred import deferred
@@ -19,8 +19,8 @@ from alembert.dynamics.evaluation import Evaluation
 from alembert.dynamics.failures import Failures
 from alembert.dynamics.frames import Reference, check_about, check_reference
 from alembert.dynamics.kinematics import Kinematics
-from alembert.dynamics.programs import ALGORITHMS
-from alembert.errors import ArgumentError, FileError
+from alembert.dynamics.programs import ALGORITHMS, NEED_TREE
+from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.model import WORLD
 from alembert.model.printing import unknown
 
@@ -34,6 +34,13 @@ else:
     graphs = deferred("alembert.dynamics.graphs")
     kernels = deferred("alembert.dynamics.kernels")
     symbolic = deferred("alembert.dynamics.symbolic")
+
+
+GRAPH_OF = {
+    "forward_dynamics": "constrained_accelerations",
+    "constrained_dynamics": "constrained_dynamics",
+}
+"""the graphs behind what models with loops have"""
 
 
 class Dynamics(
@@ -66,13 +73,28 @@ class Dynamics(
         wrenches: Sequence[str] = (),
         batch: bool = False,
         lowering: kernels.Lowering = "auto",
+        at: Any = None,
     ) -> Kernel:
         """The kernel of an algorithm, compiled: call it, or use its `fast()` handle in tight loops.
 
         For each frame of `wrenches` it takes a wrench (..., 6) after the other arguments; the parameters, where the
         model has any, come last. `lowering` is "specialised" (code for each body: fastest), "rolled" (loops over the
         bodies: compiles in the same time for any number of them), or "auto", by the size of the tree.
+
+        Of a model with loops, couplings or equations there are `forward_dynamics` (accelerations) and
+        `constrained_dynamics` (also the forces of all rows, and the wrenches of loops, one row each). They need `at`, a
+        configuration at which the minimal set of constraint rows is chosen; where that set does not serve, and where loops
+        are open, they give NaN.
         """
+        if self.is_constrained and (name in NEED_TREE or name in graphs.CONSTRAINED):
+            options = self._constrained_graph_options(
+                "compile", name, at, self._wrench_frames("compile", name, wrenches)
+            )
+            if lowering == "rolled":
+                raise UnsupportedError(f"compile: {name} of a model with loops cannot be rolled")
+            return kernels.graph_kernel(self, GRAPH_OF[name], options, name).prepare(None if batch else 1)
+        if at is not None:
+            raise ArgumentError("compile: at is for models with loops, couplings or equations")
         if name not in ALGORITHMS:
             raise ArgumentError(unknown("compile: no algorithm", name, ALGORITHMS))
         self.check_tree(name)
@@ -91,17 +113,28 @@ class Dynamics(
         frame: str | None = None,
         reference: Reference = "local",
         about: str = "center_of_mass",
+        at: Any = None,
     ) -> list[Path]:
         """Write an algorithm as C99 into a directory: NAME.c, NAME.h and a test program; returns the files.
 
         Arguments and results are those of `model.symbolic`. For each frame of `wrenches` the function takes a wrench
         (moment, then force) as `wrench_FRAME`. Algorithms on frames need `frame`; `reference` and `about` are as in
-        the methods.
+        the methods. Models with loops need `at` for their dynamics, as in `compile`.
         """
-        if name not in exporting.EXPORTED:
+        constrained = name in graphs.CONSTRAINED or (self.is_constrained and name in NEED_TREE)
+        if name not in exporting.EXPORTED and not constrained:
             raise ArgumentError(unknown("export_c: no algorithm", name, exporting.EXPORTED))
         if not isinstance(directory, str | PathLike):
             raise ArgumentError(f"export_c: directory is {directory!r}, expected a path")
+        if constrained:
+            options = self._constrained_graph_options(
+                "export_c", name, at, self._wrench_frames("export_c", name, wrenches)
+            )
+            return self._exported(GRAPH_OF[name], options, directory, name, at)
+        if at is not None:
+            raise ArgumentError(
+                "export_c: at is for the dynamics of models with loops, couplings or equations"
+            )
         check_reference("export_c", reference)
         check_about("export_c", about)
         if (frame is not None) != name.startswith("frame_"):
@@ -113,10 +146,38 @@ class Dynamics(
             about=about,
             wrenches=self._wrench_frames("export_c", name, wrenches),
         )
+        return self._exported(name, options, directory, name, None)
+
+    def _exported(
+        self: Model, graph: str, options: graphs.Options, directory: str | Path, name: str, at: Any
+    ) -> list[Path]:
         try:
-            return exporting.export(self, name, options, directory)
+            return exporting.export(self, graph, options, directory, name=name, at=at)
         except OSError as error:
             raise FileError(f"{directory}: cannot be written: {error.strerror or error}") from None
+
+    def _constrained_graph_options(
+        self: Model, function: str, name: str, at: Any, wrenches: tuple[str, ...]
+    ) -> graphs.Options:
+        """Those of the dynamics of a model with loops; refuses what there is none of."""
+        if not self.is_constrained:
+            raise ArgumentError(
+                f"{function}: {name} is for models with loops, couplings or equations; this has none"
+            )
+        if name not in GRAPH_OF:
+            self.check_tree(name)
+        if self._constraint_rows.solution is None:
+            raise UnsupportedError(
+                f"{function}: {name}: the constraints of model {self.name!r} are too many for code without loops "
+                f"({len(self._constraint_rows.parts)}); the methods of the model take them"
+            )
+        if at is None:
+            raise ArgumentError(
+                f"{function}: {name} of a model with loops, couplings or equations needs at=, a configuration that closes "
+                "them (model.assemble finds one): the rows that count are chosen there"
+            )
+        found = symbolic.constrained_options(self, function, at)
+        return graphs.Options(wrenches=wrenches, guarded=True, **found)
 
     def _wrench_frames(self: Model, function: str, name: str, wrenches: Sequence[str]) -> tuple[str, ...]:
         if isinstance(wrenches, str) or not all(isinstance(frame, str) for frame in wrenches):

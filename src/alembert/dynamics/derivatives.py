@@ -12,15 +12,16 @@ from alembert.deferred import deferred
 from alembert.dynamics.arguments import mapping
 from alembert.dynamics.frames import Reference
 from alembert.engine.kernel import Kernel
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError
 from alembert.spatial import Ad_dual
 
 if TYPE_CHECKING:
-    from alembert.dynamics import directional_kernels, results
+    from alembert.dynamics import directional_kernels, graphs, results
     from alembert.dynamics.results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
     from alembert.model import Model
 else:
     directional_kernels = deferred("alembert.dynamics.directional_kernels")
+    graphs = deferred("alembert.dynamics.graphs")
     results = deferred("alembert.dynamics.results")
 
 
@@ -220,11 +221,12 @@ class Derivatives:
 
         The arguments follow each other in the order of `compile(name)`, q with its nv tangent directions, then the
         wrenches. By differentiating the unrolled graph: meant for small models. `second_derivatives` gives the full
-        tensor. Parameters are held; options are those of `jvp`.
+        tensor. Parameters are held; options are those of `jvp`. Of models with loops, couplings or equations there is
+        the Hessian of `forward_dynamics`, with the minimal set of constraint rows of the (first) state held.
         """
         forces = mapping("hessian", "wrenches", wrenches)
-        kernel = self._directional_kernel(
-            "hessian", name, wrenches=tuple(forces), frame=frame, reference=reference, about=about
+        kernel = self._hessian_kernel(
+            "hessian", name, at, wrenches=tuple(forces), frame=frame, reference=reference, about=about
         )
         return self._weighted("hessian", kernel, name, at, weight, forces)
 
@@ -240,7 +242,7 @@ class Derivatives:
             raise ArgumentError(
                 f"second_derivatives: no option {min(unknown_options)!r}; there is wrenches, frame, reference, about"
             )
-        kernel = self._directional_kernel("hessian", name, wrenches=tuple(forces), **known)
+        kernel = self._hessian_kernel("second_derivatives", name, at, wrenches=tuple(forces), **known)
         shapes = [a.shape for a in kernel.arguments if a.name.startswith("weight of ")]
         sizes = [int(np.prod(shape)) for shape in shapes]
         total = sum(sizes)
@@ -269,6 +271,28 @@ class Derivatives:
         values = self._completed(mode, name, at, count, 1.0, [*forces.values()])
         return self._checked(mode, kernel, (*values, *given))
 
+    def _hessian_kernel(self: Model, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
+        if not (self.is_constrained and name == "forward_dynamics"):
+            return self._directional_kernel("hessian", name, **options)
+        if any(options[key] is not None for key in ("frame", "reference", "about")):
+            directional_kernels.options(self, function, name, **options)
+        if len(at) not in (3, 4 if self.parameters else 3):
+            raise ArgumentError(f"{function}: forward_dynamics takes 3 arguments, got {len(at)}")
+        for frame in options["wrenches"]:
+            self._check_moves(function, frame)
+        q = self._numbers(function, "q", at[0], self.nq).reshape(-1, self.nq)
+        given = None
+        if len(at) > 3:
+            first = np.asarray(at[3], dtype=float).reshape(-1, len(self.parameters))
+            given = dict(zip(self.parameter_values, first.T, strict=True))
+        chosen = self._common_minimal_set(function, q, given)
+        key = ("hessian", name, options["wrenches"], chosen)
+        if key not in self._kernels:
+            active = tuple(range(self._constraint_rows.count))
+            own = graphs.Options(wrenches=options["wrenches"], chosen=chosen, active=active)
+            self._kernels[key] = directional_kernels.constrained_kernel(self, "hessian", own)
+        return self._kernels[key]
+
     def _constrained_jvp(
         self: Model,
         at: Sequence[Any],
@@ -276,41 +300,51 @@ class Derivatives:
         wrenches: Mapping[str, Any] | None,
         along_wrenches: Mapping[str, Any] | None,
     ) -> tuple[Any, Any]:
-        d = self._constrained_slope("jvp", at, wrenches)
+        d, dp = self._constrained_slope("jvp", at, wrenches, with_parameters=len(along) > 3)
         directions = [np.asarray(x, dtype=float) for x in along]
-        if np.any([np.any(x) for x in directions[3:]]):
-            raise UnsupportedError(
-                "jvp: forward_dynamics of a model with loops, couplings or equations, along parameters: derivatives "
-                "with respect to parameters do not go through constraints yet"
-            )
-        if len(directions) < 3:
-            raise ArgumentError(f"jvp: forward_dynamics takes 3 arguments, got {len(directions)}")
-        matrices = [d.dq, d.dv, d.dtau, *d.dwrenches.values()]
+        count = 4 if self.parameters else 3
+        if len(directions) not in (3, count):
+            raise ArgumentError(f"jvp: forward_dynamics takes {count} arguments, got {len(directions)}")
+        matrices = [d.dq, d.dv, d.dtau, *([dp] if len(directions) > 3 else []), *d.dwrenches.values()]
         changes = directional_kernels.gathered("jvp", tuple(d.dwrenches), along_wrenches)
-        vectors = [*directions[:3], *(np.asarray(x, dtype=float) for x in changes)]
+        vectors = [*directions, *(np.asarray(x, dtype=float) for x in changes)]
         terms = [(A @ x[..., None])[..., 0] for A, x in zip(matrices, vectors, strict=True)]
         return d.acceleration, sum(terms)
 
     def _constrained_vjp(
         self: Model, at: Sequence[Any], weight: Any, wrenches: Mapping[str, Any]
     ) -> tuple[Any, ...]:
-        d = self._constrained_slope("vjp", at, wrenches)
+        d, dp = self._constrained_slope("vjp", at, wrenches, with_parameters=bool(self.parameters))
         w = np.asarray(weight, dtype=float)[..., None, :]
-        gradients = tuple((w @ A)[..., 0, :] for A in (d.dq, d.dv, d.dtau))
+        of_parameters = [dp] if self.parameters else []
+        gradients = tuple((w @ A)[..., 0, :] for A in (d.dq, d.dv, d.dtau, *of_parameters))
         by_frame = {frame: (w @ A)[..., 0, :] for frame, A in d.dwrenches.items()}
         return (*gradients, by_frame) if by_frame else gradients
 
     def _constrained_slope(
-        self: Model, function: str, at: Sequence[Any], wrenches: Mapping[str, Any] | None = None
-    ) -> ForwardDerivatives:
-        """The derivatives at (q, v, tau[, parameters])."""
+        self: Model,
+        function: str,
+        at: Sequence[Any],
+        wrenches: Mapping[str, Any] | None,
+        *,
+        with_parameters: bool,
+    ) -> tuple[ForwardDerivatives, np.ndarray]:
+        """The derivatives at (q, v, tau[, parameters]), and those with respect to the parameters (..., nv, count)."""
         if len(at) not in (3, 4 if self.parameters else 3):
             raise ArgumentError(f"{function}: forward_dynamics takes 3 arguments, got {len(at)}")
         values = np.asarray(at[3], dtype=float) if len(at) > 3 else None
         named = (
             {n: values[..., k] for k, n in enumerate(self.parameter_values)} if values is not None else None
         )
-        return self.forward_dynamics_derivatives(*at[:3], wrenches=wrenches, parameters=named)
+        names = list(self.parameter_values) if with_parameters else []
+        d = self.constrained_dynamics_derivatives(
+            *at[:3], wrenches=wrenches, parameters=named, sensitive_to=names
+        )
+        forces = self._generalised_forces(at[0], wrenches, named)
+        by_frame = {frame: d.dtau @ J for frame, J in forces.items()}
+        columns = [d.dparameters[name] for name in names]
+        dp = np.stack(columns, axis=-1) if names else np.zeros((*d.acceleration.shape, 0))
+        return results.ForwardDerivatives(d.acceleration, d.dq, d.dv, d.dtau, by_frame), dp
 
     def _completed(
         self: Model,

@@ -117,8 +117,8 @@ def _given(name: str, on_nodes: bool) -> tuple[Program, tuple[str, ...]]:
 def kernel(model: Model, mode: Mode, name: str, options: Options | None, *, on_nodes: bool = False) -> Kernel:
     if model.is_constrained and name in NEED_TREE:
         raise UnsupportedError(
-            f"{mode}: {name} of a model with loops, couplings or equations: there are jvp and vjp of "
-            "forward_dynamics alone, and constrained_dynamics_derivatives"
+            f"{mode}: {name} of a model with loops, couplings or equations: there are jvp, vjp and hessian of "
+            "forward_dynamics, constrained_dynamics_derivatives and constrained_inverse_dynamics_derivatives"
         )
     found = (
         plain(model, name, on_nodes=on_nodes) if options is None else algorithm(model, mode, name, options)[0]
@@ -139,6 +139,21 @@ def kernel(model: Model, mode: Mode, name: str, options: Options | None, *, on_n
     how = "rolled" if rolled else "unrolled"
     key = f"{model.fingerprint}:{mode}:{name}:{on_nodes}:{options!r}:{places!r}:{how}"
     return Kernel(f"{mode}({name})", inputs, outputs, key=key, build=build)
+
+
+def constrained_kernel(model: Model, mode: Mode, options: Options) -> Kernel:
+    """Of the accelerations of a model with loops, by a given minimal set of constraint rows."""
+    name = "constrained_accelerations"
+    inputs, outputs = arguments(model, mode, algorithm(model, mode, name, options)[0])
+    places = [model._carrier(x) for x in options.wrenches]
+    key = f"{model.fingerprint}:{mode}:{name}:{options!r}:{places!r}"
+    return Kernel(
+        f"{mode}(forward_dynamics)",
+        inputs,
+        outputs,
+        key=key,
+        build=lambda: FunctionSource(function(model, mode, name, options)),
+    )
 
 
 def is_rolled(model: Model, mode: Mode, name: str) -> bool:

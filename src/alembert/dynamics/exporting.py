@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,11 @@ EXPORTED = tuple(name for name in GRAPHS if name not in ("admittance", "hybrid_d
 """those two depend on more than C has arguments for"""
 
 
-def export(model: Model, name: str, options: Options, directory: str | Path) -> list[Path]:
-    graph = model.symbolic.graph(name, options)
+def export(
+    model: Model, graph_name: str, options: Options, directory: str | Path, *, name: str, at: Any = None
+) -> list[Path]:
+    """`name` is that of the function; `at` a configuration to test with, where not any will do."""
+    graph = model.symbolic.graph(graph_name, options)
     rng = np.random.default_rng(0)
     names: list[str] = []
     described: dict[str, str] = {}
@@ -30,7 +33,7 @@ def export(model: Model, name: str, options: Options, directory: str | Path) -> 
         value = rng.uniform(-1.0, 1.0, argument.shape)
         if label in ("q", "q0", "q1"):
             known = ", ".join(model.coordinate_names)
-            value = model.random_configuration(rng)
+            value = model.random_configuration(rng) if at is None else np.asarray(at, dtype=float)
         elif label == "parameters":
             known = ", ".join(model.parameter_values)
             value = np.array(list(model.parameter_values.values()))
@@ -40,6 +43,8 @@ def export(model: Model, name: str, options: Options, directory: str | Path) -> 
         elif label.startswith("wrench on "):
             frame = next(frames)
             label, known = f"wrench_{_identifier(frame)}", f"moment, then force on {frame}, in its axes"
+        elif label == "v" and at is not None:
+            value = model.project(at, value).v  # speeds that open no loop
         names.append(label)
         described[label] = known
         sample.append(value)

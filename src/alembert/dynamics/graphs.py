@@ -19,8 +19,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
+import numpy as np
 
 from alembert import sweeps
+from alembert.constraints import compiled
 from alembert.dynamics import kernels, manifold
 from alembert.dynamics.frames import Reference
 from alembert.dynamics.programs import LABELS, PROGRAMS
@@ -53,6 +55,12 @@ class Options:
     """which speeds are free in hybrid dynamics; None makes it an input"""
     frames: tuple[tuple[int, Any], ...] = ()
     """nodes and placements, for the admittance"""
+    chosen: tuple[int, ...] = ()
+    """rows of constraints in the minimal set"""
+    active: tuple[int, ...] = ()
+    """rows of the constraints that hold"""
+    guarded: bool = False
+    """NaN where the minimal set does not serve"""
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class Graph:
 
 def graph(model: Model, name: str, options: Options) -> Graph:
     """The graph of an algorithm; the parameters are its last input, where the model has any."""
-    names, build = GRAPHS[name]
+    names, build = CONSTRAINED[name] if name in CONSTRAINED else GRAPHS[name]
     if options.point:
         names = (*names, "point")
     if name == "hybrid_dynamics" and options.free is None:
@@ -314,6 +322,26 @@ def _hybrid_derivatives(s: _Inputs) -> Results:
     }
 
 
+def _constrained(s: _Inputs) -> Results:
+    """Constrained accelerations, the forces of all rows, and the wrenches of loops."""
+    rows = s.tree.model._constraint_rows
+    masks = np.zeros((2, rows.count))
+    masks[0, list(s.options.chosen)] = 1.0
+    masks[1, list(s.options.active)] = 1.0
+    given = dict(s.given)
+    if s.wrenches:
+        given["wrench"] = s.wrench_rows
+    slices = list(rows.slices.values())
+    a, f, wrenches = compiled.solution(
+        s.tree.model, slices, (masks[0], masks[1]), given, s.p, guarded=s.options.guarded
+    )
+    return {"a": a, "forces": f, "wrenches": wrenches}
+
+
+def _constrained_forward(s: _Inputs) -> Results:
+    return {"a": _constrained(s)["a"]}
+
+
 def _admittance(s: _Inputs) -> Results:
     places = [(node, place.symbolic_pose(s.parameters)) for node, place in s.options.frames]
     return {"Lambda": steps.admittance(s.tree, places, s.given["q"], s.p)}
@@ -350,9 +378,16 @@ GRAPHS: dict[str, tuple[tuple[str, ...], Callable[[_Inputs], Results]]] = {
     **{name: _on_manifold(name) for name in manifold.NAMES},
 }
 """inputs in order, and what makes the results"""
+CONSTRAINED = {
+    "constrained_dynamics": (("q", "v", "tau"), _constrained),
+    "constrained_accelerations": (("q", "v", "tau"), _constrained_forward),
+}
+"""the same of models with loops, couplings or equations"""
 TAKES_WRENCHES = {
     "power",
     "forward_dynamics_derivatives",
     "hybrid_dynamics_derivatives",
+    "constrained_dynamics",
+    "constrained_accelerations",
     *(name for name, (program, _) in PROGRAMS.items() if "wrench" in program.given),
 } - {"solve_mass_matrix", "multiply_mass_matrix", "gravity_forces", "coriolis_forces"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import casadi as ca
 
@@ -202,3 +202,16 @@ def hint(model: Model, extent: str) -> str:
         if s.stop - s.start > 1
     ]
     return f"{what} ({', '.join(several[:3])})" if several else what
+
+
+def graph_kernel(model: Model, graph_name: str, options: Any, name: str) -> Kernel:
+    """An algorithm from its graph, without loops over the bodies."""
+    graph = model.symbolic.graph(graph_name, options)
+    f = graph.function
+    results = [
+        Argument(f.name_out(k), f.size_out(k) if f.size2_out(k) > 1 else f.size_out(k)[:1])
+        for k in range(f.n_out())
+    ]
+    places = [model._carrier(frame) for frame in options.wrenches]
+    key = f"{model.fingerprint}:{graph_name}:{options!r}:{places!r}"
+    return Kernel(name, list(graph.inputs), results, key=key, build=lambda: FunctionSource(f))

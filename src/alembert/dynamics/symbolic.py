@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
+import numpy as np
 
 from alembert.dynamics import directional_kernels, frames, graphs, kernels
 from alembert.dynamics.arguments import FrameLike, mapping
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
     from alembert.engine.kernel import Argument
 
 Wrenches = Mapping[str, Any] | None
+
+
+def constrained_options(
+    model: Model, function: str, at: Any, active: Sequence[str] | None = None, parameters: Any = None
+) -> dict[str, Any]:
+    """The minimal set of constraint rows at a configuration, as options of a graph."""
+    chosen, held = model._constraint_rows.system(function, active).masks_at(function, at, parameters)
+    return {"chosen": tuple(np.flatnonzero(chosen).tolist()), "active": tuple(np.flatnonzero(held).tolist())}
 
 
 class Symbolic:
@@ -58,6 +67,7 @@ class Symbolic:
         *,
         at: Any,
         active: Sequence[str] | None = None,
+        wrenches: Wrenches = None,
         parameters: Any = None,
     ) -> tuple[Any, Any]:
         """Accelerations and the forces of all rows of the constraints, by the minimal set of rows at the configuration `at`.
@@ -65,11 +75,10 @@ class Symbolic:
         The expressions hold as long as that set does: not where the rank of the constraints changes, or the set becomes
         singular.
         """
-        model, name = self._model, "constrained_dynamics"
-        column = parameter_column(name, model, parameters)
-        function, inputs = model._constraint_rows.system(name, active).symbolic(at)
-        values = [q, v, tau, *([] if column is None else [column])]
-        return function(*checked(name, inputs, values))
+        name = "constrained_dynamics"
+        options = constrained_options(self._model, name, at, active)
+        a, f, _ = self._call(name, parameters, wrenches, q, v, tau, **options)
+        return a, f
 
     def inverse_dynamics(
         self, q: Any, v: Any, a: Any, *, wrenches: Wrenches = None, parameters: Any = None

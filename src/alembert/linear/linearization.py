@@ -11,6 +11,7 @@ Where loops, couplings or equations hold, e = E_q e_i and dv = E_v dv_i + W e_i 
 states are e_i and dv_i: displacements and speeds of independent degrees of freedom,
 
     A <- P A T,    B <- P B,    C <- C T,    T = [E_q 0; W E_v],  P picks the independent entries          (5)
+    E <- P (A X + E),   F <- C X + F,        X = [dq/dp; dv/dp] of the dependent ones: loops stay closed    (6)
 
 N is that of `error_rate`, zero at rest and for joints whose coordinates add. Lin and Yae (1989) have (2) as
 M^-1 P2, M^-1 P1 and M^-1 P3.
@@ -69,15 +70,18 @@ def linearize(
     chosen = _chosen(model, parameters, given, tau)
     n = model.nv
 
-    if model.is_constrained and chosen:
-        raise UnsupportedError(
-            f"linearize: parameters={list(parameters)} and a model with loops, couplings or equations: derivatives with "
-            "respect to parameters do not go through constraints yet"
-        )
-    d = model.forward_dynamics_derivatives(q, v, tau, parameters=parameter_values)
+    d: Any
     p = model._parameter_array("linearize", parameter_values)
+    if model.is_constrained:
+        names = [model.parameters[k][0] for k in chosen]
+        d = model.constrained_dynamics_derivatives(q, v, tau, parameters=parameter_values, sensitive_to=names)
+        da_dp = (
+            np.stack([*d.dparameters.values()], axis=-1) if chosen else np.zeros((*d.acceleration.shape, 0))
+        )
+    else:
+        d = model.forward_dynamics_derivatives(q, v, tau, parameters=parameter_values)
+        da_dp = -d.dtau @ _effort_changes(model, q, v, d.acceleration, p, chosen)  # (4)
     batch = d.acceleration.shape[:-1]
-    da_dp = -d.dtau @ _effort_changes(model, q, v, d.acceleration, p, chosen)  # (4)
     da_du = d.dtau @ given.matrix
     h = differentiate(model, rows, q, v, d.acceleration, p)
 
@@ -112,14 +116,14 @@ def linearize(
         displacements=tuple(range(n)),
         rates=tuple(range(n)),
     )
-    return _reduced(linear, parameter_values) if model.is_constrained else linear
+    return _reduced(linear, parameter_values, chosen) if model.is_constrained else linear
 
 
-def _reduced(linear: LinearModel, parameters: Mapping[str, Any] | None) -> LinearModel:
-    """(5)"""
+def _reduced(linear: LinearModel, parameters: Mapping[str, Any] | None, chosen: Sequence[int]) -> LinearModel:
+    """(5) and (6)"""
     model, n = linear.model, linear.model.nv
     flat = [x.reshape(-1, x.shape[-1]) for x in (linear.q, linear.v)]
-    tangents = model._constraint_tangents("linearize", flat[0], flat[1], parameters)
+    tangents = model._constraint_tangents("linearize", flat[0], flat[1], parameters, chosen)
     q_dofs, v_dofs = tangents[0].q_dofs, tangents[0].v_dofs
     pick = np.concatenate([q_dofs, n + v_dofs])
     T = np.zeros((len(tangents), 2 * n, len(pick)))
@@ -127,18 +131,20 @@ def _reduced(linear: LinearModel, parameters: Mapping[str, Any] | None) -> Linea
         T[k, :n, : len(q_dofs)] = t.E_q
         T[k, n:, : len(q_dofs)] = t.W
         T[k, n:, len(q_dofs) :] = t.E_v
+    X = np.array([np.vstack([t.q_parameters, t.v_parameters]) for t in tangents])
     masses = [
         t.E_v.T @ M @ t.E_v
         for t, M in zip(tangents, model._tree_mass_matrix(flat[0], parameters), strict=True)
     ]
     batch = linear.batch
-    T = T.reshape(*batch, *T.shape[1:])
+    T, X = T.reshape(*batch, *T.shape[1:]), X.reshape(*batch, *X.shape[1:])
     return dataclasses.replace(
         linear,
         A=(linear.A @ T)[..., pick, :],
         B=linear.B[..., pick, :],
         C=linear.C @ T,
-        E=linear.E[..., pick, :],
+        E=(linear.A @ X + linear.E)[..., pick, :],
+        F=linear.C @ X + linear.F,
         state_names=tuple(linear.state_names[k] for k in pick),
         state_units=tuple(linear.state_units[k] for k in pick),
         mass_matrix=np.array(masses).reshape(*batch, len(v_dofs), len(v_dofs)),

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import casadi as ca
 
-from alembert.constraints.tolerances import CLOSED, CONSISTENT, GOOD, OFF
+from alembert.constraints.compiled import serves
+from alembert.constraints.tolerances import CLOSED, GOOD
 from alembert.engine.source import FunctionSource, Source
 from alembert.model import Model
 from alembert.sensitivity.mass_factor import Pattern
@@ -94,12 +95,9 @@ def _factor(model: Model, pattern: Pattern) -> Source:
 
 
 def _serving(nv: int) -> Source:
-    """The conditions of `constraints.quick`."""
     a, status = ca.SX.sym("a", nv), ca.SX.sym("status", 5)
-    quality, left, size, slack = (status[k] for k in range(4))
-    good = ca.logic_and(quality > GOOD * GOOD, slack <= STAGE)
-    good = ca.logic_and(good, left <= (CONSISTENT + ca.fmin(100 * slack, OFF)) * size)
-    return FunctionSource(ca.Function("serving", [a, status], [ca.if_else(good, a, ca.SX.nan(nv))]))
+    found = ca.if_else(serves(status, STAGE), a, ca.SX.nan(nv))
+    return FunctionSource(ca.Function("serving", [a, status], [found]))
 
 
 def _begin(nq: int, nv: int) -> Source:
