@@ -12,6 +12,9 @@ from alembert.optimal.costs import effort as effort
 from alembert.optimal.costs import running as running
 from alembert.optimal.costs import terminal as terminal
 from alembert.optimal.costs import tracking as tracking
+from alembert.optimal.lagrange import LagrangeForm as LagrangeForm
+from alembert.optimal.lagrange import LagrangeSolution as LagrangeSolution
+from alembert.optimal.lagrange import lagrange_form as lagrange_form
 from alembert.optimal.plant import Moment as Moment
 from alembert.optimal.plant import System as System
 from alembert.optimal.problem import Problem as Problem

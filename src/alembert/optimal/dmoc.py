@@ -63,17 +63,13 @@ class Dmoc:
         assert isinstance(plant, Momenta)
         (t, h, T), model = span, plant.model
         q, momentum = x[: model.nq], x[model.nq :]
-        mechanics = DiscreteMechanics(Simulated(model), p, None)
-        e = z[: model.nv]
-        l_q, l_e = mechanics.derivatives(q, e, h)
-        force = mechanics.effort(t, q, e, h, plant.effort(u[0]))
-        before = mechanics.manifold.chart_rate_transposed(-e, l_e) - l_q - h / 2 * force
-        after = mechanics.manifold.chart_rate_transposed(e, l_e) + h / 2 * force
-        middle = ca.vertcat(mechanics.manifold.integrate(q, e / 2), e / h)
+        e, manifold = z[: model.nv], self.mechanics(plant, p).manifold
+        before, after, q1 = self.momenta(plant, t, q, e, h, plant.effort(u[0]), p)
+        middle = ca.vertcat(manifold.integrate(q, e / 2), e / h)
         moment = Mechanics.moment(
             plant, t + h / 2, middle, u[0], p, duration=T, _controls=problem.plant.controls
         )
-        q1, implicit = mechanics.manifold.integrate(q, e), before - momentum
+        implicit = before - momentum
         if plant.closure is not None:  # (2) and (3) there
             G, t1 = plant.closure.jacobian(q, p), t + h
             implicit = ca.vertcat(implicit - G.T @ z[model.nv :], plant.closure.residual(t1, q1, p))
@@ -81,6 +77,21 @@ class Dmoc:
             after = plant.closure.allowed(t1, q1, after, inverse, p)
         end = ca.vertcat(q1, after)
         return Interval(end, h * problem.cost.rate(moment), implicit, ((moment, u[0]),))
+
+    @staticmethod
+    def mechanics(plant: Momenta, p: ca.SX) -> DiscreteMechanics:
+        return DiscreteMechanics(Simulated(plant.model), p, None)
+
+    def momenta(
+        self, plant: Momenta, t: ca.SX, q: ca.SX, e: ca.SX, h: ca.SX, effort: ca.SX, p: ca.SX
+    ) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """p^-, p^+ and the configuration after the displacement e."""
+        mechanics = self.mechanics(plant, p)
+        l_q, l_e = mechanics.derivatives(q, e, h)
+        force = mechanics.effort(t, q, e, h, effort)
+        before = mechanics.manifold.chart_rate_transposed(-e, l_e) - l_q - h / 2 * force
+        after = mechanics.manifold.chart_rate_transposed(e, l_e) + h / 2 * force
+        return before, after, mechanics.manifold.integrate(q, e)
 
     def guess(self, plant: Plant, x: Array, after: Array) -> Array:
         assert isinstance(plant, Momenta)

@@ -20,6 +20,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
+from alembert.optimal.directors import Dmocc
 from alembert.optimal.dmoc import Dmoc
 from alembert.optimal.plant import Momenta, Plant
 from alembert.optimal.problem import Problem
@@ -224,6 +225,7 @@ def scheme(name: str) -> Scheme:
 
 SCHEMES: dict[str, Scheme] = {
     "dmoc": Dmoc(),
+    "dmocc": Dmocc(),
     "euler": SemiImplicitEuler(),
     **{name: RungeKutta(name, tableau) for name, tableau in TABLEAUS.items()},
     "midpoint-momenta": RungeKutta("midpoint-momenta", TABLEAUS["midpoint"], momenta=True),
