@@ -14,6 +14,7 @@ from alembert.study.tasks.linearize import Linearize
 
 Save = Annotated[Path | None, output("Write matrices and names: .json, .npz or .mat.")]
 Bode = Annotated[Path | None, output("Write a plot of the frequency responses: .png, .svg or .pdf.")]
+Html = Annotated[Path | None, output("Write an animation of the modes for the browser: .html.")]
 Poles = Annotated[Path | None, output("Write a plot of the poles: .png, .svg or .pdf.")]
 
 
@@ -49,6 +50,7 @@ Sensitivity = Annotated[list[str] | None, _names("A parameter of the model, for 
             "alembert linearize arm7 --output frame:tool.position --json",
             "from torques to the hand, for programs",
         ),
+        ("alembert linearize humanoid --html modes.html", "see how it swings in each of its modes"),
     ],
     keys=Linearize.KEYS,
 )
@@ -73,6 +75,7 @@ def linearize(
     save: Save = None,
     bode: Bode = None,
     poles: Poles = None,
+    html: Html = None,
     as_json: Json = False,
     floating: Floating = False,
     package_dir: PackageDirs = None,
@@ -90,5 +93,5 @@ def linearize(
         "parameters": pairs("--parameter", parameter),
         "sensitivities": sensitivity or [],
     }
-    outputs = {"save": save, "bode": bode, "poles": poles}
+    outputs = {"save": save, "bode": bode, "poles": poles, "html": html}
     perform(Linearize, model, options, outputs, as_json=as_json, floating=floating, package_dirs=package_dir)

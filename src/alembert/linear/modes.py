@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +25,11 @@ from alembert.linear import printing
 
 if TYPE_CHECKING:
     from alembert.linear.linear_model import LinearModel
+    from alembert.view import Motion
 
 Array = np.ndarray
 _NEGLIGIBLE = 1e-10  # of omega^2 in (1): a frequency 1e-5 of the highest
+_SHOWN = 24  # motions on a page: some megabytes
 _CLOUD = 1e-6  # of the fastest pole: how far rounding moves a double zero, sqrt(eps) with some room
 
 
@@ -70,6 +74,7 @@ class Modes:
     """In the order of their frequencies, rigid-body modes first."""
 
     modes: tuple[Mode, ...]
+    linear: LinearModel
 
     def __len__(self) -> int:
         return len(self.modes)
@@ -97,6 +102,42 @@ class Modes:
     def rigid(self) -> tuple[Mode, ...]:
         return tuple(mode for mode in self.modes if mode.kind == "rigid")
 
+    def motion(self, k: int = 0, *, amplitude: float | None = None) -> Motion:
+        """Mode `k` as a motion to look at: the model swings in its shape, by `amplitude` (rad, m) at the most."""
+        from alembert.linear import animation
+
+        return animation.motion(self.linear, k, amplitude)
+
+    def motions(self) -> list[Motion]:
+        """Each shape once, the slowest 24 of them."""
+        return self._motions(None)
+
+    def _motions(self, amplitude: float | None) -> list[Motion]:
+        # of a pair of real poles +-s the two modes have the same shape
+        twins = {
+            k
+            for k, mode in enumerate(self.modes)
+            if mode.kind == "real" and any(np.allclose(mode.shape, m.shape) for m in self.modes[:k])
+        }
+        shown = [k for k in range(len(self)) if k not in twins][:_SHOWN]
+        return [self.motion(k, amplitude=amplitude) for k in shown]
+
+    def to_html(
+        self,
+        path: str | PathLike[str],
+        *,
+        title: str = "",
+        theme: str = "auto",
+        autoplay: bool = True,
+        amplitude: float | None = None,
+    ) -> Path:
+        """Write a page with a tab for each shape (of the slowest 24), in which the model swings."""
+        from alembert.view import write_page
+
+        motions = self._motions(amplitude)
+        name = title or f"Modes of {self.linear.model.name}"
+        return write_page(path, motions, title=name, theme=theme, autoplay=autoplay)
+
     def __rich__(self) -> Any:
         return printing.table("modes", _COLUMNS, map(_row, self.modes))
 
@@ -117,7 +158,7 @@ def modes(linear: LinearModel) -> Modes:
         )
     names = tuple(linear.model.speed_names[k] for k in linear.displacements)
     if n == 0:
-        return Modes(())
+        return Modes((), linear)
     K = -linear.mass_matrix @ linear.A[n:, :n]
     scale = np.abs(K).max()
     still = not np.any(linear.A[:n, :n]) and not np.any(linear.A[n:, n:])
@@ -126,7 +167,7 @@ def modes(linear: LinearModel) -> Modes:
         if still and np.abs(K - K.T).max() <= 1e-9 * scale
         else _general(linear.A, names)
     )
-    return Modes(tuple(sorted(found, key=lambda mode: mode.frequency)))
+    return Modes(tuple(sorted(found, key=lambda mode: mode.frequency)), linear)
 
 
 def _conservative(K: Array, M: Array, names: tuple[str, ...]) -> list[Mode]:

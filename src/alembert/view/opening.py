@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.view.motion import as_motion
 from alembert.view.notebook import framed, in_notebook
@@ -39,14 +40,19 @@ def view(
 ) -> Any:
     """Show a model (at `q`), a result with its motion, or a file of either; returns at once a handle with `stop()`.
 
+    Modes have a tab each in a notebook; live, the first is shown (`al.view(modes.motion(2))` for another).
+
     Outside notebooks a browser page opens on this machine only (needs viser: pip install "alembert[view]"). In a
     notebook, or with `inline=True`, the handle displays itself as a page that needs no server.
     """
     if isinstance(shown, str | os.PathLike):
         shown = _read(shown)
-    thing = Still(shown, q) if isinstance(shown, Model) else as_motion(shown)
+    things = shown.motions() if hasattr(shown, "motions") else [shown]  # modes: one each
+    if not things:
+        raise ArgumentError(f"view: {type(shown).__name__} is empty")
+    thing = Still(shown, q) if isinstance(shown, Model) else as_motion(things[0])
     if in_notebook() if inline is None else inline:
-        return Shown(page([thing], autoplay=False), thing.model.name, height)
+        return Shown(page([thing, *things[1:]], autoplay=False), thing.model.name, height)
     from alembert.view.live import Viewer
 
     return Viewer(thing, port=port, open_browser=open_browser)

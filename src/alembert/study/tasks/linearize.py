@@ -52,6 +52,7 @@ class Linearize(Trimmed):
         "save": Output((".json", ".npz", ".mat"), "matrices and names", "linear.json"),
         "bode": Output(PLOT, "frequency responses"),
         "poles": Output(PLOT, "poles in the plane"),
+        "html": Output((".html",), "an animation of the modes, one file for the browser"),
     }
 
     type: Literal["linearize"] = "linearize"
@@ -96,6 +97,7 @@ class Linearize(Trimmed):
                 "save": partial(_save, linear, data),
                 "bode": partial(figures.save, partial(linear.plot, "bode")),
                 "poles": partial(figures.save, partial(linear.plot, "poles")),
+                "html": lambda path: linear.modes().to_html(path),
             },
             figures={"Poles": partial(linear.plot, "poles"), "Responses": partial(linear.plot, "bode")},
         )
