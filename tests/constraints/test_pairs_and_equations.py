@@ -24,6 +24,10 @@ EXAMPLES = {
     "rolling_sphere": al.RollingSphere(0.2),
     "rolling_disc": al.RollingDisc(0.3, (0.0, 0.8, 0.6)),
     "skate": al.Skate((0.0, 1.0, 0.0)),
+    "point_on_parametric_curve": al.PointOnParametricCurve(("cos(s)", "sin(2 * s)", "0.3 * s")),
+    "point_on_parametric_surface": al.PointOnParametricSurface(
+        ("(1 + 0.3 * cos(u)) * cos(w)", "(1 + 0.3 * cos(u)) * sin(w)", "0.3 * sin(u)")
+    ),
 }
 
 
@@ -48,7 +52,9 @@ def mechanism():
     )
     names = [body.name for body in tree.bodies]
     frames, loops = [], []
-    for k, (kind, pair) in enumerate({**EXAMPLES, "custom": CRANK}.items()):
+    # each has its own place: 'custom' keeps its own however many there are
+    pairs = [*list(EXAMPLES.items())[:8], ("custom", CRANK), *list(EXAMPLES.items())[8:]]
+    for k, (kind, pair) in enumerate(pairs):
         ground = "rolling" in kind or kind == "skate"
         frames += [Frame(f"{kind}_b", names[-1 - k % 4], al.Placement((0.1 * k, 0.2, -0.1)))]
         if not ground:

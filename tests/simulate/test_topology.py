@@ -5,7 +5,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
-from alembert.simulate import Attach, Dock, Event, JointStops, Lock, PointOnPlane, Release, simulate
+from alembert.simulate import Attach, Dock, Event, JointStops, Lock, PlaneImpact, Release, simulate
 
 BOTH = pytest.mark.parametrize("integrator", ["rk4", "dop853"])
 
@@ -234,7 +234,7 @@ def test_a_point_on_a_plane(integrator):
         q,
         [0, 0, 0, 0.3, 0, 0],
         duration=0.4,
-        events=PointOnPlane("end", restitution=1.0),
+        events=PlaneImpact("end", restitution=1.0),
         **options(integrator),
     )
     event = run.events[0]
@@ -256,7 +256,7 @@ def test_a_point_at_rest_stops_the_run():
     q = m.neutral()
     q[2] = 0.2
     run = simulate(
-        m, q, duration=5.0, events=PointOnPlane("ball", restitution=0.3, rest_speed=0.1), **options("dop853")
+        m, q, duration=5.0, events=PlaneImpact("ball", restitution=0.3, rest_speed=0.1), **options("dop853")
     )
     assert run.time[-1] < 1.0
     assert len(run.events) > 1
@@ -278,7 +278,7 @@ def test_a_point_at_rest_stops_the_run():
         (at(0.1, Dock("bus", "tip")), NumericalError, r"'tip' is not at 'bus' at t = 0.1 s"),
         (at(0.1, Attach("bus", "nowhere")), ArgumentError, "no frame 'nowhere'"),
         (JointStops(), ArgumentError, "no joint of the model 'arm' has position limits"),
-        (PointOnPlane("world"), ArgumentError, "PointOnPlane: frame 'world' does not move"),
+        (PlaneImpact("world"), ArgumentError, "PlaneImpact: frame 'world' does not move"),
         ("stop", ArgumentError, "events has 'stop', expected Event"),
     ],
 )
@@ -298,7 +298,7 @@ def test_what_does_not_move_cannot_be_locked(arm):
     [
         (lambda: JointStops(1.5), "JointStops: restitution is 1.5, expected 0 to 1"),
         (lambda: JointStops(0.5, rest_speed=0.0), "rest_speed is 0.0, expected a positive speed"),
-        (lambda: PointOnPlane("a", (0, 0, 0)), "PointOnPlane: normal is"),
+        (lambda: PlaneImpact("a", (0, 0, 0)), "PlaneImpact: normal is"),
         (lambda: at(0.0, [3]), "Event: action is"),
     ],
 )

@@ -33,7 +33,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.constraints.equations import Equations, columns, equations
-from alembert.constraints.tolerances import CLOSED, CONSISTENT, GOOD, OFF
+from alembert.constraints.tolerances import CLOSED, CONSISTENT, GOOD, OFF, STILL
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
@@ -297,7 +297,7 @@ def _accelerations(with_: _Admittance, x: dict[str, ca.SX]) -> list[ca.SX]:
     left, broken, opened = (_largest(active * y / root) for y in (G @ a + x["gamma"], G @ v, x["phi"]))
     speed = ca.dot(v, v)
     size = ca.sqrt(ca.dot(a, a)) + ca.sqrt(ca.dot(a_free, a_free)) + speed
-    slack = opened + broken / ca.if_else(speed > 0, ca.sqrt(speed), 1.0)
+    slack = opened + broken / ca.fmax(ca.sqrt(speed), STILL)
     other = _largest((active - with_.chosen) * with_.lengths / with_.scale)
     return [a, f, ca.vertcat(*wrenches), ca.vertcat(with_.quality(), left, size, slack, other)]
 

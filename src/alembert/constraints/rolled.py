@@ -25,6 +25,7 @@ import numpy as np
 
 from alembert.constraints.equations import _between, _carrier
 from alembert.constraints.parts import Part
+from alembert.constraints.tolerances import STILL
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.engine.tape import Tape
@@ -203,7 +204,7 @@ class Rolled:
         opened = np.max(active * np.abs(t.residual) / root)
         speed = float(v @ v)
         size = float(np.linalg.norm(a) + np.linalg.norm(a_free) + speed)
-        slack = opened + broken / (np.sqrt(speed) if speed > 0 else 1.0)
+        slack = opened + broken / max(np.sqrt(speed), STILL)
         other = np.max((active - chosen) * t.lengths / scale)
         quality = min(quality, float(np.min(np.where(chosen > 0, t.lengths / scale, 1.0))))
         count = len(self.model.loops)

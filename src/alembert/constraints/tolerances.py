@@ -4,8 +4,8 @@ CLOSED = 1e-2
 """How far open, relative to its size, a loop may be for the dynamics (stages of an integrator leave the surface)."""
 CONSISTENT = 1e-7
 """How well rows that were dropped must be satisfied, relative to the terms in them."""
-STILL = 1e-12
-"""Speeds below it are rounding of a model at rest [SI]."""
+STILL = 1e-6
+"""Speeds below it [SI] count as this: at rest, errors of an integrator may be larger than the speeds themselves."""
 RANK = 1e-9
 """Of a row's independence: rounding of a Jacobian is some 1e-15, a misplaced digit in a file 1e-6 or more."""
 GOOD = 1e-3

@@ -9,6 +9,7 @@ from alembert.joints.gimbal import Gimbal
 from alembert.joints.guides import Distance, PointOnCurve, PointOnLine, PointOnPlane, PointOnSurface
 from alembert.joints.joint import REGISTRY, JointType, register
 from alembert.joints.pair import PAIRS, Pair, register_pair
+from alembert.joints.parametric import PointOnParametricCurve, PointOnParametricSurface
 from alembert.joints.planar import Planar
 from alembert.joints.prismatic import Prismatic
 from alembert.joints.revolute import Revolute
@@ -34,6 +35,8 @@ __all__ = [
     "Planar",
     "PointOnCurve",
     "PointOnLine",
+    "PointOnParametricCurve",
+    "PointOnParametricSurface",
     "PointOnPlane",
     "PointOnSurface",
     "Prismatic",

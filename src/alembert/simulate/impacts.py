@@ -169,7 +169,7 @@ class _Leave:
 
 
 @dataclass(frozen=True)
-class PointOnPlane:
+class PlaneImpact:
     """The origin of a frame bounces on the plane normal . x = offset (world axes), from the side of the normal.
 
     When the rebound is slower than `rest_speed` the run stops there.
@@ -182,16 +182,16 @@ class PointOnPlane:
     rest_speed: float = 1e-3
 
     def __post_init__(self) -> None:
-        _check("PointOnPlane", self.restitution, self.rest_speed)
+        _check("PlaneImpact", self.restitution, self.rest_speed)
         n = np.array(scalars(self.normal, 3, "normal"), dtype=float)
         if not np.linalg.norm(n) > 0:
-            raise ArgumentError(f"PointOnPlane: normal is {self.normal!r}, expected a direction")
+            raise ArgumentError(f"PlaneImpact: normal is {self.normal!r}, expected a direction")
         object.__setattr__(self, "normal", tuple(n / np.linalg.norm(n)))
 
     def events(self, system: System) -> list[Event]:
         model = system.model
         if model.frame(self.frame).body == WORLD:
-            raise ArgumentError(f"PointOnPlane: frame {self.frame!r} does not move")
+            raise ArgumentError(f"PlaneImpact: frame {self.frame!r} does not move")
 
         def gap(t: float, q: Array, v: Array) -> float:
             p = model.frame_pose(q, self.frame, parameters=system.parameters).translation

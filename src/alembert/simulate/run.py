@@ -19,7 +19,7 @@ from alembert.simulate.error_control import run_adaptive
 from alembert.simulate.events import Event
 from alembert.simulate.fixed_steps import run_fixed
 from alembert.simulate.gravity import CentralGravity, GravityGradient
-from alembert.simulate.impacts import JointStops, PointOnPlane
+from alembert.simulate.impacts import JointStops, PlaneImpact
 from alembert.simulate.result import Run
 from alembert.simulate.stabilisation import Stabilisation
 from alembert.simulate.system import System, as_sequence
@@ -80,7 +80,7 @@ def simulate(
         drives: by joint, how its drive carries out what controllers ask for; geared rotors become part of the model.
         sensors: `Measured` sensors, for `Sampled` controllers that read them, and for `run.measurements`.
         events: `Event`s to look for, at the ends of steps (and between them with error control), `JointStops` or
-            `PointOnPlane`.
+            `PlaneImpact`.
         locked: joints that are locked from the start, until an event releases them.
         parameters: values for the model's parameters; arrays go along the batch.
         gravity: another gravity than the model's: a vector, `CentralGravity` or `GravityGradient`.
@@ -106,9 +106,9 @@ def simulate(
             raise ArgumentError(f"simulate: {name} is {value!r}, expected a positive time in seconds")
     watched = tuple(as_sequence(events))
     for event in watched:
-        if not isinstance(event, Event | JointStops | PointOnPlane):
+        if not isinstance(event, Event | JointStops | PlaneImpact):
             raise ArgumentError(
-                f"simulate: events has {event!r}, expected Event(function, ...), JointStops(...) or PointOnPlane(...)"
+                f"simulate: events has {event!r}, expected Event(function, ...), JointStops(...) or PlaneImpact(...)"
             )
     locks = [Lock(name) for name in ((locked,) if isinstance(locked, str) else locked)]
     system = System(
