@@ -1,11 +1,14 @@
 """Models and states at the edge: nothing moves, quaternions of any length, axes of parameters, very long chains."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import alembert as al
 from alembert.dynamics import derivative_kernels
 from alembert.engine import driver
+from alembert.engine import target as targets
 
 
 @pytest.fixture(scope="module")
@@ -104,25 +107,43 @@ def test_derivatives_by_rows_are_those_by_lanes(monkeypatch, name, seed, bodies)
         np.testing.assert_allclose(found, expected, atol=tolerance * np.abs(expected).max(), rtol=0)
 
 
-def test_large_batches_of_derivatives_go_past_the_caches(monkeypatch):
+@pytest.mark.parametrize("name", ["inverse_dynamics_derivatives", "forward_dynamics_derivatives"])
+def test_large_batches_of_derivatives_go_past_the_caches(monkeypatch, name):
     """Streamed results, to aligned and unaligned places, are those that go through the caches; strided ones too."""
     model = al.library.random_tree(seed=6, bodies=13, kinds=["revolute"])
     rng = np.random.default_rng(3)
     states = 20
     q, v, a = (np.array([rng.normal(size=model.nv) for _ in range(states)]) for _ in range(3))
-    expected = model.compile("inverse_dynamics_derivatives")(q, v, a)
+    expected = model.compile(name)(q, v, a)
     monkeypatch.setattr(driver, "STREAMED", 0)
-    kernel = derivative_kernels.kernel(model, "inverse_dynamics_derivatives", wrenches=False)
+    kernel = derivative_kernels.kernel(model, name, wrenches=False)
     kernel.key += "streamed"
     for shift in range(4):
-        out = tuple(np.empty(expected[0].size + shift)[shift:].reshape(expected[0].shape) for _ in range(3))
+        out = tuple(np.empty(y.size + shift)[shift:].reshape(y.shape) for y in expected)
         kernel(q, v, a, out=out)
         for x, y in zip(out, expected, strict=True):
             np.testing.assert_array_equal(x, y)
-    strided = tuple(np.empty((*expected[0].shape, 2))[..., 0] for _ in range(3))
+    strided = tuple(np.empty((*y.shape, 2))[..., 0] for y in expected)
     kernel(q, v, a, out=strided)
     for x, y in zip(strided, expected, strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_derivatives_by_rows_in_narrower_registers(monkeypatch, lanes):
+    """Processors with shorter vectors cut the rows otherwise; the sums are the same."""
+    model = al.library.random_tree(seed=8, bodies=12)
+    rng = np.random.default_rng(4)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    v, tau = rng.normal(size=(2, 3, model.nv))
+    name = "forward_dynamics_derivatives"
+    expected = model.compile(name)(q, v, tau)
+    narrow = dataclasses.replace(targets.host(), lanes=lanes)
+    monkeypatch.setattr(targets, "host", lambda: narrow)
+    kernel = derivative_kernels.kernel(model, name, wrenches=False)
+    tolerance = 1e-14 * max(np.linalg.cond(M) for M in model.mass_matrix(q))  # both solve with M
+    for found, wide in zip(kernel(q, v, tau), expected, strict=True):
+        np.testing.assert_allclose(found, wide, atol=tolerance * np.abs(wide).max(), rtol=0)
 
 
 def test_long_chains_have_derivatives_without_a_dense_factorisation():

@@ -15,6 +15,7 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.per_state import Ending, PerStateSource, Scratch
 from alembert.engine.pipeline import Columns, PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
+from alembert.engine.tree_factor import TreeFactor
 from alembert.engine.tree_matrices import Relations, Sums, TreeMatrices, padded
 from alembert.model import Model
 from alembert.sensitivity.inverse_dynamics import (
@@ -132,15 +133,12 @@ def inverse_source(
     terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, names, lowering)
 
     def end(name: str, tools: TreeMatrices) -> Ending:
-        products, deliver = tools.products(SUMS), tools.deliver()
+        products = tools.products(SUMS, packed=True)
         scratch = Scratch()
         for k in range(3):
-            scratch.take(f"%m{k}", related.matrix)
-        lines = [
-            *scratch.lines,
-            f"call void @{products}(ptr %terms, ptr %blocks, ptr %m0, ptr %m1, ptr %m2)",
-            *(f"call void @{deliver}(ptr %m{k}, ptr %o{k}, i1 %stream)" for k in range(3)),
-        ]
+            scratch.take(f"%P{k}", related.matrix)
+        matrices = ", ".join(f"ptr %{x}{k}" for x in "oP" for k in range(3))
+        lines = [*scratch.lines, f"call void @{products}(ptr %terms, ptr %blocks, {matrices}, i1 %stream)"]
         return _ending(name, tools, lines, ["%terms", "%blocks"], 3, scratch, 40 * related.n * tools.blocks)
 
     given = [a.name for a in inputs]
@@ -160,24 +158,18 @@ def forward_source(
     terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, at_a, lowering)
 
     def end(name: str, tools: TreeMatrices) -> Ending:
-        products, deliver = tools.products(SUMS), tools.deliver()
-        factorise, solve, identity = tools.factorise(), tools.solve((-1, -1, 1)), tools.identity()
+        products = tools.products(SUMS)
+        factor = TreeFactor(tools)
+        factorise, solve = factor.factorise(), factor.solve((-1, -1, 1))
         scratch = Scratch()
-        for matrix in ("%q", "%v", "%tau", "%M"):
+        for matrix in ("%q", "%v", "%tau", "%M", "%L", "%P"):
             scratch.take(matrix, related.matrix)
-        for factor in ("%L", "%LT"):
-            scratch.take(factor, tools.entries)
         scratch.take("%D", related.n)
         lines = [
             *scratch.lines,
             f"call void @{products}(ptr %terms, ptr %blocks, ptr %q, ptr %v, ptr %M)",
-            f"call void @{factorise}(ptr %M, ptr %L, ptr %LT, ptr %D)",
-            f"call void @{identity}(ptr %tau)",
-            f"call void @{solve}(ptr %L, ptr %LT, ptr %D, ptr %q, ptr %v, ptr %tau)",
-            *(
-                f"call void @{deliver}(ptr {matrix}, ptr %o{k}, i1 %stream)"
-                for k, matrix in enumerate(("%q", "%v", "%tau"))
-            ),
+            f"call void @{factorise}(ptr %M, ptr %L, ptr %D)",
+            f"call void @{solve}(ptr %L, ptr %D, ptr %q, ptr %v, ptr %tau, ptr %P, ptr %o0, ptr %o1, ptr %o2, i1 %stream)",
         ]
         work = (40 * related.n + 4 * tools.entries) * tools.blocks
         return _ending(name, tools, lines, ["%terms", "%blocks"], 3, scratch, work)

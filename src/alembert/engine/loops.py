@@ -32,6 +32,7 @@ class Lines:
         self._fused = fused
         self.text: list[str] = []
         self._count = 0
+        self.mark = 0  # for labels
         self._block = "entry"
 
     def let(self, expression: str) -> str:
@@ -101,6 +102,23 @@ class Lines:
         align = 8 * self.width if aligned else 8
         self.do(f"store {self.T} {value}, ptr {self.at(pointer, index)}, align {align}")
 
+    def store_first(
+        self, value: str, count: int, pointer: str, index: int = 0, *, aligned: bool = False
+    ) -> None:
+        """The first `count` lanes, to any place unless `aligned`."""
+        if count == self.width:
+            return self.store(value, pointer, index, aligned=aligned)
+        done = 0
+        while done < count:  # in parts whose sizes are powers of two
+            size = 1 << ((count - done).bit_length() - 1)
+            lanes = ", ".join(f"i32 {done + k}" for k in range(size))
+            if size == 1:
+                part = self.let(f"extractelement {self.T} {value}, i64 {done}")
+            else:
+                part = self.let(f"shufflevector {self.T} {value}, {self.T} poison, <{size} x i32> <{lanes}>")
+            self.do(f"store {vector_type(size)} {part}, ptr {self.at(pointer, index + done)}, align 8")
+            done += size
+
     def scalar(self, pointer: str, index: str | int = 0) -> str:
         return self.let(f"load double, ptr {self.at(pointer, index)}, align 8")
 
@@ -129,6 +147,17 @@ class Lines:
         if not self._fused:
             return self.let(f"fadd {T} {self.times(a, b)}, {c}")
         return self.let(f"call {T} @llvm.fma.{self.kind}({T} {a}, {T} {b}, {T} {c})")
+
+    def unit(self, place: str, offset: int) -> str:
+        """1 in the lane that has the number `place`, counted from `offset`, and 0 elsewhere."""
+        if self.width == 1:
+            return self.let(f"uitofp i1 {self.let(f'icmp eq i64 {place}, {offset}')} to double")
+        I = vector_type(self.width, "i64")
+        numbers = ", ".join(f"i64 {offset + k}" for k in range(self.width))
+        one = self.let(f"insertelement {I} poison, i64 {place}, i64 0")
+        places = self.let(f"shufflevector {I} {one}, {I} poison, <{self.width} x i32> zeroinitializer")
+        chosen = self.let(f"icmp eq {I} {places}, <{numbers}>")
+        return self.choose(chosen, "splat (double 1.0)", "zeroinitializer")
 
     def minus(self, a: str) -> str:
         return self.let(f"fneg {self.T} {a}")

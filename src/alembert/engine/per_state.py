@@ -117,4 +117,4 @@ class Scratch:
 
     def take(self, name: str, size: int) -> None:
         self.lines.append(f"{name} = getelementptr inbounds double, ptr %scratch, i64 {self.size}")
-        self.size += padded(size) + LINE  # streaming reads a line too far
+        self.size += padded(size) + LINE  # neighbours do not share the last line

@@ -7,14 +7,6 @@ outboard of each) is data, so the code does not grow with the tree; blocks of co
 `products` forms matrices from two tables that have a column for every speed, x (the inner one's) and y (the outer one's):
 
     A_ki = sum_r x_r(i) y_r(k)   for i inboard of k,     A_ik likewise with other rows of the tables    (1)
-
-`factorise` and `solve` are M = L^T D L along the tree (Featherstone), without fill-in:
-
-    k from the last to the first, i inboard of k:   L_ki = A_ki / A_kk,   A_i -= L_ki A_k               (2)
-    M X = B:   X_i = B_i - sum_k L_ki X_k,  k outboard;   X_k = X_k / D_k - sum_i L_ki X_i,  i inboard  (3)
-
-In (3) the first half leaves rows zero where they were: row k of the matrices here has entries only in columns related
-to k, so that the sum over k skips, for each block of columns, the rows that have none in it.
 """
 
 from __future__ import annotations
@@ -85,13 +77,14 @@ class TreeMatrices:
         self.blocks = -(-relations.n // self.width)
         self.text: list[str] = []
         n = relations.n
-        self._inboard = [relations.inboard(k) for k in range(n)]
-        self._outboard: list[list[int]] = [[] for _ in range(n)]
-        for k, row in enumerate(self._inboard):
+        self.inboard = [relations.inboard(k) for k in range(n)]
+        self.outboard: list[list[int]] = [[] for _ in range(n)]
+        for k, row in enumerate(self.inboard):
             for i in row:
-                self._outboard[i].append(k)
-        self.entries = sum(map(len, self._inboard))
-        """numbers of L"""
+                self.outboard[i].append(k)
+        self.related = [{k, *self.inboard[k], *self.outboard[k]} for k in range(n)]
+        self.entries = sum(map(len, self.inboard))
+        """pairs of a speed and another inboard of it"""
 
     def lines(self) -> Lines:
         return Lines(self.width, fused=self.target.fused)
@@ -106,22 +99,36 @@ class TreeMatrices:
         self.text.append(w.function(name, parameters, self.attributes))
         return name
 
+    def known(self, label: str) -> str:
+        """The name of a function, if it is there already."""
+        name = f"{self.name}_{label}"
+        return name if any(f"@{name}(" in text for text in self.text) else ""
+
     # -- (1) -----------------------------------------------------------------------------------------------
 
-    def products(self, sums: Sequence[Sums]) -> str:
+    def products(self, sums: Sequence[Sums], *, packed: bool = False) -> str:
         """`void NAME(ptr table, ptr own, ptr matrix, ...)`: one matrix for each of `sums`.
 
-        `own` has the entries of `own_entries`, for one matrix after the other.
+        `own` has the entries of `own_entries`, for one matrix after the other. `packed`: the matrices have no padding, and
+        `(..., ptr P, ..., i1 stream)` follow, a P for each of them; they are written to those and streamed from there, or
+        else to their own places.
         """
         r, w = self.relations, self.lines()
-        n, stride, V = r.n, r.stride, self.width
+        n, V = r.n, self.width
+        stride, step = r.stride, n if packed else r.stride
         below: list[set[int]] = [set(row) for row in r.above]
         above: list[set[int]] = [set() for _ in range(n)]
         for k, inboard in enumerate(r.above):
             for i in inboard:
                 above[i].add(k)
         names = [f"%m{j}" for j in range(len(sums))]
-        self._clear(w, below, above, names)
+        buffers = [f"%P{j}" for j in range(len(sums))]
+        places = names
+        if packed:
+            places = [
+                w.let(f"select i1 %stream, ptr {p}, ptr {m}") for p, m in zip(buffers, names, strict=True)
+            ]
+        self._clear(w, below, above, places, step, packed=packed)
         sides = [
             self._side("left", [s.below for s in sums], below, lambda b, i: b < i // V),
             self._side("right", [s.above for s in sums], above, lambda b, i: b > i // V),
@@ -132,45 +139,83 @@ class TreeMatrices:
 
         row = w.loop("0", str(n))
         own = w.at("%table", row.index)
-        start = w.let(f"mul nsw i64 {row.index}, {stride}")
-        rows = [w.at(name, start) for name in names]
+        start = w.let(f"mul nsw i64 {row.index}, {step}")
+        rows = [w.at(place, start) for place in places]
         scalars = [side.scalars(w, own, stride) for side in sides]
         twice = w.let(f"shl nsw i64 {row.index}, 1")
         middle = w.let(f"and i64 {row.index}, {-V}")
         at_middle = w.at("%table", middle)
         found = [side.sums(w, s, at_middle, stride) for side, s in zip(sides, scalars, strict=True)]
         lanes = [w.mask(w.number(diagonal, twice)), w.mask(w.number(diagonal, w.let(f"add i64 {twice}, 1")))]
-        for pointer, left, right in zip(rows, *found, strict=True):
-            value = w.choose(lanes[0], left, w.choose(lanes[1], right, zero))
-            w.store(value, pointer, middle)
+        values = [w.choose(lanes[0], x, w.choose(lanes[1], y, zero)) for x, y in zip(*found, strict=True)]
+        self._put(w, values, rows, middle, packed=packed)
         for side, s in zip(sides, scalars, strict=True):
             first, last = (w.number(side.starts, x) for x in (row.index, w.let(f"add i64 {row.index}, 1")))
             block = w.loop(first, last)
             place = w.let(f"shl nsw i64 {block.index}, 1")
             offset = w.number(side.blocks, place)
             chosen = w.mask(w.number(side.blocks, w.let(f"add i64 {place}, 1")))
-            for pointer, value in zip(rows, side.sums(w, s, w.at("%table", offset), stride), strict=True):
-                w.store(w.choose(chosen, value, zero), pointer, offset)
+            values = [
+                w.choose(chosen, value, zero) for value in side.sums(w, s, w.at("%table", offset), stride)
+            ]
+            self._put(w, values, rows, offset, packed=packed)
             w.end(block)
+        self._copy_own(w, row.index, rows)
+        parameters = ["ptr noalias %table", "ptr noalias %own"]
+        if not packed:
+            w.end(row)
+            return self.finish("products", w, [*parameters, *_pointers(names)])
+        stop = w.let(f"add nsw i64 {start}, {n}")
+        for buffer, name in zip(buffers, names, strict=True):
+            w.do(f"call void @{self.stream()}(ptr {buffer}, ptr {name}, i64 {start}, i64 {stop}, i1 %stream)")
         w.end(row)
-        self._copy_own(w, names)
-        return self.finish("products", w, ["ptr noalias %table", "ptr noalias %own", *_pointers(names)])
+        pointers = [f"ptr {x}" for x in (*names, *buffers)]
+        return self.finish("products", w, [*parameters, *pointers, "i1 %stream"])
 
-    def _clear(self, w: Lines, below: list[set[int]], above: list[set[int]], names: list[str]) -> None:
+    def _put(self, w: Lines, values: list[str], rows: list[str], offset: str, *, packed: bool) -> None:
+        """A block of each matrix to its row; what is left of the last block, when the rows follow each other."""
+        V, n = self.width, self.relations.n
+        rest = n % V
+        if not packed or not rest:
+            for value, row in zip(values, rows, strict=True):
+                w.store(value, row, offset, aligned=not packed)
+            return
+        w.mark += 1
+        partial = w.let(f"icmp eq i64 {offset}, {n - rest}")
+        w.branch(partial, f"part{w.mark}", f"full{w.mark}")
+        for label, count in (("part", rest), ("full", V)):
+            w.label(f"{label}{w.mark}")
+            for value, row in zip(values, rows, strict=True):
+                w.store_first(value, count, w.at(row, offset))
+            w.do(f"br label %both{w.mark}")
+        w.label(f"both{w.mark}")
+
+    def _clear(
+        self,
+        w: Lines,
+        below: list[set[int]],
+        above: list[set[int]],
+        places: list[str],
+        step: int,
+        *,
+        packed: bool,
+    ) -> None:
         """Blocks with nothing in them, but for those on the diagonal."""
         r, V = self.relations, self.width
-        empty = [
-            i * r.stride + V * b
-            for i in range(r.n)
-            for b in range(self.blocks)
-            if b != i // V and not _bits(below[i], b, V) and not _bits(above[i], b, V)
-        ]
-        table = self.data("empty", empty)
-        loop = w.loop("0", str(len(empty)))
-        offset = w.number(table, loop.index)
-        for name in names:
-            w.store("zeroinitializer", name, offset)
-        w.end(loop)
+        whole: list[int] = []
+        rest: list[int] = []
+        for i in range(r.n):
+            for b in range(self.blocks):
+                if b != i // V and not _bits(below[i], b, V) and not _bits(above[i], b, V):
+                    partial = packed and V * (b + 1) > r.n
+                    (rest if partial else whole).append(i * step + V * b)
+        for label, chosen, count in (("empty", whole, V), ("partly", rest, r.n % V)):
+            table = self.data(label, chosen)
+            loop = w.loop("0", str(len(chosen)))
+            offset = w.number(table, loop.index)
+            for place in places:
+                w.store_first("zeroinitializer", count, w.at(place, offset), aligned=not packed)
+            w.end(loop)
 
     def _side(
         self,
@@ -188,246 +233,60 @@ class TreeMatrices:
             starts.append(len(blocks))
         return _Side(terms, self.data(f"{label}_starts", starts), self.data(f"{label}_blocks", blocks))
 
-    def _copy_own(self, w: Lines, names: list[str]) -> None:
+    def _copy_own(self, w: Lines, row: str, rows: list[str]) -> None:
+        """The entries of one row that couple the speeds of its own joint."""
         r = self.relations
-        entries = r.own_entries
-        places = self.data("own", [i * r.stride + j for i, j in entries])
-        loop = w.loop("0", str(len(entries)))
-        place = w.number(places, loop.index)
-        for j, name in enumerate(names):
-            value = w.scalar(w.at("%own", j * len(entries)), loop.index)
-            w.do(f"store double {value}, ptr {w.at(name, place)}, align 8")
+        count = len(r.own_entries)
+        starts = self.data("own_starts", np.cumsum([0, *map(len, r.own)]))
+        shifts = self.data("own", [s.start for s in r.own])
+        first, last = (w.number(starts, x) for x in (row, w.let(f"add i64 {row}, 1")))
+        shift = w.let(f"sub nsw i64 {w.number(shifts, row)}, {first}")
+        loop = w.loop(first, last)
+        column = w.let(f"add nsw i64 {loop.index}, {shift}")
+        for j, pointer in enumerate(rows):
+            value = w.scalar(w.at("%own", j * count), loop.index)
+            w.do(f"store double {value}, ptr {w.at(pointer, column)}, align 8")
         w.end(loop)
-
-    # -- (2) -----------------------------------------------------------------------------------------------
-
-    def factorise(self) -> str:
-        """`void NAME(ptr M, ptr L, ptr LT, ptr D)`: L by k, L by i, 1/D; M is destroyed."""
-        r, w = self.relations, self.lines()
-        n, stride, V = r.n, r.stride, self.width
-        starts, rows, places = self._by_outer()
-        blocks = [sorted({i // V for i in row}) for row in self._inboard]
-        block_starts = self.data("factor_starts", np.cumsum([0, *map(len, blocks)]))
-        block_list = self.data("factor_blocks", [b * V for row in blocks for b in row])
-
-        k = w.loop(str(n - 1), "0", down=True)
-        following = w.let(f"add i64 {k.index}, 1")
-        A_k = w.at("%M", w.let(f"mul nsw i64 {k.index}, {stride}"))
-        inverse = w.let(f"fdiv double 1.0, {w.scalar(A_k, k.index)}")
-        w.do(f"store double {inverse}, ptr {w.at('%D', k.index)}, align 8")
-        first_block, last_block = w.number(block_starts, k.index), w.number(block_starts, following)
-        entry = w.loop(w.number(starts, k.index), w.number(starts, following))
-        i = w.number(rows, entry.index)
-        value = w.let(f"fmul double {w.scalar(A_k, i)}, {inverse}")
-        w.do(f"store double {value}, ptr {w.at('%L', entry.index)}, align 8")
-        w.do(f"store double {value}, ptr {w.at('%LT', w.number(places, entry.index))}, align 8")
-        A_i = w.at("%M", w.let(f"mul nsw i64 {i}, {stride}"))
-        factor = w.minus(w.spread(value))
-        block = w.loop(first_block, last_block)
-        b = w.number(block_list, block.index)
-        w.store(w.plus_product(factor, w.load(A_k, b), w.load(A_i, b)), A_i, b)
-        w.end(block)
-        w.end(entry)
-        w.end(k)
-        return self.finish("factorise", w, _pointers(["%M", "%L", "%LT", "%D"]))
-
-    def _by_outer(self) -> tuple[str, str, str]:
-        """L by k: where each k begins, the speeds i, and the places of the entries in L by i."""
-        place, count = {}, 0
-        for i, row in enumerate(self._outboard):
-            for k in row:
-                place[k, i] = count
-                count += 1
-        places = [place[k, i] for k, row in enumerate(self._inboard) for i in row]
-        return (
-            self.data("outer_starts", np.cumsum([0, *map(len, self._inboard)])),
-            self.data("outer_rows", [i for row in self._inboard for i in row]),
-            self.data("outer_places", places),
-        )
-
-    # -- (3) -----------------------------------------------------------------------------------------------
-
-    def solve(self, signs: Sequence[int]) -> str:
-        """`void NAME(ptr L, ptr LT, ptr D, ptr X, ...)`: M^-1 times each matrix (-M^-1 for sign -1), in place."""
-        names = [f"%x{j}" for j in range(len(signs))]
-        parameters = _pointers(["%L", "%LT", "%D", *names])
-        panels = 2 if self.blocks <= 8 else 4  # blocks at once; one alone would wait for its sums
-        whole = self.blocks - self.blocks % panels
-        parts = [(0, whole, panels), (whole, self.blocks, self.blocks - whole)]
-        inward = [self._inward(names, parameters, *part) for part in parts if part[1] > part[0]]
-        most = max(1, (24 if self.width == 8 else 12) // len(signs))  # sums that fit into the registers
-        w = self.lines()
-        pointers = ", ".join(f"ptr {x}" for x in ("%L", "%LT", "%D", *names))
-        for part in inward:
-            w.do(f"call void @{part}({pointers})")
-        tables = self._by_outer_rows()
-        done = 0
-        while done < self.blocks:
-            count = min(most, self.blocks - done)
-            panel = self._outward(names, signs, count, tables, parameters)
-            moved = [w.at(name, done * self.width) for name in names]
-            pointers = ", ".join(f"ptr {x}" for x in ("%L", "%LT", "%D", *moved))
-            w.do(f"call void @{panel}({pointers})")
-            done += count
-        return self.finish("solve", w, parameters)
-
-    def _inward(self, names: list[str], parameters: list[str], start: int, stop: int, panel: int) -> str:
-        """The first half on blocks of columns, `panel` of them at once: runs of rows k to take from row i."""
-        r, w, V = self.relations, self.lines(), self.width
-        related = [{k, *row} for k, row in enumerate(self._inboard)]
-        for i, outboard in enumerate(self._outboard):
-            related[i] |= set(outboard)
-        has = np.zeros((r.n, self.blocks), dtype=bool)
-        for k, columns in enumerate(related):
-            has[k, sorted({c // V for c in columns})] = True
-        starts = np.cumsum([0, *map(len, self._outboard)])
-        runs: list[tuple[int, int, int, int]] = []
-        for i in reversed(range(r.n)):  # panels within: neighbouring runs do not wait for each other
-            for b in range(start, stop, panel):
-                wanted = set(np.flatnonzero(has[:, b : b + panel].any(axis=1)).tolist())
-                chosen = [(k, int(starts[i]) + p) for p, k in enumerate(self._outboard[i]) if k in wanted]
-                for first, at, count in _runs(chosen):
-                    runs.append((i * r.stride + b * V, first * r.stride + b * V, at, count))
-        table = self.data(f"inward_runs{panel}", runs)
-        columns_of = [(name, b * V) for name in names for b in range(panel)]
-        run = w.loop("0", str(len(runs)))
-        place = w.let(f"shl nsw i64 {run.index}, 2")
-        target, source, begin, steps = (
-            w.number(table, w.let(f"add nsw i64 {place}, {c}") if c else place) for c in range(4)
-        )
-        factors = w.at("%LT", begin)
-        rows = {name: w.at(name, target) for name in names}
-        step = w.loop("0", steps, [w.load(rows[name], b) for name, b in columns_of])
-        factor = w.minus(w.spread(w.scalar(factors, step.index)))
-        taken = w.let(f"add nsw i64 {source}, {w.let(f'mul nsw i64 {step.index}, {r.stride}')}")
-        others = {name: w.at(name, taken) for name in names}
-        w.end(
-            step,
-            [
-                w.plus_product(factor, w.load(others[name], b), total)
-                for (name, b), total in zip(columns_of, step.sums, strict=True)
-            ],
-        )
-        for (name, b), total in zip(columns_of, step.sums, strict=True):
-            w.store(total, rows[name], b)
-        w.end(run)
-        return self.finish(f"inward{panel}", w, parameters)
-
-    def _by_outer_rows(self) -> tuple[str, str]:
-        stride = self.relations.stride
-        return (
-            self.data("solve_starts", np.cumsum([0, *map(len, self._inboard)])),
-            self.data("solve_rows", [i * stride for row in self._inboard for i in row]),
-        )
-
-    def _outward(
-        self,
-        names: list[str],
-        signs: Sequence[int],
-        count: int,
-        tables: tuple[str, str],
-        parameters: list[str],
-    ) -> str:
-        """The second half, for `count` blocks of columns of all matrices at once."""
-        label = f"outward{count}"
-        if f"{self.name}_{label}(" in "".join(self.text):
-            return f"{self.name}_{label}"
-        w, (starts, rows) = self.lines(), tables
-        columns = [(name, b * self.width) for name in names for b in range(count)]
-        scale = [sign for sign in signs for _ in range(count)]
-        k = w.loop("0", str(self.relations.n))
-        target = w.let(f"mul nsw i64 {k.index}, {self.relations.stride}")
-        inverse = w.spread(w.scalar("%D", k.index))
-        opposite = w.minus(inverse)
-        at_k = [w.at(name, target) for name in names]
-        begin = [
-            w.times(w.load(at_k[names.index(name)], b), inverse if sign > 0 else opposite)
-            for (name, b), sign in zip(columns, scale, strict=True)
-        ]
-        first, last = (w.number(starts, x) for x in (k.index, w.let(f"add i64 {k.index}, 1")))
-        entry = w.loop(first, last, begin)
-        factor = w.minus(w.spread(w.scalar("%L", entry.index)))
-        row = w.number(rows, entry.index)
-        at_i = [w.at(name, row) for name in names]
-        totals = [
-            w.plus_product(factor, w.load(at_i[names.index(name)], b), total)
-            for (name, b), total in zip(columns, entry.sums, strict=True)
-        ]
-        w.end(entry, totals)
-        for (name, b), total in zip(columns, entry.sums, strict=True):
-            w.store(total, at_k[names.index(name)], b)
-        w.end(k)
-        return self.finish(label, w, parameters)
-
-    def identity(self) -> str:
-        """`void NAME(ptr X)`: ones on the diagonal, zeros elsewhere."""
-        r, w = self.relations, self.lines()
-        block = w.loop("0", str(r.matrix), step=self.width)
-        w.store("zeroinitializer", "%x", block.index)
-        w.end(block)
-        k = w.loop("0", str(r.n))
-        place = w.let(f"mul nsw i64 {k.index}, {r.stride + 1}")
-        w.do(f"store double 1.0, ptr {w.at('%x', place)}, align 8")
-        w.end(k)
-        return self.finish("identity", w, ["ptr noalias %x"])
 
     # -- out -----------------------------------------------------------------------------------------------
 
-    def deliver(self) -> str:
-        """`void NAME(ptr X, ptr out, i1 stream)`: a matrix without the padding.
+    def stream(self) -> str:
+        """`void NAME(ptr P, ptr out, i64 first, i64 last, i1 stream)`: elements first..last-1 of P, packed, to `out`.
 
-        `stream` is for results that no cache will hold: whole aligned vectors go past the caches, which saves the
-        memory from reading what is then overwritten.
+        For results that no cache will hold, called for one part after the other: whole aligned vectors go past the caches,
+        which saves the memory from reading what is then overwritten. A vector goes with the call that has its last
+        element. Does nothing unless `stream`.
         """
-        r, w, V = self.relations, self.lines(), self.width
-        n, stride = r.n, r.stride
-        w.branch("%stream" if n >= V else "false", "streamed", "rows")
-        w.label("rows")
-        row = w.loop("0", str(n))
-        source = w.at("%x", w.let(f"mul nsw i64 {row.index}, {stride}"))
-        target = w.at("%out", w.let(f"mul nsw i64 {row.index}, {n}"))
-        for b in range(n // V):
-            w.store(w.load(source, b * V), target, b * V, aligned=False)
-        if n % V and n >= V:
-            w.store(w.load(source, n - V, aligned=False), target, n - V, aligned=False)
-        for c in range(n if n < V else 0):
-            w.do(f"store double {w.scalar(source, c)}, ptr {w.at(target, c)}, align 8")
-        w.end(row)
+        if known := self.known("stream"):
+            return known
+        w, V, n = self.lines(), self.width, self.relations.n
+        w.branch("%stream", "yes", "no")
+        w.label("no")
         w.do("ret void")
-        w.label("streamed")
-        self._stream(w)
-        return self.finish("deliver", w, ["ptr noalias %x", "ptr noalias %out", "i1 %stream"])
-
-    def _stream(self, w: Lines) -> None:
-        r, V = self.relations, self.width
-        n, stride = r.n, r.stride
+        w.label("yes")
         address = w.let("ptrtoint ptr %out to i64")
         ahead = w.let(f"and i64 {w.let(f'sub i64 0, {address}')}, {8 * V - 1}")
         head = w.let(f"lshr i64 {ahead}, 3")
-        edge = w.loop("0", head)  # in the first row: n >= V
-        w.do(f"store double {w.scalar('%x', edge.index)}, ptr {w.at('%out', edge.index)}, align 8")
-        w.end(edge)
-        whole = w.let(f"and i64 {w.let(f'sub i64 {n * n}, {head}')}, {-V}")
-        stop = w.let(f"add i64 {head}, {whole}")
-        numbers = f"<{', '.join(f'i64 {k}' for k in range(V))}>" if V > 1 else "0"
-        I = f"<{V} x i64>"
-        line = w.loop(head, stop, step=V)
-        row = w.let(f"udiv i64 {line.index}, {n}")
-        column = w.let(f"sub i64 {line.index}, {w.let(f'mul i64 {row}, {n}')}")
-        place = w.let(f"add i64 {w.let(f'mul i64 {row}, {stride}')}, {column}")
-        left = w.let(f"sub i64 {n}, {column}")
-        here = w.load("%x", place, aligned=False)
-        there = w.load("%x", w.let(f"add i64 {place}, {stride - n}"), aligned=False)
-        limit = w.let(f"insertelement {I} poison, i64 {left}, i64 0")
-        limits = w.let(f"shufflevector {I} {limit}, {I} poison, <{V} x i32> zeroinitializer")
-        first = w.let(f"icmp ult {I} {numbers}, {limits}")
-        value = w.choose(first, here, there)
+        edges = []
+        for bound in ("%first", "%last"):
+            whole = w.let(f"and i64 {w.let(f'sub nsw i64 {bound}, {head}')}, {-V}")
+            place = w.let(f"add nsw i64 {whole}, {head}")
+            before = w.let(f"icmp slt i64 {place}, {head}")
+            edges.append(w.let(f"select i1 {before}, i64 {head}, i64 {place}"))
+        line = w.loop(*edges, step=V)
+        value = w.load("%P", line.index, aligned=False)
         w.do(f"store {w.T} {value}, ptr {w.at('%out', line.index)}, align {8 * V}, !nontemporal !77")
         w.end(line)
-        rest = w.loop(stop, str(n * n))  # in the last row
-        place = w.let(f"add i64 {rest.index}, {(n - 1) * (stride - n)}")
-        w.do(f"store double {w.scalar('%x', place)}, ptr {w.at('%out', rest.index)}, align 8")
-        w.end(rest)
+        begins = w.let("icmp eq i64 %first, 0")
+        start = w.let(f"select i1 {begins}, i64 {head}, i64 0")
+        ends = w.let(f"icmp eq i64 %last, {n * n}")
+        tail = w.let(f"select i1 {ends}, i64 {edges[1]}, i64 %last")
+        for first, last in (("0", start), (tail, "%last")):
+            edge = w.loop(first, last)
+            w.do(f"store double {w.scalar('%P', edge.index)}, ptr {w.at('%out', edge.index)}, align 8")
+            w.end(edge)
+        parameters = ["ptr noalias %P", "ptr noalias %out", "i64 %first", "i64 %last", "i1 %stream"]
+        return self.finish("stream", w, parameters)
 
 
 @dataclass(frozen=True)
@@ -450,17 +309,6 @@ class _Side:
 
 def _bits(columns: set[int], block: int, width: int) -> int:
     return sum(1 << (c - block * width) for c in columns if c // width == block)
-
-
-def _runs(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """Runs in which both numbers grow by one: (first of each, count)."""
-    found: list[tuple[int, int, int]] = []
-    for k, at in pairs:
-        if found and k == found[-1][0] + found[-1][2] and at == found[-1][1] + found[-1][2]:
-            found[-1] = (found[-1][0], found[-1][1], found[-1][2] + 1)
-        else:
-            found.append((k, at, 1))
-    return found
 
 
 def _pointers(names: Sequence[str]) -> list[str]:
