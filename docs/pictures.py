@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/viewing.md: pages in a headless browser, figures with matplotlib.
+"""Draw the pictures of docs/viewing.md and docs/identification.md: pages in a headless browser, figures with matplotlib.
 
 python docs/pictures.py
 """
@@ -6,6 +6,7 @@ python docs/pictures.py
 from __future__ import annotations
 
 import io
+import runpy
 import tempfile
 from pathlib import Path
 
@@ -43,6 +44,10 @@ def main() -> None:
     linear.plot("bode", outputs=linear.output_names[:2], path=FOLDER / "bode.png")
     for name in ("run.png", "bode.png"):
         _store(Image.open(FOLDER / name), name)
+    with tempfile.TemporaryDirectory() as folder:
+        runpy.run_path(str(FOLDER.parents[1] / "examples" / "03_identify_arm.py"))["main"](Path(folder))
+        for name in ("efforts", "parameters"):
+            _store(Image.open(Path(folder) / f"{name}.png"), f"identified-{name}.png")
 
 
 def _draw(browser: Browser, name: str) -> None:

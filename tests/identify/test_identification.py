@@ -116,6 +116,18 @@ def test_with_noise_estimates_are_within_their_standard_errors():
     assert np.all(result.r_squared > 0.99)
 
 
+def test_the_explained_share_of_an_effort_that_does_not_vary_is_unknown():
+    result = noisy()
+    tau = result.data.tau.copy()
+    tau[:, 2] = 0.0
+    d = result.data
+    still = dataclasses.replace(result, data=Measurements(d.q, d.v, d.a, tau))
+    assert np.isnan(still.r_squared).tolist() == [k == 2 for k in range(7)]
+    assert list(still.effort_table().columns[3].cells)[2] == "-"
+    biased = dataclasses.replace(result, residuals=result.residuals + 10 * np.std(d.tau, axis=0))
+    assert np.all(biased.r_squared < -90)  # an offset is not explained either
+
+
 def test_the_standard_errors_predict_the_scatter():
     """Over 60 repetitions the scatter is known to 1/sqrt(120) = 9 % (one standard deviation); three of them."""
     model = library.pendulum(damping=0.2)

@@ -59,7 +59,9 @@ def _efforts(result: Identification, Figure: Any) -> Figure:
     for k, (axis, name) in enumerate(zip(axes, names, strict=True)):
         axis.plot(t, data.tau[:, k], ".", ms=2, color=_MEASURED, label="measured")
         axis.plot(t, predicted[:, k], "-", lw=1, color=_PREDICTED, label="predicted")
-        axis.set_title(f"{name}   R² = {result.r_squared[k]:.4f}", fontsize=9, loc="left")
+        share = result.r_squared[k]
+        quality = "constant" if np.isnan(share) else f"R² = {share:.4f}"
+        axis.set_title(f"{name}   {quality}", fontsize=9, loc="left")
         axis.margins(x=0)
         axis.set_ylabel(units[k], fontsize=8)
         if k >= len(names) - 2:

@@ -85,9 +85,10 @@ class Identification:
 
     @cached_property
     def r_squared(self) -> Array:
-        """(nv,): the share of each effort's variance that the estimates explain."""
+        """(nv,): the share of each effort's variance that the estimates explain; NaN where it does not vary."""
         total = np.var(self.data.tau, axis=0)
-        return 1 - np.var(self.residuals, axis=0) / np.where(total > 0, total, np.inf)
+        left = np.mean(self.residuals**2, axis=0)
+        return np.where(total > 0, 1 - left / np.where(total > 0, total, 1.0), np.nan)
 
     @property
     def excitation(self) -> str:
@@ -155,7 +156,7 @@ class Identification:
         for name, noise, rms, r2 in zip(
             self.prior_model.speed_names, self.noise, self.rms, self.r_squared, strict=True
         ):
-            table.add_row(name, f"{noise:.3g}", f"{rms:.3g}", f"{r2:.5f}")
+            table.add_row(name, f"{noise:.3g}", f"{rms:.3g}", "-" if np.isnan(r2) else f"{r2:.5f}")
         return table
 
     def __str__(self) -> str:

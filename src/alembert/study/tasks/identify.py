@@ -34,7 +34,7 @@ class Identify(Task):
         "excitation": "a sentence on that",
         "estimates": "prior, value, standard_error and informed (0 to 1) of each parameter, by name",
         "rms": "of the residuals, by degree of freedom",
-        "r_squared": "share of the variance that is explained, by degree of freedom",
+        "r_squared": "explained share of the variance, by degree of freedom; null where nothing varies",
         "files": "what was written, by kind",
     }
     OUTPUTS: ClassVar = {
@@ -146,7 +146,9 @@ def _data(result: Identification) -> dict[str, Any]:
             for k in result.free
         },
         "rms": dict(zip(speeds, result.rms.tolist(), strict=True)),
-        "r_squared": dict(zip(speeds, result.r_squared.tolist(), strict=True)),
+        "r_squared": {
+            speed: None if x != x else x for speed, x in zip(speeds, result.r_squared.tolist(), strict=True)
+        },
     }
 
 
