@@ -297,6 +297,10 @@ def test_refusals():
     assert refusal(linearize, model, q, parameters=["rati"]) == (
         "linearize: parameters: no parameter 'rati'; did you mean 'ratio'?"
     )
+    assert refusal(linearize, model, q, parameters={"ratio": 2.0}) == (
+        "linearize: parameters is a mapping, expected the names of the parameters to differentiate for; values go into "
+        "parameter_values"
+    )
     message = refusal(linearize, model, q, tau=[1.0, 0.0], parameters=["ratio"], error=UnsupportedError)
     assert message.startswith("linearize: the gear of the input 'motor' depends on the parameter 'ratio'")
     assert linearize(model, q, tau=[0.0, 1.0], parameters="ratio").E.shape == (4, 1)

@@ -166,6 +166,11 @@ def _state(model: Model, q: Any, v: Any, tau: Any) -> tuple[Array, Array, Array]
 
 def _chosen(model: Model, names: Sequence[str], given: quantities.Inputs, tau: Array) -> list[int]:
     """The indices of the parameters."""
+    if isinstance(names, Mapping):
+        raise ArgumentError(
+            "linearize: parameters is a mapping, expected the names of the parameters to differentiate for; values go "
+            "into parameter_values"
+        )
     known = list(model.parameter_values)
     for name in [names] if isinstance(names, str) else names:
         if name not in known:
