@@ -13,7 +13,7 @@ from alembert.engine.rolled import RolledSource
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.joints import REGISTRY, Revolute
 from alembert.model import Inertia, Placement
-from alembert.sweeps import FORWARD_DYNAMICS, Program, Tree
+from alembert.sweeps import FORWARD_DYNAMICS, HYBRID_DYNAMICS, Program, Tree
 from alembert.sweeps.kinds import LIMIT, STRUCTURES, kinds
 from alembert.sweeps.program import inward, outward
 
@@ -154,13 +154,36 @@ def test_code_does_not_grow_with_the_chain():
 
 
 def test_a_serial_chain_needs_two_slots():
-    """What grows with the chain is what is kept for the way back, not what is passed along."""
+    """What grows with the chain is what is kept for the way back, not what is passed along.
+
+    Of a hinge's forces, c and z, of 4 and 6 entries, only c is read on the way out again; what the way in keeps, W
+    without its unit entry and D^-1 e, 6 entries, takes the place of z.
+    """
     source = RolledSource(FORWARD_DYNAMICS, Tree.of(library.chain(100)), ("q", "v", "tau"))
-    kept = sum(
-        size * len(kind.nodes) for size, kind in zip(source.trace.own_sizes, source.kinds, strict=True)
-    )
     slots = sum(2 * (len(loop.world) + loop.gathered) for loop in source.trace.loops)
-    assert source.memory.end <= kept + slots + len(source.memory.prologue) + 8
+    assert source.memory.end <= 10 * 101 + slots + len(source.memory.prologue) + 8
+
+
+def test_memory_is_given_to_one_at_a_time(every_joint):
+    """Follow the visits: nobody writes what somebody has still to read, or what the visit itself reads."""
+    source = RolledSource(HYBRID_DYNAMICS, Tree.of(every_joint), PROGRAMS["hybrid_dynamics"][1])
+    memory, owner = source.memory, {}
+    for i, loop in enumerate(source.trace.loops):
+        nodes = range(len(source.tree)) if loop.direction == "outward" else reversed(range(len(source.tree)))
+        for k in nodes:
+            visit = loop.visits[memory.kind[k]]
+            for piece, sizes in source.pieces.items():
+                places = range(memory.own[piece.label][k], memory.own[piece.label][k] + sizes[memory.kind[k]])
+                if piece.label in visit.inputs:
+                    assert all(owner[p] == (piece, k) for p in places)
+            for piece, sizes in source.pieces.items():
+                places = range(memory.own[piece.label][k], memory.own[piece.label][k] + sizes[memory.kind[k]])
+                if piece.written == i:
+                    assert all(p not in owner or owner[p][0].last < i or owner[p][1] != k for p in places)
+                    assert not any(
+                        p in owner and owner[p][0].label in visit.inputs and owner[p][1] == k for p in places
+                    )
+                    owner.update(dict.fromkeys(places, (piece, k)))
 
 
 # -- fusing sweeps -----------------------------------------------------------------------------------------------

@@ -3,10 +3,10 @@
 What depends on the number of nodes is data: a table of offsets for each loop, and the nodes' constants. So
 the compile time does not grow with the tree, and the code stays in the instruction cache.
 
-Memory is organised after the areas of `alembert.sweeps.tracing`. A node's own and shared records last for
-the whole call. What is passed to children and added to parents lives only between two visits, in *slots*
-that are given out and taken back like registers: a serial chain uses two of them, which never leave the
-cache. A visit never writes the slot that it reads.
+Memory is organised after the areas of `alembert.sweeps.tracing`. A node's shared record lasts for the whole
+call. What it keeps for itself (`alembert.engine.rolled_records`), passes to children or adds to its parent lives
+only between two visits, in *slots* that are given out and taken back like registers: what is passed along a
+serial chain uses two of them, which never leave the cache. A visit never writes the slot that it reads.
 
 Sines and cosines of coordinates are computed for all nodes at once, before the loops.
 """
@@ -21,6 +21,7 @@ import casadi as ca
 from alembert.engine.codegen import Code
 from alembert.engine.rolled_emitter import RolledEmitter
 from alembert.engine.rolled_memory import Memory
+from alembert.engine.rolled_records import in_pieces
 from alembert.engine.target import Target
 from alembert.sensitivity import traces
 from alembert.sweeps.kinds import kinds
@@ -53,6 +54,7 @@ class RolledSource:
         elif mode == "vjp":
             self._become(traces.adjoint(program, self.kinds, self.trace, given))
         program = self.program
+        self.trace, self.pieces = in_pieces(self.trace)
         self.memory = Memory(self)
 
         sizes = {"q": model.nq, "v": model.nv, "node6": 6 * len(tree), "v6": 6 * model.nv}

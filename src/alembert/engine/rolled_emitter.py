@@ -21,7 +21,6 @@ from alembert.sweeps.tracing import (
     COMPUTED,
     GATHERED,
     INNER,
-    OWN,
     PAIRED,
     PASSED,
     READ,
@@ -149,8 +148,8 @@ class RolledEmitter:
         self.angle_indices = indices
         size = round_up(self.angles)
         start = self.memory.end
-        self.angle_rows = (start, start + size, start + 2 * size)
-        self.scratch = start + 3 * size
+        self.angle_rows = (start, start, start + size)  # the sines take the place of the angles
+        self.scratch = start + 2 * size
 
     def function(self, step: _Step, times: int = 1) -> str:
         """The name of the function of a step, called so many times; steps that are alike share one."""
@@ -180,14 +179,14 @@ class RolledEmitter:
             return _Pointer(f"@{self.name}_constants", READ, double=True)
         if label in (SINES, COSINES):
             return _Pointer("%w", "angle", self.angle_rows[1 if label == SINES else 2])
-        return _Pointer("%w", _INPUT_COLUMN[label])
+        return _Pointer("%w", label if label in self.memory.own else _INPUT_COLUMN[label])
 
     def columns(self, loop: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         m = self.memory
         widths = {name: size * m.node for name, size in self.source.widths.items()}
         known = {"q": m.q, "v": m.v, "v6": 6 * m.v, "node6": 6 * m.node, READ: m.read, "angle": self.angle}
         nv = self.source.tree.model.nv
-        known |= {"computed": m.computed, "own": m.own, "record": m.record, "paired": m.paired}
+        known |= {"computed": m.computed, "record": m.record, "paired": m.paired, **m.own}
         sizes = np.array([joint.type.nv**2 for joint in self.source.tree.joints], dtype=np.int64)
         known |= {"table": m.v, "own matrices": np.cumsum(sizes) - sizes}
         known |= {"parent record": m.parent_record, "row": nv * m.v, "diagonal": nv * m.v + m.v}
@@ -275,7 +274,7 @@ done:
             if not step.outputs:
                 continue
             outputs = {
-                OWN: _Pointer("%w", "own", loop.own_start[kind]),
+                **{label: _Pointer("%w", label) for label in self.memory.own},
                 SHARED: _Pointer("%w", "record", loop.shared_start),
                 PASSED: _Pointer("%w", "passed out"),
                 ADDED: _Pointer("%w", "added out"),
@@ -384,7 +383,6 @@ done:
 _RESULT_COLUMN = {"q": "q", "v": "v", "v6": "v6", "node6": "node6", "table": "table", "own": "own matrices"}
 _INPUT_COLUMN = {
     COMPUTED: "computed",
-    OWN: "own",
     SHARED: "parent record",
     PASSED: "passed in",
     PAIRED: "paired",

@@ -8,6 +8,7 @@ from typing import Protocol
 import casadi as ca
 import numpy as np
 
+from alembert.engine.rolled_records import Piece
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.tracing import Trace
 from alembert.sweeps.tree import Tree
@@ -22,6 +23,7 @@ class Rolled(Protocol):
     tree: Tree
     kinds: list[Kind]
     trace: Trace
+    pieces: dict[Piece, list[int]]
 
 
 class Memory:
@@ -57,14 +59,14 @@ class Memory:
         prologue += [ca.SX(0)] * max((loop.gathered for loop in trace_.loops), default=0)
         self.prologue = prologue
 
-        shared, own = len(trace_.shared), np.array(trace_.own_sizes)
-        paired = np.zeros_like(own)
+        shared = len(trace_.shared)
+        paired = np.zeros(len(source.kinds), dtype=np.int64)
         if trace_.pairs:
             self.form = np.array(trace_.pairs.form)[self.kind]
             paired = np.array(trace_.pairs.sizes)[trace_.pairs.form]
-        self.record, end = self._packed(shared + own + paired, len(prologue))
-        self.own = self.record + shared
-        self.paired = self.own + own[self.kind]
+        self.record, end = self._packed(shared + paired, len(prologue))
+        self.paired = self.record + shared
+        self.own, end = self._kept(source, end)
         self.parent_record = np.where(self.parents < 0, world_shared, self.record[self.parents])
         self.loops: list[dict[str, np.ndarray]] = []
         self.world_added: list[int] = []
@@ -83,6 +85,29 @@ class Memory:
         lengths = np.array(sizes, dtype=np.int64)[self.kind]
         ends = start + np.cumsum(lengths)
         return ends - lengths, int(ends[-1])
+
+    def _kept(self, source: Rolled, start: int) -> tuple[dict[str, np.ndarray], int]:
+        """Where each node has the pieces of its record, by label, and their end."""
+        free: dict[int, list[int]] = {}  # by size
+        end = start
+        found = {piece: [0] * len(self.kind) for piece in source.pieces}
+        kinds = self.kind.tolist()
+        for i, loop in enumerate(source.trace.loops):
+            written, left = (
+                [(found[piece], sizes) for piece, sizes in source.pieces.items() if getattr(piece, at) == i]
+                for at in ("written", "last")
+            )
+            for k in range(len(kinds)) if loop.direction == "outward" else reversed(range(len(kinds))):
+                for offsets, sizes in written:
+                    size = sizes[kinds[k]]
+                    spare = free.setdefault(size, [])
+                    if spare:
+                        offsets[k] = spare.pop()
+                    else:
+                        offsets[k], end = end, end + size
+                for offsets, sizes in left:
+                    free[sizes[kinds[k]]].append(offsets[k])
+        return {piece.label: np.array(offsets) for piece, offsets in found.items()}, end
 
     def _pass_outward(self, columns: dict[str, np.ndarray], size: int, top: int, start: int) -> int:
         slots = _Slots(start, size)

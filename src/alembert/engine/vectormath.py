@@ -95,7 +95,10 @@ def suffix(lanes: int, element: str = "f64") -> str:
 
 
 def sincos_array(width: int, *, fused: bool) -> str:
-    """IR of `void alembert_sincos(ptr x, ptr s, ptr c, i64 count)`, for whole, aligned vectors of `width`."""
+    """IR of `void alembert_sincos(ptr x, ptr s, ptr c, i64 count)`, for whole, aligned vectors of `width`.
+
+    The sines may take the place of the angles.
+    """
     lines: list[str] = []
     T, I, B = vector_type(width), vector_type(width, "i64"), vector_type(width, "i1")
     kind = suffix(width)
@@ -126,7 +129,7 @@ def sincos_array(width: int, *, fused: bool) -> str:
         return result
 
     align = 8 * width
-    lines.append("entry:\n  br label %loop\nloop:")
+    lines.append(f"entry:\n  %angles = alloca {T}, align {align}\n  br label %loop\nloop:")
     lines.append("  %i = phi i64 [0, %entry], [%i1, %next]")
     line("px", "getelementptr double, ptr %x, i64 %i")
     line("ps", "getelementptr double, ptr %s, i64 %i")
@@ -176,14 +179,15 @@ def sincos_array(width: int, *, fused: bool) -> str:
         far = line("any", f"call i1 @llvm.vector.reduce.or.{suffix(width, 'i1')}({B} {far})")
     lines.append(f"  br i1 {far}, label %rare, label %next, !prof !0")
     lines.append(
-        f"rare:\n  call void @alembert_sincos_far(ptr %px, ptr %ps, ptr %pc, i64 {width})\n  br label %next"
+        f"rare:\n  store {T} {x}, ptr %angles, align {align}\n"
+        f"  call void @alembert_sincos_far(ptr %angles, ptr %ps, ptr %pc, i64 {width})\n  br label %next"
     )
     lines.append("next:")
     line("i1", f"add i64 %i, {width}")
     line("more", "icmp ult i64 %i1, %count")
     lines.append("  br i1 %more, label %loop, label %done\ndone:\n  ret void")
     body = "\n".join(lines)
-    parameters = "ptr noalias %x, ptr noalias %s, ptr noalias %c, i64 %count"
+    parameters = "ptr %x, ptr %s, ptr noalias %c, i64 %count"
     head = f"define internal void @alembert_sincos({parameters}) #0"
     return f"{head} {{\n{body}\n}}\n{_SINCOS_FAR}"
 

@@ -8,11 +8,11 @@ Inward, a body with everything outboard of it answers F = P A + z (Riccati recur
     P_a = P - U D^-1 U^T,   z_a = z' + U D^-1 e                                  (3)
     P_P += Ad^-T P_a Ad^-1,   z_P += Ad^-T z_a                                   (4)
 
-and outward  a = D^-1 (e - U^T A'),  A = A' + S a + c  with  A' = Ad(X_PB)^-1 A_P.     (5)
+and outward  a = D^-1 e - W A',  A = A' + S a + c  with  W = D^-1 U^T,  A' = Ad(X_PB)^-1 A_P.     (5)
 
-Without J_r, P_a S = 0 and S^T z_a = tau + own: the rows and columns that belong to unit columns of S are
+Without J_r, P_a S = 0, W S = 1 and S^T z_a = tau + own: the rows and columns that belong to unit columns of S are
 known without arithmetic. Rotors couple a directly to the parent; then (3) is done in the parent's axes with
-U_P = Ad^-T U + (r; 0).
+U_P = Ad^-T U + (r; 0), and W = D^-1 U_P^T is for the parent's A_P.
 
 Hybrid (Sohl and Bobrow 2001): a speed whose acceleration is prescribed takes no part in the elimination. With
 m = 1 for free and 0 for prescribed speeds, and a* the prescribed accelerations, the same sweep serves with
@@ -70,21 +70,24 @@ def eliminate(b: Record) -> None:
     if hybrid:
         b.e = b.free * b.e
     b.U, b.D, b.factor = U, D, Factor(D)
+    b.ready = b.factor.solve(b.e)
     r = b.node.rotor_momentum
     if r is not None:
         _add_coupled(b, P, z, r)
         return
     W = b.factor.solve(U.T)
-    P_a, z_a = P.matrix() - U @ W, z.vector() + W.T @ b.e
+    P_a, z_a = P.matrix() - U @ W, z.vector() + U @ b.ready
     if not hybrid and reflected is None:
-        _settle(S, P_a, z_a, effort)
+        _settle(S, P_a, z_a, W, effort)
+    b.W = W
     P_a = type(P).from_matrix(ca.sparsify(P_a))
     b.parent.add(P=_to_parent(P_a, b), z=b.X.force(type(z).from_vector(z_a)))
 
 
-def _settle(S: ca.SX, P_a: ca.SX, z_a: ca.SX, effort: ca.SX) -> None:
-    """Write the entries that P_a S = 0 and S^T z_a = effort give where S has unit columns."""
+def _settle(S: ca.SX, P_a: ca.SX, z_a: ca.SX, W: ca.SX, effort: ca.SX) -> None:
+    """Write the entries that P_a S = 0, W S = 1 and S^T z_a = effort give where S has unit columns."""
     for k, row in unit_columns(S):
+        W[:, row] = ca.SX.eye(W.shape[0])[:, k]
         P_a[row, :] = 0
         P_a[:, row] = 0
         z_a[row] = effort[k]
@@ -99,20 +102,17 @@ def _add_coupled(b: Record, P: Any, z: Any, r: ca.SX) -> None:
         reaction = type(z).from_vector(N @ b.a_star) + reaction
         N = N @ ca.diag(b.free)
     b.U_P = U_P + N
-    W = b.factor.solve(b.U_P.T)
+    b.W = b.factor.solve(b.U_P.T)
     b.parent.add(
-        P=P.transform(b.X) - type(P).from_matrix(b.U_P @ W),
-        z=b.X.force(z) + reaction + type(z).from_vector(W.T @ b.e),
+        P=P.transform(b.X) - type(P).from_matrix(b.U_P @ b.W),
+        z=b.X.force(z) + reaction + type(z).from_vector(b.U_P @ b.ready),
     )
 
 
 def respond(b: Record) -> None:
     """(5)"""
     A = b.X.motion_inverse(b.parent.A)
-    if b.node.rotor_momentum is None:
-        b.a = b.factor.solve(b.e - b.U.T @ A.vector())
-    else:
-        b.a = b.factor.solve(b.e - b.U_P.T @ b.parent.A.vector())
+    b.a = b.ready - b.W @ (A if b.node.rotor_momentum is None else b.parent.A).vector()
     if b.has("free"):
         b.a = b.a + b.a_star
     b.A = A + type(A).from_vector(b.S @ b.a) + b.c
