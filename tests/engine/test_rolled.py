@@ -247,12 +247,31 @@ def look_at_own(b):
     b.seen = 2 * b.gravity
 
 
+def begin(b):
+    b.h = b.gravity + b.q[0]
+
+
+def add(b):
+    b.seen = b.h
+    b.parent.add(h=b.h * b.q[0])
+
+
+def add_again(b):
+    b.parent.add(h=b.gravity)
+
+
+def note(b):
+    b.seen = b.seen + b.h
+
+
 @pytest.mark.parametrize(
     "sweeps",
     [
         (outward(start), inward(gather), outward(look_after_gathering)),
         (outward(start), inward(gather), outward(renew), outward(look_after_gathering)),
         (outward(start), inward(gather_in_place), outward(look_at_own)),
+        (outward(start), inward(begin), inward(add)),  # children add after the parent has begun
+        (outward(start), inward(begin), inward(add), inward(add_again), inward(note)),
     ],
 )
 @pytest.mark.parametrize("seed", [0, 1])

@@ -126,7 +126,7 @@ class _Parent(Record):
     """Stands for the parent of a visited node."""
 
     def __init__(self, read: Callable[[str], Any], has: Callable[[str], bool]) -> None:
-        self.__dict__.update(_read=read, _has=has, _contributions={})
+        self.__dict__.update(_read=read, _has=has, _contributions={}, _sweep=-1, _sweeps={})
 
     def __getattr__(self, name: str) -> Any:
         return self._read(name)
@@ -138,6 +138,8 @@ class _Parent(Record):
         for name, value in contributions.items():
             known = self._contributions
             known[name] = known[name] + value if name in known else value
+            if self._sweeps.setdefault(name, self._sweep) != self._sweep:
+                raise _Order(self._sweep)  # between the two, parents see a part of the sum only
 
 
 class _Traced:
@@ -257,11 +259,14 @@ class _Tracer:
         """for each loop, the fields of the parent that were read"""
         self.gathered: list[dict[str, Dense]] = []
         """for each loop, the fields that children contribute to"""
+        self.adding: list[dict[str, int]] = []
+        """for each loop and such a field, the sweep that contributes"""
         self.dependencies: dict[int, tuple[ca.SX, frozenset[int]]] = {}
 
     def run(self) -> Trace:
         for loop in self.loops:
             self.from_parent.append({})
+            self.adding.append({})
             self.gathered.append(self.contributed(loop))
             self.asked: dict[str, bool] = {}
             while self.visit_all(loop):
@@ -279,8 +284,10 @@ class _Tracer:
             return {}
         record = Record(**self.kinds[0].record.__dict__)
         record.parent = parent = _Parent(lambda name: _dense_like(name, self.world).value, record.has)
-        for _, sweep in loop:
+        for at, sweep in loop:
+            parent.__dict__["_sweep"] = at
             sweep.step(record)
+        self.adding[-1] |= parent._sweeps
         return {name: Dense(name, value) for name, value in parent._contributions.items()}
 
     def visit_all(self, loop: Sequence[tuple[int, Sweep]]) -> bool:
@@ -302,10 +309,7 @@ class _Tracer:
         return again
 
     def visit(self, kind: _Traced, loop: Sequence[tuple[int, Sweep]]) -> dict[str, Any]:
-        before = dict(kind.record.__dict__)
-        for name, dense in self.gathered[-1].items():
-            before[name] = before[name] + dense.value if name in before else dense.value
-        record = Record(**before)
+        record = Record(**kind.record.__dict__)
         set_by: dict[str, set[int]] = {}  # field -> the sweeps of this loop that set it
         read_by: dict[str, set[int]] = {}  # field of the parent -> the sweeps of this loop that read it
         at = 0
@@ -329,6 +333,13 @@ class _Tracer:
         record.parent = parent = _Parent(read, has)
         previous = dict(record.__dict__)
         for at, sweep in loop:
+            for name, dense in self.gathered[-1].items():
+                if (
+                    self.adding[-1][name] == at
+                ):  # all children have contributed, and the sweeps before are over
+                    record.add(**{name: dense.value})
+                    previous[name] = record.__dict__[name]
+            parent.__dict__["_sweep"] = at
             sweep.step(record)
             for name, value in record.__dict__.items():
                 if name not in previous or previous[name] is not value:
@@ -344,6 +355,9 @@ class _Tracer:
         del record.__dict__["parent"]
         kind.finals.append({name: record.__dict__[name] for name in (*set_by, *self.gathered[-1])})
         kind.contributions.append(parent._contributions)
+        for name, adds in parent._sweeps.items():
+            if self.adding[-1].setdefault(name, adds) != adds:
+                raise _Order(max(adds, self.adding[-1][name]))
         return parent._contributions
 
     def check_asked(self) -> None:
