@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from alembert.cli import app
 from alembert.cli.app import COMMANDS, EXIT_CODES, PANELS
 from alembert.cli.help import summary
+from alembert.study.driven import KINDS, PD, EventTable, Feedback, Python
 from alembert.study.file import EVERY_TASK, TASKS, StudyTable
 
 FOLDER = Path(__file__).parent
@@ -137,6 +138,17 @@ def tasks() -> str:
     return "".join(parts)
 
 
+def controllers() -> str:
+    """The tables of controllers and events."""
+    shown = {f'type = "{kind}"': table for kind, table in zip(KINDS, (PD, Feedback, Python), strict=True)}
+    parts = []
+    for name, table in {**shown, "events": EventTable}.items():
+        doc = " ".join((table.__doc__ or "").split())
+        rows = _rows(table.model_json_schema())
+        parts.append(f"`{name}`: {doc}\n\n{_table(['key', 'value', 'default', ''], rows)}\n")
+    return "\n".join(parts)
+
+
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + "."
 
@@ -174,6 +186,8 @@ def _kind(field: dict[str, Any], known: dict[str, Any]) -> str:
         return {"Constant": "number", "Number": "number", "Vector": "three numbers"}.get(name) or (
             "table" if "properties" in known.get(name, {}) else _kind(known.get(name, {}), known)
         )
+    if "oneOf" in field:
+        return "table"
     if "const" in field:
         return f"`{field['const']}`"
     if "enum" in field:
@@ -198,7 +212,12 @@ def parts() -> dict[Path, dict[str, str]]:
     """All generated parts by page, but the session."""
     return {
         COMMANDS_PAGE: {"commands": commands(), "exit_codes": exit_codes(), "helps": helps()},
-        FILES_PAGE: {"study_keys": study_keys(), "outputs": outputs(), "tasks": tasks()},
+        FILES_PAGE: {
+            "study_keys": study_keys(),
+            "controllers": controllers(),
+            "outputs": outputs(),
+            "tasks": tasks(),
+        },
     }
 
 

@@ -22,6 +22,7 @@ from alembert.model.io.explanation import explanations, walk
 from alembert.model.io.location import Place, Source, read_text
 from alembert.model.io.schema import Table, described
 from alembert.model.printing import unknown
+from alembert.study.driven import KINDS
 from alembert.study.task import OptionError, Output, Task
 from alembert.study.tasks import TASKS
 
@@ -202,7 +203,9 @@ def _validated(source: Source) -> Any:
     try:
         return document().model_validate(source.data)
     except ValidationError as invalid:
-        errors = explanations(invalid, source.data, kinds=lambda _: TASKS)
+        errors = explanations(
+            invalid, source.data, kinds=lambda place: KINDS if "controllers" in place else TASKS
+        )
         errors.sort(key=lambda error: source.line(error[0]))
         lines = [source.sentence(place, what) for place, what in errors[:_MOST_ERRORS]]
         if len(errors) > _MOST_ERRORS:

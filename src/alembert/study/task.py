@@ -124,13 +124,13 @@ class FromState(Task):
 
     def coordinates(self, model: Model) -> Array:
         q = model.neutral()
-        _fill(model, q, "position", self.position, model.q_slice)
+        fill(model, q, ("position",), self.position, model.q_slice)
         return q
 
     def speeds(self, model: Model, which: str = "speed", values: Mapping[str, Any] | None = None) -> Array:
         """Any vector over the degrees of freedom."""
         x = np.zeros(model.nv)
-        _fill(model, x, which, getattr(self, which) if values is None else values, model.v_slice)
+        fill(model, x, (which,), getattr(self, which) if values is None else values, model.v_slice)
         return x
 
     def parameter_values(self, model: Model) -> dict[str, float] | None:
@@ -147,17 +147,18 @@ class AtState(FromState):
     effort: dict[str, Numbers] = Field(default={}, description="Constant efforts by joint; others are zero.")
 
 
-def _fill(model: Model, x: Array, which: str, values: Mapping[str, Any], at: Callable[[str], slice]) -> None:
+def fill(model: Model, x: Array, place: Place, values: Mapping[str, Any], at: Callable[[str], slice]) -> None:
+    """Put values by joint into a vector; `place` is where the table of them stands within the task."""
     for name, entries in values.items():
         if name not in model._joint_index:
             joints = [joint.name for joint in model.joints if joint.type.nv]
-            raise OptionError((which, name), unknown(f"model {model.name!r} has no joint", name, joints))
+            raise OptionError((*place, name), unknown(f"model {model.name!r} has no joint", name, joints))
         s = at(name)
         if len(entries) != s.stop - s.start:
-            labels = getattr(model.joint(name).type, "coordinates" if which == "position" else "speeds")
+            labels = getattr(model.joint(name).type, "coordinates" if at == model.q_slice else "speeds")
             listed = ", ".join(label for label, _ in labels)
             raise OptionError(
-                (which, name),
+                (*place, name),
                 f"expected {len(labels)} number{'s' * (len(labels) != 1)} ({listed}), got {len(entries)}",
             )
         x[s] = entries

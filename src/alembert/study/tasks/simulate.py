@@ -11,6 +11,7 @@ from alembert.model import Model
 from alembert.model.io.schema import Vector
 from alembert.model.printing import unknown
 from alembert.study import figures
+from alembert.study.driven import AnyController, EventTable, driven
 from alembert.study.parts import Grid
 from alembert.study.task import AtState, OptionError, Outcome, Output, Positive, Setting, by_joint
 
@@ -36,6 +37,7 @@ class Simulate(AtState):
         "momentum_error": "largest change, angular and linear, of its terms; null where something acts from outside",
         "quaternion_error": "largest, or null",
         "constraint_error": "of loops and couplings, largest, or null",
+        "events": "name and time of each, in their order",
         "files": "what was written, by kind",
     }
     OUTPUTS: ClassVar = {
@@ -60,6 +62,11 @@ class Simulate(AtState):
         description="Joints that keep their position and speed while loops and couplings are closed at the start.",
     )
 
+    controllers: list[AnyController] = Field(
+        default=[], description="What drives the joints, besides `effort`; their efforts add up."
+    )
+    events: list[EventTable] = Field(default=[], description="What ends the run early, or is noted.")
+
     def run(self, model: Model, setting: Setting) -> Outcome:
         from alembert.simulate import simulate
 
@@ -67,6 +74,7 @@ class Simulate(AtState):
             model = model.replace(gravity=self.gravity)
         parameters = self.parameter_values(model)
         q, v = start(self, model)
+        extra = driven(self.controllers, self.events, model, parameters, setting)
         run = simulate(
             model,
             q,
@@ -76,6 +84,8 @@ class Simulate(AtState):
             interval=self.interval,
             integrator=self.integrator,
             efforts=self.speeds(model, "effort"),
+            controller=extra.controllers or None,
+            events=extra.events,
             parameters=parameters,
             tolerance=self.tolerance,
             absolute_tolerance=self.absolute_tolerance,
@@ -98,19 +108,22 @@ class Simulate(AtState):
             "momentum_error": report.momentum_error,
             "quaternion_error": report.quaternion_error,
             "constraint_error": report.constraint_error,
+            "events": [{"name": event.name, "time": event.time} for event in run.events],
         }
         units = [unit for joint in model.joints for _, unit in joint.type.coordinates]
         rows = zip(model.coordinate_names, (f"{x:.9g}" for x in run.q[-1]), units, strict=True)
         end = Grid.of(f"at {run.time[-1]:g} s", ("coordinate", "value", "unit"), rows)
+        log = [Grid.of("events", ("event", "at [s]"), [(e.name, f"{e.time:.9g}") for e in run.events])]
         return Outcome(
             data,
-            (str(report), end),
+            (str(report), *(log if run.events else []), end),
             files={
                 "save": run.save,
                 "plot": partial(figures.save, run.plot),
                 "html": run.to_html,
             },
             figures={"Motion": run.plot},
+            inputs=extra.inputs,
         )
 
 

@@ -1,0 +1,175 @@
+# ruff: noqa: E501  (a case per line)
+"""Controllers and events of run files: what they do, and where errors are."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import alembert as al
+from alembert.errors import AlembertError
+from alembert.study.file import load_study
+from alembert.study.run import run_study
+
+HEAD = """format = "alembert-study"
+version = 1
+model = "library:%s"
+
+[outputs]
+report = ""
+
+[task]
+type = "simulate"
+time = %s
+step = 0.01
+integrator = "rk4"
+"""
+
+
+def study(folder, body, *, model="two_link", time=5.0):
+    path = folder / "study.toml"
+    path.write_text(HEAD % (model, time) + body, encoding="utf-8")
+    return path
+
+
+def result(path):
+    return run_study(load_study(path), progress=False)
+
+
+PD = """
+[[task.controllers]]
+type = "pd"
+target = { shoulder = 0.4, elbow = "pi/6" }
+stiffness = { shoulder = 900, elbow = 500 }
+damping = { shoulder = 60, elbow = 8 }
+"""
+
+
+def test_pd_holds_its_target(tmp_path):
+    data = result(study(tmp_path, PD)).outcome.data
+    # what gravity pulls down: torques of some 30 N m over the stiffness
+    assert data["q"]["shoulder"] == pytest.approx(0.4, abs=0.1)
+    assert data["q"]["elbow"] == pytest.approx(np.pi / 6, abs=0.1)
+    assert data["events"] == []
+
+
+def test_controllers_add_up_and_are_limited(tmp_path):
+    model = al.library.two_link()
+    body = """
+[[task.controllers]]
+type = "pd"
+target = { elbow = 100 }
+stiffness = { elbow = 5 }
+limit = { elbow = 2 }
+
+[[task.controllers]]
+type = "python"
+function = "law.py:law"
+period = 0.02
+delay = 0.01
+"""
+    (tmp_path / "law.py").write_text("def law(t, q, v):\n    return {'shoulder': 1.5}\n")
+    done = result(study(tmp_path, body, time=0.5))
+    sampled = al.simulate.Sampled(lambda t, q, v: [1.5, 0.0], 0.02, 0.01)
+    run = al.simulate(
+        model,
+        model.neutral(),
+        duration=0.5,
+        step=0.01,
+        integrator="rk4",
+        controller=[lambda t, q, v: np.array([0.0, 2.0]), sampled],
+    )
+    # the limit holds from the start: the same motion but for the rounding of clipped numbers
+    np.testing.assert_allclose(list(done.outcome.data["q"].values()), run.q[-1], atol=1e-12)
+    assert json.dumps(done.manifest["inputs"]).count("law.py") == 1
+
+
+def test_feedback_balances_an_acrobot(tmp_path):
+    model = al.library.acrobot()
+    upright = [np.pi / 2, 0.0]
+    linear = al.linearize(model, upright)
+    P = scipy.linalg.solve_continuous_are(linear.A, linear.B, np.eye(4), np.eye(1))
+    K = (linear.B.T @ P)[0]
+    body = f"""position = {{ shoulder = "pi/2 + 0.05" }}
+
+[[task.controllers]]
+type = "feedback"
+target = {{ shoulder = "pi/2" }}
+gains = {{ elbow = {K.tolist()} }}
+"""
+    data = result(study(tmp_path, body, model="acrobot", time=8.0)).outcome.data
+    np.testing.assert_allclose(list(data["q"].values()), upright, atol=1e-3)
+
+
+def test_events_stop_or_are_noted(tmp_path):
+    body = """position = { pivot = 1.0 }
+
+[[task.events]]
+quantity = "pivot"
+below = 0.5
+action = "note"
+name = "half"
+
+[[task.events]]
+quantity = "frame:bob.position.z"
+below = -0.999
+"""
+    model = al.library.pendulum()
+    frame = next(iter(model.frames)).name
+    done = result(study(tmp_path, body.replace("bob", frame), model="pendulum"))
+    first, second = done.outcome.data["events"]
+    assert first["name"] == "half"
+    assert second["name"] == f"frame:{frame}.position.z below -0.999"
+    assert 0 < first["time"] < second["time"] < 5
+    assert done.outcome.data["time"] == second["time"]  # it ended there
+    z = model.frame_pose([done.outcome.data["q"]["pivot"]], frame).translation[2]
+    assert z == pytest.approx(-0.999, abs=1e-8)  # speed times the tolerance of the instant
+
+
+def test_an_event_by_a_function(tmp_path):
+    (tmp_path / "watch.py").write_text("def late(t, q, v):\n    return t\n")
+    body = """[[task.events]]
+function = "watch.py:late"
+above = 0.305
+"""
+    done = result(study(tmp_path, body, time=1.0))
+    assert done.outcome.data["time"] == pytest.approx(0.305, abs=1e-9)
+    assert json.dumps(done.manifest["inputs"]).count("watch.py") == 1
+
+
+REFUSED = [
+    ('type = "pd"', 'type = "pdd"', "15: task.controllers[0].type: is 'pdd'; did you mean 'pd'?"),
+    ('type = "pd"\n', "", "14: task.controllers[0].type: is missing, expected one of pd, feedback, python"),
+    ("elbow = 500", "elbo = 500", "17: task.controllers[0].stiffness.elbo: model 'two_link' has no joint 'elbo'; did you mean 'elbow'?"),
+    ("stiffness", "stifness", "17: task.controllers[0].stifness: unknown key 'stifness'; did you mean 'stiffness'?"),
+    ("elbow = 8", "elbow = [1, 2]", "18: task.controllers[0].damping.elbow: expected 1 number (angle), got 2"),
+    (PD, PD + "delay = 0.1\n", "19: task.controllers[0].delay: is given without a period"),
+    (PD, PD + "limit = { knee = 1 }\n", "19: task.controllers[0].limit.knee: model 'two_link' has no degree of freedom 'knee'"),
+    (PD, '[[task.controllers]]\ntype = "feedback"\ngains = { elbow = [1, 2] }\n', "15: task.controllers[0].gains.elbow: has 2 gains, expected 4: of 2 displacements, then of 2 speeds"),
+    (PD, '[[task.controllers]]\ntype = "python"\nfunction = "law"\n', "15: task.controllers[0].function: is 'law', expected FILE.py:NAME"),
+    (PD, '[[task.controllers]]\ntype = "python"\nfunction = "no.py:law"\n', "there is no such file"),
+    (PD, '[[task.controllers]]\ntype = "python"\nfunction = "bad.py:lw"\n', "has no function 'lw'; did you mean 'law'?"),
+    (PD, '[[task.controllers]]\ntype = "python"\nfunction = "bad.py:law"\n', "bad.py:2: ZeroDivisionError: division by zero"),
+    (PD, '[[task.controllers]]\ntype = "python"\nfunction = "syntax.py:law"\n', "syntax.py:1: SyntaxError:"),
+    (PD, '[[task.events]]\nquantity = "elbow"\n', "13: task.events[0]: expected either above or below"),
+    (PD, "[[task.events]]\nabove = 1\n", "13: task.events[0]: expected either quantity or function"),
+    (PD, '[[task.events]]\nquantity = "elbw"\nabove = 1\n', "14: task.events[0].quantity: nothing is called 'elbw'; did you mean 'elbow'?"),
+    (PD, '[[task.events]]\nquantity = "frame:tip.position"\nabove = 1\n', "has 3 components, expected one of frame:tip.position.x,"),
+    (PD, '[[task.events]]\nquantity = "frame:tip.position.w"\nabove = 1\n', "'frame:tip.position' has no component 'w'; there is x, y, z"),
+    (PD, '[[task.events]]\nquantity = "tau:elbow"\nabove = 1\n', "'tau:elbow' depends on accelerations or efforts; events can watch what the state tells"),
+    (PD, '[[task.events]]\nfunction = "bad.py:two"\nabove = 1\n', "task.events[0].function: returned 2 numbers, expected one"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "message"), REFUSED)
+def test_refusals(tmp_path, old, new, message):
+    (tmp_path / "bad.py").write_text(
+        "def law(t, q, v):\n    return 1 / 0\n\ndef two(t, q, v):\n    return q\n"
+    )
+    (tmp_path / "syntax.py").write_text("def law(:\n")
+    assert old in PD
+    path = study(tmp_path, PD.replace(old, new))
+    with pytest.raises(AlembertError) as caught:
+        result(path)
+    assert message in str(caught.value)
