@@ -27,7 +27,7 @@ ERRORS = {
     "identify": (["acrobot", "none.csv"], 2, "none.csv: cannot be read: No such file or directory"),
     "run": (["none.toml"], 2, "none.toml: cannot be read: No such file or directory"),
     "verify": (["--case", "a01_pendulum_perod"], 2, "verify: no case 'a01_pendulum_perod'; did you mean"),
-    "schema": (["modl"], 2, "modl"),
+    "schema": (["modl"], 2, "schema: there is no kind of files 'modl'; did you mean 'model'?"),
     "bench": (["pendulum", "--batch", "0"], 2, "--batch 0: expected a positive whole number"),
     "optimise": (["two_link", "--time", "x"], 2, "--time x: expected SECONDS, or SHORTEST,LONGEST"),
     "new": (["acrobt"], 2, "new: there is no project 'acrobt'; did you mean 'acrobot'?"),
@@ -147,6 +147,8 @@ def test_json_of_an_error():
     ("arguments", "message"),
     [
         (["simulate", "pendulum", "--tme", "1"], "no option '--tme'; did you mean '--time'?"),
+        (["info", "pendulum", "--debug=3"], "--debug takes no value"),
+        (["view", "pendulum", "--html", "page.txt"], "--html page.txt: expected a name that ends with .html"),
         (["simulat", "pendulum"], "No such command 'simulat'. Did you mean 'simulate'?"),
         (["simulate", "pendulum", "--position", "pivt=1"], "has no joint 'pivt'; did you mean 'pivot'?"),
         (["simulate", "pendulum", "--position", "pivot"], "--position pivot: expected NAME=VALUE"),

@@ -136,7 +136,8 @@ def _usage(error: Any, args: Sequence[str]) -> int:
     option = str(getattr(error, "option_name", ""))
     if type(error).__name__ == "NoSuchOption" and context is not None:
         known = [name for parameter in context.command.params for name in parameter.opts if name[0] == "-"]
-        text = unknown("no option", option, [*known, *sorted(_EVERYWHERE)])
+        known += sorted(_EVERYWHERE)
+        text = f"{option} takes no value" if option in known else unknown("no option", option, known)
     if context is not None:
         text += f"\nTry: {context.command_path} --help"
     return _refused(BAD_INPUT, text, "UsageError", args)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
 from typing import Annotated
 
 import typer
 
 from alembert.cli.app import STUDIES, command
+from alembert.errors import ArgumentError
+from alembert.model.printing import unknown
+
+KINDS = ("model", "study")
 
 
-class Kind(Enum):
-    """Which files."""
-
-    model = "model"
-    study = "study"
+def _complete_kind(incomplete: str) -> list[str]:
+    return [kind for kind in KINDS if kind.startswith(incomplete)]
 
 
 @command(
@@ -27,10 +27,14 @@ class Kind(Enum):
     ],
 )
 def schema(
-    kind: Annotated[Kind, typer.Argument(help="Of which files: model or study.")] = Kind.model,
+    kind: Annotated[
+        str, typer.Argument(help="Of which files: model or study.", autocompletion=_complete_kind)
+    ] = "model",
 ) -> None:
     """Print the JSON schema of a file format, for editors and other programs."""
-    if kind is Kind.study:
+    if kind not in KINDS:
+        raise ArgumentError(unknown("schema: there is no kind of files", kind, KINDS))
+    if kind == "study":
         from alembert.study.file import json_schema
     else:
         from alembert.model.io import json_schema

@@ -69,6 +69,8 @@ def view(
     from alembert.view import write_film, write_page
     from alembert.view.records import SUFFIXES, read_motion
 
+    if html is not None and html.suffix.lower() != ".html":
+        raise ArgumentError(f"--html {html}: expected a name that ends with .html")
     thing: Any
     if Path(shown).suffix.lower() in SUFFIXES:
         if records is not None:
@@ -85,7 +87,7 @@ def view(
         with console.working("drawing"):
             done["film"] = str(write_film(film, thing))
     if len(done) > 1:
-        console.answer(done, as_json, *(f"{key}: {value}" for key, value in done.items() if key != "shown"))
+        console.answer(done, as_json, *(f"wrote {value}" for key, value in done.items() if key != "shown"))
         return
     with open_viewer(thing, inline=False, port=port, open_browser=browser) as viewer:
         done["url"] = viewer.url

@@ -136,8 +136,16 @@ def root_locus(locus: RootLocus, path: PathLike) -> Figure:
         first.real, first.imag, "o", color="black", mfc="white", ms=7, label=f"k = {locus.gains[0]:.4g}"
     )
     axis.plot(last.real, last.imag, "x", color="black", ms=7, mew=1.6, label=f"k = {locus.gains[-1]:.4g}")
+    # some branches run away: what happens near the open-loop poles is what matters
+    near = 4 * max(float(np.abs(first).max()), 1e-3)
+    if np.abs(locus.poles).max() > 2 * near:
+        axis.set_xlim(-near, near)
+        axis.set_ylim(-near, near)
     axis.legend(fontsize="small", frameon=False)
-    axis.set_title("root locus")
+    outside = int(np.sum(np.maximum(np.abs(last.real), np.abs(last.imag)) > near))
+    axis.set_title(
+        "root locus" + (f" ({outside} of {len(last)} branches leave the picture)" if outside else "")
+    )
     return figures.save(figure, path)
 
 
@@ -181,7 +189,7 @@ def _mode_title(mode: Mode) -> str:
         return "rigid, 0 rad/s"
     hertz = mode.frequency / (2 * np.pi)
     if mode.kind == "oscillation":
-        return f"{mode.frequency:.4g} rad/s ({hertz:.4g} Hz), damping {mode.damping:.3g}"
+        return f"{mode.frequency:.4g} rad/s ({hertz:.4g} Hz), damping {mode.damping + 0.0:.3g}"
     return f"real, {mode.pole.real:.4g} rad/s"
 
 

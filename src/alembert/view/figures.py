@@ -117,8 +117,11 @@ def plot_convergence(
     records = [_record(entry, k) for k, entry in enumerate(log)]
     if not records:
         raise ArgumentError("plot_convergence: log is empty, expected one record per iteration")
-    names = [name for name in records[0] if name not in ("iteration", "cost")]
-    iterations = np.array([record.get("iteration", k) for k, record in enumerate(records)])
+    names = [name for name in records[0] if name not in ("iteration", "number", "cost", "seconds")]
+    names = [name for name in names if any(record.get(name) for record in records)]  # a logarithm has no zero
+    iterations = np.array(
+        [record.get("iteration", record.get("number", k)) for k, record in enumerate(records)]
+    )
     shown = [what for what, there in (("cost", "cost" in records[0]), ("rest", bool(names))) if there]
     figure, axes = panels("plot_convergence", len(shown), height=2.5, width=8.0)
     marked = max(1, len(records) // 15)

@@ -42,7 +42,8 @@ def _netcdf(path: Path, model: Model | None) -> Motion:
         with xarray.open_dataset(path) as data:
             data.load()
     except (OSError, ValueError) as error:
-        raise FileError(f"{path}: is no readable netCDF file: {error}") from None
+        # xarray goes on with advice on its backends
+        raise FileError(f"{path}: is no readable netCDF file: {str(error).partition('. ')[0]}") from None
     if model is None:
         text = data.attrs.get("model_toml")
         if not text:
