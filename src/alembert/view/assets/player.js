@@ -232,14 +232,18 @@ class Player {
     this.button.textContent = "❚❚ Pause";
   }
 
-  pause() { this.playing = false; if (this.button) this.button.textContent = "▶ Play"; }
+  pause() {
+    this.playing = false;
+    if (this.button) this.button.textContent = "▶ Play";
+    for (const plot of this.plots || []) plot.draw(this.time);
+  }
 
   seek(t) {
     const m = this.data.motion;
     if (!m) { if (this.data.posing) this.pose(); else if (this.stage) this.stage.update(); return; }
     this.time = Math.min(Math.max(t, m.start), m.end);
     if (this.stage) this.stage.show(this.time);
-    for (const plot of this.plots) plot.draw(this.time);
+    for (const plot of this.plots) plot.draw(this.time, this.playing);
     if (this.slider) {
       this.slider.value = this.time;
       this.slider.setAttribute("aria-valuetext", `${this.time.toFixed(2)} s`);
@@ -249,6 +253,9 @@ class Player {
 
   advance(seconds) {
     if (this.playing) {
+      // without a graphics card the picture is made simpler, once, so that it moves better
+      this.slow = seconds > 0.05 ? (this.slow || 0) + 1 : 0;
+      if (this.slow === 15 && this.stage) this.stage.simplify();
       const m = this.data.motion;
       let t = this.time + seconds * this.speed;
       if (t > m.end) { if (this.loop) t = m.start + ((t - m.start) % (m.end - m.start)); else { t = m.end; this.pause(); } }

@@ -346,7 +346,7 @@ class Stage {
       this.arrowGroup.add(mesh);
       return mesh;
     };
-    const arc = new THREE.TorusGeometry(1, 0.055, 8, 36, 1.5 * Math.PI);
+    const arc = torques.length < 12 ? new THREE.TorusGeometry(1, 0.055, 8, 36, 1.5 * Math.PI) : new THREE.TorusGeometry(1, 0.055, 5, 20, 1.5 * Math.PI);
     const tip = new THREE.ConeGeometry(0.2, 0.55, 20).translate(0, 0.15, 0).applyMatrix4(new THREE.Matrix4().makeRotationZ(1.5 * Math.PI).setPosition(0, -1, 0));
     this.arrowMeshes = {
       torques, forces, arc: make(arc, 0xd946a6, torques.length), tip: make(tip, 0xd946a6, torques.length),
@@ -505,7 +505,7 @@ class Stage {
   resize() {
     const w = this.host.clientWidth, h = this.host.clientHeight;
     if (!w || !h) return;
-    this.renderer.setPixelRatio(Math.min(window.devicePixelRatio || 1, 2));
+    this.renderer.setPixelRatio((this.simple ? 0.7 : 1) * Math.min(window.devicePixelRatio || 1, 2));
     this.renderer.setSize(w, h, false);
     const first = !this.sized;
     this.sized = true;
@@ -516,6 +516,8 @@ class Stage {
     if (first) this.home();
     this.dirty = true;
   }
+
+  simplify() { this.simple = true; this.sun.castShadow = false; this.resize(); }
 
   render() {
     if (!this.dirty || !this.sized) return;
