@@ -16,13 +16,12 @@ def brachistochrone(slides: tuple[tuple[float, float, float, float], ...]) -> It
     """The fastest slides from rest to points 10 m away and 5 m below, 2 m away and 2 m below; the final time is free."""
     lines = []
     for gravity, far, drop, time in slides:
-        slide = System(
-            ["x", "y", "v"],
-            ["slope"],
-            lambda s, g=gravity: [s.v * ca.cos(s.slope), s.v * ca.sin(s.slope), -g * ca.sin(s.slope)],
-        )
         problem = Problem(
-            slide, (0.1, 5.0), start={"x": 0, "y": 0, "v": 0}, end={"x": far, "y": -drop}, cost=duration()
+            _slide(gravity),
+            (0.1, 5.0),
+            start={"x": 0, "y": 0, "v": 0},
+            end={"x": far, "y": -drop},
+            cost=duration(),
         )
         last = (2 * gravity * drop) ** 0.5
         guess = {"time": [0, 1.1 * time], "x": [[0, 0, 0], [far, -drop, last]], "controls": [[-1.0], [0.3]]}
@@ -36,3 +35,11 @@ def brachistochrone(slides: tuple[tuple[float, float, float, float], ...]) -> It
         )
         lines.append(Line(f"to ({far:g}, {-drop:g})", solution.state("x"), solution.state("y")))
     yield Plot("x [m]", "y [m]", tuple(lines))
+
+
+def _slide(gravity: float) -> System:
+    return System(
+        ["x", "y", "v"],
+        ["slope"],
+        lambda s: [s.v * ca.cos(s.slope), s.v * ca.sin(s.slope), -gravity * ca.sin(s.slope)],
+    )
