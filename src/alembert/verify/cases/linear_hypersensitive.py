@@ -14,7 +14,7 @@ from alembert.verify.case import Check, Items, Line, Plot, case
     parameters={"time": 10.0, "start": 1.5, "end": 1.0},
 )
 def linear_hypersensitive(time: float, start: float, end: float) -> Items:
-    """x' = -x + u at the least 1/2 int x^2 + u^2, from 1.5 to 1 in a long time."""
+    """The least 1/2 int x^2 + u^2 with x' = -x + u, from 1.5 to 1 in a long time."""
     # x = A exp(-w t) + B exp(w (t - T)) with w = sqrt(2), and u = x' + x
     w = np.sqrt(2)
     A, B = np.linalg.solve([[1, np.exp(-w * time)], [np.exp(-w * time), 1]], [start, end])
