@@ -1,5 +1,7 @@
 """The pages are true: every python block runs, and prints what the page says."""
 
+import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,20 @@ def test_outputs_are_compared(tmp_path):
         run(page)
     with pytest.raises(AssertionError, match="the page shows"):
         compare("yes", "no", "page.md:1")
+
+
+def test_equations_stand_where_the_theory_says():
+    """Modules number their equations at their top; the page's table names modules and numbers."""
+    text = (DOCS / "theory-sweeps.md").read_text(encoding="utf-8")
+    rows = [
+        line.split("|")[2] for line in text.splitlines() if line.startswith("| (") and "`alembert." in line
+    ]
+    assert len(rows) == 6
+    for row in rows:
+        for module, numbers in re.findall(r"`(alembert\.[\w.]+)`([^`]*)", row):
+            doc = importlib.import_module(module).__doc__
+            for number in re.findall(r"\(\d+\)", numbers):
+                assert re.search(rf"{re.escape(number)}$", doc, re.MULTILINE), f"{module} has no {number}"
 
 
 def test_broken_links_fail_the_build():
