@@ -285,7 +285,7 @@ def _stage_derivatives(problem: Problem, N: int, exact: bool, effort_: Effort) -
     stages = cut(problem, scheme("euler"), N)
     method = Sweep(stages, Evaluation(stages, exact=exact), iterations=1)
     method.solve(*guesses.place(stages, guesses.make(problem, _reach_guess())))
-    return timing.best(method._condense, effort_, N)
+    return timing.best(method.newton._condense, effort_, N)
 
 
 def _against_crocoddyl(effort_: Effort, quick: bool, notes: dict[str, Any]) -> list[Row]:

@@ -23,7 +23,7 @@ def problem(rng, N, n, m, bounds=0):
         R=np.array([positive(m) for _ in range(N)]),
         q=rng.normal(size=(N + 1, n)),
         r=rng.normal(size=(N, m)),
-        D=rng.normal(size=(N, bounds, 1 + n + m)),
+        D=rng.normal(size=(N, bounds, n + m)),
         push=rng.normal(size=(N, bounds)),
     )
 
@@ -44,17 +44,15 @@ def dense(s, start, end, shift):
     C, c = np.zeros((rows, size)), np.zeros(rows)
     for k in range(N):
         x, u = state(k), control(k)
-        H[x, x] += s.Q[k]
+        H[x, x] += s.Q[k] + shift * np.eye(n)
         H[x, u] += s.N[k]
         H[u, x] += s.N[k].T
         H[u, u] += s.R[k] + shift * np.eye(m)
-        force = s.D[k, :, 1:].T @ s.push[k]
+        force = s.D[k].T @ s.push[k]
         g[x], g[u] = s.q[k] + force[:n], s.r[k] + force[n:]
         here = slice(k * n, (k + 1) * n)
         C[here, x], C[here, u], C[here, state(k + 1)], c[here] = s.A[k], s.B[k], -np.eye(n), s.b[k]
-    free = np.eye(n) - np.linalg.pinv(start.C) @ start.C if len(start.c) else np.eye(n)
-    H[state(0), state(0)] += shift * free
-    H[state(N), state(N)] += s.Q[N]
+    H[state(N), state(N)] += s.Q[N] + shift * np.eye(n)
     g[state(N)] = s.q[N]
     first = slice(N * n, N * n + len(start.c))
     C[first, state(0)], c[first] = start.C, start.c
@@ -77,15 +75,15 @@ def test_step_solves_the_dense_system(n, m, first, last, bounds, shift):
     start = Conditions(rng.normal(size=(first, n)), rng.normal(size=first))
     end = Conditions(rng.normal(size=(last, n)), rng.normal(size=last))
     x, u, y = dense(stages, start, end, shift)
-    sweep = TimeSweep(stages, last)
-    sweep.solve(start, end, shift=shift)
+    sweep = TimeSweep(stages, start, end)
+    sweep.solve(shift=shift)
     scale = max(1.0, np.abs(y).max())  # errors follow the largest multiplier
     np.testing.assert_allclose(sweep.x, x, atol=1e-10 * scale)
     np.testing.assert_allclose(sweep.u, u, atol=1e-10 * scale)
     np.testing.assert_allclose(sweep.costates[1:], y[: N * n].reshape(N, n), atol=1e-9 * scale)
     np.testing.assert_allclose(sweep.start, y[N * n : N * n + first], atol=1e-9 * scale)
     np.testing.assert_allclose(sweep.end, y[N * n + first :], atol=1e-9 * scale)
-    assert max(np.abs(part).max(initial=0) for part in sweep.residual(start, end, shift)) < 1e-9 * scale
+    assert max(np.abs(part).max(initial=0) for part in sweep.residual(shift)) < 1e-9 * scale
 
 
 def test_large_stages_take_lapack_and_agree(monkeypatch):
@@ -95,12 +93,13 @@ def test_large_stages_take_lapack_and_agree(monkeypatch):
         Conditions(np.eye(3), rng.normal(size=3)),
         Conditions(rng.normal(size=(2, 3)), rng.normal(size=2)),
     )
-    compiled = TimeSweep(stages, 2)
-    compiled.solve(start, end, shift=0.1)
+    compiled = TimeSweep(stages, start, end)
+    compiled.solve(shift=0.1)
     monkeypatch.setattr(time_sweep, "LARGEST_UNROLLED", 0)
-    arrays = TimeSweep(stages, 2)
+    monkeypatch.setattr(time_sweep, "LARGEST_END", 0)
+    arrays = TimeSweep(stages, start, end)
     assert not arrays.unrolled
-    arrays.solve(start, end, shift=0.1)
+    arrays.solve(shift=0.1)
     for name in ("x", "u", "costates", "gains", "end", "start"):
         np.testing.assert_allclose(getattr(arrays, name), getattr(compiled, name), atol=1e-10, err_msg=name)
 
@@ -112,7 +111,7 @@ def test_negative_curvature_names_its_stage(limit, monkeypatch):
     stages.R[3] = -1e3
     none = Conditions(np.empty((0, 2)), np.empty(0))
     with pytest.raises(Indefinite) as caught:
-        TimeSweep(stages, 0).solve(none, none)
+        TimeSweep(stages, none, none).solve()
     assert caught.value.stage == 3
 
 
@@ -121,9 +120,10 @@ def test_repeated_conditions_get_the_smallest_multipliers():
     stages = problem(rng, 4, 3, 2)
     start = Conditions(np.eye(3), np.zeros(3))
     row, value = rng.normal(size=(1, 3)), np.array([0.7])
-    once, twice = TimeSweep(stages, 1), TimeSweep(stages, 2)
-    once.solve(start, Conditions(row, value))
-    twice.solve(start, Conditions(np.vstack([row, row]), np.tile(value, 2)))
+    once = TimeSweep(stages, start, Conditions(row, value))
+    twice = TimeSweep(stages, start, Conditions(np.vstack([row, row]), np.tile(value, 2)))
+    once.solve()
+    twice.solve()
     np.testing.assert_allclose(twice.x, once.x, atol=1e-10)
     np.testing.assert_allclose(twice.end, np.tile(once.end / 2, 2), atol=1e-9)
 
@@ -134,10 +134,10 @@ def test_refinement_restores_what_steep_weights_cost():
     stages = problem(rng, 20, 3, 1)
     stages.Q[5:15, 0, 0] += 1e12
     start, end = Conditions(np.eye(3), np.zeros(3)), Conditions(np.eye(3)[:1], np.ones(1))
-    sweep = TimeSweep(stages, 1)
-    sweep.solve(start, end)
+    sweep = TimeSweep(stages, start, end)
+    sweep.solve()
     options = {"shift": 0.0, "rho": 1.0, "damping": 0.0}
-    before = max(np.abs(part).max() for part in sweep.residual(start, end, 0.0))
-    sweep.refine(start, end, **options)
-    after = max(np.abs(part).max() for part in sweep.residual(start, end, 0.0))
+    before = max(np.abs(part).max() for part in sweep.residual(0.0))
+    sweep.refine(**options)
+    after = max(np.abs(part).max() for part in sweep.residual(0.0))
     assert after < 1e-2 * before + 1e-12

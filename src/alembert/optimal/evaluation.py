@@ -10,7 +10,7 @@ The multipliers of c are those that make the Lagrangian stationary in z,
     nu = -G^-T (l_z + f_z' lambda + d_z' y)                                                       (2)
 
 so they need no place among the unknowns. Points are on manifolds: derivatives are with respect to tangent vectors at the
-present point, and f is seen from the present next point, in its chart: r = local(x_{k+1}, f).
+present point (`alembert.optimal.tangent`), and f is seen from the present next point, in its chart: r = local(x_{k+1}, f).
 
 Bounds have slacks s within (lower, upper) and multipliers low, high; y = high - low, and
 
@@ -20,12 +20,16 @@ Bounds have slacks s within (lower, upper) and multipliers low, high; y = high -
 `condensed` adds D' weight D to the Hessian; D' push is added by the sweep, since mu may change before. Bounds
 at infinity come as numbers of any size with a mark 0 (`has_lower`, `has_upper`); where there is a bound the
 mark is 1.
+
+What an iteration wants to know of all stages together (costs, largest residuals, longest steps) is folded by
+compiled loops, `fold`, from what the kernels leave in every stage.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import casadi as ca
@@ -33,11 +37,19 @@ import numpy as np
 
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
+from alembert.engine.stage_loop import StageLoop
 from alembert.optimal.stages import Stages
+from alembert.optimal.tangent import Tangent
 
 Array = np.ndarray
 Graph = Callable[[dict[str, ca.SX]], list[ca.SX]]
 MOST_KERNELS = 200
+INNER = 2
+"""Newton steps for z within a trial"""
+LARGEST_INNER = 3000
+"""operations of such a step; beyond, trials would cost more than is gained"""
+FARTHEST = 1e10
+"""factor by which multipliers of bounds may differ from mu / distance (Waechter and Biegler 2006, (16))"""
 _KERNELS: dict[str, Kernel] = {}
 """by content: problems that differ in numbers only share them"""
 
@@ -45,8 +57,8 @@ _KERNELS: dict[str, Kernel] = {}
 class Evaluation:
     """Compiled functions of `stages`; with `exact` the Hessian has the curvature of the constraints.
 
-    Kernels with all stages as lanes: `condensed`, `trial`, `steps`, `measure`, `push`; for one point: `start`,
-    `end`, `end_trial`.
+    Kernels with all stages as lanes: `condensed`, `trial`, `steps`, `measure`, `push`, `settle`; for the two ends:
+    `ends`, `ends_trial`.
     """
 
     def __init__(self, stages: Stages, *, exact: bool) -> None:
@@ -56,8 +68,9 @@ class Evaluation:
         digest = hashlib.sha256(stages.stage.serialize().encode()).hexdigest()
         model = stages.chart.model
         name = model.fingerprint if model is not None else ""
-        self._key = f"optimal {exact} {name} {stages.chart.rest} {digest}"
-        self.sizes = sizes = {
+        self.tangent = Tangent(stages)
+        self._key = f"optimal {exact} {name} {stages.chart.rest} {self.tangent.name} {digest}"
+        self.sizes: dict[str, int | tuple[int, int]] = {
             **{"x": point, "u": m, "z": nz, "after": point, "s": 3, "p": len(stages.problem.parameters)},
             **{
                 "costate": n,
@@ -72,9 +85,8 @@ class Evaluation:
             },
             **{"d": nd, "push": nd, "slack": nd, "low": nd, "high": nd, "lower": nd, "upper": nd},
             **{"has_lower": nd, "has_upper": nd, "slope_x": n, "slope_u": m, "g": n + m + nz},
-            **{"Z": (nz, 1 + n + m), "D": (nd, 1 + n + m)},
+            **{"Z": (nz, n + m), "z_0": nz, "D": (nd, n + m), "d_0": nd, "dlow": nd, "dhigh": nd, "dual": 1},
         }
-        del sizes
         bounds = ("slack", "low", "high", "lower", "upper", "has_lower", "has_upper")
         place = ("x", "u", "z", "after", "s", "p")
         self.condensed = self._kernel(
@@ -82,8 +94,9 @@ class Evaluation:
             (*place, "costate", "scale", *bounds),
             {
                 **{"A": (n, n), "B": (n, m), "b": (n,), "Q": (n, n), "N": (n, m), "R": (m, m), "q": (n,)},
-                **{"r": (m,), "slope_x": (n,), "slope_u": (m,), "Z": (nz, 1 + n + m), "D": (nd, 1 + n + m)},
-                "g": (n + m + nz,),
+                **{"r": (m,), "slope_x": (n,), "slope_u": (m,), "Z": (nz, n + m), "z_0": (nz,)},
+                **{"D": (nd, n + m), "d_0": (nd,), "g": (n + m + nz,), "G": (nz, nz), "F_z": (n, nz)},
+                **{"H_z": (nz, n + m), "D_z": (nd, nz)},
             },
             self._condensed_graph,
         )
@@ -98,18 +111,24 @@ class Evaluation:
         )
         self.steps = self._kernel(
             "steps",
-            ("dx", "du", "Z", "D", "g", "d", "mu", *bounds),
+            ("dx", "du", "Z", "z_0", "D", "d_0", "g", "d", "mu", *bounds),
             {"dz": (nz,), "ds": (nd,), "dlow": (nd,), "dhigh": (nd,), "limits": (3,)},
             self._steps_graph,
         )
         self.measure = self._kernel(
             "measure",
             ("slope_x", "slope_u", "costate", "d", *bounds),
-            {"largest": (4,), "sums": (3,)},
+            {"found": (7,)},
             self._measure_graph,
         )
         self.push = self._kernel("push", ("d", "mu", *bounds), {"push": (nd,)}, self._push_graph)
-        self.start, self.end, self.end_trial = self._end_kernels()
+        self.settle = self._kernel(
+            "settle",
+            ("dlow", "dhigh", "dual", "mu", *bounds),
+            {"low_new": (nd,), "high_new": (nd,)},
+            self._settle_graph,
+        )
+        self.ends, self.ends_trial = self._end_kernels()
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
@@ -135,87 +154,112 @@ class Evaluation:
             )
         return _KERNELS[key]
 
-    def _end_kernels(self) -> tuple[Kernel, Kernel, Kernel]:
+    def _end_kernels(self) -> tuple[Kernel, Kernel]:
+        """Both ends in one call: functions and derivatives (`ends`), and functions at a trial (`ends_trial`)."""
         stages = self.stages
-        n, point, np_ = stages.chart.tangent, stages.chart.point, self.sizes["p"]
+        n, point, np_ = stages.chart.tangent, stages.chart.point, len(stages.problem.parameters)
         first, last, bounded = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
         text = stages.start.serialize() + stages.end.serialize()
         self._key += hashlib.sha256(text.encode()).hexdigest()
-        place = {"x": point, "s": 3, "p": np_}
+        place = {"x_0": point, "s_0": 3, "x": point, "s": 3, "p": np_, "scale": 1}
+        names = ("slack", "low", "high", "lower", "upper", "has_lower", "has_upper")
+        bounds = dict.fromkeys(names, bounded)
 
-        def moved(g: dict[str, ca.SX], which: str) -> tuple[ca.SX, ...]:
+        def ends(g: dict[str, ca.SX]) -> list[ca.SX]:
             d = ca.SX.sym("d", n)
-            x = stages.chart.retract(g["x"], d)
-            found = stages.start(x, g["s"], g["p"]) if which == "start" else stages.end(x, g["s"], g["p"])
-            return (d, *(found if isinstance(found, tuple) else (found,)))
-
-        def still(d: ca.SX, results: list[ca.SX], g: dict[str, ca.SX]) -> list[ca.SX]:
-            f = ca.Function("still", [d, *g.values()], results)
-            return list(f.call([ca.DM.zeros(n), *g.values()]))
-
-        def start(g: dict[str, ca.SX]) -> list[ca.SX]:
-            d, equations = moved(g, "start")
-            curvature = ca.hessian(ca.dot(g["sigma"], equations), d)[0]
-            return still(d, [equations, ca.jacobian(equations, d), curvature], g)
-
-        def end(g: dict[str, ca.SX]) -> list[ca.SX]:
-            d, cost, equations, rows = moved(g, "end")
+            starts = stages.start(self.tangent.retract(g["x_0"], d, g["p"]), g["s_0"], g["p"])
+            cost, equations, rows = stages.end(self.tangent.retract(g["x"], d, g["p"]), g["s"], g["p"])
             cost = cost * g["scale"]
-            lagrangian = cost + ca.dot(g["eta"], equations) + ca.dot(g["y"], rows)
-            results = [cost, equations, rows, ca.gradient(cost, d), ca.jacobian(equations, d)]
-            return still(d, [*results, ca.jacobian(rows, d), ca.hessian(lagrangian, d)[0]], g)
+            y = g["high"] - g["low"]
+            lagrangian = cost + ca.dot(g["eta"], equations) + ca.dot(y, rows)
+            results = [starts, ca.jacobian(starts, d), ca.hessian(ca.dot(g["sigma"], starts), d)[0], rows]
+            results += [equations, ca.gradient(cost, d), ca.jacobian(equations, d), ca.jacobian(rows, d)]
+            still = ca.Function("still", [d, *g.values()], [*results, ca.hessian(lagrangian, d)[0]])
+            c_0, C_0, H_0, rows, c, slope, C, D, H = still.call([ca.DM.zeros(n), *g.values()])
+            weight = _column([_weight(g, k) for k in range(bounded)])
+            H = H + D.T @ (ca.repmat(weight, 1, n) * D)
+            at_end = slope + C.T @ g["eta"] + D.T @ y - g["costate"]
+            at_start = g["costate_0"] + C_0.T @ g["sigma"]
+            largest, noise = ca.SX(0), ca.SX(0)
+            for entry in (*ca.vertsplit(at_end), *ca.vertsplit(at_start)):
+                largest = ca.fmax(largest, ca.fabs(entry))
+            for k in range(bounded):
+                noise = ca.fmax(noise, weight[k] * ca.fabs(rows[k]))
+            most, least, total, _ = self._complementarity(g)
+            found = ca.vertcat(largest, noise, most, least, ca.sum1(ca.fabs(g["eta"])), total)
+            return [c_0, C_0, H_0, c, C, slope, D, H, found]
 
         def trial(g: dict[str, ca.SX]) -> list[ca.SX]:
-            x = stages.chart.retract(g["x"], g["alpha"] * g["dx"])
+            retract = self.tangent.retract
+            starts = stages.start(retract(g["x_0"], g["alpha"] * g["dx_0"], g["p"]), g["s_0"], g["p"])
+            x = retract(g["x"], g["alpha"] * g["dx"], g["p"])
             cost, equations, rows = stages.end(x, g["s"], g["p"])
-            return [x, g["scale"] * cost, equations, rows]
+            slack = g["slack"] + g["alpha"] * g["ds"]
+            residuals = ca.vertcat(starts, equations, rows - slack)
+            scaled = g["scale"] * cost
+            total = _total(residuals, scaled + g["mu"] * _barrier(g, slack), cost)
+            return [x, slack, starts, equations, rows, total]
 
-        values = {"cost": (1,), "equations": (last,), "bounded": (bounded,)}
         return (
             self._kernel(
-                "start",
-                place | {"sigma": first},
-                {"equations": (first,), "C": (first, n), "H": (n, n)},
-                start,
+                "ends",
+                place | {"sigma": first, "eta": last, "costate_0": n, "costate": n} | bounds,
+                {
+                    **{"c_0": (first,), "C_0": (first, n), "H_0": (n, n), "c": (last,), "C": (last, n)},
+                    **{"slope": (n,), "D": (bounded, n), "H": (n, n), "found": (6,)},
+                },
+                ends,
             ),
             self._kernel(
-                "end",
-                place | {"eta": last, "y": bounded, "scale": 1},
-                values | {"gradient": (n,), "C": (last, n), "D": (bounded, n), "H": (n, n)},
-                end,
-            ),
-            self._kernel(
-                "end_trial", place | {"dx": n, "alpha": 1, "scale": 1}, {"x_new": (point,)} | values, trial
+                "ends_trial",
+                place | {"dx_0": n, "dx": n, "ds": bounded, "alpha": 1, "mu": 1} | bounds,
+                {
+                    **{"x_new": (point,), "slack_new": (bounded,), "starts": (first,), "equations": (last,)},
+                    **{"rows": (bounded,), "total": (4,)},
+                },
+                trial,
             ),
         )
 
     # --- graphs -------------------------------------------------------------------------------------------------
 
     def _trial_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
-        chart = self.stages.chart
-        x = chart.retract(g["x"], g["alpha"] * g["dx"])
-        after = chart.retract(g["after"], g["alpha"] * g["dafter"])
+        tangent = self.tangent
+        x = tangent.retract(g["x"], g["alpha"] * g["dx"], g["p"])
+        after = tangent.retract(g["after"], g["alpha"] * g["dafter"], g["p"])
         u, z = g["u"] + g["alpha"] * g["du"], g["z"] + g["alpha"] * g["dz"]
         slack = g["slack"] + g["alpha"] * g["ds"]
+        z = self._settled(x, u, z, g["s"], g["p"])
         found, cost, implicit, path = self.stages.stage(x, u, z, g["s"], g["p"])
-        gap = chart.local(after, found)
-        barrier = ca.SX(0)
-        for k in range(slack.numel()):
-            below, above = slack[k] - g["lower"][k], g["upper"][k] - slack[k]
-            barrier -= ca.if_else(g["has_lower"][k], ca.log(below), 0)
-            barrier -= ca.if_else(g["has_upper"][k], ca.log(above), 0)
+        gap = tangent.local(after, found, g["p"])
         residuals = ca.vertcat(gap, implicit, path - slack)
-        size, worst = ca.SX(0), ca.SX(0)
-        for k in range(residuals.numel()):
-            size += ca.fabs(residuals[k])
-            worst = ca.fmax(worst, ca.fabs(residuals[k]))
-        total = ca.vertcat(size, g["scale"] * cost + g["mu"] * barrier, cost, worst)
+        total = _total(residuals, g["scale"] * cost + g["mu"] * _barrier(g, slack), cost)
         return [x, u, z, slack, gap, implicit, path, total]
 
+    def _settled(self, x: ca.SX, u: ca.SX, z: ca.SX, s: ca.SX, p: ca.SX) -> ca.SX:
+        """z after some Newton steps towards (1) of the stages: where they hold, f is as linear as it can be."""
+        if not z.numel():
+            return z
+        symbol = ca.SX.sym("z", z.numel())
+        c = self.stages.stage(x, u, symbol, s, p)[2]
+        free = ca.symvar(ca.vertcat(x, u, s, p))
+        Q, R = ca.qr(ca.jacobian(c, symbol))
+        newton = ca.Function("newton", [symbol, *free], [c, symbol - _backward(ca.densify(R), Q.T @ c)])
+        if newton.n_instructions() > LARGEST_INNER:
+            return z
+        here, after = newton(z, *free)
+        for _ in range(INNER):
+            there, beyond = newton(after, *free)
+            better = ca.sumsqr(there) < ca.sumsqr(here)
+            z, here, after = (
+                ca.if_else(better, a, b) for a, b in ((after, z), (there, here), (beyond, after))
+            )
+        return z
+
     def _steps_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
-        w = ca.vertcat(1, g["dx"], g["du"])
-        dz = g["Z"] @ w
-        ds = g["D"] @ w + g["d"] - g["slack"]
+        w = ca.vertcat(g["dx"], g["du"])
+        dz = g["Z"] @ w + g["z_0"]
+        ds = g["D"] @ w + g["d_0"] + g["d"] - g["slack"]
         primal, dual, barrier = ca.SX(1e300), ca.SX(1e300), ca.SX(0)
         dlow, dhigh = [], []
         for k in range(ds.numel()):
@@ -236,23 +280,31 @@ class Evaluation:
 
     def _measure_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
         along, other = g["slope_x"] - g["costate"], g["slope_u"]
-        slope, noise, most, least = ca.SX(0), ca.SX(0), ca.SX(-1e300), ca.SX(-1e300)
-        total, bounds, together = ca.SX(0), ca.SX(0), ca.SX(0)
+        slope, noise = ca.SX(0), ca.SX(0)
+        total, together = ca.SX(0), ca.SX(0)
         for entry in (*ca.vertsplit(along), *ca.vertsplit(other)):
             slope = ca.fmax(slope, ca.fabs(entry))
             together += ca.fabs(entry)  # shows what is not finite
         for entry in ca.vertsplit(g["costate"]):
             total += ca.fabs(entry)
+        most, least, bounds, weight = self._complementarity(g)
+        for k in range(g["slack"].numel()):
+            noise = ca.fmax(noise, weight[k] * ca.fabs(g["d"][k]))
+        return [ca.vertcat(slope, noise, most, least, total, bounds, together)]
+
+    @staticmethod
+    def _complementarity(g: dict[str, ca.SX]) -> tuple[ca.SX, ca.SX, ca.SX, list[ca.SX]]:
+        """The largest products of distance and multiplier, the largest of their negatives, the sum of multipliers, (3)."""
+        most, least, total, weights = ca.SX(-1e300), ca.SX(-1e300), ca.SX(0), []
         for k in range(g["slack"].numel()):
             below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
-            weight = _weight(g, k)
-            noise = ca.fmax(noise, weight * ca.fabs(g["d"][k]))
+            weights.append(_weight(g, k))
             for mark, room, z in (("has_lower", below, g["low"][k]), ("has_upper", above, g["high"][k])):
                 there = g[mark][k]
                 most = ca.fmax(most, ca.if_else(there, room * z, -1e300))
                 least = ca.fmax(least, ca.if_else(there, -room * z, -1e300))
-                bounds += ca.if_else(there, z, 0)
-        return [ca.vertcat(slope, noise, most, least), ca.vertcat(total, bounds, together)]
+                total += ca.if_else(there, z, 0)
+        return most, least, total, weights
 
     def _push_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
         rows = []
@@ -263,17 +315,29 @@ class Evaluation:
             rows.append(push - ca.if_else(g["has_lower"][k], g["mu"] / below, 0))
         return [_column(rows)]
 
+    def _settle_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
+        """Multipliers after a step, kept near mu / distance, as the barrier has them; `slack` is already the new one."""
+        low: list[ca.SX] = []
+        high: list[ca.SX] = []
+        for k in range(g["slack"].numel()):
+            below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
+            for rows, name, room in ((low, "low", below), (high, "high", above)):
+                value = g[name][k] + g["dual"] * g["d" + name][k]
+                near = g["mu"] / room
+                value = ca.fmin(ca.fmax(value, near / FARTHEST), FARTHEST * near)
+                rows.append(ca.if_else(g["has_lower" if name == "low" else "has_upper"][k], value, 0))
+        return [_column(low), _column(high)]
+
     def _condensed_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
-        chart = self.stages.chart
         n, m, nz, nd = self.stages.sizes
         y = g["high"] - g["low"]
         weight = _column([_weight(g, k) for k in range(nd)])
         dx, nu = ca.SX.sym("dx", n), ca.SX.sym("nu", nz)
         w = ca.vertcat(dx, g["u"], g["z"])
         after, cost, implicit, path = self.stages.stage(
-            chart.retract(g["x"], dx), g["u"], g["z"], g["s"], g["p"]
+            self.tangent.retract(g["x"], dx, g["p"]), g["u"], g["z"], g["s"], g["p"]
         )
-        gap = chart.local(g["after"], after)
+        gap = self.tangent.local(g["after"], after, g["p"])
         cost = cost * g["scale"]
         first = [ca.gradient(cost, w), *(ca.jacobian(f, w) for f in (gap, implicit, path))]
         lagrangian = cost
@@ -304,7 +368,6 @@ class Evaluation:
         # H is symmetric: H_wz Z + Z' H_zw + Z' H_zz Z
         linear = slope[:fixed] + Zw.T @ slope[fixed:] + cross.T @ z0
         moved = F[:, :fixed] + F[:, fixed:] @ Zw
-        along = ca.horzcat(D[:, fixed:] @ z0, D[:, :fixed] + D[:, fixed:] @ Zw)
         reduced = ca.tril2symm(ca.tril(reduced))
         return [
             moved[:, :n],
@@ -317,10 +380,43 @@ class Evaluation:
             linear[n:],
             slopes[:n],
             slopes[n:],
-            Z,
-            along,
+            Zw,
+            z0,
+            D[:, :fixed] + D[:, fixed:] @ Zw,
+            D[:, fixed:] @ z0,
             slope,
+            C[:, fixed:],
+            F[:, fixed:],
+            cross,
+            D[:, fixed:],
         ]
+
+
+@lru_cache(maxsize=16)
+def fold(kinds: str) -> StageLoop:
+    """Columns of all stages into one row: "+" adds, ">" takes the largest, "<" the least; from `so_far` before them."""
+    values, so_far = ca.SX.sym("values", len(kinds)), ca.SX.sym("so_far", len(kinds))
+    operations = {"+": lambda a, b: a + b, ">": ca.fmax, "<": ca.fmin}
+    folded = ca.vertcat(*(operations[kind](so_far[k], values[k]) for k, kind in enumerate(kinds)))
+    return StageLoop(ca.Function("fold", [values, so_far], [folded]), [0, 0, 1], backward=False)
+
+
+def _barrier(g: dict[str, ca.SX], slack: ca.SX) -> ca.SX:
+    total = ca.SX(0)
+    for k in range(slack.numel()):
+        below, above = slack[k] - g["lower"][k], g["upper"][k] - slack[k]
+        total -= ca.if_else(g["has_lower"][k], ca.log(below), 0)
+        total -= ca.if_else(g["has_upper"][k], ca.log(above), 0)
+    return total
+
+
+def _total(residuals: ca.SX, objective: ca.SX, cost: ca.SX) -> ca.SX:
+    """What a line search looks at: sum of the residuals, objective with the barrier, cost, largest residual."""
+    size, worst = ca.SX(0), ca.SX(0)
+    for k in range(residuals.numel()):
+        size += ca.fabs(residuals[k])
+        worst = ca.fmax(worst, ca.fabs(residuals[k]))
+    return ca.vertcat(size, objective, cost, worst)
 
 
 def _column(rows: list[ca.SX]) -> ca.SX:

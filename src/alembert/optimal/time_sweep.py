@@ -24,33 +24,44 @@ Adding rho C'C to Q_N changes neither (1)-(3) nor the step. A large rho lets the
 conditions at the end leave no room for a direction of negative curvature, as the limit of a penalty.
 
 Bounds on d = d_0 + D (x_k, u_k) add a slope D' `push` to (2) (their curvature is in Q, N and R already).
+
+Where a minimum does not exist, a `shift` times the identity is added to all Q and R.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import casadi as ca
 import numpy as np
 import scipy.linalg as sl
 
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource
 from alembert.engine.stage_loop import SHARED, StageLoop
+from alembert.sweeps.linear import Factor
 from alembert.sweeps.linear_quadratic import stage_gains, stage_record
 
 Array = np.ndarray
 
 LARGEST_UNROLLED = 30
 """states and inputs of a stage; beyond, the straight-line code of a stage is too long and LAPACK takes over"""
+LARGEST_END = 24
+"""states up to which the small systems at the ends are compiled"""
 SINGULAR = 1e-11
 """of the largest eigenvalue: below it, conditions count as repeating each other"""
+UNREACHED = 1e-5
+"""of the largest entry of the Gramian's diagonal"""
 DOUBTFUL = 1e-4
 """the same: below it they may do so, away from the solution"""
 
 
 @dataclass
 class LinearStages:
-    """(1) and (2); the first axis is the stage. Q and q have N + 1 entries; D has d_0 in its first column."""
+    """(1) and (2); the first axis is the stage. Q and q have N + 1 entries."""
 
     A: Array
     B: Array
@@ -86,22 +97,25 @@ class Indefinite(Exception):
 
 
 class TimeSweep:
-    """The minimum of (2) on arrays that stay where they are.
+    """The minimum of (2) with the conditions `first` and `last`, all on arrays that stay where they are.
 
     After `solve`: `x` (N+1, n), `u` (N, m), `costates` (N+1, n; the first is that of the state at the start),
-    `start` and `end`, the multipliers of the conditions, and the `gains` K of (5).
+    `start` and `end`, the multipliers of the conditions, all of them parts of `found`; and the `gains` K of (5).
     """
 
-    def __init__(self, stages: LinearStages, ends: int) -> None:
-        self.stages = stages
+    def __init__(self, stages: LinearStages, first: Conditions, last: Conditions) -> None:
+        self.stages, self.first, self.last = stages, first, last
         N, n, m = stages.sizes
+        starts, ends = len(first.c), len(last.c)
         columns = 1 + ends
         self.P, self.z = np.zeros((N + 1, n, n)), np.zeros((N + 1, n, columns))
         self.W = np.zeros((N + 1, ends, columns))
         self.gains, self.offsets, self.flag = np.zeros((N, m, n)), np.zeros((N, m, columns)), np.zeros(N)
-        self.x, self.u, self.costates = np.zeros((N + 1, n)), np.zeros((N, m)), np.zeros((N + 1, n))
-        self.start, self.end = np.zeros(0), np.zeros(ends)
-        self.weights, self._shift = np.ones(columns), np.zeros(1)
+        self.found, (self.x, self.u, self.costates, self.start, self.end) = together(
+            (N + 1, n), (N, m), (N + 1, n), (starts,), (ends,)
+        )
+        self.weights, self._shift, self._rho = np.ones(columns), np.zeros(1), np.zeros(1)
+        self._penalty, self._trace = np.zeros(1), np.zeros(1)
         self.unrolled = n + m <= LARGEST_UNROLLED
         s = stages
         if self.unrolled:
@@ -110,96 +124,122 @@ class TimeSweep:
             self._compiled = inward_loop(n, m, columns, s.D.shape[1]).bind(N, [*given, *left])
         known = (s.A, s.B, s.b, self.gains, self.offsets, self.P, self.z, self.weights, self.x)
         self._outward = outward_loop(n, m, columns).bind(N, [*known, self.u, self.x, self.costates])
+        self._open = self._close = self._finish = None
+        if n <= LARGEST_END:
+            opening, closing, finishing = end_kernels(n, m, ends)
+            self._open = opening.bind(
+                1,
+                [s.Q[N], s.q[N], s.R[-1], last.C, last.c, self._rho, self._shift],
+                [self.P[N], self.z[N], self.W[N], self._penalty],
+            )
+            self._finish = finishing.bind(
+                1, [last.C, last.c, self.x[N], self.weights, self._penalty], [self.end]
+            )
+            if starts == n:
+                self._known, self._inverse = np.full((n, n), np.nan), np.zeros((n, n))
+                self._close = closing.bind(
+                    1,
+                    [self.P[0], self.z[0], self.W[0], self._inverse, first.c],
+                    [self.x[0], self.start, self.weights, self.costates[0], self._trace],
+                )
 
-    def solve(
-        self,
-        start: Conditions,
-        end: Conditions,
-        *,
-        shift: float = 0.0,
-        rho: float = 1.0,
-        damping: float = 0.0,
-    ) -> None:
-        """Minimise (2), with `shift` times the identity added to all R and to what is free at the start.
+    def solve(self, *, shift: float = 0.0, rho: float = 1.0, damping: float = 0.0) -> None:
+        """Minimise (2).
 
         `rho` is relative to the largest entries of C and R. Conditions at the end that can hardly be reached
         are pursued with `damping`, relative to those that can.
         """
-        s, N = self.stages, len(self.u)
-        size = np.abs(end.C).max() if end.C.size else 0.0
-        rho = rho * max(1e-3, np.abs(s.R[-1]).max()) / size**2 if size else 0.0
-        P, z = self.P[N], self.z[N]
-        P[...] = s.Q[N]
-        z[:, 0] = s.q[N]
-        if size:
-            P += rho * end.C.T @ end.C
-            z[:, 0] += rho * end.C.T @ end.c
-            z[:, 1:] = end.C.T
-            self.W[N, :, 0], self.W[N, :, 1:] = end.c, 0.0
-        self._shift[0] = shift
+        N = len(self.u)
+        self._shift[0], self._rho[0] = shift, rho
+        if self._open is not None:
+            self._open()
+        else:
+            self._set_end(shift, rho)
         if self.unrolled:
             done = self._compiled()
             if done < N:
                 raise Indefinite(N - 1 - done)
         else:
             self._lapack(shift)
-        self.x[0], self.start, eta = _close(self.P[0], self.z[0], self.W[0], start, shift, damping)
-        self.weights[1:] = eta
-        self.costates[0] = self.P[0] @ self.x[0] + self.z[0] @ self.weights
+        if not (self._close is not None and self._fixed_start()):
+            self.x[0], self.start[...], self.weights[1:] = stationary(
+                self.P[0], self.z[0], self.W[0], self.first, damping
+            )
+            self.costates[0] = self.P[0] @ self.x[0] + self.z[0] @ self.weights
         self._outward()
-        self.end = eta + rho * (end.C @ self.x[N] + end.c) if size else eta
+        if self._finish is not None:
+            self._finish()
+        else:
+            self.end[...] = self.weights[1:] + self._penalty * (self.last.C @ self.x[N] + self.last.c)
 
-    def residual(self, start: Conditions, end: Conditions, shift: float) -> tuple[Array, ...]:
+    def _set_end(self, shift: float, rho: float) -> None:
+        """The cost to go (4) at the end."""
+        s, C, N = self.stages, self.last.C, len(self.u)
+        size = np.abs(C).max(initial=0.0)
+        self._penalty[0] = rho * max(1e-3, np.abs(s.R[-1]).max()) / size**2 if size else 0.0
+        self.P[N] = s.Q[N] + self._penalty * C.T @ C + shift * np.eye(len(s.Q[N]))
+        self.z[N, :, 0] = s.q[N] + self._penalty * C.T @ self.last.c
+        self.z[N, :, 1:] = C.T
+        self.W[N, :, 0], self.W[N, :, 1:] = self.last.c, 0.0
+
+    def _fixed_start(self) -> bool:
+        """The small system of a start that is given, compiled; False when it wants more care."""
+        if not np.array_equal(self.first.C, self._known):
+            try:
+                self._inverse[...] = np.linalg.inv(self.first.C)
+            except np.linalg.LinAlgError:
+                return False
+            self._known[...] = self.first.C
+        if np.abs(self._inverse).max() > 1e8:
+            return False
+        assert self._close is not None
+        self._close()
+        return bool(0 <= self._trace[0] < 1 / DOUBTFUL)
+
+    def residual(self, shift: float) -> tuple[Array, ...]:
         """What a step leaves of (1)-(3) and of the conditions for a minimum: q, r, b, c_0, c."""
         s, x, u, costates = self.stages, self.x, self.u, self.costates
         n = x.shape[1]
         forces = (
-            np.matmul(s.push[:, None, :], s.D[:, :, 1:])[:, 0]
-            if s.push.size
-            else np.zeros((len(u), n + u.shape[1]))
+            np.matmul(s.push[:, None, :], s.D)[:, 0] if s.push.size else np.zeros((len(u), n + u.shape[1]))
         )
-        q = np.matmul(s.Q, x[:, :, None])[:, :, 0] + s.q - costates
+        q = np.matmul(s.Q, x[:, :, None])[:, :, 0] + s.q + shift * x - costates
         q[:-1] += (
             np.matmul(s.N, u[:, :, None])[:, :, 0]
             + np.matmul(costates[1:, None, :], s.A)[:, 0]
             + forces[:, :n]
         )
-        q[0] += start.C.T @ self.start + costates[0]
-        q[-1] += end.C.T @ self.end
-        if shift:  # of what the start leaves open
-            free = _start(start, n)[1]
-            q[0] += shift * free @ (free.T @ x[0])
+        q[0] += self.first.C.T @ self.start + costates[0]
+        q[-1] += self.last.C.T @ self.end
         r = np.matmul(s.R, u[:, :, None])[:, :, 0] + s.r + shift * u + forces[:, n:]
         r += np.matmul(x[:-1, None, :], s.N)[:, 0] + np.matmul(costates[1:, None, :], s.B)[:, 0]
         b = np.matmul(s.A, x[:-1, :, None])[:, :, 0] + np.matmul(s.B, u[:, :, None])[:, :, 0] + s.b - x[1:]
-        return q, r, b, start.C @ x[0] + start.c, end.C @ x[-1] + end.c
+        return q, r, b, self.first.C @ x[0] + self.first.c, self.last.C @ x[-1] + self.last.c
 
-    def refine(self, start: Conditions, end: Conditions, *, shift: float, rho: float, damping: float) -> None:
+    def refine(self, *, shift: float, rho: float, damping: float) -> None:
         """Correct a step by what it leaves: bounds that nearly hold make weights of very different size."""
         s = self.stages
-        kept = [a.copy() for a in (s.q, s.r, s.b, s.push)]
-        found = [a.copy() for a in (self.x, self.u, self.costates, self.start, self.end)]
-        s.q[...], s.r[...], s.b[...], first, last = self.residual(start, end, shift)
+        right = (s.q, s.r, s.b, self.first.c, self.last.c)
+        kept, push, found = [a.copy() for a in right], s.push.copy(), self.found.copy()
+        for a, value in zip(right, self.residual(shift), strict=True):
+            a[...] = value
         s.push[...] = 0.0
         try:
-            self.solve(
-                Conditions(start.C, first), Conditions(end.C, last), shift=shift, rho=rho, damping=damping
-            )
+            self.solve(shift=shift, rho=rho, damping=damping)
         finally:
-            s.q[...], s.r[...], s.b[...], s.push[...] = kept
-        more = [self.x, self.u, self.costates, self.start, self.end]
-        if not all(np.all(np.isfinite(a)) for a in more):
-            more = [np.zeros_like(a) for a in more]
-        self.x[...], self.u[...], self.costates[...] = (
-            a + b for a, b in zip(found[:3], more[:3], strict=True)
-        )
-        self.start, self.end = found[3] + more[3], found[4] + more[4]
+            s.push[...] = push
+            for a, value in zip(right, kept, strict=True):
+                a[...] = value
+        if np.isfinite(self.found).all():
+            self.found += found
+        else:
+            self.found[...] = found
 
     def _lapack(self, shift: float) -> None:
         """The elimination of `inward_loop` on arrays."""
         s, P, z, W, K, k = self.stages, self.P, self.z, self.W, self.gains, self.offsets
         N, n, m = s.sizes
-        forces = np.matmul(s.push[:, None, :], s.D[:, :, 1:])[:, 0] if s.push.size else np.zeros((N, n + m))
+        forces = np.matmul(s.push[:, None, :], s.D)[:, 0] if s.push.size else np.zeros((N, n + m))
         for i in reversed(range(N)):
             A, B, after = s.A[i], s.B[i], P[i + 1]
             moved = z[i + 1].copy()
@@ -215,7 +255,7 @@ class TimeSweep:
                 raise Indefinite(i) from None
             K[i] = sl.cho_solve(factor, U.T, check_finite=False)
             k[i] = sl.cho_solve(factor, e, check_finite=False)
-            P[i] = A.T @ PA - U @ K[i] + s.Q[i]
+            P[i] = A.T @ PA - U @ K[i] + s.Q[i] + shift * np.eye(n)
             P[i] = (P[i] + P[i].T) / 2
             z[i] = A.T @ moved + K[i].T @ e
             z[i, :, 0] += s.q[i] + forces[i, :n]
@@ -223,9 +263,15 @@ class TimeSweep:
             W[i, :, 0] += z[i + 1, :, 1:].T @ s.b[i]
 
 
-def _close(
-    P: Array, z: Array, W: Array, start: Conditions, shift: float, damping: float
-) -> tuple[Array, Array, Array]:
+def together(*shapes: tuple[int, ...]) -> tuple[Array, list[Array]]:
+    """An array, and parts of it in these shapes."""
+    sizes = [math.prod(shape) for shape in shapes]
+    whole = np.zeros(sum(sizes))
+    parts = np.split(whole, np.cumsum(sizes)[:-1])
+    return whole, [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def stationary(P: Array, z: Array, W: Array, start: Conditions, damping: float) -> tuple[Array, Array, Array]:
     """The stationary point of (4) at the first stage: x_0, the multipliers of the start, and eta.
 
     x_0 = x_p + Y y with C_0 Y = 0; what the start leaves open, y, and eta are found together.
@@ -235,7 +281,7 @@ def _close(
     if free:
         e = len(W)
         system = np.empty((free + e, free + e))
-        system[:free, :free], system[free:, free:] = Y.T @ P @ Y + shift * np.eye(free), W[:, 1:]
+        system[:free, :free], system[free:, free:] = Y.T @ P @ Y, W[:, 1:]
         system[:free, free:] = Y.T @ S
         system[free:, :free] = system[:free, free:].T
         right = -np.concatenate([Y.T @ (P @ x + z[:, 0]), W[:, 0] + S.T @ x])
@@ -298,12 +344,12 @@ def inward_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:
     """The inward sweep for stages of these sizes."""
     shapes = {
         **{"A": (n, n), "B": (n, m), "b": (n, 1), "Q": (n, n), "N": (n, m), "R": (m, m), "q": (n, 1)},
-        **{"r": (m, 1), "D": (bounds, 1 + n + m), "push": (bounds, 1), "shift": (1, 1)},
+        **{"r": (m, 1), "D": (bounds, n + m), "push": (bounds, 1), "shift": (1, 1)},
         **{"P": (n, n), "z": (n, columns), "W": (columns - 1, columns)},
     }
     s = {name: ca.SX.sym(name, *shape) for name, shape in shapes.items()}
     rest = columns - 1
-    force = s["D"][:, 1:].T @ s["push"]
+    force = s["D"].T @ s["push"]
     b = stage_record(
         {
             **{"P": s["P"], "z": s["z"], "A": s["A"], "B": s["B"], "N": s["N"]},
@@ -314,7 +360,7 @@ def inward_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:
         coupled=True,
     )
     K, k = stage_gains(b)
-    P = b.parent.P.matrix() + s["Q"]
+    P = b.parent.P.matrix() + s["Q"] + s["shift"] * ca.SX.eye(n)
     z = b.parent.z.vector() + ca.horzcat(s["q"] + force[:n], ca.SX(n, rest))
     W = s["W"] - b.e[:, 1:].T @ k
     W[:, 0] += s["z"][:, 1:].T @ s["b"]
@@ -341,3 +387,84 @@ def outward_loop(n: int, m: int, columns: int) -> StageLoop:
     function = ca.Function("time_sweep_outward", list(s.values()), [u, after, costate])
     shifts = [0, 0, 0, 0, 0, 1, 1, SHARED, 0]
     return StageLoop(function, [*shifts, 0, 1, 1], backward=False)
+
+
+@lru_cache(maxsize=64)
+def end_kernels(n: int, m: int, ends: int) -> tuple[Kernel, Kernel, Kernel]:
+    """What is done once per sweep: the cost to go at the end, the system of a given start, the multipliers of the end."""
+    columns = 1 + ends
+
+    def kernel(
+        name: str, inputs: dict[str, tuple[int, ...]], results: dict[str, tuple[int, ...]], graph: Any
+    ) -> Kernel:
+        def build() -> FunctionSource:
+            symbols = {label: ca.SX.sym(label, *shape) for label, shape in inputs.items()}
+            found = [ca.densify(ca.SX(x)) for x in graph(**symbols)]
+            return FunctionSource(ca.Function(name, list(symbols.values()), found))
+
+        return Kernel(
+            f"time sweep ({name})",
+            [Argument(*item) for item in inputs.items()],
+            [Argument(*item) for item in results.items()],
+            key=f"time sweep {name} {n} {m} {ends}",
+            build=build,
+        )
+
+    def opening(Q: ca.SX, q: ca.SX, R: ca.SX, C: ca.SX, c: ca.SX, rho: ca.SX, shift: ca.SX) -> list[ca.SX]:
+        size = _largest(C)
+        penalty = (
+            ca.if_else(size > 0, rho * ca.fmax(1e-3, _largest(R)) / (size * size), 0) if ends else ca.SX(0)
+        )
+        P = Q + shift * ca.SX.eye(n) + penalty * (C.T @ C)
+        return [P, ca.horzcat(q + penalty * (C.T @ c), C.T), ca.horzcat(c, ca.SX(ends, ends)), penalty]
+
+    def closing(P: ca.SX, z: ca.SX, W: ca.SX, inverse: ca.SX, c: ca.SX) -> list[ca.SX]:
+        x = -inverse @ c
+        S = z[:, 1:]
+        scale = [1 / ca.sqrt(ca.fmax(-W[k, 1 + k], 1e-300)) for k in range(ends)]
+        scaled = ca.SX(ends, ends)
+        for i in range(ends):
+            for j in range(ends):
+                scaled[i, j] = -W[max(i, j), 1 + min(i, j)] * scale[i] * scale[j]
+        factor = Factor(scaled)
+        T = ca.vertcat(*scale) if scale else ca.SX(0, 1)
+        eta = T * factor.solve(T * (W[:, 0] + S.T @ x)) if ends else ca.SX(0, 1)
+        trace = ca.trace(factor.solve(ca.SX.eye(ends))) if ends else ca.SX(0)
+        reach = ca.vertcat(ca.SX(0, 1), *(-W[k, 1 + k] for k in range(ends)))
+        if ends:  # what cannot be reached has a Gramian of rounding errors
+            doubtful = ca.mmin(reach) < UNREACHED * ca.mmax(reach)
+            trace = ca.if_else(ca.logic_and(factor.least_pivot > 0, ca.logic_not(doubtful)), trace, -1)
+        slope = P @ x + z[:, 0] + S @ eta
+        return [x, -inverse.T @ slope, ca.vertcat(1, eta), slope, trace]
+
+    def finishing(C: ca.SX, c: ca.SX, x: ca.SX, weights: ca.SX, penalty: ca.SX) -> list[ca.SX]:
+        return [weights[1:, :] + penalty * (C @ x + c)]
+
+    end = {"C": (ends, n), "c": (ends,)}
+    return (
+        kernel(
+            "opening",
+            {"Q": (n, n), "q": (n,), "R": (m, m), **end, "rho": (1,), "shift": (1,)},
+            {"P": (n, n), "z": (n, columns), "W": (ends, columns), "penalty": (1,)},
+            opening,
+        ),
+        kernel(
+            "closing",
+            {"P": (n, n), "z": (n, columns), "W": (ends, columns), "inverse": (n, n), "c": (n,)},
+            {"x": (n,), "start": (n,), "weights": (columns,), "costate": (n,), "trace": (1,)},
+            closing,
+        ),
+        kernel(
+            "finishing",
+            end | {"x": (n,), "weights": (columns,), "penalty": (1,)},
+            {"end": (ends,)},
+            finishing,
+        ),
+    )
+
+
+def _largest(M: ca.SX) -> ca.SX:
+    found = ca.SX(0)
+    for entry in ca.vertsplit(ca.vec(M)):
+        found = ca.fmax(found, ca.fabs(entry))
+    return found

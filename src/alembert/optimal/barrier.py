@@ -1,0 +1,113 @@
+"""Bounds of an interior point method: slacks strictly within them, their multipliers, and the barrier.
+
+The conditions for a minimum with the barrier mu are, for s within (lower, upper),
+
+    low (s - lower) = mu,    high (upper - s) = mu                                               (1)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+Array = np.ndarray
+BAND = 1e-8
+"""half the width of the band, relative to its value, that stands for an equation along the path"""
+PUSH = 1e-2
+"""of a bound's size, or of the width between two: how far inside slacks start (Waechter and Biegler 2006, 3.6)"""
+
+
+@dataclass
+class Bounds:
+    """Slacks within bounds and their multipliers; bounds at infinity are marked by 0 in `has_lower`, `has_upper`."""
+
+    slack: Array
+    low: Array
+    high: Array
+    lower: Array
+    upper: Array
+    has_lower: Array
+    has_upper: Array
+
+    @classmethod
+    def within(cls, values: Array, lower: Array, upper: Array, mu: float) -> Bounds:
+        """Slacks at `values`, pushed off their bounds; an equation becomes a band of a width that is below the tolerance."""
+        band = np.where(lower == upper, BAND * np.maximum(1, np.abs(upper)), 0.0)
+        lower, upper = lower - band, upper + band
+        below, above = np.isfinite(lower), np.isfinite(upper)
+        low, high = np.where(below, lower, 0.0), np.where(above, upper, 0.0)
+        width = np.where(below & above, high - low, np.inf)
+        slack = np.where(
+            below, np.maximum(values, low + PUSH * np.minimum(np.maximum(1, np.abs(low)), width)), values
+        )
+        slack = np.where(
+            above, np.minimum(slack, high - PUSH * np.minimum(np.maximum(1, np.abs(high)), width)), slack
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z_low = np.where(below, np.minimum(1.0, mu / (slack - low)), 0.0)
+            z_high = np.where(above, np.minimum(1.0, mu / (high - slack)), 0.0)
+        return cls(slack, z_low, z_high, low, high, below.astype(float), above.astype(float))
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """In the order of the kernels."""
+        return self.slack, self.low, self.high, self.lower, self.upper, self.has_lower, self.has_upper
+
+    @property
+    def y(self) -> Array:
+        return self.high - self.low
+
+    @property
+    def rooms(self) -> tuple[Array, Array]:
+        """Distances from the bounds; 1 where there is none."""
+        below = np.where(self.has_lower > 0, self.slack - self.lower, 1.0)
+        return below, np.where(self.has_upper > 0, self.upper - self.slack, 1.0)
+
+    @property
+    def weight(self) -> Array:
+        """(3) of `alembert.optimal.evaluation`."""
+        below, above = self.rooms
+        return self.low / below + self.high / above
+
+    def push(self, mu: float, values: Array) -> Array:
+        """(4) of `alembert.optimal.evaluation`."""
+        below, above = self.rooms
+        return mu * (self.has_upper / above - self.has_lower / below) + self.weight * (values - self.slack)
+
+    @property
+    def barrier(self) -> float:
+        below, above = self.rooms
+        return -float(np.log(below).sum() + np.log(above).sum())
+
+    def multiplier_steps(self, mu: float, ds: Array) -> tuple[Array, Array]:
+        """(1), linearised."""
+        below, above = self.rooms
+        low = self.has_lower * ((mu - self.low * ds) / below - self.low)
+        return low, self.has_upper * ((mu + self.high * ds) / above - self.high)
+
+    def limits(self, mu: float, ds: Array) -> tuple[float, float, float]:
+        """The longest steps of slacks and of multipliers, and the slope of the barrier."""
+        below, above = self.rooms
+        low, high = self.multiplier_steps(mu, ds)
+        primal = min(
+            _longest(below, np.where(self.has_lower > 0, ds, 0)),
+            _longest(above, np.where(self.has_upper > 0, -ds, 0)),
+        )
+        dual = min(_longest(self.low, low), _longest(self.high, high))
+        return primal, dual, mu * float(np.sum(ds * (self.has_upper / above - self.has_lower / below)))
+
+    def move_multipliers(self, mu: float, ds: Array, dual: float, slack: Array, farthest: float) -> None:
+        """A step of the multipliers, kept near mu / distance for the new `slack`."""
+        low, high = self.multiplier_steps(mu, ds)
+        self.low += dual * low
+        self.high += dual * high
+        below = np.where(self.has_lower > 0, slack - self.lower, 1.0)
+        above = np.where(self.has_upper > 0, self.upper - slack, 1.0)
+        for z, room, there in ((self.low, below, self.has_lower), (self.high, above, self.has_upper)):
+            np.clip(z, mu / (farthest * room), farthest * mu / room, out=z, where=there > 0)
+
+
+def _longest(room: Array, change: Array) -> float:
+    closing = change < 0
+    return float(np.min(room[closing] / -change[closing])) if closing.any() else 1e300

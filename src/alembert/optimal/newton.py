@@ -1,0 +1,406 @@
+"""An iterate of the interior point method, what is known there, and steps from it.
+
+`Newton` keeps every array of a solve where it is, with the compiled functions of `alembert.optimal.evaluation` and
+the sweep in time bound to them. From an iterate there are
+
+- the Newton step, with the least shift of the Hessian for which the sweep finds a minimum (`step`);
+- second-order corrections of it, for the residuals that a trial left (`correct`): with c the residuals at the
+  iterate and c(alpha) those of the trial, the right-hand side is alpha c + c(alpha)               (1)
+- the shortest step that solves the linearised constraints (`step_to_feasibility`);
+- the multipliers that make the slope of the Lagrangian least in the sense of least squares (`estimate_multipliers`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from alembert.optimal.barrier import Bounds
+from alembert.optimal.evaluation import FARTHEST, Evaluation, fold
+from alembert.optimal.line_search import Merit
+from alembert.optimal.outcome import Iterate, Residuals
+from alembert.optimal.stages import Stages
+from alembert.optimal.time_sweep import Conditions, Indefinite, LinearStages, TimeSweep, together
+
+Array = np.ndarray
+LARGEST_RHO, LARGEST_SHIFT = 1e6, 1e20
+FIRST_SHIFT, LEAST_SHIFT = 1e-4, 1e-20
+STEEP = 1e4
+"""weight of a bound beyond which a step is refined"""
+STEEPEST = 100.0
+"""slope of the cost beyond which it is scaled down"""
+LARGEST_ESTIMATE = 1e3
+"""multipliers: larger estimates are not trusted"""
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far an iterate is from the conditions for a minimum."""
+
+    slope: float
+    """the largest slope of the Lagrangian"""
+    dual: float
+    """the same, scaled"""
+    primal: float
+    """the largest residual"""
+    products: tuple[float, float]
+    """the largest and the least product of a multiplier and the distance from its bound"""
+    size: float
+
+    def error(self, mu: float) -> float:
+        """Of all conditions together, with the barrier `mu`."""
+        most, least = self.products
+        gap = max(most - mu, mu - least, 0.0) if most > -1e299 else 0.0
+        return max(self.dual, self.primal, gap / self.size)
+
+
+class Newton:
+    """See the module."""
+
+    def __init__(
+        self, stages: Stages, evaluation: Evaluation, x: Array, u: Array, z: Array, mu: float
+    ) -> None:
+        self.stages = stages
+        self.seconds = {"functions": 0.0, "sweep": 0.0}
+        self.shift, self._remembered, self._rho = 0.0, 0.0, 1e2
+        N, (n, m, nz, nd) = stages.count, stages.sizes
+        first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
+        self._alpha, self._mu, self._scale, self._dual = (np.ones(1) for _ in range(4))
+        self._alpha[0], self._mu[0] = 0.0, mu
+        self._place(x, u, z, mu)
+        self.linear = LinearStages(
+            *(np.zeros((N, n, n)), np.zeros((N, n, m)), np.zeros((N, n)), np.zeros((N + 1, n, n))),
+            *(np.zeros((N, n, m)), np.zeros((N, m, m)), np.zeros((N + 1, n)), np.zeros((N, m))),
+            *(np.zeros((N, nd, n + m)), np.zeros((N, nd))),
+        )
+        self.first = Conditions(np.zeros((first, n)), np.zeros(first))
+        self.last = Conditions(np.zeros((last, n)), np.zeros(last))
+        self.sweep = TimeSweep(self.linear, self.first, self.last)
+        self._step, (self._dz, self._ds, self._dlow, self._dhigh, self._end_ds) = together(
+            (N, nz), (N, nd), (N, nd), (N, nd), (rows,)
+        )
+        self._bind(evaluation)
+        self.linearise()
+        steepest = max(np.abs(self._g).max(initial=0.0), np.abs(self._gradient).max(initial=0.0))
+        self.scale = min(1.0, STEEPEST / steepest) if np.isfinite(steepest) and steepest > 0 else 1.0
+        self._scale[0] = self.scale
+
+    def _place(self, x: Array, u: Array, z: Array, mu: float) -> None:
+        """The iterate, and beside it a trial, each in one piece."""
+        stages = self.stages
+        N, (_, _, nz, nd) = stages.count, stages.sizes
+        p, s = stages.problem.parameters, stages.numbers
+        n, first, last, rows = stages.chart.tangent, len(stages.start_names), len(stages.end_names), 0
+        _, _, ends = (v.full()[:, 0] for v in stages.end(x[-1], s[-1], p))
+        mapped = stages.stage.map(N)(x[:-1].T, u.T, z.T, s.T, np.tile(p[:, None], (1, N)))
+        values = mapped[3].full().T.reshape(N, nd)
+        path = Bounds.within(values, stages.lower, stages.upper, mu)
+        final = Bounds.within(ends, stages.end_lower, stages.end_upper, mu)
+        rows = len(ends)
+        shapes = (x.shape, u.shape, z.shape, (N, nd), (N, nd), (N, nd), (rows,))
+        residuals = ((N, n), (N, nz), (N, nd), (rows,))
+        self._here, here = together(*shapes, *residuals)
+        self._there, self._new = together(*shapes, *residuals)
+        given = (x, u, z, path.slack, path.low, path.high, final.slack)
+        for part, value in zip(here, given, strict=False):
+            part[...] = value
+        path = replace(path, slack=here[3], low=here[4], high=here[5])
+        final = replace(final, slack=here[6])
+        self._gap, self._implicit, self._d, self._rows = here[7:]
+        self._duals, (costates, sigma, eta) = together((N + 1, n), (first,), (last,))
+        self.it = Iterate(here[0], here[1], here[2], path, final, costates, sigma, eta)
+
+    def _bind(self, e: Evaluation) -> None:
+        stages, it, lin, sweep, new = self.stages, self.it, self.linear, self.sweep, self._new
+        N, (n, m, nz, nd) = stages.count, stages.sizes
+        p, s = stages.problem.parameters, stages.numbers
+        rows = len(stages.end_bounded)
+        place = (it.x[:-1], it.u, it.z, it.x[1:], s, p)
+        bounds = it.path.arrays
+        self._slopes, self._g = (np.zeros((N, n)), np.zeros((N, m))), np.zeros((N, n + m + nz))
+        self._Z, self._z_0, self._d_0 = np.zeros((N, nz, n + m)), np.zeros((N, nz)), np.zeros((N, nd))
+        self._G, self._F_z = np.zeros((N, nz, nz)), np.zeros((N, n, nz))
+        self._H_z, self._D_z = np.zeros((N, nz, n + m)), np.zeros((N, nd, nz))
+        self._d_used = np.zeros((N, nd))
+        self._condense = e.condensed.bind(
+            N,
+            [*place, it.costates[1:], self._scale, *bounds],
+            [
+                *(lin.A, lin.B, lin.b, lin.Q[:N], lin.N, lin.R, lin.q[:N], lin.r, *self._slopes),
+                *(self._Z, self._z_0, lin.D, self._d_0, self._g, self._G, self._F_z, self._H_z, self._D_z),
+            ],
+        )
+        limits, self._limits = np.zeros((N, 3)), np.zeros((N + 1, 3))
+        self._limits[0] = 1e300, 1e300, 0.0
+        self._steps = e.steps.bind(
+            N,
+            [
+                *(sweep.x[:-1], sweep.u, self._Z, self._z_0, lin.D, self._d_0, self._g, self._d_used),
+                *(self._mu, *bounds),
+            ],
+            [self._dz, self._ds, self._dlow, self._dhigh, limits],
+        )
+        self._fold_limits = fold("<<+").bind(N, [limits, self._limits, self._limits])
+        totals, self._totals = np.zeros((N, 4)), np.zeros((N + 1, 4))
+        self._trial = e.trial.bind(
+            N,
+            [
+                *place,
+                *(sweep.x[:-1], sweep.u, self._dz, sweep.x[1:], self._ds),
+                *(self._alpha, self._mu, self._scale, *bounds),
+            ],
+            [new[0][:N], *new[1:4], *new[7:10], totals],
+        )
+        self._fold_totals = fold("+++>").bind(N, [totals, self._totals, self._totals])
+        found, self._found = np.zeros((N, 7)), np.zeros((N + 1, 7))
+        self._found[0] = 0.0, 0.0, -1e300, -1e300, 0.0, 0.0, 0.0
+        self._measure = e.measure.bind(N, [*self._slopes, it.costates[:-1], self._d, *bounds], [found])
+        self._fold_found = fold(">>>>+++").bind(N, [found, self._found, self._found])
+        self._push = e.push.bind(N, [self._d_used, self._mu, *bounds], [lin.push]) if nd else None
+        self._settle = (
+            e.settle.bind(
+                N, [self._dlow, self._dhigh, self._dual, self._mu, new[3], *bounds[1:]], [new[4], new[5]]
+            )
+            if nd
+            else None
+        )
+        ends = (it.x[:1], s[:1], it.x[-1:], s[-1:], p, self._scale)
+        final = [a[None] for a in it.last.arrays]
+        self._gradient, self._end_D, self._start_H = np.zeros(n), np.zeros((rows, n)), np.zeros((n, n))
+        self._end_found, self._end_total = np.zeros(6), np.zeros(4)
+        self._ends = e.ends.bind(
+            1,
+            [*ends, it.sigma[None], it.eta[None], it.costates[:1], it.costates[-1:], *final],
+            [
+                *(self.first.c[None], self.first.C[None], self._start_H[None], self.last.c[None]),
+                *(
+                    self.last.C[None],
+                    self._gradient[None],
+                    self._end_D[None],
+                    lin.Q[N:],
+                    self._end_found[None],
+                ),
+            ],
+        )
+        self._new_start, self._new_end = np.zeros_like(self.first.c), np.zeros_like(self.last.c)
+        self._ends_trial = e.ends_trial.bind(
+            1,
+            [*ends, sweep.x[:1], sweep.x[-1:], self._end_ds[None], self._alpha, self._mu, *final],
+            [
+                *(new[0][-1:], new[6][None], self._new_start[None], self._new_end[None], new[10][None]),
+                self._end_total[None],
+            ],
+        )
+
+    # --- at the iterate -------------------------------------------------------------------------------------------
+
+    @property
+    def mu(self) -> float:
+        return float(self._mu[0])
+
+    @mu.setter
+    def mu(self, value: float) -> None:
+        self._mu[0] = value
+
+    def linearise(self) -> None:
+        began = time.perf_counter()
+        self._condense()
+        self._ends()
+        self.linear.Q[0] += self._start_H
+        self.seconds["functions"] += time.perf_counter() - began
+
+    def errors(self, merit: Merit, tolerance: float) -> Errors:
+        self._measure()
+        self._fold_found()
+        slope, noise, most, least, multipliers, bounds, all_slopes = self._found[-1].tolist()
+        at_ends, noise_, most_, least_, eta, bounds_ = self._end_found.tolist()
+        slope, most, least = max(slope, at_ends), max(most, most_), max(least, least_)
+        self._steep = max(noise, noise_) > STEEP
+        bounds += bounds_
+        if not math.isfinite(all_slopes + at_ends):
+            return Errors(np.nan, np.nan, merit.worst, (0.0, 0.0), 1.0)
+        count = self._duals.size + 2 * self._d.size
+        size = max(100.0, (multipliers + eta + bounds) / count) / 100
+        complement = max(100.0, bounds / max(1, 2 * self._d.size)) / 100
+        rounding = min(float(np.finfo(float).eps) * max(noise, noise_), 1e3 * tolerance)
+        return Errors(slope, (slope - rounding) / size, merit.worst, (most, -least), complement)
+
+    @property
+    def barrier(self) -> float:
+        """Of the iterate, without the factor mu."""
+        return self.it.path.barrier + self.it.last.barrier
+
+    @property
+    def residuals(self) -> Residuals:
+        return Residuals(self._gap.copy(), self._implicit.copy(), self._d.copy())
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    def step(self, merit: Merit, least: float = 0.0) -> bool:
+        """The Newton step, with a shift of at least `least`; False when no shift helps."""
+        began = time.perf_counter()
+        self._d_used[...] = self._d
+        self._end_slope(self._rows)
+        self.options = {"damping": min(1e-3, 1e-2 * merit.worst**2), "shift": least, "rho": self._rho}
+        found = self._solve()
+        while not found:
+            shift = self.options["shift"]
+            if self.options["rho"] < LARGEST_RHO and len(self.last.c):
+                self.options["rho"] *= 100
+            elif shift == 0.0:
+                self.options["shift"] = (
+                    FIRST_SHIFT if self._remembered == 0.0 else max(LEAST_SHIFT, self._remembered / 3)
+                )
+            else:
+                self.options["shift"] *= 100 if self._remembered == 0.0 else 8
+            if self.options["shift"] > LARGEST_SHIFT:
+                break
+            found = self._solve()
+        self._rho, self.shift = self.options["rho"], self.options["shift"]
+        self._remembered = self.shift or self._remembered
+        if found and self._steep:
+            self.sweep.refine(**self.options)
+        self.seconds["sweep"] += time.perf_counter() - began
+        return found
+
+    def _solve(self) -> bool:
+        if self._push is not None:
+            self._push()
+        try:
+            self.sweep.solve(**self.options)
+        except Indefinite:
+            return False
+        return math.isfinite(float(self.sweep.x[-1].sum()))
+
+    def _end_slope(self, rows: Array) -> None:
+        """The slope of the cost at the end, with bounds there whose values are `rows`."""
+        self.linear.q[-1] = self._gradient
+        self._end_values = rows
+        if len(rows):
+            self.linear.q[-1] += self._end_D.T @ self.it.last.push(self.mu, rows)
+
+    def lengths(self, fraction: float) -> tuple[float, float, float]:
+        """The longest steps of the unknowns and of the multipliers, and the slope of the objective along the step."""
+        self._steps()
+        self._fold_limits()
+        primal, dual, slope = self._limits[-1].tolist()
+        slope += float(self._gradient @ self.sweep.x[-1])
+        if len(self._end_ds):
+            self._end_ds[...] = self._end_D @ self.sweep.x[-1] + self._end_values - self.it.last.slack
+            one, two, more = self.it.last.limits(self.mu, self._end_ds)
+            primal, dual, slope = min(primal, one), min(dual, two), slope + more
+        return min(1.0, fraction * primal), min(1.0, fraction * dual), slope
+
+    def keep(self) -> tuple[Array, Array]:
+        """The step, for `again`."""
+        return self.sweep.found.copy(), self._step.copy()
+
+    def again(self, kept: tuple[Array, Array]) -> None:
+        self.sweep.found[...], self._step[...] = kept
+
+    def begin_corrections(self) -> None:
+        _, self._missed = together(*(a.shape for a in self._residuals(self._here)))
+        for a, value in zip(self._missed, self._residuals(self._here), strict=True):
+            a[...] = value
+
+    def correct(self, alpha: float) -> bool:
+        """Solve for (1), where the last trial was at `alpha`."""
+        began = time.perf_counter()
+        for a, value in zip(self._missed, self._residuals(self._there), strict=True):
+            a *= alpha
+            a += value
+        gap, implicit, path, start, end, rows = self._missed
+        lin, n = self.linear, self.linear.A.shape[1]
+        lin.b[...], self.first.c[...], self.last.c[...] = gap, start, end
+        if implicit.shape[1]:
+            z_0 = -np.linalg.solve(self._G, implicit[:, :, None])
+            change = np.matmul((z_0[:, :, 0] - self._z_0)[:, None, :], self._H_z)[:, 0]
+            lin.q[:-1] += change[:, :n]
+            lin.r += change[:, n:]
+            lin.b += np.matmul(self._F_z, z_0)[:, :, 0]
+            self._d_0[...], self._z_0[...] = np.matmul(self._D_z, z_0)[:, :, 0], z_0[:, :, 0]
+        self._d_used[...] = self.it.path.slack + path
+        self._end_slope(self.it.last.slack + rows)
+        found = self._solve()
+        self.seconds["sweep"] += time.perf_counter() - began
+        return found
+
+    def _residuals(self, which: Array) -> tuple[Array, ...]:
+        if which is self._here:
+            slack, last = self.it.path.slack, self.it.last.slack
+            ends = (self.first.c, self.last.c)
+            return self._gap, self._implicit, self._d - slack, *ends, self._rows - last
+        new = self._new
+        return new[7], new[8], new[9] - new[3], self._new_start, self._new_end, new[10] - new[6]
+
+    def step_to_feasibility(self, merit: Merit) -> bool:
+        lin, n = self.linear, self.linear.A.shape[1]
+        weight = self.it.path.weight[:, :, None]
+        H = np.matmul(np.swapaxes(lin.D, 1, 2), weight * lin.D) + np.eye(lin.D.shape[2])
+        lin.Q[:-1], lin.N[...], lin.R[...] = H[:, :n, :n], H[:, :n, n:], H[:, n:, n:]
+        lin.Q[-1] = np.eye(n) + self._end_D.T @ (self.it.last.weight[:, None] * self._end_D)
+        lin.q[...], lin.r[...], lin.push[...] = 0.0, 0.0, 0.0
+        self._d_used[...], self._end_values = self._d, self._rows
+        try:
+            self.sweep.solve(damping=min(1e-3, 1e-2 * merit.worst**2))
+        except Indefinite:
+            return False
+        return math.isfinite(float(self.sweep.x[-1].sum()))
+
+    def estimate_multipliers(self) -> None:
+        """Those of least squares, for the slopes that the cost and the bounds have at the iterate."""
+        lin, n = self.linear, self.linear.A.shape[1]
+        self._duals[...] = 0.0
+        self.linearise()
+        lin.Q[...], lin.N[...], lin.R[...] = np.eye(n), 0.0, np.eye(lin.R.shape[1])
+        lin.q[:-1], lin.r[...] = self._slopes
+        lin.q[-1] = self._gradient + self._end_D.T @ self.it.last.y
+        lin.b[...], lin.push[...], self.first.c[...], self.last.c[...] = 0.0, 0.0, 0.0, 0.0
+        try:
+            self.sweep.solve()
+        except Indefinite:
+            return
+        found = self.sweep.found[-self._duals.size :]
+        if np.abs(found).max(initial=0.0) <= LARGEST_ESTIMATE:
+            self._duals[...] = found
+
+    # --- along a step ---------------------------------------------------------------------------------------------
+
+    def try_(self, alpha: float) -> Merit:
+        """The iterate at `alpha` of the step."""
+        began = time.perf_counter()
+        self._alpha[0] = alpha
+        self._trial()
+        self._ends_trial()
+        self._fold_totals()
+        size, objective, cost, worst = self._totals[-1].tolist()
+        size_, objective_, cost_, worst_ = self._end_total.tolist()
+        self.seconds["functions"] += time.perf_counter() - began
+        return Merit(size + size_, objective + objective_, cost + cost_, max(worst, worst_))
+
+    def accept(self, alpha: float, dual: float) -> None:
+        """Go to the trial, with the multipliers of the step at `alpha`, those of bounds at `dual`."""
+        self._dual[0] = dual
+        if self._settle is not None:
+            self._settle()
+        if len(self._end_ds):
+            self.it.last.move_multipliers(self.mu, self._end_ds, dual, self._new[6], FARTHEST)
+        self._here[...] = self._there
+        if alpha:
+            found = self.sweep.found[-self._duals.size :]
+            self._duals += alpha * (found - self._duals)
+
+    def locate(self) -> str:
+        """Where the functions are not finite."""
+        lin = self.linear
+        blocks = {"motion": lin.A, "controls": lin.B, "curvature": lin.R, "slope": self._g, "residual": lin.b}
+        for name, block in blocks.items():
+            bad = ~np.isfinite(block.reshape(len(block), -1)).all(axis=1)
+            if bad.any():
+                k = int(np.argmax(bad))
+                t = self.stages.numbers[k, 0] * self.stages.span(self.it.x)
+                return f"the functions are not finite in stage {k}, t = {t:.4g} s (first in the {name})"
+        return "the functions are not finite"

@@ -1,0 +1,67 @@
+"""What a solver of stages gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from alembert.optimal.barrier import Bounds
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One line of the progress."""
+
+    number: int
+    cost: float
+    infeasibility: float
+    """the largest residual"""
+    slope: float
+    """the largest slope of the Lagrangian"""
+    barrier: float
+    step: float
+    shift: float
+    seconds: float
+
+
+@dataclass
+class Iterate:
+    """Where the method is. `costates` has N + 1 rows, the first for the state at the start."""
+
+    x: Array
+    u: Array
+    z: Array
+    path: Bounds
+    last: Bounds
+    costates: Array
+    sigma: Array
+    eta: Array
+
+
+@dataclass
+class Residuals:
+    """Per stage: r, c and d."""
+
+    gap: Array
+    implicit: Array
+    path: Array
+
+
+@dataclass
+class Outcome:
+    """What a solver returns; `status` is "solved", "acceptable", "stalled", "iterations", "interrupted" or "failed"."""
+
+    status: str
+    message: str
+    iterate: Iterate
+    cost: float
+    infeasibility: float
+    slope: float
+    history: list[Iteration]
+    gains: Array
+    residuals: Residuals
+    scale: float
+    seconds: dict[str, float] = field(default_factory=dict)
