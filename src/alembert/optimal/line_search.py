@@ -24,6 +24,9 @@ G_THETA, G_PHI, ETA = 1e-5, 1e-8, 1e-8
 S_THETA, S_PHI = 1.1, 2.3
 SHORTEST = 0.05
 """safety factor of the least length"""
+GROWTH, FREE_GROWTH = 100.0, 1e3
+"""factors of theta_0, and of the filter's `smallest`, up to which a step may make the constraints worse: a filter
+alone lets them explode for a little less cost, and then may not find back"""
 LARGEST_RISE = 5.0
 """orders of magnitude by which the objective may rise in a step"""
 ROUNDING = 10 * float(np.finfo(float).eps)
@@ -97,13 +100,18 @@ class Reference:
         return trial.objective <= phi + ETA * alpha * self.slope + ROUNDING * max(1.0, abs(phi))
 
     def takes(self, alpha: float, trial: Merit) -> bool:
-        if not trial.is_finite or self._rises(trial):
+        theta = self.here.infeasibility
+        if not trial.is_finite or trial.infeasibility > max(
+            GROWTH * theta, FREE_GROWTH * self.filter.smallest
+        ):
+            return False
+        if self._rises(trial):
             return False
         if self.switches(alpha):
             if not self.descends(alpha, trial):
                 return False
         else:
-            theta, phi = self.here.infeasibility, self.here.objective
+            phi = self.here.objective
             tiny = ROUNDING * max(1.0, abs(phi))
             if not (
                 trial.infeasibility <= (1 - G_THETA) * theta or trial.objective <= phi - G_PHI * theta + tiny

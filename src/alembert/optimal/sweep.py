@@ -32,7 +32,7 @@ ACCEPTABLE, PATIENCE = 1e4, 15
 """times the tolerance, an error that is accepted when so many iterations in a row have not made it smaller"""
 CORRECTIONS, PROGRESS = 4, 0.99
 """second-order corrections of a step, and the factor by which each must reduce the infeasibility"""
-SHORT, LEAST_FLOOR, LARGEST_FLOOR, RAISED, LOWERED = 0.1, 1e-4, 1e2, 4.0, 4.0
+SHORT, LEAST_FLOOR, LARGEST_FLOOR, RAISED, LOWERED = 0.01, 1e-4, 1e2, 4.0, 4.0
 """share of a step below which the next shifts are raised; the least and the largest of them, and the factors"""
 RESTORED, LONGEST_RESTORATION = 0.9, 100
 """factor by which a restoration reduces the infeasibility, and its most steps"""
