@@ -3,6 +3,10 @@
 The conditions for a minimum with the barrier mu are, for s within (lower, upper),
 
     low (s - lower) = mu,    high (upper - s) = mu                                               (1)
+
+Between bounds that nearly touch, a barrier of this size would be much steeper than any cost. There it is
+
+    min(mu, NARROW (upper - lower)^2)                                                            (2)
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import numpy as np
 Array = np.ndarray
 BAND = 1e-8
 """half the width of the band, relative to its value, that stands for an equation along the path"""
+NARROW = 1e6
 PUSH = 1e-2
 """of a bound's size, or of the width between two: how far inside slacks start (Waechter and Biegler 2006, 3.6)"""
 
@@ -45,8 +50,9 @@ class Bounds:
             above, np.minimum(slack, high - PUSH * np.minimum(np.maximum(1, np.abs(high)), width)), slack
         )
         with np.errstate(divide="ignore", invalid="ignore"):
-            z_low = np.where(below, np.minimum(1.0, mu / (slack - low)), 0.0)
-            z_high = np.where(above, np.minimum(1.0, mu / (high - slack)), 0.0)
+            each = np.where(below & above, np.minimum(mu, NARROW * width**2), mu)
+            z_low = np.where(below, np.minimum(1.0, each / (slack - low)), 0.0)
+            z_high = np.where(above, np.minimum(1.0, each / (high - slack)), 0.0)
         return cls(slack, z_low, z_high, low, high, below.astype(float), above.astype(float))
 
     @property
@@ -73,18 +79,24 @@ class Bounds:
     def push(self, mu: float, values: Array) -> Array:
         """(4) of `alembert.optimal.evaluation`."""
         below, above = self.rooms
-        return mu * (self.has_upper / above - self.has_lower / below) + self.weight * (values - self.slack)
+        slope = self._mu(mu) * (self.has_upper / above - self.has_lower / below)
+        return slope + self.weight * (values - self.slack)
 
-    @property
-    def barrier(self) -> float:
+    def _mu(self, mu: float) -> Array:
+        """(2)"""
+        both = self.has_lower * self.has_upper > 0
+        return np.where(both, np.minimum(mu, NARROW * (self.upper - self.lower) ** 2), mu)
+
+    def barrier(self, mu: float) -> float:
         below, above = self.rooms
-        return -float(np.log(below).sum() + np.log(above).sum())
+        return -float((self._mu(mu) * (np.log(below) + np.log(above))).sum())
 
     def multiplier_steps(self, mu: float, ds: Array) -> tuple[Array, Array]:
         """(1), linearised."""
         below, above = self.rooms
-        low = self.has_lower * ((mu - self.low * ds) / below - self.low)
-        return low, self.has_upper * ((mu + self.high * ds) / above - self.high)
+        each = self._mu(mu)
+        low = self.has_lower * ((each - self.low * ds) / below - self.low)
+        return low, self.has_upper * ((each + self.high * ds) / above - self.high)
 
     def limits(self, mu: float, ds: Array) -> tuple[float, float, float]:
         """The longest steps of slacks and of multipliers, and the slope of the barrier."""
@@ -95,7 +107,8 @@ class Bounds:
             _longest(above, np.where(self.has_upper > 0, -ds, 0)),
         )
         dual = min(_longest(self.low, low), _longest(self.high, high))
-        return primal, dual, mu * float(np.sum(ds * (self.has_upper / above - self.has_lower / below)))
+        slope = self._mu(mu) * ds * (self.has_upper / above - self.has_lower / below)
+        return primal, dual, float(slope.sum())
 
     def move_multipliers(self, mu: float, ds: Array, dual: float, slack: Array, farthest: float) -> None:
         """A step of the multipliers, kept near mu / distance for the new `slack`."""
@@ -105,7 +118,8 @@ class Bounds:
         below = np.where(self.has_lower > 0, slack - self.lower, 1.0)
         above = np.where(self.has_upper > 0, self.upper - slack, 1.0)
         for z, room, there in ((self.low, below, self.has_lower), (self.high, above, self.has_upper)):
-            np.clip(z, mu / (farthest * room), farthest * mu / room, out=z, where=there > 0)
+            near = self._mu(mu) / room
+            np.clip(z, near / farthest, farthest * near, out=z, where=there > 0)
 
 
 def _longest(room: Array, change: Array) -> float:

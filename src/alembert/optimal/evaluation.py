@@ -38,6 +38,7 @@ import numpy as np
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.engine.stage_loop import StageLoop
+from alembert.optimal.barrier import NARROW
 from alembert.optimal.stages import Stages
 from alembert.optimal.tangent import Tangent
 
@@ -197,7 +198,7 @@ class Evaluation:
             slack = g["slack"] + g["alpha"] * g["ds"]
             residuals = ca.vertcat(starts, equations, rows - slack)
             scaled = g["scale"] * cost
-            total = _total(residuals, scaled + g["mu"] * _barrier(g, slack), cost)
+            total = _total(residuals, scaled + _barrier(g, slack), cost)
             return [x, slack, starts, equations, rows, total]
 
         return (
@@ -233,7 +234,7 @@ class Evaluation:
         found, cost, implicit, path = self.stages.stage(x, u, z, g["s"], g["p"])
         gap = tangent.local(after, found, g["p"])
         residuals = ca.vertcat(gap, implicit, path - slack)
-        total = _total(residuals, g["scale"] * cost + g["mu"] * _barrier(g, slack), cost)
+        total = _total(residuals, g["scale"] * cost + _barrier(g, slack), cost)
         return [x, u, z, slack, gap, implicit, path, total]
 
     def _settled(self, x: ca.SX, u: ca.SX, z: ca.SX, s: ca.SX, p: ca.SX) -> ca.SX:
@@ -265,17 +266,18 @@ class Evaluation:
         for k in range(ds.numel()):
             below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
             low, high, move = g["low"][k], g["high"][k], ds[k]
-            one = ca.if_else(g["has_lower"][k], (g["mu"] - low * move) / below - low, 0)
-            two = ca.if_else(g["has_upper"][k], (g["mu"] + high * move) / above - high, 0)
+            mu = _mu(g, k)
+            one = ca.if_else(g["has_lower"][k], (mu - low * move) / below - low, 0)
+            two = ca.if_else(g["has_upper"][k], (mu + high * move) / above - high, 0)
             dlow.append(one)
             dhigh.append(two)
             for mark, room, change in (("has_lower", below, move), ("has_upper", above, -move)):
                 limit = ca.if_else(ca.logic_and(g[mark][k], change < 0), -room / change, 1e300)
                 primal = ca.fmin(primal, limit)
-                barrier -= ca.if_else(g[mark][k], change / room, 0)
+                barrier -= ca.if_else(g[mark][k], mu * change / room, 0)
             for mark, room, change in (("has_lower", low, one), ("has_upper", high, two)):
                 dual = ca.fmin(dual, ca.if_else(ca.logic_and(g[mark][k], change < 0), -room / change, 1e300))
-        slope = ca.dot(g["g"], ca.vertcat(g["dx"], g["du"], dz)) + g["mu"] * barrier
+        slope = ca.dot(g["g"], ca.vertcat(g["dx"], g["du"], dz)) + barrier
         return [dz, ds, _column(dlow), _column(dhigh), ca.vertcat(primal, dual, slope)]
 
     def _measure_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
@@ -311,8 +313,8 @@ class Evaluation:
         for k in range(g["slack"].numel()):
             below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
             push = _weight(g, k) * (g["d"][k] - g["slack"][k])
-            push += ca.if_else(g["has_upper"][k], g["mu"] / above, 0)
-            rows.append(push - ca.if_else(g["has_lower"][k], g["mu"] / below, 0))
+            push += ca.if_else(g["has_upper"][k], _mu(g, k) / above, 0)
+            rows.append(push - ca.if_else(g["has_lower"][k], _mu(g, k) / below, 0))
         return [_column(rows)]
 
     def _settle_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
@@ -323,7 +325,7 @@ class Evaluation:
             below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
             for rows, name, room in ((low, "low", below), (high, "high", above)):
                 value = g[name][k] + g["dual"] * g["d" + name][k]
-                near = g["mu"] / room
+                near = _mu(g, k) / room
                 value = ca.fmin(ca.fmax(value, near / FARTHEST), FARTHEST * near)
                 rows.append(ca.if_else(g["has_lower" if name == "low" else "has_upper"][k], value, 0))
         return [_column(low), _column(high)]
@@ -405,9 +407,17 @@ def _barrier(g: dict[str, ca.SX], slack: ca.SX) -> ca.SX:
     total = ca.SX(0)
     for k in range(slack.numel()):
         below, above = slack[k] - g["lower"][k], g["upper"][k] - slack[k]
-        total -= ca.if_else(g["has_lower"][k], ca.log(below), 0)
-        total -= ca.if_else(g["has_upper"][k], ca.log(above), 0)
+        total -= _mu(g, k) * ca.if_else(g["has_lower"][k], ca.log(below), 0)
+        total -= _mu(g, k) * ca.if_else(g["has_upper"][k], ca.log(above), 0)
     return total
+
+
+def _mu(g: dict[str, ca.SX], k: int) -> ca.SX:
+    """(2) of `alembert.optimal.barrier`."""
+    width = g["upper"][k] - g["lower"][k]
+    return ca.if_else(
+        g["has_lower"][k] * g["has_upper"][k], ca.fmin(g["mu"], NARROW * width * width), g["mu"]
+    )
 
 
 def _total(residuals: ca.SX, objective: ca.SX, cost: ca.SX) -> ca.SX:

@@ -228,10 +228,9 @@ class Newton:
         rounding = min(float(np.finfo(float).eps) * max(noise, noise_), 1e3 * tolerance)
         return Errors(slope, (slope - rounding) / size, merit.worst, (most, -least), complement)
 
-    @property
-    def barrier(self) -> float:
-        """Of the iterate, without the factor mu."""
-        return self.it.path.barrier + self.it.last.barrier
+    def barrier(self, mu: float) -> float:
+        """Of the iterate."""
+        return self.it.path.barrier(mu) + self.it.last.barrier(mu)
 
     @property
     def residuals(self) -> Residuals:

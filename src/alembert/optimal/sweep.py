@@ -140,7 +140,7 @@ class Sweep:
             mu = max(least, min(0.2 * mu, mu**1.5))
         if mu == newton.mu:
             return merit
-        change = (mu - newton.mu) * newton.barrier if self.bounded else 0.0
+        change = newton.barrier(mu) - newton.barrier(newton.mu) if self.bounded else 0.0
         newton.mu = mu
         self.filter.clear()
         return Merit(merit.infeasibility, merit.objective + change, merit.cost, merit.worst)
