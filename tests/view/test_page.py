@@ -1,11 +1,14 @@
 """The stand-alone page, in a real browser: it loads without a word on the console, moves, and obeys."""
 
+import io
 import json
 import re
 from importlib import resources
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import alembert as al
 from alembert.errors import ArgumentError, FileError
@@ -210,6 +213,21 @@ def test_several_scenes_have_tabs(run, tmp_path, load):
     browser.evaluate("document.querySelectorAll('[role=tab]')[1].click()")
     browser.wait_for("alembert.current.data.name === 'satellite'")
     assert browser.evaluate("document.getElementById('scene0').hidden") is True
+
+
+def test_the_frame_of_a_notebook_runs(run, tmp_path, load):
+    """In a sandbox, inside a page of somebody else."""
+    shown = al.view(run, inline=True)
+    path = tmp_path / "notebook.html"
+    # the frame tells nobody anything: its picture is what there is to see
+    path.write_text(
+        f"<!DOCTYPE html><script>window.alembert={{current: {{problem: null}}}}</script>{shown._repr_html_()}"
+    )
+    browser = load(path)
+    end = monotonic() + 60
+    while len(Image.open(io.BytesIO(browser.screenshot())).convert("RGB").getcolors(1 << 20)) < 300:
+        assert monotonic() < end
+        sleep(0.2)
 
 
 def test_without_webgl_the_plots_still_work(page):

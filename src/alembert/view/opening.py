@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.view.motion import as_motion
 from alembert.view.notebook import framed, in_notebook
 from alembert.view.page import Still, page
+
+if TYPE_CHECKING:
+    from alembert.view.live import Viewer
 
 
 class Shown:
@@ -29,6 +32,27 @@ class Shown:
         """Nothing runs behind it."""
 
 
+@overload
+def view(
+    shown: Any,
+    q: Any = None,
+    *,
+    inline: Literal[True],
+    port: int | None = None,
+    open_browser: bool = True,
+    height: int = 560,
+) -> Shown: ...
+@overload
+def view(
+    shown: Any,
+    q: Any = None,
+    *,
+    inline: Literal[False],
+    port: int | None = None,
+    open_browser: bool = True,
+    height: int = 560,
+) -> Viewer: ...
+@overload
 def view(
     shown: Any,
     q: Any = None,
@@ -37,7 +61,16 @@ def view(
     port: int | None = None,
     open_browser: bool = True,
     height: int = 560,
-) -> Any:
+) -> Shown | Viewer: ...
+def view(
+    shown: Any,
+    q: Any = None,
+    *,
+    inline: bool | None = None,
+    port: int | None = None,
+    open_browser: bool = True,
+    height: int = 560,
+) -> Shown | Viewer:
     """Show a model (at `q`), a result with its motion, or a file of either; returns at once a handle with `stop()`.
 
     Modes have a tab each in a notebook; live, the first is shown (`al.view(modes.motion(2))` for another).
