@@ -1,5 +1,6 @@
 """Drives against closed forms; geared rotors against rotors of the model; continuation with their states."""
 
+import casadi as ca
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -44,6 +45,51 @@ def test_lag_of_second_order(wheel, zeta, integrator):
     np.testing.assert_allclose(run.drive_states[:, 1, 0], rate, rtol=0, atol=1e-8)
     np.testing.assert_allclose(run.v[:, 0], integral, rtol=0, atol=1e-9)
     assert run.report.energy_error < 1e-12
+
+
+@pytest.mark.parametrize("integrator", ["dop853", "rk45", "radau", "bdf", "cvode", "ida"])
+def test_lags_with_error_control(wheel, integrator):
+    """Their states are part of the equations: two orders of lag, commands of the state and of samples."""
+    w, zeta, T = 8.0, 0.7, 0.1
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q"), ca.SX.sym("v")
+    law = ca.Function("law", [t, q, v], [-4 * q - v])
+    options = {"duration": 1.0, "interval": 0.1, "integrator": integrator, "controller": law}
+
+    def second(t, y):
+        return [y[1], y[2], y[3], w * w * (-4 * y[0] - y[1] - y[2]) - 2 * zeta * w * y[3]]
+
+    def first(t, y):
+        return [y[1], y[2], (-4 * y[0] - y[1] - y[2]) / T]
+
+    for drive, equations, size in (
+        (Drive(frequency=w, damping_ratio=zeta), second, 4),
+        (Drive(lag=T), first, 3),
+    ):
+        run = simulate(wheel, [0.5], drives={"spin": drive}, **options)
+        exact = solve_ivp(equations, (0, 1), [0.5] + [0] * (size - 1), t_eval=run.time, rtol=1e-11, atol=1e-13,
+                          method="DOP853").y  # fmt: skip
+        # multistep formulas let errors grow to some hundred tolerances of 1e-9
+        found = np.c_[run.q, run.v, run.drive_states[:, :, 0]][:, :size]
+        np.testing.assert_allclose(found, exact.T, rtol=0, atol=1e-6)
+        np.testing.assert_array_equal(run.efforts, run.drive_states[:, 0])
+        assert run.report.energy_error < 1e-2  # of the records' quadrature
+
+
+@pytest.mark.parametrize(
+    "drive", [Drive(rate=2.0, limit=0.6), Drive(rate=2.0, lag=0.02), Drive(rate=1.5, frequency=60.0)]
+)
+def test_rate_limits_with_error_control(wheel, drive):
+    """As with fixed steps in the limit of short ones."""
+    controller = Sampled(lambda t, q, v: [np.cos(5 * t)], period=0.25)
+    options = {"duration": 1.0, "interval": 0.05, "controller": controller, "drives": {"spin": drive}}
+    run = simulate(wheel, [0.0], integrator="dop853", **options)
+    fine = simulate(wheel, [0.0], integrator="rk4", step=1e-4, **options)
+    # of first order in the step where the limit of the rate begins and ceases to hold
+    np.testing.assert_allclose(run.v, fine.v, rtol=0, atol=2e-4)
+    np.testing.assert_allclose(run.efforts, fine.efforts, rtol=0, atol=1e-3)
+    if not drive.lag and not drive.frequency:  # straight lines
+        t = run.time[run.time < 0.25]
+        np.testing.assert_allclose(run.efforts[: len(t), 0], np.minimum(2 * t, 0.6), rtol=0, atol=1e-14)
 
 
 def test_order_with_a_controller_in_continuous_time(wheel):
@@ -164,5 +210,8 @@ def test_messages_of_runs(wheel):
     ball = wheel.replace_joint("spin", type=al.Spherical())
     with pytest.raises(ArgumentError, match="a spherical joint has no axis for the rotor of 'spin'"):
         run(ball, {"spin": gear})
-    with pytest.raises(UnsupportedError, match="drives with a lag or a rate limit and integrator 'dop853'"):
-        run(wheel, {"spin": Drive(frequency=3.0)}, integrator="dop853")
+    with pytest.raises(
+        UnsupportedError,
+        match=r"limited rate and no lag \('spin'\), a continuous controller and integrator 'dop853'",
+    ):
+        run(wheel, {"spin": Drive(rate=3.0)}, integrator="dop853", controller=lambda t, q, v: -q)

@@ -9,8 +9,11 @@ from simulate_helpers import distance, model, slope, state
 
 import alembert as al
 from alembert.errors import NumericalError, UnsupportedError
-from alembert.simulate import Event, simulate
-from alembert.simulate.adaptive import ADAPTIVE, Balance, Counters, _balance, _jacobian, pieces
+from alembert.simulate import Drive, Event, simulate
+from alembert.simulate.adaptive import ADAPTIVE, Counters, _balance, _jacobian, pieces
+from alembert.simulate.flow import Flow
+from alembert.simulate.lags import Lags
+from alembert.simulate.system import System
 from alembert.simulate.tangent import chart_kernel
 
 
@@ -40,17 +43,10 @@ def test_order_of_one_step_formulas(integrator, order):
     m, (q0, v0) = model("ball"), state("ball")
     end = 0.8
 
-    def slope_at(t, q, v):
-        return m.forward_dynamics(q, v, np.zeros(m.nv))
-
-    def slopes(t, q, v):
-        d = m.forward_dynamics_derivatives(q, v, np.zeros(m.nv))
-        return d.dq, d.dv
-
     def final(name, h, tolerance):
         counters = Counters(step=h)
         loose = {"tolerance": tolerance, "absolute": tolerance, "longest": h, "counters": counters}
-        for piece in pieces(m, name, slope_at, slopes, 0.0, q0, v0, end, **loose):  # noqa: B007
+        for piece in pieces(name, flow(m), 0.0, q0, v0, np.zeros(0), end, **loose):  # noqa: B007
             pass
         return piece.at(end)
 
@@ -77,23 +73,37 @@ def test_error_is_proportional_to_the_tolerance(reference, integrator):
     assert slope(errors, tolerances) == pytest.approx(1.0, abs=0.35)
 
 
-def test_ida_uses_inverse_dynamics_exactly():
-    """Its Jacobian against differences, with a controller; and a stiff damper in few steps."""
+def driven(m):
+    """With a controller, and drives with lags, limits and both."""
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", m.nq), ca.SX.sym("v", m.nv)
+    law = ca.Function("law", [t, q, v], [-0.3 * v * ca.sin(t + 1) - 0.2 * ca.sum1(q)])
+    drives = {
+        m.speed_names[0]: Drive(lag=0.2),
+        m.speed_names[1]: Drive(frequency=3.0, damping_ratio=0.7),
+        m.speed_names[2]: Drive(lag=0.1, rate=1e-3),  # as fast as it can
+        m.speed_names[3]: Drive(limit=1e-3),
+    }
+    return flow(m, law, drives), np.array([0.03, -0.02, 0.01, 0.05])
+
+
+def flow(m, law=None, drives=None):
+    system = System(m, batch=(), controller=law, efforts=None, wrenches=None, prescribed=None, drives=drives,
+                    parameters=None)  # fmt: skip
+    zero = np.zeros(m.nv)
+    return Flow(system, zero, 0.0, lags=None if drives is None else Lags(system.drives), command=zero)
+
+
+@pytest.mark.parametrize("with_drives", [False, True])
+def test_ida_uses_inverse_dynamics_exactly(with_drives):
+    """Its Jacobian against differences, with a controller and what drives remember."""
     m, (q, v) = model("bench"), state("bench")
     a = np.random.default_rng(0).normal(size=m.nv)
-
-    def value(t, q, v, a):
-        return m.inverse_dynamics(q, v, a) + 0.3 * v
-
-    def slopes(t, q, v, a):
-        d = m.inverse_dynamics_derivatives(q, v, a)
-        return d.dq, d.dv + 0.3 * np.eye(m.nv), d.da
-
-    residual, jacobian = _balance(m, Balance(value, slopes), q)
-    y, yp = np.r_[np.full(m.nv, 0.1), v], np.r_[v, a]
+    equations, z = driven(m) if with_drives else (flow(m), np.zeros(0))
+    residual, jacobian = _balance(equations, q)
+    y, yp = np.r_[np.full(m.nv, 0.1), v, z], np.r_[v, a, z]
     found = jacobian(0.0, y, yp, 2.5)
-    for k in range(2 * m.nv):
-        d = np.zeros(2 * m.nv)
+    for k in range(len(y)):
+        d = np.zeros(len(y))
         d[k] = 1e-6
         numeric = (residual(0.0, y + d, yp + 2.5 * d) - residual(0.0, y - d, yp - 2.5 * d)) / 2e-6
         np.testing.assert_allclose(found[:, k], numeric, rtol=1e-5, atol=1e-5)
@@ -170,25 +180,21 @@ def test_stiff_damper():
     assert run.q[int(1000 * period / 5.0), 0] == pytest.approx(0.5, abs=0.02)  # somewhat longer for 0.5 rad
 
 
-def test_jacobian_is_exact():
+@pytest.mark.parametrize("with_drives", [False, True])
+def test_jacobian_is_exact(with_drives):
     m, (q, v) = model("ball"), state("ball")
-    effort = np.zeros(m.nv)
-
-    def slopes(t, q, v):
-        d = m.forward_dynamics_derivatives(q, v, effort)
-        return d.dq, d.dv
-
+    equations, z = driven(m) if with_drives else (flow(m), np.zeros(0))
     rate = chart_kernel(m, "chart_rate")
 
     def derivative(y):
-        e, w = y[: m.nv], y[m.nv :]
-        return np.r_[rate(e, w), m.forward_dynamics(m.integrate(q, e), w, effort)]
+        e, w = y[: m.nv], y[m.nv : 2 * m.nv]
+        return np.r_[rate(e, w), *equations.slope(0.0, m.integrate(q, e), w, y[2 * m.nv :])]
 
-    y = np.r_[0.3, -0.5, 0.4, 0.2, v]
+    y = np.r_[0.3, -0.5, 0.4, 0.2, v, z]
     step = 1e-6
-    columns = [(derivative(y + step * x) - derivative(y - step * x)) / (2 * step) for x in np.eye(2 * m.nv)]
+    columns = [(derivative(y + step * x) - derivative(y - step * x)) / (2 * step) for x in np.eye(len(y))]
     # central differences: step^2 of the third derivative, and rounding over the step, 1e-10 of the largest slope
-    np.testing.assert_allclose(_jacobian(m, slopes, q)(0.0, y), np.array(columns).T, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(_jacobian(equations, q)(0.0, y), np.array(columns).T, rtol=0, atol=1e-7)
 
 
 def test_symbolic_controllers_have_a_part_in_the_jacobian():

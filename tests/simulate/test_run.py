@@ -293,8 +293,6 @@ def test_what_does_not_go_together():
         simulate(m, q, duration=1.0)
     with pytest.raises(UnsupportedError, match="events and a batch of motions"):
         simulate(m, q, duration=1.0, step=0.1, events=Event(abs))
-    with pytest.raises(UnsupportedError, match="drives with a lag or a rate limit and integrator 'dop853'"):
-        simulate(m, q[0], duration=1.0, drives={"elbow": Drive(lag=0.1)}, integrator="dop853")
     with pytest.raises(
         UnsupportedError, match="prescribed motion of joint 'ball' and joint type 'spherical'"
     ):

@@ -1,16 +1,24 @@
-"""A run with error control: pieces of dense output between the instants of sampled controllers and events."""
+"""A run with error control: pieces of dense output between the instants of sampled controllers and events.
+
+A run goes on from the start of a chart (`adaptive.Birth`), the last before the record at which it is to go on, and makes
+the same steps again: what it records from there on has the same bits as if it had never stopped.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from alembert.errors import UnsupportedError
 from alembert.simulate import adaptive
+from alembert.simulate.adaptive import Birth
 from alembert.simulate.events import Watch
+from alembert.simulate.flow import Flow
+from alembert.simulate.lags import Lags, Ramp
 from alembert.simulate.progress import Progress
 from alembert.simulate.records import recorded_efforts
 from alembert.simulate.result import Run
@@ -22,115 +30,269 @@ Array = np.ndarray
 RECORDS_OF_ADAPTIVE = 1000
 
 
+@dataclass(frozen=True)
+class Span:
+    """What holds between two instants: the schedule, its instant, and what drives without a lag gave at the start."""
+
+    t: float
+    n: int
+    schedule: Schedule | None
+    before: Array
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place from which a run can go on: the start of a chart within a span, and what events look at."""
+
+    record: int
+    """the first that comes after it"""
+    birth: Birth
+    span: Span
+    values: tuple[float, ...]
+    left: int | None
+    topology: Topology
+
+
+@dataclass(frozen=True)
+class Restart:
+    """A mark, and the time of the record from which the run goes on."""
+
+    mark: Mark
+    time: float
+
+    @classmethod
+    def at(cls, marks: Sequence[Mark], time: Array, k: int) -> Restart:
+        """From record k: the last mark before it was made."""
+        found = marks[0]
+        for mark in marks:
+            if mark.record <= k:
+                found = mark
+        return cls(found, float(time[k]))
+
+
 def run_adaptive(
-    system: System, q: Array, v: Array, name: str, reason: str, options: Mapping[str, Any]
+    system: System,
+    q: Array,
+    v: Array,
+    name: str,
+    reason: str,
+    options: Mapping[str, Any],
+    restart: Restart | None = None,
 ) -> Run:
+    _refuse(system, name)
+    options = {**options, "interval": _interval(options)}
+    lags = Lags(system.drives) if system.has_memory and system.drives is not None else None
+    z = np.zeros(0 if lags is None else lags.size)
+    keeper = AdaptiveKeeper(_times(options, restart), system)
+    watch = Watch(options["events"], system)
+    march = March(system, name, options, lags, watch, keeper)
+    with Progress(f"simulating {system.model.name}", shown=options["progress"]) as progress:
+        if restart is None:
+            march.begin(q, v, z)
+        else:
+            march.go_on(restart)
+        march.run(progress)
+    return keeper.finish(march, name, reason, options, after=None if restart is None else restart.time)
+
+
+def _refuse(system: System, name: str) -> None:
     if name == "ida" and (system.constrained or np.any(system.prescribed)):
         what = "a model with loops or couplings" if system.constrained else "prescribed motion"
         raise UnsupportedError(
             f"simulate: integrator 'ida' and {what} do not go together; choose 'cvode' or 'radau'"
         )
-    if system.has_memory:
+    if system.drives is None or not (system.laws or system.symbolic_laws):
+        return
+    ramps = Lags(system.drives).ramps
+    if len(ramps):
         raise UnsupportedError(
-            f"simulate: drives with a lag or a rate limit and integrator {name!r} do not go together; choose 'rk4' "
-            "and a step"
+            f"simulate: a drive with a limited rate and no lag ({system.model.speed_names[ramps[0]]!r}), a continuous "
+            f"controller and integrator {name!r} do not go together: what it gives would follow no differential equation; "
+            "give the drive a lag, sample the controller (Sampled), or choose 'rk4' and a step"
         )
-    model, start, duration = system.model, float(options["start"]), float(options["duration"])
-    interval = options["interval"] or options["step"] or duration / RECORDS_OF_ADAPTIVE
-    end = start + duration
-    times = start + interval * np.arange(math.floor(duration / interval * (1 + 1e-12)) + 1)
+
+
+def _interval(options: Mapping[str, Any]) -> float:
+    return float(options["interval"] or options["step"] or float(options["duration"]) / RECORDS_OF_ADAPTIVE)
+
+
+def _times(options: Mapping[str, Any], restart: Restart | None) -> Array:
+    """Of the records: multiples of the interval from the start of the run, or of the run that goes on, and the end."""
+    interval, start = float(options["interval"]), float(options["start"])
+    origin, first = float(options.get("origin", start)), float(start if restart is None else restart.time)
+    duration = float(options["duration"])
+    end = first + duration
+    if restart is not None:  # as it would be without an interruption, the last bit of times included
+        nearest = origin + interval * round((first - origin) / interval)
+        first = nearest if abs(nearest - first) < 1e-9 * interval else first
+        short = origin + float(f"{end - origin:.12g}")
+        end = short if abs(short - end) < 1e-14 * max(abs(end), 1.0) else end
+    last = math.floor((end - origin) / interval * (1 + 1e-12))
+    times = origin + interval * np.arange(last + 1)
+    times = np.concatenate([[first], times[times > first + 1e-9 * interval]])
     if end - times[-1] > 1e-9 * duration:
         times = np.append(times, end)
     times[-1] = end
-    keeper = AdaptiveKeeper(times, q, v, system)
-    watch = Watch(options["events"], system)
-    schedule, tick = _ticks(system)
-    breaks = system.feeds.breaks
-    counters = adaptive.Counters()
-    t, n = start, 0
-    q, v = system.imposed(t, q, v)
-    watch.begin(t, q, v)
-    with Progress(f"simulating {model.name}", shown=options["progress"]) as progress:
-        while t < end and not keeper.stopped:
-            held, span_end = np.zeros(model.nv), end
-            if schedule is not None:
-                schedule.update(n, t, q, v, system)
-                held = schedule.command()
-                held = held if system.drives is None else system.drives.saturate(held)
-                following = schedule.next_instant(n)
-                span_end = min(end, start + following * tick)
-            later = breaks[np.searchsorted(breaks, t + 1e-12 * max(1.0, abs(t)), side="right") :]
-            whole = not len(later) or later[0] >= span_end
-            span_end = span_end if whole else float(later[0])
-            within = (t + span_end) / 2
-            if system.feeds.holds:
-                held = held + system.feeds.held_efforts(within)
-            held = np.where(system.prescribed, 0.0, held)
-            effort = np.ascontiguousarray(system.efforts + held)
-            keeper.hold(t, held)
-            system.effort = effort
-            if schedule is not None:
-                schedule.effort = effort
-            while t < span_end and not keeper.stopped:
-                t, q, v = _span(
-                    system, name, t, q, v, span_end, effort, within, watch, keeper, counters, options
-                )
-                progress.at((t - start) / duration)
-            if schedule is not None and whole:
-                n = following
-    time, qs, vs, held_records = keeper.arrays()
-    qs, vs = _projected(system, keeper.topologies, *_imposed_all(system, time, qs, vs))
-    efforts = recorded_efforts(system, time, qs, vs, held_records)
-    kept = None
-    if held_records is not None:
-        parts = np.sum(held_records[:-1] * model.difference(qs[:-1], qs[1:]), axis=-1)
-        kept = held_records, np.r_[0.0, np.cumsum(parts)]
-    return Run(
-        system.own,
-        time,
-        qs,
-        vs,
-        efforts,
-        tuple(watch.log),
-        name,
-        reason,
-        None,
-        counters.steps,
-        system,
-        options,
-        None,
-        kept,
-        tuple(keeper.topologies),
-        tuple(watch.records),
-        None,
-        {} if schedule is None else schedule.measurements(),
-    )
+    return times
 
 
-def _projected(
-    system: System, topologies: Sequence[tuple[int, Topology]], q: Array, v: Array
-) -> tuple[Array, Array]:
-    """Records on the surface of what holds at each of them."""
-    if not system.constrained:
-        return q, v
-    last = system.topology
-    ends = [*(first for first, _ in topologies[1:]), len(q)]
-    for (first, topology), end in zip(topologies, ends, strict=True):
-        if end > first:
-            system.topology = topology
-            q[first:end], v[first:end] = system.project(q[first:end], v[first:end])
-    system.topology = last
-    return q, v
+class March:
+    """Through a run, span by span."""
+
+    def __init__(
+        self,
+        system: System,
+        name: str,
+        options: Mapping[str, Any],
+        lags: Lags | None,
+        watch: Watch,
+        keeper: AdaptiveKeeper,
+    ) -> None:
+        self.system, self.name, self.options = system, name, options
+        self.lags, self.watch, self.keeper = lags, watch, keeper
+        self.schedule, self.tick = ticks(system)
+        self.origin = float(options.get("origin", options["start"]))
+        self.counters = adaptive.Counters()
+        self.t, self.n = 0.0, 0
+        self.before = np.zeros(system.model.nv)
+        """what drives without a lag, but with a limited rate, give at present"""
+        self.span: Span | None = None
+        self.q = self.v = self.z = np.zeros(0)
+
+    def begin(self, q: Array, v: Array, z: Array) -> None:
+        self.t, self.z = float(self.options["start"]), z
+        self.q, self.v = self.system.imposed(self.t, q, v)
+        self.watch.begin(self.t, self.q, self.v)
+        self.keeper.start(q, v, z)
+
+    def go_on(self, restart: Restart) -> None:
+        mark = restart.mark
+        birth, self.span = mark.birth, mark.span
+        self.t, self.q, self.v, self.z = birth.t, birth.q, birth.v, birth.z
+        self.counters.step = birth.step
+        self.n, self.before = mark.span.n, mark.span.before
+        if mark.span.schedule is not None:
+            self.schedule = mark.span.schedule.copy()
+            self.schedule.log = []
+        self.system.topology = mark.topology
+        self.watch.values, self.watch.left = list(mark.values), mark.left
+        if self.t >= restart.time:
+            self.keeper.start(self.q, self.v, self.z)
+
+    def run(self, progress: Progress) -> None:
+        start, end = float(self.keeper.times[0]), float(self.keeper.times[-1])
+        while self.t < end and not self.keeper.stopped:
+            self._span(end)
+            progress.at((self.t - start) / (end - start))
+
+    def _span(self, end: float) -> None:
+        """To the next instant at which something jumps, or to `end`."""
+        system, model, schedule = self.system, self.system.model, self.schedule
+        span_end, command, held = end, np.zeros(model.nv), np.zeros(model.nv)
+        instant = self.n
+        if schedule is not None:
+            if self.span is None:
+                schedule.update(self.n, self.t, self.q, self.v, system)
+            command = schedule.command()
+            instant = schedule.next_instant(self.n)
+            span_end = min(end, self.origin + instant * self.tick)
+        if self.span is None:
+            self.span = Span(self.t, self.n, None if schedule is None else schedule.copy(), self.before)
+        ramp = None
+        breaks = system.feeds.breaks
+        if self.lags is not None and len(self.lags.ramps):
+            ramp = Ramp(self.lags, self.span.t, self.span.before, command)
+            breaks = np.unique(np.concatenate([breaks, ramp.ends]))
+        later = breaks[np.searchsorted(breaks, self.t + 1e-12 * max(1.0, abs(self.t)), side="right") :]
+        whole = not len(later) or later[0] >= span_end
+        span_end = span_end if whole else float(later[0])
+        within = (self.t + span_end) / 2
+        if self.lags is None and schedule is not None:
+            held = command if system.drives is None else system.drives.saturate(command)
+        if system.feeds.holds:
+            held = held + system.feeds.held_efforts(within)
+        held = np.where(system.prescribed, 0.0, held)
+        effort = np.ascontiguousarray(system.efforts + held)
+        flow = Flow(system, effort, within, lags=self.lags, command=command, ramp=ramp)
+        self.keeper.hold(self.t, held, flow if self.lags is not None else None)
+        self._let_feel(flow, self.t, self.q, self.v, self.z)
+        while self.t < span_end and not self.keeper.stopped:
+            self._motion(flow, span_end)
+        if self.lags is not None:
+            self.before = flow.given(self.t, self.z, flow.asked(self.t, self.q, self.v))
+            self._let_feel(flow, self.t, self.q, self.v, self.z)
+        self.span = None
+        if schedule is not None and whole:
+            self.n = instant
+
+    def _let_feel(self, flow: Flow, t: float, q: Array, v: Array, z: Array) -> None:
+        """What is given as numbers at present, for reactions and accelerometers."""
+        effort = flow.effort
+        if self.lags is not None:
+            effort = effort + flow.given(t, z, flow.asked(t, q, v)) - self.system.command(t, q, v)
+        self.system.effort = effort
+        if self.schedule is not None:
+            self.schedule.effort = effort
+
+    def _felt(self, flow: Flow, piece: adaptive.Piece) -> adaptive.Piece:
+        """A piece whose states let feel what drives give there."""
+        if self.lags is None:
+            return piece
+
+        def at(times: Any) -> tuple[Array, Array]:
+            q, v = piece.at(times)
+            if not np.ndim(times):
+                self._let_feel(flow, float(times), q, v, piece.memory(times))
+            return q, v
+
+        return replace(piece, at=at)
+
+    def _born(self, birth: Birth, record: int | None = None) -> None:
+        assert self.span is not None
+        if self.system.constrained:
+            self.system.choose(birth.q, birth.v)
+        self.keeper.mark(
+            Mark(
+                len(self.keeper.time) if record is None else record,
+                birth,
+                self.span,
+                tuple(self.watch.values),
+                self.watch.left,
+                self.system.topology,
+            )
+        )
+
+    def _motion(self, flow: Flow, end: float) -> None:
+        """To `end`, or to an event that changes the state or stops the run."""
+        for piece in adaptive.pieces(
+            self.name,
+            flow,
+            self.t,
+            self.q,
+            self.v,
+            self.z,
+            end,
+            tolerance=self.options["tolerance"],
+            absolute=self.options["absolute_tolerance"],
+            counters=self.counters,
+            born=self._born,
+        ):
+            if self.watch.events:
+                changed = _events_in(self._felt(flow, piece), self.watch, self.keeper)
+                if changed is not None:
+                    self.t, self.q, self.v = changed
+                    self.z = piece.memory(self.t)
+                    if self.keeper.stopped:
+                        self.watch.begin(self.t, self.q, self.v)
+                        birth = Birth(self.t, self.q, self.v, self.z, self.counters.step)
+                        self._born(birth, len(self.keeper.time) - 1)
+                    return
+            self.keeper.upto(piece.end, piece)
+        self.t, self.z = end, piece.memory(end)
+        self.q, self.v = self.system.settled(end, *piece.at(end))
 
 
-def _imposed_all(system: System, time: Array, q: Array, v: Array) -> tuple[Array, Array]:
-    if not np.any(system.prescribed):
-        return q, v
-    pairs = [system.imposed(float(t), x, y) for t, x, y in zip(time, q, v, strict=True)]
-    return np.array([x for x, _ in pairs]), np.array([y for _, y in pairs])
-
-
-def _ticks(system: System) -> tuple[Schedule | None, float]:
+def ticks(system: System) -> tuple[Schedule | None, float]:
     """Sensors and sampled controllers on a grid that has all their instants."""
     if not (system.sampled or system.instruments):
         return None, 0.0
@@ -139,115 +301,118 @@ def _ticks(system: System) -> tuple[Schedule | None, float]:
 
 
 class AdaptiveKeeper:
-    def __init__(self, times: Array, q: Array, v: Array, system: System) -> None:
+    def __init__(self, times: Array, system: System) -> None:
         self.times, self.system = times, system
         self.topologies = [(0, system.topology)]
-        self.q, self.v = [q], [v]
-        self.time = [float(times[0])]
-        self.held: list[tuple[float, Array]] = []
+        self.q: list[Array] = []
+        self.v: list[Array] = []
+        self.z: list[Array] = []
+        self.time: list[float] = []
+        self.exactly = system.constrained or bool(np.any(system.prescribed))
+        """records go onto the surface of constraints, and follow prescribed motion, one by one: so their bits do not
+        depend on how many there are"""
+        self.held: list[tuple[float, Array, Flow | None]] = []
+        self.marks: list[Mark] = []
         self.stopped = False
 
-    def hold(self, t: float, held: Array) -> None:
-        self.held.append((t, held))
+    def start(self, q: Array, v: Array, z: Array) -> None:
+        """The state from which the run starts is its first record."""
+        self.time, self.q, self.v, self.z = [float(self.times[0])], [q], [v], [z]
+
+    def hold(self, t: float, held: Array, flow: Flow | None) -> None:
+        self.held.append((t, held, flow))
+
+    def mark(self, mark: Mark) -> None:
+        """Of the marks between two records only the last is needed."""
+        if len(self.marks) > 1 and self.marks[-1].record == mark.record:
+            self.marks.pop()
+        self.marks.append(mark)
 
     def upto(self, end: float, piece: adaptive.Piece) -> None:
         """Records of the grid within a piece, up to a time."""
         k = len(self.time)
         last = int(np.searchsorted(self.times, end * (1 + 1e-15) if end > 0 else end, side="right"))
         if last > k:
-            q, v = piece.at(np.minimum(self.times[k:last], piece.end))
+            times = np.minimum(self.times[k:last], piece.end)
+            q, v = piece.at(times)
             self.time += self.times[k:last].tolist()
-            self.q += list(q)
-            self.v += list(v)
+            self.z += list(piece.memory(times))
+            if self.exactly:
+                for t, x, y in zip(times.tolist(), q, v, strict=True):
+                    x, y = self.system.settled(t, x, y)
+                    self.q.append(x)
+                    self.v.append(y)
+            else:
+                self.q += list(q)
+                self.v += list(v)
 
     def switched(self) -> None:
         """Other constraints may hold from the next record on."""
         if self.system.topology is not self.topologies[-1][1]:
             self.topologies.append((len(self.time), self.system.topology))
 
-    def stop(self, t: float, q: Array, v: Array) -> None:
+    def stop(self, t: float, q: Array, v: Array, z: Array) -> None:
         self.stopped = True
-        if t > self.time[-1]:
+        if not self.time or t > self.time[-1]:
             self.time.append(t)
             self.q.append(q)
             self.v.append(v)
+            self.z.append(z)
 
-    def arrays(self) -> tuple[Array, Array, Array, Array | None]:
-        time = np.array(self.time)
-        starts = np.array([t for t, _ in self.held])
+    def _spans(self, time: Array) -> Array:
+        """The number of the span of each record."""
+        starts = np.array([t for t, _, _ in self.held])
         late = time + 1e-12 * np.maximum(np.abs(time), 1.0)  # instants are multiples of another number
-        index = np.maximum(np.searchsorted(starts, late, side="right") - 1, 0)
-        held = np.array([x for _, x in self.held])[index] if any(np.any(x) for _, x in self.held) else None
-        return time, np.array(self.q), np.array(self.v), held
+        return np.maximum(np.searchsorted(starts, late, side="right") - 1, 0)
 
-
-def _span(
-    system: System,
-    name: str,
-    t: float,
-    q: Array,
-    v: Array,
-    end: float,
-    effort: Array,
-    within: float,
-    watch: Watch,
-    keeper: AdaptiveKeeper,
-    counters: adaptive.Counters,
-    options: Mapping[str, Any],
-) -> tuple[float, Array, Array]:
-    """From t to `end`, or to an event that changes the state or stops the run."""
-    model = system.model
-
-    def slope(t: float, q: Array, v: Array) -> Array:
-        return system.point(t, q, v, effort, within=within).a
-
-    def slopes(t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        d = system.derivatives(t, q, v, system.all_efforts(t, q, v, effort), within)
-        found = system.slopes(t, q, v)
-        if found is None:
-            return d.dq, d.dv
-        return d.dq + d.dtau @ found[0], d.dv + d.dtau @ found[1]
-
-    def balance(t: float, q: Array, v: Array, a: Array) -> Array:
-        given = system.wrenches_at(t, q, v, within)
-        required = model.inverse_dynamics(q, v, a, wrenches=given, parameters=system.parameters)
-        return required - system.all_efforts(t, q, v, effort)
-
-    def balance_slopes(t: float, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        given = system.wrenches_at(t, q, v, within)
-        d = model.inverse_dynamics_derivatives(q, v, a, wrenches=given, parameters=system.parameters)
-        found = system.slopes(t, q, v)
-        if found is None:
-            return d.dq, d.dv, d.da
-        return d.dq - found[0], d.dv - found[1], d.da
-
-    exact = not (system.laws or system.wrench_laws or system.motions or np.any(system.prescribed))
-    surface = (
-        adaptive.Surface(system.settled, system.distance)
-        if system.constrained and system.stabilisation.method == "projection"
-        else None
-    )
-    for piece in adaptive.pieces(
-        model,
-        name,
-        slope,
-        slopes if exact else None,
-        t,
-        q,
-        v,
-        end,
-        tolerance=options["tolerance"],
-        absolute=options["absolute_tolerance"],
-        longest=np.inf,
-        counters=counters,
-        balance=adaptive.Balance(balance, balance_slopes if exact else None),
-        surface=surface,
-    ):
-        changed = _events_in(piece, watch, keeper) if watch.events else None
-        if changed is not None:
-            return changed
-        keeper.upto(piece.end, piece)
-    return end, *system.settled(end, *piece.at(end))
+    def finish(
+        self, march: March, name: str, reason: str, options: Mapping[str, Any], *, after: float | None
+    ) -> Run:
+        """The run; of the log what came `after` the record from which it went on."""
+        system, watch, lags = self.system, march.watch, march.lags
+        events = [
+            (event, record)
+            for event, record in zip(watch.log, watch.records, strict=True)
+            if after is None or event.time > after
+        ]
+        time, zs = np.array(self.time), np.array(self.z)
+        qs, vs = np.array(self.q), np.array(self.v)
+        spans = self._spans(time)
+        kept, drive_states = None, None
+        held = np.array([x for _, x, _ in self.held])[spans]
+        if np.any(held):
+            parts = np.sum(held[:-1] * system.model.difference(qs[:-1], qs[1:]), axis=-1)
+            kept = held, np.r_[0.0, np.cumsum(parts)]
+        if lags is not None:
+            rows = []
+            for span, t, q, v, z in zip(spans, time.tolist(), qs, vs, zs, strict=True):
+                flow = self.held[span][2]
+                assert flow is not None
+                rows.append(flow.given(t, z, flow.asked(t, q, v)))
+            given = np.array(rows)
+            drive_states = lags.unpacked(zs, given)
+            held = held + given
+        efforts = recorded_efforts(system, time, qs, vs, held, all_held=lags is not None)
+        return Run(
+            system.own,
+            time,
+            qs,
+            vs,
+            efforts,
+            tuple(event for event, _ in events),
+            name,
+            reason,
+            None,
+            march.counters.steps,
+            system,
+            options,
+            tuple(self.marks),
+            kept,
+            tuple(self.topologies),
+            tuple(record for _, record in events),
+            drive_states,
+            {} if march.schedule is None else march.schedule.measurements(),
+        )
 
 
 def _events_in(
@@ -275,7 +440,7 @@ def _events_in(
             watch.records.append(len(keeper.time))
             keeper.switched()
             if stop:
-                keeper.stop(t, q1, v1)
+                keeper.stop(t, q1, v1, piece.memory(t))
                 return t, q1, v1
             if changed:
                 watch.left = k

@@ -43,9 +43,8 @@ def run_fixed(
     model, h = system.model, float(options["step"])
     steps = _multiple("the duration", options["duration"], h)
     every = 1 if options["interval"] is None else _multiple("the interval", options["interval"], h)
-    # Python functions cannot be called within an implicit step, nor can drives look back within any step
-    held = system.has_memory or (name in IMPLICIT and bool(system.laws))
-    stepper = Stepper(system, name, h, options["start"], held=held)
+    stepper = stepper_of(system, name, h, options["start"])
+    held = stepper.held
     if resumed is not None:
         state, schedule, memory = resumed[0].copy(), resumed[1], resumed[2]
         if schedule is not None:
@@ -61,6 +60,12 @@ def run_fixed(
     with Progress(f"simulating {model.name}", shown=options["progress"]) as progress:
         marching.run(state, steps, progress)
     return keeper.finish(name, reason, options, marching.watch, marching.done)
+
+
+def stepper_of(system: System, name: str, h: float, start: float) -> Stepper:
+    """Python functions cannot be called within an implicit step, nor can drives look back within any step."""
+    held = system.has_memory or (name in IMPLICIT and bool(system.laws))
+    return Stepper(system, name, h, start, held=held)
 
 
 def _on_grid(system: System, stepper: Stepper) -> Array:

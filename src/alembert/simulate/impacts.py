@@ -139,8 +139,7 @@ class _Stop:
         q = q.copy()
         q[self.iq] = self.limit
         coupling = next(c for c in system.model.couplings if c.name == name)
-        system.switch(on=(name,), values={str(coupling.offset): self.limit})
-        system.side[name] = self.sign
+        system.switch(on=(name,), values={str(coupling.offset): self.limit}, sides={name: self.sign})
         if self.sign * system.reaction(name, t, q, after) <= 0:  # something pulls it away at once
             system.switch(off=(name,))
             return Outcome(q, after, quantities, internal=internal)
@@ -159,7 +158,7 @@ class _Leave:
         def push(t: float, q: Array, v: Array) -> float:
             if name not in system.active:
                 return 1.0
-            return system.side[name] * system.reaction(name, t, q, v)
+            return system.topology.sides[name] * system.reaction(name, t, q, v)
 
         return push
 

@@ -388,13 +388,15 @@ class Run(Showing):
         return xarray.Dataset(data, coords, attributes)
 
     def save(self, path: str | Path) -> Path:
-        """To netCDF (.nc, needs xarray) or CSV (.csv), by the name's ending."""
+        """To netCDF (.nc, needs xarray) or CSV (.csv), by the name's ending; `load_run` goes on from netCDF."""
         path = Path(path)
         if path.suffix == ".csv":
             return self.to_csv(path)
         if path.suffix != ".nc":
             raise ArgumentError(f"save: {path.name} ends with {path.suffix!r}, expected .nc or .csv")
-        self.to_xarray().to_netcdf(path)
+        from alembert.simulate import restart
+
+        restart.add_to(self.to_xarray(), self).to_netcdf(path)
         return path
 
 

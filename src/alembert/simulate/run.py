@@ -15,7 +15,7 @@ from alembert.simulate import channels
 from alembert.simulate.actuators import Drive, checked, with_gears
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose
-from alembert.simulate.error_control import run_adaptive
+from alembert.simulate.error_control import Restart, run_adaptive
 from alembert.simulate.events import Event
 from alembert.simulate.fixed_steps import run_fixed
 from alembert.simulate.gravity import CentralGravity, GravityGradient
@@ -26,6 +26,20 @@ from alembert.simulate.system import System, as_sequence
 from alembert.simulate.topology import Lock, Release, extended
 
 Array = np.ndarray
+GIVEN: dict[str, Any] = {
+    "controller": None,
+    "efforts": None,
+    "wrenches": None,
+    "prescribed": None,
+    "drives": None,
+    "sensors": (),
+    "events": (),
+    "locked": (),
+    "parameters": None,
+    "gravity": None,
+    "forces": (),
+}
+"""what acts, and what stands for nothing"""
 
 
 ROUNDING = 1e-14
@@ -94,38 +108,28 @@ def simulate(
             `sensor:gyro@50` (50 a second), ...; see `alembert.simulate.channels`.
         progress: whether to show a bar (by default on terminals, when it takes longer than a second).
     """
-    model = with_gears(model, checked(drives))
-    field = gravity if isinstance(gravity, CentralGravity | GravityGradient) else None
-    if gravity is not None:
-        model = model.replace(gravity=(0, 0, 0) if field is not None else gravity)
+    given = {
+        "controller": controller,
+        "efforts": efforts,
+        "wrenches": wrenches,
+        "prescribed": prescribed,
+        "drives": drives,
+        "sensors": sensors,
+        "events": events,
+        "locked": locked,
+        "parameters": parameters,
+        "gravity": gravity,
+        "forces": forces,
+    }
+    model = own_model(model, given)
     if integrator != "auto" and integrator not in INTEGRATORS:
         raise ArgumentError(unknown("simulate: no integrator", integrator, ("auto", *INTEGRATORS)))
     q, v, batch = _start(model, q0, v0, parameters)
     for name, value in (("duration", duration), ("step", step), ("interval", interval)):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise ArgumentError(f"simulate: {name} is {value!r}, expected a positive time in seconds")
-    watched = tuple(as_sequence(events))
-    for event in watched:
-        if not isinstance(event, Event | JointStops | PlaneImpact):
-            raise ArgumentError(
-                f"simulate: events has {event!r}, expected Event(function, ...), JointStops(...) or PlaneImpact(...)"
-            )
-    locks = [Lock(name) for name in ((locked,) if isinstance(locked, str) else locked)]
-    system = System(
-        _with_switches(model, watched, locks),
-        batch=batch,
-        controller=controller,
-        efforts=efforts,
-        wrenches=wrenches,
-        prescribed=prescribed,
-        drives=drives,
-        parameters=parameters,
-        forces=as_sequence(forces),
-        field=field,
-        own=model,
-        sensors=as_sequence(sensors),
-    )
-    system.releases = any(isinstance(action, Release) for action in _actions(watched))
+    watched = _events(events)
+    system = assembled(model, given, batch)
     if batch and any(isinstance(event, JointStops) for event in watched):
         raise UnsupportedError(
             "simulate: JointStops and a batch of motions do not go together; give SoftStop"
@@ -133,9 +137,8 @@ def simulate(
     for event in watched:
         if isinstance(event, JointStops):
             q, v = event.start(system, start, q, v)
-    watched = tuple(
-        x for event in watched for x in ([event] if isinstance(event, Event) else event.events(system))
-    )
+    watched = watched_events(system, watched)
+    locks = _locks(locked)
     if locks and batch:
         raise UnsupportedError("simulate: locked joints and a batch of motions do not go together")
     for lock in locks:
@@ -159,6 +162,7 @@ def simulate(
         "absolute_tolerance": absolute_tolerance,
         "record": channels.requests(model, record),
         "progress": progress,
+        "given": given,
     }
     if system.constrained:
         if chosen == "generalised_alpha":
@@ -215,6 +219,60 @@ def _start(
     return q, v, batch
 
 
+def own_model(model: Model, given: Mapping[str, Any]) -> Model:
+    """The model with the rotors of its drives, under the gravity that is given."""
+    model, gravity = with_gears(model, checked(given["drives"])), given["gravity"]
+    if gravity is None:
+        return model
+    return model.replace(gravity=(0, 0, 0) if _field(gravity) is not None else gravity)
+
+
+def _field(gravity: Any) -> CentralGravity | GravityGradient | None:
+    return gravity if isinstance(gravity, CentralGravity | GravityGradient) else None
+
+
+def _events(events: Any) -> tuple[Any, ...]:
+    watched = tuple(as_sequence(events))
+    for event in watched:
+        if not isinstance(event, Event | JointStops | PlaneImpact):
+            raise ArgumentError(
+                f"simulate: events has {event!r}, expected Event(function, ...), JointStops(...) or PlaneImpact(...)"
+            )
+    return watched
+
+
+def watched_events(system: System, events: Any) -> tuple[Event, ...]:
+    """Events one by one, those of stops and planes among them."""
+    return tuple(
+        x
+        for event in _events(events)
+        for x in ([event] if isinstance(event, Event) else event.events(system))
+    )
+
+
+def _locks(locked: Any) -> list[Lock]:
+    return [Lock(name) for name in ((locked,) if isinstance(locked, str) else locked)]
+
+
+def assembled(model: Model, given: Mapping[str, Any], batch: tuple[int, ...]) -> System:
+    """The model (with gears and gravity as given) and all that acts on it."""
+    watched = _events(given["events"])
+    system = System(
+        _with_switches(model, watched, _locks(given["locked"])),
+        batch=batch,
+        field=_field(given["gravity"]),
+        own=model,
+        forces=as_sequence(given["forces"]),
+        sensors=as_sequence(given["sensors"]),
+        **{
+            name: given[name]
+            for name in ("controller", "efforts", "wrenches", "prescribed", "drives", "parameters")
+        },
+    )
+    system.releases = any(isinstance(action, Release) for action in _actions(watched))
+    return system
+
+
 def _actions(events: Sequence[Any]) -> list[Any]:
     given = [event.action for event in events if isinstance(event, Event)]
     return [x for action in given for x in (action if isinstance(action, tuple) else (action,))]
@@ -227,16 +285,19 @@ def _with_switches(model: Model, events: Sequence[Any], locks: Sequence[Lock]) -
 
 
 def _resume(run: Run, k: int, duration: float) -> Run:
-    options = {**run._options, "duration": duration}
-    run._system.topology = run._topology(k)
-    if run.integrator in ADAPTIVE or k >= run._machine[0].shape[-2]:
-        options["start"] = float(run.time[k])
-        q, v = run.q[..., k, :], run.v[..., k, :]
-        if run.integrator in ADAPTIVE:
-            return run_adaptive(run._system, q, v, run.integrator, run.reason, options)
-        return run_fixed(run._system, run.integrator, run.reason, options, (q, v), None)
+    options, system = {**run._options, "duration": duration}, run._system
+    for what, table in system.feeds.tables:
+        table.check_range(what, float(run.time[k]), float(run.time[k]) + duration)
+    q, v = run.q[..., k, :], run.v[..., k, :]
+    if run.integrator in ADAPTIVE:
+        options |= {"origin": options.get("origin", options["start"]), "start": float(run.time[k])}
+        restart = Restart.at(run._machine, run.time, k)
+        system.topology = restart.mark.topology
+        return run_adaptive(system, q, v, run.integrator, run.reason, options, restart)
+    system.topology = run._topology(k)
     states, snapshots = run._machine
+    if k >= states.shape[-2]:
+        options["start"] = float(run.time[k])
+        return run_fixed(system, run.integrator, run.reason, options, (q, v), None)
     schedule, memory = snapshots[k] if snapshots else (None, None)
-    return run_fixed(
-        run._system, run.integrator, run.reason, options, None, (states[..., k, :], schedule, memory)
-    )
+    return run_fixed(system, run.integrator, run.reason, options, None, (states[..., k, :], schedule, memory))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert.constraints.system import GOOD
 from alembert.engine.kernel import Kernel
 from alembert.simulate import generalised_alpha, schemes, stepping, variational
 from alembert.simulate.layout import Layout
@@ -103,12 +104,23 @@ class Stepper:
         if not self.system.constrained:
             return v
         good = np.isfinite(states).all(axis=-1)
+        if good.all() and not parameters and model._constraint_rows.projection is not None:
+            y = self._closing(q, v, states[..., self.layout["chosen"]].copy())
+            if np.isfinite(y).all():
+                return v + y
         if good.all():
             return model.project(q, v, parameters=parameters).v
         v[~good] = np.nan
         if good.any() and not parameters:
             v[good] = model.project(q[good], v[good]).v
         return v
+
+    def _closing(self, q: Array, v: Array, chosen: Array) -> Array:
+        """y with G (v + y) = 0, by each state's own minimal set: its bits do not depend on others."""
+        rows, zero = self.system.model._constraint_rows, np.zeros(self.system.model.nv)
+        factor, _ = rows.tree(wrenches=False)(q, zero, zero)
+        _, y, status = rows.projection(q, v, factor, chosen, np.ones(rows.count))
+        return np.where(status[..., :1] > GOOD * GOOD, y, np.nan)
 
     def middle(self, state: Array) -> tuple[float, Array, Array]:
         """Time, q and v expected in the middle of the next step, to second order in h."""

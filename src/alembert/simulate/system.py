@@ -60,7 +60,6 @@ class System:
         self.constrained = model.is_constrained
         self.own_parameters = dict(parameters) if parameters else None
         self.topology = Topology(tuple(self.own._constraint_rows.names))
-        self.side: dict[str, float] = {}
         self.effort = np.zeros(model.nv)
         """what is given as numbers at present, for reactions"""
         self.field = field
@@ -110,11 +109,19 @@ class System:
         return {**(self.own_parameters or {}), **self.topology.values}
 
     def switch(
-        self, *, on: Sequence[str] = (), off: Sequence[str] = (), values: Mapping[str, float] | None = None
+        self,
+        *,
+        on: Sequence[str] = (),
+        off: Sequence[str] = (),
+        values: Mapping[str, float] | None = None,
+        sides: Mapping[str, float] | None = None,
     ) -> None:
         """Let constraints hold or cease to."""
         kept = tuple(name for name in self.active if name not in off and name not in on)
-        self.topology = Topology((*kept, *on), {**self.topology.values, **(values or {})})
+        now = self.topology
+        self.topology = Topology(
+            (*kept, *on), {**now.values, **(values or {})}, {**now.sides, **(sides or {})}
+        )
 
     @cached_property
     def tree(self) -> Model:
@@ -473,6 +480,13 @@ class System:
         constraints = self.model._constraint_rows.system("simulate", self.active)
         constraints.check_closed("simulate", s, terms, s.vectors[0], CLOSED)
         return float(np.max(terms.slack, initial=0.0))
+
+    def choose(self, q: Array, v: Array) -> None:
+        """Have a minimal set of constraints that depends on this state alone, not on those that came before."""
+        if self.active and self.model.is_constrained:
+            _, terms = self.model._constraint_terms("simulate", q, {"v": v}, self.active, self.parameters)
+            constraints = self.model._constraint_rows.system("simulate", self.active)
+            constraints._choice = constraints._chosen(terms, 0)
 
     def project(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Back onto the surface of closed loops, where there are any."""

@@ -153,6 +153,8 @@ class Topology:
 
     active: tuple[str, ...]
     values: Mapping[str, float] = field(default_factory=dict)
+    sides: Mapping[str, float] = field(default_factory=dict)
+    """of joints that rest at a limit, the sign of speeds that lead away from it"""
 
 
 SWITCHES = (Lock, Attach, Dock, Release)

@@ -1,0 +1,104 @@
+"""What an option means, as a text: the same in every process for the same value, functions by what they do.
+
+So a checkpoint tells whether a block answers the question, and a run that goes on whether it is still the same.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import pickle
+import re
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.errors import ArgumentError
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def meaning(value: Any, seen: tuple[int, ...] = ()) -> str:
+    """A text that is the same in every process for the same value: functions by code, closure and globals."""
+    if id(value) in seen:
+        return f"<again {seen.index(id(value))}>"
+    inner = (*seen, id(value))
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        if array.dtype != object:
+            return f"array({array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()})"
+    if isinstance(value, ca.Function):
+        return f"casadi({value.serialize()})"
+    if isinstance(value, types.ModuleType):
+        return f"module {value.__name__}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(meaning(x, inner) for x in value)}]"
+    if isinstance(value, set | frozenset):
+        return f"set({sorted(meaning(x, inner) for x in value)})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key!r}: {meaning(x, inner)}' for key, x in value.items())}}}"
+    if isinstance(value, types.FunctionType):
+        return _function(value, inner)
+    if isinstance(value, types.MethodType):
+        return f"method({meaning(value.__func__, inner)}, {meaning(value.__self__, inner)})"
+    if isinstance(value, functools.partial):
+        return f"partial({meaning([value.func, value.args, value.keywords], inner)})"
+    if isinstance(value, types.BuiltinFunctionType | np.ufunc):
+        return f"builtin {getattr(value, '__module__', '')}.{value.__name__}"
+    return _object(value, inner)
+
+
+def _function(value: types.FunctionType, seen: tuple[int, ...]) -> str:
+    code = value.__code__
+    parts = [value.__qualname__, _code(code)]
+    cells = [cell.cell_contents for cell in value.__closure__ or ()]
+    parts += [meaning(x, seen) for x in (value.__defaults__, value.__kwdefaults__, cells)]
+    if not (value.__module__ or "").startswith("alembert"):  # its version is in the model's fingerprint
+        known = value.__globals__
+        for name in sorted(_names(code)):
+            if name in known:
+                parts.append(f"{name}={meaning(known[name], seen)}")
+    return f"function({', '.join(parts)})"
+
+
+def _code(code: types.CodeType) -> str:
+    constants = [_code(x) if isinstance(x, types.CodeType) else repr(x) for x in code.co_consts]
+    return f"{code.co_code.hex()}{constants}{code.co_names}{code.co_varnames}"
+
+
+def _names(code: types.CodeType) -> set[str]:
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= _names(constant)
+    return found
+
+
+def _object(value: Any, seen: tuple[int, ...]) -> str:
+    if isinstance(value, type):
+        own = {
+            key: x for key, x in vars(value).items() if isinstance(x, types.FunctionType | int | float | str)
+        }
+        here = not value.__module__.startswith(("alembert", "numpy", "builtins", "scipy", "casadi"))
+        return f"class {value.__module__}.{value.__qualname__}{meaning(own, seen) if here else ''}"
+    fingerprint = getattr(value, "fingerprint", None)
+    if isinstance(fingerprint, str):
+        return fingerprint
+    if hasattr(value, "__dict__"):
+        kind = _object(type(value), seen)
+        return f"{kind}({meaning(dict(sorted(vars(value).items())), seen)})"
+    text = repr(value)
+    if not _ADDRESS.search(text):
+        return f"{type(value).__qualname__}:{text}"
+    try:
+        return hashlib.sha256(pickle.dumps(value)).hexdigest()
+    except Exception:
+        raise ArgumentError(
+            f"ensemble: a checkpoint needs to know what {text} does, to tell whether a block answers the question; use "
+            "functions, casadi.Function or objects with attributes"
+        ) from None

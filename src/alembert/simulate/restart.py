@@ -1,0 +1,312 @@
+"""Runs from files: what a run needs to go on, written beside its records, and read back.
+
+A netCDF file of a run has, besides what everybody can read, two variables: `restart`, a compressed JSON text, and
+`restart_numbers`, the arrays that it refers to, bit for bit. In them are the machine's states (or the marks of a run
+with error control), what controllers hold and wait for, what sensors and drives remember, which constraints hold, and the
+log of events. Functions are not in a file: whoever goes on gives them again, and is told where they are others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from warnings import warn
+
+import numpy as np
+
+from alembert.errors import AlembertWarning, ArgumentError, FileError
+from alembert.model import Model
+from alembert.simulate import channels
+from alembert.simulate.adaptive import ADAPTIVE, Birth
+from alembert.simulate.error_control import Mark, Span, ticks
+from alembert.simulate.events import EventRecord
+from alembert.simulate.fixed_steps import stepper_of
+from alembert.simulate.meaning import meaning
+from alembert.simulate.result import Run
+from alembert.simulate.schedule import Schedule
+from alembert.simulate.sensors import Measurements
+from alembert.simulate.stabilisation import Stabilisation
+from alembert.simulate.system import System
+from alembert.simulate.topology import Topology
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+Array = np.ndarray
+VERSION = 1
+NUMBERS = ("duration", "step", "interval", "start", "origin", "tolerance", "absolute_tolerance")
+TEXT, ARRAYS = "restart", "restart_numbers"
+
+
+# --- writing ------------------------------------------------------------------------------------------------
+
+
+def add_to(data: Dataset, run: Run) -> Dataset:
+    """The data with what the run needs to go on."""
+    arrays = _Arrays()
+    text = zlib.compress(json.dumps(arrays.plain(_content(run))).encode())
+    return data.assign(
+        {
+            TEXT: (f"{TEXT}_byte", np.frombuffer(text, dtype=np.uint8)),
+            ARRAYS: (f"{TEXT}_number", arrays.flat()),
+        }
+    )
+
+
+def _content(run: Run) -> dict[str, Any]:
+    system, options = run._system, run._options
+    held = None if run._held is None else list(run._held)
+    found: dict[str, Any] = {
+        "version": VERSION,
+        "integrator": run.integrator,
+        "reason": run.reason,
+        "step": run.step,
+        "steps": run.steps,
+        "options": {name: options.get(name) for name in NUMBERS if name in options},
+        "record": [one.text for one in options["record"]],
+        "stabilisation": [system.stabilisation.method, system.stabilisation.rate],
+        "given": _digests(options["given"]),
+        "held": held,
+        "drives": run.drive_states,
+        "topologies": [[first, _topology(topology)] for first, topology in run._topologies],
+        "events": [{f.name: getattr(e, f.name) for f in dataclasses.fields(e)} for e in run.events],
+        "event_records": list(run._event_records),
+        "measurements": {name: [x.time, x.values] for name, x in run.measurements.items()},
+    }
+    if run.integrator in ADAPTIVE:
+        spans = list(dict.fromkeys(id(mark.span) for mark in run._machine))
+        by_id = {id(mark.span): mark.span for mark in run._machine}
+        found["spans"] = [[s.t, s.n, _schedule(s.schedule), s.before] for s in (by_id[key] for key in spans)]
+        found["marks"] = [
+            [
+                mark.record,
+                [mark.birth.t, mark.birth.q, mark.birth.v, mark.birth.z, mark.birth.step],
+                spans.index(id(mark.span)),
+                list(mark.values),
+                mark.left,
+                _topology(mark.topology),
+            ]
+            for mark in run._machine
+        ]
+    else:
+        states, snapshots = run._machine
+        found["states"] = states
+        found["snapshots"] = [[_schedule(schedule), memory] for schedule, memory in snapshots]
+    return found
+
+
+def _topology(topology: Topology) -> list[Any]:
+    return [list(topology.active), dict(topology.values), dict(topology.sides)]
+
+
+def _schedule(schedule: Schedule | None) -> dict[str, Any] | None:
+    if schedule is None:
+        return None
+    names = ("held", "walks", "readings", "pending", "asked", "effort")
+    return {name: getattr(schedule, name) for name in names}
+
+
+def _digests(given: Mapping[str, Any]) -> dict[str, str]:
+    """What was given, as digests; "?" for what cannot be told from another."""
+    found = {}
+    for name, value in given.items():
+        if value is None or (isinstance(value, list | tuple | dict | str) and not value):
+            continue
+        try:
+            found[name] = hashlib.sha256(meaning(value).encode()).hexdigest()
+        except ArgumentError:
+            found[name] = "?"
+    return found
+
+
+class _Arrays:
+    """Arrays of a tree of plain data, one after the other; the same array is there once."""
+
+    def __init__(self) -> None:
+        self._parts: list[Array] = []
+        self._places: dict[int, tuple[Array, int]] = {}
+        self._size = 0
+
+    def plain(self, x: Any) -> Any:
+        if isinstance(x, np.ndarray):
+            return {"@": [self._place(x), *x.shape]}
+        if isinstance(x, Mapping):
+            return {str(key): self.plain(value) for key, value in x.items()}
+        if isinstance(x, list | tuple):
+            return [self.plain(value) for value in x]
+        if isinstance(x, np.generic):
+            return x.item()
+        return x
+
+    def _place(self, x: Array) -> int:
+        if id(x) not in self._places:
+            self._places[id(x)] = x, self._size
+            self._parts.append(np.asarray(x, dtype=float).ravel())
+            self._size += x.size
+        return self._places[id(x)][1]
+
+    def flat(self) -> Array:
+        return np.concatenate([np.zeros(0), *self._parts])
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def load_run(path: str | Path, *, model: Model | None = None, **given: Any) -> Run:
+    """A run that `run.save("run.nc")` has written: to look at, and to go on with `resume(duration, time=...)`.
+
+    Args:
+        path: the file.
+        model: needed only where the file does not hold it (joints made by a program).
+        given: what acted, as it was given to `simulate`: `controller`, `efforts`, `wrenches`, `prescribed`, `drives`,
+            `sensors`, `events`, `locked`, `parameters`, `gravity`, `forces`. A file cannot hold functions; it knows what
+            was there, refuses to go on without, and warns where something else is given. All other options are in
+            the file.
+
+    The continuation has the same bits as a run that was never interrupted.
+    """
+    from alembert.simulate.run import GIVEN, assembled, own_model, watched_events
+
+    for name in given:
+        if name not in GIVEN:
+            raise ArgumentError(f"load_run: no option {name!r}, expected some of {', '.join(GIVEN)}")
+    data, content = _read(Path(path))
+    options = {name: given.get(name, GIVEN[name]) for name in GIVEN}
+    _compare(content["given"], _digests(options), path)
+    stored = _model(data, path)
+    if model is None:
+        if stored is None:
+            raise ArgumentError(f"load_run: {path} does not hold its model, expected model=...")
+        own = stored
+    else:
+        own = own_model(model, options)
+        if own.fingerprint != data.attrs["fingerprint"]:
+            raise ArgumentError(f"load_run: model is another than that of the run in {path}")
+    _ = own.symbolic  # makes the model's algorithms known
+    q, v, tau = (np.array(data[name].values, dtype=float) for name in ("q", "v", "tau"))
+    system = assembled(own, options, q.shape[:-2])
+    system.stabilisation = Stabilisation(*content["stabilisation"])
+    topologies = tuple((first, _to_topology(x)) for first, x in content["topologies"])
+    system.topology = topologies[-1][1]
+    numbers = {"step": None, "interval": None, **content["options"]}
+    run_options = {
+        **numbers,
+        "events": watched_events(system, options["events"]),
+        "record": channels.requests(own, content["record"]),
+        "progress": None,
+        "given": options,
+    }
+    return Run(
+        own,
+        np.array(data["time"].values),
+        q,
+        v,
+        tau,
+        tuple(EventRecord(**event) for event in content["events"]),
+        content["integrator"],
+        content["reason"],
+        content["step"],
+        content["steps"],
+        system,
+        run_options,
+        _machine(content, system, numbers),
+        None if content["held"] is None else tuple(content["held"]),
+        topologies,
+        tuple(content["event_records"]),
+        content["drives"],
+        {name: Measurements(*x) for name, x in content["measurements"].items()},
+    )
+
+
+def _read(path: Path) -> tuple[Dataset, dict[str, Any]]:
+    try:
+        import xarray
+    except ImportError:
+        raise ArgumentError('load_run: needs xarray; pip install "alembert[data]"') from None
+    try:
+        with xarray.open_dataset(path) as file:
+            data = file.load()
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path}: cannot be read as netCDF: {error}") from None
+    if TEXT not in data or ARRAYS not in data:
+        raise FileError(f"{path}: is no run that can go on, expected a file that run.save(...) has written")
+    try:
+        flat = np.asarray(data[ARRAYS].values, dtype=float)
+        tree = json.loads(zlib.decompress(np.asarray(data[TEXT].values, dtype=np.uint8).tobytes()))
+        if tree["version"] != VERSION:
+            raise FileError(
+                f"{path}: has restart data of version {tree['version']}, this Alembert reads {VERSION}"
+            )
+        return data, _with_arrays(tree, flat)
+    except (zlib.error, ValueError, KeyError, TypeError) as error:
+        raise FileError(f"{path}: its restart data are damaged: {error}") from None
+
+
+def _with_arrays(x: Any, flat: Array) -> Any:
+    if isinstance(x, dict):
+        if set(x) == {"@"}:
+            first, *shape = x["@"]
+            return flat[first : first + int(np.prod(shape, dtype=int))].reshape(shape).copy()
+        return {key: _with_arrays(value, flat) for key, value in x.items()}
+    return [_with_arrays(value, flat) for value in x] if isinstance(x, list) else x
+
+
+def _compare(stored: Mapping[str, str], given: Mapping[str, str], path: str | Path) -> None:
+    for name in stored:
+        if name not in given:
+            raise ArgumentError(
+                f"load_run: the run in {path} had {name}=..., which a file does not hold; give it again"
+            )
+    other = [
+        name for name in given if name not in stored or stored[name] != given[name] or stored[name] == "?"
+    ]
+    if other:
+        warn(
+            f"load_run: {', '.join(other)}: not known to be the same as in the run in {path}; its continuation may differ "
+            "from that of the run",
+            AlembertWarning,
+            stacklevel=3,
+        )
+
+
+def _model(data: Dataset, path: str | Path) -> Model | None:
+    from alembert.model.io.native import loads
+
+    text = data.attrs.get("model_toml")
+    return None if text is None else loads(text, name=f"{path}: model_toml")
+
+
+def _to_topology(x: Any) -> Topology:
+    active, values, sides = x
+    return Topology(tuple(active), values, sides)
+
+
+def _machine(content: Mapping[str, Any], system: System, options: Mapping[str, Any]) -> Any:
+    if content["integrator"] in ADAPTIVE:
+        blank, _ = ticks(system)
+        spans = [Span(t, n, _to_schedule(x, blank), before) for t, n, x, before in content["spans"]]
+        return tuple(
+            Mark(record, Birth(*birth), spans[span], tuple(values), left, _to_topology(topology))
+            for record, birth, span, values, left, topology in content["marks"]
+        )
+    stepper = stepper_of(system, content["integrator"], content["step"], options["start"])
+    states = content["states"]
+    if states.shape[-1] != stepper.layout.size:
+        raise FileError(
+            f"load_run: the states in the file have {states.shape[-1]} entries, expected {stepper.layout.size}; they are of "
+            "another version of Alembert"
+        )
+    blank = system.schedule(content["step"])
+    return states, [(_to_schedule(x, blank), memory) for x, memory in content["snapshots"]]
+
+
+def _to_schedule(x: Any, blank: Schedule | None) -> Schedule | None:
+    if x is None or blank is None:
+        return None
+    pending = [(int(instant), int(who), value) for instant, who, value in x["pending"]]
+    return dataclasses.replace(blank, **{**x, "pending": pending, "log": []})
