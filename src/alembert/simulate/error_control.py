@@ -163,7 +163,7 @@ class March:
         self.t, self.z = float(self.options["start"]), z
         self.q, self.v = self.system.imposed(self.t, q, v)
         self.watch.begin(self.t, self.q, self.v)
-        self.keeper.start(q, v, z)
+        self.keeper.start(self.q, self.v, z)
 
     def go_on(self, restart: Restart) -> None:
         mark = restart.mark

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.constraints.system import GOOD
+from alembert.constraints.tolerances import GOOD
 from alembert.engine.kernel import Kernel
 from alembert.simulate import generalised_alpha, schemes, stepping, variational
 from alembert.simulate.layout import Layout

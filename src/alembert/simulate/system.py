@@ -486,7 +486,7 @@ class System:
         if self.active and self.model.is_constrained:
             _, terms = self.model._constraint_terms("simulate", q, {"v": v}, self.active, self.parameters)
             constraints = self.model._constraint_rows.system("simulate", self.active)
-            constraints._choice = constraints._chosen(terms, 0)
+            constraints.kept = constraints._chosen(terms, 0)
 
     def project(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Back onto the surface of closed loops, where there are any."""
