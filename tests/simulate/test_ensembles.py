@@ -107,40 +107,59 @@ def test_checkpoint(model, tmp_path):
     assert other.computed == 20  # another question, another answer
 
 
-SCRIPT = """
-import sys
-import numpy as np
-import alembert as al
-from alembert.simulate import ensemble
+LONG = {"members": 48, "block": 4, "duration": 4.0, "step": 4e-5}
+"""long enough to be interrupted"""
 
-def vary(rng):
+
+def start(rng):
     return {"q0": rng.normal(size=2)}
 
-folder = sys.argv[1] if sys.argv[1] != "none" else None
-run = ensemble(al.library.two_link(), vary, members=96, block=8, duration=4.0, step=2e-5, checkpoint=folder)
-np.savez(sys.argv[2], q=run.q, v=run.v, computed=run.computed)
+
+@pytest.fixture(scope="module")
+def whole():
+    """Of `LONG`, uninterrupted."""
+    return ensemble(al.library.two_link(), start, **LONG)
+
+
+SCRIPT = """
+import sys
+import alembert as al
+sys.path.insert(0, sys.argv[2])
+from test_ensembles import LONG, start
+
+if __name__ == "__main__":
+    backend = {"backend": "dask", "workers": 2} if sys.argv[3] == "dask" else {}
+    al.ensemble(al.library.two_link(), start, checkpoint=sys.argv[1], **backend, **LONG)
 """
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
-def test_killed_and_resumed(tmp_path):
-    """Really killed: what was finished is used, and the data are those of an uninterrupted run, bit for bit."""
-    folder = tmp_path / "blocks"
-    command = [sys.executable, "-c", SCRIPT]
-    subprocess.run([*command, "none", str(tmp_path / "whole.npz")], check=True, timeout=120)
-    process = subprocess.Popen([*command, str(folder), str(tmp_path / "never.npz")])
+@pytest.mark.parametrize("backend", ["threads", "dask"])
+def test_killed_and_resumed(whole, tmp_path, backend):
+    """The driver really killed: its workers end with it, what was finished is used, and the data are those of an
+    uninterrupted run, bit for bit."""
+    if backend == "dask":
+        pytest.importorskip("distributed")
+    psutil = pytest.importorskip("psutil")
+    script, folder = tmp_path / "driver.py", tmp_path / "blocks"
+    script.write_text(SCRIPT)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(folder), str(Path(__file__).parent), backend]
+    )
     begin = time.monotonic()
     while len(list(folder.glob("block-*.npz"))) < 2 and time.monotonic() - begin < 100:
         time.sleep(0.005)
+        assert process.poll() is None
+    workers = psutil.Process(process.pid).children(recursive=True)
+    assert bool(workers) == (backend == "dask")
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     finished = len(list(folder.glob("block-*.npz")))
-    assert 2 <= finished <= 12
-    subprocess.run([*command, str(folder), str(tmp_path / "resumed.npz")], check=True, timeout=120)
-    with np.load(tmp_path / "whole.npz") as whole, np.load(tmp_path / "resumed.npz") as resumed:
-        assert resumed["computed"] == 96 - 8 * finished
-        np.testing.assert_array_equal(whole["q"], resumed["q"])
-        np.testing.assert_array_equal(whole["v"], resumed["v"])
+    assert 2 <= finished < 12
+    resumed = ensemble(al.library.two_link(), start, checkpoint=folder, **LONG)
+    assert resumed.computed == 48 - 4 * finished
+    same(whole, resumed)
+    assert not psutil.wait_procs(workers, timeout=30)[1]
 
 
 def test_failed_members_are_named(model, tmp_path):
@@ -415,12 +434,13 @@ def deadly(t, q, v):
     return np.zeros_like(v)
 
 
-def test_members_that_kill_their_worker(model, tmp_path):
-    """Tried three times, then recorded; the other blocks are there, and the failed ones are tried again."""
+def test_members_that_kill_their_worker(model, tmp_path, monkeypatch):
+    """Tried several times, then recorded; the other blocks are there, and the failed ones are tried again."""
+    monkeypatch.setattr("alembert.simulate.ensembles.ATTEMPTS", 2)  # each needs a new process
     options = {"members": 4, "block": 2, "backend": "processes", "workers": 1, "duration": 0.1, "step": 0.01}
     sweep = {"q0": np.array([[0.1, 0.1], [0.2, 0.1], [1.5, 0.0], [0.3, 0.1]])}
     run = ensemble(model, sweep, controller=deadly, checkpoint=tmp_path, **options)
-    assert run.failures == {k: "the worker died, 3 times in a row, with members 2 to 3" for k in (2, 3)}
+    assert run.failures == {k: "the worker died, 2 times in a row, with members 2 to 3" for k in (2, 3)}
     assert np.isfinite(run.q[:2]).all()
     assert len(list(tmp_path.glob("block-*.npz"))) == 1
 
@@ -467,17 +487,9 @@ def test_dask_is_optional(model, monkeypatch):
         ensemble(model, vary, members=2, backend="dask", **OPTIONS)
 
 
-LONG = {"members": 48, "block": 4, "duration": 4.0, "step": 4e-5}
-
-
-def start(rng):
-    return {"q0": rng.normal(size=2)}
-
-
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
-def test_a_dask_worker_is_killed(cluster, tmp_path):
+def test_a_dask_worker_is_killed(whole, cluster, tmp_path):
     """Really killed while it computes: the cluster goes on, and so do the bits."""
-    whole = ensemble(al.library.two_link(), start, backend="threads", **LONG)
     pids = list(cluster.run(os.getpid).values())
     killed = []
 
@@ -499,42 +511,6 @@ def test_a_dask_worker_is_killed(cluster, tmp_path):
     assert pids[0] not in cluster.run(os.getpid).values()
     same(whole, run)
     assert len(list(tmp_path.glob("block-*.npz"))) == 12
-
-
-DASK_SCRIPT = """
-import sys
-import alembert as al
-sys.path.insert(0, sys.argv[2])
-from test_ensembles import LONG, start
-
-if __name__ == "__main__":
-    al.ensemble(al.library.two_link(), start, backend="dask", workers=2, checkpoint=sys.argv[1], **LONG)
-"""
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
-def test_the_driver_of_a_dask_cluster_is_killed(tmp_path):
-    """Its workers end with it, and another backend goes on from what is there."""
-    pytest.importorskip("distributed")
-    psutil = pytest.importorskip("psutil")
-    script, folder = tmp_path / "driver.py", tmp_path / "blocks"
-    script.write_text(DASK_SCRIPT)
-    process = subprocess.Popen([sys.executable, str(script), str(folder), str(Path(__file__).parent)])
-    begin = time.monotonic()
-    while len(list(folder.glob("block-*.npz"))) < 2 and time.monotonic() - begin < 100:
-        time.sleep(0.005)
-        assert process.poll() is None
-    workers = psutil.Process(process.pid).children(recursive=True)
-    assert workers
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    finished = len(list(folder.glob("block-*.npz")))
-    assert 2 <= finished < 12
-    whole = ensemble(al.library.two_link(), start, **LONG)
-    resumed = ensemble(al.library.two_link(), start, checkpoint=folder, **LONG)
-    assert resumed.computed == 48 - 4 * finished
-    same(whole, resumed)
-    assert not psutil.wait_procs(workers, timeout=30)[1]
 
 
 def test_xarray(model):
