@@ -216,12 +216,109 @@ def test_ensemble(tmp_path):
         ),
         ('type = "simulate"\nhold = ["elbw"]', "task.hold: model 'two_link' has no joint 'elbw'"),
         ('type = "identify"\ndata = "none.csv"', "none.csv: cannot be read"),
+        (
+            'type = "simulate"\nforces.a = { type = "spring", frame_a = "tip" }',
+            "task.forces.a.type: is 'spring'; did you mean 'spring_damper'?",
+        ),
+        (
+            'type = "simulate"\nforces.a = { type = "spring_damper", frame_a = "tip", frame_b = "wrld" }',
+            "task.forces.a: model 'two_link' has no frame 'wrld'; did you mean 'world'?",
+        ),
+        (
+            'type = "simulate"\nforces.a = { type = "drag", frame = "tip", coefficient = "c", area = 1 }',
+            "task.forces.a.coefficient: the model has no parameter 'c'",
+        ),
+        (
+            'type = "simulate"\nforces.a = { type = "bushing", frame_a = "tip", frame_b = "world", stiffness = [1] }',
+            "task.forces.a.stiffness: has 1 entries, expected 6",
+        ),
+        (
+            'type = "simulate"\ndrives.elbw = { lag = 1 }',
+            "task.drives.elbw: model 'two_link' has no joint 'elbw'",
+        ),
+        (
+            'type = "simulate"\ndrives.elbow = { limit = 0 }',
+            "task.drives.elbow: Drive: limit is 0.0, expected a pos",
+        ),
+        ('type = "simulate"\nrecord = ["enery"]', "task.record: simulate: record: nothing is called 'enery'"),
     ],
 )
 def test_refusals_of_tasks(options, message, tmp_path):
     with pytest.raises(al.FileError) as caught:
         run_study(study(tmp_path, options))
     assert message in str(caught.value)
+
+
+def test_what_runs_along(tmp_path):
+    """Force elements with formulas, drives and records by name: the motion that Python gives, repeatably."""
+    from alembert.simulate import Bushing, Drag, Drive, Gear, SoftStop, SpringDamper, simulate
+
+    builder = al.ModelBuilder("arm")
+    builder.parameter("k", 30.0)
+    rod = al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0))
+    limits = al.Limits(lower=(-0.1,), upper=(0.1,))
+    builder.body("upper", rod, joint=al.Revolute((0, 1, 0)), joint_name="shoulder")
+    builder.body("lower", rod, joint=al.Revolute((0, 1, 0)), joint_name="elbow", parent="upper", placement=(1, 0, 0),
+                 limits=limits)  # fmt: skip
+    m = builder.build()
+    al.save(m, tmp_path / "m.toml")
+    options = """
+type = "simulate"
+time = 0.5
+step = 0.01
+integrator = "rk4"
+record = ["energy", "frame:lower.position@10"]
+drives.shoulder = { lag = 0.1, gear = { ratio = 10.0, inertia = 1e-3 } }
+
+[task.forces.cord]
+type = "spring_damper"
+frame_a = "world"
+frame_b = "lower"
+stiffness = "2 * k"
+length = 0.8
+tension_only = true
+
+[task.forces.mount]
+type = "bushing"
+frame_a = "world"
+frame_b = "upper"
+stiffness = [0, "k / 3", 0, 0, 0, 0]
+
+[task.forces.air]
+type = "drag"
+frame = "lower"
+coefficient = 1.2
+area = 0.3
+wind = [1, 0, 0]
+
+[task.forces.stop]
+type = "soft_stop"
+stiffness = 500
+damping = 2
+"""
+    done = run_study(study(tmp_path, options, model="m.toml", outputs='save = "run.csv"'))
+    k = al.Expression("k")
+    forces = [
+        SpringDamper("world", "lower", 2 * k, length=0.8, tension_only=True),
+        Bushing("world", "upper", (0, k / 3, 0, 0, 0, 0)),
+        Drag("lower", 1.2, 0.3, wind=(1, 0, 0)),
+        SoftStop(500, 2),
+    ]
+    run = simulate(m, [0, 0], duration=0.5, step=0.01, integrator="rk4", forces=forces,
+                   drives={"shoulder": Drive(lag=0.1, gear=Gear(10.0, 1e-3))})  # fmt: skip
+    assert list(done.outcome.data["q"].values()) == run.q[-1].tolist()
+    assert done.outcome.data["energy_error"] < 1e-3
+    assert "frame:lower.position.x [m]" in (done.folder / "run.csv").read_text().partition("\n")[0]
+    # the same from what the report says
+    report = (done.folder / "report.md").read_text() if (done.folder / "report.md").exists() else ""
+    assert not report or "2 * k" in report
+    members = 'type = "ensemble"\ntime = 0.1\nstep = 0.01\nmembers = 3\nspread.speed.elbow = 1\n'
+    air = 'forces.air = { type = "drag", frame = "lower", coefficient = 40, area = 1 }\n'
+    with_air, without = (
+        run_study(study(tmp_path, members + more, model="m.toml")).outcome.data["mean_v"]
+        for more in (air, "")
+    )
+    assert with_air != without
 
 
 def test_failures_keep_their_kind(tmp_path, monkeypatch):

@@ -24,7 +24,7 @@ from alembert.model.io.schema import Table, described
 from alembert.model.printing import unknown
 from alembert.study.driven import KINDS
 from alembert.study.task import OptionError, Output, Task
-from alembert.study.tasks import TASKS
+from alembert.study.tasks import TASKS, scenario
 
 FORMAT = "alembert-study"
 VERSION = 1
@@ -199,13 +199,16 @@ def _merge(data: dict[str, Any], entry: Mapping[str, Any]) -> None:
             data[key] = value
 
 
+def _kinds(place: Place) -> list[str]:
+    """What `type` may be at a place."""
+    return list(KINDS) if "controllers" in place else scenario.kinds(place, TASKS)
+
+
 def _validated(source: Source) -> Any:
     try:
         return document().model_validate(source.data)
     except ValidationError as invalid:
-        errors = explanations(
-            invalid, source.data, kinds=lambda place: KINDS if "controllers" in place else TASKS
-        )
+        errors = explanations(invalid, source.data, kinds=_kinds)
         errors.sort(key=lambda error: source.line(error[0]))
         lines = [source.sentence(place, what) for place, what in errors[:_MOST_ERRORS]]
         if len(errors) > _MOST_ERRORS:

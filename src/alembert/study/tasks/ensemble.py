@@ -27,6 +27,7 @@ from alembert.study.task import (
     Positive,
     Setting,
 )
+from alembert.study.tasks.scenario import Scenario
 from alembert.study.tasks.simulate import PLOT
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Spread(Table):
     parameters: dict[str, Number] = Field(default={}, description="By name.")
 
 
-class Ensemble(AtState):
+class Ensemble(AtState, Scenario):
     """Simulate many motions that differ by chance, repeatably."""
 
     KEYS: ClassVar = {
@@ -106,6 +107,7 @@ class Ensemble(AtState):
             backend=self.backend,
             checkpoint=None if self.checkpoint is None else setting.folder / self.checkpoint,
             progress=setting.progress,
+            **self.along(model),
         )
         (q, v), (dq, dv) = result.mean(), result.deviation()
         data = {

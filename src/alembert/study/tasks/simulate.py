@@ -14,11 +14,12 @@ from alembert.study import figures
 from alembert.study.driven import AnyController, EventTable, driven
 from alembert.study.parts import Grid
 from alembert.study.task import AtState, OptionError, Outcome, Output, Positive, Setting, by_joint
+from alembert.study.tasks.scenario import Scenario
 
 PLOT = (".png", ".svg", ".pdf")
 
 
-class Simulate(AtState):
+class Simulate(AtState, Scenario):
     """Let a model move from a state, and report how well energy and momentum were kept."""
 
     KEYS: ClassVar = {
@@ -90,6 +91,7 @@ class Simulate(AtState):
             tolerance=self.tolerance,
             absolute_tolerance=self.absolute_tolerance,
             progress=setting.progress,
+            **self.along(model),
         )
         report = run.report
         data = {

@@ -1,0 +1,167 @@
+"""What runs along a motion, as options of a task: force elements, drives, and what is recorded by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, StrictStr, WithJsonSchema
+
+from alembert.errors import ArgumentError, ModelError
+from alembert.expression import Expression
+from alembert.model import Model
+from alembert.model.io.schema import Table, default_value
+from alembert.model.printing import unknown
+from alembert.study.task import Number, OptionError, Task
+
+
+def _formula(value: Any) -> Any:
+    """A number, or a formula that may use parameters of the model."""
+    if not isinstance(value, str):
+        return default_value(value)
+    expression = Expression(value)
+    return expression if expression.names else default_value(value)
+
+
+Formula: Any = Annotated[
+    Any,
+    BeforeValidator(_formula),
+    PlainSerializer(lambda x: x.text if isinstance(x, Expression) else x),
+    WithJsonSchema(
+        {"anyOf": [{"type": "number"}, {"type": "string", "description": "a formula of the parameters"}]}
+    ),
+]
+Three: Any = Annotated[tuple[Formula, ...], Field(min_length=3, max_length=3)]
+Six: Any = Annotated[tuple[Formula, ...], Field(min_length=6, max_length=6)]
+
+
+class ForceTable(Table):
+    """A force element by its `type`; the other keys are those of the class in `alembert.simulate`."""
+
+    def element(self) -> Any:
+        import alembert.simulate as simulate
+
+        name = "".join(part.capitalize() for part in self.type.split("_"))  # type: ignore[attr-defined]
+        given = {key: value for key, value in self.given().items() if key != "type"}
+        return getattr(simulate, name)(**given)
+
+
+class SpringDamper(ForceTable):
+    """A spring and a damper between the origins of two frames."""
+
+    type: Literal["spring_damper"]
+    frame_a: StrictStr
+    frame_b: StrictStr
+    stiffness: Formula = Field(default=0.0, description="N/m.")
+    damping: Formula = Field(default=0.0, description="N s/m.")
+    length: Formula = Field(default=0.0, description="Without force, m.")
+    tension_only: bool = Field(default=False, strict=True, description="As of a cable.")
+
+
+class Bushing(ForceTable):
+    """Springs and dampers against any motion of frame b relative to frame a."""
+
+    type: Literal["bushing"]
+    frame_a: StrictStr
+    frame_b: StrictStr
+    stiffness: Six = Field(description="About and along a's axes, N m/rad and N/m.")
+    damping: Six = Field(default=(0.0,) * 6, description="The same, N m s/rad and N s/m.")
+
+
+class Drag(ForceTable):
+    """Of air at the origin of a frame."""
+
+    type: Literal["drag"]
+    frame: StrictStr
+    coefficient: Formula
+    area: Formula = Field(description="m^2.")
+    density: Formula = Field(default=1.225, description="kg/m^3.")
+    wind: Three = Field(default=(0.0, 0.0, 0.0), description="Velocity of the air, m/s.")
+    normal: Three | None = Field(default=None, description="Of a plate, in the frame's axes.")
+
+
+class SoftStop(ForceTable):
+    """Springs and dampers beyond the limits of joints."""
+
+    type: Literal["soft_stop"]
+    stiffness: Formula = Field(description="N m/rad or N/m.")
+    damping: Formula = Field(default=0.0, description="N m s/rad or N s/m.")
+    joints: list[StrictStr] | None = Field(default=None, description="All that have limits.")
+    reach: Number = Field(default=1e-3, description="Over which the damper fades in, rad or m.")
+
+
+class GearTable(Table):
+    """A motor with a rotor, geared to the joint."""
+
+    ratio: Number
+    inertia: Number = Field(description="Of the rotor, kg m^2.")
+    viscous: Number = Field(default=0.0, description="Friction of the motor, N m s.")
+    coulomb: Number = Field(default=0.0, description="Friction of the motor, N m.")
+
+
+class DriveTable(Table):
+    """How a joint's drive carries out commands."""
+
+    limit: Number | None = Field(default=None, description="Of the effort, N m or N.")
+    rate: Number | None = Field(default=None, description="Of its change, per second.")
+    lag: Number = Field(default=0.0, description="Time constant, s.")
+    frequency: Number = Field(default=0.0, description="Of a lag of second order, rad/s.")
+    damping_ratio: Number = Field(default=1.0, description="Of a lag of second order.")
+    gear: GearTable | None = Field(default=None, description="A geared rotor.")
+
+
+FORCES = {"spring_damper": SpringDamper, "bushing": Bushing, "drag": Drag, "soft_stop": SoftStop}
+Force: Any = Annotated[SpringDamper | Bushing | Drag | SoftStop, Field(discriminator="type")]
+
+
+class Scenario(Task):
+    """Options of tasks that let a model move."""
+
+    forces: dict[StrictStr, Force] = Field(
+        default={},
+        description="Force elements by name: `type` (spring_damper, bushing, drag, soft_stop) and its numbers.",
+    )
+    drives: dict[StrictStr, DriveTable] = Field(
+        default={}, description="By joint, limits, lags and geared rotors of its drive."
+    )
+    record: list[StrictStr] = Field(
+        default=[], description="Quantities by name for the records: energy, frame:hand.position@50, ..."
+    )
+
+    def along(self, model: Model) -> dict[str, Any]:
+        """The options of `simulate`."""
+        from alembert.simulate import Drive, Gear
+
+        forces = [self._force(model, name, force) for name, force in self.forces.items()]
+        drives = {}
+        for name, drive in self.drives.items():
+            if name not in model._joint_index:
+                text = unknown(f"model {model.name!r} has no joint", name, model._joint_index)
+                raise OptionError(("drives", name), text)
+            given: dict[str, Any] = {key: x for key, x in drive.given().items() if x is not None}
+            try:
+                if drive.gear is not None:
+                    given["gear"] = Gear(**drive.gear.given())
+                drives[name] = Drive(**given)
+            except ArgumentError as error:
+                raise OptionError(("drives", name), str(error)) from None
+        return {"forces": forces, "drives": drives or None, "record": self.record}
+
+    def _force(self, model: Model, name: str, force: Any) -> Any:
+        for key, value in force.given().items():
+            for x in value if isinstance(value, tuple) else (value,):
+                for parameter in sorted(x.names) if isinstance(x, Expression) else ():
+                    if parameter not in model.parameter_values:
+                        text = unknown("the model has no parameter", parameter, model.parameter_values)
+                        raise OptionError(("forces", name, key), text)
+        try:
+            element = force.element()
+            element.check(model)
+        except (ArgumentError, ModelError) as error:
+            raise OptionError(("forces", name), str(error)) from None
+        return element
+
+
+def kinds(place: tuple[Any, ...], otherwise: Mapping[str, Any]) -> list[str]:
+    """What `type` may be at a place of a file."""
+    return list(FORCES) if "forces" in place else list(otherwise)
