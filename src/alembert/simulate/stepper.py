@@ -118,8 +118,10 @@ class Stepper:
     def _closing(self, q: Array, v: Array, chosen: Array) -> Array:
         """y with G (v + y) = 0, by each state's own minimal set: its bits do not depend on others."""
         rows, zero = self.system.model._constraint_rows, np.zeros(self.system.model.nv)
+        projection = rows.projection
+        assert projection is not None
         factor, _ = rows.tree(wrenches=False)(q, zero, zero)
-        _, y, status = rows.projection(q, v, factor, chosen, np.ones(rows.count))
+        _, y, status = projection(q, v, factor, chosen, np.ones(rows.count))
         return np.where(status[..., :1] > GOOD * GOOD, y, np.nan)
 
     def middle(self, state: Array) -> tuple[float, Array, Array]:
