@@ -198,6 +198,8 @@ def _kind(field: dict[str, Any], known: dict[str, Any]) -> str:
     match field.get("type"):
         case "array":
             return f"list of {_kind(field.get('items', {}), known)}s".replace("yess", "yes")
+        case "object" if _kind(field["additionalProperties"], known) in ("table", "None"):
+            return "tables by name"
         case "object":
             return f"table of {_kind(field['additionalProperties'], known)}".removesuffix(
                 " or list of numbers"

@@ -182,8 +182,8 @@ def simulate(
     if batch and (chosen in ADAPTIVE or watched):
         what = f"integrator {chosen!r}" if chosen in ADAPTIVE else "events"
         raise UnsupportedError(
-            f"simulate: {what} and a batch of motions do not go together: each motion would need steps of its own; choose "
-            "'rk4' or 'variational' with a step, or run the motions one by one"
+            f"simulate: {what} and a batch of motions do not go together: each motion would need steps of its own; "
+            "al.ensemble(model, {'q0': ..., 'v0': ...}, ...) runs them one by one on all cores, or choose 'rk4' with a step"
         )
     if chosen in ADAPTIVE:
         return run_adaptive(system, q, v, chosen, reason, options)

@@ -47,7 +47,7 @@ class Spread(Table):
     parameters: dict[str, Number] = Field(default={}, description="By name.")
 
 
-class Ensemble(AtState, Scenario):
+class Ensemble(Scenario, AtState):
     """Simulate many motions that differ by chance, repeatably."""
 
     KEYS: ClassVar = {

@@ -19,7 +19,7 @@ from alembert.study.tasks.scenario import Scenario
 PLOT = (".png", ".svg", ".pdf")
 
 
-class Simulate(AtState, Scenario):
+class Simulate(Scenario, AtState):
     """Let a model move from a state, and report how well energy and momentum were kept."""
 
     KEYS: ClassVar = {
