@@ -253,3 +253,45 @@ def test_stops_of_joints_that_do_not_add():
     m = builder.build()
     with pytest.raises(UnsupportedError, match="limits of joint 'ball' and joint type 'spherical'"):
         simulate(m, m.neutral(), duration=0.1, step=0.01, integrator="rk4", forces=SoftStop(1.0))
+
+
+def test_outside_of_a_run():
+    """The accelerations of a run, derivatives against differences, the potential's gradient, and symbols."""
+    builder = al.ModelBuilder("ball")
+    builder.parameter("k", 30.0)
+    rod = al.Inertia.box(1.0, (1.0, 0.1, 0.2), (0.5, 0, 0))
+    builder.body("upper", rod, joint=al.Spherical(), joint_name="ball")
+    builder.body(
+        "lower", rod, joint=al.Revolute((0, 1, 0)), joint_name="elbow", parent="upper", placement=(1, 0, 0)
+    )
+    m = builder.build()
+    spring = al.simulate.SpringDamper("world", "lower", al.Expression("2 * k"), 3.0, length=0.7)
+    elements = [spring, al.simulate.Drag("lower", 1.2, 0.3)]
+    forces = al.simulate.Forces(m, elements)
+    rng = np.random.default_rng(0)
+    q = np.stack([m.random_configuration(rng) for _ in range(5)])
+    v = rng.normal(size=(5, m.nv))
+    given = {"parameters": {"k": np.linspace(10, 50, 5)}}
+    tau = forces.efforts(q, v, **given)
+    assert tau.shape == (5, m.nv)
+    run = simulate(m, q, v, duration=0.01, step=0.01, integrator="rk4", forces=elements, **given)
+    np.testing.assert_allclose(
+        run.accelerations[:, 0], m.forward_dynamics(q, v, tau, **given), rtol=0, atol=1e-10
+    )
+    d, h = forces.derivatives(q, v, **given), 1e-6
+    for k, e in enumerate(np.eye(m.nv)):
+        dq = forces.efforts(m.integrate(q, h * e), v, **given) - forces.efforts(
+            m.integrate(q, -h * e), v, **given
+        )
+        np.testing.assert_allclose(d.dq[..., k], dq / (2 * h), rtol=0, atol=1e-6)  # h^2 and rounding / h
+        dv = forces.efforts(q, v + h * e, **given) - forces.efforts(q, v - h * e, **given)
+        np.testing.assert_allclose(d.dv[..., k], dv / (2 * h), rtol=0, atol=1e-6)
+        dU = forces.potential(m.integrate(q, h * e), **given) - forces.potential(
+            m.integrate(q, -h * e), **given
+        )
+        at_rest = forces.efforts(q, **given)[:, k]
+        np.testing.assert_allclose(dU / (2 * h), -at_rest, rtol=0, atol=1e-6)
+    symbolic = np.array(forces.function(0.0, q[1], v[1], 20.0)).ravel()
+    np.testing.assert_allclose(symbolic, tau[1], rtol=1e-12)
+    with pytest.raises(ArgumentError, match=r"Forces: q has shape \(3,\), expected \(..., 5\)"):
+        forces.efforts([0, 0, 0])
