@@ -169,6 +169,21 @@ def test_a_run_that_an_event_has_stopped(tmp_path):
     assert len(on.time) > 5  # it does not stop at once
 
 
+def test_numbers_are_in_the_file(tmp_path):
+    m = al.library.two_link()
+    given = {
+        "efforts": {"elbow": 1.0},
+        "gravity": (0, 0, -1.62),
+        "wrenches": {"tip": np.array([0, 0, 0, 1.0, 0, 0])},
+    }
+    run = simulate(m, [0.1, 0.2], duration=0.2, step=0.01, integrator="rk4", **given)
+    run.save(tmp_path / "run.nc")
+    found = load_run(tmp_path / "run.nc")
+    np.testing.assert_array_equal(found.resume(0.1, time=0.1).q, run.q[10:])
+    np.testing.assert_array_equal(found.energy, run.energy)
+    assert str(found.report) == str(run.report)
+
+
 def test_what_is_refused(tmp_path):
     m = al.library.two_link()
     path = tmp_path / "run.nc"
@@ -184,7 +199,7 @@ def test_what_is_refused(tmp_path):
         AlembertWarning, match=r"load_run: controller: not known to be the same as in the run in"
     ):
         load_run(path, controller=lambda t, q, v: -q, drives={"elbow": Drive(lag=0.1)})
-    with pytest.warns(AlembertWarning, match=r"load_run: efforts, drives: not known"):
+    with pytest.warns(AlembertWarning, match=r"load_run: drives, efforts: not known"):
         load_run(path, controller=swing, drives={"elbow": Drive(lag=0.2)}, efforts=[1.0, 0.0])
     good = {"controller": swing, "drives": {"elbow": Drive(lag=0.1)}}
     assert load_run(path, model=m, **good).model.fingerprint == run.model.fingerprint

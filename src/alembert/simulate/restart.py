@@ -3,7 +3,8 @@
 A netCDF file of a run has, besides what everybody can read, two variables: `restart`, a compressed JSON text, and
 `restart_numbers`, the arrays that it refers to, bit for bit. In them are the machine's states (or the marks of a run
 with error control), what controllers hold and wait for, what sensors and drives remember, which constraints hold, and the
-log of events. Functions are not in a file: whoever goes on gives them again, and is told where they are others.
+log of events. Numbers that act (efforts, parameters, gravity) are there too. Functions are not: whoever goes on gives them
+again, and is told where they are others.
 """
 
 from __future__ import annotations
@@ -71,6 +72,7 @@ def _content(run: Run) -> dict[str, Any]:
         "record": [one.text for one in options["record"]],
         "stabilisation": [system.stabilisation.method, system.stabilisation.rate],
         "given": _digests(options["given"]),
+        "values": {name: value for name, value in options["given"].items() if _is_plain(value)},
         "held": held,
         "drives": run.drive_states,
         "topologies": [[first, _topology(topology)] for first, topology in run._topologies],
@@ -109,6 +111,17 @@ def _schedule(schedule: Schedule | None) -> dict[str, Any] | None:
         return None
     names = ("held", "walks", "readings", "pending", "asked", "effort")
     return {name: getattr(schedule, name) for name in names}
+
+
+def _is_plain(value: Any) -> bool:
+    """Numbers, texts, and what is made of them: a file can hold it."""
+    if isinstance(value, np.ndarray):
+        return bool(np.issubdtype(value.dtype, np.number))
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(x) for key, x in value.items())
+    if isinstance(value, list | tuple):
+        return all(_is_plain(x) for x in value)
+    return isinstance(value, int | float | str | np.number)
 
 
 def _digests(given: Mapping[str, Any]) -> dict[str, str]:
@@ -164,9 +177,9 @@ def load_run(path: str | Path, *, model: Model | None = None, **given: Any) -> R
         path: the file.
         model: needed only where the file does not hold it (joints made by a program).
         given: what acted, as it was given to `simulate`: `controller`, `efforts`, `wrenches`, `prescribed`, `drives`,
-            `sensors`, `events`, `locked`, `parameters`, `gravity`, `forces`. A file cannot hold functions; it knows what
-            was there, refuses to go on without, and warns where something else is given. All other options are in
-            the file.
+            `sensors`, `events`, `locked`, `parameters`, `gravity`, `forces`. Numbers are in the file, functions and
+            objects cannot be: it knows what was there, refuses to go on without, and warns where something else is
+            given. All other options are in the file.
 
     The continuation has the same bits as a run that was never interrupted.
     """
@@ -176,8 +189,8 @@ def load_run(path: str | Path, *, model: Model | None = None, **given: Any) -> R
         if name not in GIVEN:
             raise ArgumentError(f"load_run: no option {name!r}, expected some of {', '.join(GIVEN)}")
     data, content = _read(Path(path))
-    options = {name: given.get(name, GIVEN[name]) for name in GIVEN}
-    _compare(content["given"], _digests(options), path)
+    options = {**GIVEN, **content["values"], **given}
+    _compare(content["given"], _digests(given), set(content["values"]), path)
     stored = _model(data, path)
     if model is None:
         if stored is None:
@@ -256,9 +269,9 @@ def _with_arrays(x: Any, flat: Array) -> Any:
     return [_with_arrays(value, flat) for value in x] if isinstance(x, list) else x
 
 
-def _compare(stored: Mapping[str, str], given: Mapping[str, str], path: str | Path) -> None:
+def _compare(stored: Mapping[str, str], given: Mapping[str, str], held: set[str], path: str | Path) -> None:
     for name in stored:
-        if name not in given:
+        if name not in given and name not in held:
             raise ArgumentError(
                 f"load_run: the run in {path} had {name}=..., which a file does not hold; give it again"
             )
