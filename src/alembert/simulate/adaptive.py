@@ -133,6 +133,8 @@ def pieces(
                 return model.integrate(base, np.ascontiguousarray(y[..., :nv])), y[..., nv : 2 * nv]
 
             def memory(times: Any, dense: Any = dense) -> Array:
+                if not flow.size:
+                    return np.zeros((*np.shape(times), 0))
                 return np.moveaxis(dense(np.asarray(times)), 0, -1)[..., 2 * nv :]
 
             if solver.status == "running" or solver.h_abs > (counters.step or 0.0):
