@@ -282,6 +282,22 @@ def test_error_control_and_events_member_by_member(model):
     assert run.statistics.count[-1] == 12 - len(run.events)
 
 
+def test_what_events_tell_survives_the_checkpoint(tmp_path):
+    """Impulses and energies of impacts."""
+    builder = al.ModelBuilder("drop")
+    limits = al.Limits(lower=(0.0,))
+    builder.body(
+        "ball", al.Inertia.point(2.0), joint=al.Prismatic((0, 0, 1)), joint_name="fall", limits=limits
+    )
+    options = {"duration": 0.6, "step": 0.01, "events": al.simulate.JointStops(0.5), "checkpoint": tmp_path}
+    runs = [ensemble(builder.build(), {"q0": [[0.5], [1.0]]}, **options) for _ in range(2)]
+    assert [run.computed for run in runs] == [2, 0]
+    for member in (0, 1):
+        for first, again in zip(*(run.events[member] for run in runs), strict=True):
+            assert first.quantities["impulse"] == again.quantities["impulse"] > 0
+            assert (first.energy, first.internal) == (again.energy, again.internal)
+
+
 def test_events_survive_the_checkpoint(model, tmp_path):
     touch = al.simulate.Event(lambda t, q, v: q[0] - 0.2, "touch", direction=1)
     options = {"members": 12, "duration": 1.0, "step": 0.01, "events": [touch], "checkpoint": tmp_path}

@@ -8,6 +8,7 @@ fails.
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -64,6 +65,8 @@ class Block:
             "event_names": np.array([e.name for _, e in log], dtype=np.str_),
             "event_times": np.array([e.time for _, e in log], dtype=float),
             "event_energies": np.array([e.energy for _, e in log], dtype=float),
+            "event_internal": np.array([e.internal for _, e in log], dtype=bool),
+            "event_quantities": np.array([_written(e.quantities) for _, e in log], dtype=np.str_),
             "event_states": np.concatenate(states, axis=-1),
             **{PARAMETER + name: values for name, values in self.parameters.items()},
             **{RECORDED + name: values for name, values in self.recorded.items()},
@@ -74,12 +77,14 @@ class Block:
         failures = zip(arrays["failed"], arrays["reasons"], strict=True)
         events: dict[int, tuple[EventRecord, ...]] = {}
         nq, nv = arrays["q"].shape[-1], arrays["v"].shape[-1]
-        for member, name, t, energy, row in zip(
-            *(arrays[f"event_{key}"] for key in ("members", "names", "times", "energies", "states")),
-            strict=True,
+        keys = ("members", "names", "times", "energies", "internal", "quantities", "states")
+        for member, name, t, energy, internal, quantities, row in zip(
+            *(arrays[f"event_{key}"] for key in keys), strict=True
         ):
             q, v, q_after, v_after = np.split(row, [nq, nq + nv, 2 * nq + nv])
-            record = EventRecord(str(name), float(t), q, v, q_after, v_after, energy=float(energy))
+            record = EventRecord(
+                str(name), float(t), q, v, q_after, v_after, _read(quantities), float(energy), bool(internal)
+            )
             events[int(member)] = (*events.get(int(member), ()), record)
         return cls(
             arrays["time"],
@@ -90,6 +95,17 @@ class Block:
             events,
             {key.removeprefix(RECORDED): x for key, x in arrays.items() if key.startswith(RECORDED)},
         )
+
+
+def _written(quantities: Mapping[str, Any]) -> str:
+    """As JSON, which keeps the bits of numbers."""
+    return json.dumps(
+        {name: x.tolist() if isinstance(x, np.ndarray) else x for name, x in quantities.items()}
+    )
+
+
+def _read(text: str) -> dict[str, Any]:
+    return {name: np.array(x) if isinstance(x, list) else x for name, x in json.loads(text).items()}
 
 
 class Draws:
