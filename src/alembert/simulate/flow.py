@@ -75,7 +75,7 @@ class Flow:
             return dq, dv, np.zeros((nv, 0)), np.zeros((0, 2 * nv))
         u_q, u_v = (np.zeros((nv, nv)),) * 2
         if system.law is not None:
-            u_q, u_v = system.law_slopes(np.array([t]), q, v)
+            u_q, u_v = system.feedback.slopes(np.array([t]), q, v)
         by_u, by_z, rate_u, rate_z = self.lags.slopes(z, self.asked(t, q, v))
         if self.ramp is not None:
             by_u[self.ramp.where] = 0.0

@@ -10,8 +10,6 @@ import casadi as ca
 import numpy as np
 
 from alembert.constraints.tolerances import CLOSED
-from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate
 from alembert.model import Model
@@ -19,7 +17,7 @@ from alembert.model.printing import unknown
 from alembert.simulate.acting import Acting, Element
 from alembert.simulate.actuators import Drive, Drives
 from alembert.simulate.closed_loops import STAGE, compiles
-from alembert.simulate.controllers import Law, Sampled, efforts_from
+from alembert.simulate.feedback import Feedback
 from alembert.simulate.feeds import Feeds
 from alembert.simulate.gravity import CentralGravity, GravityGradient
 from alembert.simulate.prescribed import Motions
@@ -28,7 +26,6 @@ from alembert.simulate.schemes import Point
 from alembert.simulate.sensors import Instrument, Measured
 from alembert.simulate.stabilisation import Stabilisation
 from alembert.simulate.stepping import Plant
-from alembert.simulate.tangent import SymbolicManifold
 from alembert.simulate.topology import Topology
 
 Array = np.ndarray
@@ -65,12 +62,11 @@ class System:
         self.field = field
         self.feeds = Feeds(model)
         self.efforts = self._efforts(efforts)
-        self.symbolic_laws: list[ca.Function] = []
-        self.laws: list[Law] = []
-        self.sampled: tuple[Sampled, ...] = ()
-        self._sort_controllers(controller)
-        self.instruments = self._sort_sensors(sensors)
         self.drives = Drives.of(model, drives) if drives else None
+        self.feedback = Feedback(model, controller, self.drives)
+        self.laws, self.symbolic_laws = self.feedback.laws, self.feedback.symbolic_laws
+        self.sampled = self.feedback.sampled
+        self.instruments = self._sort_sensors(sensors)
         self._sort_wrenches(wrenches or {})
         self._motions = Motions(model, prescribed or {}, self.feeds)
         self.prescribed = self._motions.mask
@@ -155,25 +151,6 @@ class System:
             return model._by_name("simulate", efforts, "efforts")[1]
         return model._numbers("simulate", "efforts", efforts, model.nv)
 
-    def _sort_controllers(self, controller: Any) -> None:
-        given = (
-            controller if isinstance(controller, list | tuple) else [] if controller is None else [controller]
-        )
-        sampled = []
-        for k, law in enumerate(given):
-            who = f"controller[{k}]" if isinstance(controller, list | tuple) else "controller"
-            if isinstance(law, Sampled):
-                sampled.append(law)
-            elif isinstance(law, ca.Function):
-                self.symbolic_laws.append(_checked_law(self.model, law, who))
-            elif callable(law):
-                self.laws.append(law)
-            else:
-                raise ArgumentError(
-                    f"simulate: {who} is {law!r}, expected a function u(t, q, v), a casadi.Function or Sampled(...)"
-                )
-        self.sampled = tuple(sampled)
-
     def _sort_sensors(self, sensors: Sequence[Measured]) -> tuple[Instrument, ...]:
         for given in sensors:
             if not isinstance(given, Measured):
@@ -237,21 +214,14 @@ class System:
         """Whether the compiled loop keeps the constraints, as they are, by projection."""
         return not self.switches and self.stabilisation.method == "projection" and compiles(self.model)
 
-    @cached_property
+    @property
     def law(self) -> ca.Function | None:
-        """All symbolic controllers and the saturation of their drives, as one function of `SX`."""
-        if not self.symbolic_laws:
-            return None
-        model = self.model
-        inputs = [ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)]
-        total = ca.SX.zeros(model.nv)
-        for law in self.symbolic_laws:
-            total = total + ca.SX(law(*inputs))
-        if self.drives is not None:
-            for k, limit in enumerate(self.drives.limit):
-                if np.isfinite(limit):
-                    total[k] = ca.fmin(ca.fmax(total[k], -limit), limit)
-        return ca.Function("law", inputs, [ca.densify(total)])
+        """All symbolic controllers, as one function of `SX`."""
+        return self.feedback.law
+
+    def command(self, t: Any, q: Array, v: Array) -> Array:
+        """What the continuous controllers ask for, saturated; t is a time, or (..., 1) times."""
+        return self.feedback.command(t, q, v)
 
     def plant(self, *, held: bool) -> Plant:
         """With `held`, efforts come as numbers from outside, whatever the controllers are."""
@@ -265,45 +235,6 @@ class System:
         )
 
     # --- numbers -----------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _law_kernel(self) -> Kernel:
-        model, law = self.model, self.law
-        assert law is not None
-        arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (model.nv,))]
-        key = f"simulate:law:{law.serialize()}"
-        return Kernel(
-            "controller", arguments, [Argument("u", (model.nv,))], key=key, build=lambda: FunctionSource(law)
-        )
-
-    @cached_property
-    def law_slopes(self) -> Kernel:
-        """du/dq (tangent) and du/dv of the symbolic controllers."""
-        model, law = self.model, self.law
-        assert law is not None
-        arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (model.nv,))]
-        results = [Argument("dq", (model.nv, model.nv)), Argument("dv", (model.nv, model.nv))]
-
-        def build() -> FunctionSource:
-            t, q, v = (ca.SX.sym(a.name, a.size) for a in arguments)
-            d = ca.SX.sym("d", model.nv)
-            u = ca.SX(law(t, SymbolicManifold(model).integrate(q, d), v))
-            dq = ca.substitute(ca.jacobian(u, d), d, ca.SX.zeros(model.nv))
-            dv = ca.substitute(ca.jacobian(u, v), d, ca.SX.zeros(model.nv))
-            return FunctionSource(ca.Function("slopes", [t, q, v], [ca.densify(dq), ca.densify(dv)]))
-
-        return Kernel("controller", arguments, results, key=f"simulate:slopes:{law.serialize()}", build=build)
-
-    def command(self, t: Any, q: Array, v: Array) -> Array:
-        """What the continuous controllers ask for, saturated; t is a time, or (..., 1) times."""
-        total = np.zeros(self.model.nv)
-        for law in self.laws:
-            total = total + efforts_from(self.model, law(t, q, v), "a controller")
-        if self.drives is not None:
-            total = self.drives.saturate(total)
-        if self.law is not None:
-            total = total + self._law_kernel(np.atleast_1d(np.asarray(t, dtype=float)), q, v)
-        return total
 
     @property
     def has_wrenches(self) -> bool:
@@ -340,7 +271,7 @@ class System:
         """d/dq (tangent) and d/dv of all efforts that depend on the state; None where there are none."""
         found = []
         if self.law is not None:
-            found.append(self.law_slopes(np.array([t]), q, v))
+            found.append(self.feedback.slopes(np.array([t]), q, v))
         if self.acting is not None:
             found.append(self.acting.kernel("slopes")(*self._given(t, q, v)))
         if not found:
@@ -521,17 +452,6 @@ class System:
             or (self.acting is not None and self.acting.does_work)
             or np.any(self.prescribed)
         )
-
-
-def _checked_law(model: Model, law: ca.Function, who: str) -> ca.Function:
-    sizes = [law.numel_in(k) for k in range(law.n_in())]
-    results = [law.numel_out(k) for k in range(law.n_out())]
-    if sizes != [1, model.nq, model.nv] or results != [model.nv]:
-        raise ArgumentError(
-            f"simulate: {who} maps sizes {sizes} to {results}, expected a casadi.Function of t (1), q ({model.nq}) and "
-            f"v ({model.nv}) that gives {model.nv} efforts"
-        )
-    return law if law.is_a("SXFunction") else law.expand()
 
 
 def as_sequence(events: Any) -> Sequence[Any]:
