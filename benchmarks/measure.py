@@ -27,6 +27,7 @@ from benchmarks.timing import Effort
 
 BATCH, LARGE_BATCH = 4096, 65536
 CHAINS = (10, 20, 50, 100, 200, 500, 1000, 2000)
+CHAIN_BODIES = 128_000  # in a batch, whatever the length: as much data comes and goes
 PATIENCE = 30.0  # s of compiling after which longer chains are left out
 
 
@@ -354,6 +355,8 @@ def _threads(effort: Effort) -> list[Row]:
 def _chains(effort: Effort, results: Results, lengths: tuple[int, ...]) -> list[Row]:
     rows: list[Row] = []
     single: dict[int, float] = {}
+    batch: dict[int, float] = {}
+    W = timing.lanes()
     longest_compile = 0.0
     for n in lengths:
         if longest_compile > PATIENCE:
@@ -366,7 +369,9 @@ def _chains(effort: Effort, results: Results, lengths: tuple[int, ...]) -> list[
         longest_compile = max(longest_compile, time.perf_counter() - start)
         few = list(models.states(name, 16))
         found = pinocchio_cpp.run(name, effort, 16)
+        many = list(models.states(name, max(W, CHAIN_BODIES // n)))
         single[n] = min(timing.machine_loop(kernel, few, 1, effort) for _ in range(2))
+        batch[n] = min(timing.machine_loop(kernel, many, W, effort) for _ in range(2))
         if found is not None:
             again = pinocchio_cpp.run(name, effort, 16) or found
             theirs = min(found["forward_dynamics"], again["forward_dynamics"])
@@ -375,11 +380,14 @@ def _chains(effort: Effort, results: Results, lengths: tuple[int, ...]) -> list[
             theirs = None
         label, goal = f"forward dynamics, chain of {n}, one state", 2.5 if n == 1000 else None
         rows.append(_against("chain", label, name, single[n], results.baseline, theirs, goal))
+        label = f"forward dynamics, chain of {n}, batch of {len(many[0])}, per state"
+        rows.append(_against("chain", label, name, batch[n], results.baseline, theirs))
     long = [n for n in single if n >= 100]
     if len(long) >= 3:
-        slope = float(np.polyfit(np.log(long), np.log([single[n] for n in long]), 1)[0])
-        label = f"cost exponent in n, chains of {long[0]} to {long[-1]}"
-        rows.append(Row("exponent", label, "chains", slope, unit="", measure="ours", goal=1.05))
+        for what, taken in (("one state", single), ("batches", batch)):
+            slope = float(np.polyfit(np.log(long), np.log([taken[n] for n in long]), 1)[0])
+            label = f"cost exponent in n, chains of {long[0]} to {long[-1]}, {what}"
+            rows.append(Row("exponent", label, "chains", slope, unit="", measure="ours", goal=1.05))
     return rows
 
 

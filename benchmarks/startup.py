@@ -6,7 +6,6 @@ engine before; with `parts`, what the first call does is done and timed part by 
 
 from __future__ import annotations
 
-import gc
 import json
 import sys
 import time
@@ -41,6 +40,7 @@ def measure(file: str, states: str, *, after: bool, parts: bool) -> dict[str, fl
 
 def _parts(model: alembert.Model) -> dict[str, float]:
     """What is left for the first call is to read the machine code and hand it to LLVM."""
+    from alembert.collector import no_collecting
     from alembert.deferred import deferred
 
     cache = deferred("alembert.engine.cache")
@@ -51,12 +51,11 @@ def _parts(model: alembert.Model) -> dict[str, float]:
         "digest of the model": lambda: model.fingerprint,
     }
     taken = {}
-    gc.disable()  # as the first call does it
-    for name, part in parts.items():
-        start = time.perf_counter()
-        part()
-        taken[name] = time.perf_counter() - start
-    gc.enable()
+    with no_collecting():  # as the first call does it
+        for name, part in parts.items():
+            start = time.perf_counter()
+            part()
+            taken[name] = time.perf_counter() - start
     return taken
 
 

@@ -10,6 +10,7 @@ import alembert
 
 ORDER = [
     "callable_module",
+    "collector",
     "deferred",
     "errors",
     "expression",

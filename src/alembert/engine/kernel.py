@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from alembert.collector import no_collecting
 from alembert.deferred import deferred
 from alembert.engine import cache, fastcall, loader
 from alembert.engine import target as targets
@@ -302,7 +303,7 @@ class Kernel:
         name = cache.digest(f"{self.key}\0{self._signature()}", lanes, target)
         found = cache.load(name)
         if found is None:
-            with loader.patience(self.name):
+            with loader.patience(self.name), no_collecting():
                 found = self._build_object(lanes, target)
             cache.store(name, *found)
         properties, code = found

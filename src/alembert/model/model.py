@@ -9,7 +9,6 @@ anything.
 from __future__ import annotations
 
 import dataclasses
-import gc
 import hashlib
 import itertools
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.collector import no_collecting
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.model import printing
@@ -48,13 +48,8 @@ else:
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(name=name, obj=self)
-            collecting = gc.isenabled()
-            gc.disable()  # of some ten thousand new objects none is garbage; looking for it takes a third of the time
-            try:
+            with no_collecting():
                 from alembert.dynamics import Dynamics
-            finally:
-                if collecting:
-                    gc.enable()
 
             for part in Dynamics.__mro__[:-1]:
                 for key, value in vars(part).items():

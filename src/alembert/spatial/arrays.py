@@ -30,7 +30,7 @@ def vector(*entries: Array) -> Array:
 def matrix(rows: Sequence[Sequence[Array]]) -> Array:
     """A matrix from rows of scalars or blocks."""
     if is_symbolic(*(entry for row in rows for entry in row)):
-        return ca.vertcat(*(ca.horzcat(*row) for row in rows))
+        return ca.blockcat([list(row) for row in rows])
     blocks = [[np.atleast_2d(np.asarray(entry, dtype=float)) for entry in row] for row in rows]
     return np.block(blocks)
 
@@ -81,6 +81,8 @@ def dot(a: Array, b: Array) -> Array:
 
 
 def cross(a: Array, b: Array) -> Array:
+    if is_symbolic(a, b):
+        return ca.cross(a, b)
     return vector(
         a[1] * b[2] - a[2] * b[1],
         a[2] * b[0] - a[0] * b[2],
@@ -90,8 +92,9 @@ def cross(a: Array, b: Array) -> Array:
 
 def skew(a: Array) -> Array:
     """The matrix `a~` with `a~ b = a x b`."""
-    zero = as_array(0.0, like=a)
-    return matrix([[zero, -a[2], a[1]], [a[2], zero, -a[0]], [-a[1], a[0], zero]])
+    if is_symbolic(a):
+        return ca.sparsify(ca.skew(a))
+    return matrix([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
 def unskew(A: Array) -> Array:
