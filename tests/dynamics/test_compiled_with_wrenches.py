@@ -67,7 +67,7 @@ def _host():
 
 @pytest.mark.skipif(compiler is None, reason="needs a C compiler")
 def test_exported_algorithms_compile_and_agree(tmp_path):
-    """All of them, in one program each; the expected values are those of the expressions, which meet all joints elsewhere."""
+    """All of them, in one program each, against the values of the expressions, which meet all joints elsewhere."""
     kinds = ("revolute", "spherical", "prismatic")
     model = library.random_tree(4, bodies=4, kinds=kinds, attachments=True, parameters=True)
     frame = model.frames[0].name
