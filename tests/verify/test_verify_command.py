@@ -72,6 +72,18 @@ def test_another_program():
     assert "same" in done.output
 
 
+def test_a_failure_counts_though_the_other_program_is_not_asked(mine):
+    pytest.importorskip("pinocchio")
+    mine.write_text(CASE.format(expected=3))
+    arguments = ("--file", mine, "--case", "sum_of_two", "--case", "screw_descent", "--against", "pinocchio")
+    done = invoke(*arguments, "--jobs", 1)
+    assert done.exit_code == 1
+    told = " ".join(done.output.split())
+    assert "sum_of_two: failed: beyond the tolerance: 1 + 1" in told
+    assert "pinocchio is asked 1 of 2 cases" in told
+    assert "1 quantity of 1 case: 1 same" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

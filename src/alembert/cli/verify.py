@@ -81,8 +81,8 @@ def verify(
     from rich.console import Console
 
     from alembert.verify import Results, compare, discover, select
-    from alembert.verify.compare import table as side_by_side
-    from alembert.verify.printing import show, show_list
+    from alembert.verify.compare import show as side_by_side
+    from alembert.verify.printing import explanations, show, show_list
     from alembert.verify.programs import PROGRAMS
 
     terminal = Console(quiet=output.settings().quiet or as_json)
@@ -111,15 +111,21 @@ def verify(
         terminal.print(f"report: {report}")
     failed = found.bad
     if against is not None:
+        for sentence in explanations(found):  # `show` has said so otherwise
+            terminal.print(sentence, markup=False, highlight=False)
         if other is None:
             known = [c for c in chosen if c.takes_program]
+            if len(known) < len(chosen):
+                terminal.print(
+                    f"{against} is asked {len(known)} of {len(chosen)} cases: the others compute with alembert alone"
+                )
             other = _run(known, against, jobs, timeout)
             found = _only(found, {c.name for c in known})
         elif case or tag:
             found, other = (_only(x, {c.name for c in chosen}) for x in (found, other))
         pairs = compare(found, other)
-        terminal.print(side_by_side(found, other, pairs))
-        failed = found.bad or any(pair.verdict in ("differs", "worse") for pair in pairs)
+        side_by_side(found, other, pairs, terminal)
+        failed = failed or any(pair.verdict in ("differs", "worse") for pair in pairs)
     if failed:
         raise typer.Exit(FAILED)
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from alembert.verify.outcome import Outcome, Quantity, Results
-from alembert.verify.printing import STYLES, short
+from alembert.verify.printing import STYLES, WIDE, short
 
 AGREE = 1.0
 """times the tolerance of a quantity: what two results may be apart and still be the same"""
+
+
+VERDICTS = {"same": "green", "better": STYLES["passed"], "worse": STYLES["failed"], "differs": "bold red"}
+"""how a verdict looks"""
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,38 @@ def label(results: Results) -> str:
     return f"{name} {results.versions.get(distribution, '')}"
 
 
+def show(first: Results, second: Results, pairs: list[Pair], console: Console) -> None:
+    """As a table where the terminal is wide enough, else a line per quantity; then how many of which verdict."""
+    if console.width >= WIDE:
+        console.print(table(first, second, pairs))
+    else:
+        for pair in pairs:
+            _line(pair, label(first), label(second), console)
+    counts = Counter(pair.verdict for pair in pairs)
+    parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    sizes = (
+        _counted(len(pairs), "quantity", "quantities"),
+        _counted(len({p.case for p in pairs}), "case", "cases"),
+    )
+    console.print(f"{sizes[0]} of {sizes[1]}: {parts}", style="bold", highlight=False)
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _line(pair: Pair, one: str, two: str, console: Console) -> None:
+    head = f"[bold]{escape(pair.case)}[/]: {escape(pair.what)}: "
+    verdict = f"[{VERDICTS.get(pair.verdict, 'yellow')}]{escape(pair.verdict)}[/]"
+    if pair.first is None or pair.second is None:
+        console.print(head + verdict, highlight=False)
+        return
+    console.print(
+        f"{head}{one} {short(pair.first.ours)}; {two} {short(pair.second.ours)}; apart {pair.apart:.1e}: {verdict}",
+        highlight=False,
+    )
+
+
 def table(first: Results, second: Results, pairs: list[Pair]) -> Table:
     found = Table(header_style="bold", expand=True)
     heads = ("case", "quantity", "published", label(first), label(second))
@@ -86,13 +124,12 @@ def table(first: Results, second: Results, pairs: list[Pair]) -> Table:
         found.add_column(escape(head), overflow="fold")
     found.add_column("apart", justify="right", no_wrap=True)
     found.add_column("verdict", overflow="fold")
-    styles = {"same": "green", "better": STYLES["passed"], "worse": STYLES["failed"], "differs": "bold red"}
     for pair in pairs:
         if pair.first is None:
             found.add_row(pair.case, escape(pair.what), "", "", "", "", f"[yellow]{escape(pair.verdict)}[/]")
             continue
         apart = "" if pair.second is None else f"{pair.apart:.1e}"
-        style = styles.get(pair.verdict, "yellow")
+        style = VERDICTS.get(pair.verdict, "yellow")
         found.add_row(
             pair.case,
             escape(pair.what),
