@@ -460,6 +460,26 @@ def test_optimise(tmp_path):
         run_study(study(tmp_path, options + '\nfree = ["x"]', model="m.toml"))
 
 
+def test_optimise_from_a_guess_and_by_its_command(tmp_path, monkeypatch):
+    """A run file is taken by `alembert optimise` as by `alembert run`, a saved solution as a guess."""
+    monkeypatch.chdir(tmp_path)
+    task = 'type = "optimise"\ntime = 1.0\nsteps = 20\nend = { pivot = 1.0 }'
+    text = f'{HEAD}model = "library:pendulum"\n[task]\n{task}\n'
+    path = write(tmp_path, f'{text}[outputs]\nsave = "s.npz"\nhtml = "s.html"\n')
+    first = json.loads(run("optimise", path, "--json").stdout)
+    assert set(first["files"]) == {"save", "html", "report", "manifest"}
+    path = write(tmp_path, text.replace("steps = 20", f'steps = 20\nguess = "{first["files"]["save"]}"'))
+    again = json.loads(run("optimise", path, "--json").stdout)["result"]
+    assert again["iterations"] < first["result"]["iterations"]
+    assert again["cost"] == pytest.approx(first["result"]["cost"], rel=1e-9)
+    for option in (["--steps", "30"], ["--end", "pivot=2"]):
+        assert "is a run file, which has its own options" in run("optimise", path, *option, code=2).stderr
+    path = write(tmp_path, text.replace(task, 'type = "simulate"'))
+    assert "its task is 'simulate', not 'optimise'" in run("optimise", path, code=2).stderr
+    with pytest.raises(al.AlembertError, match="cannot be read: No such file"):
+        run_study(load_study(write(tmp_path, text.replace("steps = 20", 'guess = "none.npz"'))))
+
+
 def test_optimise_without_a_solution(tmp_path):
     """The motor's limits make it impossible: exit code 1, and what was reached is written."""
     task = 'type = "optimise"\ntime = 0.1\nsteps = 20\niterations = 30\nend = { hinge = "pi" }'

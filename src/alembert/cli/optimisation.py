@@ -9,11 +9,12 @@ import typer
 
 from alembert.cli.app import COMPUTE, Json, command
 from alembert.cli.models import Floating, ModelName, PackageDirs, Parameters, complete_joint, pairs
+from alembert.cli.studies import perform_study
 from alembert.cli.tasks import Position, Speed, output, perform
 from alembert.errors import ArgumentError
 from alembert.study.tasks.optimise import Optimise
 
-Save = Annotated[Path | None, output("Write coordinates, speeds and efforts: .csv or .nc.")]
+Save = Annotated[Path | None, output("Write coordinates, speeds and efforts: .csv, .nc or .npz.")]
 Plot = Annotated[Path | None, output("Write a plot: .png, .svg or .pdf.")]
 Html = Annotated[Path | None, output("Write an animation for the browser: .html.")]
 
@@ -29,6 +30,10 @@ Html = Annotated[Path | None, output("Write an animation for the browser: .html.
         (
             "alembert optimise cart_pole --time 0.5,5 --end slide=0 --end hinge=pi --cost duration --html up.html",
             "as fast as its motor allows, and a page to look at",
+        ),
+        (
+            "alembert optimise examples/acrobot.toml",
+            "a run file with a task of this kind, as `alembert run` does",
         ),
     ],
     keys=Optimise.KEYS,
@@ -83,8 +88,18 @@ def optimise(
 ) -> None:
     """Find the motion and the efforts of least cost from one state to another.
 
-    Exits with 1 if no solution is found; what was reached is written all the same.
+    MODEL may also be a run file with a task `optimise`, which has its own options and outputs. Exits with 1 if no
+    solution is found; what was reached is written all the same.
     """
+    if _is_study(model):
+        lists = (position, speed, end, end_speed, free, actuated, parameter, package_dir)
+        plain = (time, cost, steps, transcription, solver, save, plot, html, floating)
+        if any(lists) or plain != ("2", "effort", 100, None, "sweep", None, None, None, False):
+            raise ArgumentError(
+                f"{model}: is a run file, which has its own options; change them with `alembert run {model} --set KEY=VALUE`"
+            )
+        perform_study(Path(model), [], as_json=as_json)
+        return
     try:
         span = [float(part) for part in time.split(",")]
     except ValueError:
@@ -105,3 +120,20 @@ def optimise(
     }
     outputs = {"save": save, "plot": plot, "html": html}
     perform(Optimise, model, options, outputs, as_json=as_json, floating=floating, package_dirs=package_dir)
+
+
+def _is_study(name: str) -> bool:
+    """Whether it is a run file with a task of this kind; one with another task is refused."""
+    path = Path(name)
+    if path.suffix != ".toml" or not path.is_file():
+        return False
+    from alembert.study.file import FORMAT, load_study
+
+    if f'"{FORMAT}"' not in path.read_text(encoding="utf-8", errors="replace"):
+        return False
+    task = load_study(path).task
+    if not isinstance(task, Optimise):
+        raise ArgumentError(
+            f"{name}: its task is {task.type!r}, not 'optimise'; run it with `alembert run {name}`"
+        )
+    return True

@@ -63,10 +63,17 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a study: it writes the result, a report, and a manifest with versions, seeds and hashes."""
+    perform_study(study, set_ or [], folder, check=check, as_json=as_json)
+
+
+def perform_study(
+    study: Path, changes: list[str], folder: Path | None = None, *, check: bool = False, as_json: bool = False
+) -> None:
+    """Run a study and say what it found."""
     from alembert.study.file import load_study
     from alembert.study.run import differences, run_study
 
-    found = load_study(study, changes=set_ or [], folder=folder)
+    found = load_study(study, changes=changes, folder=folder)
     line = [Path(sys.argv[0]).name, *sys.argv[1:]]
     with console.working(f"running {found.name}"), tempfile.TemporaryDirectory() as elsewhere:
         target = replace(found, folder=Path(elsewhere)) if check else found

@@ -49,8 +49,13 @@ def make(problem: Problem, given: Any) -> Guess:
     if isinstance(given, Guess):
         return given
     if isinstance(given, str | Path):
-        with np.load(given, allow_pickle=False) as file:
-            return _from_arrays(problem, dict(file))
+        try:
+            with np.load(given, allow_pickle=False) as file:
+                arrays = dict(file)
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            reason = getattr(error, "strerror", None) or "no file of solution.save (.npz)"
+            raise ArgumentError(f"solve: the guess {str(given)!r} cannot be read: {reason}") from None
+        return _from_arrays(problem, arrays)
     if isinstance(given, Mapping):
         return _from_arrays(problem, given)
     names = ("time", "q", "v") if problem.model is not None else ("time", "x")

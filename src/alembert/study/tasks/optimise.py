@@ -47,7 +47,11 @@ class Optimise(FromState):
         "files": "what was written, by kind",
     }
     OUTPUTS: ClassVar = {
-        "save": Output((".csv", ".nc"), "coordinates, speeds and efforts over time", "solution.csv"),
+        "save": Output(
+            (".csv", ".nc", ".npz"),
+            "coordinates, speeds and efforts over time; .npz is a guess",
+            "solution.csv",
+        ),
         "plot": Output(PLOT, "coordinates, speeds and controls over time"),
         "html": Output((".html",), "an animation with plots, one file for the browser"),
     }
@@ -78,6 +82,10 @@ class Optimise(FromState):
     solver: str = Field(default="sweep", description="sweep, or ipopt or fatrop.")
     tolerance: Positive = Field(default=1e-8, description="Of the solver.")
     iterations: Count = Field(default=500, description="At most.")
+    guess: str | None = Field(
+        default=None,
+        description="Where to start: a solution that was saved as .npz; straight from start to end.",
+    )
 
     def run(self, model: Model, setting: Setting) -> Outcome:
         from alembert import optimal
@@ -99,6 +107,7 @@ class Optimise(FromState):
             solver=self.solver,
             tolerance=self.tolerance,
             iterations=self.iterations,
+            guess=None if self.guess is None else setting.folder / self.guess,
             progress=bool(setting.progress),  # a line per iteration, when asked for
         )
         data = {
@@ -119,6 +128,7 @@ class Optimise(FromState):
             ("duration", f"{data['duration']:.6g} s, {data['steps']} steps ({data['transcription']})"),
             ("iterations", f"{data['iterations']} ({data['solver']})"),
             ("constraints", f"kept to {data['infeasibility']:.1e}"),
+            ("check", str(solution.check)),
         ]
         parts = [Grid.of(f"{model.name}: {data['status']}", ("", ""), rows, left=2)]
         text = [] if solution.success else [str(solution.message), str(solution.diagnosis())]
@@ -162,6 +172,9 @@ def _single(values: dict[str, list[float]]) -> dict[str, Any]:
 
 
 def _save(solution: Any, path: Path) -> None:
+    if path.suffix == ".npz":
+        solution.save(path)
+        return
     if path.suffix == ".nc":
         solution.to_xarray().to_netcdf(path)
         return
