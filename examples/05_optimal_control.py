@@ -28,9 +28,10 @@ def swing_up():
 
 
 def arm():
-    """The same arm from lying to standing: it lets gravity help first (Sohl and Bobrow 2001, section 5.1)."""
-    problem = Problem(al.library.two_link(), 1.0, start={"q": [0.0, 0.0], "v": 0}, end={"q": UPRIGHT, "v": 0})
-    return problem.solve(100)
+    """The same arm from lying to standing in 2 s: it swings down first (Sohl and Bobrow 2001, section 5.1)."""
+    problem = Problem(al.library.two_link(), 2.0, start={"q": [0.0, 0.0], "v": 0}, end={"q": UPRIGHT, "v": 0})
+    guess = {"time": [0.0, 0.8, 2.0], "q": [[0.0, 0.0], [-0.8, 2.0], UPRIGHT]}
+    return problem.solve(100, guess=guess)
 
 
 def acrobot(first=-np.pi / 2):

@@ -1,0 +1,38 @@
+"""Swinging up without a motor at the base."""
+
+import numpy as np
+
+from alembert import library
+from alembert.optimal import Problem
+from alembert.verify.case import Check, Items, Line, Plot, case
+
+
+@case(
+    source="Sohl, Bobrow, A recursive multibody dynamics and sensitivity algorithm for branched kinematic chains (2001), "
+    "sections 5.2 and 5.3: acrobot from q1 = -1.0 and -1.3, branched acrobot from -1.0",
+    kind="published",
+    tags=("optimal", "tree"),
+    slow=True,
+    missing="masses, lengths and time: those of alembert.library, 4 s; no costs are printed",
+)
+def sohl_bobrow_acrobots() -> Items:
+    """The passive base joint swings up to the vertical; IPOPT on the smallest form finds the same motion from there."""
+    chain, branched = library.acrobot(lengths=(1.0, 1.0)), library.branched_acrobot()
+    lines = []
+    for name, model, q0, q1 in (
+        ("acrobot from -1.0", chain, [-1.0, 0.0], [np.pi / 2, 0.0]),
+        ("acrobot from -1.3", chain, [-1.3, 0.0], [np.pi / 2, 0.0]),
+        ("branched from -1.0", branched, [-1.0, 0.0, 0.0], [np.pi / 2, 0.0, 0.0]),
+    ):
+        problem = Problem(model, 4.0, start={"q": q0, "v": 0}, end={"q": q1, "v": 0})
+        solution = problem.solve(100)
+        yield Check(f"{name}: solved", float(solution.success), 1.0, 0.0, "the solver says so")
+        off = np.abs(np.concatenate([solution.q[-1] - q1, solution.v[-1]])).max()
+        yield Check(f"{name}: from upright at rest", off, 0.0, 1e-7, "tolerance of the solver")
+        passive = np.abs(solution.efforts[:, 0]).max()
+        yield Check(f"{name}: torque of the base [N m]", passive, 0.0, 0.0, "it has no motor")
+        other = problem.solve(100, solver="ipopt", guess=solution)
+        change = other.cost / solution.cost - 1
+        yield Check(f"{name}: cost by IPOPT", change, 0.0, 1e-6, "both to 1e-8 of their slopes")
+        lines.append(Line(name, solution.time, solution.q[:, 0]))
+    yield Plot("t [s]", "q of the base [rad]", tuple(lines))
