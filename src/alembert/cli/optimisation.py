@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -131,7 +131,7 @@ def _is_study(name: str) -> bool:
 
     if f'"{FORMAT}"' not in path.read_text(encoding="utf-8", errors="replace"):
         return False
-    task = load_study(path).task
+    task: Any = load_study(path).task
     if not isinstance(task, Optimise):
         raise ArgumentError(
             f"{name}: its task is {task.type!r}, not 'optimise'; run it with `alembert run {name}`"

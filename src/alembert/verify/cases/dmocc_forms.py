@@ -31,10 +31,10 @@ def dmocc_forms() -> Items:
     large = form.solve()
     apart = np.abs(large.x - form.place(small.q)).max()
     yield Check("multipliers and null space [m]", apart, 0.0, 1e-8, "both solved to 1e-8")
-    steps, found = np.array([10, 20, 40]), []
-    for N in steps:
+    grids, found = np.array([10, 20, 40]), []
+    for N in grids:
         one, two = (problem.solve(int(N), transcription=t, solver="ipopt") for t in ("dmoc", "dmocc"))
         found.append(np.abs(one.q - two.q).max())
-    order = -np.polyfit(np.log(steps), np.log(found), 1)[0]
+    order = -np.polyfit(np.log(grids), np.log(found), 1)[0]
     yield Check("order of DMOCC to DMOC", order, 2.0, 0.2, "three grids")
-    yield Plot("N", "|q - q| [rad]", (Line("", steps.astype(float), np.array(found)),), log_y=True)
+    yield Plot("N", "|q - q| [rad]", (Line("", grids.astype(float), np.array(found)),), log_y=True)
