@@ -34,8 +34,18 @@ class Nlp:
     start: Array
     unpack: ca.Function
     equality: list[bool]
+    places: Places
     structure: dict[str, Any] = field(default_factory=dict)
     """how many of what each stage has"""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Which rows of g are what: bounds along the way (N, rows of d; -1 where there is none), and those at the end."""
+
+    path: Array
+    end: slice
+    bounded: slice
 
 
 def has_smallest(stages: Stages) -> bool:
@@ -104,6 +114,7 @@ def staged(stages: Stages, x: Array, u: Array, z: Array) -> Nlp:
     upper: list[Array] = []
     equality: list[bool] = []
     rows: list[int] = []
+    path = np.full(stages.lower.shape, -1)
 
     def add(expression: ca.MX, low: Any, high: Any) -> None:
         parts.append(expression)
@@ -119,10 +130,13 @@ def staged(stages: Stages, x: Array, u: Array, z: Array) -> Nlp:
         add(c[:, k], 0.0, 0.0)
         there = np.flatnonzero(np.isfinite(stages.lower[k]) | np.isfinite(stages.upper[k]))
         if len(there):
+            path[k, there] = len(equality) + np.arange(len(there))
             add(d[there.tolist(), k], stages.lower[k, there], stages.upper[k, there])
         rows.append(len(equality) - n - sum(rows) - n * k)
+    at = len(equality)
     add(equations, 0.0, 0.0)
     add(bounded, stages.end_lower, stages.end_upper)
+    ends = len(stages.end_names)
     rows.append(len(equality) - sum(rows) - n * N)
     begin = np.concatenate([np.concatenate([np.zeros((N, n)), u, z], axis=1).ravel(), np.zeros(n)])
     structure = {"N": N, "nx": [n] * (N + 1), "nu": [m + nz] * N + [0], "ng": rows}
@@ -136,6 +150,7 @@ def staged(stages: Stages, x: Array, u: Array, z: Array) -> Nlp:
         begin,
         unpack,
         equality,
+        Places(path, slice(at, at + ends), slice(at + ends, len(equality))),
         structure,
     )
 
@@ -180,9 +195,13 @@ def smallest(stages: Stages, x: Array, u: Array) -> Nlp:
     rows: list[Any] = [first, ca.vec(plus[:, :-1] - minus[:, 1:]), equations]
     lower = [np.zeros(sum(r.numel() for r in rows))]
     upper = [lower[0]]
+    count, path = len(lower[0]), np.full(stages.lower.shape, -1)
+    last = slice(count - len(stages.end_names), count)
     for k in range(N):
         finite = np.flatnonzero(np.isfinite(stages.lower[k]) | np.isfinite(stages.upper[k]))
         if len(finite):
+            path[k, finite] = count + np.arange(len(finite))
+            count += len(finite)
             rows.append(d[finite.tolist(), k])
             lower.append(stages.lower[k, finite])
             upper.append(stages.upper[k, finite])
@@ -196,7 +215,10 @@ def smallest(stages: Stages, x: Array, u: Array) -> Nlp:
     steps = _steps(stages).map(N)(dq[:, :N], dq[:, 1:], x[:-1, :nq].T, x[1:, :nq].T)
     begin = np.concatenate([np.zeros((N + 1) * nv), u.ravel(), x[0, -1:] if free else []])
     unpack = ca.Function("unpack", [w], [dx, us, steps])
-    return Nlp(w, ca.sum2(cost) + final, ca.vertcat(*rows), low, high, begin, unpack, (low == high).tolist())
+    places = Places(path, last, slice(count, len(low)))
+    return Nlp(
+        w, ca.sum2(cost) + final, ca.vertcat(*rows), low, high, begin, unpack, (low == high).tolist(), places
+    )
 
 
 def _steps(stages: Stages) -> ca.Function:
@@ -248,11 +270,15 @@ def solve_nlp(
     residuals = Residuals(gap, c, d)
     last = stages.end(xs[-1], stages.numbers[-1], stages.problem.parameters)
     ends = [part.full()[:, 0] for part in last]
-    bounded = Bounds.within(d, stages.lower, stages.upper, 0.0)
-    final = Bounds.within(ends[2], stages.end_lower, stages.end_upper, 0.0)
+    multipliers = found["lam_g"].full()[:, 0]
+    y = np.where(nlp.places.path >= 0, multipliers[nlp.places.path], 0.0)
+    eta, end_y = multipliers[nlp.places.end], multipliers[nlp.places.bounded]
     iterate = Iterate(
-        *(xs, us, zs, bounded, final, np.zeros((stages.count + 1, stages.chart.tangent))),
-        *(np.zeros(len(stages.start_names)), np.zeros(len(stages.end_names))),
+        *(xs, us, zs),
+        _held(d, stages.lower, stages.upper, y),
+        _held(ends[2], stages.end_lower, stages.end_upper, end_y),
+        *_costates(stages, xs, us, zs, y, eta, end_y),
+        eta,
     )
     outside = np.maximum(stages.lower - d, d - stages.upper)
     start = stages.start(xs[0], stages.numbers[0], stages.problem.parameters).full()
@@ -279,6 +305,47 @@ def solve_nlp(
         1.0,
         {"total": done - built, "with compiling": done - began},
     )
+
+
+def _held(values: Array, lower: Array, upper: Array, y: Array) -> Bounds:
+    bounds = Bounds.within(values, lower, upper, 0.0)
+    bounds.low[...], bounds.high[...] = np.maximum(-y, 0.0), np.maximum(y, 0.0)
+    return bounds
+
+
+def _costates(
+    stages: Stages, x: Array, u: Array, z: Array, y: Array, eta: Array, end_y: Array
+) -> tuple[Array, Array]:
+    """The costates, back from the end, and the multipliers of the start, given those of bounds and of the end.
+
+    lambda_k = l_x + f_x' lambda_{k+1} + d_x' y + c_x' nu, with the nu of (2) in `alembert.optimal.evaluation`.
+    """
+    n, m, nz, nd = stages.sizes
+    chart, p = stages.chart, stages.problem.parameters
+    point = ca.SX.sym("x", chart.point), ca.SX.sym("after", chart.point)
+    dx, us, zs, s = ca.SX.sym("dx", n), ca.SX.sym("u", m), ca.SX.sym("z", nz), ca.SX.sym("s", 3)
+    costate, ys = ca.SX.sym("costate", n), ca.SX.sym("y", nd)
+    f, cost, c, d = stages.stage(chart.retract(point[0], dx), us, zs, s, p)
+    lagrangian = cost + ca.dot(costate, chart.local(point[1], f)) + ca.dot(ys, d)
+    slope = ca.gradient(lagrangian, dx)
+    if nz:
+        nu = -ca.solve(ca.jacobian(c, zs).T, ca.gradient(lagrangian, zs))
+        slope = slope + ca.jacobian(c, dx).T @ nu
+    back = ca.Function("back", [*point, dx, us, zs, s, costate, ys], [slope])
+    ends, rows = ca.SX.sym("eta", len(eta)), ca.SX.sym("rows", len(end_y))
+    moved = chart.retract(point[0], dx)
+    final, equations, bounded = stages.end(moved, s, p)
+    last = final + ca.dot(ends, equations) + ca.dot(rows, bounded)
+    first = ca.Function("first", [point[0], dx, s], [ca.jacobian(stages.start(moved, s, p), dx)])
+    end = ca.Function("end", [point[0], dx, s, ends, rows], [ca.gradient(last, dx)])
+    zero = np.zeros(n)
+    found = np.empty((stages.count + 1, n))
+    found[-1] = end(x[-1], zero, stages.numbers[-1], eta, end_y).full()[:, 0]
+    for k in reversed(range(stages.count)):
+        given = (x[k], x[k + 1], zero, u[k], z[k], stages.numbers[k], found[k + 1], y[k])
+        found[k] = back(*given).full()[:, 0]
+    C = first(x[0], zero, stages.numbers[0]).full()
+    return found, -np.linalg.lstsq(C.T, found[0], rcond=1e-12)[0] if len(C) else np.zeros(0)
 
 
 def _history(stats: dict[str, Any], seconds: float) -> list[Iteration]:

@@ -179,7 +179,7 @@ class Solution:
         return self.model
 
     def _of_the_sweep(self, what: str) -> None:
-        """The other solvers' multipliers belong to other forms of the problem and are not kept."""
+        """What only the sweep finds on its way."""
         if self.solver != "sweep":
             raise UnsupportedError(f"solution.{what}: {self.solver} gives none; solve with solver='sweep'")
 
@@ -238,13 +238,11 @@ class Solution:
     @property
     def costates(self) -> Array:
         """(N, states): multipliers of the equations of motion, how the cost depends on the state at each next node."""
-        self._of_the_sweep("costates")
         return self._outcome.iterate.costates[1:, : self.stages.plant.chart.tangent] / self._outcome.scale
 
     @property
     def multipliers(self) -> dict[str, Array]:
         """Of bounds along the way (positive at the upper one, negative at the lower one), and of conditions at the ends."""
-        self._of_the_sweep("multipliers")
         it, scale = self._outcome.iterate, self._outcome.scale
         found: dict[str, Array] = {
             name: it.path.y[:, k] / scale for k, name in enumerate(self.stages.path_names)
@@ -256,7 +254,6 @@ class Solution:
 
     def sensitivities(self) -> dict[str, float]:
         """How the optimal cost changes with each parameter: the slope of the Lagrangian."""
-        self._of_the_sweep("sensitivities")
         names = [name for name, _ in self.problem.plant.parameters]
         if not names:
             return {}
