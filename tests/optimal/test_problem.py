@@ -103,7 +103,7 @@ def test_other_refusals():
 @pytest.mark.parametrize(
     ("message", "options"),
     [
-        ("solve: no transcription 'dmocc'; did you mean 'dmoc'?", {"transcription": "dmocc"}),
+        ("solve: no transcription 'dmox'; did you mean 'dmoc'?", {"transcription": "dmox"}),
         ("solve: no solver 'snopt'", {"solver": "snopt"}),
         ("solve: no hessian 'bfgs'", {"hessian": "bfgs"}),
         ("solve: guess is a int, expected a solution", {"guess": 3}),

@@ -1,5 +1,8 @@
 """B-splines of the driven joints, the others integrated (Sohl and Bobrow 2001, section 5)."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 
@@ -135,6 +138,43 @@ def test_what_others_have_too(tmp_path):
         solution.sensitivities()
     with pytest.raises(UnsupportedError, match="gains: ipopt gives none"):
         _ = solution.gains
+
+
+def test_by_solve_with_progress_and_interruption():
+    lines = []
+
+    def stop(i):
+        lines.append(i)
+        if i.number == 2:
+            raise KeyboardInterrupt
+
+    options = {"transcription": "splines", "control_points": 12}
+    solution = acrobot().solve(60, **options, progress=stop)
+    assert solution.status == "interrupted"
+    assert "this is the iterate that was reached" in solution.message
+    assert [i.number for i in lines] == [0, 1, 2]
+    assert solution.iterations == 2
+    assert np.isfinite(solution.cost)
+    stopped = acrobot().solve(20, solver="ipopt", progress=stop)
+    assert stopped.status == "interrupted"
+    for wrong in ({"solver": "fatrop"}, {"nodes": [0, 1]}, {"hessian": "exact"}):
+        with pytest.raises(UnsupportedError, match="leave solver, nodes and hessian out"):
+            acrobot().solve(60, **options, **wrong)
+    with pytest.raises(ArgumentError, match="`control_points` is for transcription='splines'"):
+        acrobot().solve(60, control_points=12)
+
+
+def test_interrupt_by_signal():
+    """Ctrl-C while IPOPT works; the handler is as before afterwards."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def press(i):
+        if i.number == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    solution = acrobot().solve(20, solver="ipopt", progress=press)
+    assert solution.status == "interrupted"
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_an_end_out_of_reach_is_said():

@@ -9,6 +9,7 @@ also follows the stages, gets them as they are.
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from alembert.optimal.dmoc import Dmoc
 from alembert.optimal.stages import Stages
 from alembert.optimal.sweep import Bounds, Iterate, Iteration, Outcome, Residuals
+from alembert.optimal.watching import Watch, interruptible
 
 Array = np.ndarray
 
@@ -253,10 +255,14 @@ def solve_nlp(
     else:
         options |= {"structure_detection": "manual", "equality": nlp.equality, "fatrop": own}
         options |= nlp.structure
+    watch = Watch((nlp.w.numel(), nlp.g.numel()), nlp.lower, nlp.upper, report)
+    if solver == "ipopt":
+        options["iteration_callback"] = watch
     problem = {"x": nlp.w, "f": nlp.f, "g": nlp.g}
     function = ca.nlpsol("solver", solver, problem, options)
     built = time.perf_counter()
-    found = function(x0=nlp.start, lbg=nlp.lower, ubg=nlp.upper)
+    with interruptible(watch) if solver == "ipopt" else nullcontext():
+        found = function(x0=nlp.start, lbg=nlp.lower, ubg=nlp.upper)
     stats = function.stats()
     done = time.perf_counter()
     dx, us, zs = (part.full().T for part in nlp.unpack(found["x"]))
@@ -286,12 +292,13 @@ def solve_nlp(
         float(np.max(np.abs(r), initial=0.0)) for r in (gap, c, np.maximum(outside, 0), start, ends[1])
     )
     history = _history(stats, done - built)
-    if report is not None:
+    if report is not None and solver != "ipopt":
         for line in history:
             report(line)
     success = bool(stats["success"])
     message = str(stats.get("return_status", "")) or ("solved" if success else "failed")
-    status = "solved" if success else "iterations" if "Iter" in message else "failed"
+    reasons = {"Maximum_Iterations_Exceeded": "iterations", "User_Requested_Stop": "interrupted"}
+    status = "solved" if success else reasons.get(message, "iterations" if "Iter" in message else "failed")
     return Outcome(
         status,
         "solved" if success else f"{solver}: {message}",

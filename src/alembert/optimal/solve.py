@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.problem import Problem
+from alembert.optimal.progress import reporter
 from alembert.optimal.schemes import scheme
 from alembert.optimal.solution import Solution
 from alembert.optimal.stages import Stages, cut
@@ -36,12 +36,14 @@ def solve(
     tolerance: float = 1e-8,
     iterations: int = 500,
     progress: bool | Callable[[Iteration], Any] | None = None,
+    control_points: int | None = None,
 ) -> Solution:
     """Solve `problem` with `steps` intervals of time.
 
     `transcription`: "dmoc" (the default for models), "euler", "rk4", "midpoint", "trapezoidal",
     "hermite-simpson" (the default for systems), "radau"; the implicit ones also in momenta
-    ("midpoint-momenta", ...). `solver`: "sweep", our own, or "ipopt" or "fatrop" from CasADi. `guess`: a
+    ("midpoint-momenta", ...); "dmocc" is DMOC in redundant coordinates, "splines" (with `control_points`) that of
+    `solve_splines`. `solver`: "sweep", our own, or "ipopt" or "fatrop" from CasADi. `guess`: a
     solution (also of another number of steps), a simulation, arrays `{"time", "q", "v", "controls"}` or a file
     of `solution.save`; by default straight from start to end. `nodes`: where
     intervals begin and end, as fractions of the duration. `hessian`: "exact" has the curvature of the
@@ -58,6 +60,21 @@ def solve(
         raise ArgumentError(unknown("solve: no solver", solver, SOLVERS))
     if hessian not in ("auto", "exact", "gauss-newton"):
         raise ArgumentError(unknown("solve: no hessian", hessian, ("auto", "exact", "gauss-newton")))
+    if transcription == "splines":
+        return _splines(
+            problem,
+            int(steps),
+            solver,
+            nodes,
+            hessian,
+            guess,
+            tolerance,
+            iterations,
+            progress,
+            control_points,
+        )
+    if control_points is not None:
+        raise ArgumentError("solve: `control_points` is for transcription='splines'")
     name = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
     stages = cut(problem, scheme(name), int(steps), _nodes(int(steps), nodes))
     start = guesses.make(problem, guess)
@@ -67,10 +84,33 @@ def solve(
         )
     small = stages.stage.n_instructions() <= LARGEST_EXACT
     exact = hessian == "exact" or (hessian == "auto" and (small or solver != "sweep"))
-    report = _reporter(problem, name, solver, progress)
+    report = reporter(progress)
     x, u, z = guesses.place(stages, start)
     outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report)
     return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")
+
+
+def _splines(
+    problem: Problem,
+    steps: int,
+    solver: str,
+    nodes: Any,
+    hessian: str,
+    guess: Any,
+    tolerance: float,
+    iterations: int,
+    progress: Any,
+    control_points: int | None,
+) -> Solution:
+    from alembert.optimal.splines import solve_splines
+
+    if solver == "fatrop" or nodes is not None or hessian != "auto":
+        raise UnsupportedError(
+            "solve: transcription 'splines' has its own Hessian, even steps and IPOPT; leave solver, nodes and hessian out"
+        )
+    own = {} if control_points is None else {"control_points": control_points}
+    given = {"guess": guess, "tolerance": tolerance, "iterations": iterations, "progress": progress}
+    return solve_splines(problem, steps, **own, **given)  # type: ignore[arg-type]
 
 
 def _nodes(steps: int, given: Any) -> np.ndarray | None:
@@ -109,25 +149,3 @@ _SOLVE: dict[str, Callable[..., Outcome]] = {
     "ipopt": _casadi("ipopt"),
     "fatrop": _casadi("fatrop"),
 }
-
-
-def _reporter(problem: Problem, name: str, solver: str, progress: Any) -> Callable[[Iteration], Any] | None:
-    if callable(progress):
-        return progress
-    if progress is None:
-        progress = sys.stderr is not None and sys.stderr.isatty()
-    if not progress:
-        return None
-
-    def show(i: Iteration) -> None:
-        if i.number % 20 == 0:
-            print(
-                f"{'':>4}  {'cost':>14}  {'infeasible':>10}  {'slope':>9}  {'barrier':>8}  {'step':>8}",
-                file=sys.stderr,
-            )
-        print(
-            f"{i.number:4d}  {i.cost:14.8g}  {i.infeasibility:10.2e}  {i.slope:9.2e}  {i.barrier:8.1e}  {i.step:8.2e}",
-            file=sys.stderr,
-        )
-
-    return show

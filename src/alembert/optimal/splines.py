@@ -9,6 +9,7 @@ the cost, with weights; here that is only where the search starts, and they are 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -20,8 +21,11 @@ from scipy.optimize import least_squares
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.optimal import guess as guesses
 from alembert.optimal.problem import Problem, Row
+from alembert.optimal.progress import reporter
 from alembert.optimal.shooting import Shooting, Value
 from alembert.optimal.solution import Solution, Violation
+from alembert.optimal.sweep import Iteration
+from alembert.optimal.watching import Watch, interruptible
 
 Array = np.ndarray
 HEAVY = 100.0
@@ -33,6 +37,7 @@ REASONS = {
         "iterations",
         "not converged; raise `iterations`, or give a better `guess`",
     ),
+    "User_Requested_Stop": ("interrupted", "interrupted; this is the iterate that was reached"),
 }
 
 
@@ -45,14 +50,17 @@ def solve_splines(
     guess: Any = None,
     tolerance: float = 1e-8,
     iterations: int = 500,
+    progress: bool | Callable[[Iteration], Any] | None = None,
 ) -> SplineSolution:
     """Solve `problem` with B-splines of `degree` and `control_points` for each driven degree of freedom.
 
     The other joints are integrated over `steps` intervals by hybrid dynamics from the start, which has to be
     stated for them; limits are kept at the ends of the intervals. `guess` as for `problem.solve`: the motion
-    of its driven joints is taken. Driven joints need plain coordinates, the others may be of any kind.
+    of its driven joints is taken. Driven joints need plain coordinates, the others may be of any kind. `progress` as
+    there; the same as `problem.solve(steps, transcription="splines", control_points=...)`.
 
     A solution is returned also when the solver did not succeed: `solution.success` and `solution.message` say so.
+    Interrupting (Ctrl-C) returns the iterate that was reached.
     """
     _whole("steps", steps, 1)
     _whole("degree", degree, 3, "; accelerations of lower degrees jump")
@@ -71,8 +79,9 @@ def solve_splines(
         )
     if guess is None and rows.infeasibility(z) > 1e-3:
         z = _approach(rows, z)
-    z, reason, used = _search(rows, z, tolerance, int(iterations))
-    return SplineSolution(shooting, rows, z, reason, used, tolerance, {"total": time.perf_counter() - began})
+    z, reason, watch = _search(rows, z, tolerance, int(iterations), reporter(progress))
+    seconds = {"total": time.perf_counter() - began}
+    return SplineSolution(shooting, rows, z, reason, watch.history, tolerance, seconds)
 
 
 def _approach(rows: Rows, z: Array) -> Array:
@@ -132,7 +141,7 @@ class _Callback(ca.Callback):
         return self._function(*(np.array(x).ravel() for x in arguments))
 
 
-def _search(rows: Rows, z: Array, tolerance: float, iterations: int) -> tuple[Array, str, int]:
+def _search(rows: Rows, z: Array, tolerance: float, iterations: int, report: Any) -> tuple[Array, str, Watch]:
     """Interior points (IPOPT), with the curvature of the Lagrangian from differences of its exact slope.
 
     There are so few unknowns that this costs as much as a few dozen motions, and it takes far fewer iterations
@@ -171,8 +180,10 @@ def _search(rows: Rows, z: Array, tolerance: float, iterations: int) -> tuple[Ar
             curvature,
         ),
     }
+    watch = Watch((n, r), rows.lower_all, rows.upper_all, report)
     options: dict[str, Any] = {
         **functions,
+        "iteration_callback": watch,
         "no_nlp_grad": True,
         "calc_lam_p": False,
         "show_eval_warnings": False,
@@ -191,9 +202,9 @@ def _search(rows: Rows, z: Array, tolerance: float, iterations: int) -> tuple[Ar
     low, high = np.full(n, -np.inf), np.full(n, np.inf)
     if problem.is_free:
         low[-1], high[-1] = problem.shortest, problem.longest
-    found = solver(x0=z, lbx=low, ubx=high, lbg=rows.lower_all, ubg=rows.upper_all)
-    stats = solver.stats()
-    return found["x"].full()[:, 0], stats["return_status"], int(stats["iter_count"])
+    with interruptible(watch):
+        found = solver(x0=z, lbx=low, ubx=high, lbg=rows.lower_all, ubg=rows.upper_all)
+    return found["x"].full()[:, 0], solver.stats()["return_status"], watch
 
 
 class Rows:
@@ -247,7 +258,7 @@ class SplineSolution(Solution):
         rows: Rows,
         z: Array,
         reason: str,
-        iterations: int,
+        history: list[Iteration],
         tolerance: float,
         seconds: dict[str, float],
     ) -> None:
@@ -258,7 +269,7 @@ class SplineSolution(Solution):
         self.coefficients, self._duration = shooting.split(self.unknowns)
         value = rows.at(self.unknowns)
         self.cost, self.infeasibility = value.cost, rows.infeasibility(self.unknowns)
-        self._iterations, self.seconds, self.history = iterations, seconds, []
+        self.seconds, self.history = seconds, history
         self.node_controls = value.controls
         self._states = shooting.configurations(self.unknowns, value.x)
         if reason in REASONS:
@@ -269,10 +280,6 @@ class SplineSolution(Solution):
                 f"IPOPT stopped ({reason.replace('_', ' ').lower()}), conditions off by {self.infeasibility:.1e}; "
                 "try another `guess`, or more `control_points`"
             )
-
-    @property
-    def iterations(self) -> int:
-        return self._iterations
 
     @property
     def steps(self) -> int:

@@ -1,0 +1,32 @@
+"""A line per iteration."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from alembert.optimal.sweep import Iteration
+
+
+def reporter(progress: Any) -> Callable[[Iteration], Any] | None:
+    """What to call with each iteration: `progress` itself, or a function that prints, by default on a terminal."""
+    if callable(progress):
+        return progress
+    if progress is None:
+        progress = sys.stderr is not None and sys.stderr.isatty()
+    if not progress:
+        return None
+
+    def show(i: Iteration) -> None:
+        if i.number % 20 == 0:
+            print(
+                f"{'':>4}  {'cost':>14}  {'infeasible':>10}  {'slope':>9}  {'barrier':>8}  {'step':>8}",
+                file=sys.stderr,
+            )
+        print(
+            f"{i.number:4d}  {i.cost:14.8g}  {i.infeasibility:10.2e}  {i.slope:9.2e}  {i.barrier:8.1e}  {i.step:8.2e}",
+            file=sys.stderr,
+        )
+
+    return show

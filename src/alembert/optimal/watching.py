@@ -1,0 +1,77 @@
+"""Watching IPOPT: a line per iteration, and Ctrl-C that ends it with the iterate it has reached."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.optimal.sweep import Iteration
+
+Array = np.ndarray
+
+
+class Watch(ca.Callback):
+    """For CasADi's option `iteration_callback`: reports every iteration, and asks for a stop when interrupted."""
+
+    def __init__(
+        self, sizes: tuple[int, int], lower: Array, upper: Array, report: Callable[[Iteration], Any] | None
+    ) -> None:
+        super().__init__()
+        self._sizes, self._lower, self._upper, self._report = sizes, lower, upper, report
+        self.history: list[Iteration] = []
+        self.stop = False
+        self._began = time.perf_counter()
+        self.construct("watch", {})
+
+    def get_n_in(self) -> int:
+        return ca.nlpsol_n_out()
+
+    def get_n_out(self) -> int:
+        return 1
+
+    def get_name_in(self, k: int) -> str:
+        return ca.nlpsol_out(k)
+
+    def get_sparsity_in(self, k: int) -> Any:
+        x, g = self._sizes
+        size = {"f": 1, "x": x, "lam_x": x, "g": g, "lam_g": g}.get(ca.nlpsol_out(k), 0)
+        return ca.Sparsity.dense(size, 1) if size else ca.Sparsity(0, 0)
+
+    def eval(self, arguments: Any) -> Any:
+        given = {ca.nlpsol_out(k): value for k, value in enumerate(arguments)}
+        g = np.array(given["g"]).ravel()
+        off = float(np.max(np.maximum(self._lower - g, g - self._upper), initial=0.0))
+        unknown = (np.nan,) * 4
+        now = time.perf_counter() - self._began
+        self.history.append(Iteration(len(self.history), float(given["f"]), off, *unknown, now))
+        if self._report is not None:
+            try:
+                self._report(self.history[-1])
+            except KeyboardInterrupt:
+                self.stop = True
+        return [1 if self.stop else 0]
+
+
+@contextmanager
+def interruptible(watch: Watch) -> Iterator[None]:
+    """Ctrl-C stops the solver after its iteration, instead of an exception in the middle of machine code."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def ask(*_: Any) -> None:
+        watch.stop = True
+
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
