@@ -311,3 +311,28 @@ def test_a_planar_mechanism_in_space():
     assert text == (
         "10 constraint rows of rank 4, 1 degrees of freedom left; redundant: 3 of 5 of 'window0', 3 of 5 of 'window1'"
     )
+
+
+def test_inverse_dynamics_and_gravity_forces_of_models_with_constraints():
+    """The efforts of all joints that give a motion which keeps the constraints: forward dynamics gives it back."""
+    model, q = closed()
+    model = model.replace(loops=model.loops[:2])
+    v = possible_speeds(model, q)
+    found = model.independent_coordinates(q, v)
+    a = found.E @ np.random.default_rng(3).normal(size=found.E.shape[1]) + found.rate
+    efforts = model.inverse_dynamics(q, v, a)
+    np.testing.assert_allclose(
+        model.forward_dynamics(q, v, efforts), a, rtol=0, atol=1e-8 * np.linalg.norm(a)
+    )
+    out = np.empty(model.nv)
+    assert model.inverse_dynamics(q, v, a, out=out) is out
+    np.testing.assert_array_equal(out, efforts)
+    zero = np.zeros(model.nv)
+    holding = model.gravity_forces(q)
+    np.testing.assert_allclose(
+        model.forward_dynamics(q, zero, holding), 0, atol=1e-8 * np.linalg.norm(holding)
+    )
+    d = model.inverse_dynamics_derivatives(q, v, a)
+    h, x = 1e-5, found.E @ np.ones(found.E.shape[1])
+    change = (model.inverse_dynamics(q, v, a + h * x) - model.inverse_dynamics(q, v, a - h * x)) / (2 * h)
+    np.testing.assert_allclose(d.da @ x, change, rtol=0, atol=1e-6 * np.linalg.norm(change))

@@ -147,10 +147,13 @@ def test_the_models_actuators_drive_by_default():
 
 
 def test_algorithms_of_trees_say_what_to_use():
-    assert refusal(UnsupportedError, MODEL.inverse_dynamics, Q, V, TAU) == (
-        "inverse_dynamics: the loop 'window0' would be ignored; loops are not supported by this algorithm yet. Use "
+    assert refusal(UnsupportedError, MODEL.bias_forces, Q, V) == (
+        "bias_forces: the loop 'window0' would be ignored; loops are not supported by this algorithm yet. Use "
         "constrained_inverse_dynamics, or model.replace(loops=()), which gives the model without them"
     )
+    assert refusal(
+        UnsupportedError, MODEL.inverse_dynamics_derivatives, Q, V, TAU, wrenches={"top0": np.zeros(6)}
+    ).startswith("inverse_dynamics_derivatives: wrenches on a model with loops")
     assert "Use reduced_mass_matrix, or" in refusal(UnsupportedError, MODEL.mass_matrix, Q)
     assert refusal(UnsupportedError, MODEL.forward_dynamics, Q, V, TAU, method="factorise").startswith(
         "forward_dynamics(method='factorise'): the loop 'window0' would be ignored"

@@ -373,6 +373,18 @@ class Constraints:
         system = self._constraint_rows.system("mass_matrix", None)
         return system.mass_matrix(batches.states(self, "mass_matrix", q, {}, parameters))
 
+    def _constrained_inverse(
+        self: Model,
+        q: Any,
+        v: Any,
+        a: Any,
+        wrenches: Mapping[str, Any] | None,
+        parameters: Parameters,
+        function: str = "inverse_dynamics",
+    ) -> Array:
+        system = self._constraint_rows.system(function, None)
+        return dynamics.inverse(system, function, q, v, a, None, None, wrenches, parameters, CLOSED).efforts
+
     def _constrained_accelerations(
         self: Model, q: Any, v: Any, tau: Any, wrenches: Mapping[str, Any] | None, parameters: Parameters
     ) -> Array:

@@ -23,7 +23,7 @@ from alembert.constraints.results import (
 )
 from alembert.constraints.states import States, Terms, states
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import CONSISTENT
+from alembert.constraints.tolerances import CONSISTENT, STILL
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 
@@ -278,7 +278,7 @@ def _check_acceleration(
 ) -> None:
     """An acceleration that opens a loop asks for efforts that do not exist."""
     left = np.abs(t.jacobian[k] @ a + t.bias[k]) / t.scale[k]
-    size = np.linalg.norm(a) + v @ v
+    size = max(np.linalg.norm(a) + v @ v, STILL)
     if np.max(left, initial=0.0) > (1e-4 + 100 * t.slack[k]) * size:
         i = int(np.argmax(left))
         raise ArgumentError(

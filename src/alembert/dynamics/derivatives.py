@@ -12,7 +12,7 @@ from alembert.deferred import deferred
 from alembert.dynamics.arguments import mapping
 from alembert.dynamics.frames import Reference
 from alembert.engine.kernel import Kernel
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.spatial import Ad_dual
 
 if TYPE_CHECKING:
@@ -37,8 +37,16 @@ class Derivatives:
         wrenches: Mapping[str, Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> InverseDerivatives:
-        """d tau/dq, d tau/dv and d tau/da = M at given accelerations, in O(n depth)."""
+        """d tau/dq, d tau/dv and d tau/da = M at given accelerations, in O(n depth) (loops and couplings are kept)."""
         name = "inverse_dynamics_derivatives"
+        if self.is_constrained:
+            if wrenches:
+                raise UnsupportedError(
+                    f"{name}: wrenches on a model with loops, couplings or equations; "
+                    "constrained_inverse_dynamics_derivatives takes them (without derivatives with respect to them)"
+                )
+            d = self.constrained_inverse_dynamics_derivatives(q, v, a, parameters=parameters)
+            return results.InverseDerivatives(d.dq, d.dv, d.da, {})
         dq, dv, da = self._evaluate(name, (q, v, a), wrenches=wrenches, parameters=parameters)
         forces = self._generalised_forces(q, wrenches, parameters)
         return results.InverseDerivatives(dq, dv, da, {frame: -J for frame, J in forces.items()})

@@ -60,7 +60,15 @@ class EquationsOfMotion:
         parameters: Parameters = None,
         out: Array | None = None,
     ) -> Array:
-        """The efforts that the accelerations `a` take."""
+        """The efforts that the accelerations `a` take.
+
+        Of a model with loops, couplings or equations, those of its actuators (of all joints, where it has none) that give
+        accelerations which keep them, the smallest; `constrained_inverse_dynamics` takes other sets and gives reactions.
+        """
+        if self.is_constrained:
+            return self._given_out(
+                "inverse_dynamics", self._constrained_inverse(q, v, a, wrenches, parameters), out
+            )
         return self._evaluate(
             "inverse_dynamics", (q, v, a), wrenches=wrenches, parameters=parameters, out=out
         )
@@ -102,7 +110,10 @@ class EquationsOfMotion:
         return self._evaluate("bias_forces", (q, v), wrenches=wrenches, parameters=parameters)
 
     def gravity_forces(self: Model, q: Any, *, parameters: Parameters = None) -> Array:
-        """The efforts that hold the model against gravity alone."""
+        """The efforts that hold the model against gravity alone (with loops: those of `inverse_dynamics`)."""
+        if self.is_constrained:
+            zero = np.zeros(self.nv)
+            return self._constrained_inverse(q, zero, zero, None, parameters, "gravity_forces")
         return self._evaluate("gravity_forces", (q,), parameters=parameters)
 
     def coriolis_forces(self: Model, q: Any, v: Any, *, parameters: Parameters = None) -> Array:
@@ -133,9 +144,13 @@ class EquationsOfMotion:
         if method != "sweep":
             self.check_tree(f"forward_dynamics(method={method!r})")
         a = self._constrained_accelerations(q, v, tau, wrenches, parameters)
+        return self._given_out("forward_dynamics", a, out)
+
+    @staticmethod
+    def _given_out(function: str, found: Array, out: Any) -> Array:
         if out is None:
-            return a
-        if np.shape(out) != a.shape:
-            raise ArgumentError(f"forward_dynamics: out has shape {np.shape(out)}, expected {a.shape}")
-        out[...] = a
+            return found
+        if np.shape(out) != found.shape:
+            raise ArgumentError(f"{function}: out has shape {np.shape(out)}, expected {found.shape}")
+        out[...] = found
         return out

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 _CONSTRAINED = {
     "inverse_dynamics": "constrained_inverse_dynamics",
+    "inverse_dynamics_derivatives": "constrained_inverse_dynamics_derivatives",
+    "gravity_forces": "the method of this name, on numbers",
+    "bias_forces": "constrained_inverse_dynamics",
+    "coriolis_forces": "constrained_inverse_dynamics",
     "mass_matrix": "reduced_mass_matrix",
+    "multiply_mass_matrix": "reduced_mass_matrix",
+    "solve_mass_matrix": "reduced_mass_matrix",
     "forward_dynamics": "constrained_dynamics (on symbols, symbolic.constrained_dynamics)",
     "forward_dynamics_derivatives": "constrained_dynamics_derivatives",
 }
