@@ -336,3 +336,26 @@ def test_inverse_dynamics_and_gravity_forces_of_models_with_constraints():
     h, x = 1e-5, found.E @ np.ones(found.E.shape[1])
     change = (model.inverse_dynamics(q, v, a + h * x) - model.inverse_dynamics(q, v, a - h * x)) / (2 * h)
     np.testing.assert_allclose(d.da @ x, change, rtol=0, atol=1e-6 * np.linalg.norm(change))
+
+
+def test_reactions_give_no_power():
+    """To speeds that keep the constraints; to others, what the dense equations say: v^T G^T f."""
+    model, q = closed()
+    model = model.replace(loops=model.loops[:2])
+    v = possible_speeds(model, q)
+    result = model.constrained_dynamics(q, v, np.random.default_rng(4).normal(size=model.nv))
+    power = model.constraint_power(q, v, result.reactions)
+    assert set(power) == set(result.reactions)
+    size = max(np.abs(x).max() for x in result.reactions.values())
+    assert all(abs(x) < 1e-10 * size for x in power.values())
+    other = np.random.default_rng(5).normal(size=model.nv)
+    broken = model.constraint_power(q, other, result.reactions)
+    given = 0.0
+    tree = tree_of(model)
+    for loop in model.loops:
+        ends = {loop.frame_b: result.reactions[loop.name]}
+        ends[loop.frame_a] = opposite(model, q, loop, result.reactions[loop.name])
+        given += tree.power(q, other, np.zeros(model.nv), wrenches=ends)
+    assert sum(broken.values()) == pytest.approx(given, rel=1e-9)
+    many = model.constraint_power(np.stack([q, q]), other, result.reactions)
+    np.testing.assert_allclose(many[model.loops[0].name], broken[model.loops[0].name], rtol=1e-12)

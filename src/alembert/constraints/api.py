@@ -16,6 +16,7 @@ from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
     from alembert.constraints import assembly, derivatives, dynamics, inverse_derivatives, prescribed
+    from alembert.constraints import power as powers
     from alembert.constraints import rows as all_rows
     from alembert.constraints import states as batches
     from alembert.constraints import tangent as tangents
@@ -39,6 +40,7 @@ else:
     derivatives = deferred("alembert.constraints.derivatives")
     dynamics = deferred("alembert.constraints.dynamics")
     inverse_derivatives = deferred("alembert.constraints.inverse_derivatives")
+    powers = deferred("alembert.constraints.power")
     prescribed = deferred("alembert.constraints.prescribed")
     all_rows = deferred("alembert.constraints.rows")
     batches = deferred("alembert.constraints.states")
@@ -158,6 +160,16 @@ class Constraints:
         return dynamics.inverse(
             system, name, q, v, a, actuated, weights, wrenches, parameters, closure_tolerance
         )
+
+    def constraint_power(
+        self: Model, q: Any, v: Any, reactions: Mapping[str, Any], *, parameters: Parameters = None
+    ) -> dict[str, Array]:
+        """The power (...) that each reaction gives to the model: rounding, at speeds that keep the constraints.
+
+        `reactions` are those of `constrained_dynamics` or `constrained_inverse_dynamics` at the same q and v: ideal
+        constraints take no power, however large their forces.
+        """
+        return powers.power(self, "constraint_power", q, v, reactions, parameters)
 
     def control_forces(
         self: Model,
