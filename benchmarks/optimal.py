@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -250,10 +251,25 @@ def _growth(lengths: tuple[int, ...], turns: int) -> list[Row]:
     exponent = float(np.polyfit(np.log(lengths), np.log(taken), 1)[0])
     label = f"growth of the time per iteration with N from {lengths[0]} to {lengths[-1]}, exponent"
     found = [Row("optimal/exponent", label, "acrobot", exponent, unit="x", measure="ours", goal=1.1)]
-    return found + [
+    found += [
         Row("optimal/length", f"swing-up, RK4, N = {N}, per iteration", "acrobot", seconds)
         for N, seconds in zip(lengths, taken, strict=True)
     ]
+    peaks = [_peak(problem, N) for N in lengths]
+    exponent = float(np.polyfit(np.log(lengths), np.log(peaks), 1)[0])
+    label = f"growth of the memory with N from {lengths[0]} to {lengths[-1]}, exponent ({peaks[-1] / 1e6:.1f} MB at last)"
+    return [*found, Row("optimal/memory", label, "acrobot", exponent, unit="x", measure="ours", goal=1.1)]
+
+
+def _peak(problem: Problem, N: int) -> int:
+    """Bytes that a solve holds at most."""
+    q, v = motion(N)
+    tracemalloc.start()
+    try:
+        _ours(problem, q, v, "rk4", 5)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 # --- the reach ------------------------------------------------------------------------------------------------------

@@ -86,6 +86,31 @@ def test_step_solves_the_dense_system(n, m, first, last, bounds, shift):
     assert max(np.abs(part).max(initial=0) for part in sweep.residual(shift)) < 1e-9 * scale
 
 
+@pytest.mark.parametrize(
+    ("n", "m", "last", "bounds"), [(6, 3, 4, 2), (14, 7, 0, 0), (9, 8, 9, 1), (16, 2, 5, 3)]
+)
+def test_stages_in_vectors_solve_the_dense_system(n, m, last, bounds):
+    rng = np.random.default_rng(n + m)
+    stages = problem(rng, 5, n, m, bounds)
+    stages.A *= 0.3  # keeps the multipliers small
+    start, end = (
+        Conditions(np.eye(n), rng.normal(size=n)),
+        Conditions(rng.normal(size=(last, n)), rng.normal(size=last)),
+    )
+    x, u, y = dense(stages, start, end, 0.2)
+    sweep = TimeSweep(stages, start, end)
+    assert n + m > time_sweep.LARGEST_SCALAR
+    sweep.solve(shift=0.2)
+    scale = max(1.0, np.abs(y).max())
+    np.testing.assert_allclose(sweep.x, x, atol=1e-10 * scale)
+    np.testing.assert_allclose(sweep.u, u, atol=1e-10 * scale)
+    np.testing.assert_allclose(sweep.end, y[5 * n + n :], atol=1e-9 * scale)
+    stages.R[2] -= 1e6 * np.eye(m)
+    with pytest.raises(Indefinite) as caught:
+        sweep.solve()
+    assert caught.value.stage == 2
+
+
 def test_large_stages_take_lapack_and_agree(monkeypatch):
     rng = np.random.default_rng(3)
     stages = problem(rng, 5, 3, 2, 2)
@@ -104,7 +129,7 @@ def test_large_stages_take_lapack_and_agree(monkeypatch):
         np.testing.assert_allclose(getattr(arrays, name), getattr(compiled, name), atol=1e-10, err_msg=name)
 
 
-@pytest.mark.parametrize("limit", [0, 30])
+@pytest.mark.parametrize("limit", [0, 50])
 def test_negative_curvature_names_its_stage(limit, monkeypatch):
     monkeypatch.setattr(time_sweep, "LARGEST_UNROLLED", limit)
     stages = problem(np.random.default_rng(0), 5, 2, 1)

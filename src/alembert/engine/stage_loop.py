@@ -15,9 +15,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.engine import cache, codegen, fastcall, loader, program
+from alembert.engine import cache, codegen, elimination, fastcall, loader, program
 from alembert.engine import target as targets
 from alembert.engine.loader import Library
+from alembert.engine.target import Target
 
 STEP = "alembert_stage"
 ALIGNMENT = 64  # bytes; of the widest vector
@@ -37,12 +38,28 @@ class StageLoop:
     def __init__(
         self, function: ca.Function, shifts: Sequence[int | None], *, backward: bool, stop: int | None = None
     ) -> None:
-        self.name = function.name()
-        self._function, self._shifts = function, tuple(shifts)
+        sizes = [function.numel_in(k) for k in range(function.n_in())]
+        sizes += [function.numel_out(k) for k in range(function.n_out())]
+        self._function = function
+        place = None if stop is None else function.n_in() + stop
+        self._describe(function.name(), sizes, shifts, backward, place)
+
+    def _describe(
+        self, name: str, sizes: Sequence[int], shifts: Sequence[int | None], backward: bool, stop: int | None
+    ) -> None:
+        """`stop` counts all arguments."""
+        self.name, self._sizes, self._shifts = name, list(sizes), tuple(shifts)
         self._backward, self._stop = backward, stop
-        self._sizes = [function.numel_in(k) for k in range(function.n_in())]
-        self._sizes += [function.numel_out(k) for k in range(function.n_out())]
         self._code: Any = None
+
+    def _identity(self) -> str:
+        """What the code of a stage depends on."""
+        return str(self._function.serialize())
+
+    def _body(self, target: Target) -> tuple[str, int]:
+        """IR of a stage with all that it needs, and the doubles of its workspace."""
+        body = codegen.emit_function(STEP, program.from_casadi(self._function, fuse=target.fused), 1, target)
+        return codegen.prelude(body.helpers, 1, body.target) + body.text, body.workspace
 
     def __call__(self, count: int, *arrays: Array) -> int:
         """Run over `count` stages; how many were run to the end (all, unless one stopped the loop)."""
@@ -71,16 +88,13 @@ class StageLoop:
 
     def _compile(self) -> tuple[Any, Array]:
         target = targets.host()
-        text = f"{self._function.serialize()}\0{self._shifts}\0{self._backward}\0{self._stop}"
+        text = f"{self._identity()}\0{self._shifts}\0{self._backward}\0{self._stop}"
         name = cache.digest("stage loop" + hashlib.sha256(text.encode()).hexdigest(), 1, target)
         found = cache.load(name)
         if found is None:
             with loader.patience(self.name):
-                body = codegen.emit_function(
-                    STEP, program.from_casadi(self._function, fuse=target.fused), 1, target
-                )
-                parts = [codegen.prelude(body.helpers, 1, body.target), body.text, self._loop()]
-                found = {"workspace": body.workspace}, loader.compile_ir("".join(parts), target)
+                body, workspace = self._body(target)
+                found = {"workspace": workspace}, loader.compile_ir(body + self._loop(), target)
             cache.store(name, *found)
         properties, code = found
         library = Library(code, target)
@@ -109,7 +123,7 @@ class StageLoop:
         if self._stop is None:
             body.append("br label %after")
         else:
-            place = pointers[self._function.n_in() + self._stop]
+            place = pointers[self._stop]
             body += [
                 f"%flag = load double, ptr {place}",
                 "%good = fcmp ogt double %flag, 0.0",
@@ -125,6 +139,24 @@ class StageLoop:
             "after:\n  %next = add i64 %k, 1\n  br label %test\n"
             "end:\n  ret i64 %k\n}\n"
         )
+
+
+class EliminationLoop(StageLoop):
+    """The inward sweep in time on vectors along rows: `alembert.engine.elimination`."""
+
+    def __init__(self, n: int, m: int, columns: int, bounds: int) -> None:
+        self._shape = (n, m, columns, bounds)
+        shifts = [SHARED if name == "shift" else int(name in ("P", "z", "W")) for name in elimination.NAMES]
+        count = len(elimination.NAMES) + len(elimination.RESULTS)
+        shifts += [0] * len(elimination.RESULTS)
+        self._describe("time_sweep_inward", elimination.sizes(*self._shape), shifts, True, count - 1)
+
+    def _identity(self) -> str:
+        return f"elimination {self._shape}"
+
+    def _body(self, target: Target) -> tuple[str, int]:
+        text, workspace = elimination.emit(STEP, *self._shape, target)
+        return target.attributes + text, workspace
 
 
 def _aligned(workspace: Array) -> int:

@@ -83,35 +83,43 @@ class Newton:
             (N, nz), (N, nd), (N, nd), (N, nd), (rows,)
         )
         self._bind(evaluation)
+        if nd or rows:
+            self._enter()
         self.linearise()
         steepest = max(np.abs(self._g).max(initial=0.0), np.abs(self._gradient).max(initial=0.0))
         self.scale = min(1.0, STEEPEST / steepest) if np.isfinite(steepest) and steepest > 0 else 1.0
         self._scale[0] = self.scale
 
     def _place(self, x: Array, u: Array, z: Array, mu: float) -> None:
-        """The iterate, and beside it a trial, each in one piece."""
+        """The iterate, and beside it a trial, each in one piece; slacks are set by `_enter`."""
         stages = self.stages
-        N, (_, _, nz, nd) = stages.count, stages.sizes
-        p, s = stages.problem.parameters, stages.numbers
-        n, first, last, rows = stages.chart.tangent, len(stages.start_names), len(stages.end_names), 0
-        _, _, ends = (v.full()[:, 0] for v in stages.end(x[-1], s[-1], p))
-        mapped = stages.stage.map(N)(x[:-1].T, u.T, z.T, s.T, np.tile(p[:, None], (1, N)))
-        values = mapped[3].full().T.reshape(N, nd)
-        path = Bounds.within(values, stages.lower, stages.upper, mu)
-        final = Bounds.within(ends, stages.end_lower, stages.end_upper, mu)
-        rows = len(ends)
+        N, (n, _, nz, nd) = stages.count, stages.sizes
+        first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
         shapes = (x.shape, u.shape, z.shape, (N, nd), (N, nd), (N, nd), (rows,))
         residuals = ((N, n), (N, nz), (N, nd), (rows,))
         self._here, here = together(*shapes, *residuals)
         self._there, self._new = together(*shapes, *residuals)
-        given = (x, u, z, path.slack, path.low, path.high, final.slack)
-        for part, value in zip(here, given, strict=False):
-            part[...] = value
+        here[0][...], here[1][...], here[2][...] = x, u, z
+        self._gap, self._implicit, self._d, self._rows = here[7:]
+        _, self._missed = together(*residuals[:3], (first,), (last,), (rows,))
+        self._duals, (costates, sigma, eta) = together((N + 1, n), (first,), (last,))
+        path = Bounds.within(here[3], stages.lower, stages.upper, mu)
+        final = Bounds.within(here[6], stages.end_lower, stages.end_upper, mu)
         path = replace(path, slack=here[3], low=here[4], high=here[5])
         final = replace(final, slack=here[6])
-        self._gap, self._implicit, self._d, self._rows = here[7:]
-        self._duals, (costates, sigma, eta) = together((N + 1, n), (first,), (last,))
         self.it = Iterate(here[0], here[1], here[2], path, final, costates, sigma, eta)
+
+    def _enter(self) -> None:
+        """Slacks at the values of the guess, pushed off their bounds."""
+        stages, it = self.stages, self.it
+        self.try_(0.0)
+        for own, values, lower, upper in (
+            (it.path, self._new[9], stages.lower, stages.upper),
+            (it.last, self._new[10], stages.end_lower, stages.end_upper),
+        ):
+            inside = Bounds.within(values, lower, upper, self.mu)
+            own.slack[...], own.low[...], own.high[...] = inside.slack, inside.low, inside.high
+        self._d[...], self._rows[...] = self._new[9], self._new[10]
 
     def _bind(self, e: Evaluation) -> None:
         stages, it, lin, sweep, new = self.stages, self.it, self.linear, self.sweep, self._new
@@ -301,7 +309,6 @@ class Newton:
         self.sweep.found[...], self._step[...] = kept
 
     def begin_corrections(self) -> None:
-        _, self._missed = together(*(a.shape for a in self._residuals(self._here)))
         for a, value in zip(self._missed, self._residuals(self._here), strict=True):
             a[...] = value
 

@@ -177,7 +177,8 @@ class Sweep:
             if reference.takes(alpha, trial):
                 self._adapt(alpha / longest)
                 return self._take(reference, alpha, alpha, dual, trial)
-            if alpha == longest and trial.is_finite and trial.infeasibility >= merit.infeasibility:
+            grew = alpha == longest and trial.is_finite and trial.infeasibility >= merit.infeasibility
+            if grew and self.evaluation.exact:  # else the curvature that is left out is the greater error
                 found = self._correct(reference, alpha, trial, fraction)
                 if found is not None:
                     return found

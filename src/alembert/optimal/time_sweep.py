@@ -41,14 +41,16 @@ import scipy.linalg as sl
 
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
-from alembert.engine.stage_loop import SHARED, StageLoop
+from alembert.engine.stage_loop import SHARED, EliminationLoop, StageLoop
 from alembert.sweeps.linear import Factor
 from alembert.sweeps.linear_quadratic import stage_gains, stage_record
 
 Array = np.ndarray
 
-LARGEST_UNROLLED = 30
-"""states and inputs of a stage; beyond, the straight-line code of a stage is too long and LAPACK takes over"""
+LARGEST_SCALAR = 8
+"""states and inputs of a stage; beyond, its matrices are worked on in vectors"""
+LARGEST_UNROLLED = 50
+"""the same; beyond, the straight-line code of a stage is too long and LAPACK takes over"""
 LARGEST_END = 24
 """states up to which the small systems at the ends are compiled"""
 SINGULAR = 1e-11
@@ -342,6 +344,8 @@ def _solve_symmetric(system: Array, right: Array, free: int, damping: float) -> 
 @lru_cache(maxsize=64)
 def inward_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:
     """The inward sweep for stages of these sizes."""
+    if m and n + m > LARGEST_SCALAR:
+        return EliminationLoop(n, m, columns, bounds)
     shapes = {
         **{"A": (n, n), "B": (n, m), "b": (n, 1), "Q": (n, n), "N": (n, m), "R": (m, m), "q": (n, 1)},
         **{"r": (m, 1), "D": (bounds, n + m), "push": (bounds, 1), "shift": (1, 1)},
