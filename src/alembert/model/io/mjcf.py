@@ -55,6 +55,7 @@ from alembert.model.model import Model
 from alembert.model.placement import Placement
 
 _MAX_INCLUDES = 1000
+_TEXTURED = (0.66, 0.69, 0.72, 1.0)
 _HIDDEN_GROUP = 3  # geom groups from here on are not shown by MuJoCo's viewer: collision shapes
 
 
@@ -369,6 +370,8 @@ class _Reader:
             drawn = self.shape(g, where)
             material = int(m.geom_matid[g])
             color = m.mat_rgba[material] if material >= 0 else m.geom_rgba[g]
+            if material >= 0 and np.any(m.mat_texid[material] >= 0) and np.all(color[:3] == 1):
+                color = _TEXTURED  # of a texture, which is not drawn; white would outshine what stands on it
             if drawn:
                 found.append(Visual(*drawn, tuple(float(x) for x in color)))
         return found
