@@ -1,6 +1,9 @@
-"""Physical identities that hold for every tree, joint type and attachment."""
+"""Identities that hold for every tree, joint type and attachment.
 
-import casadi as ca
+The equation of motion, energies, power, momentum and wrenches are the cases `identity_*` of `alembert.verify`, on the
+same trees; `tests/verify` runs them.
+"""
+
 import numpy as np
 import pytest
 from dynamics_helpers import (
@@ -16,6 +19,7 @@ from dynamics_helpers import (
 
 from alembert import REGISTRY
 from alembert.errors import AlembertWarning, NumericalError
+from alembert.verify.random_models import times, wrenches_on
 
 BATCH = 32
 
@@ -25,50 +29,12 @@ def model(request):
     return tree(request.param)
 
 
-def wrenches_on(model, count, seed=7):
-    rng = np.random.default_rng(seed)
-    return {frame: rng.normal(size=(count, 6)) for frame in ("tip2", "tip7", "body13", "tip13")}
-
-
-def times(M, x):
-    return (M @ x[..., None])[..., 0]
-
-
 def test_the_trees_have_every_joint_type_and_attachment():
     for name in TREES:
         assert {joint.type.kind for joint in tree(name).joints} == set(REGISTRY)
     for name in ("attached", "floating"):
         for part in ("spring", "friction", "armature", "rotors"):
             assert sum(bool(getattr(joint, part)) for joint in tree(name).joints) >= 3
-
-
-def test_forward_and_inverse_dynamics_undo_each_other(model):
-    q, v, tau = states(model, BATCH)
-    wrenches = wrenches_on(model, BATCH)
-    a = model.forward_dynamics(q, v, tau, wrenches=wrenches)
-    back = model.inverse_dynamics(q, v, a, wrenches=wrenches)
-    # backward stable: the error is that of the terms which cancel to give tau
-    terms = np.abs(model.multiply_mass_matrix(q, a)) + np.abs(model.bias_forces(q, v, wrenches=wrenches))
-    assert relative(back - tau, terms) < ROUNDING
-
-
-def test_equation_of_motion(model):
-    q, v, a = states(model, BATCH)
-    wrenches = wrenches_on(model, BATCH)
-    M = model.mass_matrix(q)
-    bias = model.bias_forces(q, v, wrenches=wrenches)
-    tau = model.inverse_dynamics(q, v, a, wrenches=wrenches)
-    assert relative(times(M, a) + bias - tau, np.abs(times(M, a)) + np.abs(bias)) < ROUNDING
-
-
-def test_mass_matrix_is_symmetric_positive_definite_and_gives_the_kinetic_energy(model):
-    q, v, _ = states(model, BATCH)
-    M = model.mass_matrix(q)
-    assert np.max(np.abs(M - np.swapaxes(M, -1, -2))) <= ROUNDING * np.max(np.abs(M))
-    assert np.linalg.eigvalsh(M).min() > 0
-    T = model.kinetic_energy(q, v)
-    assert T.min() > 0
-    np.testing.assert_allclose(np.sum(v * times(M, v), axis=-1) / 2, T, rtol=ROUNDING)
 
 
 def test_mass_matrix_applied_and_solved_without_forming_it(model):
@@ -111,48 +77,19 @@ def test_other_methods_agree_with_the_sweep(model, method):
     assert np.linalg.norm(one - found[0]) / np.linalg.norm(one) < ROUNDING * condition[0]
 
 
-def test_energy_balance_along_the_motion(model):
-    """dE/dt = tau . v + sum F . V - friction . v, the left side by automatic differentiation of E(q, v)."""
-    q, v, tau = states(model, 8)
-    wrenches = wrenches_on(model, 8)
-    a = model.forward_dynamics(q, v, tau, wrenches=wrenches)
-    x, y, z = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv), ca.SX.sym("a", model.nv)
-    s = model.symbolic
-    dT = ca.jtimes(s.kinetic_energy(x, y), ca.vertcat(x, y), ca.vertcat(s.rate(x, y), z))
-    dU = ca.jtimes(s.potential_energy(x), x, s.rate(x, y))
-    function = ca.Function("dE", [x, y, z], [ca.vertcat(dT, dU)])
-    rates = np.array([function(*state).full().ravel() for state in zip(q, v, a, strict=True)])
-    power = model.power(q, v, tau, wrenches=wrenches) - np.sum(friction_effort(model, v) * v, axis=-1)
-    # dT/dt is v . M a + 1/2 v . dM/dt v: terms of that size cancel
-    terms = np.sum(np.abs(v) * np.abs(model.multiply_mass_matrix(q, a)), axis=-1)
-    terms += np.sum(np.abs(v) * np.abs(model.coriolis_forces(q, v)), axis=-1) + np.abs(rates).sum(axis=-1)
-    assert np.max(np.abs(rates.sum(axis=-1) - power) / terms) < ROUNDING
-
-
-def test_coriolis_forces_are_quadratic_and_do_the_work_of_the_changing_mass_matrix(model):
-    """v . c(q, v) = 1/2 v . (dM/dt) v, which is dT/dt at a = 0."""
+def test_coriolis_forces_are_quadratic(model):
     q, v, _ = states(model, BATCH)
     c = model.coriolis_forces(q, v)
     np.testing.assert_allclose(
         model.coriolis_forces(q, -2 * v), 4 * c, rtol=0, atol=ROUNDING * 4 * np.abs(c).max()
     )
-    half = rate_along(lambda q, v: model.mass_matrix(q), model, q, v, 0 * v) / 2
-    expected = np.sum(v * times(half, v), axis=-1)
-    scale = np.sum(np.abs(v) * times(np.abs(half), np.abs(v)), axis=-1)
-    assert np.max(np.abs(np.sum(v * c, axis=-1) - expected) / scale) < RATE
 
 
-def test_gravity_forces_are_the_gradient_of_the_potential_energy(model):
-    """Springs are part of the potential; at rest friction is not there, and bias is gravity and springs."""
+def test_gravity_forces_are_the_bias_at_rest_without_springs():
+    model = tree("plain")
     q, _, _ = states(model, 4)
-    v = np.eye(model.nv)[:, None, :]
-    gradient = rate_along(lambda q, v: model.potential_energy(q), model, q, v, 0 * v).T
     bias = model.bias_forces(q, np.zeros(model.nv))
-    energy = np.abs(model.potential_energy(q))[:, None]  # its rounding is what the differences divide by h
-    assert np.max(np.abs(gradient - bias) / (np.abs(bias).max(axis=-1, keepdims=True) + energy)) < RATE
-    if not any(joint.spring for joint in model.joints):
-        gravity = model.gravity_forces(q)
-        np.testing.assert_allclose(gravity, bias, rtol=0, atol=ROUNDING * np.abs(bias).max())
+    np.testing.assert_allclose(model.gravity_forces(q), bias, rtol=0, atol=ROUNDING * np.abs(bias).max())
 
 
 def test_bias_is_coriolis_and_gravity_less_own_effort(model):
@@ -205,35 +142,6 @@ def test_potential_energy_is_that_of_the_mass_at_its_centre():
     np.testing.assert_allclose(
         model.potential_energy(q), expected, rtol=ROUNDING, atol=mass * 9.81 * ROUNDING
     )
-
-
-def test_external_wrenches_and_gravity_change_the_momentum_of_a_floating_tree():
-    """dh/dt = sum of wrenches about the origin + (c x m g; m g); inner forces have no part in it."""
-    model = tree("floating")
-    q, v, tau = states(model, BATCH)
-    tau[:, :6] = 0.0
-    wrenches = wrenches_on(model, BATCH)
-    a = model.forward_dynamics(q, v, tau, wrenches=wrenches)
-    A = model.momentum_matrix(q, about="world")
-    rate = times(A, a) + rate_along(lambda q, v: model.momentum(q, v, about="world"), model, q, v, 0 * v)
-    weight = model.mass * np.array(model.gravity)
-    total = np.concatenate([np.cross(model.center_of_mass(q), weight), np.tile(weight, (BATCH, 1))], axis=-1)
-    for frame, F in wrenches.items():
-        X = model.frame_pose(q, frame)
-        n, f = times(X.rotation, F[:, :3]), times(X.rotation, F[:, 3:])
-        total += np.concatenate([n + np.cross(X.translation, f), f], axis=-1)
-    scale = np.linalg.norm(A, axis=(-1, -2))[:, None] * np.linalg.norm(a, axis=-1)[:, None] + np.abs(rate)
-    assert relative(rate - total, scale) < RATE
-
-
-def test_wrenches_act_as_the_transposed_jacobian(model):
-    q, v, a = states(model, BATCH)
-    wrenches = wrenches_on(model, BATCH)
-    difference = model.inverse_dynamics(q, v, a) - model.inverse_dynamics(q, v, a, wrenches=wrenches)
-    expected = sum(
-        times(np.swapaxes(model.frame_jacobian(q, frame), -1, -2), F) for frame, F in wrenches.items()
-    )
-    assert relative(difference - expected, np.abs(model.inverse_dynamics(q, v, a))) < ROUNDING
 
 
 def test_one_wrench_for_all_states_and_wrenches_on_the_same_body_add():
