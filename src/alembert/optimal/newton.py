@@ -308,6 +308,15 @@ class Newton:
     def again(self, kept: tuple[Array, Array]) -> None:
         self.sweep.found[...], self._step[...] = kept
 
+    def state(self) -> tuple[Array, ...]:
+        """The iterate, for `return_to`."""
+        last = self.it.last
+        return self._here.copy(), self._duals.copy(), last.low.copy(), last.high.copy()
+
+    def return_to(self, state: tuple[Array, ...]) -> None:
+        last = self.it.last
+        self._here[...], self._duals[...], last.low[...], last.high[...] = state
+
     def begin_corrections(self) -> None:
         for a, value in zip(self._missed, self._residuals(self._here), strict=True):
             a[...] = value

@@ -6,7 +6,8 @@ Bounds become d - s = 0 with slacks s inside (lower, upper) and a logarithmic ba
 The globalisation is that of Waechter and Biegler (Math. Program. 106, 2006): multipliers start at their least-squares
 estimates, steps are shortened by the fraction to the boundary and a filter line search with second-order corrections,
 negative curvature is met by a shift of the Hessian, and when no length of a step is acceptable, a restoration phase
-makes steps of least size towards feasibility until the filter takes an iterate again.
+makes steps of least size towards feasibility until the filter takes an iterate again. Where also these fail, the method
+goes back to its most feasible iterate and on from there with shorter steps.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ CORRECTIONS, PROGRESS = 4, 0.99
 """second-order corrections of a step, and the factor by which each must reduce the infeasibility"""
 SHORT, LEAST_FLOOR, LARGEST_FLOOR, RAISED, LOWERED = 0.01, 1e-4, 1e2, 4.0, 4.0
 """share of a step below which the next shifts are raised; the least and the largest of them, and the factors"""
+SHORTEST_RESTORING, MOST_RETURNS, RETURNED, SAFE = 1e-4, 4, 3.0, 10.0
+"""the shortest step of a restoration; how often the method goes back to a more feasible iterate, the shifts that it then
+begins with, and the infeasibility, in the filter's `smallest`, below which the latest iterate counts as such"""
 RESTORED, LONGEST_RESTORATION = 0.9, 100
 """factor by which a restoration reduces the infeasibility, and its most steps"""
 
@@ -67,7 +71,8 @@ class Sweep:
         history: list[Iteration] = []
         alpha, best, waited = 0.0, np.inf, 0
         self._restoring: Merit | None = None
-        self._floor = 0.0
+        self._floor, self._returns = 0.0, 0
+        self._safe = (merit, newton.state())
         slope = np.inf
         status, message = "iterations", f"stopped after {self.iterations} iterations"
         try:
@@ -104,6 +109,8 @@ class Sweep:
                     )
                     break
                 merit, alpha = found
+                if merit.infeasibility <= max(self._safe[0].infeasibility, SAFE * self.filter.smallest):
+                    self._safe = (merit, newton.state())
         except KeyboardInterrupt:
             status, message = "interrupted", "interrupted; this is the iterate it had reached"
         newton.seconds["total"] = time.perf_counter() - began
@@ -228,9 +235,9 @@ class Sweep:
             self._restoring, self._restoration_steps = merit, 0
         self._restoration_steps += 1
         if self._restoration_steps > LONGEST_RESTORATION or not newton.step_to_feasibility(merit):
-            return None
+            return self._go_back()
         alpha, _, _ = newton.lengths(0.99)
-        while alpha > 1e-9:
+        while alpha > SHORTEST_RESTORING:
             found = newton.try_(alpha)
             if found.is_finite and found.infeasibility <= (1 - 1e-4 * alpha) * merit.infeasibility:
                 newton.accept(0.0, 0.0)
@@ -240,7 +247,22 @@ class Sweep:
                     newton.estimate_multipliers()
                 return found, alpha
             alpha /= 2
-        return None
+        return self._go_back()
+
+    def _go_back(self) -> tuple[Merit, float] | None:
+        """When a restoration fails: from the most feasible iterate so far, go on with shorter steps."""
+        newton = self.newton
+        merit, state = self._safe
+        if self._returns == MOST_RETURNS:
+            return None
+        self._returns += 1
+        newton.return_to(state)
+        newton.estimate_multipliers()
+        self.filter = Filter(max(2 * merit.infeasibility, self.filter.largest / 10), self.filter.smallest)
+        self._restoring, self._floor = None, min(RETURNED**self._returns, LARGEST_FLOOR)
+        found = newton.try_(0.0)
+        newton.accept(0.0, 0.0)
+        return found, 0.0
 
 
 def _acceptable(error: float) -> tuple[str, str]:
