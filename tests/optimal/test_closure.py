@@ -278,6 +278,9 @@ def test_path_equations_on_the_configuration():
         heights = al.library.two_link().frame_pose(solution.q, "tip").translation[:, 2]
         np.testing.assert_allclose(heights, 0.8, atol=1e-8)
     assert found[0].cost == pytest.approx(found[1].cost, rel=1e-8)
+    swept = on_a_line().solve(20, iterations=3)
+    assert not swept.success
+    assert "the path has equations, which solver='ipopt' keeps exactly" in swept.message
 
 
 def test_ends_outside_the_path():
