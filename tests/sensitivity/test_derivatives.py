@@ -147,6 +147,30 @@ def test_hybrid_derivatives_against_differences(branched):
             np.testing.assert_allclose(value[..., k], (ahead - behind) / (2 * h), atol=1e-6 * scale)
 
 
+@pytest.mark.parametrize("step", [1, 2, 100])
+def test_hybrid_derivatives_of_batches_against_a_dense_solution(branched, step):
+    """All, every other or only the first joint prescribed; with a wrench."""
+    rng = np.random.default_rng(8)
+    q = np.array([branched.random_configuration(rng) for _ in range(9)])
+    v = rng.normal(size=(9, branched.nv))
+    names = [joint.name for joint in branched.joints if joint.type.nv]
+    accelerations = {n: rng.normal(size=branched.joint(n).type.nv) for n in names[::step]}
+    wrenches = {branched.bodies[-1].name: rng.normal(size=6)}
+    d = branched.hybrid_dynamics_derivatives(q, v, accelerations=accelerations, wrenches=wrenches)
+    i = branched.inverse_dynamics_derivatives(q, v, d.result.accelerations, wrenches=wrenches)
+    p = np.zeros(branched.nv, dtype=bool)
+    for name in accelerations:
+        p[branched.v_slice(name)] = True
+    tolerance = 1e-13 * max(np.linalg.cond(M) for M in i.da)  # both solve with M
+    (frame,) = wrenches
+    for found, rows in ((d.dq, i.dq), (d.dv, i.dv), (d.dwrenches[frame], i.dwrenches[frame])):
+        expected = np.zeros_like(found)
+        moved = -np.linalg.solve(i.da[:, ~p][:, :, ~p], rows[:, ~p])
+        expected[:, 0, ~p] = moved
+        expected[:, 1, p] = rows[:, p] + i.da[:, p][:, :, ~p] @ moved
+        np.testing.assert_allclose(found, expected, atol=tolerance * np.abs(expected).max(), rtol=0)
+
+
 @pytest.mark.parametrize("name", ["poses", "kinetic_energy", "potential_energy", "momentum", "mass_matrix"])
 def test_kinematics_and_energy_have_derivatives_too(branched, name):
     rng = np.random.default_rng(7)

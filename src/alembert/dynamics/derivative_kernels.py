@@ -6,7 +6,7 @@ matrices are then made state by state, by rows (`alembert.engine.tree_matrices`)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import casadi as ca
 
@@ -161,10 +161,7 @@ def forward_source(
         products = tools.products(SUMS)
         factor = TreeFactor(tools)
         factorise, solve = factor.factorise(), factor.solve((-1, -1, 1))
-        scratch = Scratch()
-        for matrix in ("%q", "%v", "%tau", "%M", "%L", "%P"):
-            scratch.take(matrix, related.matrix)
-        scratch.take("%D", related.n)
+        scratch = _forward_scratch(related)
         lines = [
             *scratch.lines,
             f"call void @{products}(ptr %terms, ptr %blocks, ptr %q, ptr %v, ptr %M)",
@@ -179,6 +176,64 @@ def forward_source(
     stages = [Stage(forward, given, ["a"]), Stage(terms, at, ["terms", "blocks"])]
     arguments = {a.name: a.size for a in inputs}
     return PerStateSource(arguments, {"a": related.n}, sizes, ["dq", "dv", "dtau"], stages, related, end)
+
+
+def hybrid_kernel(model: Model, *, wrenches: bool, lowering: kernels.Lowering = "auto") -> Kernel:
+    """At the accelerations of hybrid dynamics, with `free` 1 or 0 for every speed: what its derivatives are made of.
+
+    For M_ff the part of M for the free speeds, and all other rows zero: -M_ff^-1 times dtau/dq and dtau/dv, and M_ff^-1 with
+    ones for the others; then dtau/dq, dtau/dv and M.
+    """
+    tree, n = model._tree, model.nv
+    names = ("q", "v", "a", *(("wrench",) if wrenches else ()))
+    inputs = kernels.arguments(model, tree, INVERSE_DYNAMICS_DERIVATIVES, names)
+    with_free = [*inputs[:3], Argument("free", (n,)), *inputs[3:]]
+    outputs = [Argument(x, (n, n)) for x in ("dq", "dv", "inverse", "tau_q", "tau_v", "M")]
+    kernels.is_rolled(tree, INVERSE_DYNAMICS_DERIVATIVES, lowering)  # refuses unknown words
+
+    def build() -> Source:
+        related = relations(tree)
+        terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, names, "rolled")
+        given = ca.SX.sym("free", n)
+        copy = FunctionSource(ca.Function("free", [given], [given]))
+        stages = [
+            Stage(terms, [a.name for a in inputs], ["terms", "blocks"]),
+            Stage(copy, ["free"], ["chosen"]),
+        ]
+        sizes = _table_sizes(related) | {"chosen": related.stride}
+        sizes_in = {a.name: a.size for a in with_free}
+        return PerStateSource(
+            sizes_in, {}, sizes, [a.name for a in outputs], stages, related, _hybrid_end(related)
+        )
+
+    key = f"{model.fingerprint}:hybrid_dynamics_derivatives:{','.join(names)}"
+    return Kernel("hybrid_dynamics_derivatives", with_free, outputs, key=key, build=build)
+
+
+def _hybrid_end(related: Relations) -> Callable[[str, TreeMatrices], Ending]:
+    def end(name: str, tools: TreeMatrices) -> Ending:
+        products, factor = tools.products(SUMS), TreeFactor(tools)
+        restrict, factorise, solve = factor.restrict(2), factor.factorise(), factor.solve((-1, -1, 1))
+        scratch = _forward_scratch(related)
+        lines = [
+            *scratch.lines,
+            f"call void @{products}(ptr %terms, ptr %blocks, ptr %q, ptr %v, ptr %M)",
+            f"call void @{restrict}(ptr %chosen, ptr %M, ptr %q, ptr %v, ptr %o5, ptr %o3, ptr %o4)",
+            f"call void @{factorise}(ptr %M, ptr %L, ptr %D)",
+            f"call void @{solve}(ptr %L, ptr %D, ptr %q, ptr %v, ptr %tau, ptr %P, ptr %o0, ptr %o1, ptr %o2, i1 %stream)",
+        ]
+        work = (40 * related.n + 4 * tools.entries) * tools.blocks
+        return _ending(name, tools, lines, ["%terms", "%blocks", "%chosen"], 6, scratch, work)
+
+    return end
+
+
+def _forward_scratch(related: Relations) -> Scratch:
+    scratch = Scratch()
+    for matrix in ("%q", "%v", "%tau", "%M", "%L", "%P"):
+        scratch.take(matrix, related.matrix)
+    scratch.take("%D", related.n)
+    return scratch
 
 
 def _table_sizes(related: Relations) -> dict[str, int]:

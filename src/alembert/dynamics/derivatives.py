@@ -84,7 +84,7 @@ class Derivatives:
         """Derivatives of `hybrid_dynamics` with the same arguments.
 
         From M da + tau_q dq + tau_v dv = dtau, solved for the accelerations of the free and the efforts of the
-        prescribed degrees of freedom.
+        prescribed degrees of freedom; the part of M for the free ones is factored along the tree.
         """
         result = self.hybrid_dynamics(
             q, v, accelerations=accelerations, torques=torques, wrenches=wrenches, parameters=parameters
@@ -92,30 +92,37 @@ class Derivatives:
         prescribed, _ = self._by_name(
             "hybrid_dynamics_derivatives", {} if accelerations is None else accelerations, "accelerations"
         )
-        d = self.inverse_dynamics_derivatives(
-            q, v, result.accelerations, wrenches=wrenches, parameters=parameters
+        free = (~prescribed).astype(float)
+        dq, dv, inverse, tau_q, tau_v, M = self._evaluate(
+            "hybrid_dynamics_derivatives",
+            (q, v, result.accelerations, free),
+            wrenches=wrenches,
+            parameters=parameters,
         )
         f, p = np.flatnonzero(~prescribed), np.flatnonzero(prescribed)
-        M_ff, M_fp = d.da[..., f[:, None], f], d.da[..., f[:, None], p]
-        M_pf, M_pp = d.da[..., p[:, None], f], d.da[..., p[:, None], p]
+        M_fp, M_pf = M[..., f[:, None], p], M[..., p[:, None], f]
+        inverse = inverse[..., f[:, None], f]
 
-        def respond(rows: np.ndarray) -> np.ndarray:
-            """(accelerations; efforts) for a change `rows` of the efforts at fixed accelerations."""
-            change = np.zeros((*rows.shape[:-2], 2, *rows.shape[-2:]))
-            change[..., 0, f, :] = -np.linalg.solve(M_ff, rows[..., f, :])
-            change[..., 1, p, :] = rows[..., p, :] + M_pf @ change[..., 0, f, :]
+        def complete(rows: np.ndarray, moved: np.ndarray) -> np.ndarray:
+            """(accelerations; efforts) for a change `rows` of the efforts at fixed accelerations, which moves the free."""
+            change = np.zeros((*moved.shape[:-2], 2, self.nv, moved.shape[-1]))
+            change[..., 0, f, :] = moved
+            change[..., 1, p, :] = rows[..., p, :] + M_pf @ moved
             return change
 
-        given = np.zeros((*d.da.shape[:-2], 2, self.nv, self.nv))
+        given = np.zeros((*M.shape[:-2], 2, self.nv, self.nv))
         given[..., 1, f, f] = 1.0
         given[..., 0, p, p] = 1.0
-        inverse = np.linalg.inv(M_ff)
         given[..., 0, f[:, None], f] = inverse
         given[..., 0, f[:, None], p] = -inverse @ M_fp
         given[..., 1, p[:, None], f] = M_pf @ inverse
-        given[..., 1, p[:, None], p] = M_pp - M_pf @ inverse @ M_fp
-        forces = {frame: respond(rows) for frame, rows in d.dwrenches.items()}
-        return results.HybridDerivatives(result, respond(d.dq), respond(d.dv), given, forces)
+        given[..., 1, p[:, None], p] = M[..., p[:, None], p] - M_pf @ inverse @ M_fp
+        forces = {
+            frame: complete(-J, inverse @ J[..., f, :])
+            for frame, J in self._generalised_forces(q, wrenches, parameters).items()
+        }
+        by_q, by_v = complete(tau_q, dq[..., f, :]), complete(tau_v, dv[..., f, :])
+        return results.HybridDerivatives(result, by_q, by_v, given, forces)
 
     def _generalised_forces(
         self: Model, q: Any, wrenches: Mapping[str, Any] | None, parameters: Mapping[str, Any] | None

@@ -100,6 +100,10 @@ class Evaluation:
             from alembert.dynamics import derivative_kernels
 
             self._kernels[key] = derivative_kernels.kernel(self, name, wrenches=wrenches, lowering=lowering)
+        elif name == "hybrid_dynamics_derivatives":
+            from alembert.dynamics import derivative_kernels
+
+            self._kernels[key] = derivative_kernels.hybrid_kernel(self, wrenches=wrenches, lowering=lowering)
         else:
             program, names = PROGRAMS[name]
             self._kernels[key] = kernels.program_kernel(

@@ -33,6 +33,7 @@ LABELS = {"solve_mass_matrix": {"tau": "x"}, "multiply_mass_matrix": {"a": "x"}}
 """what callers know the inputs of a program as, where it is something else"""
 INVERTING = {"forward_dynamics", "forward_dynamics_derivatives", "hybrid_dynamics", "solve_mass_matrix"}
 NEED_TREE = {
+    "hybrid_dynamics_derivatives",
     "inverse_dynamics_derivatives",
     "forward_dynamics_derivatives",
     "forward_dynamics",

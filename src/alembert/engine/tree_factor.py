@@ -262,6 +262,41 @@ class TreeFactor:
         given = ["ptr noalias %L", "ptr noalias %D", "ptr noalias %x", "ptr %to"]
         return self.tools.finish(label, w, [*given, *_GROUP])
 
+    # -- some speeds prescribed ----------------------------------------------------------------------------
+
+    def restrict(self, count: int) -> str:
+        """`void NAME(ptr free, ptr M, ptr X, ..., ptr out_M, ptr out_X, ...)`: copies, and what is left for the free speeds.
+
+        `free` is 1 or 0 for every speed. M becomes that of the free speeds, with ones on the diagonal for the others, which
+        keeps its pattern; the rows of the `count` matrices X become zero for the others. What was there goes out first.
+        """
+        w, V, n, stride = self.tools.lines(), self.width, self.relations.n, self.relations.stride
+        names = ["%M", *(f"%x{j}" for j in range(count))]
+        outs = [f"%o{j}" for j in range(count + 1)]
+        row = w.loop("0", str(n))
+        mine = w.scalar("%free", row.index)
+        own = w.spread(mine)
+        base, place = w.let(f"mul nsw i64 {row.index}, {stride}"), w.let(f"mul nsw i64 {row.index}, {n}")
+        rows, to = [w.at(x, base) for x in names], [w.at(x, place) for x in outs]
+
+        def part(offset: str, width: int) -> None:
+            for j, (source, target) in enumerate(zip(rows, to, strict=True)):
+                value = w.load(source, offset)
+                w.store_first(value, width, w.at(target, offset))
+                value = w.times(value, own)
+                w.store(value if j else w.times(value, w.load("%free", offset)), source, offset)
+
+        whole = w.loop("0", str(n - n % V), step=V)
+        part(whole.index, V)
+        w.end(whole)
+        if n % V:
+            part(str(n - n % V), n % V)
+        diagonal = w.at(rows[0], row.index)
+        bound = w.let(f"fsub double 1.0, {mine}")
+        w.do(f"store double {w.let(f'fadd double {bound}, {w.scalar(diagonal)}')}, ptr {diagonal}, align 8")
+        w.end(row)
+        return self.tools.finish("restrict", w, [f"ptr noalias {x}" for x in ("%free", *names, *outs)])
+
     # -- groups --------------------------------------------------------------------------------------------
 
     def _each(
