@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.metadata
 import json
 import os
@@ -26,6 +27,7 @@ from benchmarks import loops, models, optimal, pinocchio_codegen, pinocchio_cpp,
 from benchmarks.timing import Effort
 
 BATCH, LARGE_BATCH = 4096, 65536
+CACHE = 600_000  # bytes of results that stay in the second cache
 CHAINS = (10, 20, 50, 100, 200, 500, 1000, 2000)
 CHAIN_BODIES = 128_000  # in a batch, whatever the length: as much data comes and goes
 PATIENCE = 30.0  # s of compiling after which longer chains are left out
@@ -215,6 +217,7 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
         words = algorithm.replace("_", " ")
         peer = min(peers[algorithm])
         rows.append(_against(key, f"{words}, {label}", name, min(taken), results.baseline, peer, goal))
+    rows += _derivatives_in_cache(name, kernels, peers, results, effort)
     rows += _generated(name, results, ours, effort)
     rows += _products(name, model, effort, min(ours["forward_dynamics", "single"]))
     batch = min(ours["forward_dynamics", "batch"])
@@ -227,6 +230,29 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
     rate = counts["arithmetic"] / batch
     rows.append(Row("peak", "batch kernel, share of the measured peak", name, rate, unit="share"))
     results.notes["peak_width"] = width
+    return rows
+
+
+def _derivatives_in_cache(
+    name: str,
+    kernels: dict[str, Any],
+    peers: dict[str, list[float]],
+    results: Results,
+    effort: Effort,
+) -> list[Row]:
+    """Derivatives into arrays that are used again, as Pinocchio does with its Data; and what memory allows at most."""
+    rows = []
+    size = sum(result.size for result in kernels["inverse_dynamics_derivatives"].results)
+    count = CACHE // (8 * size) // 8 * 8
+    chunk = list(models.states(name, count))
+    for algorithm in (x for x in kernels if x.endswith("_derivatives")):
+        loop = functools.partial(timing.machine_loop, kernels[algorithm], chunk, timing.lanes(), effort)
+        ours = min(loop() for _ in range(3))
+        label = f"{algorithm.replace('_', ' ')}, batches of {count} into the same arrays, per state"
+        peer = min(peers[algorithm])
+        rows.append(_against(f"{algorithm}/chunk", label, name, ours, results.baseline, peer))
+    label = f"zeroing the memory of {BATCH} results of derivatives, per state"
+    rows.append(Row("memory", label, name, timing.zeroing(BATCH * size, effort) / BATCH))
     return rows
 
 
@@ -382,6 +408,13 @@ def _chains(effort: Effort, results: Results, lengths: tuple[int, ...]) -> list[
         rows.append(_against("chain", label, name, single[n], results.baseline, theirs, goal))
         label = f"forward dynamics, chain of {n}, batch of {len(many[0])}, per state"
         rows.append(_against("chain", label, name, batch[n], results.baseline, theirs))
+        if n == 100 and found is not None:
+            for algorithm in (x for x in _PEERS if x.endswith("_derivatives")):
+                kernel = model.compile(algorithm)
+                ours = min(timing.machine_loop(kernel, few, 1, effort) for _ in range(2))
+                label = f"{algorithm.replace('_', ' ')}, chain of {n}, one state"
+                peer = min(found[algorithm], again[algorithm])
+                rows.append(_against(f"chain/{algorithm}", label, name, ours, results.baseline, peer))
     long = [n for n in single if n >= 100]
     if len(long) >= 3:
         for what, taken in (("one state", single), ("batches", batch)):

@@ -75,6 +75,13 @@ def machine_loop(kernel: Kernel, arrays: Sequence[np.ndarray], lanes: int, effor
     return best(lambda: code.batch(fixed, 0, count), effort, count)
 
 
+def zeroing(count: int, effort: Effort) -> float:
+    """Seconds to set so many doubles to zero by the C library, which streams past the caches."""
+    x = np.ones(count)
+    clear = functools.partial(ctypes.memset, x.ctypes.data, 0, x.nbytes)
+    return best(clear, Effort(effort.seconds, min(effort.repeats, 20)))
+
+
 def lanes() -> int:
     return targets.host().lanes
 

@@ -221,3 +221,11 @@ def test_unknown_algorithms_and_wrong_counts_are_named(branched):
         branched.jvp("foward_dynamics", (q,), (q,))
     with pytest.raises(al.ArgumentError, match="vjp: forward_dynamics takes 3 arguments, got 1"):
         branched.vjp("forward_dynamics", (q,), np.zeros(branched.nv))
+
+
+def test_the_weight_of_an_energy_may_be_a_number(branched):
+    rng = np.random.default_rng(9)
+    q, v = branched.random_configuration(rng), rng.normal(size=branched.nv)
+    _, by_v = branched.vjp("kinetic_energy", (q, v), 1.0)
+    expected = branched.multiply_mass_matrix(q, v)
+    np.testing.assert_allclose(by_v, expected, atol=1e-12 * np.abs(expected).max())

@@ -234,7 +234,8 @@ def function(model: Model, mode: Mode, name: str, options: Options | None) -> ca
 def weights(function: str, found: Sequence[Argument], weight: Any, name: str) -> tuple[Any, ...]:
     """One weight for each result of an algorithm."""
     if len(found) == 1:
-        return (weight,)
+        number = found[0].shape == (1,) and isinstance(weight, int | float)
+        return ([weight] if number else weight,)
     if not isinstance(weight, tuple) or len(weight) != len(found):
         names = ", ".join(result.name for result in found)
         raise ArgumentError(
