@@ -216,7 +216,11 @@ class TreeFactor:
         def finish(first: str, size: str) -> None:
             begin = w.let(f"mul nsw i64 {first}, {n}")
             end = w.let(f"add nsw i64 {begin}, {w.let(f'mul nsw i64 {size}, {n}')}")
-            w.do(f"call void @{self.tools.stream()}(ptr %P, ptr %o, i64 {begin}, i64 {end}, i1 %stream)")
+            w.branch("%stream", "streamed", "kept")
+            w.label("streamed")
+            w.do(f"call void @{self.tools.stream()}(ptr %P, ptr %o, i64 {begin}, i64 {end})")
+            w.do("br label %kept")
+            w.label("kept")
 
         self._each(
             w,

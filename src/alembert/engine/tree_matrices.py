@@ -128,7 +128,6 @@ class TreeMatrices:
             places = [
                 w.let(f"select i1 %stream, ptr {p}, ptr {m}") for p, m in zip(buffers, names, strict=True)
             ]
-        self._clear(w, below, above, places, step, packed=packed)
         sides = [
             self._side("left", [s.below for s in sums], below, lambda b, i: b < i // V),
             self._side("right", [s.above for s in sums], above, lambda b, i: b > i // V),
@@ -141,6 +140,7 @@ class TreeMatrices:
         own = w.at("%table", row.index)
         start = w.let(f"mul nsw i64 {row.index}, {step}")
         rows = [w.at(place, start) for place in places]
+        self._clear(w, below, above, row.index, rows, packed=packed)
         scalars = [side.scalars(w, own, stride) for side in sides]
         twice = w.let(f"shl nsw i64 {row.index}, 1")
         middle = w.let(f"and i64 {row.index}, {-V}")
@@ -166,8 +166,12 @@ class TreeMatrices:
             w.end(row)
             return self.finish("products", w, [*parameters, *_pointers(names)])
         stop = w.let(f"add nsw i64 {start}, {n}")
+        w.branch("%stream", "streamed", "kept")
+        w.label("streamed")
         for buffer, name in zip(buffers, names, strict=True):
-            w.do(f"call void @{self.stream()}(ptr {buffer}, ptr {name}, i64 {start}, i64 {stop}, i1 %stream)")
+            w.do(f"call void @{self.stream()}(ptr {buffer}, ptr {name}, i64 {start}, i64 {stop})")
+        w.do("br label %kept")
+        w.label("kept")
         w.end(row)
         pointers = [f"ptr {x}" for x in (*names, *buffers)]
         return self.finish("products", w, [*parameters, *pointers, "i1 %stream"])
@@ -195,25 +199,28 @@ class TreeMatrices:
         w: Lines,
         below: list[set[int]],
         above: list[set[int]],
-        places: list[str],
-        step: int,
+        row: str,
+        rows: list[str],
         *,
         packed: bool,
     ) -> None:
-        """Blocks with nothing in them, but for those on the diagonal."""
+        """Blocks of a row with nothing in them, but for that on the diagonal."""
         r, V = self.relations, self.width
-        whole: list[int] = []
-        rest: list[int] = []
+        whole: list[list[int]] = [[] for _ in range(r.n)]
+        rest: list[list[int]] = [[] for _ in range(r.n)]
         for i in range(r.n):
             for b in range(self.blocks):
                 if b != i // V and not _bits(below[i], b, V) and not _bits(above[i], b, V):
                     partial = packed and V * (b + 1) > r.n
-                    (rest if partial else whole).append(i * step + V * b)
+                    (rest if partial else whole)[i].append(V * b)
         for label, chosen, count in (("empty", whole, V), ("partly", rest, r.n % V)):
-            table = self.data(label, chosen)
-            loop = w.loop("0", str(len(chosen)))
+            if not any(chosen):
+                continue
+            starts = self.data(f"{label}_starts", np.cumsum([0, *map(len, chosen)]))
+            table = self.data(label, [x for part in chosen for x in part])
+            loop = w.loop(w.number(starts, row), w.number(starts, w.let(f"add i64 {row}, 1")))
             offset = w.number(table, loop.index)
-            for place in places:
+            for place in rows:
                 w.store_first("zeroinitializer", count, w.at(place, offset), aligned=not packed)
             w.end(loop)
 
@@ -251,19 +258,15 @@ class TreeMatrices:
     # -- out -----------------------------------------------------------------------------------------------
 
     def stream(self) -> str:
-        """`void NAME(ptr P, ptr out, i64 first, i64 last, i1 stream)`: elements first..last-1 of P, packed, to `out`.
+        """`void NAME(ptr P, ptr out, i64 first, i64 last)`: elements first..last-1 of P, packed, to `out`.
 
         For results that no cache will hold, called for one part after the other: whole aligned vectors go past the caches,
         which saves the memory from reading what is then overwritten. A vector goes with the call that has its last
-        element. Does nothing unless `stream`.
+        element.
         """
         if known := self.known("stream"):
             return known
         w, V, n = self.lines(), self.width, self.relations.n
-        w.branch("%stream", "yes", "no")
-        w.label("no")
-        w.do("ret void")
-        w.label("yes")
         address = w.let("ptrtoint ptr %out to i64")
         ahead = w.let(f"and i64 {w.let(f'sub i64 0, {address}')}, {8 * V - 1}")
         head = w.let(f"lshr i64 {ahead}, 3")
@@ -285,7 +288,7 @@ class TreeMatrices:
             edge = w.loop(first, last)
             w.do(f"store double {w.scalar('%P', edge.index)}, ptr {w.at('%out', edge.index)}, align 8")
             w.end(edge)
-        parameters = ["ptr noalias %P", "ptr noalias %out", "i64 %first", "i64 %last", "i1 %stream"]
+        parameters = ["ptr noalias %P", "ptr noalias %out", "i64 %first", "i64 %last"]
         return self.finish("stream", w, parameters)
 
 
