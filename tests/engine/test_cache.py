@@ -46,6 +46,27 @@ def test_second_use_comes_from_the_cache(cache_directory):
     assert cache.size() == sum(p.stat().st_size for p in cache_directory.iterdir()) > 0
 
 
+@pytest.mark.parametrize("lowering", ["specialised", "rolled"])
+def test_what_compiles_is_not_imported_for_a_cached_kernel(cache_directory, lowering):
+    """The first call of a process: neither the compiler's modules nor the model's constants are needed."""
+    code = f"""
+        import sys
+        from alembert import library
+        model = library.chain(3)
+        kernel = model.compile("forward_dynamics", lowering={lowering!r})
+        print(kernel([0.1, 0.2, 0.3], [0.0] * 3, [0.0] * 3).tolist())
+        compiling = ("codegen", "program", "driver", "rolled", "rolled_emitter", "tape")
+        print([name for name in compiling if "alembert.engine." + name in sys.modules])
+        print("_content" in vars(model._tree))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    first, second = (
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines() for _ in "ab"
+    )
+    assert "codegen" in first[1]
+    assert second == [first[0], "[]", "False"]
+
+
 def test_lanes_are_separate_entries(cache_directory):
     built: list[str] = []
     kernel = make(built)

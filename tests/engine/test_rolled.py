@@ -122,6 +122,22 @@ def test_parameters_of_each_lane(with_parameters):
     assert same_bits(kernel(*arguments), np.array(single))
 
 
+def test_huge_angles_beside_others():
+    """Beyond the range of the vector code sines come from the C library; they take the place of the angles."""
+    model = library.chain(12)
+    q = np.random.default_rng(0).uniform(-3, 3, size=(9, 12))
+    q[::2, 5] = [1e9, -1e12, 1e6, 1.7e6, 1e300]
+    q[1, 3], q[2, 7] = np.nan, np.inf
+    kernel = rolled(model, "mass_matrix")
+    found = kernel(q)
+    bad = np.isnan(found).any(axis=(1, 2))
+    assert bad.tolist() == [False, True, True] + 6 * [False]
+    for k in np.flatnonzero(~bad):
+        expected = unrolled(model, "mass_matrix", [q[None, k]])[0][0]
+        np.testing.assert_allclose(found[k], expected, atol=TOLERANCE * np.abs(expected).max())
+        assert same_bits(found[k], kernel(q[k]))
+
+
 @pytest.mark.parametrize("n", [1, 2, 100])
 def test_chains(n):
     check(library.chain(n), "forward_dynamics")
