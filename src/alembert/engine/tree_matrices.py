@@ -76,6 +76,7 @@ class TreeMatrices:
         self.width = target.lanes
         self.blocks = -(-relations.n // self.width)
         self.text: list[str] = []
+        self._tables: dict[bytes, str] = {}
         n = relations.n
         self.inboard = [relations.inboard(k) for k in range(n)]
         self.outboard: list[list[int]] = [[] for _ in range(n)]
@@ -90,9 +91,13 @@ class TreeMatrices:
         return Lines(self.width, fused=self.target.fused)
 
     def data(self, label: str, values: object) -> str:
-        name = f"{self.name}_{label}"
-        self.text.append(constant_data(name, np.array(values, dtype=np.int32)))
-        return f"@{name}"
+        """A table of integers; the same content is there once."""
+        table = np.array(values, dtype=np.int32)
+        key = table.tobytes()
+        if key not in self._tables:
+            self._tables[key] = f"@{self.name}_{label}"
+            self.text.append(constant_data(f"{self.name}_{label}", table))
+        return self._tables[key]
 
     def finish(self, label: str, w: Lines, parameters: Sequence[str]) -> str:
         name = f"{self.name}_{label}"
