@@ -38,6 +38,8 @@ SHORT, LEAST_FLOOR, LARGEST_FLOOR, RAISED, LOWERED = 0.01, 1e-4, 1e2, 4.0, 4.0
 SHORTEST_RESTORING, MOST_RETURNS, RETURNED, SAFE = 1e-4, 4, 3.0, 10.0
 """the shortest step of a restoration; how often the method goes back to a more feasible iterate, the shifts that it then
 begins with, and the infeasibility, in the filter's `smallest`, below which the latest iterate counts as such"""
+EXACTLY = 1e-12
+"""the largest residual after which, with momenta, no further step is made: they are to be kept to rounding errors"""
 RESTORED, LONGEST_RESTORATION = 0.9, 100
 """factor by which a restoration reduces the infeasibility, and its most steps"""
 
@@ -73,7 +75,7 @@ class Sweep:
         self._restoring: Merit | None = None
         self._floor, self._returns = 0.0, 0
         self._safe = (merit, newton.state())
-        slope = np.inf
+        slope, exactly = np.inf, self.evaluation.tangent.is_plain
         status, message = "iterations", f"stopped after {self.iterations} iterations"
         try:
             for number in range(self.iterations + 1):
@@ -89,9 +91,11 @@ class Sweep:
                 if not (math.isfinite(slope) and merit.is_finite):
                     status, message = "failed", newton.locate()
                     break
-                if error <= self.tolerance:
+                near = error <= self.tolerance
+                if near and (exactly or merit.worst <= EXACTLY or number == self.iterations):
                     status, message = "solved", "solved"
                     break
+                exactly = exactly or near
                 best, waited = (error, 0) if error < 0.9 * best else (best, waited + 1)
                 if waited > PATIENCE and error <= ACCEPTABLE * self.tolerance:
                     status, message = _acceptable(error)
@@ -103,6 +107,9 @@ class Sweep:
                     found = self._advance(merit)
                 else:
                     found = self._restore(merit)
+                if found is None and near:
+                    status, message = "solved", "solved"
+                    break
                 if found is None:
                     status, message = (
                         _acceptable(error) if error <= ACCEPTABLE * self.tolerance else self._stalled
