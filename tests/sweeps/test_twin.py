@@ -1,4 +1,4 @@
-"""Forward dynamics as optimal control (paper 000): one sweep for both, Gibbs' function as the cost."""
+"""Forward dynamics as optimal control (D'Eleuterio and Damaren 1991): one sweep for both, Gibbs' function as the cost."""
 
 import re
 from pathlib import Path
