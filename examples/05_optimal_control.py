@@ -30,7 +30,7 @@ def swing_up():
 def arm():
     """The same arm from lying to standing in 2 s: it swings down first (Sohl and Bobrow 2001, section 5.1)."""
     problem = Problem(al.library.two_link(), 2.0, start={"q": [0.0, 0.0], "v": 0}, end={"q": UPRIGHT, "v": 0})
-    guess = {"time": [0.0, 0.8, 2.0], "q": [[0.0, 0.0], [-0.8, 2.0], UPRIGHT]}
+    guess = {"time": [0.0, 1.0, 2.0], "q": [[0.0, 0.0], [-3.1, 3.5], UPRIGHT]}
     return problem.solve(100, guess=guess)
 
 
@@ -126,7 +126,7 @@ def four_bar():
     model = builder.build()
     start = model.assemble([0.0, 0.8, 1.8], fixed=["drive"]).q
     problem = Problem(
-        model, 1.0, start={"q": start, "v": 0}, end={"q": {"drive": 2.5}, "v": 0}, actuated=["drive"]
+        model, 1.0, start={"q": start, "v": 0}, end={"q": {"drive": 2.0}, "v": 0}, actuated=["drive"]
     )
     return problem.solve(50)
 

@@ -20,7 +20,7 @@ def sohl_bobrow_arm() -> Items:
     problem = Problem(
         library.two_link(), 2.0, start={"q": [0.0, 0.0], "v": 0}, end={"q": [np.pi / 2, 0.0], "v": 0}
     )
-    down = {"time": [0.0, 0.8, 2.0], "q": [[0.0, 0.0], [-0.8, 2.0], [np.pi / 2, 0.0]]}
+    down = {"time": [0.0, 1.0, 2.0], "q": [[0.0, 0.0], [-3.1, 3.5], [np.pi / 2, 0.0]]}
     best, lifted = problem.solve(100, guess=down), problem.solve(100)
     yield Check("solved", float(best.success and lifted.success), 1.0, 0.0, "the solver says so")
     yield Check("it swings down first", float(best.q[:, 0].min() < -1), 1.0, 0.0, "the published motion")
