@@ -259,7 +259,6 @@ USUAL = (
     "branched acrobot",
     "obstacle",
     "satellite",
-    "pitcher",
     "brachistochrone",
     "bryson denham",
 )
