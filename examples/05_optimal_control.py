@@ -173,7 +173,11 @@ def pitcher():
         },
         cost=terminal(lambda s: -s.velocity("hand")[1]) + 1e-3 * effort(),
     )
-    return problem.solve(35)
+    back, forward = model.neutral(), model.neutral()
+    back[0], back[-1] = -0.8, 1.8
+    forward[0], forward[1:5], forward[-1] = 1.0, (0.8, 0.6, 0.0, 0.0), 0.3
+    guess = {"time": [0.0, 0.3, 0.5], "q": np.array([q, back, forward])}
+    return problem.solve(35, guess=guess)
 
 
 def brachistochrone():

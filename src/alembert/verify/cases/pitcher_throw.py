@@ -35,7 +35,11 @@ def pitcher_throw() -> Items:
         },
         cost=terminal(lambda s: -s.velocity("hand")[1]) + 1e-3 * effort(),
     )
-    solution = problem.solve(35)
+    back, forward = model.neutral(), model.neutral()
+    back[0], back[-1] = -0.8, 1.8
+    forward[0], forward[1:5], forward[-1] = 1.0, (0.8, 0.6, 0.0, 0.0), 0.3
+    guess = {"time": [0.0, 0.3, 0.5], "q": np.array([q, back, forward])}
+    solution = problem.solve(35, guess=guess)
     yield Check("solved", float(solution.success), 1.0, 0.0, "the solver says so")
     step = solution.duration / 35
     about_vertical = solution.momenta[:, 0]
