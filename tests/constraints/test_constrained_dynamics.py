@@ -1,6 +1,7 @@
 """Constrained dynamics against dense solutions, and what reactions and impulses must satisfy."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -359,3 +360,18 @@ def test_reactions_give_no_power():
     assert sum(broken.values()) == pytest.approx(given, rel=1e-9)
     many = model.constraint_power(np.stack([q, q]), other, result.reactions)
     np.testing.assert_allclose(many[model.loops[0].name], broken[model.loops[0].name], rtol=1e-12)
+
+
+def test_threads_keep_minimal_sets_of_their_own():
+    """What a thread chose must not change the bits of another: members of ensembles run side by side."""
+    model = four_bars(2)
+    q = model.assemble(model.neutral()).q
+    names = tuple(loop.name for loop in model.loops)
+    system = model._constraint_rows.system("test", names)
+    model.constrained_dynamics(q, *np.zeros((2, model.nv)))
+    mine = system.kept
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(model.constrained_dynamics, q, *np.zeros((2, model.nv))).result()
+        theirs = pool.submit(lambda: system.kept).result()
+    assert mine is not None and theirs is not None
+    assert system.kept is mine is not theirs

@@ -1,11 +1,13 @@
 """The active constraints of a model: their terms at states, the minimal set of rows in use, and what to call them.
 
-The minimal set is kept from call to call while its pivots stay good and the rows left out hold, and chosen anew otherwise.
+The minimal set is kept from call to call while its pivots stay good and the rows left out hold, and chosen anew otherwise;
+each thread keeps its own, so that what one computes does not depend on others.
 How the tree responds to constraint forces is in `admittance`, whose notation is used here.
 """
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
@@ -23,8 +25,13 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
+class _Kept(threading.local):
+    choice: Choice | None = None
+    masks: tuple[Array, Array]
+
+
 class ConstraintSystem:
-    """Some of a model's constraints. Keeps the minimal set of rows that it used last."""
+    """Some of a model's constraints. Keeps the minimal set of rows that it used last, for each thread."""
 
     def __init__(self, rows: ConstraintRows, names: tuple[str, ...]) -> None:
         self.all = rows
@@ -40,7 +47,7 @@ class ConstraintSystem:
         self._owner = np.concatenate(
             [np.arange(0), *(np.full(len(p), k) for k, p in enumerate(parts))]
         ).astype(int)
-        self._kept: Choice | None = None
+        self._kept = _Kept()
         self._redundancy_told = False
 
     # --- terms ----------------------------------------------------------------------------------------------
@@ -97,15 +104,20 @@ class ConstraintSystem:
 
     @property
     def kept(self) -> Choice | None:
-        return self._kept
+        return self._kept.choice
 
     @kept.setter
     def kept(self, choice: Choice) -> None:
         chosen, active = np.zeros(self.all.count), np.zeros(self.all.count)
         active[self.picked] = 1.0
         chosen[self.picked[choice.rows]] = 1.0
-        self.masks = (chosen, active)
-        self._kept = choice
+        self._kept.masks = (chosen, active)
+        self._kept.choice = choice
+
+    @property
+    def masks(self) -> tuple[Array, Array]:
+        """Which rows, of all constraints of the model, are in the minimal set, and which are active."""
+        return self._kept.masks
 
     # --- the tree's response --------------------------------------------------------------------------------
 
