@@ -373,5 +373,6 @@ def test_threads_keep_minimal_sets_of_their_own():
     with ThreadPoolExecutor(1) as pool:
         pool.submit(model.constrained_dynamics, q, *np.zeros((2, model.nv))).result()
         theirs = pool.submit(lambda: system.kept).result()
-    assert mine is not None and theirs is not None
+    assert mine is not None
+    assert theirs is not None
     assert system.kept is mine is not theirs

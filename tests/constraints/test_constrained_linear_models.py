@@ -158,3 +158,45 @@ def test_hybrid_dynamics_with_a_loop():
         al.ArgumentError, match=r"^hybrid_dynamics: the accelerations given contradict the constraints: "
     ):
         MODEL.hybrid_dynamics(q, v, accelerations={"foot1": 2.0, "foot0": 1.0})
+
+
+def test_derivatives_of_hybrid_dynamics_with_a_loop():
+    """Along the motions that the loops allow, against differences; with respect to what is given, too."""
+    h = 1e-6
+    wrench = {MODEL.frames[-1].name: np.arange(1.0, 7.0)}
+
+    def at(angle, rate, acceleration=2.0, effort=1.0):
+        q, v = parallelogram(MODEL, angle, rate)
+        given = {"accelerations": {"foot1": acceleration}, "torques": {"foot0": effort}, "wrenches": wrench}
+        return q, v, given
+
+    def both(*state):
+        q, v, given = at(*state)
+        result = MODEL.hybrid_dynamics(q, v, **given)
+        return np.array([result.accelerations, result.efforts])
+
+    q, v, given = at(0.4, 0.7)
+    d = MODEL.hybrid_dynamics_derivatives(q, v, **given)
+    ahead, behind = at(0.4 + h, 0.7), at(0.4 - h, 0.7)
+    along_q, along_v = ((ahead[i] - behind[i]) / (2 * h) for i in (0, 1))
+    faster = (at(0.4, 0.7 + h)[1] - at(0.4, 0.7 - h)[1]) / (2 * h)
+    close = {"rtol": 1e-7, "atol": 1e-7}  # central differences with h = 1e-6 have errors of some 1e-9 here
+    moved = (both(0.4 + h, 0.7) - both(0.4 - h, 0.7)) / (2 * h)
+    np.testing.assert_allclose(d.dq @ along_q + d.dv @ along_v, moved, **close)
+    np.testing.assert_allclose(d.dv @ faster, (both(0.4, 0.7 + h) - both(0.4, 0.7 - h)) / (2 * h), **close)
+    foot0, foot1 = MODEL.v_slice("foot0").start, MODEL.v_slice("foot1").start
+    np.testing.assert_allclose(d.dgiven[..., foot1], both(0.4, 0.7, 3.0) - both(0.4, 0.7, 2.0), **close)
+    np.testing.assert_allclose(d.dgiven[..., foot0], both(0.4, 0.7, 2.0, 2.0) - both(0.4, 0.7), **close)
+    frame = next(iter(wrench))
+    np.testing.assert_allclose(
+        d.dwrenches[frame] @ wrench[frame],
+        both(0.4, 0.7)
+        - np.array(list(vars(MODEL.hybrid_dynamics(q, v, **{**given, "wrenches": {}})).values())),
+        **close,
+    )
+    consistent = {"foot1": 2.0, "foot0": 2.0}
+    with pytest.raises(
+        UnsupportedError,
+        match=r"^hybrid_dynamics_derivatives: the accelerations of 'foot0', 'foot1' depend on each other",
+    ):
+        MODEL.hybrid_dynamics_derivatives(q, 0 * v, accelerations=consistent)

@@ -17,12 +17,20 @@ from alembert.spatial import Ad_dual
 
 if TYPE_CHECKING:
     from alembert.dynamics import directional_kernels, graphs, results
-    from alembert.dynamics.results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
+    from alembert.dynamics.results import (
+        ForwardDerivatives,
+        HybridDerivatives,
+        HybridResult,
+        InverseDerivatives,
+    )
     from alembert.model import Model
 else:
     directional_kernels = deferred("alembert.dynamics.directional_kernels")
     graphs = deferred("alembert.dynamics.graphs")
     results = deferred("alembert.dynamics.results")
+
+DEPENDENT = 1e-10
+"""accelerations that efforts can tell apart by no more than this part of their response depend on each other"""
 
 
 class Derivatives:
@@ -84,7 +92,8 @@ class Derivatives:
         """Derivatives of `hybrid_dynamics` with the same arguments.
 
         From M da + tau_q dq + tau_v dv = dtau, solved for the accelerations of the free and the efforts of the
-        prescribed degrees of freedom; the part of M for the free ones is factored along the tree.
+        prescribed degrees of freedom; the part of M for the free ones is factored along the tree. With loops, from the
+        derivatives of constrained forward dynamics, solved for the efforts of the prescribed ones.
         """
         result = self.hybrid_dynamics(
             q, v, accelerations=accelerations, torques=torques, wrenches=wrenches, parameters=parameters
@@ -92,6 +101,11 @@ class Derivatives:
         prescribed, _ = self._by_name(
             "hybrid_dynamics_derivatives", {} if accelerations is None else accelerations, "accelerations"
         )
+        if self.is_constrained:
+            d = self.forward_dynamics_derivatives(
+                q, v, result.efforts, wrenches=wrenches, parameters=parameters
+            )
+            return self._constrained_hybrid_derivatives(result, d, np.flatnonzero(prescribed))
         free = (~prescribed).astype(float)
         dq, dv, inverse, tau_q, tau_v, M = self._evaluate(
             "hybrid_dynamics_derivatives",
@@ -123,6 +137,35 @@ class Derivatives:
         }
         by_q, by_v = complete(tau_q, dq[..., f, :]), complete(tau_v, dv[..., f, :])
         return results.HybridDerivatives(result, by_q, by_v, given, forces)
+
+    def _constrained_hybrid_derivatives(
+        self: Model, result: HybridResult, d: ForwardDerivatives, p: np.ndarray
+    ) -> HybridDerivatives:
+        """With da = a_x dx + A dtau of forward dynamics, A_pp dtau_p = da_p - (a_x dx)_p - A_pf dtau_f."""
+        A = d.dtau
+        A_pp = A[..., p[:, None], p]
+        size = np.linalg.norm(A, axis=(-2, -1))
+        if len(p) and np.any(np.linalg.svd(A_pp, compute_uv=False)[..., -1] < DEPENDENT * size):
+            names = ", ".join(repr(self.speed_names[i]) for i in p)
+            raise UnsupportedError(
+                f"hybrid_dynamics_derivatives: the accelerations of {names} depend on each other through loops, "
+                "couplings or equations, so that many efforts give them: prescribe fewer"
+            )
+
+        def respond(moved: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+            """(accelerations; efforts) where the prescribed move as `wanted`, and all as `moved` if nothing pushed."""
+            change = np.zeros((*moved.shape[:-2], 2, *moved.shape[-2:]))
+            change[..., 1, p, :] = np.linalg.solve(A_pp, wanted - moved[..., p, :])
+            change[..., 0, :, :] = moved + A[..., p] @ change[..., 1, p, :]
+            return change
+
+        prescribed = np.zeros(self.nv)
+        prescribed[p] = 1.0
+        by_given = respond(A * (1.0 - prescribed), np.diag(prescribed)[p])
+        by_given[..., 1, :, :] += np.diag(1.0 - prescribed)
+        forces = {frame: respond(rows, 0 * rows[..., p, :]) for frame, rows in d.dwrenches.items()}
+        by_q, by_v = (respond(x, 0 * x[..., p, :]) for x in (d.dq, d.dv))
+        return results.HybridDerivatives(result, by_q, by_v, by_given, forces)
 
     def _generalised_forces(
         self: Model, q: Any, wrenches: Mapping[str, Any] | None, parameters: Mapping[str, Any] | None
