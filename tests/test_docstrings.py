@@ -3,6 +3,7 @@
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ WITH_EXAMPLES = [
     for name in NAMES
     if (spec := importlib.util.find_spec(name))
     and spec.origin
-    and ">>>" in Path(spec.origin).read_text(encoding="utf-8")
+    and re.search(r"^\s*>>> ", Path(spec.origin).read_text(encoding="utf-8"), re.MULTILINE)
 ]
 
 
