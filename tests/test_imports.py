@@ -36,6 +36,7 @@ ORDER = [
     "verify",
     "study",
     "cli",
+    "__main__",
 ]
 ROOT = Path(alembert.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))

@@ -37,6 +37,12 @@ def run(*arguments, code=0):
     return result
 
 
+def test_the_package_runs_as_the_command():
+    command = [sys.executable, "-m", "alembert", "info", "pendulum", "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout)["name"] == "pendulum"
+
+
 def test_version():
     assert run("--version").stdout.startswith("alembert 0.")
 

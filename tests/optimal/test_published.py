@@ -54,3 +54,13 @@ def test_hypersensitive_on_uneven_nodes():
     solution = problem.solve(len(nodes) - 1, nodes=nodes, transcription="radau", guess=guess)
     assert solution.success
     assert solution.cost == pytest.approx(6.724113810, abs=1e-4)  # the last published digit
+
+
+def test_the_check_tells_unstable_motions_from_wrong_ones():
+    """y' = 8 y + u over 2 s: what a step is off grows 3000 times and more; with y' = -y + u it does not grow."""
+    for rate, unstable in ((8.0, True), (-1.0, False)):
+        system = System(["y"], ["u"], lambda s, rate=rate: [rate * s.y + s.u])
+        check = Problem(system, 2.0, start={"y": 1}, end={"y": 0}).solve(40, transcription="midpoint").check
+        assert check.is_unstable == unstable
+        assert ("The motion is unstable: follow it with solution.controller()" in str(check)) == unstable
+        assert 0 < check.one_interval <= check.largest

@@ -1,4 +1,8 @@
-"""A second opinion on a solution: the motion under its controls, integrated independently of the transcription."""
+"""A second opinion on a solution: the motion under its controls, integrated independently of the transcription.
+
+Once from the start, as a machine would move that nobody corrects, and once from every node for one interval: where the first
+is far off and the second is not, the motion is unstable, and the solution as accurate as its steps.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 LARGEST_PARTS = 256
+UNSTABLE = 1e3
+"""errors of single intervals that grow by more do so because the motion is unstable"""
 
 
 @dataclass(frozen=True)
@@ -31,12 +37,24 @@ class Check:
     """where the largest is"""
     parts: int
     """steps of the simulation in each interval"""
+    one_interval: float
+    """the largest difference after one interval, when the simulation starts at the solution's node before it"""
+
+    @property
+    def is_unstable(self) -> bool:
+        """Whether what single intervals are off grows by far more than their number."""
+        return self.largest > UNSTABLE * self.one_interval and self.largest > 1e-3
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"simulated with the same controls: at most {self.largest:.2e} off "
             f"({self.component} at {self.time:.4g} s), "
-            f"{self.final:.2e} at the end"
+            f"{self.final:.2e} at the end; {self.one_interval:.2e} in one interval"
+        )
+        return (
+            f"{text}. The motion is unstable: follow it with solution.controller()"
+            if self.is_unstable
+            else text
         )
 
 
@@ -54,11 +72,19 @@ def simulate(solution: Solution) -> Check:
     names = solution.problem.plant.tangent_names
     sizes = np.where(np.isfinite(gaps), np.abs(gaps), np.inf)
     k, at = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
-    return Check(float(sizes[k, at]), float(np.max(sizes[-1])), names[at], float(solution.time[k]), parts)
+    near = np.abs(_gaps(solution, parts, restart=True))
+    return Check(
+        float(sizes[k, at]),
+        float(np.max(sizes[-1])),
+        names[at],
+        float(solution.time[k]),
+        parts,
+        float(np.max(np.where(np.isfinite(near), near, np.inf))),
+    )
 
 
-def _gaps(solution: Solution, parts: int) -> Array:
-    """(N + 1, tangent): from the solution to the simulated motion at the nodes."""
+def _gaps(solution: Solution, parts: int, *, restart: bool = False) -> Array:
+    """(N + 1, tangent): from the solution to the motion simulated from the start, or from each node, at the nodes."""
     problem, N = solution.problem, solution.steps
     count = N * parts
     k, share = np.divmod(np.arange(count), parts)
@@ -67,11 +93,20 @@ def _gaps(solution: Solution, parts: int) -> Array:
     controls = np.concatenate(
         [solution.control_within(k, (share + c) / parts) for c in (0.0, 0.5, 1.0)], axis=1
     )
+    controls = np.ascontiguousarray(controls)
     x = np.empty((count + 1, problem.plant.chart.point))
     x[0] = solution.x[0]
     step = _step(problem)
-    step(count, x, t, h, np.ascontiguousarray(controls), problem.parameters, x)
-    return problem.plant.chart.difference(solution.x, x[::parts])
+    if not restart:
+        step(count, x, t, h, controls, problem.parameters, x)
+        return problem.plant.chart.difference(solution.x, x[::parts])
+    ends = np.empty((N, x.shape[1]))
+    for i in range(N):
+        part = slice(i * parts, (i + 1) * parts)
+        x[0] = solution.x[i]
+        step(parts, x, t[part], h[part], controls[part], problem.parameters, x)
+        ends[i] = x[parts]
+    return problem.plant.chart.difference(solution.x[1:], ends)
 
 
 def _step(problem: Problem) -> StageLoop:

@@ -1,0 +1,5 @@
+"""`python -m alembert` is the command `alembert`."""
+
+from alembert.cli import main
+
+main()
