@@ -49,6 +49,10 @@ INNER = 2
 """Newton steps for z within a trial"""
 LARGEST_INNER = 3000
 """operations of such a step; beyond, trials would cost more than is gained"""
+LARGEST_COST = 2000
+"""operations of the cost of a stage; beyond, finding out whether its curvature is constant would take too long"""
+CHUNK = 220
+"""instructions in one function of `condensed`; with so many values in flight shorter ones are faster (measured)"""
 FARTHEST = 1e10
 """factor by which multipliers of bounds may differ from mu / distance (Waechter and Biegler 2006, (16))"""
 _KERNELS: dict[str, Kernel] = {}
@@ -58,8 +62,8 @@ _KERNELS: dict[str, Kernel] = {}
 class Evaluation:
     """Compiled functions of `stages`; with `exact` the Hessian has the curvature of the constraints.
 
-    Kernels with all stages as lanes: `condensed`, `trial`, `steps`, `measure`, `push`, `settle`; for the two ends:
-    `ends`, `ends_trial`.
+    Kernels with all stages as lanes: `condensed`, `curvature` (results of the former that never change), `trial`,
+    `steps`, `measure`, `push`, `settle`; for the two ends: `ends`, `ends_trial`.
     """
 
     def __init__(self, stages: Stages, *, exact: bool) -> None:
@@ -90,17 +94,29 @@ class Evaluation:
         }
         bounds = ("slack", "low", "high", "lower", "upper", "has_lower", "has_upper")
         place = ("x", "u", "z", "after", "s", "p")
+        results = {
+            **{"A": (n, n), "B": (n, m), "b": (n,), "Q": (n, n), "N": (n, m), "R": (m, m), "q": (n,)},
+            **{"r": (m,), "slope_x": (n,), "slope_u": (m,), "Z": (nz, n + m), "z_0": (nz,)},
+            **{"D": (nd, n + m), "d_0": (nd,), "g": (n + m + nz,), "G": (nz, nz), "F_z": (n, nz)},
+            **{"H_z": (nz, n + m), "D_z": (nd, nz)},
+        }
+        self.constant = self._constant_blocks()
+        varying = {name: shape for name, shape in results.items() if name not in self.constant}
         self.condensed = self._kernel(
-            "condensed",
+            f"condensed {self.constant}",
             (*place, "costate", "scale", *bounds),
-            {
-                **{"A": (n, n), "B": (n, m), "b": (n,), "Q": (n, n), "N": (n, m), "R": (m, m), "q": (n,)},
-                **{"r": (m,), "slope_x": (n,), "slope_u": (m,), "Z": (nz, n + m), "z_0": (nz,)},
-                **{"D": (nd, n + m), "d_0": (nd,), "g": (n + m + nz,), "G": (nz, nz), "F_z": (n, nz)},
-                **{"H_z": (nz, n + m), "D_z": (nd, nz)},
-            },
-            self._condensed_graph,
+            varying,
+            lambda g: [e for e, k in zip(self._condensed_graph(g), results, strict=True) if k in varying],
+            chunk=CHUNK,
         )
+        self.curvature: Kernel | None = None
+        if self.constant:
+            self.curvature = self._kernel(
+                f"curvature {self.constant}",
+                ("x", "u", "z", "s", "p", "scale"),
+                {name: results[name] for name in self.constant},
+                self._curvature_graph,
+            )
         self.trial = self._kernel(
             "trial",
             (*place, "dx", "du", "dz", "dafter", "ds", "alpha", "mu", "scale", *bounds),
@@ -133,14 +149,22 @@ class Evaluation:
 
     # --- kernels ------------------------------------------------------------------------------------------------
 
-    def _kernel(self, name: str, inputs: Any, results: Mapping[str, tuple[int, ...]], graph: Graph) -> Kernel:
+    def _kernel(
+        self,
+        name: str,
+        inputs: Any,
+        results: Mapping[str, tuple[int, ...]],
+        graph: Graph,
+        chunk: int | None = None,
+    ) -> Kernel:
         shapes = inputs if isinstance(inputs, dict) else {label: self.sizes[label] for label in inputs}
         given = {k: v if isinstance(v, tuple) else (v,) for k, v in shapes.items()}
 
         def build() -> FunctionSource:
             symbols = {label: ca.SX.sym(label, *shape) for label, shape in given.items()}
             found = [ca.densify(ca.SX(v)) for v in graph(symbols)]
-            return FunctionSource(ca.Function(name, list(symbols.values()), found))
+            function = ca.Function(name.split()[0], list(symbols.values()), found)
+            return FunctionSource(function, chunk=chunk)
 
         key = f"{self._key} {name}"
         if key not in _KERNELS:
@@ -221,6 +245,52 @@ class Evaluation:
                 trial,
             ),
         )
+
+    # --- what does not change ------------------------------------------------------------------------------------
+
+    def _constant_blocks(self) -> tuple[str, ...]:
+        """Which of Q, N and R are the same at every point: computed once in a solve instead of in every iteration.
+
+        Without the curvature of the dynamics they are the Hessian of the cost and D' weight D.
+        """
+        n, m, nz, nd = self.stages.sizes
+        if self.exact:
+            return ()
+        g, moved, w, cost = self._cost()
+        if ca.Function("cost", [*g.values(), w[:n]], [cost]).n_instructions() > LARGEST_COST:
+            return ()
+        H = ca.hessian(cost, w)[0]
+        path = self.stages.stage.call([moved, *list(g.values())[1:5]])[3]
+        D = ca.Function("path", [w, g["x"], g["s"], g["p"]], [path]).jac_sparsity(0, 0)
+        rows = ca.DM(D, 1).full() if nd else np.zeros((0, n + m + nz))
+        if H[n + m :, :].nnz() or rows[:, n + m :].any():
+            return ()  # by way of z they have the slopes of the dynamics
+        parts = {"Q": (slice(0, n), slice(0, n)), "N": (slice(0, n), slice(n, n + m))}
+        parts["R"] = (slice(n, n + m), slice(n, n + m))
+        point = ca.vertcat(g["x"], w)
+        return tuple(
+            name
+            for name, (i, j) in parts.items()
+            if not ca.depends_on(H[i, j], point)
+            and not (rows[:, i].any(axis=1) & rows[:, j].any(axis=1)).any()
+        )
+
+    def _cost(self) -> tuple[dict[str, ca.SX], ca.SX, ca.SX, ca.SX]:
+        """Symbols, the point moved by a tangent vector, w of the derivatives and the cost there, without its scale."""
+        names = ("x", "u", "z", "s", "p")
+        g = {name: ca.SX.sym(name, self.sizes[name]) for name in names}
+        dx = ca.SX.sym("dx", self.stages.chart.tangent)
+        moved = self.tangent.retract(g["x"], dx, g["p"])
+        cost = self.stages.stage.call([moved, g["u"], g["z"], g["s"], g["p"]])[1]
+        return g, moved, ca.vertcat(dx, g["u"], g["z"]), cost
+
+    def _curvature_graph(self, given: dict[str, ca.SX]) -> list[ca.SX]:
+        n, m, _, _ = self.stages.sizes
+        g, _, w, cost = self._cost()
+        f = ca.Function("curvature", [w[:n], *g.values()], [ca.hessian(cost, w)[0]])
+        H = f(ca.DM.zeros(n), *(given[name] for name in g)) * given["scale"]
+        blocks = {"Q": H[:n, :n], "N": H[:n, n : n + m], "R": H[n : n + m, n : n + m]}
+        return [blocks[name] for name in self.constant]
 
     # --- graphs -------------------------------------------------------------------------------------------------
 
@@ -336,21 +406,27 @@ class Evaluation:
         weight = _column([_weight(g, k) for k in range(nd)])
         dx, nu = ca.SX.sym("dx", n), ca.SX.sym("nu", nz)
         w = ca.vertcat(dx, g["u"], g["z"])
-        after, cost, implicit, path = self.stages.stage(
-            self.tangent.retract(g["x"], dx, g["p"]), g["u"], g["z"], g["s"], g["p"]
-        )
-        gap = self.tangent.local(g["after"], after, g["p"])
-        cost = cost * g["scale"]
-        first = [ca.gradient(cost, w), *(ca.jacobian(f, w) for f in (gap, implicit, path))]
+        place = [self.tangent.retract(g["x"], dx, g["p"]), g["u"], g["z"], g["s"], g["p"]]
+
+        def functions(found: list[ca.SX]) -> list[ca.SX]:
+            return [self.tangent.local(g["after"], found[0], g["p"]), found[1] * g["scale"], *found[2:]]
+
+        order = list(g.values())
+        free, here = [dx, *order], [ca.SX.zeros(n), *order]
+        gap, cost, implicit, path = functions(self.stages.stage.call(place))
         lagrangian = cost
         if self.exact:
             lagrangian += ca.dot(g["costate"], gap) + ca.dot(nu, implicit) + ca.dot(y, path)
-        second = ca.hessian(lagrangian, w)[0]
-        order = list(g.values())
-        f = ca.Function("first", [dx, *order], [gap, implicit, path, *first])
-        h = ca.Function("second", [dx, nu, *order], [second])
-        zero = ca.DM.zeros(n)
-        gap, implicit, path, slope, F, C, D = f(zero, *order)
+        h = ca.Function("second", [nu, *free], [ca.hessian(lagrangian, w)[0]])
+        if self.stages.opened is not None and not self.exact:
+            values, by = self.stages.opened.first(place, functions, w, free, here)
+        else:
+            results = [gap, cost, implicit, path]
+            f = ca.Function("first", free, [*results, *(ca.jacobian(e, w) for e in results)])
+            found = f.call(here)
+            values, by = found[:4], found[4:]
+        (gap, _, implicit, path), (F, slope, C, D) = values, by
+        slope = slope.T
         fixed = n + m
         along_z = slope + F.T @ g["costate"] + D.T @ y
         if nz:
@@ -360,7 +436,7 @@ class Evaluation:
             Z = -_backward(ca.densify(R), Q.T @ ca.horzcat(implicit, C[:, :fixed]))
         else:
             nus, Z = ca.SX(0, 1), ca.SX(0, 1 + fixed)
-        H = h(zero, nus, *order)
+        H = h(nus, *here)
         slopes = along_z[:fixed] + C[:, :fixed].T @ nus
         H = H + D.T @ (ca.repmat(weight, 1, fixed + nz) * D)
         z0, Zw = Z[:, 0], Z[:, 1:]

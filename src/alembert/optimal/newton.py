@@ -66,6 +66,8 @@ class Newton:
         self.stages = stages
         self.seconds = {"functions": 0.0, "sweep": 0.0}
         self.shift, self._remembered, self._rho = 0.0, 0.0, 1e2
+        self._curved = False
+        """whether the blocks of the Hessian that never change are in place"""
         N, (n, m, nz, nd) = stages.count, stages.sizes
         first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
         self._alpha, self._mu, self._scale, self._dual = (np.ones(1) for _ in range(4))
@@ -89,6 +91,7 @@ class Newton:
         steepest = max(np.abs(self._g).max(initial=0.0), np.abs(self._gradient).max(initial=0.0))
         self.scale = min(1.0, STEEPEST / steepest) if np.isfinite(steepest) and steepest > 0 else 1.0
         self._scale[0] = self.scale
+        self._curved = False
 
     def _place(self, x: Array, u: Array, z: Array, mu: float) -> None:
         """The iterate, and beside it a trial, each in one piece; slacks are set by `_enter`."""
@@ -133,14 +136,22 @@ class Newton:
         self._G, self._F_z = np.zeros((N, nz, nz)), np.zeros((N, n, nz))
         self._H_z, self._D_z = np.zeros((N, nz, n + m)), np.zeros((N, nd, nz))
         self._d_used = np.zeros((N, nd))
+        results = {
+            **{"A": lin.A, "B": lin.B, "b": lin.b, "Q": lin.Q[:N], "N": lin.N, "R": lin.R, "q": lin.q[:N]},
+            **{"r": lin.r, "slope_x": self._slopes[0], "slope_u": self._slopes[1], "Z": self._Z},
+            **{"z_0": self._z_0, "D": lin.D, "d_0": self._d_0, "g": self._g, "G": self._G},
+            **{"F_z": self._F_z, "H_z": self._H_z, "D_z": self._D_z},
+        }
         self._condense = e.condensed.bind(
             N,
             [*place, it.costates[1:], self._scale, *bounds],
-            [
-                *(lin.A, lin.B, lin.b, lin.Q[:N], lin.N, lin.R, lin.q[:N], lin.r, *self._slopes),
-                *(self._Z, self._z_0, lin.D, self._d_0, self._g, self._G, self._F_z, self._H_z, self._D_z),
-            ],
+            [results[r.name] for r in e.condensed.results],
         )
+        self._curvature = None
+        if e.curvature is not None:
+            constant = [results[name] for name in e.constant]
+            self._curvature = e.curvature.bind(N, [*place[:3], s, p, self._scale], constant)
+        self._same_Q = "Q" in e.constant
         limits, self._limits = np.zeros((N, 3)), np.zeros((N + 1, 3))
         self._limits[0] = 1e300, 1e300, 0.0
         self._steps = e.steps.bind(
@@ -215,8 +226,14 @@ class Newton:
 
     def linearise(self) -> None:
         began = time.perf_counter()
+        if self._curvature is not None and not self._curved:
+            self._curvature()
+            self._first_Q = self.linear.Q[0].copy()
+            self._curved = True
         self._condense()
         self._ends()
+        if self._same_Q:
+            self.linear.Q[0] = self._first_Q
         self.linear.Q[0] += self._start_H
         self.seconds["functions"] += time.perf_counter() - began
 
@@ -358,6 +375,7 @@ class Newton:
         lin.Q[:-1], lin.N[...], lin.R[...] = H[:, :n, :n], H[:, :n, n:], H[:, n:, n:]
         lin.Q[-1] = np.eye(n) + self._end_D.T @ (self.it.last.weight[:, None] * self._end_D)
         lin.q[...], lin.r[...], lin.push[...] = 0.0, 0.0, 0.0
+        self._curved = False
         self._d_used[...], self._end_values = self._d, self._rows
         try:
             self.sweep.solve(damping=min(1e-3, 1e-2 * merit.worst**2))
@@ -371,6 +389,7 @@ class Newton:
         self._duals[...] = 0.0
         self.linearise()
         lin.Q[...], lin.N[...], lin.R[...] = np.eye(n), 0.0, np.eye(lin.R.shape[1])
+        self._curved = False
         lin.q[:-1], lin.r[...] = self._slopes
         lin.q[-1] = self._gradient + self._end_D.T @ self.it.last.y
         lin.b[...], lin.push[...], self.first.c[...], self.last.c[...] = 0.0, 0.0, 0.0, 0.0

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import casadi as ca
 import numpy as np
 
+from alembert.optimal.accelerations import Opened, asked
 from alembert.optimal.closure import conditions
 from alembert.optimal.plant import Chart, Moment, Momenta, Plant
 from alembert.optimal.problem import FREE, Problem, Row
@@ -119,6 +120,8 @@ class Stages:
     end_bounded: tuple[str, ...]
     end_lower: Array
     end_upper: Array
+    opened: Opened | None = None
+    """the stage with symbols for accelerations, where it has any"""
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -167,7 +170,8 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
     )[:3]
     values = [u[m * k : m * (k + 1)] for k in range(scheme.points)]
     given = [kept, *values] if scheme.node_controls else values
-    interval = scheme.interval(problem, plant, (t, h, T), own, given, z, p)
+    symbolic = asked(plant)
+    interval = scheme.interval(problem, symbolic or plant, (t, h, T), own, given, z, p)
     after = ca.vertcat(
         interval.after, *([values[-1]] if memory else []), held, *([T] if problem.is_free else [])
     )
@@ -218,6 +222,11 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
     begin = conditions(problem, plant, "start", first, _equations(plant, first, starts, own, p), own, p)
     finish = conditions(problem, plant, "end", last, _equations(plant, last, ends, own, p), own, p)
     lower, upper = rows.bounds()
+    place, found = [x, u, z, s, p], [after, interval.cost, interval.implicit, rows.expressions()]
+    opened = None
+    if symbolic is not None and symbolic.calls:
+        opened = Opened.of(symbolic, place, found)
+        found = opened.closed(place)
     return Stages(
         problem=problem,
         scheme=scheme,
@@ -233,9 +242,7 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
         ),
         u_names=tuple(_numbered(name, k, scheme.points) for k in range(scheme.points) for name in controls),
         z_names=z_names,
-        stage=ca.Function(
-            "stage", [x, u, z, s, p], [after, interval.cost, interval.implicit, rows.expressions()]
-        ),
+        stage=ca.Function("stage", place, found),
         start=ca.Function("start", [x, s, p], [ca.vertcat(begin[1], around)]),
         end=ca.Function(
             "end",
@@ -255,6 +262,7 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
         end_bounded=tuple(row.name for row in bounded),
         end_lower=np.array([row.lower for row in bounded], dtype=float),
         end_upper=np.array([row.upper for row in bounded], dtype=float),
+        opened=opened,
     )
 
 

@@ -1,0 +1,88 @@
+"""What the sweep in time gets from the stages: derivatives by way of the bodies, and blocks that are computed once."""
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.optimal import Problem, System, effort, guess, running
+from alembert.optimal.evaluation import Evaluation
+from alembert.optimal.newton import Newton
+from alembert.optimal.schemes import scheme
+from alembert.optimal.stages import cut
+
+CURVED = running(lambda s: 0.1 * ca.sumsqr(s.v) + ca.cos(s.q[-1]))
+
+
+def linear(stages, exact=False):
+    """At a point off the guess, so that no residual vanishes."""
+    x, u, z = guess.place(stages, guess.make(stages.problem, None))
+    rng = np.random.default_rng(3)
+    x = stages.chart.move(x, 0.3 * rng.normal(size=(len(x), stages.chart.tangent)))
+    return Newton(stages, Evaluation(stages, exact=exact), x, u + rng.normal(size=u.shape), z, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [(al.library.satellite, "euler"), (al.library.two_link, "rk4"), (al.library.cart_pole, "midpoint")],
+)
+def test_derivatives_by_way_of_the_bodies(make, name):
+    """They are those of automatic differentiation, also where configurations are on a manifold and bounds have slopes."""
+    problem = Problem(make(), 1.0, cost=effort() + CURVED, limits={"tau": 5.0})
+    stages = cut(problem, scheme(name), 4)
+    assert stages.opened is not None
+    own = linear(stages)
+    plain = replace(stages, opened=None)
+    evaluation = Evaluation(plain, exact=False)
+    labels = [a.name for a in evaluation.condensed.arguments]
+    inputs = [ca.SX.sym(a.name, *a.shape) for a in evaluation.condensed.arguments]
+    graph = evaluation._condensed_graph(dict(zip(labels, inputs, strict=True)))
+    function = ca.Function("plain", inputs, [*graph[:2], graph[14]])
+    it = own.it
+    for k in range(stages.count):
+        bounds = [a[k] for a in it.path.arrays]
+        given = [it.x[k], it.u[k], it.z[k], it.x[k + 1], stages.numbers[k], problem.parameters]
+        A, B, g = function(*given, it.costates[k + 1], 1.0, *bounds)
+        np.testing.assert_allclose(
+            own.linear.A[k], A.full(), rtol=1e-11, atol=1e-11
+        )  # rounding, slopes up to 100
+        np.testing.assert_allclose(own.linear.B[k], B.full(), rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(own._g[k], g.full()[:, 0], rtol=1e-11, atol=1e-11)
+
+
+def curved(stages):
+    return Evaluation(stages, exact=False).constant
+
+
+def test_which_blocks_never_change():
+    model = al.library.cart_pole()
+    line = System(["x", "v"], ["f"], lambda s: [s.v, s.f])
+
+    def stages(plant, cost, name="euler", duration=1.0, **more):
+        return cut(Problem(plant, duration, cost=cost, **({"limits": None} | more)), scheme(name), 4)
+
+    assert curved(stages(model, effort())) == ("Q", "N", "R")
+    assert curved(stages(model, effort() + running(lambda s: ca.cos(s.q[0])))) == ("N", "R")
+    assert curved(stages(model, effort(), limits={"tau": 3.0})) == ("Q", "N")
+    assert curved(stages(model, effort(), limits={"v": 3.0})) == ("N", "R")
+    assert curved(stages(model, effort(), duration=(0.5, 2.0))) == ()
+    assert curved(stages(line, running(lambda s: s.x**2 + s.f**2), "rk4")) == ("Q", "N", "R")
+    assert curved(stages(line, running(lambda s: s.x**2 + s.f**2), "midpoint")) == ()  # x at the middle is z
+    assert Evaluation(stages(model, effort()), exact=True).constant == ()
+
+
+@pytest.mark.parametrize("limits", [None, {"tau": 12.0}])
+def test_constant_blocks_change_no_iterate(limits, monkeypatch):
+    """The same iterations as with all blocks computed anew, also after steps that use the blocks for something else."""
+    ends = {"start": {"q": [-1.0, 0.2], "v": 0}, "end": {"q": [0.5, 0.3], "v": 0}}
+    problem = Problem(al.library.two_link(), 1.0, **ends, limits=limits)
+    given = {"transcription": "rk4", "hessian": "gauss-newton", "iterations": 60, "progress": False}
+    one = problem.solve(12, **given)
+    monkeypatch.setattr(Evaluation, "_constant_blocks", lambda self: ())
+    two = problem.solve(12, **given)
+    assert one.success, one.diagnosis()
+    assert one.iterations == two.iterations
+    assert one.cost == pytest.approx(two.cost, rel=1e-12)
+    np.testing.assert_allclose(one.x, two.x, atol=1e-9)  # rounding, after the iterations
