@@ -101,7 +101,17 @@ def test_function_that_is_not_finite_is_located():
     system = System(["x"], ["u"], lambda s: [s.u + ca.log(s.x - 0.5)])
     solution = Problem(system, 1.0, start={"x": 1}, end={"x": 0.2}).solve(10)
     assert solution.status == "failed"
-    assert re.search(r"not finite in stage \d, t = ", solution.message)
+    assert re.search(r"not finite in stage \d, t = .* s \(first x at point 2\)", solution.message)
+    assert re.search(r"x at point 2 at t = .*: not finite", solution.diagnosis())
+    assert "every constraint is kept" not in solution.diagnosis()
+
+
+def test_slope_that_is_not_finite_is_located():
+    """sqrt has a value at 0, and no slope."""
+    system = System(["x", "y"], ["u"], lambda s: [s.u, ca.sqrt(s.x)])
+    solution = Problem(system, 1.0, start={"x": 0, "y": 0}, end={"x": 1}).solve(10, transcription="rk4")
+    assert solution.status == "failed"
+    assert "in stage 0, t = 0 s (first the slope of motion of y)" in solution.message
 
 
 def test_save_and_use_as_guess(move, tmp_path):

@@ -428,13 +428,26 @@ class Newton:
             self._duals += alpha * (found - self._duals)
 
     def locate(self) -> str:
-        """Where the functions are not finite."""
-        lin = self.linear
-        blocks = {"motion": lin.A, "controls": lin.B, "curvature": lin.R, "slope": self._g, "residual": lin.b}
-        for name, block in blocks.items():
-            bad = ~np.isfinite(block.reshape(len(block), -1)).all(axis=1)
+        """Where the functions are not finite, and the first of them by name."""
+        lin, stages = self.linear, self.stages
+        states = [f"motion of {name}" for name in stages.x_names]
+        bounds = [f"bound on {name}" for name in stages.path_names]
+        blocks: list[tuple[list[str], Array]] = [
+            (states, self._gap),
+            (list(stages.z_names), self._implicit),
+            (bounds, self._d),
+            ([f"the slope of {name}" for name in states], np.concatenate([lin.A, lin.B], axis=2)),
+            ([f"the slope of {name}" for name in bounds], lin.D),
+            (["the slope of the cost"], self._g[:, None]),
+            (["the curvature"], lin.R.reshape(stages.count, 1, -1)),
+            (["the motion"], lin.b[:, None]),
+        ]
+        for names, block in blocks:
+            if not block.size:
+                continue
+            bad = ~np.isfinite(block.reshape(stages.count, len(names), -1)).all(axis=2)
             if bad.any():
-                k = int(np.argmax(bad))
-                t = self.stages.numbers[k, 0] * self.stages.span(self.it.x)
-                return f"the functions are not finite in stage {k}, t = {t:.4g} s (first in the {name})"
+                k, row = (int(i) for i in np.argwhere(bad)[0])
+                t = stages.numbers[k, 0] * stages.span(self.it.x)
+                return f"the functions are not finite in stage {k}, t = {t:.4g} s (first {names[row]})"
         return "the functions are not finite"

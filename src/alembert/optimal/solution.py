@@ -13,6 +13,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.optimal.checking import Check, simulate
+from alembert.optimal.diagnosis import linearise, redundant, unscaled
 from alembert.optimal.plant import Momenta
 from alembert.optimal.problem import Problem
 from alembert.optimal.stages import Stages
@@ -30,14 +31,15 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Violation:
-    """A constraint that a solution does not keep."""
+    """A constraint that a solution does not keep; `amount` is inf where it is not finite."""
 
     name: str
     time: float
     amount: float
 
     def __str__(self) -> str:
-        return f"{self.name} at t = {self.time:.4g} s: off by {self.amount:.3e}"
+        amount = f"off by {self.amount:.3e}" if np.isfinite(self.amount) else "not finite"
+        return f"{self.name} at t = {self.time:.4g} s: {amount}"
 
 
 class Solution:
@@ -295,8 +297,9 @@ class Solution:
         found: list[Violation] = []
 
         def collect(names: Any, amounts: Array, times: Array) -> None:
-            for i, j in zip(*np.nonzero(np.abs(amounts) > tolerance), strict=True):
-                found.append(Violation(names[j], float(times[i]), float(abs(amounts[i, j]))))
+            sizes = np.where(np.isfinite(amounts), np.abs(amounts), np.inf)
+            for i, j in zip(*np.nonzero(sizes > tolerance), strict=True):
+                found.append(Violation(names[j], float(times[i]), float(sizes[i, j])))
 
         T = self.time
         collect([f"motion of {name}" for name in stages.x_names], values.gap, T[1:])
@@ -315,19 +318,26 @@ class Solution:
         return sorted(found, key=lambda v: -v.amount)
 
     def diagnosis(self, most: int = 8) -> str:
-        """In words: violated constraints by name and time, conditions that repeat each other, bounds that hold."""
+        """In words: violated constraints by name and time, bounds that hold; at the last iterate also equations that
+        repeat or contradict others, and constraints that are badly scaled."""
         lines = [f"{self.status}: {self.message}"]
         violations = self.violations()
         if violations:
             lines.append(f"{len(violations)} constraints are off by more than 1e-6; the worst:")
-            lines += [f"  {violation}" for violation in violations[:most]]
+            worst: dict[str, list[Violation]] = {}
+            for violation in violations:
+                worst.setdefault(violation.name, []).append(violation)
+            for same in list(worst.values())[:most]:
+                more = f", and at {len(same) - 1} other times" if len(same) > 1 else ""
+                lines.append(f"  {same[0]}{more}")
         else:
             lines.append("every constraint is kept to 1e-6")
-        lines += _redundant(self)
+        it = self._outcome.iterate
+        linear = linearise(self.stages, it)
+        lines += redundant(self.stages, linear, self.time, reach=not self.success)[:most]
+        lines += unscaled(self.stages, linear, self.time)[:most]
         active = [
-            name
-            for k, name in enumerate(self.stages.path_names)
-            if np.any(np.abs(self._outcome.iterate.path.y[:, k]) > 1e-4)
+            name for k, name in enumerate(self.stages.path_names) if np.any(np.abs(it.path.y[:, k]) > 1e-4)
         ]
         if active:
             lines.append(f"bounds that hold somewhere: {', '.join(active)}")
@@ -509,27 +519,3 @@ def _gains_on_speeds(solution: Solution, gains: Array) -> Array:
     along = np.stack(columns, axis=-1)
     Kq, Kp = gains[:, :, :nv], gains[:, :, nv:]
     return np.concatenate([Kq + np.matmul(Kp, along), np.matmul(Kp, M)], axis=2)
-
-
-def _redundant(solution: Solution) -> list[str]:
-    """Conditions at an end that repeat others."""
-    stages, lines = solution.stages, []
-    it = solution._outcome.iterate
-    d, s = ca.SX.sym("d", stages.chart.tangent), stages.numbers[-1]
-    for which, names, x in (("start", stages.start_names, it.x[0]), ("end", stages.end_names, it.x[-1])):
-        if not names:
-            continue
-        function = stages.start if which == "start" else stages.end
-        moved = stages.chart.retract(ca.SX(x), d)
-        found = function(moved, s, solution.problem.parameters)
-        equations = found if which == "start" else found[1]
-        C = ca.Function("C", [d], [ca.jacobian(equations, d)])(np.zeros(stages.chart.tangent)).full()
-        if np.linalg.matrix_rank(C) == len(C):
-            continue
-        kept: list[int] = []
-        for i in range(len(C)):
-            if np.linalg.matrix_rank(C[[*kept, i]]) == len(kept) + 1:
-                kept.append(i)
-            else:
-                lines.append(f"{which}: the condition on {names[i]} repeats others, or cannot be influenced")
-    return lines

@@ -1,0 +1,93 @@
+"""A failed solve names what is wrong with the problem: equations that repeat or contradict others, and bad scales."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.optimal import Problem, System, running
+from alembert.optimal.diagnosis import dependent, linearise, redundant, unscaled
+
+TWO = System(["x", "y"], ["u", "w"], lambda s: [s.u, s.w])
+COST = running(lambda s: s.u**2 + s.w**2)
+ORIGIN = {"x": 0, "y": 0}
+
+
+def diagnosed(system, solver="sweep", fails=True, transcription="midpoint", **given):
+    cost = given.pop("cost", COST)
+    problem = Problem(system, 1.0, start=ORIGIN, cost=cost, **given)
+    given = {"transcription": transcription, "solver": solver, "iterations": 30, "progress": False}
+    solution = problem.solve(10, **given)
+    assert solution.success is not fails
+    return solution.diagnosis()
+
+
+@pytest.mark.parametrize("solver", ["sweep", "ipopt"])
+def test_path_equations_that_contradict_each_other(solver):
+    path = {"sum": (lambda s: s.u + s.w, 1, 1), "twice": (lambda s: 2 * s.u + 2 * s.w, 3, 3)}
+    text = diagnosed(TWO, solver, path=path)
+    assert "path twice contradicts path sum (at 10 times from t = 0 s to 0.9 s, by 1.000e+00)" in text
+
+
+def test_path_equations_that_repeat_each_other():
+    path = {"sum": (lambda s: s.u + s.w, 1, 1), "twice": (lambda s: 2 * s.u + 2 * s.w, 2, 2)}
+    text = diagnosed(TWO, "ipopt", fails=False, path=path)
+    assert "path twice repeats path sum (at 10 times from t = 0 s to 0.9 s)" in text
+
+
+def test_path_equation_that_nothing_changes():
+    """cos(t) = 1 holds at the start only."""
+    text = diagnosed(TWO, path={"clock": (lambda s: ca.cos(s.t) + 0 * s.x, 1, 1)})
+    assert "path clock cannot be changed by a state or control of its moment, and is off (at" in text
+
+
+def test_end_conditions_that_contradict_each_other():
+    text = diagnosed(TWO, end={"sum": (lambda s: s.x + s.y, 1.0), "x": 0.2, "y": 0.7})
+    assert "contradicts" in text
+    assert "(at t = 1 s, by 1.000e-01)" in text
+
+
+def test_end_condition_out_of_reach():
+    """y' = sin(y) stays at 0."""
+    alone = System(["x", "y"], ["u"], lambda s: [s.u, ca.sin(s.y)])
+    text = diagnosed(alone, end={"x": 1, "y": 1}, cost=running(lambda s: s.u**2), transcription="rk4")
+    assert (
+        "end y cannot be changed by the controls, from the start that is given, and is off (at t = 1 s"
+        in text
+    )
+    assert "end x" not in text
+
+
+def test_end_conditions_with_one_control_between_them():
+    coupled = System(["x", "y"], ["u"], lambda s: [s.u, 2 * s.u])
+    text = diagnosed(coupled, end={"x": 1, "y": 1}, cost=running(lambda s: s.u**2))
+    assert "end y cannot be changed apart from end x, and contradicts them (at t = 1 s, by 1.000e+00)" in text
+
+
+def test_bad_scale_is_named():
+    """|u| <= 0.1 in units of 1e-9, which does not reach the end."""
+    text = diagnosed(TWO, end={"x": 1, "y": 1}, path={"huge": (lambda s: 1e9 * s.u, -1e8, 1e8)})
+    assert "bound on huge is badly scaled: its gradient is 1.0e+09 at t = " in text
+    assert "those of other constraints about 1.0e+00" in text
+    assert text.count("badly scaled") == 1
+
+
+@pytest.mark.parametrize("transcription", ["dmoc", "rk4", "trapezoidal"])
+def test_nothing_is_wrong_with_a_sound_problem(transcription):
+    """Too little torque for the time is no fault of the equations, and worst violations are listed once by name."""
+    ends = {"start": {"q": [-1.5, 0], "v": 0}, "end": {"q": [1.5, 0.3], "v": 0}}
+    problem = Problem(al.library.two_link(), 0.2, **ends, limits={"tau": 1.0})
+    solution = problem.solve(20, transcription=transcription, iterations=10, progress=False)
+    linear = linearise(solution.stages, solution._outcome.iterate)
+    assert not solution.success
+    assert redundant(solution.stages, linear, solution.time) == []
+    assert unscaled(solution.stages, linear, solution.time) == []
+    assert ", and at 19 other times" in solution.diagnosis()
+
+
+def test_dependent_rows():
+    C = np.array([[1.0, 0, 0], [1, 2, 0], [3, 2, 0], [0, 0, 0], [0, 0, 1e-8]])
+    c = np.array([1.0, 1, 3.5, 0, 2])
+    (one, others, off), (zero, none, _) = dependent(C, c)
+    assert (one, others, zero, none) == (2, [0, 1], 3, [])
+    assert off == pytest.approx(0.5)  # 2 * first + second asks for 3
