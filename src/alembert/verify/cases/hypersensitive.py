@@ -13,7 +13,7 @@ from alembert.verify.case import Check, Items, Line, Plot, case
     tags=("optimal",),
 )
 def hypersensitive() -> Items:
-    """y' = -y^3 + u over 10000 s, of which only the first and the last few matter."""
+    """The equation y' = -y^3 + u over 10000 s, of which only the first and the last few matter."""
     system = System(["y"], ["u"], lambda s: [-(s.y**3) + s.u])
     cost = running(lambda s: s.y**2 + s.u**2)
     problem = Problem(system, 10000.0, start={"y": 1}, end={"y": 1.5}, cost=cost)
