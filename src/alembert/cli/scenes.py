@@ -76,7 +76,7 @@ def acrobot() -> Scene:
             ("simulated", f"with the feedback of the solution it ends {left:.0e} rad from upright"),
             ("torque", f"up to {np.abs(run.efforts).max():.1f} N m, at the elbow only"),
         ],
-        "Two rods and one motor, between them. The cheapest way up within 4 s, found by optimal control and "
+        "Two rods and one motor, between them. A way up within 4 s with little effort, found by optimal control and "
         "followed in a simulation: it has to swing to gather the energy.",
         {"efforts": run.efforts, "trails": ["tip"]},
     )
