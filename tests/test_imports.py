@@ -13,6 +13,7 @@ ORDER = [
     "collector",
     "deferred",
     "errors",
+    "meaning",
     "expression",
     "spatial",
     "joints",

@@ -9,7 +9,6 @@ anything.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import itertools
 from collections.abc import Mapping
 from contextlib import suppress
@@ -35,6 +34,7 @@ from alembert.model.elements import (
     Sensor,
     Visual,
 )
+from alembert.model.fingerprint import fingerprint
 from alembert.model.inertia import Inertia
 from alembert.model.placement import Placement
 
@@ -339,8 +339,7 @@ class Model(_Algorithms):
     @cached_property
     def fingerprint(self) -> str:
         """A digest of the content: equal models have equal ones, in every process."""
-        fields = [(f.name, getattr(self, f.name)) for f in dataclasses.fields(self)]
-        return hashlib.sha256(repr(fields).encode()).hexdigest()
+        return fingerprint(self)
 
     def __hash__(self) -> int:
         return int(self.fingerprint[:15], 16)

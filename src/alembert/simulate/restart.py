@@ -21,13 +21,13 @@ from warnings import warn
 import numpy as np
 
 from alembert.errors import AlembertWarning, ArgumentError, FileError
+from alembert.meaning import meaning
 from alembert.model import Model
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE, Birth
 from alembert.simulate.error_control import Mark, Span, ticks
 from alembert.simulate.events import EventRecord
 from alembert.simulate.fixed_steps import stepper_of
-from alembert.simulate.meaning import meaning
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.sensors import Measurements

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from alembert.meaning import meaning
 from alembert.simulate.ensembles.members import Block
-from alembert.simulate.meaning import meaning
 
 
 class Checkpoint:

@@ -58,7 +58,7 @@ def _function(value: types.FunctionType, seen: tuple[int, ...]) -> str:
     parts = [value.__qualname__, _code(code)]
     cells = [cell.cell_contents for cell in value.__closure__ or ()]
     parts += [meaning(x, seen) for x in (value.__defaults__, value.__kwdefaults__, cells)]
-    if not (value.__module__ or "").startswith("alembert"):  # its version is in the model's fingerprint
+    if _package(value) != "alembert":  # its own source is in the keys of kernels
         known = value.__globals__
         for name in sorted(_names(code)):
             if name in known:
@@ -79,13 +79,34 @@ def _names(code: types.CodeType) -> set[str]:
     return found
 
 
+def _class(value: type, seen: tuple[int, ...]) -> str:
+    name = f"class {value.__module__}.{value.__qualname__}"
+    if _package(value) in _KNOWN:
+        return name
+    own = {}
+    for key, x in vars(value).items():
+        if isinstance(x, staticmethod | classmethod):
+            x = x.__func__
+        elif isinstance(x, property):
+            x = (x.fget, x.fset)
+        elif isinstance(x, functools.cached_property):
+            x = x.func
+        if isinstance(x, types.FunctionType | tuple | bool | int | float | str):
+            own[key] = x
+    return f"{name}({[meaning(base, seen) for base in value.__bases__]}, {meaning(own, seen)})"
+
+
+_KNOWN = {"alembert", "numpy", "builtins", "scipy", "casadi", "abc", "typing"}
+"""packages whose classes are known by their names"""
+
+
+def _package(value: Any) -> str:
+    return (value.__module__ or "").partition(".")[0]
+
+
 def _object(value: Any, seen: tuple[int, ...]) -> str:
     if isinstance(value, type):
-        own = {
-            key: x for key, x in vars(value).items() if isinstance(x, types.FunctionType | int | float | str)
-        }
-        here = not value.__module__.startswith(("alembert", "numpy", "builtins", "scipy", "casadi"))
-        return f"class {value.__module__}.{value.__qualname__}{meaning(own, seen) if here else ''}"
+        return _class(value, seen)
     fingerprint = getattr(value, "fingerprint", None)
     if isinstance(fingerprint, str):
         return fingerprint
