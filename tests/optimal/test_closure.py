@@ -77,15 +77,11 @@ def test_an_open_loop_is_refused():
         window(end={"q": q + np.array([0, 0.1, 0]), "v": 0})
     with pytest.raises(ArgumentError, match="the speeds at the start would tear the loop 'window0' open"):
         window(start={"q": parallelogram(model, START, 0)[0], "v": [1, 0, 0]})
-    with pytest.raises(UnsupportedError, match="'rk4' would let loops and couplings drift open"):
-        window().solve(10, transcription="rk4")
-    with pytest.raises(UnsupportedError, match="periodic motions of models with loops"):
-        window(periodic=True, end=None).solve(10)
 
 
 def test_a_start_that_cannot_be_assembled():
     model = four_bars(1)
-    with pytest.raises(ArgumentError, match="the start cannot be assembled as it is stated"):
+    with pytest.raises(ArgumentError, match=r"the start cannot be assembled as it is stated.*range"):
         Problem(model, 1.0, start={"q": {"foot0": 1.5, "foot1": -1.5}}, actuated=["foot0"])
 
 
@@ -159,6 +155,16 @@ def test_prescribed_joints_follow_their_motion():
         ({"prescribed": {"shoulder": lambda t: [t, t]}}, ArgumentError, "has 2 coordinates, expected 1"),
         ({"prescribed": {"shoulder": lambda t: "up"}}, ArgumentError, "no expression of the time t"),
         ({"limits": {"v": 1.0}}, ArgumentError, "has v shoulder = 1.5 at 0 s, outside its limits -1 .. 1"),
+        (
+            {"periodic": True, "end": None},
+            ArgumentError,
+            "periodic, but the prescribed motion of 'shoulder' ends with q off by 0.0706 from its start",
+        ),
+        (
+            {"periodic": True, "end": None, "span": (1.0, 2.0)},
+            UnsupportedError,
+            "periodic, with a free duration and a prescribed motion of 'shoulder': give the duration",
+        ),
     ],
 )
 def test_bad_prescribed_motion(more, kind, message):

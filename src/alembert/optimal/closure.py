@@ -101,6 +101,12 @@ class Closure:
         Y = inverse @ G.T
         return momentum - G.T @ solve(G @ Y, Y.T @ momentum - self.speeds(t))
 
+    def allowed_speeds(self, t: Any, q: ca.SX, v: ca.SX, inverse: ca.SX, p: ca.SX) -> ca.SX:
+        """(3) for v = M^-1 p."""
+        G = self.jacobian(q, p)
+        Y = inverse @ G.T
+        return v - Y @ solve(G @ Y, G @ v - self.speeds(t))
+
 
 def solve(A: ca.SX, b: ca.SX) -> ca.SX:
     """A^-1 b for a positive definite matrix, by Cholesky's factors without square roots."""
@@ -202,6 +208,7 @@ def _no_conditions(problem: Problem, motions: Mapping[str, ca.Function]) -> None
         r = ca.SX(motions[name](t))
         both = ca.Function("r", [t], [r, ca.jacobian(r, t)])
         q, v = (part.full() for part in both.map(len(times))(times[None]))
+        _returns(problem, name, q, v)
         for k, speed in enumerate(model.speed_names[model.v_slice(name)]):
             for row in problem.limits["state"]:
                 values = {f"q {speed}": q[k], f"v {speed}": v[k]}.get(row.component)
@@ -214,6 +221,22 @@ def _no_conditions(problem: Problem, motions: Mapping[str, ca.Function]) -> None
                         f"Problem: the prescribed motion of {name!r} has {row.name} = {values[at]:g} at {times[at]:g} s, "
                         f"outside its limits {row.lower:g} .. {row.upper:g}"
                     )
+
+
+def _returns(problem: Problem, name: str, q: Array, v: Array) -> None:
+    """Refuse a periodic motion with a joint whose prescribed one does not return; q and v are over the time."""
+    if not problem.periodic:
+        return
+    if problem.is_free and np.abs(v).max() > 0:
+        raise UnsupportedError(
+            f"Problem: periodic, with a free duration and a prescribed motion of {name!r}: give the duration, its period"
+        )
+    for what, values in (("q", q), ("v", v)):
+        off = np.abs(values[:, -1] - values[:, 0]).max()
+        if off > AGREE * max(1.0, np.abs(values).max()):
+            raise ArgumentError(
+                f"Problem: periodic, but the prescribed motion of {name!r} ends with {what} off by {off:.3g} from its start"
+            )
 
 
 def given_parameters(problem: Problem) -> dict[str, Any]:
@@ -264,7 +287,10 @@ def _assembled(problem: Problem, which: str, q: Array, held: set[str]) -> Array:
     try:
         return np.asarray(model.assemble(q, fixed=sorted(held), **given).q)
     except AlembertError as error:
-        raise ArgumentError(f"Problem: the {which} cannot be assembled as it is stated: {error}") from None
+        raise ArgumentError(
+            f"Problem: the {which} cannot be assembled as it is stated: {error}. A range (lower, upper) for a joint lets "
+            "the search begin at its middle"
+        ) from None
 
 
 def _consistent(problem: Problem, which: str, q: Array, v: Array, held: set[str]) -> Array:
@@ -303,39 +329,60 @@ def conditions(
     names = [row.name for row in rows]
     if closure is None:
         return names, values
-    if problem.periodic:
-        raise UnsupportedError(
-            "solve: periodic motions of models with loops or prescribed joints are not supported; state start and end"
-        )
-    model = closure.model
-    nq, t = model.nq, 0.0 if which == "start" else problem.shortest
-    q, v = place(problem, closure, which)
-    mass = np.asarray(plant.tree.mass_matrix(q, **given_parameters(problem)))  # type: ignore[attr-defined]
-    momenta = plant.momenta  # type: ignore[attr-defined]
-    speeds = plant.speeds(x, p)  # type: ignore[attr-defined]
-    own = ca.vertcat(closure.residual(t, x[:nq], p), closure.jacobian(x[:nq], p) @ speeds - closure.speeds(t))
-    d = ca.SX.sym("d", plant.chart.tangent)
-    everything = ca.vertcat(own, values)
-    f = ca.Function("f", [x, p], [everything])
-    slope = ca.jacobian(f(plant.chart.retract(x, d), p), d)
-    J = ca.Function("J", [x, p, d], [slope])
-    point = np.concatenate([q, mass @ v if momenta else v])
-    C = J(point, problem.parameters, np.zeros(d.numel())).full()
-    size = np.linalg.norm(C, axis=1)
-    C = C / np.where(size > 0, size, 1.0)[:, None]
-    count, kept = own.numel(), []
-    basis = C[:count]
-    for i, row in enumerate(rows):
-        new = C[count + i]
-        if row.component:
-            left = new - np.linalg.lstsq(basis.T, new, rcond=1e-10)[0] @ basis
-            if np.linalg.norm(left) < 1e-7:
-                continue  # `place` has made sure that it agrees
-        kept.append(i)
-        basis = np.vstack([basis, new])
+    # `place` has made sure that those left out agree
+    own, kept = _independent(problem, plant, closure, which, values, x, p, [bool(r.component) for r in rows])
     names = [names[i] for i in kept]
     values = values[kept] if kept else ca.SX(0, 1)
     if which == "start":
         labels = [f"{what}{name}" for what in ("", "speed of ") for name in closure.names]
         return [*labels, *names], ca.vertcat(own, values)
     return names, values
+
+
+def returning(problem: Problem, plant: Plant, values: ca.SX, x: ca.SX, p: ca.SX) -> list[int]:
+    """Which of `values`, the state at the end of a periodic motion less that at its start, do not follow from (1)."""
+    closure: Closure | None = getattr(plant, "closure", None)
+    count = values.numel()
+    if closure is None or not count:
+        return list(range(count))
+    return _independent(problem, plant, closure, "start", values, x, p, [True] * count)[1]
+
+
+def _independent(
+    problem: Problem,
+    plant: Plant,
+    closure: Closure,
+    which: str,
+    values: ca.SX,
+    x: ca.SX,
+    p: ca.SX,
+    droppable: Sequence[bool],
+) -> tuple[ca.SX, list[int]]:
+    """The rows of (1) at an end, and which of `values` do not follow from them and from those before."""
+    nq, t = closure.model.nq, 0.0 if which == "start" else problem.shortest
+    q, v = place(problem, closure, which)
+    mass = np.asarray(plant.tree.mass_matrix(q, **given_parameters(problem)))  # type: ignore[attr-defined]
+    momenta = plant.momenta  # type: ignore[attr-defined]
+    speeds = plant.speeds(x, p)  # type: ignore[attr-defined]
+    own = ca.vertcat(closure.residual(t, x[:nq], p), closure.jacobian(x[:nq], p) @ speeds - closure.speeds(t))
+    d = ca.SX.sym("d", plant.chart.tangent)
+    # what is a symbol besides x and p (the start of a periodic motion) only shifts the rows
+    others = ca.symvar(ca.substitute(values, ca.vertcat(x, p), ca.vertcat(0 * x, 0 * p)))
+    f = ca.Function("f", [x, p, *others], [ca.vertcat(own, values)])
+    slope = ca.jacobian(f(plant.chart.retract(x, d), p, *others), d)
+    J = ca.Function("J", [x, p, d, *others], [slope])
+    point = np.concatenate([q, mass @ v if momenta else v])
+    C = J(point, problem.parameters, np.zeros(d.numel()), *(0.0 for _ in others)).full()
+    size = np.linalg.norm(C, axis=1)
+    C = C / np.where(size > 0, size, 1.0)[:, None]
+    count, kept = own.numel(), []
+    basis = C[:count]
+    for i, may_go in enumerate(droppable):
+        new = C[count + i]
+        if may_go:
+            left = new - np.linalg.lstsq(basis.T, new, rcond=1e-10)[0] @ basis
+            if np.linalg.norm(left) < 1e-7:
+                continue
+        kept.append(i)
+        basis = np.vstack([basis, new])
+    return own, kept

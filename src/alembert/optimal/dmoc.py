@@ -14,7 +14,6 @@ Loops and prescribed joints hold at every node, by impulses there: `alembert.opt
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -22,7 +21,7 @@ import numpy as np
 from alembert.errors import UnsupportedError
 from alembert.optimal.plant import Mechanics, Momenta, Plant
 from alembert.optimal.problem import Problem
-from alembert.optimal.stages import Interval
+from alembert.optimal.transcription import Interval, Stretch
 from alembert.simulate.stepping import Plant as Simulated
 from alembert.simulate.variational import DiscreteMechanics
 
@@ -36,6 +35,7 @@ class Dmoc:
     points: int = 1
     node_controls: bool = False
     places: tuple[float, ...] = (0.5,)
+    closes: bool = True
 
     def plant(self, problem: Problem) -> Plant:
         if problem.model is None:
@@ -50,24 +50,16 @@ class Dmoc:
         steps = tuple(f"step of {name}" for name in plant.model.speed_names)
         return steps if plant.closure is None else (*steps, *plant.closure.names)
 
-    def interval(
-        self,
-        problem: Problem,
-        plant: Plant,
-        span: tuple[ca.SX, ca.SX, Any],
-        x: ca.SX,
-        u: list[ca.SX],
-        z: ca.SX,
-        p: ca.SX,
-    ) -> Interval:
+    def interval(self, on: Stretch) -> Interval:
+        problem, plant, t, h, x, u, z, p = on.problem, on.plant, on.t, on.h, on.x, on.u, on.z, on.p
         assert isinstance(plant, Momenta)
-        (t, h, T), model = span, plant.model
+        model = plant.model
         q, momentum = x[: model.nq], x[model.nq :]
         e, manifold = z[: model.nv], self.mechanics(plant, p).manifold
         before, after, q1 = self.momenta(plant, t, q, e, h, plant.effort(u[0]), p)
         middle = ca.vertcat(manifold.integrate(q, e / 2), e / h)
         moment = Mechanics.moment(
-            plant, t + h / 2, middle, u[0], p, duration=T, _controls=problem.plant.controls
+            plant, t + h / 2, middle, u[0], p, duration=on.duration, _controls=problem.plant.controls
         )
         implicit = before - momentum
         if plant.closure is not None:  # (2) and (3) there

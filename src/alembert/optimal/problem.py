@@ -65,8 +65,8 @@ class Problem:
 
     `actuated` names the joints, degrees of freedom or actuators that have a control; by default the model's actuators,
     or all joints if it has none. `prescribed` joints follow a motion, `{"crank": lambda t: 2 * t}` with CasADi
-    expressions of the time, or stay at a number. Loops, couplings and equations of the model are kept closed
-    (`transcription="dmoc"`). With `periodic` the motion ends as it starts. `parameters` are values for the parameters
+    expressions of the time, or stay at a number. Loops, couplings and equations of the model are kept
+    closed. With `periodic` the motion ends as it starts. `parameters` are values for the parameters
     of the model or the system, by name.
     """
 

@@ -14,7 +14,6 @@ continuous, linear or quadratic in between. The others have controls of their ow
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -24,7 +23,7 @@ from alembert.optimal.directors import Dmocc
 from alembert.optimal.dmoc import Dmoc
 from alembert.optimal.plant import Momenta, Plant
 from alembert.optimal.problem import Problem
-from alembert.optimal.stages import Interval, Scheme, moment_of
+from alembert.optimal.transcription import Interval, Scheme, Stretch
 
 Array = np.ndarray
 
@@ -74,6 +73,7 @@ class RungeKutta:
     name: str
     tableau: Tableau
     momenta: bool = False
+    closes: bool = False
 
     @property
     def order(self) -> int:
@@ -103,29 +103,20 @@ class RungeKutta:
 
     def plant(self, problem: Problem) -> Plant:
         if not self.momenta:
-            return _without_loops(self.name, problem)
+            return problem.plant
         if problem.model is None:
             raise UnsupportedError(
                 f"solve: transcription {self.name!r} is for models; a System has no momenta"
             )
-        _without_loops(self.name, problem)
         return Momenta(problem.model, problem.plant.driven, problem.plant.closure)  # type: ignore[union-attr]
 
     def implicit(self, plant: Plant) -> tuple[str, ...]:
         names = plant.tangent_names
         return tuple(f"{name} at point {i + 1}" for i in self._solved for name in names)
 
-    def interval(
-        self,
-        problem: Problem,
-        plant: Plant,
-        span: tuple[ca.SX, ca.SX, Any],
-        x: ca.SX,
-        u: list[ca.SX],
-        z: ca.SX,
-        p: ca.SX,
-    ) -> Interval:
-        (t, h, T), tableau, chart = span, self.tableau, plant.chart
+    def interval(self, on: Stretch) -> Interval:
+        problem, plant, t, h, x, u, z, p = on.problem, on.plant, on.t, on.h, on.x, on.u, on.z, on.p
+        tableau, chart = self.tableau, plant.chart
         n, count = chart.tangent, len(tableau.b)
         controls = u if len(u) == count else u * count
         slopes: list[ca.SX] = []
@@ -141,7 +132,7 @@ class RungeKutta:
             point = chart.retract(x, d) if i or i in solved else x
             when = t + tableau.c[i] * h
             slopes.append(chart.chart_rate(d, plant.rate(when, point, controls[i], p)))
-            moment = moment_of(problem, plant, when, point, controls[i], p, T)
+            moment = on.moment(when, point, controls[i])
             moments.append((moment, controls[i]))
             if tableau.b[i]:
                 cost += h * tableau.b[i] * problem.cost.rate(moment)
@@ -174,25 +165,17 @@ class SemiImplicitEuler:
     points: int = 1
     node_controls: bool = False
     places: tuple[float, ...] = (0.5,)
+    closes: bool = False
 
     def plant(self, problem: Problem) -> Plant:
-        return _without_loops(self.name, problem)
+        return problem.plant
 
     def implicit(self, plant: Plant) -> tuple[str, ...]:
         return ()
 
-    def interval(
-        self,
-        problem: Problem,
-        plant: Plant,
-        span: tuple[ca.SX, ca.SX, Any],
-        x: ca.SX,
-        u: list[ca.SX],
-        z: ca.SX,
-        p: ca.SX,
-    ) -> Interval:
-        t, h, T = span
-        moment = moment_of(problem, plant, t, x, u[0], p, T)
+    def interval(self, on: Stretch) -> Interval:
+        problem, plant, t, h, x, u, p = on.problem, on.plant, on.t, on.h, on.x, on.u, on.p
+        moment = on.moment(t, x, u[0])
         step = h * plant.rate(t, x, u[0], p)
         if problem.model is not None:
             nq, nv = problem.model.nq, problem.model.nv
@@ -203,15 +186,6 @@ class SemiImplicitEuler:
 
     def guess(self, plant: Plant, x: Array, after: Array) -> Array:
         return np.empty((len(x), 0))
-
-
-def _without_loops(name: str, problem: Problem) -> Plant:
-    if problem.model is not None and problem.model.is_constrained:
-        raise UnsupportedError(
-            f"solve: transcription {name!r} would let loops and couplings drift open; choose 'dmoc', which closes them at "
-            "every node"
-        )
-    return problem.plant
 
 
 def scheme(name: str) -> Scheme:

@@ -17,76 +17,19 @@ it is the last entry of x, the same in all stages).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from alembert.optimal.accelerations import Opened, asked
-from alembert.optimal.closure import conditions
-from alembert.optimal.plant import Chart, Moment, Momenta, Plant
+from alembert.optimal.closure import conditions, returning
+from alembert.optimal.plant import Chart, Mechanics, Moment, Momenta, Plant
 from alembert.optimal.problem import FREE, Problem, Row
+from alembert.optimal.projection import Projected
+from alembert.optimal.transcription import Scheme, Stretch, moment_of
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Interval:
-    """What a scheme makes of one stage."""
-
-    after: ca.SX
-    """the point of the plant at its end"""
-    cost: ca.SX
-    implicit: ca.SX
-    """(1)"""
-    moments: tuple[tuple[Moment, ca.SX], ...]
-    """where bounds that involve controls are kept, and the controls there"""
-
-
-class Scheme(Protocol):
-    """A way to discretise time."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def order(self) -> int: ...
-
-    @property
-    def points(self) -> int:
-        """Values of each control that a stage brings."""
-        ...
-
-    @property
-    def node_controls(self) -> bool:
-        """Whether a stage also uses the last controls of the stage before."""
-        ...
-
-    @property
-    def places(self) -> tuple[float, ...]:
-        """Where in a stage its own controls act, from 0 to 1."""
-        ...
-
-    def plant(self, problem: Problem) -> Plant: ...
-
-    def implicit(self, plant: Plant) -> tuple[str, ...]:
-        """Names for z."""
-        ...
-
-    def interval(
-        self,
-        problem: Problem,
-        plant: Plant,
-        span: tuple[ca.SX, ca.SX, Any],
-        x: ca.SX,
-        u: list[ca.SX],
-        z: ca.SX,
-        p: ca.SX,
-    ) -> Interval: ...
-
-    def guess(self, plant: Plant, x: Array, after: Array) -> Array:
-        """z for points (N, ...) and the points after them."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +95,8 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
     if nodes is None:
         nodes = np.arange(steps + 1) / steps
     plant = scheme.plant(problem)
+    if isinstance(plant, Mechanics) and plant.closure is not None and not scheme.closes:
+        scheme = Projected(scheme)
     controls = plant.controls
     m = len(controls)
     limited = any(pair != FREE for pair in problem.rates)
@@ -171,7 +116,7 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
     values = [u[m * k : m * (k + 1)] for k in range(scheme.points)]
     given = [kept, *values] if scheme.node_controls else values
     symbolic = asked(plant)
-    interval = scheme.interval(problem, symbolic or plant, (t, h, T), own, given, z, p)
+    interval = scheme.interval(Stretch(problem, symbolic or plant, t, h, T, own, given, z, p))
     after = ca.vertcat(
         interval.after, *([values[-1]] if memory else []), held, *([T] if problem.is_free else [])
     )
@@ -219,6 +164,7 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
     ]
     around = base.local(_reference(base), own) - held if problem.periodic else ca.SX(0, 1)
     again = tuple(f"periodic {name}" for name in plant.tangent_names[:periodic])
+    back = returning(problem, plant, around, own, p)
     begin = conditions(problem, plant, "start", first, _equations(plant, first, starts, own, p), own, p)
     finish = conditions(problem, plant, "end", last, _equations(plant, last, ends, own, p), own, p)
     lower, upper = rows.bounds()
@@ -249,7 +195,7 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
             [x, s, p],
             [
                 problem.cost.final(ends),
-                ca.vertcat(finish[1], around),
+                ca.vertcat(finish[1], around[back]),
                 _column(row.value(ends) for row in bounded),
             ],
         ),
@@ -258,7 +204,7 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
         lower=lower,
         upper=upper,
         start_names=(*begin[0], *again),
-        end_names=(*finish[0], *again),
+        end_names=(*finish[0], *(again[k] for k in back)),
         end_bounded=tuple(row.name for row in bounded),
         end_lower=np.array([row.lower for row in bounded], dtype=float),
         end_upper=np.array([row.upper for row in bounded], dtype=float),
@@ -270,10 +216,6 @@ def _reference(chart: Chart) -> ca.SX:
     """The point about which the state at the start of a periodic motion is kept as plain numbers."""
     neutral = chart.model.neutral() if chart.model is not None else np.empty(0)
     return ca.SX(np.concatenate([neutral, np.zeros(chart.rest)]))
-
-
-def moment_of(problem: Problem, plant: Plant, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, T: Any) -> Moment:
-    return plant.moment(t, x, u, p, duration=T, _controls=problem.plant.controls)
 
 
 def _equations(plant: Plant, rows: list[Row], moment: Moment, x: ca.SX, p: ca.SX) -> ca.SX:
