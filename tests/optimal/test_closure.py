@@ -85,6 +85,39 @@ def test_a_start_that_cannot_be_assembled():
         Problem(model, 1.0, start={"q": {"foot0": 1.5, "foot1": -1.5}}, actuated=["foot0"])
 
 
+@pytest.mark.parametrize("angle", [2.5, 5.0])
+def test_a_straight_guess_stays_in_its_assembly(angle):
+    """Nodes that are closed each for itself jump to the other assembly of a crank-rocker; the solver was lost there."""
+    builder = al.ModelBuilder("four_bar")
+    hinge = al.Revolute((0.0, -1.0, 0.0))
+    for name, parent, length, place in (
+        ("crank", "world", 0.4, (0, 0, 0)),
+        ("coupler", "crank", 1.1, (0.4, 0, 0)),
+        ("rocker", "world", 0.9, (1.2, 0, 0)),
+    ):
+        rod = al.Inertia.rod(2 * length, (0, 0, 0), (length, 0, 0))
+        builder.body(name, rod, joint=hinge, parent=parent, placement=place, joint_name=f"{name}_joint")
+        builder.frame(f"{name}_end", name, (length, 0, 0))
+    builder.loop("pin", hinge, "coupler_end", "rocker_end").actuator("motor", "crank_joint")
+    model = builder.build()
+    start = model.assemble([0.0, 0.8, 1.8], fixed=["crank_joint"]).q
+    problem = Problem(
+        model,
+        1.0,
+        start={"q": start, "v": 0},
+        end={"q": {"crank_joint": angle}, "v": 0},
+        actuated=["crank_joint"],
+    )
+    guess = problem.solve(50, iterations=0)
+    assert np.abs(np.diff(guess.q, axis=0)).max() < 0.2
+    np.testing.assert_allclose(guess.q[:, 0], np.linspace(0, angle, 51), atol=1e-2)  # closed again at nodes
+    found = problem.solve(50)
+    assert found.success
+    assert found.iterations < 20
+    assert np.abs(np.diff(found.q, axis=0)).max() < 0.5
+    assert abs(model.constraint_residual(found.q)).max() < 1e-10
+
+
 def test_geared_wheels_are_one():
     """Two wheels, 1 and 2^2 times their inertia about the first one's axis, turned by pi within 1 s: 6 (5 I pi)^2."""
     builder = al.ModelBuilder("geared", gravity=(0, 0, 0))

@@ -17,6 +17,8 @@ from alembert.optimal.problem import Problem, Row
 from alembert.optimal.stages import Stages
 
 Array = np.ndarray
+BRANCH_STEPS = 40
+"""of a straight guess, in which loops are closed one after the other"""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Guess:
 def make(problem: Problem, given: Any) -> Guess:
     """A guess from anything that describes a motion."""
     if given is None:
-        return straight(problem)
+        return on_one_branch(problem, straight(problem))
     if isinstance(given, Guess):
         return given
     if isinstance(given, str | Path):
@@ -101,6 +103,36 @@ def straight(problem: Problem) -> Guess:
     v = model.difference(*configurations) / duration
     points = np.array([np.concatenate([q, v]) for q in configurations])
     return Guess(fraction, points, controls, duration)
+
+
+def on_one_branch(problem: Problem, guess: Guess) -> Guess:
+    """A straight guess in which joints that are stated at both ends move straight, the others as the loops have it.
+
+    Closing each node for itself may jump to another assembly of the loops, and move what is stated. The guess as it is where
+    nothing is stated twice, or the loops do not let it move straight.
+    """
+    model = problem.model
+    if model is None or not model.is_constrained:
+        return guess
+    ends = [{row.component for row in rows if row.is_equation} for rows in (problem.start, problem.end)]
+    stated = [name for name in model.speed_names if all(f"q {name}" in names for names in ends)]
+    if not stated:
+        return guess
+    held = [model.speed_names.index(name) for name in stated]
+    q, last = guess.points[:, : model.nq]
+    v, steps = guess.points[0, model.nq :], np.zeros(model.nv)
+    steps[held] = model.difference(q, last)[held] / BRANCH_STEPS
+    points = []
+    try:
+        for k in range(BRANCH_STEPS + 1):
+            near = model.integrate(q, steps) if k else q
+            found = model.assemble(near, v, fixed=stated, **given_parameters(problem))
+            q = found.q
+            points.append(np.concatenate([q, found.v]))
+    except AlembertError:
+        return guess
+    where = np.linspace(0, 1, BRANCH_STEPS + 1)
+    return Guess(where, np.array(points), guess.controls_at(where), guess.duration)
 
 
 def _stated(problem: Problem, rows: list[Row]) -> dict[str, float]:
