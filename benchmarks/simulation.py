@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -27,8 +28,11 @@ TURNS = 5
 """how often each program has its turn"""
 LANES = 256
 """motions of a batch: enough for all lanes, few enough to stay in the cache"""
-MEMBERS, LASTING = 10_000, 100.0
-"""of the ensemble: how many, and how long each lasts [s]"""
+MEMBERS = 10_000
+"""of the ensemble"""
+SHORT, LONG = 40.0, 100.0
+"""how long each lasts [s]: short against one core, since a shared host seldom leaves both cores alone for long; long for
+Dask, whose start and messages cost the same for any length"""
 
 
 def rows(effort: Effort, *, quick: bool, notes: dict[str, Any]) -> list[Row]:
@@ -168,13 +172,20 @@ def _vary(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _ensembles(quick: bool, notes: dict[str, Any]) -> list[Row]:
-    """Whole runs, drawing included; Dask's cluster is up before, its workers have the code in their caches."""
+    """Whole runs, drawing included, in turn.
+
+    Dask's cluster is up before its turns, with the code in the caches of its workers, and not while two threads are
+    compared with one core: idle it takes an eighth of a core.
+    """
     from benchmarks.measure import _against
 
+    if (os.cpu_count() or 1) < 2:
+        notes["without_threads"] = "There is one core: the rows of two threads are left out."
+        return []
     model = al.library.satellite()
-    duration = LASTING / 10 if quick else LASTING
+    short, long = (x / 10 if quick else x for x in (SHORT, LONG))
 
-    def run(backend: str, workers: int, lasting: float = duration, **more: Any) -> float:
+    def run(backend: str, workers: int, lasting: float, **more: Any) -> float:
         start = time.perf_counter()
         al.ensemble(
             model, _vary, members=MEMBERS, duration=lasting, step=0.02, backend=backend, workers=workers,
@@ -182,23 +193,22 @@ def _ensembles(quick: bool, notes: dict[str, Any]) -> list[Row]:
         )  # fmt: skip
         return time.perf_counter() - start
 
-    def tried(calls: list[Callable[[], float]]) -> list[float]:
-        return timing.best_of_each(calls, 1 if quick else 3)
-
-    def one_core() -> float:
-        """With one thread the driver would draw the next members on the other core."""
-        return run("batch", 1)
-
-    label = f"ensemble of {MEMBERS} members, {duration:g} s each"
     run("threads", 2, 0.02)
-    if (os.cpu_count() or 1) < 2:
-        notes["without_threads"] = "There is one core: the rows of two threads are left out."
-        return []
+    turns = 1 if quick else 7
+    # one core is backend="batch": with one thread the driver would draw members on the other core
+    one, two = timing.middle_turn(lambda: run("batch", 1, short), lambda: run("threads", 2, short), turns)
+    alone, together = timing.middle_turn(*_steps_on_two_cores(model), turns)
+    label = f"ensemble of {MEMBERS} members"
+    found = [
+        _against("ensemble", f"{label}, {short:g} s each, two threads", "satellite", two, "one core", one, 1.8),
+        _against(
+            "ensemble/ceiling", "its compiled steps alone, on two cores at once", "satellite", together, "one core", alone
+        ),
+    ]  # fmt: skip
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        one, two = tried([one_core, lambda: run("threads", 2)])
-        return [_against("ensemble", f"{label}, two threads", "satellite", two, "one core", one, 1.8)]
+        return found
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
@@ -206,10 +216,34 @@ def _ensembles(quick: bool, notes: dict[str, Any]) -> list[Row]:
         Client(cluster) as client,
     ):
         run("dask", 2, 0.02, cluster=client)
-        one, two, dask = tried([one_core, lambda: run("threads", 2), lambda: run("dask", 2, cluster=client)])
+        two, dask = timing.middle_turn(
+            lambda: run("threads", 2, long), lambda: run("dask", 2, long, cluster=client), 1 if quick else 3
+        )
+    label += f", {long:g} s each, two Dask workers"
     return [
-        _against("ensemble", f"{label}, two threads", "satellite", two, "one core", one, 1.8),
-        _against(
-            "ensemble/dask", f"{label}, two Dask workers", "satellite", dask, "two threads", two, 1 / 1.1
-        ),
+        *found,
+        _against("ensemble/dask", label, "satellite", dask, "two threads", two, 1 / 1.1),
     ]
+
+
+def _steps_on_two_cores(model: al.Model) -> tuple[Callable[[], float], Callable[[], float]]:
+    """Seconds for the steps of two blocks of members: one after the other, and both at once. What the machine allows."""
+    rng = np.random.default_rng(1)
+    q = np.tile(model.neutral(), (LANES, 1))
+    blocks = [_Steps(model, "rk4", q, 0.1 * rng.normal(size=(LANES, model.nv)), 5000) for _ in range(2)]
+    for block in blocks:
+        block.run()
+    pool = ThreadPoolExecutor(2)
+
+    def alone() -> float:
+        start = time.perf_counter()
+        for block in blocks:
+            block.run()
+        return time.perf_counter() - start
+
+    def together() -> float:
+        start = time.perf_counter()
+        list(pool.map(_Steps.run, blocks))
+        return time.perf_counter() - start
+
+    return alone, together

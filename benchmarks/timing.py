@@ -55,6 +55,16 @@ def best_of_each(calls: Sequence[Callable[[], float]], times: int) -> list[float
     return [min(column) for column in zip(*taken, strict=True)]
 
 
+def middle_turn(first: Callable[[], float], second: Callable[[], float], times: int) -> tuple[float, float]:
+    """Both, in turn; of the turns (an odd number), the one with the median of first / second.
+
+    For work on one core and on several: the best of each would compare the best moment of one core with the best that
+    all have at the same time, which is rarer on a shared host.
+    """
+    turns = sorted(((first(), second()) for _ in range(times)), key=lambda turn: turn[0] / turn[1])
+    return turns[times // 2]
+
+
 def machine_loop(kernel: Kernel, arrays: Sequence[np.ndarray], lanes: int, effort: Effort) -> float:
     """Seconds per state of the kernel's own loop over the arrays, `lanes` states at a time, on one thread.
 

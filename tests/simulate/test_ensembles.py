@@ -13,6 +13,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.simulate import ensemble, simulate
+from alembert.simulate.ensembles import blocks
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,27 @@ def test_members_do_not_depend_on_the_blocks(model):
     assert np.all(deviation[-1] > 0)
     assert one.quantiles([0.1, 0.9])[0].shape == (2, 2, 2)
     assert repr(one) == "<Ensemble of 'pair': 25 members, 0 failed>"
+
+
+@pytest.mark.parametrize("seed", [0, 2**32 - 1, 2**32, 2**70 + 5])
+def test_a_member_draws_from_a_generator_of_its_own(model, seed):
+    found = ensemble(
+        model, lambda rng: {"q0": rng.spawn(1)[0].normal(size=2)}, members=9, **OPTIONS | {"seed": seed}
+    )
+    for member in (0, 8):
+        expected = np.random.default_rng([seed, member]).spawn(1)[0].normal(size=2)
+        np.testing.assert_array_equal(found.q[member, 0], expected)
+
+
+@pytest.mark.parametrize("members", [1, 7, 8, 300, 1023, 10_000, 100_001])
+def test_blocks(members):
+    """All members in order; small ones last, so that workers end together."""
+    parts = blocks(members)
+    assert [k for part in parts for k in part] == list(range(members))
+    assert max(map(len, parts)) <= 256
+    if members >= 1000:
+        assert len(parts[-1]) <= max(map(len, parts)) / 4
+    assert [len(part) for part in blocks(10, 4)] == [4, 4, 2]
 
 
 def test_records_by_name(model, tmp_path):
@@ -183,6 +205,7 @@ def test_failed_members_are_named(model, tmp_path):
     ("options", "error", "message"),
     [
         ({"members": 0}, ArgumentError, "ensemble: members is 0, expected a positive integer"),
+        ({"seed": -1}, ArgumentError, "ensemble: seed is -1, expected zero or a positive integer"),
         ({"integrator": "euler"}, ArgumentError, "ensemble: no integrator 'euler'"),
         ({"step": None}, ArgumentError, "ensemble: integrator 'rk4' needs a step; give step=..., in seconds"),
         ({"backend": "threats"}, ArgumentError, "ensemble: no backend 'threats'; did you mean 'threads'?"),
@@ -258,6 +281,11 @@ def test_all_backends_give_the_same_bits(model, cluster):
         "integrator": "midpoint",
     }
     runs = [ensemble(model, wild, backend=name, workers=n, **options) for name, n in BACKENDS]
+    several = [
+        ensemble(model, wild, backend=name, workers=3, **options | {"members": 310, "block": None})
+        for name in ("batch", "threads")
+    ]
+    same(*several)
     runs.append(ensemble(model, wild, backend="dask", cluster=cluster, **options))
     assert 0 < len(runs[0].failures) < 20
     for run in runs[1:]:

@@ -8,6 +8,7 @@ and a run that was killed goes on with the blocks that are missing.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
@@ -106,6 +107,9 @@ def ensemble(
     for name, value in (("members", members), ("block", 1 if block is None else block)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ArgumentError(f"ensemble: {name} is {value!r}, expected a positive integer")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ArgumentError(f"ensemble: seed is {seed!r}, expected zero or a positive integer")
+    seed = int(seed)
     assert members is not None
     _ = model.symbolic  # makes the model's algorithms known
     wanted = channels.requests(model, options.get("record", ()))
@@ -122,8 +126,7 @@ def ensemble(
         "controller": controller,
         **options,
     }
-    size = block or min(LARGEST, max(SMALLEST, -(-members // (PARTS * SMALLEST)) * SMALLEST))
-    parts = [range(first, min(members, first + size)) for first in range(0, members, size)]
+    parts = blocks(members, block)
     run = _Ensemble(
         Question(model, fixed, seed),
         Draws(model, vary, given, seed),
@@ -180,6 +183,26 @@ class _Gathered:
                 self.recorded.setdefault(name, []).append(values)
 
 
+def blocks(members: int, size: int | None = None) -> list[range]:
+    """The members that are computed together; whoever computes them, so that statistics have the same bits.
+
+    Unless a size is given the first blocks are small, so that all workers begin while the driver draws, and so are the last,
+    so that they end together: with equal blocks one of two workers would idle for half a block on average.
+    """
+    if size is not None:
+        sizes = [size] * -(-members // size)
+    else:
+        size = min(LARGEST, max(SMALLEST, -(-members // (PARTS * SMALLEST)) * SMALLEST))
+        halves = [size // part // SMALLEST * SMALLEST for part in (2, 4, 8) if size // part >= SMALLEST]
+        first, last = halves[::-1], [x for x in halves for _ in range(2)]
+        between, rest = divmod(members - sum(first) - sum(last), size)
+        if between < 0:  # too few for that
+            return blocks(members, size)
+        sizes = [*first, *[size] * between, *([rest] if rest else []), *last]
+    ends = np.minimum(np.cumsum(sizes), members).tolist()
+    return [range(start, stop) for start, stop in zip([0, *ends], ends, strict=False)]
+
+
 class _Ensemble:
     """A question, its members in blocks, and where finished blocks are kept."""
 
@@ -225,6 +248,8 @@ class _Ensemble:
         for k, members in enumerate(self.parts):
             while k not in found:
                 while sent < len(self.parts) and len(running) < ahead and sent < k + 4 * ahead:
+                    if where.grace and len(running) > where.workers:  # there is enough for them to do
+                        time.sleep(where.grace)
                     task, block = self._prepare(self.parts[sent])
                     if block is not None:
                         found[sent] = block

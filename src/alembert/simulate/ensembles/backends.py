@@ -26,14 +26,21 @@ from alembert.model.printing import unknown
 from alembert.simulate.ensembles.members import Block, Question, ignore_what_is_recorded
 
 BACKENDS = ("batch", "threads", "processes", "dask")
+GRACE = 0.003
 Submit = Callable[[range, Mapping[str, np.ndarray], Mapping[int, str]], "Future[Block]"]
 
 
 class Backend:
-    """`submit` a block; `workers` compute at a time; `renew` after workers have died."""
+    """`submit` a block; `workers` compute at a time; `renew` after workers have died.
 
-    def __init__(self, submit: Submit, workers: int, renew: Callable[[], None] | None = None) -> None:
-        self.submit, self.workers = submit, workers
+    `grace` [s] is how long a worker here takes from one block to the next. If the driver drew members meanwhile, the two
+    would hand the interpreter's lock to and fro a thousand times a second, with a core idle each time.
+    """
+
+    def __init__(
+        self, submit: Submit, workers: int, renew: Callable[[], None] | None = None, grace: float = 0.0
+    ) -> None:
+        self.submit, self.workers, self.grace = submit, workers, grace
         self.renew = renew or (lambda: None)
 
 
@@ -84,7 +91,7 @@ def _batch(question: Question, workers: int) -> Iterator[Backend]:
 def _threads(question: Question, workers: int) -> Iterator[Backend]:
     pool = ThreadPoolExecutor(workers, thread_name_prefix="ensemble")
     try:
-        yield Backend(functools.partial(pool.submit, _alone, question), workers)
+        yield Backend(functools.partial(pool.submit, _alone, question), workers, grace=GRACE)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

@@ -112,11 +112,14 @@ class Draws:
     """What members start from: drawn by `vary` from a generator of each member's own, or rows of arrays."""
 
     def __init__(self, model: Model, vary: Any, given: Mapping[str, Any], seed: int) -> None:
-        self.model, self.vary, self.given, self.seed = model, vary, given, seed
+        self.model, self.vary, self.given = model, vary, given
+        self._words = [seed >> shift & 0xFFFFFFFF for shift in range(0, max(1, seed.bit_length()), 32)]
 
     def member(self, member: int) -> Mapping[str, Any]:
         if callable(self.vary):
-            return self.vary(np.random.default_rng([self.seed, member]))
+            # as default_rng([seed, member]), whose conversion of numbers to words takes as long as all the rest
+            words = np.array([*self._words, member], dtype=np.uint32)
+            return self.vary(np.random.Generator(np.random.PCG64(np.random.SeedSequence(words))))
         return {
             key: {name: values[member] for name, values in x.items()} if key == "parameters" else x[member]
             for key, x in self.vary.items()
@@ -126,8 +129,9 @@ class Draws:
         """Arrays with a row for each member, and why members have none of their own."""
         model = self.model
         rows: dict[str, list[Array]] = {key: [] for key in ("q0", "v0", "efforts")}
-        parameters: dict[str, list[float]] = {f"{PARAMETER}{name}": [] for name, _ in model.parameters}
         reasons: dict[int, str] = {}
+        names = [(name, default, f"{PARAMETER}{name}") for name, default in model.parameters]
+        parameters: dict[str, list[float]] = {key: [] for _, _, key in names}
         for member in members:
             drawn: Mapping[str, Any] = {}
             try:
@@ -138,22 +142,19 @@ class Draws:
                 if key not in DRAWN:
                     raise ArgumentError(unknown("ensemble: vary gives", key, DRAWN))
             for key, values in rows.items():
-                values.append(self._numbers(key, drawn[key]) if key in drawn else self.given[key])
+                values.append(numbers(model, key, drawn[key]) if key in drawn else self.given[key])
             chosen = drawn.get("parameters", {})
             for name in chosen:
                 if name not in model.parameter_values:
                     raise ArgumentError(unknown("ensemble: vary: no parameter", name, model.parameter_values))
-            for name, default in model.parameters:
-                parameters[f"{PARAMETER}{name}"].append(float(chosen.get(name, default)))
+            for name, default, key in names:
+                parameters[key].append(float(chosen.get(name, default)))
         found = {key: np.array(values) for key, values in rows.items()}
         return found | {key: np.array(values) for key, values in parameters.items()}, reasons
 
-    def _numbers(self, key: str, value: Any) -> Array:
-        return numbers(self.model, key, value)
-
 
 def numbers(model: Model, key: str, value: Any) -> Array:
-    if isinstance(value, Mapping):
+    if not isinstance(value, np.ndarray) and isinstance(value, Mapping):
         return model._by_name("ensemble", value, key)[1]
     return model._numbers("ensemble", key, value, model.nq if key == "q0" else model.nv, batch=False)
 
