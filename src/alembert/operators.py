@@ -332,7 +332,7 @@ def _slices(sizes: Sizes) -> list[slice]:
 
 @dataclass(frozen=True, eq=False)
 class SpatialOperators:
-    """The operators of a model at one configuration, by their names in 002.
+    """The operators of a model at one configuration, by their names in 002: those of its tree, whatever loops it has.
 
     J_r and R are what armature and rotors add: D = H P H^T + J_r, K = E_phi G + R D^-1. Both are zero for a
     tree of plain bodies, and only then do tau_bar P = tau_bar P tau_bar^T, E_psi = E_phi tau_bar,
@@ -441,7 +441,10 @@ def operators(model: Model, q: Any, *, parameters: Mapping[str, float] | None = 
 
 
 def innovations(model: Model, q: Any, *, parameters: Parameters = None) -> Innovations:
-    """The innovations factors of the mass matrix (lemma 0.1 of Rodriguez, Jain, Kreutz-Delgado 1992), for q (..., nq)."""
+    """The innovations factors of the mass matrix (lemma 0.1 of Rodriguez, Jain, Kreutz-Delgado 1992), for q (..., nq).
+
+    Of a model with loops or couplings, those of `mass_matrix` in all coordinates: that of the tree. So are the speeds below.
+    """
     return Innovations(*_run(model, "innovations", parameters, q))
 
 
@@ -459,9 +462,11 @@ def admittance(model: Model, q: Any, frames: Sequence[FrameLike], *, parameters:
     """Lambda = J M^-1 J^T of several frames together, (..., 6 k, 6 k): accelerations due to wrenches on them.
 
     A frame is a name, or (name, placement) for a place on a body or frame; its six rows and columns are in
-    its own axes about its origin. O(n) for the bodies, then one climb per frame and one product per pair.
+    its own axes about its origin. O(n) for the bodies, then one climb per frame and one product per pair. Loops and
+    couplings hold: with them it is J E (E^T M E)^-1 E^T J^T, by dense solution.
     """
-    model.check_tree("admittance")
+    if model.is_constrained:
+        return _closed_admittance(model, q, frames, parameters)
     kernel = _admittance_kernel(model, model._carriers("admittance", frames))
     return kernel(*_with_parameters(model, "admittance", parameters, q))
 
@@ -472,8 +477,19 @@ _PROGRAMS = {
 }
 
 
+def _closed_admittance(model: Model, q: Any, frames: Sequence[FrameLike], parameters: Parameters) -> Array:
+    found = model._reduction("admittance", "independent", q, parameters)[0]
+    s, M = found.s, found.mass_matrix().reshape(-1, *2 * found.E.shape[-1:])
+    result = np.zeros((len(s), 6 * len(frames), 6 * len(frames)))
+    for k in range(len(s)):
+        values = {} if s.parameters is None else s.parameters[k].tolist()
+        named = dict(zip(model.parameter_values, values, strict=True))
+        X = operators(model, s.q[k], parameters=named).jacobian(frames) @ found.E[k]
+        result[k] = X @ np.linalg.solve(M[k], X.T)
+    return result.reshape(*s.shape, *result.shape[1:])
+
+
 def _run(model: Model, name: str, parameters: Parameters, *given: Any) -> Any:
-    model.check_tree(name)
     return _kernel(model, name)(*_with_parameters(model, name, parameters, *given))
 
 

@@ -252,14 +252,20 @@ def test_messages(linkage, state):
         linkage.compile("forward_dynamics")
     with pytest.raises(ArgumentError, match=r"export_c: forward_dynamics of a model with loops.* needs at="):
         linkage.export_c("forward_dynamics", "unused")
-    with pytest.raises(UnsupportedError, match="mass_matrix: the loop 'pin' would be ignored"):
+    with pytest.raises(ArgumentError, match="compile: at is for the dynamics of models with loops"):
         linkage.compile("mass_matrix", at=q)
+    with pytest.raises(
+        ArgumentError, match="compile: forward_dynamics takes no actuated joints and no weights"
+    ):
+        linkage.compile("forward_dynamics", at=q, actuated=["wheel"])
+    with pytest.raises(UnsupportedError, match="hybrid_dynamics: the loop 'pin' would be ignored"):
+        linkage.compile("hybrid_dynamics", at=q)
     with pytest.raises(
         UnsupportedError, match="compile: forward_dynamics of a model with loops cannot be rolled"
     ):
         linkage.compile("forward_dynamics", at=q, lowering="rolled")
     arm = al.library.pendulum()
-    with pytest.raises(ArgumentError, match="compile: at is for models with loops, couplings or equations"):
+    with pytest.raises(ArgumentError, match="compile: at is for the dynamics of models with loops"):
         arm.compile("forward_dynamics", at=[0.0])
     with pytest.raises(ArgumentError, match="export_c: at is for the dynamics of models with loops"):
         arm.export_c("forward_dynamics", "unused", at=[0.0])

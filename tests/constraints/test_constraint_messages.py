@@ -84,8 +84,11 @@ def test_a_coupling_that_does_not_hold():
 
 def test_independent_speeds_that_are_not():
     name = "independent_coordinates: "
-    assert refusal(ArgumentError, MODEL.independent_coordinates, np.stack([Q, Q])) == (
-        f"{name}takes one state at a time, got a batch of shape (2,)"
+    assert refusal(ArgumentError, MODEL.constraint_analysis, np.stack([Q, Q])) == (
+        "constraint_analysis: takes one state at a time, got a batch of shape (2,)"
+    )
+    assert refusal(ArgumentError, MODEL.independent_coordinates, np.zeros((0, 5))) == (
+        f"{name}takes at least one state, to choose independent speeds at"
     )
     assert refusal(ArgumentError, MODEL.independent_coordinates, Q, independent=["foot0", "foot1"]) == (
         f"{name}2 independent speeds are named ('foot0', 'foot1'), the constraints leave 1"
@@ -147,17 +150,16 @@ def test_the_models_actuators_drive_by_default():
 
 
 def test_algorithms_of_trees_say_what_to_use():
-    assert refusal(UnsupportedError, MODEL.bias_forces, Q, V) == (
-        "bias_forces: the loop 'window0' would be ignored; loops are not supported by this algorithm yet. Use "
-        "constrained_inverse_dynamics, or model.replace(loops=()), which gives the model without them"
+    assert refusal(UnsupportedError, MODEL.symbolic.inverse_dynamics, Q, V, TAU) == (
+        "inverse_dynamics: the loop 'window0' would be ignored; loops are not supported by this algorithm yet. Use "
+        "constrained_inverse_dynamics (on symbols, symbolic.constrained_inverse_dynamics), or model.replace(loops=()), "
+        "which gives the model without them"
     )
-    assert refusal(
-        UnsupportedError, MODEL.inverse_dynamics_derivatives, Q, V, TAU, wrenches={"top0": np.zeros(6)}
-    ).startswith("inverse_dynamics_derivatives: wrenches on a model with loops")
-    assert "Use reduced_mass_matrix, or" in refusal(UnsupportedError, MODEL.mass_matrix, Q)
-    assert refusal(UnsupportedError, MODEL.forward_dynamics, Q, V, TAU, method="factorise").startswith(
-        "forward_dynamics(method='factorise'): the loop 'window0' would be ignored"
-    )
+    for method in ("conjugate_gradients", "guess"):
+        kind = UnsupportedError if method == "conjugate_gradients" else ArgumentError
+        assert refusal(kind, MODEL.forward_dynamics, Q, V, TAU, method=method).startswith(
+            f"forward_dynamics: method {'' if kind is UnsupportedError else 'is '}'{method}'"
+        )
     assert refusal(ArgumentError, MODEL.forward_dynamics, Q, V, TAU, out=np.zeros(3)) == (
         "forward_dynamics: out has shape (3,), expected (5,)"
     )
@@ -174,3 +176,54 @@ def test_constraints_that_contradict_each_other():
     found = refusal(NumericalError, model.forward_dynamics, flat, v, np.zeros(3))
     assert found.startswith("forward_dynamics: the constraints contradict each other at q = [ 1.5")
     assert "loop 'window0' cannot be satisfied together with the others" in found
+
+
+def test_coordinates_of_the_equation_of_motion():
+    assert refusal(ArgumentError, MODEL.mass_matrix, Q, coordinates="minimal") == (
+        "mass_matrix: coordinates is 'minimal', expected 'all', 'independent' or a list of joints or degrees of freedom"
+    )
+    assert refusal(ArgumentError, MODEL.bias_forces, Q, V, coordinates=["foot0", "foot1"]) == (
+        "bias_forces: 2 independent speeds are named ('foot0', 'foot1'), the constraints leave 1"
+    )
+    assert refusal(ArgumentError, MODEL.gravity_forces, Q, coordinates=["toe"]).startswith(
+        "gravity_forces: coordinates: no joint or degree of freedom 'toe'"
+    )
+    assert refusal(ArgumentError, MODEL.solve_mass_matrix, Q, TAU, coordinates="independent") == (
+        "solve_mass_matrix: x has shape (5,), expected (..., 1)"
+    )
+    open_ = Q + np.array([0.1, 0, 0, 0, 0])
+    assert refusal(ArgumentError, MODEL.mass_matrix, open_, coordinates="independent").startswith(
+        "mass_matrix: loop 'window0' is not closed"
+    )
+    assert refusal(ArgumentError, MODEL.bias_forces, Q, V + 1.0, coordinates="independent").startswith(
+        "bias_forces: v breaks loop 'window"
+    )
+    symbolic = MODEL.symbolic
+    assert refusal(ArgumentError, symbolic.mass_matrix, Q, coordinates="minimal").startswith(
+        "mass_matrix: coordinates is 'minimal', expected"
+    )
+    assert refusal(ArgumentError, symbolic.mass_matrix, Q, coordinates="independent") == (
+        "mass_matrix: independent coordinates need at=, a configuration at which they are chosen"
+    )
+    assert (
+        refusal(ArgumentError, symbolic.mass_matrix, Q, at=Q)
+        == "mass_matrix: at is for independent coordinates"
+    )
+    # one degree of freedom is left of a plane four-bar; a tree keeps all, by names or without
+    arm = library.two_link()
+    q = np.array([0.3, 0.4])
+    np.testing.assert_allclose(arm.mass_matrix(q, coordinates="independent"), arm.mass_matrix(q), rtol=1e-14)
+    assert refusal(ArgumentError, arm.mass_matrix, q, coordinates=["elbow"]) == (
+        "mass_matrix: 1 independent speeds are named ('elbow'), the constraints leave 2"
+    )
+
+
+def test_too_many_rows_for_code_without_loops():
+    model = four_bars(13)
+    q, v = parallelogram(model, 0.3, 0.0)
+    for function in (model.symbolic.constrained_inverse_dynamics, model.symbolic.independent_coordinates):
+        arguments = (q, v, v) if "inverse" in function.__name__ else (q, v)
+        assert refusal(UnsupportedError, function, *arguments, at=q) == (
+            f"{function.__name__}: the constraints of model 'four_bars_13' are too many for code without loops (26 rows); "
+            "the methods of the model take them"
+        )

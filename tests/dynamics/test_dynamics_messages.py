@@ -216,16 +216,17 @@ def test_algorithms_that_would_ignore_loops_or_couplings_refuse(model, state):
         looped.body(name, box, joint=Revolute((0, 0, 1)))
     looped.loop("rope", Spherical(), "a", "b")
     looped = looped.build()
-    with pytest.raises(UnsupportedError, match=r"mass_matrix: the loop 'rope' .*model.replace\(loops=\(\)\)"):
-        looped.mass_matrix([0.0, 0.0])
-    with pytest.raises(UnsupportedError, match="inverse_dynamics: the loop 'rope'"):
+    refused = r"hybrid_dynamics: the loop 'rope' .*model.replace\(loops=\(\)\)"
+    with pytest.raises(UnsupportedError, match=refused):
+        looped.compile("hybrid_dynamics")
+    with pytest.raises(ArgumentError, match=r"compile: inverse_dynamics of a model with loops.* needs at="):
         looped.compile("inverse_dynamics")
-    with pytest.raises(UnsupportedError, match="mass_matrix: the loop 'rope'"):
-        looped.export_c("mass_matrix", "unused")
+    with pytest.raises(UnsupportedError, match="hybrid_dynamics: the loop 'rope'"):
+        looped.export_c("hybrid_dynamics", "unused")
     assert looped.kinetic_energy([0.0, 0.0], [1.0, 1.0]) > 0
     coupled = looped.replace(loops=(), couplings=(Coupling("gear", "a_joint", ("b_joint",), (2.0,)),))
-    with pytest.raises(UnsupportedError, match="bias_forces: the coupling 'gear' would be ignored"):
-        coupled.bias_forces([0.0, 0.0], [0.0, 0.0])
+    with pytest.raises(UnsupportedError, match="inverse_dynamics: the coupling 'gear' would be ignored"):
+        coupled.symbolic.inverse_dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
     # forward dynamics keeps it: with a = 2 b and both inertias 1/600, b'' = (2 tau_a + tau_b) / (5/600)
     found = coupled.forward_dynamics([0.0, 0.0], [0.0, 0.0], [1.0, 0.5])
     np.testing.assert_allclose(found, (600.0, 300.0), rtol=1e-12)

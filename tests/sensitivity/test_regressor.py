@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alembert import Coupling, Fixed, Friction, Inertia, ModelBuilder, Placement, Revolute, Rotor, library
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError
 from alembert.identify import from_log_cholesky, regression, regressor
 from alembert.identify.regression import compile_regressor
 from alembert.joints import REGISTRY
@@ -161,8 +161,14 @@ def test_refusals_of_parameters():
         regressor(model, zero, zero, zero, parameters={"g": np.ones(3)})
 
 
-def test_couplings_are_refused():
+def test_couplings_in_both_coordinates():
+    """The tree's efforts, or those of the shoulder with the elbow turning twice as far."""
     model = library.two_link()
     coupled = model.replace(couplings=(Coupling("gear", "elbow", ("shoulder",), (2.0,)),))
-    with pytest.raises(UnsupportedError, match="regressor: the coupling 'gear' would be ignored"):
-        regressor(coupled, np.zeros(2), np.zeros(2), np.zeros(2))
+    q, v, a = (np.array([x, 2 * x]) for x in (0.3, -0.5, 0.8))
+    tau = model.inverse_dynamics(q, v, a)
+    np.testing.assert_allclose(regressor(coupled, q, v, a).predict(), tau, rtol=1e-12)
+    found = regressor(coupled, q, v, a, coordinates=["shoulder"])
+    np.testing.assert_allclose(found.predict(), [tau[0] + 2 * tau[1]], rtol=1e-12)
+    with pytest.raises(ArgumentError, match="regressor: coordinates is 'both', expected 'all'"):
+        regressor(coupled, q, v, a, coordinates="both")

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.constraints.coordinates import Coordinates, names_of
 from alembert.constraints.tolerances import CLOSED, GOOD, RANK
 from alembert.deferred import deferred
 from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
-    from alembert.constraints import assembly, derivatives, dynamics, inverse_derivatives, prescribed
+    from alembert.constraints import assembly, derivatives, dynamics, inverse_derivatives, prescribed, reduced
     from alembert.constraints import power as powers
     from alembert.constraints import rows as all_rows
     from alembert.constraints import states as batches
     from alembert.constraints import tangent as tangents
+    from alembert.constraints.reduced import Reduction
     from alembert.constraints.results import (
         ConstrainedDerivatives,
         ConstrainedEfforts,
@@ -42,6 +44,7 @@ else:
     inverse_derivatives = deferred("alembert.constraints.inverse_derivatives")
     powers = deferred("alembert.constraints.power")
     prescribed = deferred("alembert.constraints.prescribed")
+    reduced = deferred("alembert.constraints.reduced")
     all_rows = deferred("alembert.constraints.rows")
     batches = deferred("alembert.constraints.states")
     tangents = deferred("alembert.constraints.tangent")
@@ -232,10 +235,14 @@ class Constraints:
         active: Active = None,
         parameters: Parameters = None,
     ) -> IndependentCoordinates:
-        """Speeds that determine all others, v = E v_i: a well-conditioned choice, or the `independent` ones."""
+        """Speeds that determine all others, v = E v_i: a well-conditioned choice, or the `independent` ones.
+
+        Of a batch, the choice at its first state.
+        """
         name = "independent_coordinates"
         system = self._constraint_rows.system(name, active)
-        return dynamics.independent(system, name, q, v, parameters, independent)[0]
+        s = batches.states(self, name, q, {} if v is None else {"v": v}, parameters)
+        return reduced.reduction(system, name, s, independent).coordinates
 
     def reduced_mass_matrix(
         self: Model,
@@ -245,9 +252,11 @@ class Constraints:
         active: Active = None,
         parameters: Parameters = None,
     ) -> Array:
-        """E^T M E, the mass matrix in independent speeds."""
-        system = self._constraint_rows.system("reduced_mass_matrix", active)
-        return dynamics.reduced_mass_matrix(system, "reduced_mass_matrix", q, parameters, independent)
+        """E^T M E, the mass matrix in independent speeds; `mass_matrix(q, coordinates=...)` of the active constraints."""
+        name = "reduced_mass_matrix"
+        system = self._constraint_rows.system(name, active)
+        s = batches.states(self, name, q, {}, parameters)
+        return reduced.reduction(system, name, s, independent).mass_matrix()
 
     def constraint_residual(
         self: Model, q: Any, *, active: Active = None, parameters: Parameters = None
@@ -306,6 +315,24 @@ class Constraints:
     @cached_property
     def _constraint_rows(self: Model) -> ConstraintRows:
         return all_rows.ConstraintRows(self)
+
+    def _reduction(
+        self: Model,
+        function: str,
+        coordinates: Coordinates,
+        q: Any,
+        parameters: Parameters,
+        v: Any = None,
+        forces: Array | None = None,
+        **more: Any,
+    ) -> tuple[Reduction, Array | None]:
+        """The independent speeds of `coordinates` ("independent": a choice) at closed states; wrenches on the nodes."""
+        names = names_of(function, coordinates)
+        system = self._constraint_rows.system(function, None)
+        vectors = {} if v is None else {"v": v, **more}
+        s, forces = dynamics._with_wrenches(self, function, q, vectors, forces, parameters)
+        found = reduced.reduction(system, function, s, names, argument="coordinates", closed=CLOSED)
+        return found, forces
 
     def _constraint_terms(
         self: Model, function: str, q: Any, vectors: Mapping[str, Any], active: Active, parameters: Parameters

@@ -245,12 +245,7 @@ class _Admittance:
         self.matrix = mask @ (self.Z.T @ self.weighted) @ mask + ca.diag(1 - self.chosen)
         self.D, self.LT, self.order = ca.ldl(self.matrix)
         self.lengths = ca.sum2(self.G * self.G)
-        self.scale = ca.SX(self.G.shape[0], 1)
-        for group in slices:
-            longest = ca.SX(0)
-            for i in range(group.start, group.stop):
-                longest = ca.fmax(longest, self.lengths[i])
-            self.scale[group] = ca.if_else(longest > 0, longest, 1.0)
+        self.scale = scales(self.G, slices)
 
     def solve(self, b: ca.SX) -> ca.SX:
         """(3)"""
@@ -294,11 +289,11 @@ def _accelerations(with_: _Admittance, x: dict[str, ca.SX]) -> list[ca.SX]:
     T = x["T"]
     wrenches = [f[s].T @ T[s, :] for s in with_.slices[: len(with_.model.loops)]] or [ca.SX(1, 6)]
     root = ca.sqrt(with_.scale)
-    left, broken, opened = (_largest(active * y / root) for y in (G @ a + x["gamma"], G @ v, x["phi"]))
+    left, broken, opened = (largest(active * y / root) for y in (G @ a + x["gamma"], G @ v, x["phi"]))
     speed = ca.dot(v, v)
     size = ca.sqrt(ca.dot(a, a)) + ca.sqrt(ca.dot(a_free, a_free)) + speed
     slack = opened + broken / ca.fmax(ca.sqrt(speed), STILL)
-    other = _largest((active - with_.chosen) * with_.lengths / with_.scale)
+    other = largest((active - with_.chosen) * with_.lengths / with_.scale)
     return [a, f, ca.vertcat(*wrenches), ca.vertcat(with_.quality(), left, size, slack, other)]
 
 
@@ -308,14 +303,25 @@ def _projection(with_: _Admittance, x: dict[str, ca.SX]) -> list[ca.SX]:
     step, change = (with_.outward(with_.weighted @ with_.solve(-b)) for b in (phi, G @ v))
     status = ca.vertcat(
         with_.quality(),
-        _largest(phi / ca.sqrt(with_.scale)),
-        _largest(phi),
-        _largest(x["active"] * (G @ (v + change))),
+        largest(phi / ca.sqrt(with_.scale)),
+        largest(phi),
+        largest(x["active"] * (G @ (v + change))),
     )
     return [step, change, status]
 
 
-def _largest(x: ca.SX) -> ca.SX:
+def scales(G: ca.SX, slices: Sequence[slice]) -> ca.SX:
+    """For each row the squared length of the longest of its constraint (1 where all vanish)."""
+    lengths, found = ca.sum2(G * G), ca.SX(G.shape[0], 1)
+    for group in slices:
+        longest = ca.SX(0)
+        for i in range(group.start, group.stop):
+            longest = ca.fmax(longest, lengths[i])
+        found[group] = ca.if_else(longest > 0, longest, 1.0)
+    return found
+
+
+def largest(x: ca.SX) -> ca.SX:
     total = ca.SX(0)
     for k in range(x.numel()):
         total = ca.fmax(total, ca.fabs(x[k]))

@@ -1,9 +1,8 @@
-"""Dynamics under constraints: accelerations, efforts, impulses, and the map from independent speeds.
+"""Dynamics under constraints: accelerations, efforts, impulses.
 
 a = a_free + x,   G x = -(gamma + G a_free)                 forward (steps A to F)             (1)
 v+ = v + x,       G x = -G v                                impulse                            (2)
-v = E v_i,   E = [1; -G_d^-1 G_i],   v' = E v_i' + [0; -G_d^-1 gamma]     (Nikravesh et al.)   (3)
-E^T (M a + bias) = E^T B u                                  efforts u of the driven dofs       (4)
+E^T (M a + bias) = E^T B u,   G E = 0                       efforts u of the driven dofs       (3)
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ from alembert.constraints.results import (
     ConstrainedResult,
     ConstraintAnalysis,
     ImpulseResult,
-    IndependentCoordinates,
 )
 from alembert.constraints.states import States, Terms, states
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import CONSISTENT, STILL
+from alembert.constraints.tolerances import BREAKS, CONSISTENT, STILL
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 
@@ -166,60 +164,6 @@ def analysis(
     )
 
 
-def independent(
-    system: ConstraintSystem,
-    function: str,
-    q: Any,
-    v: Any,
-    parameters: Parameters,
-    names: Sequence[str] | None,
-) -> tuple[IndependentCoordinates, States, Terms]:
-    """(3)"""
-    model = system.model
-    s = _single(model, function, q, {} if v is None else {"v": v}, parameters)
-    speeds = s.vectors[0] if s.vectors else None
-    if system.count:
-        t = system.terms(s, speeds)
-        rows = system.choice(function, s, t, 0).rows
-    else:
-        t, rows = _no_terms(s, model.nv), np.arange(0)
-    G = t.jacobian[0, rows]
-    if names is None:
-        dependent, free = rank.independent_columns(G)
-    else:
-        free = named_dofs(model, function, names, "independent")
-        dependent = np.setdiff1d(np.arange(model.nv), free)
-        if len(free) != model.nv - len(rows):
-            raise ArgumentError(
-                f"{function}: {len(free)} independent speeds are named ({_listed(model, free)}), the constraints leave "
-                f"{model.nv - len(rows)}"
-            )
-    G_d, G_i = G[:, dependent], G[:, free]
-    size = np.linalg.svd(G_d, compute_uv=False)
-    if len(rows) and size[-1] <= rank.RANK * size[0]:
-        raise NumericalError(
-            f"{function}: the speeds {_listed(model, free)} do not determine the others at this configuration; "
-            "choose others, or leave the choice open"
-        )
-    E = np.zeros((model.nv, len(free)))
-    E[free] = np.eye(len(free))
-    E[dependent] = -np.linalg.solve(G_d, G_i)
-    rate = None
-    if speeds is not None:
-        rate = np.zeros(model.nv)
-        rate[dependent] = -np.linalg.solve(G_d, t.bias[0, rows])
-    labels = tuple(model.speed_names[k] for k in free)
-    return IndependentCoordinates(labels, free, E, rate), s, t
-
-
-def reduced_mass_matrix(
-    system: ConstraintSystem, function: str, q: Any, parameters: Parameters, names: Sequence[str] | None
-) -> Array:
-    """E^T M E"""
-    found, s, _ = independent(system, function, q, None, parameters, names)
-    return found.E.T @ system.mass_matrix(s)[0] @ found.E
-
-
 def inverse(
     system: ConstraintSystem,
     function: str,
@@ -232,7 +176,7 @@ def inverse(
     parameters: Parameters,
     closed: float,
 ) -> ConstrainedEfforts:
-    """(4), with the smallest weighted sum of squares where several efforts do the same."""
+    """(3), with the smallest weighted sum of squares where several efforts do the same."""
     model = system.model
     forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
     s, forces = _with_wrenches(model, function, q, {"v": v, "a": a}, forces, parameters)
@@ -251,9 +195,7 @@ def inverse(
         G = t.jacobian[k]
         _check_acceleration(system, function, t, a[k], v[k], k)
         dependent, free = rank.independent_columns(G[rows])
-        E = np.zeros((model.nv, len(free)))
-        E[free] = np.eye(len(free))
-        E[dependent] = -np.linalg.solve(G[rows][:, dependent], G[rows][:, free])
+        E = rank.kernel_basis(G[rows], dependent, free)
         demand = E.T @ needed[k]
         B = E[driven].T / w
         u = np.linalg.lstsq(B, demand, rcond=1e-10)[0]
@@ -279,7 +221,7 @@ def _check_acceleration(
     """An acceleration that opens a loop asks for efforts that do not exist."""
     left = np.abs(t.jacobian[k] @ a + t.bias[k]) / t.scale[k]
     size = max(np.linalg.norm(a) + v @ v, STILL)
-    if np.max(left, initial=0.0) > (1e-4 + 100 * t.slack[k]) * size:
+    if np.max(left, initial=0.0) > (BREAKS + 100 * t.slack[k]) * size:
         i = int(np.argmax(left))
         raise ArgumentError(
             f"{function}: a breaks {system.owner_name(i)}: G a + gamma is {left[i]:.3g} where it should vanish "

@@ -19,7 +19,7 @@ The minimal set is held. K is regular where the actuated set can give every moti
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from alembert.constraints.results import ConstrainedInverseDerivatives
 from alembert.constraints.states import States
 from alembert.constraints.system import ConstraintSystem
 from alembert.errors import NumericalError
+
+if TYPE_CHECKING:
+    from alembert.model import Model
 
 Array = np.ndarray
 REGULAR = 1e-10
@@ -67,7 +70,7 @@ def inverse(
     u = np.zeros((len(s), nv))
     for k in range(len(s)):
         R = t.jacobian[k, rows[k]]
-        _check_determined(system, function, R, driven)
+        check_determined(model, function, R, driven)
         n, m = len(driven), len(R)
         K = np.zeros((n + m + nv, n + m + nv))
         K[:n, :n] = np.diag(w)
@@ -88,30 +91,35 @@ def inverse(
     if chosen:
         r_p = parameter_slopes.effort_slopes(system, s, a, wrenches, chosen)
         slopes = parameter_slopes.constraint_slopes(system, still, mu, f, chosen) if system.count else None
-    answers = np.zeros((len(s), nv, 3 * nv + len(chosen)))
+    count = 3 * nv + len(chosen)
+    pushed = nv if wrenches else 0  # a wrench acts like efforts: dr = -J^T dF
+    answers = np.zeros((len(s), nv, count + pushed))
     for k in range(len(s)):
         n, m = len(driven), len(rows[k])
-        right = np.zeros((n + m + nv, 3 * nv + len(chosen)))
+        right = np.zeros((n + m + nv, count + pushed))
+        right[n + m :, count:] = np.eye(nv)[:, :pushed]
         right[n : n + m, :nv] = -row_q[k, system.picked[rows[k]]] if m else 0.0
         right[n + m :, : 3 * nv] = np.hstack([r_q[k] - push_q[k], r_v[k], M[k]])
         if chosen:
-            right[n + m :, 3 * nv :] = r_p[k] - (slopes.push[k] if slopes else 0.0)
-            right[n : n + m, 3 * nv :] = -slopes.row[k, rows[k]] if slopes else 0.0
+            right[n + m :, 3 * nv : count] = r_p[k] - (slopes.push[k] if slopes else 0.0)
+            right[n : n + m, 3 * nv : count] = -slopes.row[k, rows[k]] if slopes else 0.0
         answers[k, driven] = np.linalg.solve(matrices[k], right)[:n]
-    parts = (u, *np.split(answers, [nv, 2 * nv, 3 * nv], axis=2))
-    u, dq, dv, da, dp = (x.reshape(*s.shape, *x.shape[1:]) for x in parts)
+    parts = (u, *np.split(answers, [nv, 2 * nv, 3 * nv, count], axis=2))
+    u, dq, dv, da, dp, dr = (x.reshape(*s.shape, *x.shape[1:]) for x in parts)
     by_name = {name: dp[..., i] for i, name in enumerate(sensitive_to)}
-    return ConstrainedInverseDerivatives(u, dq, dv, da, by_name)
+    by_frame = {
+        frame: -dr @ J for frame, J in model._generalised_forces(q, wrenches, parameters).items() if pushed
+    }
+    return ConstrainedInverseDerivatives(u, dq, dv, da, by_name, by_frame)
 
 
-def _check_determined(system: ConstraintSystem, function: str, R: Array, driven: Array) -> None:
+def check_determined(model: Model, function: str, R: Array, driven: Array) -> None:
     """Whether the driven set can give every motion with R v = 0."""
-    model = system.model
     V = np.linalg.svd(R)[2][len(R) :] if len(R) else np.eye(model.nv)  # motions that are left
     size = np.linalg.svd(V[:, driven], compute_uv=False)
     drives = int(np.sum(size > REGULAR * max(1.0, float(np.max(size, initial=0.0)))))
     if drives < len(V):
         raise NumericalError(
             f"{function}: the actuated set ({_listed(model, driven)}) drives {drives} of the {len(V)} degrees of freedom "
-            "that the constraints leave; efforts exist for some motions only, and have no derivative"
+            "that the constraints leave; efforts exist for some motions only, and have no derivative there"
         )

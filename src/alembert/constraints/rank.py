@@ -65,6 +65,14 @@ def independent_columns(G: Array) -> tuple[Array, Array]:
     return np.sort(order[: len(G)]), np.sort(order[len(G) :])
 
 
+def kernel_basis(G: Array, dependent: Array, free: Array) -> Array:
+    """E (n x (n - r)) with G E = 0 for r independent rows, the unit matrix in the rows `free`."""
+    E = np.zeros((G.shape[1], len(free)))
+    E[free] = np.eye(len(free))
+    E[dependent] = -np.linalg.solve(G[:, dependent], G[:, free])
+    return E
+
+
 def _pivoted(A: Array) -> tuple[Array, Array]:
     """R and the order of the columns in A P = Q R."""
     if not A.size:

@@ -59,7 +59,8 @@ class ConstrainedDerivatives:
 class ConstrainedInverseDerivatives:
     """The efforts (..., nv), zero where nothing drives, and their derivatives with respect to q (tangent), v and a.
 
-    `dparameters` has those with respect to the parameters that were asked for, (..., nv) by name.
+    `dparameters` has those with respect to the parameters that were asked for, (..., nv) by name, `dwrenches` those with
+    respect to the wrenches that were given, (..., nv, 6) by frame.
     """
 
     efforts: Array
@@ -67,6 +68,7 @@ class ConstrainedInverseDerivatives:
     dv: Array
     da: Array
     dparameters: Mapping[str, Array] = field(default_factory=dict)
+    dwrenches: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,3 +12,5 @@ GOOD = 1e-3
 """Smallest pivot of Lambda, with unit diagonal, at which it is used: the error is some eps/GOOD^2."""
 OFF = 1e-3
 """Tolerances of rank and consistency grow with the distance of a state from the surface, up to this."""
+BREAKS = 1e-4
+"""How far a given acceleration may be from keeping the constraints, relative to the terms there."""

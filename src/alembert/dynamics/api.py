@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -39,6 +39,8 @@ else:
 GRAPH_OF = {
     "forward_dynamics": "constrained_accelerations",
     "constrained_dynamics": "constrained_dynamics",
+    "inverse_dynamics": "constrained_efforts",
+    "constrained_inverse_dynamics": "constrained_inverse_dynamics",
 }
 """the graphs behind what models with loops have"""
 
@@ -74,6 +76,8 @@ class Dynamics(
         batch: bool = False,
         lowering: kernels.Lowering = "auto",
         at: Any = None,
+        actuated: Sequence[str] | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> Kernel:
         """The kernel of an algorithm, compiled: call it, or use its `fast()` handle in tight loops.
 
@@ -81,23 +85,22 @@ class Dynamics(
         model has any, come last. `lowering` is "specialised" (code for each body: fastest), "rolled" (loops over the
         bodies: compiles in the same time for any number of them), or "auto", by the size of the tree.
 
-        Of a model with loops, couplings or equations there are `forward_dynamics` (accelerations) and
-        `constrained_dynamics` (also the forces of all rows, and the wrenches of loops, one row each). They need `at`, a
-        configuration at which the minimal set of constraint rows is chosen; where that set does not serve, and where loops
-        are open, they give NaN.
+        Of a model with loops, couplings or equations there are `forward_dynamics` (accelerations), `constrained_dynamics`
+        (also the forces of all rows, and the wrenches of loops, one row each), `inverse_dynamics` (efforts) and
+        `constrained_inverse_dynamics` (also forces and wrenches), which take `actuated` and `weights` as the method does.
+        They need `at`, a configuration at which the minimal set of constraint rows is chosen; where that set does not serve,
+        and where loops are open, they give NaN. Terms of the equation of motion are those in all coordinates.
         """
-        if self.is_constrained and (name in NEED_TREE or name in graphs.CONSTRAINED):
+        if self._takes_constraints(name):
             options = self._constrained_graph_options(
-                "compile", name, at, self._wrench_frames("compile", name, wrenches)
+                "compile", name, at, self._wrench_frames("compile", name, wrenches), actuated, weights
             )
             if lowering == "rolled":
                 raise UnsupportedError(f"compile: {name} of a model with loops cannot be rolled")
             return kernels.graph_kernel(self, GRAPH_OF[name], options, name).prepare(None if batch else 1)
-        if at is not None:
-            raise ArgumentError("compile: at is for models with loops, couplings or equations")
+        self._refuse_options("compile", at, actuated, weights)
         if name not in ALGORITHMS:
             raise ArgumentError(unknown("compile: no algorithm", name, ALGORITHMS))
-        self.check_tree(name)
         frames = self._wrench_frames("compile", name, wrenches)
         kernel = self._kernel(name, wrenches=bool(frames), lowering=lowering)
         if frames:
@@ -114,27 +117,26 @@ class Dynamics(
         reference: Reference = "local",
         about: str = "center_of_mass",
         at: Any = None,
+        actuated: Sequence[str] | None = None,
+        weights: Mapping[str, float] | None = None,
     ) -> list[Path]:
         """Write an algorithm as C99 into a directory: NAME.c, NAME.h and a test program; returns the files.
 
         Arguments and results are those of `model.symbolic`. For each frame of `wrenches` the function takes a wrench
         (moment, then force) as `wrench_FRAME`. Algorithms on frames need `frame`; `reference` and `about` are as in
-        the methods. Models with loops need `at` for their dynamics, as in `compile`.
+        the methods. Models with loops need `at` for their dynamics, and take `actuated` and `weights`, as in `compile`.
         """
-        constrained = name in graphs.CONSTRAINED or (self.is_constrained and name in NEED_TREE)
+        constrained = self._takes_constraints(name)
         if name not in exporting.EXPORTED and not constrained:
             raise ArgumentError(unknown("export_c: no algorithm", name, exporting.EXPORTED))
         if not isinstance(directory, str | PathLike):
             raise ArgumentError(f"export_c: directory is {directory!r}, expected a path")
         if constrained:
             options = self._constrained_graph_options(
-                "export_c", name, at, self._wrench_frames("export_c", name, wrenches)
+                "export_c", name, at, self._wrench_frames("export_c", name, wrenches), actuated, weights
             )
             return self._exported(GRAPH_OF[name], options, directory, name, at)
-        if at is not None:
-            raise ArgumentError(
-                "export_c: at is for the dynamics of models with loops, couplings or equations"
-            )
+        self._refuse_options("export_c", at, actuated, weights)
         check_reference("export_c", reference)
         check_about("export_c", about)
         if (frame is not None) != name.startswith("frame_"):
@@ -156,8 +158,26 @@ class Dynamics(
         except OSError as error:
             raise FileError(f"{directory}: cannot be written: {error.strerror or error}") from None
 
+    def _takes_constraints(self: Model, name: str) -> bool:
+        """Whether an algorithm holds the constraints of the model (or is only for models that have some)."""
+        return (name in GRAPH_OF and name not in NEED_TREE) or (self.is_constrained and name in NEED_TREE)
+
+    @staticmethod
+    def _refuse_options(function: str, at: Any, actuated: Any, weights: Any) -> None:
+        for what, value in (("at", at), ("actuated", actuated), ("weights", weights)):
+            if value is not None:
+                raise ArgumentError(
+                    f"{function}: {what} is for the dynamics of models with loops, couplings or equations"
+                )
+
     def _constrained_graph_options(
-        self: Model, function: str, name: str, at: Any, wrenches: tuple[str, ...]
+        self: Model,
+        function: str,
+        name: str,
+        at: Any,
+        wrenches: tuple[str, ...],
+        actuated: Sequence[str] | None,
+        weights: Mapping[str, float] | None,
     ) -> graphs.Options:
         """Those of the dynamics of a model with loops; refuses what there is none of."""
         if not self.is_constrained:
@@ -176,8 +196,17 @@ class Dynamics(
                 f"{function}: {name} of a model with loops, couplings or equations needs at=, a configuration that closes "
                 "them (model.assemble finds one): the rows that count are chosen there"
             )
-        found = symbolic.constrained_options(self, function, at)
+        if "inverse" in name:
+            found = symbolic.inverse_options(self, function, at, actuated, weights)
+        else:
+            self._refuse_drives(function, name, actuated, weights)
+            found = symbolic.constrained_options(self, function, at)
         return graphs.Options(wrenches=wrenches, guarded=True, **found)
+
+    @staticmethod
+    def _refuse_drives(function: str, name: str, actuated: Any, weights: Any) -> None:
+        if actuated is not None or weights is not None:
+            raise ArgumentError(f"{function}: {name} takes no actuated joints and no weights")
 
     def _wrench_frames(self: Model, function: str, name: str, wrenches: Sequence[str]) -> tuple[str, ...]:
         if isinstance(wrenches, str) or not all(isinstance(frame, str) for frame in wrenches):

@@ -32,6 +32,9 @@ else:
 DEPENDENT = 1e-10
 """accelerations that efforts can tell apart by no more than this part of their response depend on each other"""
 
+CONSTRAINED_PRODUCTS = ("forward_dynamics", "inverse_dynamics")
+"""what models with loops, couplings or equations have jvp and vjp of, through the constraints"""
+
 
 class Derivatives:
     """Mixed into `Model`; every derivative with respect to q is tangent, (..., nv, nv)."""
@@ -45,16 +48,16 @@ class Derivatives:
         wrenches: Mapping[str, Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
     ) -> InverseDerivatives:
-        """d tau/dq, d tau/dv and d tau/da = M at given accelerations, in O(n depth) (loops and couplings are kept)."""
+        """d tau/dq, d tau/dv and d tau/da = M at given accelerations, in O(n depth).
+
+        Loops and couplings are kept: then they are those of the actuators' efforts, and d tau/da is not M.
+        """
         name = "inverse_dynamics_derivatives"
         if self.is_constrained:
-            if wrenches:
-                raise UnsupportedError(
-                    f"{name}: wrenches on a model with loops, couplings or equations; "
-                    "constrained_inverse_dynamics_derivatives takes them (without derivatives with respect to them)"
-                )
-            d = self.constrained_inverse_dynamics_derivatives(q, v, a, parameters=parameters)
-            return results.InverseDerivatives(d.dq, d.dv, d.da, {})
+            d = self.constrained_inverse_dynamics_derivatives(
+                q, v, a, wrenches=wrenches, parameters=parameters
+            )
+            return results.InverseDerivatives(d.dq, d.dv, d.da, d.dwrenches)
         dq, dv, da = self._evaluate(name, (q, v, a), wrenches=wrenches, parameters=parameters)
         forces = self._generalised_forces(q, wrenches, parameters)
         return results.InverseDerivatives(dq, dv, da, {frame: -J for frame, J in forces.items()})
@@ -197,8 +200,8 @@ class Derivatives:
         An algorithm with several results (`hybrid_dynamics`: accelerations and efforts) gives tuples of values and of
         changes.
         """
-        if self.is_constrained and name == "forward_dynamics":
-            return self._constrained_jvp(at, along, wrenches, along_wrenches)
+        if self.is_constrained and name in CONSTRAINED_PRODUCTS:
+            return self._constrained_jvp(name, at, along, wrenches, along_wrenches)
         forces = mapping("jvp", "wrenches", wrenches)
         kernel = self._directional_kernel(
             "jvp", name, wrenches=tuple(forces), frame=frame, reference=reference, about=about
@@ -234,8 +237,8 @@ class Derivatives:
         parameters, theirs comes before it. An algorithm with several results takes as many weights, in a tuple.
         """
         forces = mapping("vjp", "wrenches", wrenches)
-        if self.is_constrained and name == "forward_dynamics":
-            return self._constrained_vjp(at, weight, forces)
+        if self.is_constrained and name in CONSTRAINED_PRODUCTS:
+            return self._constrained_vjp(name, at, weight, forces)
         kernel = self._directional_kernel(
             "vjp", name, wrenches=tuple(forces), frame=frame, reference=reference, about=about
         )
@@ -353,56 +356,61 @@ class Derivatives:
 
     def _constrained_jvp(
         self: Model,
+        name: str,
         at: Sequence[Any],
         along: Sequence[Any],
         wrenches: Mapping[str, Any] | None,
         along_wrenches: Mapping[str, Any] | None,
     ) -> tuple[Any, Any]:
-        d, dp = self._constrained_slope("jvp", at, wrenches, with_parameters=len(along) > 3)
-        directions = [np.asarray(x, dtype=float) for x in along]
         count = 4 if self.parameters else 3
-        if len(directions) not in (3, count):
-            raise ArgumentError(f"jvp: forward_dynamics takes {count} arguments, got {len(directions)}")
-        matrices = [d.dq, d.dv, d.dtau, *([dp] if len(directions) > 3 else []), *d.dwrenches.values()]
-        changes = directional_kernels.gathered("jvp", tuple(d.dwrenches), along_wrenches)
-        vectors = [*directions, *(np.asarray(x, dtype=float) for x in changes)]
-        terms = [(A @ x[..., None])[..., 0] for A, x in zip(matrices, vectors, strict=True)]
-        return d.acceleration, sum(terms)
+        if len(along) not in (3, count):
+            raise ArgumentError(f"jvp: {name} takes {count} arguments, got {len(along)}")
+        value, matrices, forces = self._constrained_slope("jvp", name, at, wrenches, len(along) > 3)
+        changes = directional_kernels.gathered("jvp", tuple(forces), along_wrenches)
+        vectors = [np.asarray(x, dtype=float) for x in (*along, *changes)]
+        pairs = zip([*matrices, *forces.values()], vectors, strict=True)
+        return value, sum((A @ x[..., None])[..., 0] for A, x in pairs)
 
     def _constrained_vjp(
-        self: Model, at: Sequence[Any], weight: Any, wrenches: Mapping[str, Any]
+        self: Model, name: str, at: Sequence[Any], weight: Any, wrenches: Mapping[str, Any]
     ) -> tuple[Any, ...]:
-        d, dp = self._constrained_slope("vjp", at, wrenches, with_parameters=bool(self.parameters))
+        _, matrices, forces = self._constrained_slope("vjp", name, at, wrenches, bool(self.parameters))
         w = np.asarray(weight, dtype=float)[..., None, :]
-        of_parameters = [dp] if self.parameters else []
-        gradients = tuple((w @ A)[..., 0, :] for A in (d.dq, d.dv, d.dtau, *of_parameters))
-        by_frame = {frame: (w @ A)[..., 0, :] for frame, A in d.dwrenches.items()}
+        gradients = tuple((w @ A)[..., 0, :] for A in matrices)
+        by_frame = {frame: (w @ A)[..., 0, :] for frame, A in forces.items()}
         return (*gradients, by_frame) if by_frame else gradients
 
     def _constrained_slope(
         self: Model,
         function: str,
+        name: str,
         at: Sequence[Any],
         wrenches: Mapping[str, Any] | None,
-        *,
         with_parameters: bool,
-    ) -> tuple[ForwardDerivatives, np.ndarray]:
-        """The derivatives at (q, v, tau[, parameters]), and those with respect to the parameters (..., nv, count)."""
+    ) -> tuple[np.ndarray, list[np.ndarray], Mapping[str, np.ndarray]]:
+        """The result at (q, v, tau or a[, parameters]), its derivatives with respect to these, and to wrenches."""
         if len(at) not in (3, 4 if self.parameters else 3):
-            raise ArgumentError(f"{function}: forward_dynamics takes 3 arguments, got {len(at)}")
+            raise ArgumentError(f"{function}: {name} takes 3 arguments, got {len(at)}")
         values = np.asarray(at[3], dtype=float) if len(at) > 3 else None
         named = (
             {n: values[..., k] for k, n in enumerate(self.parameter_values)} if values is not None else None
         )
         names = list(self.parameter_values) if with_parameters else []
-        d = self.constrained_dynamics_derivatives(
-            *at[:3], wrenches=wrenches, parameters=named, sensitive_to=names
-        )
-        forces = self._generalised_forces(at[0], wrenches, named)
-        by_frame = {frame: d.dtau @ J for frame, J in forces.items()}
-        columns = [d.dparameters[name] for name in names]
-        dp = np.stack(columns, axis=-1) if names else np.zeros((*d.acceleration.shape, 0))
-        return results.ForwardDerivatives(d.acceleration, d.dq, d.dv, d.dtau, by_frame), dp
+        options: dict[str, Any] = {"wrenches": wrenches, "parameters": named, "sensitive_to": names}
+        if name == "forward_dynamics":
+            d = self.constrained_dynamics_derivatives(*at[:3], **options)
+            forces = self._generalised_forces(at[0], wrenches, named)
+            value, last = d.acceleration, d.dtau
+            by_frame: Mapping[str, np.ndarray] = {frame: d.dtau @ J for frame, J in forces.items()}
+            slopes = d.dparameters
+        else:
+            i = self.constrained_inverse_dynamics_derivatives(*at[:3], **options)
+            d = i  # type: ignore[assignment]
+            value, last, by_frame, slopes = i.efforts, i.da, i.dwrenches, i.dparameters
+        matrices = [d.dq, d.dv, last]
+        if names:
+            matrices.append(np.stack([slopes[n] for n in names], axis=-1))
+        return value, matrices, by_frame
 
     def _completed(
         self: Model,

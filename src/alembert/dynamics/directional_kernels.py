@@ -117,8 +117,9 @@ def _given(name: str, on_nodes: bool) -> tuple[Program, tuple[str, ...]]:
 def kernel(model: Model, mode: Mode, name: str, options: Options | None, *, on_nodes: bool = False) -> Kernel:
     if model.is_constrained and name in NEED_TREE:
         raise UnsupportedError(
-            f"{mode}: {name} of a model with loops, couplings or equations: there are jvp, vjp and hessian of "
-            "forward_dynamics, constrained_dynamics_derivatives and constrained_inverse_dynamics_derivatives"
+            f"{mode}: {name} of a model with loops, couplings or equations: there are jvp and vjp of forward_dynamics and "
+            "inverse_dynamics, hessian of forward_dynamics, and hybrid_dynamics_derivatives, "
+            "constrained_dynamics_derivatives, constrained_inverse_dynamics_derivatives"
         )
     found = (
         plain(model, name, on_nodes=on_nodes) if options is None else algorithm(model, mode, name, options)[0]

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.constraints.coordinates import Coordinates, projected
 from alembert.deferred import deferred
 from alembert.dynamics import methods
 from alembert.dynamics.arguments import Parameters, Wrenches
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
     from alembert.dynamics import results
@@ -23,7 +24,17 @@ Array = np.ndarray
 
 
 class EquationsOfMotion:
-    """Mixed into `Model`. Efforts and accelerations are nv wide, (..., nv)."""
+    """Mixed into `Model`. Efforts and accelerations are nv wide, (..., nv).
+
+    Loops, couplings and equations hold in forward, inverse and hybrid dynamics. The *terms* of the equation of motion,
+
+        M(q) a + h(q, v) = tau + G^T f                                                                          (1)
+        (E^T M E) a_i + E^T (h + M E' v_i) = E^T tau,     v = E v_i,   G E = 0                                  (2)
+
+    are by default those of (1), in all speeds of the tree, where the reactions f of the constraints stand on the right; with
+    `coordinates="independent"` (or a list of joints or degrees of freedom that determine the others) those of (2), where
+    they have dropped out. States q and v are complete in both; `independent_coordinates` gives E.
+    """
 
     def forward_dynamics(
         self: Model,
@@ -39,8 +50,8 @@ class EquationsOfMotion:
         """The accelerations that the efforts `tau` cause.
 
         `method` is "sweep" (articulated bodies, O(n)), "factorise" (Cholesky of the mass matrix, O(n^3)) or
-        "conjugate_gradients" (matrix-free, O(n^2)); all give the same. Loops and couplings hold;
-        `constrained_dynamics` also gives their reactions.
+        "conjugate_gradients" (matrix-free, O(n^2)); all give the same. Loops and couplings hold (by "factorise" in
+        independent coordinates); `constrained_dynamics` also gives their reactions.
         """
         if self.is_constrained:
             return self._constrained_forward(q, v, tau, wrenches, parameters, method, out)
@@ -104,47 +115,129 @@ class EquationsOfMotion:
         return results.HybridResult(a, effort)
 
     def bias_forces(
-        self: Model, q: Any, v: Any, *, wrenches: Wrenches | None = None, parameters: Parameters = None
+        self: Model,
+        q: Any,
+        v: Any,
+        *,
+        coordinates: Coordinates = "all",
+        wrenches: Wrenches | None = None,
+        parameters: Parameters = None,
     ) -> Array:
-        """The efforts at zero acceleration: Coriolis, gravity, springs and friction (M a + bias = tau)."""
+        """h, the efforts at zero acceleration: Coriolis, gravity, springs and friction (M a + h = tau).
+
+        In independent coordinates E^T (h + M E' v_i), the efforts at zero acceleration of these.
+        """
+        if projected(coordinates):
+            forces = self._wrench_array("bias_forces", wrenches, parameters) if wrenches else None
+            found, forces = self._reduction("bias_forces", coordinates, q, parameters, v, forces)
+            return found.forces("bias_forces", "bias_forces", forces)
         return self._evaluate("bias_forces", (q, v), wrenches=wrenches, parameters=parameters)
 
-    def gravity_forces(self: Model, q: Any, *, parameters: Parameters = None) -> Array:
-        """The efforts that hold the model against gravity alone (with loops: those of `inverse_dynamics`)."""
-        if self.is_constrained:
-            zero = np.zeros(self.nv)
-            return self._constrained_inverse(q, zero, zero, None, parameters, "gravity_forces")
+    def gravity_forces(
+        self: Model, q: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
+    ) -> Array:
+        """g, the efforts that hold the model against gravity alone, given by all joints; E^T g in independent coordinates.
+
+        What actuators of a model with loops or couplings must give, `inverse_dynamics` says.
+        """
+        if projected(coordinates):
+            found, _ = self._reduction("gravity_forces", coordinates, q, parameters)
+            return found.forces("gravity_forces", "gravity_forces")
         return self._evaluate("gravity_forces", (q,), parameters=parameters)
 
-    def coriolis_forces(self: Model, q: Any, v: Any, *, parameters: Parameters = None) -> Array:
-        """Coriolis and centrifugal efforts alone, quadratic in v (gyroscopic ones of rotors included)."""
+    def coriolis_forces(
+        self: Model, q: Any, v: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
+    ) -> Array:
+        """c, Coriolis and centrifugal efforts alone, quadratic in v (gyroscopic ones of rotors included).
+
+        In independent coordinates E^T (c + M E' v_i).
+        """
+        if projected(coordinates):
+            found, _ = self._reduction("coriolis_forces", coordinates, q, parameters, v)
+            return found.forces("coriolis_forces", "coriolis_forces")
         return self._evaluate("coriolis_forces", (q, v), parameters=parameters)
 
-    def mass_matrix(self: Model, q: Any, *, parameters: Parameters = None, out: Array | None = None) -> Array:
-        """M(q), (..., nv, nv), armature and rotors included."""
+    def mass_matrix(
+        self: Model,
+        q: Any,
+        *,
+        coordinates: Coordinates = "all",
+        parameters: Parameters = None,
+        out: Array | None = None,
+    ) -> Array:
+        """M(q), (..., nv, nv), armature and rotors included; in independent coordinates E^T M E."""
+        if projected(coordinates):
+            found, _ = self._reduction("mass_matrix", coordinates, q, parameters)
+            return self._given_out("mass_matrix", found.mass_matrix(), out)
         return self._evaluate("mass_matrix", (q,), parameters=parameters, out=out)
 
-    def inverse_mass_matrix(self: Model, q: Any, *, parameters: Parameters = None) -> Array:
-        """M(q)^-1, one sweep per column."""
+    def inverse_mass_matrix(
+        self: Model, q: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
+    ) -> Array:
+        """M(q)^-1, one sweep per column; in independent coordinates (E^T M E)^-1.
+
+        In all coordinates it is the response of the tree. That of a model whose loops and couplings hold is
+        `forward_dynamics_derivatives(...).dtau`, E (E^T M E)^-1 E^T.
+        """
+        if projected(coordinates):
+            return np.linalg.inv(self._reduced_mass("inverse_mass_matrix", coordinates, q, parameters))
         q = self._numbers("inverse_mass_matrix", "q", q, self.nq)
         columns = self.solve_mass_matrix(q[..., None, :], np.eye(self.nv), parameters=parameters)
         return np.swapaxes(columns, -1, -2)
 
-    def solve_mass_matrix(self: Model, q: Any, x: Any, *, parameters: Parameters = None) -> Array:
-        """M(q)^-1 x in O(n), without forming M."""
+    def solve_mass_matrix(
+        self: Model, q: Any, x: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
+    ) -> Array:
+        """M(q)^-1 x in O(n), without forming M; in independent coordinates (E^T M E)^-1 x, by solving.
+
+        In all coordinates it is the response of the tree: with loops or couplings, efforts x do not cause it (see
+        `inverse_mass_matrix`).
+        """
+        if projected(coordinates):
+            M = self._reduced_mass("solve_mass_matrix", coordinates, q, parameters)
+            return np.linalg.solve(M, self._numbers("solve_mass_matrix", "x", x, M.shape[-1])[..., None])[
+                ..., 0
+            ]
         return self._evaluate("solve_mass_matrix", (q, x), parameters=parameters)
 
-    def multiply_mass_matrix(self: Model, q: Any, x: Any, *, parameters: Parameters = None) -> Array:
-        """M(q) x in O(n), without forming M."""
+    def multiply_mass_matrix(
+        self: Model, q: Any, x: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
+    ) -> Array:
+        """M(q) x in O(n), without forming M; in independent coordinates E^T M E x."""
+        if projected(coordinates):
+            M = self._reduced_mass("multiply_mass_matrix", coordinates, q, parameters)
+            return (M @ self._numbers("multiply_mass_matrix", "x", x, M.shape[-1])[..., None])[..., 0]
         return self._evaluate("multiply_mass_matrix", (q, x), parameters=parameters)
+
+    def _reduced_mass(
+        self: Model, function: str, coordinates: Coordinates, q: Any, parameters: Parameters
+    ) -> Array:
+        return self._reduction(function, coordinates, q, parameters)[0].mass_matrix()
 
     def _constrained_forward(
         self: Model, q: Any, v: Any, tau: Any, wrenches: Any, parameters: Any, method: str, out: Any
     ) -> Array:
+        if method == "factorise":
+            a = self._constrained_by_factors(q, v, tau, wrenches, parameters)
+            return self._given_out("forward_dynamics", a, out)
         if method != "sweep":
-            self.check_tree(f"forward_dynamics(method={method!r})")
+            methods.check(method)
+            raise UnsupportedError(
+                f"forward_dynamics: method {method!r} is for models without loops, couplings and equations; 'sweep' and "
+                "'factorise' take them"
+            )
         a = self._constrained_accelerations(q, v, tau, wrenches, parameters)
         return self._given_out("forward_dynamics", a, out)
+
+    def _constrained_by_factors(
+        self: Model, q: Any, v: Any, tau: Any, wrenches: Any, parameters: Any
+    ) -> Array:
+        """(2), solved for the accelerations of independent speeds."""
+        name = "forward_dynamics"
+        forces = self._wrench_array(name, wrenches, parameters) if wrenches else None
+        found, forces = self._reduction(name, "independent", q, parameters, v, forces, tau=tau)
+        rest = found.projected(found.s.vectors[1]) - found.forces("bias_forces", name, forces)
+        return found.completed(np.linalg.solve(found.mass_matrix(), rest[..., None])[..., 0])
 
     @staticmethod
     def _given_out(function: str, found: Array, out: Any) -> Array:

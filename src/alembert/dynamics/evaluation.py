@@ -19,14 +19,8 @@ if TYPE_CHECKING:
     from alembert.model import Model
 
 _CONSTRAINED = {
-    "inverse_dynamics": "constrained_inverse_dynamics",
+    "inverse_dynamics": "constrained_inverse_dynamics (on symbols, symbolic.constrained_inverse_dynamics)",
     "inverse_dynamics_derivatives": "constrained_inverse_dynamics_derivatives",
-    "gravity_forces": "the method of this name, on numbers",
-    "bias_forces": "constrained_inverse_dynamics",
-    "coriolis_forces": "constrained_inverse_dynamics",
-    "mass_matrix": "reduced_mass_matrix",
-    "multiply_mass_matrix": "reduced_mass_matrix",
-    "solve_mass_matrix": "reduced_mass_matrix",
     "forward_dynamics": "constrained_dynamics (on symbols, symbolic.constrained_dynamics)",
     "forward_dynamics_derivatives": "constrained_dynamics_derivatives",
 }
@@ -96,7 +90,11 @@ class Evaluation:
         key: tuple[Any, ...] = (name, wrenches) if lowering == "auto" else (name, wrenches, lowering)
         if key in self._kernels:
             return self._kernels[key]
-        if name in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
+        if self.is_constrained:  # the tree's, which models with other constraints share
+            self._kernels[key] = self._constraint_rows.primary._kernel(
+                name, wrenches=wrenches, lowering=lowering
+            )
+        elif name in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
             from alembert.dynamics import derivative_kernels
 
             self._kernels[key] = derivative_kernels.kernel(self, name, wrenches=wrenches, lowering=lowering)

@@ -22,7 +22,8 @@ import casadi as ca
 import numpy as np
 
 from alembert import sweeps
-from alembert.constraints import compiled
+from alembert.constraints import compiled, reduced_symbols
+from alembert.constraints.equations import equations
 from alembert.dynamics import kernels, manifold
 from alembert.dynamics.frames import Reference
 from alembert.dynamics.programs import LABELS, PROGRAMS
@@ -59,6 +60,10 @@ class Options:
     """rows of constraints in the minimal set"""
     active: tuple[int, ...] = ()
     """rows of the constraints that hold"""
+    independent: tuple[int, ...] = ()
+    """speeds that determine the others"""
+    drives: tuple[tuple[int, ...], tuple[float, ...]] = ((), ())
+    """speeds that are driven in inverse dynamics, and their weights"""
     guarded: bool = False
     """NaN where the minimal set does not serve"""
 
@@ -342,6 +347,27 @@ def _constrained_forward(s: _Inputs) -> Results:
     return {"a": _constrained(s)["a"]}
 
 
+def _constrained_inverse(s: _Inputs) -> Results:
+    """Efforts, the forces of all rows, and the wrenches of loops."""
+    o, model = s.options, s.tree.model
+    given = dict(s.given) | ({"wrench": s.wrench_rows} if s.wrenches else {})
+    slices = list(model._constraint_rows.slices.values())
+    u, f, wrenches = reduced_symbols.inverse(
+        model, slices, (o.chosen, o.active, o.independent), o.drives, given, s.p, guarded=o.guarded
+    )
+    return {"efforts": u, "forces": f, "wrenches": wrenches}
+
+
+def _constrained_efforts(s: _Inputs) -> Results:
+    return {"efforts": _constrained_inverse(s)["efforts"]}
+
+
+def _independent(s: _Inputs) -> Results:
+    found = equations(s.tree, s.given["q"], s.given["v"], s.p)
+    by = reduced_symbols.basis(found, s.options.chosen, s.options.independent)
+    return {"E": by.E, "rate": by.rate}
+
+
 def _admittance(s: _Inputs) -> Results:
     places = [(node, place.symbolic_pose(s.parameters)) for node, place in s.options.frames]
     return {"Lambda": steps.admittance(s.tree, places, s.given["q"], s.p)}
@@ -381,6 +407,9 @@ GRAPHS: dict[str, tuple[tuple[str, ...], Callable[[_Inputs], Results]]] = {
 CONSTRAINED = {
     "constrained_dynamics": (("q", "v", "tau"), _constrained),
     "constrained_accelerations": (("q", "v", "tau"), _constrained_forward),
+    "constrained_inverse_dynamics": (("q", "v", "a"), _constrained_inverse),
+    "constrained_efforts": (("q", "v", "a"), _constrained_efforts),
+    "independent_coordinates": (("q", "v"), _independent),
 }
 """the same of models with loops, couplings or equations"""
 TAKES_WRENCHES = {
@@ -389,5 +418,6 @@ TAKES_WRENCHES = {
     "hybrid_dynamics_derivatives",
     "constrained_dynamics",
     "constrained_accelerations",
+    "constrained_inverse_dynamics",
     *(name for name, (program, _) in PROGRAMS.items() if "wrench" in program.given),
 } - {"solve_mass_matrix", "multiply_mass_matrix", "gravity_forces", "coriolis_forces"}

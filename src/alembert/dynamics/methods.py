@@ -25,10 +25,7 @@ def forward_dynamics(
 ) -> Array:
     """M a = tau - bias, solved by `method`; arguments, results and failures are those of the sweep."""
     name = "forward_dynamics"
-    if not isinstance(method, str) or method not in _METHODS:
-        raise ArgumentError(
-            f"{name}: method is {method!r}, expected 'sweep', {', '.join(map(repr, _METHODS))}"
-        )
+    check(method)
     if not model.nv:
         return model._evaluate(name, (q, v, tau), wrenches=wrenches, parameters=parameters, out=out)
     forces = [model._wrench_array(name, wrenches, parameters)] if wrenches is not None else []
@@ -48,6 +45,13 @@ def forward_dynamics(
         return a
     target[0][...] = a
     return out
+
+
+def check(method: str) -> None:
+    if not isinstance(method, str) or method not in _METHODS:
+        raise ArgumentError(
+            f"forward_dynamics: method is {method!r}, expected 'sweep', {', '.join(map(repr, _METHODS))}"
+        )
 
 
 def _settle(model: Model, a: Array, kernel: Kernel, inputs: Sequence[Array], failures: Failures) -> None:

@@ -39,10 +39,5 @@ NEED_TREE = {
     "forward_dynamics",
     "inverse_dynamics",
     "hybrid_dynamics",
-    "bias_forces",
-    "gravity_forces",
-    "coriolis_forces",
-    "mass_matrix",
-    "multiply_mass_matrix",
-    "solve_mass_matrix",
 }
+"""what loops and couplings change; the terms of the equation of motion are those of the tree in any case"""

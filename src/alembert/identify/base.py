@@ -24,6 +24,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from alembert.errors import ArgumentError
+from alembert.identify import constrained
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
 from alembert.model import Model
 from alembert.sensitivity.regressor import Parameter
@@ -106,17 +107,28 @@ def base_parameters(
 ) -> BaseParameters:
     """The base parameters of a model, from random states or from the given ones (q, v, a).
 
-    With `states` of a measured motion, what the motion does not excite is found dependent too.
+    With `states` of a measured motion, what the motion does not excite is found dependent too. Of a model with loops or
+    couplings they are those of E^T Y, which the efforts of its drives can tell.
     """
     compiled = compile_regressor(model, tuple(include), float(smoothing))
     q, v, a = random_states(compiled, seed) if states is None else states
-    return from_regressor(compiled(q, v, a).Y, compiled.columns, tolerance=tolerance)
+    return from_regressor(stacked(compiled, q, v, a), compiled.columns, tolerance=tolerance)
+
+
+def stacked(compiled: CompiledRegressor, q: Any, v: Any, a: Any) -> Array:
+    """The equations of all states, (rows, parameters)."""
+    if compiled.model.is_constrained:
+        q, v, a = np.broadcast_arrays(*map(np.atleast_2d, (q, v, a))) if np.ndim(q) < 2 else (q, v, a)
+        return constrained.stacked(compiled, q, v, a)
+    return compiled(q, v, a).Y.reshape(-1, len(compiled.columns))
 
 
 def random_states(compiled: CompiledRegressor, seed: int) -> tuple[Array, Array, Array]:
     """Enough for twice as many equations as parameters per speed."""
     model, rng = compiled.model, np.random.default_rng(seed)
     count = 20 + 2 * len(compiled.columns) // max(1, min(model.nv, 4))
+    if model.is_constrained:
+        return constrained.random_states(model, 2 * count, rng)
     q = np.array([model.random_configuration(rng) for _ in range(count)])
     v, a = 2 * rng.normal(size=(2, count, model.nv))
     return q, v, 4 * a

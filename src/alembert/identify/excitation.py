@@ -315,6 +315,11 @@ def _weights(model: Model, noise: Any) -> Array:
 def _check(
     model: Model, duration: float, basis: str, functions: int, samples: int, criterion: str, margin: float
 ) -> None:
+    if model.is_constrained:
+        raise UnsupportedError(
+            f"exciting_trajectory: model {model.name!r} has loops, couplings or equations, which joints that each follow a "
+            "motion of their own would break; take a motion of the driven joints, and model.assemble for the others"
+        )
     for joint in model.joints:
         if joint.type.nv and not joint.type.is_vector_space:
             raise UnsupportedError(

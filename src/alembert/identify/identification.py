@@ -18,6 +18,8 @@ the linearised problem,
 
     Cov(theta) = (dr/dtheta^T dr/dtheta)^-1,   Cov(pi) = D Cov(theta) D^T,   D = dpi/dtheta          (3)
 
+Of a model with loops or couplings the equations are those of its independent speeds (`alembert.identify.constrained`).
+
 Sources: Gautier 1997 (weighting), Rucker and Wensing 2022 (2).
 """
 
@@ -32,8 +34,9 @@ from scipy.optimize import least_squares
 
 from alembert.errors import ArgumentError, NumericalError
 from alembert.identify import base as bases
-from alembert.identify import consistent
+from alembert.identify import consistent, constrained
 from alembert.identify.base import BaseParameters
+from alembert.identify.constrained import Projection
 from alembert.identify.measurements import Measurements
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
 from alembert.identify.result import Identification
@@ -71,6 +74,10 @@ def identify(
         prior_spread: how far the prior may be off, as the logarithm of a factor; it only matters where the
             data say little.
         smoothing: speed of the Coulomb friction of joints whose model has none.
+
+    Of a model with loops or couplings the efforts are those of its drives, zero where nothing drives, and measured states
+    are moved to the nearest that keep the constraints. Reactions need not be known: the equations are those of independent
+    speeds, in which noise and residuals are given (`effort_names`).
     """
     if not isinstance(data, Measurements):
         raise ArgumentError(f"identify: data is a {type(data).__name__}, expected Measurements")
@@ -79,6 +86,8 @@ def identify(
     if not 0 < prior_spread < np.inf:
         raise ArgumentError(f"identify: prior_spread is {prior_spread}, expected a positive number")
     data.check(model)
+    if model.is_constrained:
+        data = constrained.on_constraints(model, data)
     compiled = compile_regressor(model, tuple(include), float(smoothing))
     problem = _Problem.of(compiled, data, fixed)
     linear = problem.least_squares()
@@ -86,7 +95,7 @@ def identify(
     estimate = _consistent(problem, linear, prior_spread) if consistently else _lifted(problem, linear)
     pi = compiled.pi.copy()
     pi[problem.free] = estimate.pi
-    residuals = data.tau - problem.predict(pi)
+    residuals = problem.tau - problem.predict(pi)
     errors, informed = np.zeros_like(pi), np.zeros_like(pi)
     errors[problem.free], informed[problem.free] = estimate.errors, estimate.informed
     return Identification(
@@ -94,6 +103,8 @@ def identify(
         method=method,
         columns=compiled.columns,
         data=data,
+        effort_names=problem.projection.names if problem.projection else model.speed_names,
+        measured=problem.tau,
         prior=compiled.pi,
         values=pi,
         standard_errors=errors,
@@ -126,6 +137,10 @@ class _Problem:
     """(T, nv, free)"""
     known: Array
     """(T, nv): efforts that the free parameters do not explain"""
+    tau: Array
+    """(T, nv): efforts that were measured"""
+    projection: Projection | None
+    """where it is independent speeds instead of all nv"""
 
     @classmethod
     def of(cls, compiled: CompiledRegressor, data: Measurements, fixed: Sequence[str]) -> _Problem:
@@ -135,17 +150,22 @@ class _Problem:
         r = compiled(data.q, data.v, data.a)
         held = np.setdiff1d(np.arange(len(r.pi)), free)
         known = r.known + r.Y[..., held] @ r.pi[held]
-        structure = compiled(*bases.random_states(compiled, 0)).Y[..., free]
+        Y, tau, projection = r.Y[..., free], data.tau, None
+        if compiled.model.is_constrained:
+            by = constrained.independent(compiled.model, data.q)
+            projection = Projection(by.names, by.E)
+            Y, known, tau = projection(Y), projection(known), projection(tau)
+        structure = bases.stacked(compiled, *bases.random_states(compiled, 0))[:, free]
         base = bases.from_regressor(structure, [compiled.columns[k] for k in free])
         if base.rank == 0:
             raise ArgumentError("identify: no motion of the model shows any of the parameters to identify")
-        count = data.tau.size
+        count = tau.size
         if count < base.rank:
             raise ArgumentError(
-                f"identify: {len(data)} samples of {data.tau.shape[1]} efforts are {count} equations, "
+                f"identify: {len(data)} samples of {tau.shape[1]} efforts are {count} equations, "
                 f"expected at least {base.rank}, one per base parameter"
             )
-        return cls(compiled, data, free, base, r.Y[..., free], known)
+        return cls(compiled, data, free, base, Y, known, tau, projection)
 
     @property
     def pi(self) -> Array:
@@ -157,9 +177,13 @@ class _Problem:
 
     def least_squares(self) -> _Linear:
         """(1)"""
-        tau = self.data.tau
-        if self.data.noise is not None:
-            return self._weighted(np.asarray(self.data.noise))
+        tau, noise = self.tau, self.data.noise
+        if noise is not None and self.projection is not None:
+            white = self.projection.whitening(noise)
+            spread = np.sqrt(np.mean(np.sum(np.linalg.inv(white) ** 2, axis=2), axis=0))
+            return self._solved(spread, white @ self.Y, (white @ (tau - self.known)[..., None])[..., 0])
+        if noise is not None:
+            return self._weighted(np.asarray(noise))
         floor = _NOISELESS * np.maximum(
             np.sqrt(np.mean(tau**2, axis=0)), 1e-6 * np.abs(tau).max(initial=1e-300)
         )
@@ -167,7 +191,7 @@ class _Problem:
         for _ in range(10):
             linear = self._weighted(noise)
             lost = len(tau) - linear.rank / tau.shape[1]
-            residual = self.data.tau - self.known - self.Y[..., self.base.independent] @ linear.beta
+            residual = tau - self.known - self.Y[..., self.base.independent] @ linear.beta
             new = np.maximum(np.sqrt(np.sum(residual**2, axis=0) / max(lost, 1.0)), floor)
             settled = np.all(np.abs(new - noise) < 0.01 * noise)
             noise = new
@@ -177,9 +201,12 @@ class _Problem:
 
     def _weighted(self, noise: Array) -> _Linear:
         weight = 1 / noise
-        W = (self.Y * weight[:, None]).reshape(-1, len(self.free))
-        b = ((self.data.tau - self.known) * weight).ravel()
-        factor = np.asarray(np.linalg.qr(np.column_stack([W, b]), mode="r"))
+        return self._solved(noise, self.Y * weight[:, None], (self.tau - self.known) * weight)
+
+    def _solved(self, noise: Array, W: Array, b: Array) -> _Linear:
+        """(1) with W and b weighted by sample, (T, nv, free) and (T, nv)."""
+        columns = np.column_stack([W.reshape(-1, len(self.free)), b.ravel()])
+        factor = np.asarray(np.linalg.qr(columns, mode="r"))
         R, z = factor[:, :-1], factor[:, -1]
         A = R[:, self.base.independent]
         scale = np.linalg.norm(A, axis=0)
@@ -316,7 +343,7 @@ def _continuation(problem: _Problem, linear: _Linear) -> list[float]:
     Almost noiseless data make a narrow curved valley of what they leave open; it is followed from less exact
     ones.
     """
-    effort = np.sqrt(np.mean((problem.data.tau - problem.known) ** 2, axis=0))
+    effort = np.sqrt(np.mean((problem.tau - problem.known) ** 2, axis=0))
     measured = np.isfinite(linear.noise)
     ratio = float(np.median(linear.noise[measured] / np.maximum(effort[measured], 1e-300)))
     first = min(1.0, ratio / _EASY)
@@ -325,7 +352,7 @@ def _continuation(problem: _Problem, linear: _Linear) -> list[float]:
 
 def _full_effort(problem: _Problem) -> Array:
     """For each parameter, the value at which it would take all of the effort it acts on."""
-    effort = np.sqrt(np.mean((problem.data.tau - problem.known) ** 2, axis=0))
+    effort = np.sqrt(np.mean((problem.tau - problem.known) ** 2, axis=0))
     size = np.sqrt(np.mean(problem.Y**2, axis=0))
     most = np.argmax(size, axis=0)
     columns = np.arange(size.shape[1])

@@ -51,13 +51,13 @@ def _efforts(result: Identification, Figure: Any) -> Figure:
     """Measured and predicted efforts over time."""
     data = result.data
     t, label = (np.arange(len(data)), "sample") if data.time is None else (data.time, "time [s]")
-    predicted = data.tau - result.residuals
+    predicted = result.measured - result.residuals
     speeds = [unit for joint in result.prior_model.joints for _, unit in joint.type.speeds]
     units = ["N m" if unit.startswith("rad") else "N" for unit in speeds]
-    names = result.prior_model.speed_names
+    names = result.effort_names
     figure, axes = _grid(Figure, len(names), f"{result.prior_model.name}: measured and predicted efforts")
     for k, (axis, name) in enumerate(zip(axes, names, strict=True)):
-        axis.plot(t, data.tau[:, k], ".", ms=2, color=_MEASURED, label="measured")
+        axis.plot(t, result.measured[:, k], ".", ms=2, color=_MEASURED, label="measured")
         axis.plot(t, predicted[:, k], "-", lw=1, color=_PREDICTED, label="predicted")
         share = result.r_squared[k]
         quality = "constant" if np.isnan(share) else f"R² = {share:.4f}"
@@ -72,7 +72,7 @@ def _efforts(result: Identification, Figure: Any) -> Figure:
 
 def _residuals(result: Identification, Figure: Any) -> Figure:
     """Residuals in units of the noise, against the normal distribution."""
-    names = result.prior_model.speed_names
+    names = result.effort_names
     figure, axes = _grid(Figure, len(names), f"{result.prior_model.name}: residuals / noise", 1.8)
     x = np.linspace(-4, 4, 200)
     for k, (axis, name) in enumerate(zip(axes, names, strict=True)):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from alembert.constraints.coordinates import Coordinates, projected
 from alembert.dynamics import kernels
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
@@ -35,7 +36,7 @@ class Regressor:
     """tau = Y pi + known: the efforts of `inverse_dynamics`, linear in the parameters `names`."""
 
     Y: Array
-    """(..., nv, parameters)"""
+    """(..., nv, parameters); fewer rows in independent coordinates"""
     names: tuple[str, ...]
     pi: Array
     """the model's present values, (parameters,)"""
@@ -55,9 +56,13 @@ def regressor(
     *,
     include: Sequence[str] = (),
     smoothing: float = SMOOTHING,
+    coordinates: Coordinates = "all",
     parameters: Mapping[str, Any] | None = None,
 ) -> Regressor:
     """Y with inverse_dynamics(q, v, a) = Y pi + known, (..., nv, p), and the names and present values of pi.
+
+    Of a model with loops or couplings, Y pi + known are the efforts M a + h of its tree, in all coordinates; with
+    independent `coordinates` (as in `mass_matrix`) they are E^T (M a + h), from which the reactions have dropped out.
 
     Columns: for each moving body (bodies on fixed joints counting with what carries them) "link.mass",
     "link.mcx", ..., "link.Izz", the second moments about the body's origin; for each joint "joint.viscous",
@@ -67,7 +72,12 @@ def regressor(
     model's named parameters to numbers.
     """
     compiled = compile_regressor(model, tuple(include), float(smoothing))
-    return compiled(q, v, a, parameters=parameters)
+    found = compiled(q, v, a, parameters=parameters)
+    if not projected(coordinates):
+        return found
+    E = model._reduction("regressor", coordinates, q, parameters, v)[0].coordinates.E
+    down = np.swapaxes(E, -1, -2)
+    return replace(found, Y=down @ found.Y, known=(down @ found.known[..., None])[..., 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +147,6 @@ def compile_regressor(
             raise ArgumentError(unknown("regressor: include: no term", term, TERMS))
     if not smoothing > 0:
         raise ArgumentError(f"regressor: smoothing is {smoothing}, expected a positive speed")
-    model.check_tree("regressor")
     tree = Tree.of(model)
     columns = steps.parameters(tree, include)
     names = ("q", "v", "a")

@@ -16,7 +16,7 @@ from rich.table import Table
 from alembert.errors import ArgumentError
 from alembert.identify.base import BaseParameters
 from alembert.identify.measurements import Measurements
-from alembert.identify.regression import SMOOTHING, compile_regressor
+from alembert.identify.regression import SMOOTHING, regressor
 from alembert.joints import Friction
 from alembert.linear.printing import html_text
 from alembert.model import Body, Inertia, Joint, Model
@@ -38,6 +38,10 @@ class Identification:
     method: str
     columns: tuple[Parameter, ...]
     data: Measurements
+    effort_names: tuple[str, ...]
+    """the speeds whose efforts are explained: all, or independent ones where loops or couplings hold"""
+    measured: Array
+    """(T, nv): their measured efforts"""
     prior: Array
     """(parameters,): the values of the prior model"""
     values: Array
@@ -86,7 +90,7 @@ class Identification:
     @cached_property
     def r_squared(self) -> Array:
         """(nv,): the share of each effort's variance that the estimates explain; NaN where it does not vary."""
-        total = np.var(self.data.tau, axis=0)
+        total = np.var(self.measured, axis=0)
         left = np.mean(self.residuals**2, axis=0)
         return np.where(total > 0, 1 - left / np.where(total > 0, total, 1.0), np.nan)
 
@@ -111,9 +115,10 @@ class Identification:
         return _identified(self)
 
     def predict(self, q: Any, v: Any, a: Any) -> Array:
-        """The efforts of other motions, by the estimates."""
-        compiled = compile_regressor(self.prior_model, self.include, self.smoothing)
-        return compiled(q, v, a).predict(self.values)
+        """The efforts of other motions, by the estimates; those of `effort_names` where loops or couplings hold."""
+        coordinates = self.effort_names if self.prior_model.is_constrained else "all"
+        options = {"include": self.include, "smoothing": self.smoothing}
+        return regressor(self.prior_model, q, v, a, coordinates=coordinates, **options).predict(self.values)  # type: ignore[arg-type]
 
     def table(self) -> Table:
         """All identified parameters."""
@@ -153,9 +158,7 @@ class Identification:
         table = Table(title="efforts", title_justify="left")
         for head in ("speed", "noise", "rms residual", "R^2"):
             table.add_column(head, justify="left" if head == "speed" else "right")
-        for name, noise, rms, r2 in zip(
-            self.prior_model.speed_names, self.noise, self.rms, self.r_squared, strict=True
-        ):
+        for name, noise, rms, r2 in zip(self.effort_names, self.noise, self.rms, self.r_squared, strict=True):
             table.add_row(name, f"{noise:.3g}", f"{rms:.3g}", "-" if np.isnan(r2) else f"{r2:.5f}")
         return table
 

@@ -79,8 +79,14 @@ LINEAR_QUADRATIC = Program(
 def forward_dynamics_as_lq(model: Model, q: Any, v: Any, tau: Any, *, wrench: Any = None) -> LQProblem:
     """(1)-(4) at one state, one stage per moving body; `solve_lq` finds the accelerations as its inputs.
 
-    `wrench` holds external wrenches (moving bodies, 6), each in its body's axes about the body's origin.
+    `wrench` holds external wrenches (moving bodies, 6), each in its body's axes about the body's origin. Stages form a
+    tree: a model with loops or couplings is refused.
     """
+    model.check_tree("forward_dynamics_as_lq")
+    return _problem(model, q, v, tau, wrench)
+
+
+def _problem(model: Model, q: Any, v: Any, tau: Any, wrench: Any) -> LQProblem:
     tree, function = _function(model)
     given = _checked(model, tree, q=q, v=v, tau=tau, wrench=wrench)
     defaults = np.array([value for _, value in model.parameters])
@@ -104,8 +110,11 @@ def forward_dynamics_as_lq(model: Model, q: Any, v: Any, tau: Any, *, wrench: An
 
 
 def gibbs_function(model: Model, q: Any, v: Any, a: Any, tau: Any, *, wrench: Any = None) -> float:
-    """(2): Gibbs' function less its value at a = 0. Least, over a, at the accelerations that occur."""
-    problem = forward_dynamics_as_lq(model, q, v, tau, wrench=wrench)
+    """(2): Gibbs' function less its value at a = 0. Least, over a, at the accelerations that occur.
+
+    With loops and couplings, least over those that keep them (Gauss).
+    """
+    problem = _problem(model, q, v, tau, wrench)
     x = np.asarray(a, dtype=float)
     if x.shape != (model.nv,):
         raise ArgumentError(f"gibbs_function: a has shape {x.shape}, expected ({model.nv},)")

@@ -127,7 +127,7 @@ class Identify(Task):
 
 
 def _data(result: Identification) -> dict[str, Any]:
-    speeds = result.prior_model.speed_names
+    speeds = result.effort_names
     return {
         "model": result.prior_model.name,
         "method": result.method,
