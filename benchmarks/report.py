@@ -186,8 +186,8 @@ def _parts(results: Results) -> list[str]:
     names = list(next(iter(found.values())))
     header = [name.replace("single", "machine code, and the call") for name in names]
     lines = [
-        "What the first call of a process does when the cache has its kernel, in ms: it imports LLVM and the",
-        "algorithms, makes the digests that name the cache's file, reads that and hands it to LLVM.",
+        "What the first call of a process does when the cache has its kernel, in ms: imports, and digests of what",
+        "the kernel depends on, which name the cache's file; then that is read and called.",
         "",
         "| model | " + " | ".join(header) + " |",
         "|---" * (1 + len(names)) + "|",

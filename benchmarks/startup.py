@@ -39,15 +39,12 @@ def measure(file: str, states: str, *, after: bool, parts: bool) -> dict[str, fl
 
 
 def _parts(model: alembert.Model) -> dict[str, float]:
-    """What is left for the first call is to read the machine code and hand it to LLVM."""
+    """What is left for the first call is to read the machine code, and to run it."""
     from alembert.collector import no_collecting
-    from alembert.deferred import deferred
 
-    cache = deferred("alembert.engine.cache")
     parts = {
-        "LLVM": lambda: import_module("llvmlite.binding"),
         "algorithms": lambda: model.forward_dynamics,
-        "digest of the source": lambda: cache._own_source(),
+        "source and processor": lambda: import_module("alembert.engine.host").host(),
         "digest of the model": lambda: model.fingerprint,
     }
     taken = {}

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from alembert.engine import host as hosts
 from alembert.engine import kernel as kernels
 from alembert.engine import loader
-from alembert.engine import target as targets
 from alembert.engine.kernel import Kernel
 
 
@@ -93,7 +93,7 @@ def zeroing(count: int, effort: Effort) -> float:
 
 
 def lanes() -> int:
-    return targets.host().lanes
+    return hosts.host().lanes
 
 
 _PEAK = """
@@ -121,7 +121,7 @@ def fma_peak(effort: Effort) -> tuple[float, int]:
     """Floating-point operations per second of one core, and the width that gives the most: chains of fused
     multiply-adds in registers."""
     results = []
-    for W in sorted({4, targets.host().lanes}):
+    for W in sorted({4, hosts.host().lanes}):
         chains = 16 if W <= 4 else 24
         vector = f"<{W} x double>"
         phis = "\n".join(f"  %x{k} = phi {vector} [ %a, %entry ], [ %y{k}, %loop ]" for k in range(chains))
@@ -131,10 +131,10 @@ def fma_peak(effort: Effort) -> tuple[float, int]:
         )
         sums = [f"  %s0 = fadd {vector} %y0, %y1"]
         sums += [f"  %s{k} = fadd {vector} %s{k - 1}, %y{k + 1}" for k in range(1, chains - 1)]
-        text = targets.host().attributes + _PEAK.format(
+        text = hosts.host().attributes + _PEAK.format(
             W=W, phis=phis, fmas=fmas, sums="\n".join(sums), last=chains - 2
         )
-        target = targets.host()
+        target = hosts.host()
         library = loader.Library(loader.compile_ir(text, target), target)
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library.function("peak"))
         out = np.full(W, 0.5)

@@ -14,6 +14,7 @@ ORDER = [
     "deferred",
     "errors",
     "meaning",
+    "own_source",
     "expression",
     "spatial",
     "joints",

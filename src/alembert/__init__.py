@@ -10,6 +10,9 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from alembert import own_source as _own_source  # noqa: F401  (first: it notes when)
+
+# isort: split
 from alembert import library as library
 from alembert import spatial as spatial
 from alembert.errors import AlembertError as AlembertError

@@ -8,7 +8,7 @@ import pytest
 import alembert as al
 from alembert.dynamics import derivative_kernels
 from alembert.engine import driver
-from alembert.engine import target as targets
+from alembert.engine import host as hosts
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +138,8 @@ def test_derivatives_by_rows_in_narrower_registers(monkeypatch, lanes):
     v, tau = rng.normal(size=(2, 3, model.nv))
     name = "forward_dynamics_derivatives"
     expected = model.compile(name)(q, v, tau)
-    narrow = dataclasses.replace(targets.host(), lanes=lanes)
-    monkeypatch.setattr(targets, "host", lambda: narrow)
+    narrow = dataclasses.replace(hosts.host(), lanes=lanes)
+    monkeypatch.setattr(hosts, "host", lambda: narrow)
     kernel = derivative_kernels.kernel(model, name, wrenches=False)
     tolerance = 1e-14 * max(np.linalg.cond(M) for M in model.mass_matrix(q))  # both solve with M
     for found, wide in zip(kernel(q, v, tau), expected, strict=True):

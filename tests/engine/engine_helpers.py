@@ -7,7 +7,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.engine import Argument, FunctionSource, Kernel, codegen, driver, loader, program
-from alembert.engine import target as targets
+from alembert.engine import host as hosts
 
 
 def kernel_of(function: ca.Function, name: str = "f", key: str | None = None, **options) -> Kernel:
@@ -35,7 +35,7 @@ class Lanes:
     def __init__(
         self, function: ca.Function, lanes: int, *, chunk: int = 1000, target=None, fuse: bool | None = None
     ):
-        target = target or targets.host()
+        target = target or hosts.host()
         fuse = target.fused if fuse is None else fuse
         code = codegen.emit_function(
             "f", program.from_casadi(function, fuse=fuse), lanes, target, chunk=chunk
@@ -44,7 +44,7 @@ class Lanes:
         self.outputs = [function.numel_out(k) for k in range(function.n_out())]
         text = codegen.prelude(code.helpers, lanes, code.target) + code.text + driver.HEAP
         text += driver.batch_function("f", inputs, self.outputs, code, lanes)
-        self.library = loader.Library(loader.compile_ir(text, targets.host()), targets.host())
+        self.library = loader.Library(loader.compile_ir(text, hosts.host()), hosts.host())
         signature = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
         self.batch = signature(self.library.function("f_batch"))
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from alembert.engine import Argument, FunctionSource, Kernel, cache
-from alembert.engine import target as targets
+from alembert.engine import host as hosts
+from alembert.engine.target import Target
 from alembert.errors import AlembertWarning
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX")
@@ -223,13 +224,13 @@ def test_default_directories(monkeypatch, tmp_path):
 
 
 def test_the_name_depends_on_everything():
-    host = targets.host()
-    other = targets.Target(**{**host.__dict__, "cpu": "another"})
+    host = hosts.host()
+    other = Target(**{**host.__dict__, "cpu": "another"})
     names = {
-        cache.digest("a", 1, host),
-        cache.digest("b", 1, host),
-        cache.digest("a", 8, host),
-        cache.digest("a", 1, other),
+        hosts.digest("a", 1, host),
+        hosts.digest("b", 1, host),
+        hosts.digest("a", 8, host),
+        hosts.digest("a", 1, other),
     }
     assert len(names) == 4
 

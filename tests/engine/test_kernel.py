@@ -8,8 +8,8 @@ import pytest
 from engine_helpers import evaluated, kernel_of, pendulum_like, same_bits
 
 from alembert.engine import Argument, FunctionSource, Kernel
+from alembert.engine import host as hosts
 from alembert.engine import kernel as kernel_module
-from alembert.engine import target as targets
 from alembert.errors import ArgumentError
 
 N = 5
@@ -361,4 +361,4 @@ def test_machine_code_lives_as_long_as_something_uses_it(states, single):
 
 
 def test_lanes_of_the_host():
-    assert targets.host().lanes in (2, 4, 8)
+    assert hosts.host().lanes in (2, 4, 8)

@@ -138,11 +138,11 @@ def _conditions() -> str:
 
 
 def _machine() -> dict[str, Any]:
-    from alembert.engine import target
+    from alembert.engine.host import host
 
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     return {
-        "processor": target.host().cpu,
+        "processor": host().cpu,
         "architecture": platform.machine(),
         "cores": os.cpu_count(),
         "load": load,

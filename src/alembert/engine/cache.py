@@ -1,4 +1,4 @@
-"""Object code kept between runs.
+"""Machine code kept between runs.
 
 The cache is a directory of files, one for each kernel and lane width. ALEMBERT_CACHE names the directory,
 or is `off`. Since the files hold machine code, they are only read from a directory that belongs to the
@@ -10,10 +10,10 @@ noticed and built again. Any failure to write is ignored.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import hashlib
-import json
 import os
 import stat
 import sys
@@ -23,16 +23,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import casadi as ca
-import llvmlite
-import llvmlite.binding as llvm
-
-from alembert.engine.target import Target
 from alembert.errors import AlembertWarning
 
 SIZE_LIMIT = 512 * 1024**2  # bytes; the least recently used entries go first
-_MAGIC = b"alembert-object-1\n"
-_SUFFIX = ".alo"
+KERNEL, RECORD = ".alo", ".als"  # suffixes: machine code; what all kernels of a machine depend on
+_MAGIC = b"alembert-object-2\n"
+_RECORDS = 20
 
 
 @dataclass(frozen=True)
@@ -60,20 +56,14 @@ def directory() -> Path | None:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "alembert"
 
 
-def digest(key: str, lanes: int, target: Target) -> str:
-    """The name of an entry."""
-    parts = [key, str(lanes), target.triple, target.cpu, target.features, *_versions(), _own_source()]
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def load(name: str) -> tuple[dict[str, Any], bytes] | None:
-    """The properties and object code of an entry; None when it is not there, or not whole."""
+def load(name: str, suffix: str = KERNEL) -> tuple[dict[str, Any], bytes] | None:
+    """The properties and machine code of an entry; None when it is not there, or not whole."""
     folder = _trusted()
     if folder is None:
         return None
-    path = folder / (name + _SUFFIX)
+    path = f"{folder}/{name}{suffix}"
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", buffering=0) as file:
             if not _private(os.fstat(file.fileno())):
                 return None
             data = file.read()
@@ -86,14 +76,15 @@ def load(name: str) -> tuple[dict[str, Any], bytes] | None:
     head, _, code = content.partition(b"\n")
     with contextlib.suppress(OSError):
         os.utime(path)
-    return json.loads(head), code
+    return ast.literal_eval(head.decode()), code
 
 
-def store(name: str, properties: dict[str, Any], code: bytes) -> None:
+def store(name: str, properties: dict[str, Any], code: bytes, suffix: str = KERNEL) -> None:
+    """`properties` are literals."""
     folder = _trusted(create=True)
     if folder is None:
         return
-    content = json.dumps(properties).encode() + b"\n" + code
+    content = repr(properties).encode() + b"\n" + code
     data = _MAGIC + hashlib.sha256(content).digest() + content
     import tempfile
 
@@ -102,8 +93,10 @@ def store(name: str, properties: dict[str, Any], code: bytes) -> None:
         with tempfile.NamedTemporaryFile(dir=folder, suffix=".tmp", delete=False) as file:
             temporary = file.name
             file.write(data)
-        os.replace(temporary, folder / (name + _SUFFIX))
-        if _due(name, len(data)):
+        os.replace(temporary, folder / (name + suffix))
+        if suffix == RECORD:
+            _forget(folder)
+        elif _due(name, len(data)):
             _trim(folder)
     except OSError:
         if temporary is not None:
@@ -126,14 +119,15 @@ def size() -> int:
 def clear() -> int:
     """Remove all entries; how many there were."""
     found = entries()
-    for entry in found:
+    folder = directory()
+    for entry in (*found, *(() if folder is None else _scan(folder, RECORD))):
         _remove(entry.path)
     return len(found)
 
 
-def _scan(folder: Path) -> Iterator[Entry]:
+def _scan(folder: Path, suffix: str = KERNEL) -> Iterator[Entry]:
     try:
-        paths = [path for path in folder.iterdir() if path.suffix == _SUFFIX]
+        paths = [path for path in folder.iterdir() if path.suffix == suffix]
     except OSError:
         return
     for path in paths:
@@ -162,6 +156,12 @@ def _trim(folder: Path) -> None:
             break
         _remove(entry.path)
         excess -= entry.size
+
+
+def _forget(folder: Path) -> None:
+    """Remove all but the most recently used records; every edit of Alembert and every boot make a new one."""
+    for entry in sorted(_scan(folder, RECORD), key=lambda entry: entry.used)[:-_RECORDS]:
+        _remove(entry.path)
 
 
 def _remove(path: Path) -> None:
@@ -204,28 +204,3 @@ def _warn(folder: str, problem: str) -> None:
     advice = "set ALEMBERT_CACHE to a private directory, or to off"
     message = f"the cache of compiled kernels in {folder} is not used: {problem}; {advice}"
     warnings.warn(message, AlembertWarning, stacklevel=2)
-
-
-@functools.cache
-def _versions() -> tuple[str, ...]:
-    return ca.CasadiMeta.version(), llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info))
-
-
-@functools.cache
-def _own_source() -> str:
-    """A digest of Alembert's own files: any of them may change the code of a kernel, but for those in `_NO_KERNELS`."""
-    root = str(Path(__file__).resolve().parents[1])
-    result = hashlib.blake2b(digest_size=32)  # the faster one: this is part of every process's first call
-    for folder, below, files in os.walk(root):
-        below[:] = sorted(name for name in below if name not in _NO_KERNELS)
-        for name in sorted(files):
-            if name.endswith(".py"):
-                path = f"{folder}/{name}"
-                result.update(path[len(root) :].encode())
-                with open(path, "rb", buffering=0) as file:
-                    result.update(file.read())
-    return result.hexdigest()
-
-
-_NO_KERNELS = {"cli", "io", "library", "study", "verify", "view", "__pycache__"}
-"""packages that show, or make models and problems, whose content is in the keys of their kernels"""

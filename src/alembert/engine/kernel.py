@@ -22,8 +22,7 @@ import numpy as np
 
 from alembert.collector import no_collecting
 from alembert.deferred import deferred
-from alembert.engine import cache, fastcall, loader
-from alembert.engine import target as targets
+from alembert.engine import cache, fastcall, host, loader
 from alembert.engine.loader import Library
 from alembert.engine.target import Target
 from alembert.errors import ArgumentError
@@ -117,7 +116,7 @@ class Kernel:
 
     def prepare(self, lanes: int | None = None) -> Self:
         """Compile now: for batches, or with `lanes=1` for single states."""
-        self._machine_code(targets.host().lanes if lanes is None else lanes)
+        self._machine_code(host.host().lanes if lanes is None else lanes)
         return self
 
     def function(self) -> Callable[..., Any]:
@@ -130,7 +129,7 @@ class Kernel:
 
         An array is C-contiguous and has one entry per state, or a single one for all.
         """
-        lanes = targets.host().lanes
+        lanes = host.host().lanes
         code = self._machine_code(1 if count <= lanes // 2 else lanes)
         table: list[int] = []
         for x, a in zip((*inputs, *outputs), (*self.arguments, *self.results), strict=True):
@@ -266,7 +265,7 @@ class Kernel:
         count: int,
         threads: int | None,
     ) -> None:
-        lanes = targets.host().lanes
+        lanes = host.host().lanes
         code = self._machine_code(1 if count <= lanes // 2 else lanes)
         table: list[int] = []
         kept: list[Array] = []  # compact copies of arguments, until the end of the computation
@@ -299,13 +298,13 @@ class Kernel:
         return code
 
     def _compile(self, lanes: int) -> _Compiled:
-        target = targets.host()
-        name = cache.digest(f"{self.key}\0{self._signature()}", lanes, target)
+        target = host.host()
+        name = host.digest(f"{self.key}\0{self._signature()}", lanes, target)
         found = cache.load(name)
         if found is None:
             with loader.patience(self.name), no_collecting():
                 found = self._build_object(lanes, target)
-            cache.store(name, *found)
+            host.store(name, *found)
         properties, code = found
         return _Compiled(self, Library(code, target), lanes, properties["work"])
 

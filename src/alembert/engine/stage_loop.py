@@ -15,8 +15,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.engine import cache, codegen, elimination, fastcall, loader, program
-from alembert.engine import target as targets
+from alembert.engine import cache, codegen, elimination, fastcall, host, loader, program
 from alembert.engine.loader import Library
 from alembert.engine.target import Target
 
@@ -87,15 +86,15 @@ class StageLoop:
         return bound
 
     def _compile(self) -> tuple[Any, Array]:
-        target = targets.host()
+        target = host.host()
         text = f"{self._identity()}\0{self._shifts}\0{self._backward}\0{self._stop}"
-        name = cache.digest("stage loop" + hashlib.sha256(text.encode()).hexdigest(), 1, target)
+        name = host.digest("stage loop" + hashlib.sha256(text.encode()).hexdigest(), 1, target)
         found = cache.load(name)
         if found is None:
             with loader.patience(self.name):
                 body, workspace = self._body(target)
                 found = {"workspace": workspace}, loader.compile_ir(body + self._loop(), target)
-            cache.store(name, *found)
+            host.store(name, *found)
         properties, code = found
         library = Library(code, target)
         self._library = library  # keeps the machine code

@@ -15,7 +15,7 @@ import functools
 
 import numpy as np
 
-from alembert.engine import target as targets
+from alembert.engine import host
 from alembert.engine.loader import Library, compile_ir
 
 SUBTRACT, MULTIPLY, INVERT = range(3)
@@ -121,7 +121,7 @@ class Tape:
 
 @functools.cache
 def _compiled() -> tuple[ctypes._FuncPointer, Library]:
-    target = targets.host().compact()
+    target = host.host().compact()
     loops = "".join(_LOOP.format(name=name, body=body.format(name=name)) for name, body in _BODIES.items())
     library = Library(compile_ir(_TEXT.format(loops=loops) + target.attributes, target), target)
     kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * 3)

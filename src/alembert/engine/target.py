@@ -5,10 +5,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import llvmlite.binding as llvm
+from alembert.deferred import deferred
+from alembert.engine.symbols import PREFIX, address
 
-from alembert.engine import vectormath
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
+
+    from alembert.engine import vectormath
+else:
+    vectormath = deferred("alembert.engine.vectormath")
+    llvm = deferred("llvmlite.binding")
 
 
 @dataclass(frozen=True)
@@ -40,8 +48,8 @@ class Target:
         return dataclasses.replace(self, features=self.features + ",-avx512f", lanes=4)
 
 
-@functools.cache
-def host() -> Target:
+def ask() -> Target:
+    """The host, as LLVM sees it; `alembert.engine.host` remembers it."""
     initialize()
     features = llvm.get_host_cpu_features()
     return Target(
@@ -53,11 +61,18 @@ def host() -> Target:
     )
 
 
+def llvm_version() -> str:
+    import llvmlite
+
+    return " ".join([llvmlite.__version__, *map(str, llvm.llvm_version_info)])
+
+
 @functools.cache
 def initialize() -> None:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    vectormath.bind_library()
+    for name in vectormath.library_functions():
+        llvm.add_symbol(PREFIX + name, address(PREFIX + name))
 
 
 def machine(target: Target, *, level: int = 2) -> llvm.TargetMachine:

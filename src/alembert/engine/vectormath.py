@@ -17,13 +17,12 @@ therefore never depends on its neighbours or on the number of lanes.
 
 from __future__ import annotations
 
-import ctypes
 import struct
-import sys
 from collections.abc import Iterable
 
 import casadi as ca
-import llvmlite.binding as llvm
+
+from alembert.engine.symbols import PREFIX
 
 LIBRARY_UNARY = {
     ca.OP_TAN: "tan",
@@ -49,8 +48,6 @@ LIBRARY_BINARY = {
     ca.OP_REMAINDER: "remainder",
     ca.OP_HYPOT: "hypot",
 }
-
-PREFIX = "alembert_c_"  # our names for the C library's functions: LLVM must not fold or replace the calls
 
 _PI_2_PIECES = ("0x3FF921FB54400000", "0x3DD0B4611A600000", "0x3BA3198A2E000000", "0x397B839A252049C1")
 _TWO_OVER_PI = "0x3FE45F306DC9C883"
@@ -253,20 +250,6 @@ def library_callee(name: str, lanes: int) -> str:
     return f"@{PREFIX}{name}" if lanes == 1 else f"@alembert_lanes_{name}"
 
 
-def bind_library() -> None:
-    """Tell LLVM where the C library's functions are."""
-    library = _c_library()
-    for name in ("sin", "cos", *LIBRARY_UNARY.values(), *LIBRARY_BINARY.values()):
-        address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-        llvm.add_symbol(PREFIX + name, address)
-
-
-def _c_library() -> ctypes.CDLL:
-    if sys.platform == "win32":
-        return ctypes.CDLL("ucrtbase")
-    try:
-        return ctypes.CDLL({"linux": "libm.so.6", "darwin": "libm.dylib"}[sys.platform])
-    except (KeyError, OSError):  # another C library: looking for it takes a process of its own
-        from ctypes.util import find_library
-
-        return ctypes.CDLL(find_library("m"))
+def library_functions() -> tuple[str, ...]:
+    """What machine code may call of the C library, under its names there."""
+    return ("sin", "cos", *LIBRARY_UNARY.values(), *LIBRARY_BINARY.values())

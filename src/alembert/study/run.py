@@ -147,14 +147,13 @@ def _versions() -> dict[str, str | None]:
 
 
 def _machine() -> dict[str, Any]:
-    from alembert.engine import target
+    from alembert.engine.host import host
 
-    host = target.host()
     return {
         "system": platform.system(),
         "release": platform.release(),
         "architecture": platform.machine(),
-        "processor": getattr(host, "cpu", platform.processor()),
+        "processor": host().cpu,
         "cores": os.cpu_count(),
         "byte_order": sys.byteorder,
     }
