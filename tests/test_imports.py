@@ -76,7 +76,8 @@ def imports(tree, module, is_package):
                 if alias.name.split(".")[0] == "alembert":
                     yield alias.name, function, node.lineno
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "deferred":
-            yield node.args[0].value, function, node.lineno
+            if node.args[0].value.split(".")[0] == "alembert":
+                yield node.args[0].value, function, node.lineno
         elif isinstance(node, ast.ImportFrom):
             if node.level:
                 base = ".".join(["alembert", *package[: len(package) - node.level + 1]])
