@@ -11,7 +11,7 @@ from alembert.identify import (
     pseudo_inertia,
     to_log_cholesky,
 )
-from alembert.identify.consistent import lifted, ten_vector
+from alembert.identify.consistent import lifted, log_cholesky_curvature, ten_vector
 
 RNG = np.random.default_rng(3)
 THETA = RNG.normal(size=(50, 10))
@@ -54,6 +54,20 @@ def test_jacobian(reference):
         behind = from_log_cholesky(theta - steps, reference=reference)
         expected = ((ahead - behind) / (2 * h)).T
         found = log_cholesky_jacobian(theta, reference=reference)
+        np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("reference", [None, REFERENCE])
+def test_curvature(reference):
+    """Central differences of the Jacobian, as above."""
+    h, weight = 1e-5, RNG.normal(size=10)
+    for theta in THETA[:5]:
+        steps = h * np.eye(10)
+        ahead, behind = (
+            weight @ log_cholesky_jacobian(theta + sign * steps, reference=reference) for sign in (1, -1)
+        )
+        expected = (ahead - behind) / (2 * h)
+        found = log_cholesky_curvature(theta, weight, reference=reference)
         np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
 
 

@@ -63,18 +63,35 @@ def log_cholesky_jacobian(theta: Any, *, reference: Any = None) -> Array:
     """d ten / d theta, (..., 10, 10), from dJ = dU U^T + U dU^T."""
     theta = _checked("log_cholesky_jacobian", "theta", theta)
     U = _upper(theta)
-    dU = np.zeros((*theta.shape[:-1], 10, 4, 4))
-    dU[..., 0, :, :] = U
-    for i in range(3):
-        dU[..., 1 + i, i, i] = U[..., i, i]
-    scale = np.exp(theta[..., 0])
-    for k, (i, j) in enumerate(_ABOVE):
-        dU[..., 4 + k, i, j] = scale
+    dU = _slopes(theta, U)
     if reference is not None:
         U0 = _factor(pseudo_inertia(reference), "reference")
         U, dU = U0 @ U, U0[..., None, :, :] @ dU
     half = dU @ np.swapaxes(U, -1, -2)[..., None, :, :]
     return np.swapaxes(ten_vector(half + np.swapaxes(half, -1, -2)), -1, -2)
+
+
+def log_cholesky_curvature(theta: Any, weight: Any, *, reference: Any = None) -> Array:
+    """d^2 (weight . ten) / d theta^2, (..., 10, 10), for weights (..., 10).
+
+    With weight . ten = tr(L U U^T), L symmetric (in the axes of the reference): 2 tr(L dU_i dU_j^T) + 2 tr(L d2U_ij U^T);
+    by (2) the only second derivatives of U are those that hold alpha and one other, or the same d_i twice, and equal dU.
+    """
+    theta = _checked("log_cholesky_curvature", "theta", theta)
+    L = np.einsum("kij,...k->...ij", _FROM_J, _checked("log_cholesky_curvature", "weight", weight))
+    L = (L + np.swapaxes(L, -1, -2)) / 2
+    if reference is not None:
+        U0 = _factor(pseudo_inertia(reference), "reference")
+        L = np.swapaxes(U0, -1, -2) @ L @ U0
+    U = _upper(theta)
+    dU = _slopes(theta, U)
+    H = 2 * np.einsum("...ab,...iac,...jbc->...ij", L, dU, dU)
+    again = 2 * np.einsum("...iab,...ab->...i", dU, L @ U)
+    H[..., 0, :] += again
+    H[..., 1:, 0] += again[..., 1:]
+    for i in range(1, 4):
+        H[..., i, i] += again[..., i]
+    return H
 
 
 def lifted(ten: Any, *, floor: float = 1e-3) -> Array:
@@ -108,6 +125,17 @@ def _upper(theta: Array) -> Array:
     for k, (i, j) in enumerate(_ABOVE):
         U[..., i, j] = theta[..., 4 + k]
     return np.exp(theta[..., 0])[..., None, None] * U
+
+
+def _slopes(theta: Array, U: Array) -> Array:
+    """dU/dtheta of (2), (..., 10, 4, 4)."""
+    dU = np.zeros((*theta.shape[:-1], 10, 4, 4))
+    dU[..., 0, :, :] = U
+    for i in range(3):
+        dU[..., 1 + i, i, i] = U[..., i, i]
+    for k, (i, j) in enumerate(_ABOVE):
+        dU[..., 4 + k, i, j] = np.exp(theta[..., 0])
+    return dU
 
 
 def _factor(J: Array, what: str) -> Array:

@@ -30,12 +30,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import least_squares
 
-from alembert.errors import ArgumentError, NumericalError
+from alembert.errors import ArgumentError
 from alembert.identify import base as bases
 from alembert.identify import consistent, constrained
 from alembert.identify.base import BaseParameters
+from alembert.identify.consistent_fit import ConsistentFit
 from alembert.identify.constrained import Projection
 from alembert.identify.measurements import Measurements
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
@@ -47,7 +47,6 @@ Array = np.ndarray
 Method = Literal["consistent", "least_squares"]
 _UNEXCITED = 1e-8  # singular values of scaled columns below this part of the first
 _EASY = 1e-2  # noise relative to the effort with which (2) is easily solved
-_ITERATIONS = 300
 _NOISELESS = 1e-10  # noise is taken to be at least this part of the effort
 
 
@@ -280,61 +279,30 @@ def _consistent(problem: _Problem, linear: _Linear, spread: float) -> _Estimate:
     """(2), (3)"""
     kinds = np.array([problem.compiled.columns[k].kind for k in problem.free])
     inertial = kinds == "inertia"
-    tens = consistent.lifted(problem.pi[inertial].reshape(-1, 10))
-    count = tens.size
     rest = problem.pi[~inertial]
-    scale = np.where(rest > 0, rest, _full_effort(problem)[~inertial])
     order = np.argsort(~inertial, kind="stable")  # inertias come first in x
     Q, T = np.linalg.qr(linear.R[:, problem.base.independent])
-    R, z = (T @ problem.base.K)[:, order], Q.T @ linear.z  # all that depends on pi
-
-    def pi_of(x: Array) -> Array:
-        theta = x[:count].reshape(-1, 10)
-        return np.concatenate(
-            [consistent.from_log_cholesky(theta, reference=tens).ravel(), scale * x[count:]]
-        )
-
-    def D_of(x: Array) -> Array:
-        blocks = consistent.log_cholesky_jacobian(x[:count].reshape(-1, 10), reference=tens)
-        D = np.zeros((len(x), len(x)))
-        for k, block in enumerate(blocks):
-            D[10 * k : 10 * k + 10, 10 * k : 10 * k + 10] = block
-        D[range(count, len(x)), range(count, len(x))] = scale
-        return D
-
-    x0 = np.concatenate([np.zeros(count), rest / scale])
-    x = np.concatenate([np.zeros(count), np.maximum(x0[count:], 1e-3)])
+    fit = ConsistentFit(
+        R=(T @ problem.base.K)[:, order],  # all that depends on pi
+        z=Q.T @ linear.z,
+        tens=consistent.lifted(problem.pi[inertial].reshape(-1, 10)),
+        rest=rest,
+        scale=np.where(rest > 0, rest, _full_effort(problem)[~inertial]),
+        spread=spread,
+    )
+    x = fit.start()
     for weight in _continuation(problem, linear):
-        result = least_squares(
-            lambda x: np.concatenate([weight * (R @ pi_of(x) - z), (x - x0) / spread]),  # noqa: B023
-            x,
-            lambda x: np.vstack([weight * (R @ D_of(x)), np.eye(len(x)) / spread]),  # noqa: B023
-            bounds=(np.concatenate([np.full(count, -np.inf), np.zeros(len(rest))]), np.inf),
-            x_scale="jac",
-            xtol=1e-10,
-            ftol=1e-10,
-            gtol=1e-10,
-            max_nfev=_ITERATIONS,
-        )
-        x = result.x
-    if result.status == 0 or not np.all(np.isfinite(result.x)):
-        raise NumericalError(
-            f"identify: the consistent estimate has not settled after {result.nfev} iterations "
-            f"(gradient {result.optimality:.3g}); the data may contradict the model, see method='least_squares'"
-        )
-    x, D = result.x, D_of(result.x)
-    x[count:][x[count:] < 1e-9] = 0.0
-    inside = np.ones(len(x), dtype=bool)
-    inside[count:] = x[count:] > 0
-    J = result.jac[:, inside]
-    _, s, Vt = np.linalg.svd(J, full_matrices=False)
+        x = fit.solve(x, weight)
+    inside = fit.inside(x)
+    D = fit.slopes(x)
+    _, s, Vt = np.linalg.svd(np.vstack([fit.R @ D, np.eye(len(x)) / spread])[:, inside], full_matrices=False)
     half = D[:, inside] @ (Vt.T / s)
     variance = np.sum(half**2, axis=1)
     before = spread**2 * np.sum(D**2, axis=1)
     informed = np.clip(1 - variance / np.where(before > 0, before, 1.0), 0.0, 1.0)
     back = np.empty(len(x), dtype=int)
     back[order] = np.arange(len(x))
-    return _Estimate(pi_of(x)[back], np.sqrt(variance)[back], informed[back])
+    return _Estimate(fit.values(x)[back], np.sqrt(variance)[back], informed[back])
 
 
 def _continuation(problem: _Problem, linear: _Linear) -> list[float]:
