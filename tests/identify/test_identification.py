@@ -121,7 +121,7 @@ def test_the_explained_share_of_an_effort_that_does_not_vary_is_unknown():
     tau = result.data.tau.copy()
     tau[:, 2] = 0.0
     d = result.data
-    still = dataclasses.replace(result, data=Measurements(d.q, d.v, d.a, tau))
+    still = dataclasses.replace(result, data=Measurements(d.q, d.v, d.a, tau), measured=tau)
     assert np.isnan(still.r_squared).tolist() == [k == 2 for k in range(7)]
     assert list(still.effort_table().columns[3].cells)[2] == "-"
     biased = dataclasses.replace(result, residuals=result.residuals + 10 * np.std(d.tau, axis=0))
