@@ -296,6 +296,9 @@ def test_path_equations_with_controls(solver, transcription):
     assert found.cost == pytest.approx(best.cost * 5 / 9, rel=1e-7)
 
 
+line_height = (lambda s: s.frame("tip").translation[2], 0.8, 0.8)
+
+
 def on_a_line(height=0.8):
     def reach(x, z):
         bend = np.arccos((x * x + z * z - 2) / 2)
@@ -306,20 +309,41 @@ def on_a_line(height=0.8):
         1.0,
         start={"q": reach(1.2, 0.8), "v": 0},
         end={"q": reach(-0.5, 0.8), "v": 0},
-        path={"line": (lambda s: s.frame("tip").translation[2], height, height)},
+        path={"line": line_height if height == 0.8 else (line_height[0], height, height)},
     )
 
 
-def test_path_equations_on_the_configuration():
-    found = [on_a_line().solve(20, solver=solver) for solver in ("ipopt", "fatrop")]
-    for solution in found:
-        assert solution.success
-        heights = al.library.two_link().frame_pose(solution.q, "tip").translation[:, 2]
-        np.testing.assert_allclose(heights, 0.8, atol=1e-8)
-    assert found[0].cost == pytest.approx(found[1].cost, rel=1e-8)
-    swept = on_a_line().solve(20, iterations=3)
-    assert not swept.success
-    assert "the path has equations, which solver='ipopt' keeps exactly" in swept.message
+@pytest.mark.parametrize("transcription", ["dmoc", "hermite-simpson", "rk4", "trapezoidal"])
+def test_path_equations_on_the_configuration(transcription):
+    """No control of a stage moves its configuration: the equations are about what the stages before have decided."""
+    swept, peer = (on_a_line().solve(20, solver=s, transcription=transcription) for s in ("sweep", "ipopt"))
+    assert swept.success, swept.diagnosis()
+    assert swept.iterations <= 2 * peer.iterations
+    heights = al.library.two_link().frame_pose(swept.q, "tip").translation[:, 2]
+    np.testing.assert_allclose(heights, 0.8, atol=1e-8)
+    assert swept.cost == pytest.approx(peer.cost, rel=1e-7)
+    np.testing.assert_allclose(swept.q, peer.q, atol=1e-6)
+    y = peer.multipliers["line"]  # where nothing else stands for them; those of the sweep are off by 1e-6
+    np.testing.assert_allclose(swept.multipliers["line"], y, atol=1e-4 * np.abs(y).max())
+
+
+def test_path_equations_that_repeat_each_other():
+    """The motion is that with one of them."""
+    line = on_a_line()
+    twice = {"line": line_height, "again": (lambda s: 2 * s.frame("tip").translation[2], 1.6, 1.6)}
+    found = line.replace(path=twice).solve(20)
+    assert found.success, found.diagnosis()
+    np.testing.assert_allclose(found.q, line.solve(20).q, atol=1e-6)
+
+
+def test_path_equations_that_reach_to_the_end():
+    """Where the end leaves the configuration open, the equation holds there as well."""
+    line = on_a_line()
+    free = line.replace(end={"x": (lambda s: s.frame("tip").translation[0], -0.5), "v": 0})
+    found = free.solve(20)
+    assert found.success, found.diagnosis()
+    assert free.solve(20, solver="ipopt").cost == pytest.approx(found.cost, rel=1e-7)
+    np.testing.assert_allclose(al.library.two_link().frame_pose(found.q[-1], "tip").translation[2], 0.8)
 
 
 def test_ends_outside_the_path():

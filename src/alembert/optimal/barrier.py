@@ -7,6 +7,14 @@ The conditions for a minimum with the barrier mu are, for s within (lower, upper
 Between bounds that nearly touch, a barrier of this size would be much steeper than any cost. There it is
 
     min(mu, NARROW (upper - lower)^2)                                                            (2)
+
+An equation d = a has no slack to move: s = a, and its multiplier y makes steps with a proximal term (the stabilised form
+of Newton's method, Wright, SIAM J. Optim. 9, 1998),
+
+    dy = HELD (d + D dw - a)                                                                     (3)
+
+which is D dw + d = a when y no longer moves. Unlike that, it always has a solution: equations may repeat each other, or be
+about what the stages before them have already decided.
 """
 
 from __future__ import annotations
@@ -16,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 Array = np.ndarray
-BAND = 1e-8
-"""half the width of the band, relative to its value, that stands for an equation along the path"""
+HELD = 1e10
+"""of (3); multipliers are found to rounding times it"""
 NARROW = 1e6
 PUSH = 1e-2
 """of a bound's size, or of the width between two: how far inside slacks start (Waechter and Biegler 2006, 3.6)"""
@@ -25,7 +33,10 @@ PUSH = 1e-2
 
 @dataclass
 class Bounds:
-    """Slacks within bounds and their multipliers; bounds at infinity are marked by 0 in `has_lower`, `has_upper`."""
+    """Slacks within bounds and their multipliers; bounds at infinity are marked by 0 in `has_lower`, `has_upper`.
+
+    Equations have neither, but a weight in `held`, and their multipliers are in `high`.
+    """
 
     slack: Array
     low: Array
@@ -34,13 +45,13 @@ class Bounds:
     upper: Array
     has_lower: Array
     has_upper: Array
+    held: Array
 
     @classmethod
     def within(cls, values: Array, lower: Array, upper: Array, mu: float) -> Bounds:
-        """Slacks at `values`, pushed off their bounds; an equation becomes a band of a width that is below the tolerance."""
-        band = np.where(lower == upper, BAND * np.maximum(1, np.abs(upper)), 0.0)
-        lower, upper = lower - band, upper + band
-        below, above = np.isfinite(lower), np.isfinite(upper)
+        """Slacks at `values`, pushed off their bounds; those of equations at what these ask for."""
+        equal = lower == upper
+        below, above = np.isfinite(lower) & ~equal, np.isfinite(upper) & ~equal
         low, high = np.where(below, lower, 0.0), np.where(above, upper, 0.0)
         width = np.where(below & above, high - low, np.inf)
         slack = np.where(
@@ -49,16 +60,21 @@ class Bounds:
         slack = np.where(
             above, np.minimum(slack, high - PUSH * np.minimum(np.maximum(1, np.abs(high)), width)), slack
         )
+        slack = np.where(equal, lower, slack)
         with np.errstate(divide="ignore", invalid="ignore"):
             each = np.where(below & above, np.minimum(mu, NARROW * width**2), mu)
             z_low = np.where(below, np.minimum(1.0, each / (slack - low)), 0.0)
             z_high = np.where(above, np.minimum(1.0, each / (high - slack)), 0.0)
-        return cls(slack, z_low, z_high, low, high, below.astype(float), above.astype(float))
+        held = np.where(equal, HELD, 0.0)
+        return cls(slack, z_low, z_high, low, high, below.astype(float), above.astype(float), held)
 
     @property
     def arrays(self) -> tuple[Array, ...]:
         """In the order of the kernels."""
-        return self.slack, self.low, self.high, self.lower, self.upper, self.has_lower, self.has_upper
+        return (
+            *(self.slack, self.low, self.high, self.lower, self.upper),
+            *(self.has_lower, self.has_upper, self.held),
+        )
 
     @property
     def y(self) -> Array:
@@ -74,13 +90,14 @@ class Bounds:
     def weight(self) -> Array:
         """(3) of `alembert.optimal.evaluation`."""
         below, above = self.rooms
-        return self.low / below + self.high / above
+        free = self.held == 0
+        return self.held + free * (self.low / below + self.high / above)
 
     def push(self, mu: float, values: Array) -> Array:
         """(4) of `alembert.optimal.evaluation`."""
         below, above = self.rooms
         slope = self._mu(mu) * (self.has_upper / above - self.has_lower / below)
-        return slope + self.weight * (values - self.slack)
+        return slope + self.weight * (values - self.slack) + (self.held > 0) * self.high
 
     def _mu(self, mu: float) -> Array:
         """(2)"""
@@ -92,7 +109,7 @@ class Bounds:
         return -float((self._mu(mu) * (np.log(below) + np.log(above))).sum())
 
     def multiplier_steps(self, mu: float, ds: Array) -> tuple[Array, Array]:
-        """(1), linearised."""
+        """(1), linearised; those of bounds only."""
         below, above = self.rooms
         each = self._mu(mu)
         low = self.has_lower * ((each - self.low * ds) / below - self.low)
@@ -120,6 +137,10 @@ class Bounds:
         for z, room, there in ((self.low, below, self.has_lower), (self.high, above, self.has_upper)):
             near = self._mu(mu) / room
             np.clip(z, near / farthest, farthest * near, out=z, where=there > 0)
+
+    def move_held(self, alpha: float, missed: Array, gained: Array) -> None:
+        """(3), where `missed` is D dw + d - a, after rounds of it that have `gained` as much."""
+        self.high += alpha * (self.held * missed + gained)
 
 
 def _longest(room: Array, change: Array) -> float:

@@ -19,7 +19,8 @@ Bounds have slacks s within (lower, upper) and multipliers low, high; y = high -
 
 `condensed` adds D' weight D to the Hessian; D' push is added by the sweep, since mu may change before. Bounds
 at infinity come as numbers of any size with a mark 0 (`has_lower`, `has_upper`); where there is a bound the
-mark is 1.
+mark is 1. Equations among the rows of d have no marks but a weight `held`, and y = high, with (3) of
+`alembert.optimal.barrier`: weight = held, push = y + held (d - s).
 
 What an iteration wants to know of all stages together (costs, largest residuals, longest steps) is folded by
 compiled loops, `fold`, from what the kernels leave in every stage.
@@ -44,6 +45,7 @@ from alembert.optimal.tangent import Tangent
 
 Array = np.ndarray
 Graph = Callable[[dict[str, ca.SX]], list[ca.SX]]
+BOUNDS = ("slack", "low", "high", "lower", "upper", "has_lower", "has_upper", "held")
 MOST_KERNELS = 200
 INNER = 2
 """Newton steps for z within a trial"""
@@ -88,11 +90,20 @@ class Evaluation:
                 "ds": nd,
                 "dafter": n,
             },
-            **{"d": nd, "push": nd, "slack": nd, "low": nd, "high": nd, "lower": nd, "upper": nd},
-            **{"has_lower": nd, "has_upper": nd, "slope_x": n, "slope_u": m, "g": n + m + nz},
+            **{
+                "d": nd,
+                "gained": nd,
+                "push": nd,
+                "slack": nd,
+                "low": nd,
+                "high": nd,
+                "lower": nd,
+                "upper": nd,
+            },
+            **{"has_lower": nd, "has_upper": nd, "held": nd, "slope_x": n, "slope_u": m, "g": n + m + nz},
             **{"Z": (nz, n + m), "z_0": nz, "D": (nd, n + m), "d_0": nd, "dlow": nd, "dhigh": nd, "dual": 1},
         }
-        bounds = ("slack", "low", "high", "lower", "upper", "has_lower", "has_upper")
+        bounds = BOUNDS
         place = ("x", "u", "z", "after", "s", "p")
         results = {
             **{"A": (n, n), "B": (n, m), "b": (n,), "Q": (n, n), "N": (n, m), "R": (m, m), "q": (n,)},
@@ -128,7 +139,7 @@ class Evaluation:
         )
         self.steps = self._kernel(
             "steps",
-            ("dx", "du", "Z", "z_0", "D", "d_0", "g", "d", "mu", *bounds),
+            ("dx", "du", "Z", "z_0", "D", "d_0", "g", "d", "gained", "mu", *bounds),
             {"dz": (nz,), "ds": (nd,), "dlow": (nd,), "dhigh": (nd,), "limits": (3,)},
             self._steps_graph,
         )
@@ -141,7 +152,7 @@ class Evaluation:
         self.push = self._kernel("push", ("d", "mu", *bounds), {"push": (nd,)}, self._push_graph)
         self.settle = self._kernel(
             "settle",
-            ("dlow", "dhigh", "dual", "mu", *bounds),
+            ("dlow", "dhigh", "alpha", "dual", "mu", *bounds),
             {"low_new": (nd,), "high_new": (nd,)},
             self._settle_graph,
         )
@@ -187,8 +198,7 @@ class Evaluation:
         text = stages.start.serialize() + stages.end.serialize()
         self._key += hashlib.sha256(text.encode()).hexdigest()
         place = {"x_0": point, "s_0": 3, "x": point, "s": 3, "p": np_, "scale": 1}
-        names = ("slack", "low", "high", "lower", "upper", "has_lower", "has_upper")
-        bounds = dict.fromkeys(names, bounded)
+        bounds = dict.fromkeys(BOUNDS, bounded)
 
         def ends(g: dict[str, ca.SX]) -> list[ca.SX]:
             d = ca.SX.sym("d", n)
@@ -209,7 +219,7 @@ class Evaluation:
             for entry in (*ca.vertsplit(at_end), *ca.vertsplit(at_start)):
                 largest = ca.fmax(largest, ca.fabs(entry))
             for k in range(bounded):
-                noise = ca.fmax(noise, weight[k] * ca.fabs(rows[k]))
+                noise = ca.fmax(noise, weight[k] * ca.fabs(rows[k]) + g["held"][k])
             most, least, total, _ = self._complementarity(g)
             found = ca.vertcat(largest, noise, most, least, ca.sum1(ca.fabs(g["eta"])), total)
             return [c_0, C_0, H_0, c, C, slope, D, H, found]
@@ -330,7 +340,8 @@ class Evaluation:
     def _steps_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
         w = ca.vertcat(g["dx"], g["du"])
         dz = g["Z"] @ w + g["z_0"]
-        ds = g["D"] @ w + g["d_0"] + g["d"] - g["slack"]
+        missed = g["D"] @ w + g["d_0"] + g["d"] - g["slack"]
+        ds = _column([ca.if_else(g["held"][k], 0, missed[k]) for k in range(missed.numel())])
         primal, dual, barrier = ca.SX(1e300), ca.SX(1e300), ca.SX(0)
         dlow, dhigh = [], []
         for k in range(ds.numel()):
@@ -340,7 +351,7 @@ class Evaluation:
             one = ca.if_else(g["has_lower"][k], (mu - low * move) / below - low, 0)
             two = ca.if_else(g["has_upper"][k], (mu + high * move) / above - high, 0)
             dlow.append(one)
-            dhigh.append(two)
+            dhigh.append(ca.if_else(g["held"][k], g["gained"][k] + g["held"][k] * missed[k], two))
             for mark, room, change in (("has_lower", below, move), ("has_upper", above, -move)):
                 limit = ca.if_else(ca.logic_and(g[mark][k], change < 0), -room / change, 1e300)
                 primal = ca.fmin(primal, limit)
@@ -361,7 +372,7 @@ class Evaluation:
             total += ca.fabs(entry)
         most, least, bounds, weight = self._complementarity(g)
         for k in range(g["slack"].numel()):
-            noise = ca.fmax(noise, weight[k] * ca.fabs(g["d"][k]))
+            noise = ca.fmax(noise, weight[k] * ca.fabs(g["d"][k]) + g["held"][k])
         return [ca.vertcat(slope, noise, most, least, total, bounds, together)]
 
     @staticmethod
@@ -371,6 +382,7 @@ class Evaluation:
         for k in range(g["slack"].numel()):
             below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
             weights.append(_weight(g, k))
+            total += ca.if_else(g["held"][k], ca.fabs(g["high"][k]), 0)
             for mark, room, z in (("has_lower", below, g["low"][k]), ("has_upper", above, g["high"][k])):
                 there = g[mark][k]
                 most = ca.fmax(most, ca.if_else(there, room * z, -1e300))
@@ -382,7 +394,7 @@ class Evaluation:
         rows = []
         for k in range(g["slack"].numel()):
             below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
-            push = _weight(g, k) * (g["d"][k] - g["slack"][k])
+            push = _weight(g, k) * (g["d"][k] - g["slack"][k]) + ca.if_else(g["held"][k], g["high"][k], 0)
             push += ca.if_else(g["has_upper"][k], _mu(g, k) / above, 0)
             rows.append(push - ca.if_else(g["has_lower"][k], _mu(g, k) / below, 0))
         return [_column(rows)]
@@ -398,6 +410,7 @@ class Evaluation:
                 near = _mu(g, k) / room
                 value = ca.fmin(ca.fmax(value, near / FARTHEST), FARTHEST * near)
                 rows.append(ca.if_else(g["has_lower" if name == "low" else "has_upper"][k], value, 0))
+            high[-1] += ca.if_else(g["held"][k], g["high"][k] + g["alpha"] * g["dhigh"][k], 0)
         return [_column(low), _column(high)]
 
     def _condensed_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
@@ -512,8 +525,10 @@ def _column(rows: list[ca.SX]) -> ca.SX:
 def _weight(g: dict[str, ca.SX], k: int) -> ca.SX:
     """(3)"""
     below, above = g["slack"][k] - g["lower"][k], g["upper"][k] - g["slack"][k]
-    return ca.if_else(g["has_lower"][k], g["low"][k] / below, 0) + ca.if_else(
-        g["has_upper"][k], g["high"][k] / above, 0
+    return (
+        g["held"][k]
+        + ca.if_else(g["has_lower"][k], g["low"][k] / below, 0)
+        + ca.if_else(g["has_upper"][k], g["high"][k] / above, 0)
     )
 
 

@@ -32,6 +32,8 @@ STEEP = 1e4
 """weight of a bound beyond which a step is refined"""
 STEEPEST = 100.0
 """slope of the cost beyond which it is scaled down"""
+ROUNDS, ENOUGH = 4, 1e-3
+"""corrections of the multipliers of equations in a step, and the share of the residuals at which they end"""
 LARGEST_ESTIMATE = 1e3
 """multipliers: larger estimates are not trusted"""
 
@@ -70,7 +72,7 @@ class Newton:
         """whether the blocks of the Hessian that never change are in place"""
         N, (n, m, nz, nd) = stages.count, stages.sizes
         first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
-        self._alpha, self._mu, self._scale, self._dual = (np.ones(1) for _ in range(4))
+        self._alpha, self._mu, self._scale, self._dual, self._taken = (np.ones(1) for _ in range(5))
         self._alpha[0], self._mu[0] = 0.0, mu
         self._place(x, u, z, mu)
         self.linear = LinearStages(
@@ -108,6 +110,7 @@ class Newton:
         self._duals, (costates, sigma, eta) = together((N + 1, n), (first,), (last,))
         path = Bounds.within(here[3], stages.lower, stages.upper, mu)
         final = Bounds.within(here[6], stages.end_lower, stages.end_upper, mu)
+        self._held = bool(path.held.any() or final.held.any())
         path = replace(path, slack=here[3], low=here[4], high=here[5])
         final = replace(final, slack=here[6])
         self.it = Iterate(here[0], here[1], here[2], path, final, costates, sigma, eta)
@@ -135,7 +138,7 @@ class Newton:
         self._Z, self._z_0, self._d_0 = np.zeros((N, nz, n + m)), np.zeros((N, nz)), np.zeros((N, nd))
         self._G, self._F_z = np.zeros((N, nz, nz)), np.zeros((N, n, nz))
         self._H_z, self._D_z = np.zeros((N, nz, n + m)), np.zeros((N, nd, nz))
-        self._d_used = np.zeros((N, nd))
+        self._d_used, self._gained, self._end_gained = np.zeros((N, nd)), np.zeros((N, nd)), np.zeros(rows)
         results = {
             **{"A": lin.A, "B": lin.B, "b": lin.b, "Q": lin.Q[:N], "N": lin.N, "R": lin.R, "q": lin.q[:N]},
             **{"r": lin.r, "slope_x": self._slopes[0], "slope_u": self._slopes[1], "Z": self._Z},
@@ -158,7 +161,7 @@ class Newton:
             N,
             [
                 *(sweep.x[:-1], sweep.u, self._Z, self._z_0, lin.D, self._d_0, self._g, self._d_used),
-                *(self._mu, *bounds),
+                *(self._gained, self._mu, *bounds),
             ],
             [self._dz, self._ds, self._dlow, self._dhigh, limits],
         )
@@ -181,7 +184,9 @@ class Newton:
         self._push = e.push.bind(N, [self._d_used, self._mu, *bounds], [lin.push]) if nd else None
         self._settle = (
             e.settle.bind(
-                N, [self._dlow, self._dhigh, self._dual, self._mu, new[3], *bounds[1:]], [new[4], new[5]]
+                N,
+                [self._dlow, self._dhigh, self._taken, self._dual, self._mu, new[3], *bounds[1:]],
+                [new[4], new[5]],
             )
             if nd
             else None
@@ -287,12 +292,35 @@ class Newton:
         self._remembered = self.shift or self._remembered
         if found and self._steep:
             self.sweep.refine(**self.options)
+        if found and self._held:
+            self._meet_equations()
         self.seconds["sweep"] += time.perf_counter() - began
         return found
+
+    def _meet_equations(self) -> None:
+        """(3) of `alembert.optimal.barrier` again from its result, until the linearised equations hold."""
+        path, last, options = self.it.path, self.it.last, self.options
+        first = None
+        for _ in range(ROUNDS):
+            w = np.concatenate([self.sweep.x[:-1], self.sweep.u], axis=1)[:, :, None]
+            missed = np.matmul(self.linear.D, w)[:, :, 0] + self._d_0 + self._d_used - path.slack
+            end_missed = self._end_D @ self.sweep.x[-1] + self._end_values - last.slack
+            off = max(np.abs(a).max(initial=0.0) for a in (missed[path.held > 0], end_missed[last.held > 0]))
+            first = off if first is None else first
+            if not ENOUGH * first < off <= first:
+                break
+            more, end_more = path.held * missed, last.held * end_missed
+            self._gained += more
+            self._end_gained += end_more
+            self.linear.push += more
+            self.linear.q[-1] += self._end_D.T @ end_more
+            self.sweep.refine(**options)
 
     def _solve(self) -> bool:
         if self._push is not None:
             self._push()
+        if self._held:
+            self._gained[...], self._end_gained[...] = 0.0, 0.0
         try:
             self.sweep.solve(**self.options)
         except Indefinite:
@@ -313,7 +341,8 @@ class Newton:
         primal, dual, slope = self._limits[-1].tolist()
         slope += float(self._gradient @ self.sweep.x[-1])
         if len(self._end_ds):
-            self._end_ds[...] = self._end_D @ self.sweep.x[-1] + self._end_values - self.it.last.slack
+            self._end_missed = self._end_D @ self.sweep.x[-1] + self._end_values - self.it.last.slack
+            self._end_ds[...] = np.where(self.it.last.held > 0, 0.0, self._end_missed)
             one, two, more = self.it.last.limits(self.mu, self._end_ds)
             primal, dual, slope = min(primal, one), min(dual, two), slope + more
         return min(1.0, fraction * primal), min(1.0, fraction * dual), slope
@@ -374,7 +403,9 @@ class Newton:
         H = np.matmul(np.swapaxes(lin.D, 1, 2), weight * lin.D) + np.eye(lin.D.shape[2])
         lin.Q[:-1], lin.N[...], lin.R[...] = H[:, :n, :n], H[:, :n, n:], H[:, n:, n:]
         lin.Q[-1] = np.eye(n) + self._end_D.T @ (self.it.last.weight[:, None] * self._end_D)
-        lin.q[...], lin.r[...], lin.push[...] = 0.0, 0.0, 0.0
+        lin.q[...], lin.r[...] = 0.0, 0.0
+        lin.push[...] = self.it.path.held * (self._d - self.it.path.slack)
+        lin.q[-1] = self._end_D.T @ (self.it.last.held * (self._rows - self.it.last.slack))
         self._curved = False
         self._d_used[...], self._end_values = self._d, self._rows
         try:
@@ -387,8 +418,17 @@ class Newton:
         """Those of least squares, for the slopes that the cost and the bounds have at the iterate."""
         lin, n = self.linear, self.linear.A.shape[1]
         self._duals[...] = 0.0
+        for bounds in (self.it.path, self.it.last):
+            bounds.high[bounds.held > 0] = 0.0
         self.linearise()
         lin.Q[...], lin.N[...], lin.R[...] = np.eye(n), 0.0, np.eye(lin.R.shape[1])
+        held, end_held = self.it.path.held, self.it.last.held
+        if self._held:  # their multipliers are unknowns as well
+            H = np.matmul(np.swapaxes(lin.D, 1, 2), held[:, :, None] * lin.D)
+            lin.Q[:-1] += H[:, :n, :n]
+            lin.N += H[:, :n, n:]
+            lin.R += H[:, n:, n:]
+            lin.Q[-1] += self._end_D.T @ (end_held[:, None] * self._end_D)
         self._curved = False
         lin.q[:-1], lin.r[...] = self._slopes
         lin.q[-1] = self._gradient + self._end_D.T @ self.it.last.y
@@ -398,8 +438,13 @@ class Newton:
         except Indefinite:
             return
         found = self.sweep.found[-self._duals.size :]
-        if np.abs(found).max(initial=0.0) <= LARGEST_ESTIMATE:
+        w = np.concatenate([self.sweep.x[:-1], self.sweep.u], axis=1)[:, :, None]
+        y = held * np.matmul(lin.D, w)[:, :, 0]
+        end_y = end_held * (self._end_D @ self.sweep.x[-1])
+        if max(np.abs(a).max(initial=0.0) for a in (found, y, end_y)) <= LARGEST_ESTIMATE:
             self._duals[...] = found
+            self.it.path.high += y
+            self.it.last.high += end_y
 
     # --- along a step ---------------------------------------------------------------------------------------------
 
@@ -417,11 +462,13 @@ class Newton:
 
     def accept(self, alpha: float, dual: float) -> None:
         """Go to the trial, with the multipliers of the step at `alpha`, those of bounds at `dual`."""
-        self._dual[0] = dual
+        self._taken[0], self._dual[0] = alpha, dual
         if self._settle is not None:
             self._settle()
         if len(self._end_ds):
             self.it.last.move_multipliers(self.mu, self._end_ds, dual, self._new[6], FARTHEST)
+            if alpha:
+                self.it.last.move_held(alpha, self._end_missed, self._end_gained)
         self._here[...] = self._there
         if alpha:
             found = self.sweep.found[-self._duals.size :]

@@ -316,7 +316,9 @@ def solve_nlp(
 
 def _held(values: Array, lower: Array, upper: Array, y: Array) -> Bounds:
     bounds = Bounds.within(values, lower, upper, 0.0)
-    bounds.low[...], bounds.high[...] = np.maximum(-y, 0.0), np.maximum(y, 0.0)
+    equal = bounds.held > 0
+    bounds.low[...] = np.where(equal, 0.0, np.maximum(-y, 0.0))
+    bounds.high[...] = np.where(equal, y, np.maximum(y, 0.0))
     return bounds
 
 

@@ -87,14 +87,6 @@ def solve(
     report = reporter(progress)
     x, u, z = guesses.place(stages, start)
     outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report)
-    if (
-        outcome.status in ("stalled", "iterations")
-        and solver == "sweep"
-        and any(r.is_equation for r in problem.path)
-    ):
-        outcome.message += (
-            "; the path has equations, which solver='ipopt' keeps exactly and the sweep as narrow bands"
-        )
     return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")
 
 

@@ -1,7 +1,8 @@
 """`solver="sweep"`: a primal-dual interior point method whose linear algebra is the sweep in time.
 
 Bounds become d - s = 0 with slacks s inside (lower, upper) and a logarithmic barrier mu ((3) and (4) of
-`alembert.optimal.evaluation`); a Newton step is the linear-quadratic problem of `alembert.optimal.time_sweep`.
+`alembert.optimal.evaluation`), equations get multipliers with a proximal term ((3) of `alembert.optimal.barrier`); a
+Newton step is the linear-quadratic problem of `alembert.optimal.time_sweep`.
 
 The globalisation is that of Waechter and Biegler (Math. Program. 106, 2006): multipliers start at their least-squares
 estimates, steps are shortened by the fraction to the boundary and a filter line search with second-order corrections,

@@ -287,7 +287,7 @@ def stationary(P: Array, z: Array, W: Array, start: Conditions, damping: float) 
         system[:free, free:] = Y.T @ S
         system[free:, :free] = system[:free, free:].T
         right = -np.concatenate([Y.T @ (P @ x + z[:, 0]), W[:, 0] + S.T @ x])
-        found = _solve_symmetric(system, right, free, damping)
+        found = _solve_free(system, right, free, damping)
         eta = found[free:]
         x = x + Y @ found[:free]
     else:
@@ -314,6 +314,18 @@ def _start(start: Conditions, n: int) -> tuple[Array, Array]:
     U, values, V = np.linalg.svd(start.C)
     rank = int(np.sum(values > 1e-12 * values[0])) if len(values) else 0
     return -V[:rank].T @ ((U[:, :rank].T @ start.c) / values[:rank]), V[rank:].T
+
+
+def _solve_free(system: Array, right: Array, free: int, damping: float) -> Array:
+    """What is free first, where it has a minimum of its own: weights of equations in it may be of any size."""
+    try:
+        factor = sl.cho_factor(system[:free, :free], lower=True)
+    except (sl.LinAlgError, ValueError):
+        return _solve_symmetric(system, right, free, damping)
+    S = system[:free, free:]
+    K = sl.cho_solve(factor, np.column_stack([S, right[:free]]))
+    eta = _solve_symmetric(system[free:, free:] - S.T @ K[:, :-1], right[free:] - S.T @ K[:, -1], 0, damping)
+    return np.concatenate([K[:, -1] - K[:, :-1] @ eta, eta])
 
 
 def _solve_symmetric(system: Array, right: Array, free: int, damping: float) -> Array:
