@@ -3,21 +3,24 @@
 import os
 import signal
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
-from alembert.optimal import Problem, System, duration, effort, solve_splines, terminal
-from alembert.optimal.shooting import Shooting
+from alembert.optimal import Problem, System, duration, effort, running, solve_splines, terminal
+from alembert.optimal.splines.rows import Rows
+from alembert.optimal.splines.shooting import Shooting
+from alembert.optimal.splines.solution import Found
+from alembert.verify.mechanisms import four_bars, parallelogram
 
 UPRIGHT = np.pi / 2
 
 
 def acrobot(q1=-1.0, T=3.0, **more):
-    return Problem(
-        al.library.acrobot(), T, start={"q": [q1, 0], "v": 0}, end={"q": [UPRIGHT, 0], "v": 0}, **more
-    )
+    ends = {"start": {"q": [q1, 0], "v": 0}, "end": {"q": [UPRIGHT, 0], "v": 0}}
+    return Problem(al.library.acrobot(), T, **ends | more)
 
 
 def satellite():
@@ -27,33 +30,88 @@ def satellite():
     return Problem(model, (1.0, 3.0), start=rest, actuated=rotors, cost=effort() + duration())
 
 
-@pytest.mark.parametrize(
-    "problem",
-    [
-        Problem(al.library.two_link(), (1.0, 3.0), start={"q": [0, 0], "v": 0}, end={"q": [1, 0], "v": 0}),
-        acrobot(
-            T=(1.0, 3.0), limits={"tau": 10, "v": 5}, cost=effort() + terminal(lambda s: s.q[0] ** 2 * s.v[1])
-        ),
-        acrobot(T=2.0, path={"height": (lambda s: s.q[0] + s.tau[1], -3, 3)}),
-        satellite(),
-    ],
-    ids=["all driven", "passive joint, free time", "path", "passive free body"],
-)
-def test_slopes_are_those_of_differences(problem):
-    """Central differences with 1e-5 leave about 1e-9 relative to the largest slope."""
-    shooting = Shooting(problem, 20, 7, 5)
-    rng = np.random.default_rng(0)
-    z = 0.3 * rng.normal(size=shooting.unknowns)
+def linkage():
+    """A four-bar, driven at its first foot."""
+    model = four_bars(1)
+    q, _ = parallelogram(model, 0.5, 0)
+    ends = {"start": {"q": q, "v": 0}, "end": {"q": {"foot0": -0.5}, "v": 0}}
+    return Problem(model, 1.0, **ends, actuated=["foot0"])
+
+
+def swayed(**more):
+    """A joint that follows a motion, and one that is driven."""
+    return Problem(
+        al.library.two_link(),
+        **{
+            "duration": 1.0,
+            "prescribed": {"shoulder": lambda t: 0.5 * ca.sin(3 * t)},
+            "start": {"q": {"elbow": 0}, "v": {"elbow": 0}},
+            "end": {"q": {"elbow": 1.0}, "v": {"elbow": 0}},
+            **more,
+        },
+    )
+
+
+PROBLEMS = {
+    "all driven": lambda: Problem(
+        al.library.two_link(), (1.0, 3.0), start={"q": [0, 0], "v": 0}, end={"q": [1, 0], "v": 0}
+    ),
+    "passive joint, free time": lambda: acrobot(
+        T=(1.0, 3.0),
+        limits={"tau": 10, "v": 5, "rate": 20},
+        cost=effort() + terminal(lambda s: s.q[0] ** 2 * s.v[1]),
+    ),
+    "path": lambda: acrobot(T=2.0, path={"height": (lambda s: s.q[0] + s.tau[1], -3, 3)}),
+    "passive free body": satellite,
+    "free start, periodic": lambda: Problem(al.library.acrobot(), (1.0, 3.0), periodic=True),
+    "loop": linkage,
+    "prescribed": lambda: swayed(duration=(1.0, 3.0)),
+}
+
+
+def somewhere(problem, control_points=7):
+    shooting = Shooting(problem, 20, control_points, 5)
+    z = 0.3 * np.random.default_rng(0).normal(size=shooting.unknowns)
     if problem.is_free:
         z[-1] = 2.0
-    at, h = shooting.evaluate(z), 1e-5
+    return Rows(shooting), z
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_slopes_are_those_of_differences(name):
+    """Central differences with 1e-5 leave about 1e-9 relative to the largest slope."""
+    rows, z = somewhere(PROBLEMS[name]())
+    J, gradient, h = rows.jacobian(z), rows.gradient(z), 1e-5
     for k, along in enumerate(np.eye(len(z))):
-        plus, minus = shooting.evaluate(z + h * along), shooting.evaluate(z - h * along)
-        for name in ("cost", "start", "end", "path", "controls"):
-            slope = getattr(at, f"{name}_slope")
-            difference = (getattr(plus, name) - getattr(minus, name)) / (2 * h)
-            largest = max(1.0, np.max(np.abs(slope), initial=0.0))
-            np.testing.assert_allclose(slope[..., k], difference, atol=1e-7 * largest)
+        difference = (rows.values(z + h * along) - rows.values(z - h * along)) / (2 * h)
+        np.testing.assert_allclose(J[:, k], difference, atol=1e-7 * max(1.0, np.abs(J).max()))
+        difference = (rows.motion(z + h * along).cost - rows.motion(z - h * along).cost) / (2 * h)
+        assert gradient[k] == pytest.approx(difference, abs=1e-7 * max(1.0, np.abs(gradient).max()))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_adjoints_are_tangents(name):
+    """Backward and forward sweeps are the same derivative: they agree to rounding."""
+    rows, z = somewhere(PROBLEMS[name]())
+    forward, backward = (Rows(rows.shooting, by_adjoint=way) for way in (False, True))
+    J, gradient = forward.jacobian(z), forward.gradient(z)
+    np.testing.assert_allclose(backward.jacobian(z), J, atol=1e-12 * np.abs(J).max())
+    np.testing.assert_allclose(backward.gradient(z), gradient, atol=1e-12 * np.abs(gradient).max())
+    y = np.random.default_rng(1).normal(size=len(J))
+    both = 0.7 * gradient + y @ J
+    np.testing.assert_allclose(backward.lagrangian(z, 0.7, y).z, both, atol=1e-12 * np.abs(both).max())
+
+
+def test_a_backward_sweep_does_not_know_the_number_of_control_points():
+    """Its code is the same for 7 and 30; which way is taken follows from the numbers of results and unknowns."""
+    few, many = (somewhere(acrobot(), K)[0] for K in (7, 30))
+    texts = [rows.slopes._backward._function.serialize() for rows in (few, many)]
+    assert texts[0] == texts[1]
+    assert (len(few.names), few.shooting.unknowns) == (6, 7)  # 4 at the end and the cost
+    assert few.by_adjoint
+    assert many.by_adjoint
+    bounded = somewhere(acrobot(limits={"tau": 10}), 7)[0]
+    assert not bounded.by_adjoint
 
 
 def test_arm_converges_to_the_optimum_from_above():
@@ -131,11 +189,7 @@ def test_what_others_have_too(tmp_path):
     np.testing.assert_allclose(solution.control_at(solution.time), solution.node_controls, atol=1e-9)
     assert solution.momenta.shape == (61, 2)
     np.testing.assert_allclose(solution.motion().efforts[:, 1], solution.node_controls[:, 0], atol=1e-9)
-    for name in ("costates", "multipliers"):
-        with pytest.raises(UnsupportedError, match=f"solution.{name}: splines give none"):
-            getattr(solution, name)
-    with pytest.raises(UnsupportedError, match="sensitivities: splines give none"):
-        solution.sensitivities()
+    assert solution.costates.shape == (60, 2)
     with pytest.raises(UnsupportedError, match="gains: ipopt gives none"):
         _ = solution.gains
 
@@ -151,7 +205,7 @@ def test_by_solve_with_progress_and_interruption():
     options = {"transcription": "splines", "control_points": 12}
     solution = acrobot().solve(60, **options, progress=stop)
     assert solution.status == "interrupted"
-    assert "this is the iterate that was reached" in solution.message
+    assert "this is the best iterate that was reached" in solution.message
     assert [i.number for i in lines] == [0, 1, 2]
     assert solution.iterations == 2
     assert np.isfinite(solution.cost)
@@ -177,6 +231,119 @@ def test_interrupt_by_signal():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_multipliers_are_slopes_of_the_cost():
+    """dJ/d(end) = -y, from solutions with the end moved by 1e-4 to both sides: differences leave 4e-5."""
+    options = {"control_points": 10, "tolerance": 1e-10}
+
+    def moved(by):
+        return acrobot(end={"q": [UPRIGHT + by, 0], "v": 0})
+
+    best = solve_splines(moved(0.0), 60, **options)
+    plus, minus = (solve_splines(moved(by), 60, guess=best, **options).cost for by in (1e-4, -1e-4))
+    assert best.multipliers["end q shoulder"] == pytest.approx(-(plus - minus) / 2e-4, rel=1e-3)
+    # the slope of the Lagrangian vanishes; IPOPT scales with the largest gradient (100)
+    assert np.abs(best._adjoint.z).max() < 1e-6
+
+
+def test_sensitivity_of_the_cost():
+    """The slope along a mass and a length, from solutions with others: differences of 1e-4 leave 1e-6."""
+    builder = al.ModelBuilder("acrobot")
+    mass, length = builder.parameter("mass", 1.0), builder.parameter("length", 1.0)
+    hinge = al.Revolute((0.0, -1.0, 0.0))
+    for name, joint, parent, place in (
+        ("upper", "shoulder", "world", (0, 0, 0)),
+        ("lower", "elbow", "upper", (length, 0, 0)),
+    ):
+        inertia = al.Inertia(mass, (0.5, 0, 0), (1e-3, 0, 0.1, 0, 0, 0.1))
+        builder.body(name, inertia, joint=hinge, joint_name=joint, parent=parent, placement=place)
+    model = builder.build()
+    ends = {"start": {"q": [-1.0, 0], "v": 0}, "end": {"q": [UPRIGHT, 0], "v": 0}}
+
+    def solved(guess=None, **parameters):
+        problem = Problem(model, 3.0, **ends, actuated=["elbow"], parameters=parameters)
+        return solve_splines(problem, 60, control_points=10, tolerance=1e-10, guess=guess)
+
+    best = solved()
+    slopes = best.sensitivities()
+    for name in ("mass", "length"):
+        plus, minus = (solved(best, **{name: 1.0 + by}).cost for by in (1e-4, -1e-4))
+        assert slopes[name] == pytest.approx((plus - minus) / 2e-4, rel=1e-4)
+
+
+def test_loops_stay_closed():
+    """The parallelogram of `test_closure`, whose optimum is that of one body: 74.4445550 (Radau, 40 steps)."""
+    solution = solve_splines(linkage(), 40, control_points=16)
+    assert solution.success
+    assert np.abs(solution.model.constraint_residual(solution.q)).max() < 1e-12
+    G = solution.model.constraint_jacobian(solution.q)
+    assert np.abs(np.einsum("kij,kj->ki", G, solution.v)).max() < 1e-12
+    assert solution.cost == pytest.approx(74.4445550, rel=1e-4)
+    assert solution.check.largest < 1e-3
+
+
+def test_prescribed_joints():
+    """The same motion as by collocation of order 4."""
+    problem = swayed()
+    solution = solve_splines(problem, 40)
+    reference = problem.solve(40, transcription="hermite-simpson")
+    assert solution.cost == pytest.approx(reference.cost, rel=1e-5)
+    np.testing.assert_allclose(solution.q[:, 0], 0.5 * np.sin(3 * solution.time), atol=1e-14)
+    np.testing.assert_allclose(solution.q, reference.q, atol=1e-3)
+
+
+def test_rates_of_controls():
+    solution = solve_splines(acrobot(limits={"rate": 60.0}), 60, control_points=12)
+    assert solution.success
+    rates = np.diff(solution.node_controls[:, 0]) / np.diff(solution.time)
+    assert np.abs(rates).max() == pytest.approx(60.0, rel=1e-6)
+    assert "bounds that hold somewhere: rate of elbow" in solution.diagnosis()
+    assert solution.multipliers["rate of elbow"].shape == (60,)
+
+
+def test_periodic_motion_finds_the_start_of_passive_joints():
+    """Swinging an acrobot's elbow: the shoulder's start is found so that all returns."""
+    cost = effort(0.01) + running(lambda s: 50 * (s.q[1] - 0.5 * ca.sin(2 * np.pi * s.t)) ** 2)
+    near = {"q": {"shoulder": (-2.0, -1.0)}}
+    problem = Problem(al.library.acrobot(), 1.0, cost=cost, periodic=True, start=near)
+    solution = solve_splines(problem, 60, control_points=12)
+    assert solution.success
+    np.testing.assert_allclose(solution.q[-1], solution.q[0], atol=1e-7)
+    np.testing.assert_allclose(solution.v[-1], solution.v[0], atol=1e-7)
+    assert np.ptp(solution.q[:, 1]) > 0.5
+
+
+def test_continuation_and_warm_start():
+    """Each from the one before; the same number of control points is taken over as it is."""
+    found = acrobot().continuation("duration", [3.0, 3.3], 60, transcription="splines", control_points=12)
+    assert found.success
+    again = found.last.problem.solve(60, transcription="splines", control_points=12, guess=found.last)
+    assert again.iterations <= 2
+    assert again.cost == pytest.approx(found.last.cost, rel=1e-9)
+
+
+def test_diagnosis_names_what_is_wrong():
+    high = {"tip": (lambda s: s.frame("tip").translation[2] + s.v[0], 1.0)}
+    wrong = acrobot(end={"q": [UPRIGHT, 0], "v": 0, **high})
+    text = solve_splines(wrong, 40, control_points=8, iterations=40).diagnosis()
+    assert "end tip cannot be changed apart from end q shoulder, end q elbow" in text
+    assert "contradicts them (at t = 3 s, by" in text
+    small = {"small": (lambda s: 1e-8 * s.q[1], 0.0)}
+    unscaled = acrobot(end={"q": {"shoulder": UPRIGHT}, "v": 0, **small})
+    text = solve_splines(unscaled, 40, control_points=8, iterations=40).diagnosis()
+    assert "end small is badly scaled: its gradient is 1.0e-08 at t = 3 s" in text
+
+
+def test_diagnosis_locates_what_is_not_finite():
+    solution = solve_splines(acrobot(), 40, control_points=8, iterations=1)
+    z = solution.unknowns.copy()
+    z[3] = 1e200
+    rows = solution._rows
+    lost = type(solution)(rows, Found(z, solution._multipliers, "Invalid_Number_Detected", []), {})
+    assert not lost.success
+    assert "the motion is not finite: q shoulder from t = " in lost.diagnosis()
+    assert "not finite" in str(lost.violations()[0])
+
+
 def test_an_end_out_of_reach_is_said():
     solution = solve_splines(acrobot(limits={"tau": 0.01}), 40, control_points=8, iterations=30)
     assert not solution.success
@@ -196,9 +363,7 @@ def whole_satellite():
     ("problem", "message"),
     [
         (lambda: Problem(System(["x"], ["u"], lambda s: [s.u]), 1.0), "for models, not for a System"),
-        (lambda: Problem(al.library.acrobot(), 1.0, periodic=True), "splines and a periodic motion"),
-        (lambda: acrobot(limits={"rate": 1.0}), "limits on the rate of a control"),
-        (lambda: acrobot(limits={"tau": (1.0, 1.0)}), "limits that leave one value only"),
+        (lambda: acrobot(limits={"tau": (1.0, 1.0)}), "'tau elbow' is to have one value all along"),
         (whole_satellite, "the driven joint .* and B-splines are for joints whose"),
     ],
 )
@@ -222,13 +387,15 @@ def test_bad_arguments(options, message):
         solve_splines(acrobot(), **options)
 
 
-def test_passive_joints_need_a_start():
-    problem = Problem(al.library.acrobot(), 1.0, start={"q": [0, 0]}, end={"v": 0})
-    with pytest.raises(ArgumentError, match="the start does not fix 'v' of 'shoulder', which is not driven"):
+def test_a_driven_joint_that_the_loop_determines():
+    problem = linkage().replace(actuated=["foot0", "foot1"])
+    with pytest.raises(ArgumentError, match="the loops and couplings determine a driven joint"):
         solve_splines(problem)
 
 
 def test_a_guess_that_runs_away():
     guess = {"time": [0, 1.5, 3], "q": [[0, 0], [0, 1e100], [0, 0]]}
-    with pytest.raises(NumericalError, match="the motion of the guess is not finite"):
+    with pytest.raises(
+        NumericalError, match=r"the motion of the guess is not finite \(.* from t = .* s on\)"
+    ):
         solve_splines(acrobot(), 20, guess=guess)

@@ -14,7 +14,7 @@ so that of conditions there whose C R_N depend on each other, to first order not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from alembert.optimal.outcome import Iterate
+    from alembert.optimal.solution import Violation
     from alembert.optimal.stages import Stages
 
 Array = np.ndarray
@@ -85,14 +86,6 @@ def linearise(stages: Stages, it: Iterate) -> Linearised:
     return Linearised(at, J[:, :n, :n], J[:, :n, n:], gap, J[:, n + nz :], value[:, n + nz :], *ends)
 
 
-@dataclass
-class _Found:
-    """A sentence about a row, and the times where it is true."""
-
-    times: list[float] = field(default_factory=list)
-    off: float = 0.0
-
-
 def dependent(C: Array, c: Array, least: float = DEPENDENT) -> list[tuple[int, list[int], float]]:
     """Rows of C w = -c that follow from those before: (row, these, how far the right-hand sides differ)."""
     found: list[tuple[int, list[int], float]] = []
@@ -112,13 +105,24 @@ def dependent(C: Array, c: Array, least: float = DEPENDENT) -> list[tuple[int, l
     return found
 
 
-def redundant(stages: Stages, linear: Linearised, time: Array, *, reach: bool = True) -> list[str]:
-    """Sentences that name equations which repeat or contradict others, with their time; with `reach` also by way of (2)."""
-    m = len(stages.u_names)
-    said: dict[str, _Found] = {}
+@dataclass
+class _Found:
+    """A sentence about a row, and the times where it is true."""
 
-    def say(names: Sequence[str], C: Array, c: Array, t: float, reached: bool = False) -> None:
-        for i, others, off in dependent(C, c):
+    times: list[float] = field(default_factory=list)
+    off: float = 0.0
+
+
+class Dependencies:
+    """Sentences that name equations which repeat, contradict or do not reach anything, with their times."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, _Found] = {}
+
+    def add(self, names: Sequence[str], C: Array, c: Array, t: float, *, reached: bool = False) -> list[int]:
+        """Rows C w = -c at a time; with `reached` what they say is what the controls do. Returns the rows named."""
+        found = dependent(C, c)
+        for i, others, off in found:
             listed = ", ".join(names[j] for j in others)
             if not others:
                 by = (
@@ -131,10 +135,33 @@ def redundant(stages: Stages, linear: Linearised, time: Array, *, reach: bool = 
                 text = f"cannot be changed apart from {listed}{', and contradicts them' if off > OFF else ''}"
             else:
                 text = f"{'contradicts' if off > OFF else 'repeats'} {listed}"
-            entry = said.setdefault(f"{names[i]} {text}", _Found())
+            entry = self._said.setdefault(f"{names[i]} {text}", _Found())
             entry.times.append(t)
             entry.off = max(entry.off, off)
+        return [i for i, _, _ in found]
 
+    def sentences(self) -> list[str]:
+        return [_sentence(text, entry) for text, entry in self._said.items()]
+
+
+def violated(violations: Sequence[Violation], most: int) -> list[str]:
+    """Sentences about constraints that are off, the worst first, once for each name."""
+    if not violations:
+        return ["every constraint is kept to 1e-6"]
+    worst: dict[str, list[Violation]] = {}
+    for violation in violations:
+        worst.setdefault(violation.name, []).append(violation)
+    lines = [f"{len(violations)} constraints are off by more than 1e-6; the worst:"]
+    for same in list(worst.values())[:most]:
+        more = f", and at {len(same) - 1} other times" if len(same) > 1 else ""
+        lines.append(f"  {same[0]}{more}")
+    return lines
+
+
+def redundant(stages: Stages, linear: Linearised, time: Array, *, reach: bool = True) -> list[str]:
+    """Sentences that name equations which repeat or contradict others, with their time; with `reach` also by way of (2)."""
+    m = len(stages.u_names)
+    said = Dependencies()
     start, end = linear.start, linear.end
     first = [f"start {name}" for name in stages.start_names]
     equations = stages.lower == stages.upper
@@ -145,22 +172,22 @@ def redundant(stages: Stages, linear: Linearised, time: Array, *, reach: bool = 
         D, d = linear.D[row, own], linear.d[row, own] - stages.lower[k, own]
         if k == 0:
             names, D, d = [*first, *names], np.vstack([C_0, D]), np.concatenate([c_0, d])
-        say(names, D, d, float(time[k]))
+        said.add(names, D, d, float(time[k]))
     held = np.flatnonzero(stages.end_lower == stages.end_upper)
     last = [f"end {name}" for name in (*stages.end_names, *(stages.end_bounded[j] for j in held))]
     C = np.vstack([end[0], linear.end_bounded[0][held]])
     c = np.concatenate([end[1], linear.end_bounded[1][held] - stages.end_lower[held]])
-    say(last, C, c, float(time[-1]))
+    again = set(said.add(last, C, c, float(time[-1])))
     finite = all(np.isfinite(a).all() for pair in ((C, c), start) for a in pair)
     if reach and len(linear.at) == stages.count and len(C) and finite:
-        again = {i for i, _, _ in dependent(C, c)}
         fresh = [i for i in range(len(C)) if i not in again]
         reached, missed = _reached(linear)
         rows = C[fresh] @ reached
         size = np.linalg.norm(C[fresh], axis=1) * np.linalg.norm(reached)
         rows[np.linalg.norm(rows, axis=1) <= UNREACHED * size] = 0.0
-        say([last[i] for i in fresh], rows, c[fresh] + C[fresh] @ missed, float(time[-1]), reached=True)
-    return [_sentence(text, entry) for text, entry in said.items()]
+        off = c[fresh] + C[fresh] @ missed
+        said.add([last[i] for i in fresh], rows, off, float(time[-1]), reached=True)
+    return said.sentences()
 
 
 def _reached(linear: Linearised) -> tuple[Array, Array]:
@@ -208,6 +235,11 @@ def unscaled(stages: Stages, linear: Linearised, time: Array) -> list[str]:
         ("bound at the end on", stages.end_bounded, linear.end_bounded, time[-1:]),
     ):
         add([f"{which} {name}" for name in names], np.linalg.norm(C, axis=1)[None], when)
+    return badly_scaled(sizes)
+
+
+def badly_scaled(sizes: Mapping[str, tuple[float, float]]) -> list[str]:
+    """Sentences about constraints by name, from the largest gradient of each and the time where it has it."""
     lines = []
     for name, (size, t) in sizes.items():
         others = [own for other, (own, _) in sizes.items() if other != name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -24,9 +25,15 @@ def reporter(progress: Any) -> Callable[[Iteration], Any] | None:
                 f"{'':>4}  {'cost':>14}  {'infeasible':>10}  {'slope':>9}  {'barrier':>8}  {'step':>8}",
                 file=sys.stderr,
             )
+        slope, barrier, step = _known(i.slope, "9.2e"), _known(i.barrier, "8.1e"), _known(i.step, "8.2e")
         print(
-            f"{i.number:4d}  {i.cost:14.8g}  {i.infeasibility:10.2e}  {i.slope:9.2e}  {i.barrier:8.1e}  {i.step:8.2e}",
+            f"{i.number:4d}  {i.cost:14.8g}  {i.infeasibility:10.2e}  {slope}  {barrier}  {step}",
             file=sys.stderr,
         )
 
     return show
+
+
+def _known(value: float, form: str) -> str:
+    """A number, or a dash where a solver does not tell it."""
+    return f"{'-':>{form.split('.')[0]}}" if math.isnan(value) else f"{value:{form}}"

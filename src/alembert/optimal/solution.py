@@ -13,7 +13,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.optimal.checking import Check, simulate
-from alembert.optimal.diagnosis import linearise, redundant, unscaled
+from alembert.optimal.diagnosis import linearise, redundant, unscaled, violated
 from alembert.optimal.plant import Momenta
 from alembert.optimal.problem import Problem
 from alembert.optimal.stages import Stages
@@ -322,16 +322,7 @@ class Solution:
         repeat or contradict others, and constraints that are badly scaled."""
         lines = [f"{self.status}: {self.message}"]
         violations = self.violations()
-        if violations:
-            lines.append(f"{len(violations)} constraints are off by more than 1e-6; the worst:")
-            worst: dict[str, list[Violation]] = {}
-            for violation in violations:
-                worst.setdefault(violation.name, []).append(violation)
-            for same in list(worst.values())[:most]:
-                more = f", and at {len(same) - 1} other times" if len(same) > 1 else ""
-                lines.append(f"  {same[0]}{more}")
-        else:
-            lines.append("every constraint is kept to 1e-6")
+        lines += violated(violations, most)
         it = self._outcome.iterate
         linear = linearise(self.stages, it)
         lines += redundant(self.stages, linear, self.time, reach=not self.success)[:most]

@@ -16,6 +16,7 @@ from alembert.optimal.problem import Problem
 from alembert.optimal.progress import reporter
 from alembert.optimal.schemes import scheme
 from alembert.optimal.solution import Solution
+from alembert.optimal.splines import solve_splines
 from alembert.optimal.stages import Stages, cut
 from alembert.optimal.sweep import Iteration, Outcome, Sweep
 
@@ -61,18 +62,14 @@ def solve(
     if hessian not in ("auto", "exact", "gauss-newton"):
         raise ArgumentError(unknown("solve: no hessian", hessian, ("auto", "exact", "gauss-newton")))
     if transcription == "splines":
-        return _splines(
-            problem,
-            int(steps),
-            solver,
-            nodes,
-            hessian,
-            guess,
-            tolerance,
-            iterations,
-            progress,
-            control_points,
-        )
+        if solver == "fatrop" or nodes is not None or hessian != "auto":
+            raise UnsupportedError(
+                "solve: transcription 'splines' has its own Hessian, even steps and IPOPT; leave solver, nodes and "
+                "hessian out"
+            )
+        own: dict[str, Any] = {} if control_points is None else {"control_points": control_points}
+        own |= {"guess": guess, "tolerance": tolerance, "iterations": iterations, "progress": progress}
+        return solve_splines(problem, int(steps), **own)
     if control_points is not None:
         raise ArgumentError("solve: `control_points` is for transcription='splines'")
     name = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
@@ -88,29 +85,6 @@ def solve(
     x, u, z = guesses.place(stages, start)
     outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report)
     return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")
-
-
-def _splines(
-    problem: Problem,
-    steps: int,
-    solver: str,
-    nodes: Any,
-    hessian: str,
-    guess: Any,
-    tolerance: float,
-    iterations: int,
-    progress: Any,
-    control_points: int | None,
-) -> Solution:
-    from alembert.optimal.splines import solve_splines
-
-    if solver == "fatrop" or nodes is not None or hessian != "auto":
-        raise UnsupportedError(
-            "solve: transcription 'splines' has its own Hessian, even steps and IPOPT; leave solver, nodes and hessian out"
-        )
-    own = {} if control_points is None else {"control_points": control_points}
-    given = {"guess": guess, "tolerance": tolerance, "iterations": iterations, "progress": progress}
-    return solve_splines(problem, steps, **own, **given)  # type: ignore[arg-type]
 
 
 def _nodes(steps: int, given: Any) -> np.ndarray | None:

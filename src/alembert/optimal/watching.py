@@ -15,6 +15,8 @@ import numpy as np
 from alembert.optimal.sweep import Iteration
 
 Array = np.ndarray
+KEPT = 1e-6
+"""residual below which an iterate counts as feasible"""
 
 
 class Watch(ca.Callback):
@@ -27,6 +29,9 @@ class Watch(ca.Callback):
         self._sizes, self._lower, self._upper, self._report = sizes, lower, upper, report
         self.history: list[Iteration] = []
         self.stop = False
+        self.best: tuple[Array, Array] | None = None
+        """unknowns and multipliers of the best iterate: the cheapest of those that keep all to 1e-6, or the nearest to it"""
+        self._rank = (np.inf, np.inf)
         self._began = time.perf_counter()
         self.construct("watch", {})
 
@@ -48,9 +53,13 @@ class Watch(ca.Callback):
         given = {ca.nlpsol_out(k): value for k, value in enumerate(arguments)}
         g = np.array(given["g"]).ravel()
         off = float(np.max(np.maximum(self._lower - g, g - self._upper), initial=0.0))
-        unknown = (np.nan,) * 4
+        cost, unknown = float(given["f"]), (np.nan,) * 4
+        rank = (off if off > KEPT else 0.0, cost)
+        if np.isfinite(cost) and rank < self._rank:
+            self._rank = rank
+            self.best = np.array(given["x"]).ravel(), np.array(given["lam_g"]).ravel()
         now = time.perf_counter() - self._began
-        self.history.append(Iteration(len(self.history), float(given["f"]), off, *unknown, now))
+        self.history.append(Iteration(len(self.history), cost, off, *unknown, now))
         if self._report is not None:
             try:
                 self._report(self.history[-1])
