@@ -233,6 +233,18 @@ def test_ensemble(tmp_path):
             "task.forces.a.stiffness: has 1 entries, expected 6",
         ),
         (
+            'type = "simulate"\ngravity_field.type = "centre"',
+            "task.gravity_field.type: is 'centre'; did you mean 'central'?",
+        ),
+        (
+            'type = "ensemble"\ngravity_field = { type = "gradient", rate = -1 }',
+            "task.gravity_field: GravityGradient: rate is -1.0, expected a positive rate in rad/s",
+        ),
+        (
+            'type = "simulate"\ngravity = [0, 0, 0]\ngravity_field.type = "central"',
+            "task.gravity_field: is given together with gravity, expected one of them",
+        ),
+        (
             'type = "simulate"\ndrives.elbw = { lag = 1 }',
             "task.drives.elbw: model 'two_link' has no joint 'elbw'",
         ),
@@ -247,6 +259,25 @@ def test_refusals_of_tasks(options, message, tmp_path):
     with pytest.raises(al.FileError) as caught:
         run_study(study(tmp_path, options))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["central", "gradient"])
+def test_gravity_fields(tmp_path, kind):
+    from alembert.simulate import CentralGravity, GravityGradient, simulate
+
+    text = {
+        "central": 'parameter = "pi"\ncenter = [0, 0, -3]\ngradient = false',
+        "gradient": "rate = 0.3\nradial = [0, 0, 2]\nnormal = [0, 1, 0]",
+    }
+    field = {
+        "central": CentralGravity(np.pi, (0, 0, -3), gradient=False),
+        "gradient": GravityGradient(0.3, (0, 0, 2), (0, 1, 0)),
+    }
+    options = f'type = "simulate"\ntime = 1\nposition.elbow = 0.5\n[task.gravity_field]\ntype = "{kind}"\n{text[kind]}'
+    done = run_study(study(tmp_path, options))
+    run = simulate(al.library.two_link(), [0, 0.5], duration=1, gravity=field[kind])
+    assert list(done.outcome.data["q"].values()) == run.q[-1].tolist()
+    assert abs(run.q[-1, 0]) > 1e-3
 
 
 def test_what_runs_along(tmp_path):

@@ -16,6 +16,7 @@ import numpy as np
 from alembert.errors import UnsupportedError
 from alembert.simulate import adaptive
 from alembert.simulate.adaptive import Birth
+from alembert.simulate.bounds import check_pace, check_records
 from alembert.simulate.events import Watch
 from alembert.simulate.flow import Flow
 from alembert.simulate.lags import Lags, Ramp
@@ -81,17 +82,19 @@ def run_adaptive(
 ) -> Run:
     _refuse(system, name)
     options = {**options, "interval": _interval(options)}
+    width = system.model.nq + 2 * system.model.nv
+    check_records("simulate", float(options["duration"]), options["interval"], width)
     lags = Lags(system.drives) if system.has_memory and system.drives is not None else None
     z = np.zeros(0 if lags is None else lags.size)
     keeper = AdaptiveKeeper(_times(options, restart), system)
     watch = Watch(options["events"], system)
-    march = March(system, name, options, lags, watch, keeper)
     with Progress(f"simulating {system.model.name}", shown=options["progress"]) as progress:
+        march = March(system, name, options, lags, watch, keeper, progress)
         if restart is None:
             march.begin(q, v, z)
         else:
             march.go_on(restart)
-        march.run(progress)
+        march.run()
     return keeper.finish(march, name, reason, options, after=None if restart is None else restart.time)
 
 
@@ -147,7 +150,9 @@ class March:
         lags: Lags | None,
         watch: Watch,
         keeper: AdaptiveKeeper,
+        progress: Progress,
     ) -> None:
+        self.progress = progress
         self.system, self.name, self.options = system, name, options
         self.lags, self.watch, self.keeper = lags, watch, keeper
         self.schedule, self.tick = ticks(system)
@@ -179,11 +184,15 @@ class March:
         if self.t >= restart.time:
             self.keeper.start(self.q, self.v, self.z)
 
-    def run(self, progress: Progress) -> None:
-        start, end = float(self.keeper.times[0]), float(self.keeper.times[-1])
+    def run(self) -> None:
+        end = float(self.keeper.times[-1])
         while self.t < end and not self.keeper.stopped:
             self._span(end)
-            progress.at((self.t - start) / (end - start))
+
+    def _tell(self, t: float) -> None:
+        start, end = float(self.keeper.times[0]), float(self.keeper.times[-1])
+        self.progress.at((t - start) / (end - start))
+        check_pace(self.name, self.counters.steps, t - start, end - start)
 
     def _span(self, end: float) -> None:
         """To the next instant at which something jumps, or to `end`."""
@@ -288,6 +297,7 @@ class March:
                         self._born(birth, len(self.keeper.time) - 1)
                     return
             self.keeper.upto(piece.end, piece)
+            self._tell(piece.end)
         self.t, self.z = end, piece.memory(end)
         self.q, self.v = self.system.settled(end, *piece.at(end))
 

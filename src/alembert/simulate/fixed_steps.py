@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError
 from alembert.simulate.actuators import no_state
+from alembert.simulate.bounds import check_records, check_steps, steps_at_a_time
 from alembert.simulate.choice import IMPLICIT
 from alembert.simulate.events import MOST_IN_A_STEP, Path, Watch
 from alembert.simulate.loop import RECORDS
@@ -41,10 +43,15 @@ def run_fixed(
     resumed: tuple[Array, Schedule | None, Array | None] | None,
 ) -> Run:
     model, h = system.model, float(options["step"])
+    for what in ("duration", "interval"):
+        check_steps("simulate", options[what] or h, h)
     steps = _multiple("the duration", options["duration"], h)
     every = 1 if options["interval"] is None else _multiple("the interval", options["interval"], h)
     stepper = stepper_of(system, name, h, options["start"])
     held = stepper.held
+    # the machine's states, then coordinates, speeds and efforts
+    kept = math.prod(system.batch) * (stepper.layout.size + model.nq + 2 * model.nv)
+    check_records("simulate", options["duration"], every * h, kept)
     if resumed is not None:
         state, schedule, memory = resumed[0].copy(), resumed[1], resumed[2]
         if schedule is not None:
@@ -102,6 +109,7 @@ class March:
         self.done = 0
         self.changing = schedule is not None or held or bool(self.system.feeds.holds)
         self.instants = _on_grid(self.system, stepper)
+        self.longest = steps_at_a_time(self.system.batch)
 
     def run(self, state: Array, steps: int, progress: Progress) -> None:
         stepper = self.stepper
@@ -183,6 +191,10 @@ class March:
                 length, count = every, min(RECORDS, (limit - n) // every)
             else:
                 length, count = min(every - over, limit - n), 1
+            if length > self.longest:
+                length, count = self.longest, 1
+            elif length * count > self.longest:
+                count = max(1, self.longest // length)
             out = keeper.space()
             stepper.advance(state, length, count, effort, wrench, out)
             following = out[..., count - 1, :].copy()

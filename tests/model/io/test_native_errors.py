@@ -79,6 +79,9 @@ CASES = [
     ("[0, 0, -9.81]", "[0, 0, nan]", "4: gravity[2]: is nan, expected a finite number"),
     ("[0, 0, -9.81]", '[0, 0, "g"]', "4: gravity[2]: uses the parameter 'g'; there is m1, l1"),
     ("[parameters]", "[parameter]", "6: parameter: unknown key 'parameter'; did you mean 'parameters'?"),
+    ("[parameters]", "[forces]", "6: forces: unknown key 'forces'; a model has the springs and the friction of its joints; "
+     "what else acts on it is given to each run: forces=[...] of simulate, or [task.forces.NAME] of a run file"),
+    ("[parameters]", "[events]", "6: events: unknown key 'events'; they are given to each run: to simulate, or in [task]"),
     ("m1 = 1.0", "m1 = inf", "7: parameters.m1: is inf, expected a finite number"),
     ("m1 = 1.0", 'm1 = "l1"', "7: parameters.m1: is 'l1'; no parameters may be used here"),
     ("m1 = 1.0", "m1 = 1e999", "7: parameters.m1: is inf, expected a finite number"),

@@ -154,9 +154,21 @@ Vector: Any = TypeAliasType("Vector", Annotated[tuple[Number, ...], Field(min_le
 # --- tables -------------------------------------------------------------------------------------------------
 
 
+ELSEWHERE = dict.fromkeys(
+    ("forces", "force_elements", "springs", "dampers", "bushings", "drag", "wrenches"),
+    "a model has the springs and the friction of its joints; what else acts on it is given to each run: forces=[...] of "
+    "simulate, or [task.forces.NAME] of a run file",
+) | dict.fromkeys(
+    ("events", "controllers", "controller", "drives", "contacts"),
+    "they are given to each run: to simulate, or in [task] of a run file",
+)
+"""what one might look for in a model, and where it is"""
+
+
 class UnknownKeyError(ValueError):
     def __init__(self, key: str, known: list[str]) -> None:
-        super().__init__(unknown("unknown key", key, known))
+        hint = ELSEWHERE.get(key) if "joints" in known else None
+        super().__init__(f"unknown key {key!r}; {hint}" if hint else unknown("unknown key", key, known))
         self.key = key
 
 

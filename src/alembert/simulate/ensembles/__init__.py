@@ -8,6 +8,7 @@ and a run that was killed goes on with the blocks that are missing.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +24,7 @@ from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
+from alembert.simulate.bounds import check_records, check_steps
 from alembert.simulate.choice import INTEGRATORS
 from alembert.simulate.ensembles import checkpoint as disk
 from alembert.simulate.ensembles.backends import Backend, backend
@@ -118,10 +120,18 @@ def ensemble(
         "v0": numbers(model, "v0", np.zeros(model.nv) if v0 is None else v0),
         "efforts": numbers(model, "efforts", np.zeros(model.nv) if efforts is None else efforts),
     }
+    for name, value in (("duration", duration), ("step", step), ("interval", interval)):
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise ArgumentError(f"ensemble: {name} is {value!r}, expected a positive time in seconds")
+    interval = duration if interval is None else interval
+    if step is not None:
+        check_steps("ensemble", duration, step)
+    if keep:
+        check_records("ensemble", duration, interval, members * (model.nq + model.nv), hint=", or keep=False")
     fixed = {
         "duration": duration,
         "step": step,
-        "interval": duration if interval is None else interval,
+        "interval": interval,
         "integrator": integrator,
         "controller": controller,
         **options,

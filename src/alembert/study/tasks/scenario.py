@@ -1,4 +1,4 @@
-"""What runs along a motion, as options of a task: force elements, drives, and what is recorded by name."""
+"""What runs along a motion, as options of a task: force elements, gravity fields, drives, and what is recorded by name."""
 
 from __future__ import annotations
 
@@ -110,6 +110,36 @@ class DriveTable(Table):
     gear: GearTable | None = Field(default=None, description="A geared rotor.")
 
 
+class FieldTable(Table):
+    """A gravity field by its `type`."""
+
+    def field(self) -> Any:
+        import alembert.simulate as simulate
+
+        kinds = {"central": simulate.CentralGravity, "gradient": simulate.GravityGradient}
+        return kinds[self.type](**{key: x for key, x in self.given().items() if key != "type"})  # type: ignore[attr-defined]
+
+
+class Central(FieldTable):
+    """Attraction to a point of the world."""
+
+    type: Literal["central"]
+    parameter: Formula = Field(default=3.986004418e14, description="Gravitational parameter, m^3/s^2: Earth.")
+    center: Three = Field(default=(0.0, 0.0, 0.0), description="Of the attraction, m.")
+    gradient: bool = Field(default=True, strict=True, description="Whether its torques count.")
+
+
+class Gradient(FieldTable):
+    """What is left of the field in free fall along a circular orbit."""
+
+    type: Literal["gradient"]
+    rate: Number = Field(description="Of the orbit, rad/s.")
+    radial: Three = Field(default=(1.0, 0.0, 0.0), description="Away from the centre, at the start.")
+    normal: Three = Field(default=(0.0, 0.0, 1.0), description="Of the orbit.")
+
+
+FIELDS = {"central": Central, "gradient": Gradient}
+AnyField: Any = Annotated[Central | Gradient, Field(discriminator="type")]
 FORCES = {"spring_damper": SpringDamper, "bushing": Bushing, "drag": Drag, "soft_stop": SoftStop}
 Force: Any = Annotated[SpringDamper | Bushing | Drag | SoftStop, Field(discriminator="type")]
 
@@ -120,6 +150,11 @@ class Scenario(Task):
     forces: dict[StrictStr, Force] = Field(
         default={},
         description="Force elements by name: `type` (spring_damper, bushing, drag, soft_stop) and its numbers.",
+    )
+    gravity_field: AnyField | None = Field(
+        default=None,
+        description="In the place of the model's gravity: `type` central (`parameter`, `center`, `gradient`) or gradient "
+        "(`rate`, `radial`, `normal`).",
     )
     drives: dict[StrictStr, DriveTable] = Field(
         default={}, description="By joint, limits, lags and geared rotors of its drive."
@@ -145,7 +180,15 @@ class Scenario(Task):
                 drives[name] = Drive(**given)
             except ArgumentError as error:
                 raise OptionError(("drives", name), str(error)) from None
-        return {"forces": forces, "drives": drives or None, "record": self.record}
+        found = {"forces": forces, "drives": drives or None, "record": self.record}
+        if self.gravity_field is not None:
+            if getattr(self, "gravity", None) is not None:
+                raise OptionError(("gravity_field",), "is given together with gravity, expected one of them")
+            try:
+                found["gravity"] = self.gravity_field.field()
+            except (ArgumentError, ModelError) as error:
+                raise OptionError(("gravity_field",), str(error)) from None
+        return found
 
     def _force(self, model: Model, name: str, force: Any) -> Any:
         for key, value in force.given().items():
@@ -164,4 +207,6 @@ class Scenario(Task):
 
 def kinds(place: tuple[Any, ...], otherwise: Mapping[str, Any]) -> list[str]:
     """What `type` may be at a place of a file."""
+    if "gravity_field" in place:
+        return list(FIELDS)
     return list(FORCES) if "forces" in place else list(otherwise)

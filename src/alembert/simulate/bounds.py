@@ -1,0 +1,70 @@
+"""Runs that cannot end: more records than the memory holds, more steps than can be counted or waited for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from alembert.errors import ArgumentError, NumericalError
+
+COUNTED = 2**53
+"""steps; their number is kept as a double"""
+TRIED = 10_000
+"""steps with error control before the pace is judged"""
+PATIENCE = 1e12
+"""steps with error control that may be left then: some months"""
+AT_A_TIME = 200_000
+"""steps of one motion in machine code, which cannot be interrupted: less than a second, mostly"""
+
+
+def check_steps(who: str, duration: float, step: float) -> None:
+    count = duration / step
+    if count > COUNTED:
+        raise ArgumentError(
+            f"{who}: {duration:g} s in steps of {step:g} s are {count:.2g} steps, more than can be counted ({COUNTED:.2g}); "
+            "give a shorter duration or a larger step"
+        )
+
+
+def check_records(who: str, duration: float, interval: float, numbers: int, *, hint: str = "") -> None:
+    """`numbers` are kept at each record."""
+    count = duration / interval + 1
+    needed, there = 8.0 * count * numbers, memory()
+    if needed > there:
+        raise ArgumentError(
+            f"{who}: {count:.3g} records, {interval:g} s apart, take {_size(needed)} of memory, this machine has "
+            f"{_size(there)}; give a larger interval between records (interval=...){hint}"
+        )
+
+
+def check_pace(name: str, steps: int, passed: float, duration: float) -> None:
+    """Of error control: `steps` were made for the time `passed`."""
+    if steps and steps % TRIED == 0 and passed * PATIENCE < duration * steps:
+        raise NumericalError(
+            f"simulate: {name} made {steps} steps for the first {passed:.3g} s of {duration:g} s: at this pace it never "
+            "ends; give a shorter duration, a larger tolerance, or, if the motion is stiff, integrator='radau'"
+        )
+
+
+def steps_at_a_time(batch: Sequence[int]) -> int:
+    """In one call of a kernel: so that it can be interrupted, and progress be shown, within some seconds."""
+    motions = 1
+    for n in batch:
+        motions *= n
+    return max(1, AT_A_TIME * 8 // max(8, motions))
+
+
+def memory() -> float:
+    """Of the machine [bytes]; where it does not tell, a lot."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return 2.0**40
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} PiB"
