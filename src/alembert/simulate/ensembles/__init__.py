@@ -120,9 +120,9 @@ def ensemble(
         "v0": numbers(model, "v0", np.zeros(model.nv) if v0 is None else v0),
         "efforts": numbers(model, "efforts", np.zeros(model.nv) if efforts is None else efforts),
     }
-    for name, value in (("duration", duration), ("step", step), ("interval", interval)):
-        if value is not None and not (math.isfinite(value) and value > 0):
-            raise ArgumentError(f"ensemble: {name} is {value!r}, expected a positive time in seconds")
+    for name, seconds in (("duration", duration), ("step", step), ("interval", interval)):
+        if seconds is not None and not (math.isfinite(seconds) and seconds > 0):
+            raise ArgumentError(f"ensemble: {name} is {seconds!r}, expected a positive time in seconds")
     interval = duration if interval is None else interval
     if step is not None:
         check_steps("ensemble", duration, step)
