@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import report
-from benchmarks.measure import Results, measure
+from benchmarks.measure import PARTS, Results, measure
 
 _ROOT = Path(__file__).parents[1]
 _RESULTS = _ROOT / "benchmarks" / "results"
@@ -25,7 +25,7 @@ def main() -> None:
     )
     parser.add_argument(
         "--only",
-        choices=["simulation", "loops", "optimal"],
+        choices=PARTS,
         help="measure and show these rows; nothing stored",
     )
     options = parser.parse_args()

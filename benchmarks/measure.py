@@ -87,8 +87,11 @@ class Results:
         return cls(**content, rows=rows)
 
 
+PARTS = ("robots", "threads", "chains", "simulation", "loops", "optimal", "start")
+
+
 def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Results:
-    """All rows, or `only` those of "simulation", "loops" or "optimal"."""
+    """All rows, or `only` those of one of the parts."""
     effort = timing.QUICK if quick else timing.FULL
     results = Results(
         date=time.strftime("%Y-%m-%d %H:%M", time.gmtime()) + " UTC",
@@ -101,48 +104,41 @@ def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Resul
         baseline="",
     )
     results.notes["load"] = _load()
-    if only == "simulation":
-        say("simulation")
-        results.rows += simulation.rows(effort, quick=quick, notes=results.notes)
-        results.notes["load"] = max(results.notes["load"], _load())
-        return results
-    if only == "loops":
-        say("closed loops")
-        results.rows += loops.rows(effort, notes=results.notes)
-        return results
-    if only == "optimal":
-        say("optimal control")
-        results.rows += optimal.rows(effort, quick=quick, notes=results.notes)
-        results.notes["load"] = max(results.notes["load"], _load())
-        return results
-    say("compiling Pinocchio's loop, where there is a compiler")
-    compiled = pinocchio_cpp.program() is not None
-    results.baseline = "Pinocchio C++" if compiled else "pin.aba / pin.rnea from Python"
-    if compiled:
-        results.notes["flags"] = " ".join(pinocchio_cpp.FLAGS)
-    for name in models.ROBOTS:
-        say(f"{name}: kernels")
-        results.rows += _kernels(name, effort, results)
-        say(f"{name}: from Python")
-        results.rows += _from_python(name, effort)
-    say("two threads")
-    results.rows += _threads(effort)
-    say("chains")
-    results.rows += _chains(effort, results, CHAINS[:5] if quick else CHAINS)
-    say("simulation")
-    results.rows += simulation.rows(effort, quick=quick, notes=results.notes)
-    say("closed loops")
-    results.rows += loops.rows(effort, notes=results.notes)
-    say("optimal control")
-    results.rows += optimal.rows(effort, quick=quick, notes=results.notes)
-    say("first calls")
-    results.rows += _first_calls(quick, results.notes)
+    if only in ("", "robots", "chains"):
+        say("compiling Pinocchio's loop, where there is a compiler")
+        compiled = pinocchio_cpp.program() is not None
+        results.baseline = "Pinocchio C++" if compiled else "pin.aba / pin.rnea from Python"
+        if compiled:
+            results.notes["flags"] = " ".join(pinocchio_cpp.FLAGS)
+    parts: dict[str, Callable[[], list[Row]]] = {
+        "robots": lambda: _robots(effort, results, say),
+        "threads": lambda: _threads(effort),
+        "chains": lambda: _chains(effort, results, CHAINS[:5] if quick else CHAINS),
+        "simulation": lambda: simulation.rows(effort, quick=quick, notes=results.notes),
+        "loops": lambda: loops.rows(effort, notes=results.notes),
+        "optimal": lambda: optimal.rows(effort, quick=quick, notes=results.notes),
+        "start": lambda: _first_calls(quick, results.notes),
+    }
+    for name in PARTS:
+        if only in ("", name):
+            say(name)
+            results.rows += parts[name]()
     for k, row in enumerate(results.rows):  # against the best peak of the run
         if row.key == "peak":
             share = row.ours / (1e9 * results.notes["peak_gflops"])
             results.rows[k] = dataclasses.replace(row, ours=share)
     results.notes["load"] = max(results.notes["load"], _load())
     return results
+
+
+def _robots(effort: timing.Effort, results: Results, say: Callable[[str], None]) -> list[Row]:
+    rows = []
+    for name in models.ROBOTS:
+        say(f"{name}: kernels")
+        rows += _kernels(name, effort, results)
+        say(f"{name}: from Python")
+        rows += _from_python(name, effort)
+    return rows
 
 
 def _load() -> float:
@@ -443,7 +439,7 @@ def _first_calls(quick: bool, notes: dict[str, Any]) -> list[Row]:
     rows = []
     notes["first_call"] = {}
     names = ["panda7", "talos", "chain100", *([] if quick else ["chain1000"])]
-    repeats = 1 if quick else 3
+    repeats, again = (1, 1) if quick else (3, 2)  # what comes from the cache is short, and easily disturbed
     with tempfile.TemporaryDirectory() as bytecode:
         for name in names:
             cold, warm, after, parts = [], [], [], []
@@ -452,10 +448,11 @@ def _first_calls(quick: bool, notes: dict[str, Any]) -> list[Row]:
                 _start(folder, "warm up", bytecode)
                 for k in range(repeats):
                     cold.append(_start(folder, f"cache{k}", bytecode))
-                    warm.append(_start(folder, f"cache{k}", bytecode))
-                    parts.append(_start(folder, f"cache{k}", bytecode, "parts"))
-                    after.append(_start(folder, "warm up", bytecode, "after"))
-                    after[-1] = _start(folder, "warm up", bytecode, "after")
+                    for _ in range(again):
+                        warm.append(_start(folder, f"cache{k}", bytecode))
+                        parts.append(_start(folder, f"cache{k}", bytecode, "parts"))
+                        _start(folder, "warm up", bytecode, "after")
+                        after.append(_start(folder, "warm up", bytecode, "after"))
             for kind, what in (("single", "first call of a process, one state"), ("batch", "then a batch")):
                 label, taken = f"{what}, nothing cached", min(c[kind] for c in cold)
                 rows.append(Row(f"compile/{kind}", label, name, taken, measure="ours", goal=goals.get(name)))

@@ -19,9 +19,8 @@ import stat
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from alembert.errors import AlembertWarning
 
@@ -31,8 +30,7 @@ _MAGIC = b"alembert-object-2\n"
 _RECORDS = 20
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One file of the cache."""
 
     path: Path

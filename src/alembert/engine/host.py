@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import hashlib
 import os
-import secrets
 from typing import Any
 
 import casadi as ca
@@ -58,7 +57,7 @@ def _surroundings() -> tuple[Target, tuple[str, ...]]:
         known = dict(found[0])
     source, llvm = known.pop("source"), known.pop("llvm")
     if state.changed:  # what runs here is neither the old source nor the new one
-        source = secrets.token_hex()
+        source = os.urandom(16).hex()
     return Target(**known), (source, llvm, ca.CasadiMeta.version())
 
 

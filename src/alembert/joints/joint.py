@@ -62,7 +62,8 @@ class JointType(Pair):
 
     @property
     def nv(self) -> int:
-        return len(self.speeds)
+        by_default = type(self).speeds is JointType.speeds  # then their labels need not be made
+        return len(self.coordinates if by_default else self.speeds)
 
     def placement(self, q: Array) -> Pose:
         raise NotImplementedError

@@ -32,7 +32,9 @@ from alembert.model.printing import unknown
 from alembert.spatial import Pose
 
 Axis = tuple[Scalar, ...]
-Factory = Callable[[np.random.Generator, Callable[[], Axis]], JointType]
+Factory = Callable[
+    ["np.random.Generator", Callable[[], Axis]], JointType
+]  # a text: NumPy imports it when asked
 SEQUENCES = ("zyx", "xyz", "zxz", "yxy", "xzy")
 
 FACTORIES: dict[str, Factory] = {

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import secrets
+import os
 import struct
 from collections.abc import Sequence
 from functools import cache
@@ -91,7 +91,7 @@ def _foreign_code(kind: type) -> str:
     try:
         return meaning(kind)
     except ArgumentError:  # who knows what it does: no kernel of another process is right for sure
-        return secrets.token_hex()
+        return os.urandom(16).hex()
 
 
 def _is_ours(kind: type) -> bool:

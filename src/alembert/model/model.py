@@ -98,12 +98,12 @@ class Model(_Algorithms):
     @cached_property
     def nq(self) -> int:
         """Number of coordinates."""
-        return sum(joint.type.nq for joint in self.joints)
+        return self._q_slices[-1].stop if self.joints else 0
 
     @cached_property
     def nv(self) -> int:
         """Number of degrees of freedom."""
-        return sum(joint.type.nv for joint in self.joints)
+        return self._v_slices[-1].stop if self.joints else 0
 
     @cached_property
     def parents(self) -> tuple[int, ...]:

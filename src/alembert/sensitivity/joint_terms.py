@@ -18,6 +18,8 @@ from alembert.sweeps.node import Node
 
 @dataclass(frozen=True, eq=False)
 class SubspaceTerms:
+    """The terms (1)."""
+
     s: ca.SX
     t: ca.SX
     b_v: ca.SX

@@ -15,6 +15,8 @@ Self = TypeVar("Self", bound="_Six")
 
 @dataclass(frozen=True, eq=False)
 class _Six:
+    """Two 3-vectors, angular first."""
+
     angular: Array
     linear: Array
 

@@ -56,6 +56,8 @@ LINE = 8  # entries to which the rows of a table are padded: a cache line
 
 @dataclass(frozen=True)
 class Sweep:
+    """A step, and the way that it goes over the nodes."""
+
     direction: Literal["outward", "inward"]
     step: Step
 

@@ -31,6 +31,8 @@ Where = Placement | PlacementProduct
 
 @dataclass(frozen=True)
 class Tree:
+    """The moving bodies of a model, as nodes."""
+
     model: Model
     joints: tuple[Joint, ...]
     """the moving joints, one per node"""
