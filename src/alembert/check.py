@@ -125,6 +125,8 @@ def derivatives(
     of every algorithm, with respect to a wrench on the last moving body and to parameters too. Errors are relative to the
     size of the derivative at the state, or to its typical size over all states where it vanishes.
     """
+    if not model.nv:
+        raise ArgumentError(f"check.derivatives: nothing moves in the model {model.name!r}")
     if oracle not in _ORACLES:
         raise ArgumentError(unknown("check.derivatives: no oracle", oracle, _ORACLES))
     names = list(PROGRAMS) if name == "all" else [name] if isinstance(name, str) else list(name)

@@ -402,12 +402,14 @@ class SpatialOperators:
 
 def operators(model: Model, q: Any, *, parameters: Mapping[str, float] | None = None) -> SpatialOperators:
     """The spatial operators at one configuration q (nq,)."""
-    x = np.asarray(q, dtype=float)
+    x = model._numbers("operators", "q", q)
     if x.shape != (model.nq,):
         raise ArgumentError(f"operators: q has shape {x.shape}, expected ({model.nq},), one configuration")
     function = model.symbolic.function(steps.OPERATORS, ("q",))
     tree = model._tree
-    given = _with_parameters(model, "operators", parameters, x)
+    if not np.all(np.isfinite(x)):
+        raise ArgumentError("operators: q is not finite")
+    given = model._with_parameters("operators", parameters, x)
     values = function.call([ca.DM(value) for value in given])
     found = {name: value.full() for name, value in zip(steps.OPERATORS.result, values, strict=True)}
 
@@ -468,7 +470,7 @@ def admittance(model: Model, q: Any, frames: Sequence[FrameLike], *, parameters:
     if model.is_constrained:
         return _closed_admittance(model, q, frames, parameters)
     kernel = _admittance_kernel(model, model._carriers("admittance", frames))
-    return kernel(*_with_parameters(model, "admittance", parameters, q))
+    return model._checked("admittance", kernel, model._with_parameters("admittance", parameters, q))
 
 
 _PROGRAMS = {
@@ -490,7 +492,7 @@ def _closed_admittance(model: Model, q: Any, frames: Sequence[FrameLike], parame
 
 
 def _run(model: Model, name: str, parameters: Parameters, *given: Any) -> Any:
-    return _kernel(model, name)(*_with_parameters(model, name, parameters, *given))
+    return model._checked(name, _kernel(model, name), model._with_parameters(name, parameters, *given))
 
 
 @lru_cache(maxsize=64)
@@ -509,15 +511,6 @@ def _admittance_kernel(model: Model, located: tuple[tuple[int, Placement], ...])
     size = 6 * len(located)
     key = f"{model.fingerprint}:admittance:{located!r}"
     return Kernel("admittance", inputs, [Argument("Lambda", (size, size))], key=key, build=build)
-
-
-def _with_parameters(model: Model, name: str, parameters: Parameters, *given: Any) -> tuple[Any, ...]:
-    """The arguments of a kernel, with the parameters where the model has any."""
-    if model.parameters:
-        return (*given, model._parameter_array(name, parameters))
-    if parameters:
-        raise ArgumentError(f"{name}: parameters are given, but the model has none")
-    return given
 
 
 make_callable(__name__, operators)

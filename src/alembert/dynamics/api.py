@@ -97,14 +97,17 @@ class Dynamics(
             )
             if lowering == "rolled":
                 raise UnsupportedError(f"compile: {name} of a model with loops cannot be rolled")
-            return kernels.graph_kernel(self, GRAPH_OF[name], options, name).prepare(None if batch else 1)
-        self._refuse_options("compile", at, actuated, weights)
-        if name not in ALGORITHMS:
-            raise ArgumentError(unknown("compile: no algorithm", name, ALGORITHMS))
-        frames = self._wrench_frames("compile", name, wrenches)
-        kernel = self._kernel(name, wrenches=bool(frames), lowering=lowering)
-        if frames:
-            kernel = kernels.with_wrenches(self, kernel, frames)
+            kernel = kernels.graph_kernel(self, GRAPH_OF[name], options, name)
+        else:
+            self._refuse_options("compile", at, actuated, weights)
+            if name not in ALGORITHMS:
+                raise ArgumentError(unknown("compile: no algorithm", name, ALGORITHMS))
+            frames = self._wrench_frames("compile", name, wrenches)
+            kernel = self._kernel(name, wrenches=bool(frames), lowering=lowering)
+            if frames:
+                kernel = kernels.with_wrenches(self, kernel, frames)
+        again = {"wrenches": tuple(wrenches), "batch": batch, "lowering": lowering}
+        kernel.origin = _compiled, (self, name, again | {"at": at, "actuated": actuated, "weights": weights})
         return kernel.prepare(None if batch else 1)
 
     def export_c(
@@ -219,3 +222,8 @@ class Dynamics(
             if frame in frames[:k]:
                 raise ArgumentError(f"{function}: wrenches: {frame!r} is named twice")
         return frames
+
+
+def _compiled(model: Model, name: str, options: dict[str, Any]) -> Kernel:
+    """Kernels pickle as what they were made from: machine code stays with the machine."""
+    return model.compile(name, **options)

@@ -119,6 +119,14 @@ class Arguments:
         self._physical.check(name, found)
         return found
 
+    def _with_parameters(self: Model, name: str, parameters: Parameters, *given: Any) -> tuple[Any, ...]:
+        """The arguments of a kernel, with the parameters where the model has any."""
+        if self.parameters:
+            return (*given, self._parameter_array(name, parameters))
+        if parameters:
+            raise ArgumentError(f"{name}: parameters are given, but the model has none")
+        return given
+
     @cached_property
     def _physical(self: Model) -> Physical:
         return physical.Physical(self)
@@ -143,7 +151,12 @@ class Arguments:
             )
         found = []
         for entry in places:
-            name, place = (entry, Placement()) if isinstance(entry, str) else entry
+            pair = (entry, Placement()) if isinstance(entry, str) else entry
+            if not isinstance(pair, tuple) or len(pair) != 2 or not isinstance(pair[1], Placement):
+                raise ArgumentError(
+                    f"{function}: frames: {entry!r} is neither the name of a frame nor (name, Placement)"
+                )
+            name, place = pair
             node, where = self._carrier(name)
             found.append((node, where @ place))
         return tuple(found)

@@ -309,10 +309,13 @@ class Derivatives:
         total = sum(sizes)
         parts = np.split(np.eye(total), np.cumsum(sizes)[:-1], axis=1)
         units = tuple(x.reshape(total, *shape) for x, shape in zip(parts, shapes, strict=True))
-        moved = [np.expand_dims(np.asarray(x, dtype=float), -2) for x in at]
-        wider = {key: np.expand_dims(np.asarray(x, dtype=float), -2) for key, x in forces.items()}
+        function = "second_derivatives"
+        moved = [_with_axis(self._numbers(function, f"argument {k}", x)) for k, x in enumerate(at)]
+        wider = {
+            key: _with_axis(self._numbers(function, f"wrench on {key!r}", x)) for key, x in forces.items()
+        }
         weight = units if len(units) > 1 else units[0]
-        tensor = self._weighted("hessian", kernel, name, moved, weight, wider)
+        tensor = self._weighted(function, kernel, name, moved, weight, wider)
         found = np.split(tensor, np.cumsum(sizes)[:-1], axis=-3)
         return tuple(found) if len(found) > 1 else found[0]
 
@@ -422,6 +425,8 @@ class Derivatives:
         wrenches: Sequence[Any] = (),
     ) -> list[Any]:
         """The arguments of an algorithm, wrenches among them, with the parameters at their defaults when left out."""
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise ArgumentError(f"{function}: {name} takes a tuple of arguments, got {values!r}")
         given = list(values)
         expected = count - len(wrenches)
         if self.parameters and len(given) == expected - 1:
@@ -452,3 +457,8 @@ class Derivatives:
                 options = None
             self._kernels[key] = directional_kernels.kernel(self, mode, name, options, on_nodes=on_nodes)
         return self._kernels[key]
+
+
+def _with_axis(x: np.ndarray) -> np.ndarray:
+    """A batch dimension before the last one."""
+    return np.expand_dims(x, -2) if x.ndim else x

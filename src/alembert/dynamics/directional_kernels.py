@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import casadi as ca
+import numpy as np
 
 from alembert.dynamics import kernels
 from alembert.dynamics.frames import check_about, check_reference
@@ -235,8 +236,12 @@ def function(model: Model, mode: Mode, name: str, options: Options | None) -> ca
 def weights(function: str, found: Sequence[Argument], weight: Any, name: str) -> tuple[Any, ...]:
     """One weight for each result of an algorithm."""
     if len(found) == 1:
-        number = found[0].shape == (1,) and isinstance(weight, int | float)
-        return ([weight] if number else weight,)
+        if found[0].shape == (1,) and isinstance(weight, int | float | np.generic | np.ndarray):
+            x = np.asarray(weight)
+            return (
+                x if x.shape[-1:] == (1,) else x[..., None],
+            )  # energies are numbers, without the dimension
+        return (weight,)
     if not isinstance(weight, tuple) or len(weight) != len(found):
         names = ", ".join(result.name for result in found)
         raise ArgumentError(

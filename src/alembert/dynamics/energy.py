@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.dynamics.arguments import Parameters, Wrenches, mapping
+from alembert.dynamics.arguments import Parameters, Wrenches, common, mapping
+from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -38,8 +39,12 @@ class Energy:
     ) -> Any:
         """What efforts and wrenches feed in: tau . v + sum F . V. Friction takes out its own part."""
         tau, v = (self._numbers("power", name, x, self.nv) for name, x in (("tau", tau), ("v", v)))
-        total = np.sum(tau * v, axis=-1)
+        parts = {"tau": (tau, v)}
         for frame, wrench in mapping("power", "wrenches", wrenches).items():
-            V = self.frame_velocity(q, v, frame, parameters=parameters)
-            total = total + np.sum(V * self._numbers("power", f"wrench on {frame!r}", wrench, 6), axis=-1)
+            F = self._numbers("power", f"wrench on {frame!r}", wrench, 6)
+            parts[f"wrench on {frame!r}"] = F, self.frame_velocity(q, v, frame, parameters=parameters)
+        common("power", [("v", v.shape[:-1]), *((what, F.shape[:-1]) for what, (F, _) in parts.items())])
+        total = sum(np.sum(F * V, axis=-1) for F, V in parts.values())
+        if not np.all(np.isfinite(total)):
+            raise NumericalError("power: the result is not finite; nor are all of v, tau and wrenches")
         return total

@@ -11,6 +11,7 @@ from alembert.constraints.coordinates import Coordinates, projected
 from alembert.deferred import deferred
 from alembert.dynamics import methods
 from alembert.dynamics.arguments import Parameters, Wrenches
+from alembert.dynamics.failures import all_finite
 from alembert.errors import ArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -181,8 +182,16 @@ class EquationsOfMotion:
         """
         if projected(coordinates):
             return np.linalg.inv(self._reduced_mass("inverse_mass_matrix", coordinates, q, parameters))
-        q = self._numbers("inverse_mass_matrix", "q", q, self.nq)
-        columns = self.solve_mass_matrix(q[..., None, :], np.eye(self.nv), parameters=parameters)
+        name = "inverse_mass_matrix"
+        given = self._with_parameters(name, parameters, self._numbers(name, "q", q, self.nq))
+        q_columns, *others = (
+            x[..., None, :] for x in given
+        )  # parameters go with the states, not with the columns
+        columns = self._kernel("solve_mass_matrix")(q_columns, np.eye(self.nv), *others)
+        if self._lockable:
+            self._mark_locked("solve_mass_matrix", (q_columns,), columns)
+        if not all_finite(columns):
+            self._explain(name, columns, given, self._kernel("mass_matrix"))
         return np.swapaxes(columns, -1, -2)
 
     def solve_mass_matrix(

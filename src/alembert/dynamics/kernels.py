@@ -42,7 +42,8 @@ def program_graph(tree: Tree, program: Program, names: Sequence[str]) -> Graph:
     def graph(*inputs: ca.SX) -> list[ca.SX]:
         parameters = inputs[-1]
         given = dict(zip(names, inputs[:-1], strict=True))
-        found = expressions(program, tree, given, parameters)
+        found = totals_of_nothing(program) if not len(tree) else {}
+        found = found or expressions(program, tree, given, parameters)
         return [found[name] for name in result_names(program)]
 
     return graph
@@ -65,6 +66,11 @@ def results(model: Model, tree: Tree, program: Program) -> list[Argument]:
 
 
 WIDTHS = {"X_W": 12, "V": 6, "A": 6, "T": 1, "E": 1, "I": 13, "h": 6}
+
+
+def totals_of_nothing(program: Program) -> dict[str, ca.SX]:
+    """What a program sums up where nothing moves."""
+    return {name: ca.SX.zeros(WIDTHS[name]) for name in program.total}
 
 
 def function(name: str, inputs: Sequence[Argument], tree: Tree, graph: Graph) -> ca.Function:

@@ -99,6 +99,8 @@ class Kernel:
         self._lock = threading.RLock()
         self._compiled: dict[int, _Compiled] = {}
         self._function: Callable[..., Any] = self._first_call
+        self.origin: tuple[Callable[..., Kernel], tuple[Any, ...]] | None = None
+        """a function and its arguments that make this kernel again, elsewhere"""
 
     def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None) -> Any:
         """The results for the given arguments: an array, or a tuple of arrays when there are several results.
@@ -109,6 +111,11 @@ class Kernel:
         if out is None and threads is None:
             return self._function(*arrays)
         return self._evaluate(*arrays, out=out, threads=threads)
+
+    def __reduce__(self) -> tuple[Callable[..., Kernel], tuple[Any, ...]]:
+        if self.origin is None:
+            raise TypeError(f"{self.name}: this kernel does not pickle; pickle the model, and compile there")
+        return self.origin
 
     def __repr__(self) -> str:
         names = ", ".join(argument.name for argument in self.arguments)
@@ -200,6 +207,8 @@ class Kernel:
         return [self._input(argument, x) for argument, x in zip(self.arguments, arrays, strict=True)]
 
     def _input(self, argument: Argument, x: Any) -> Array:
+        if isinstance(x, np.ma.MaskedArray) and np.any(x.mask):
+            raise ArgumentError(f"{self.name}: {argument.name} has masked entries, expected numbers")
         try:
             array = np.asarray(x)
         except (TypeError, ValueError) as error:

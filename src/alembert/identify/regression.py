@@ -116,9 +116,9 @@ class CompiledRegressor:
             pi = self._pi(values)
             given = (*given, np.array([float(values[name]) for name, _ in self.model.parameters]))
         if self.unrolled:
-            Y, known = self.kernel(*given)
+            Y, known = self.model._checked("regressor", self.kernel, given)
         else:
-            J, F, direct, known = self.kernel(*given)
+            J, F, direct, known = self.model._checked("regressor", self.kernel, given)
             Y = J @ np.swapaxes(F, -1, -2)
             Y[..., ~self._carried] = 0.0
             rows, columns = self._direct

@@ -165,7 +165,7 @@ class LinearModel:
     def frequency_response(self, frequency: Any) -> FrequencyResponse:
         """G(jw) = C (jw - A)^-1 B + D at frequencies in rad/s."""
         self._one("frequency_response")
-        w = np.atleast_1d(self.model._numbers("frequency_response", "frequency", frequency)).ravel()
+        w = np.atleast_1d(self._finite("frequency_response", "frequency", frequency)).ravel()
         s = 1j * w[:, None, None] * np.eye(len(self.A))
         try:
             response = self.C @ np.linalg.solve(s - self.A, self.B[None].astype(complex)) + self.D
@@ -182,11 +182,15 @@ class LinearModel:
         """The exact response from the deviation x0; `u` (times, inputs) is held from each time to the next."""
         self._one("simulate")
         n, m = self.B.shape
-        x0 = self.model._numbers("simulate", "x0", x0, n, batch=False)
-        t = self.model._numbers("simulate", "t", t)
+        x0 = self._finite("simulate", "x0", x0)
+        if x0.shape != (n,):
+            raise ArgumentError(f"simulate: x0 has shape {x0.shape}, expected ({n},)")
+        t = self._finite("simulate", "t", t)
         if t.ndim != 1 or np.any(np.diff(t) <= 0):
             raise ArgumentError(f"simulate: t has shape {t.shape}, expected increasing times (times,)")
-        u = np.zeros((len(t), m)) if u is None else self.model._numbers("simulate", "u", u, m)
+        u = np.zeros(m) if u is None else self._finite("simulate", "u", u)
+        if u.shape not in ((m,), (len(t), m)):
+            raise ArgumentError(f"simulate: u has shape {u.shape}, expected ({len(t)}, {m}) or ({m},)")
         u = np.broadcast_to(u, (len(t), m))
         block = np.zeros((n + m, n + m))
         block[:n, :n], block[:n, n:] = self.A, self.B
@@ -194,7 +198,7 @@ class LinearModel:
         x[:1] = x0
         steps: dict[float, Array] = {}
         for k, h in enumerate(np.diff(t)):
-            key = float(np.round(h, 14))
+            key = float(f"{h:.10e}")  # steps that differ by rounding are one
             if key not in steps:
                 steps[key] = scipy.linalg.expm(block * h)
             x[k + 1] = steps[key][:n, :n] @ x[k] + steps[key][:n, n:] @ u[k]
@@ -209,7 +213,7 @@ class LinearModel:
         self._one("root_locus")
         n, m = self.B.shape
         ny = len(self.output_names)
-        K = self.model._numbers("root_locus", "feedback", feedback)
+        K = self._finite("root_locus", "feedback", feedback)
         K = K.reshape(m, -1) if K.ndim < 2 and (m == 1 or K.size == m) else K
         if K.shape not in ((m, ny), (m, n)):
             raise ArgumentError(
@@ -217,7 +221,9 @@ class LinearModel:
                 f"({m}, {n}) for the state"
             )
         C, D = (self.C, self.D) if K.shape[1] == ny else (np.eye(n), np.zeros((n, m)))
-        k = np.concatenate([[0.0], np.logspace(-3, 3, 200)]) if gains is None else np.atleast_1d(gains)
+        k = np.concatenate([[0.0], np.logspace(-3, 3, 200)])
+        if gains is not None:
+            k = np.atleast_1d(self._finite("root_locus", "gains", gains)).ravel()
         poles = np.empty((len(k), n), dtype=complex)
         for i, gain in enumerate(k):
             loop = np.linalg.solve(np.eye(m) + gain * K @ D, gain * K @ C)
@@ -225,7 +231,7 @@ class LinearModel:
             if i:  # branches keep their columns: the assignment of least total distance
                 found = found[linear_sum_assignment(np.abs(poles[i - 1][:, None] - found))[1]]
             poles[i] = found
-        return RootLocus(np.asarray(k, dtype=float), poles)
+        return RootLocus(k, poles)
 
     def plot(
         self,
@@ -321,6 +327,12 @@ class LinearModel:
         if len(self.state_names) <= 8:
             found += [self.table(name) for name in ("A", "B")]
         return [*found, self.modes()]
+
+    def _finite(self, function: str, what: str, value: Any) -> Array:
+        x = self.model._numbers(function, what, value)
+        if not np.all(np.isfinite(x)):
+            raise ArgumentError(f"{function}: {what} is not finite")
+        return x
 
     def _one(self, function: str) -> None:
         if self.batch:

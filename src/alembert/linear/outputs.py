@@ -12,7 +12,7 @@ accelerometer's specific force.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,8 @@ def outputs(model: Model, names: Sequence[str], function: str) -> tuple[Output, 
     """The rows that the names stand for; no names at all: the state."""
     if isinstance(names, str):
         names = [names]
+    if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"{function}: outputs is {names!r}, expected a list of names")
     rows = [row for name in (names or ("q", "v")) for row in _rows(model, name, function)]
     labels = [row.name for row in rows]
     for label in labels:

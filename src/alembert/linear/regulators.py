@@ -122,8 +122,9 @@ def place_poles(linear: LinearModel, poles: Sequence[complex], *, method: str = 
     if not reached:
         raise ArgumentError(f"place_poles: the inputs do not reach all of the state: {reached}")
     try:
-        found = place(linear.A, linear.B, np.asarray(poles), method=method)
-    except ValueError as error:
+        wanted = np.asarray(poles).astype(complex)
+        found = place(linear.A, linear.B, wanted if np.any(wanted.imag) else wanted.real, method=method)
+    except (TypeError, ValueError) as error:
         raise ArgumentError(f"place_poles: {error}") from None
     return Regulator(linear, found.gain_matrix)
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert.dynamics.arguments import mapping
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError
 from alembert.linear import printing, quantities
 from alembert.linear.linear_model import LinearModel
@@ -215,7 +216,8 @@ def trim(
     where the model has no actuators). Raises `NumericalError` with the joints that cannot be held.
     """
     _ = model.is_constrained  # makes the model's algorithms known
-    guess, problem = _set_up(model, q, v, tau, fixed or {}, free, dict(parameter_values or {}))
+    held = mapping("trim", "fixed", fixed)
+    guess, problem = _set_up(model, q, v, tau, held, _names(free), dict(parameter_values or {}))
     at, iterations = _solve(problem, guess)
     r, J, scale = problem.evaluate(at)
     if np.abs(r).max(initial=0.0) > _TOLERANCE * scale:
@@ -309,8 +311,9 @@ def _failure(problem: _Problem, r: Array) -> str:
         row = (int(np.argmax(np.abs(r))) - model.nv) % problem.rows
         owner = model._constraint_rows.system("trim", None).owner_name(row)
         return f"trim: no equilibrium found: {owner} cannot be satisfied, with {', '.join(problem.names) or 'nothing'} free"
+    one = problem.size == 1
     hint = (
-        f"; {problem.size} free quantities cannot hold {model.nv} degrees of freedom in general"
+        f"; {problem.size} free {'quantity' if one else 'quantities'} cannot hold {model.nv} degrees of freedom in general"
         if problem.size < model.nv
         else "; free an effort, or start from another guess"
     )
@@ -368,14 +371,17 @@ def _set_up(
     for name, value in fixed.items():
         kind, rest = _kind(model, name, "fixed")
         if kind == "actuator":
-            inputs[rest] = float(model._numbers("trim", f"fixed: {name!r}", value))
+            x = model._numbers("trim", f"fixed: {name!r}", value)
+            if x.ndim:
+                raise ArgumentError(f"trim: fixed: {name!r} has shape {x.shape}, expected a number")
+            inputs[rest] = float(x)
         else:
             dofs = _fix(model, kind, rest, name, value, point)
             _refuse(name, [n for n in dofs if n in held[kind]], model, "fixed", "is fixed twice")
             held[kind].update(dofs)
     loose: dict[str, list[int]] = {"q": [], "v": [], "tau": []}
     driving: list[str] = []
-    for name in _default_free(model, held) if free is None else ([free] if isinstance(free, str) else free):
+    for name in _default_free(model, held) if free is None else free:
         kind, rest = _kind(model, name, "free")
         if kind == "actuator":
             names = [x for x in known if x not in inputs] if not rest else [rest]
@@ -480,6 +486,14 @@ def _fix(model: Model, kind: str, rest: str, name: str, value: Any, point: dict[
         raise ArgumentError(f"trim: fixed: {name!r} has shape {x.shape}, expected ({width},)")
     point[kind][where] = x
     return dofs
+
+
+def _names(free: Sequence[str] | None) -> Sequence[str] | None:
+    if isinstance(free, str):
+        return [free]
+    if free is not None and not (isinstance(free, Iterable) and all(isinstance(name, str) for name in free)):
+        raise ArgumentError(f"trim: free is {free!r}, expected a list of names")
+    return free
 
 
 def _default_free(model: Model, held: dict[str, set[int]]) -> Iterable[str]:

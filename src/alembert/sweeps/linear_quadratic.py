@@ -120,6 +120,8 @@ class LQSolution:
 
 def solve_lq(problem: LQProblem) -> LQSolution:
     """Minimise (2) in one sweep inward and one outward; O(number of stages)."""
+    if not isinstance(problem, LQProblem):
+        raise ArgumentError(f"solve_lq: problem is a {type(problem).__name__}, expected an LQProblem")
     stages = problem.stages
     P, z = [s.M.copy() for s in stages], [np.array(s.h) for s in stages]
     gains, offsets, inputs, states = ([np.empty(0)] * len(stages) for _ in range(4))
