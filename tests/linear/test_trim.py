@@ -160,7 +160,7 @@ def test_too_few_free_quantities():
     message = refusal(library.two_link(), q=[0.3, 0.2], free=["elbow_motor"], error=NumericalError)
     assert message.startswith("trim: no equilibrium found: joint 'shoulder' lacks ")
     assert message.endswith(
-        "with actuator:elbow_motor free; 1 free quantities cannot hold 2 degrees of freedom in general"
+        "with actuator:elbow_motor free; 1 free quantity cannot hold 2 degrees of freedom in general"
     )
     nothing = refusal(library.two_link(), q=[0.3, 0.2], free=[], error=NumericalError)
     assert "with nothing free" in nothing
