@@ -83,7 +83,7 @@ def test_dimensions_of_the_smallest_form():
     names = [joint.name for joint in model.joints]
     problem = Problem(model, 5.0, start={"q": q, "v": 0}, end={"q": q, "v": 0}, actuated=names, limits=None)
     from alembert.optimal import guess
-    from alembert.optimal.nlp import dimensions, smallest
+    from alembert.optimal.forms import dimensions, smallest
     from alembert.optimal.schemes import scheme
     from alembert.optimal.stages import cut
 
@@ -95,8 +95,8 @@ def test_dimensions_of_the_smallest_form():
     stages = cut(free, scheme("dmoc"), 35)
     assert dimensions(stages) == (356, 190)
     x, u, _ = guess.place(stages, guess.make(free, None))
-    built = smallest(stages, x, u)  # what IPOPT really gets, besides the bounds on the duration
-    assert (built.w.numel(), sum(built.equality)) == (356, 190)
+    built = smallest(stages, x, u).program  # what IPOPT really gets, besides the bounds on the duration
+    assert (built.size, np.sum(built.lower == built.upper)) == (356, 190)
 
 
 @pytest.mark.parametrize("solver", ["ipopt", "fatrop"])

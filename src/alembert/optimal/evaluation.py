@@ -169,26 +169,7 @@ class Evaluation:
         chunk: int | None = None,
     ) -> Kernel:
         shapes = inputs if isinstance(inputs, dict) else {label: self.sizes[label] for label in inputs}
-        given = {k: v if isinstance(v, tuple) else (v,) for k, v in shapes.items()}
-
-        def build() -> FunctionSource:
-            symbols = {label: ca.SX.sym(label, *shape) for label, shape in given.items()}
-            found = [ca.densify(ca.SX(v)) for v in graph(symbols)]
-            function = ca.Function(name.split()[0], list(symbols.values()), found)
-            return FunctionSource(function, chunk=chunk)
-
-        key = f"{self._key} {name}"
-        if key not in _KERNELS:
-            if len(_KERNELS) > MOST_KERNELS:
-                _KERNELS.clear()
-            _KERNELS[key] = Kernel(
-                f"optimal control ({name})",
-                [Argument(label, shape) for label, shape in given.items()],
-                [Argument(label, shape) for label, shape in results.items()],
-                key=key,
-                build=build,
-            )
-        return _KERNELS[key]
+        return compiled(name, f"{self._key} {name}", shapes, results, graph, chunk)
 
     def _end_kernels(self) -> tuple[Kernel, Kernel]:
         """Both ends in one call: functions and derivatives (`ends`), and functions at a trial (`ends_trial`)."""
@@ -481,6 +462,36 @@ class Evaluation:
             cross,
             D[:, fixed:],
         ]
+
+
+def compiled(
+    name: str,
+    key: str,
+    inputs: Mapping[str, int | tuple[int, ...]],
+    results: Mapping[str, tuple[int, ...]],
+    graph: Graph,
+    chunk: int | None = None,
+) -> Kernel:
+    """The kernel of this content, made when it is first called; equal keys mean equal content."""
+    given = {k: v if isinstance(v, tuple) else (v,) for k, v in inputs.items()}
+
+    def build() -> FunctionSource:
+        symbols = {label: ca.SX.sym(label, *shape) for label, shape in given.items()}
+        found = [ca.densify(ca.SX(v)) for v in graph(symbols)]
+        function = ca.Function(name.split()[0], list(symbols.values()), found)
+        return FunctionSource(function, chunk=chunk)
+
+    if key not in _KERNELS:
+        if len(_KERNELS) > MOST_KERNELS:
+            _KERNELS.clear()
+        _KERNELS[key] = Kernel(
+            f"optimal control ({name})",
+            [Argument(label, shape) for label, shape in given.items()],
+            [Argument(label, shape) for label, shape in results.items()],
+            key=key,
+            build=build,
+        )
+    return _KERNELS[key]
 
 
 @lru_cache(maxsize=16)

@@ -280,7 +280,7 @@ class Solution:
 
     def dimensions(self) -> tuple[int, int]:
         """Variables and equations of the smallest form; for DMOC (2N + 1) n and (N + 3) n with all joints driven."""
-        from alembert.optimal.nlp import dimensions
+        from alembert.optimal.forms import dimensions
 
         return dimensions(self.stages)
 

@@ -1,4 +1,4 @@
-"""Watching IPOPT: a line per iteration, and Ctrl-C that ends it with the iterate it has reached."""
+"""Watching solvers from CasADi: a line per iteration, and Ctrl-C that ends them with the best iterate so far."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ class Watch(ca.Callback):
         self.best: tuple[Array, Array] | None = None
         """unknowns and multipliers of the best iterate: the cheapest of those that keep all to 1e-6, or the nearest to it"""
         self._rank = (np.inf, np.inf)
+        self.latest: Array | None = None
+        self.failure: BaseException | None = None
+        """what was raised on the way"""
         self._began = time.perf_counter()
         self.construct("watch", {})
 
@@ -49,15 +52,24 @@ class Watch(ca.Callback):
         size = {"f": 1, "x": x, "lam_x": x, "g": g, "lam_g": g}.get(ca.nlpsol_out(k), 0)
         return ca.Sparsity.dense(size, 1) if size else ca.Sparsity(0, 0)
 
-    def eval(self, arguments: Any) -> Any:
-        given = {ca.nlpsol_out(k): value for k, value in enumerate(arguments)}
-        g = np.array(given["g"]).ravel()
+    def has_eval_buffer(self) -> bool:
+        return True
+
+    def eval_buffer(self, arguments: Any, results: Any) -> int:
+        given = {ca.nlpsol_out(k): array(value) for k, value in enumerate(arguments)}
+        self.see(float(given["f"][0]), given["g"], given["x"], given["lam_g"])
+        array(results[0])[:] = self.stop
+        return 0
+
+    def see(self, cost: float, g: Array, x: Array, y: Array) -> None:
+        """An iteration with this cost and these rows, at the unknowns x with the multipliers y."""
         off = float(np.max(np.maximum(self._lower - g, g - self._upper), initial=0.0))
-        cost, unknown = float(given["f"]), (np.nan,) * 4
+        unknown = (np.nan,) * 4
         rank = (off if off > KEPT else 0.0, cost)
         if np.isfinite(cost) and rank < self._rank:
             self._rank = rank
-            self.best = np.array(given["x"]).ravel(), np.array(given["lam_g"]).ravel()
+            self.best = x.copy(), y.copy()
+        self.latest = x.copy()
         now = time.perf_counter() - self._began
         self.history.append(Iteration(len(self.history), cost, off, *unknown, now))
         if self._report is not None:
@@ -65,7 +77,13 @@ class Watch(ca.Callback):
                 self._report(self.history[-1])
             except KeyboardInterrupt:
                 self.stop = True
-        return [1 if self.stop else 0]
+            except BaseException as error:  # must not pass through the solver's machine code
+                self.stop, self.failure = True, error
+
+
+def array(buffer: Any) -> Array:
+    """What CasADi hands to a callback, where it is."""
+    return np.frombuffer(buffer) if buffer is not None and len(buffer) else np.empty(0)
 
 
 @contextmanager

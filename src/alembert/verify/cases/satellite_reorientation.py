@@ -4,7 +4,7 @@ import numpy as np
 
 from alembert import library
 from alembert.optimal import Problem
-from alembert.optimal.nlp import dimensions
+from alembert.optimal.forms import dimensions
 from alembert.optimal.schemes import scheme
 from alembert.optimal.stages import cut
 from alembert.verify.case import Check, Items, Line, Plot, case

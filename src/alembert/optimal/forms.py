@@ -1,0 +1,235 @@
+"""A problem's stages as a nonlinear program, for general solvers.
+
+Points are seen in charts about the guess, which stay fixed during a solve. In the form `staged` the unknowns are those of
+the stages, in their order, and with the charts' coordinates d_k of the points
+
+    d_{k+1} - local(guess_{k+1}, f(x_k, u_k, z_k)) = 0,    c(x_k, u_k, z_k) = 0                        (1)
+
+DMOC has a smaller one, `smallest`: with the momenta eliminated, the unknowns are the configurations at the nodes and the
+controls, and the equations of motion match the momenta of neighbouring stages (Leyendecker et al. 2009, (13) and (18)),
+
+    p^+_{k-1} - p^-_k = 0                                                                              (2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.optimal.blocks import Block, Program
+from alembert.optimal.dmoc import Dmoc
+from alembert.optimal.outcome import Residuals
+from alembert.optimal.stages import Stages
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which rows of g are what. `path`: (N, rows of d), -1 where there is no bound."""
+
+    motion: Array
+    """(1), (N, states); or (2), (N - 1, speeds)"""
+    implicit: Array
+    """c, (N, rows of c)"""
+    start: Array
+    end: Array
+    path: Array
+    bounded: Array
+
+
+@dataclass(frozen=True)
+class Form:
+    """`unpack(w)` gives x, u and z of the stages."""
+
+    stages: Stages
+    program: Program
+    points: Array
+    """x of the guess"""
+    start: Array
+    """w of the guess"""
+    rows: Rows
+    unpack: Callable[[Array], tuple[Array, Array, Array]]
+    structure: dict[str, Any] = field(default_factory=dict)
+    """how many of what each stage has"""
+
+    @property
+    def is_smallest(self) -> bool:
+        return not self.structure
+
+    def residuals(self, g: Array) -> Residuals:
+        """What the stages miss, from the values of the rows."""
+        rows, (n, _, nz, _) = self.rows, self.stages.sizes
+        gap, c = np.zeros((self.stages.count, n)), np.zeros((self.stages.count, nz))
+        if self.is_smallest:
+            nv = self.stages.chart.nv
+            gap[:-1, nv : 2 * nv] = g[rows.motion]
+        else:
+            gap, c = -g[rows.motion], g[rows.implicit]
+        return Residuals(gap, c, np.where(rows.path >= 0, np.append(g, 0.0)[rows.path], 0.0))
+
+
+def has_smallest(stages: Stages) -> bool:
+    """Whether the momenta can be eliminated: DMOC without loops and what else reaches beyond a stage."""
+    open_ = getattr(stages.plant, "closure", None) is None
+    return isinstance(stages.scheme, Dmoc) and not stages.memory and not stages.problem.periodic and open_
+
+
+def dimensions(stages: Stages) -> tuple[int, int]:
+    """Variables and equations of the form that IPOPT gets, where the duration counts once."""
+    n, m, nz, _ = stages.sizes
+    N = stages.count
+    if has_smallest(stages):
+        nv = stages.chart.nv
+        variables = (N + 1) * nv + N * m + stages.is_free
+        return variables, len(stages.start_names) + (N - 1) * nv + len(stages.end_names)
+    free = int(stages.is_free)
+    variables = (N + 1) * (n - free) + N * (m + nz) + free
+    return variables, len(stages.start_names) + N * (n - free + nz) + len(stages.end_names)
+
+
+class _Counter:
+    """Hands out rows of g with their bounds."""
+
+    def __init__(self) -> None:
+        self.lower: list[Array] = []
+        self.upper: list[Array] = []
+        self.count = 0
+
+    def equations(self, count: int) -> Array:
+        return self.bounds(np.zeros(count), np.zeros(count))
+
+    def bounds(self, lower: Array, upper: Array) -> Array:
+        """Rows for those that bound something, -1 for the others."""
+        there = np.isfinite(lower) | np.isfinite(upper)
+        found = np.full(len(lower), -1)
+        found[there] = self.count + np.arange(there.sum())
+        self.lower.append(lower[there])
+        self.upper.append(upper[there])
+        self.count += int(there.sum())
+        return found
+
+    def program(self, size: int, blocks: list[Block]) -> Program:
+        return Program(size, np.concatenate(self.lower), np.concatenate(self.upper), blocks)
+
+
+def staged(stages: Stages, x: Array, u: Array, z: Array) -> Form:
+    """(1)"""
+    n, m, nz, nd = stages.sizes
+    chart, N, p = stages.chart, stages.count, stages.problem.parameters
+    counter, motion, implicit, path, first = _Counter(), [], [], [], np.empty(0, int)
+    rows: list[int] = []
+    for k in range(N):  # FATROP wants them in this order
+        motion.append(counter.equations(n))
+        before = counter.count
+        if k == 0:
+            first = counter.equations(len(stages.start_names))
+        implicit.append(counter.equations(nz))
+        path.append(counter.bounds(stages.lower[k], stages.upper[k]))
+        rows.append(counter.count - before)
+    before = counter.count
+    end = counter.equations(len(stages.end_names))
+    bounded = counter.bounds(stages.end_lower, stages.end_upper)
+    rows.append(counter.count - before)
+
+    dx, us, zs, next_ = (ca.SX.sym(name, k) for name, k in (("dx", n), ("u", m), ("z", nz), ("next", n)))
+    point, after = ca.SX.sym("x", chart.point), ca.SX.sym("after", chart.point)
+    s, parameters = ca.SX.sym("s", 3), ca.SX.sym("p", len(p))
+    found, cost, c, d = stages.stage(chart.retract(point, dx), us, zs, s, parameters)
+    w = ca.vertcat(dx, us, zs, next_)
+    gap = next_ - chart.local(after, found)
+    stage = ca.Function("stage", [w, point, after, s, parameters], [cost, ca.vertcat(gap, c, d)])
+    width = n + m + nz
+    unknowns = width * np.arange(N)[:, None] + np.arange(width + n)
+    places = np.hstack([motion, implicit, path])
+    ends = _ends(stages, [dx, point, s, parameters], chart.retract(point, dx))
+    given = (x[:-1].copy(), x[1:].copy(), stages.numbers, p)
+    blocks = [
+        Block("stage", stage, unknowns, places.astype(int), given),
+        Block("start", ends[0], unknowns[:1, :n], first[None], (x[:1], stages.numbers[:1], p)),
+        Block(
+            *("end", ends[1], N * width + np.arange(n)[None], np.concatenate([end, bounded])[None]),
+            given=(x[-1:], stages.numbers[-1:], p),
+        ),
+    ]
+    guess = np.append(np.hstack([np.zeros((N, n)), u, z]).ravel(), np.zeros(n))
+
+    def unpack(w: Array) -> tuple[Array, Array, Array]:
+        inner = w[: N * width].reshape(N, width)
+        moved = chart.move(x, np.vstack([inner[:, :n], w[N * width :]]))
+        return moved, inner[:, n : n + m].copy(), inner[:, n + m :].copy()
+
+    structure = {"N": N, "nx": [n] * (N + 1), "nu": [m + nz] * N + [0], "ng": rows}
+    program = counter.program(len(guess), blocks)
+    found_rows = Rows(
+        *(np.array(motion), np.array(implicit).reshape(N, nz), first, end),
+        *(np.array(path).reshape(N, nd), bounded),
+    )
+    return Form(stages, program, x, guess, found_rows, unpack, structure)
+
+
+def smallest(stages: Stages, x: Array, u: Array) -> Form:
+    """(2); the duration, when it is free, is one unknown more."""
+    chart, N, m, p = stages.chart, stages.count, len(stages.u_names), stages.problem.parameters
+    nq, nv, nd, free = chart.nq, chart.nv, stages.sizes[3], int(stages.is_free)
+    counter = _Counter()
+    first = counter.equations(len(stages.start_names))
+    motion = counter.equations((N - 1) * nv).reshape(N - 1, nv)
+    end = counter.equations(len(stages.end_names))
+    path = np.array([counter.bounds(*pair) for pair in zip(stages.lower, stages.upper, strict=True)])
+    bounded = counter.bounds(stages.end_lower, stages.end_upper)
+
+    here, us, there, T = (
+        ca.SX.sym(name, k) for name, k in (("here", nv), ("u", m), ("there", nv), ("T", free))
+    )
+    q, after = ca.SX.sym("q", nq), ca.SX.sym("after", nq)
+    s, parameters = ca.SX.sym("s", 3), ca.SX.sym("p", len(p))
+    manifold = chart._manifold
+    assert manifold is not None
+    now, then = manifold.integrate(q, here), manifold.integrate(after, there)
+    step = manifold.difference(now, then)
+    # c with p = 0 is p^-
+    minus = stages.stage(ca.vertcat(now, ca.SX.zeros(nv), T), us, step, s, parameters)[2]
+    found, cost, _, d = stages.stage(ca.vertcat(now, minus, T), us, step, s, parameters)
+    plus = found[nq : nq + nv]
+    w = ca.vertcat(here, us, there, T)
+    given = [q, after, s, parameters]
+    stage = ca.Function("stage", [w, *given], [cost, ca.vertcat(plus, -minus, d)])
+    size = (N + 1) * nv
+    nodes, steps = np.arange(size).reshape(-1, nv), np.arange(N * m).reshape(N, m) + size
+    unknowns = np.hstack([nodes[:-1], steps, nodes[1:], np.full((N, free), size + N * m)])
+    none = np.full((1, nv), -1)
+    matched = np.hstack([np.vstack([motion, none]), np.vstack([none, motion]), path.reshape(N, nd)])
+    begins, _ = _ends(stages, [w, *given], ca.vertcat(now, minus, T))
+    _, finishes = _ends(stages, [w, *given], ca.vertcat(then, plus, T))
+    given_ = (x[:-1, :nq].copy(), x[1:, :nq].copy(), stages.numbers, p)
+    at_start, at_end = ((*(g[k] for g in given_[:3]), p) for k in (slice(0, 1), slice(N - 1, N)))
+    blocks = [
+        Block("stage", stage, unknowns, matched.astype(int), given_),
+        Block("start", begins, unknowns[:1], first[None], at_start),
+        Block("end", finishes, unknowns[-1:], np.concatenate([end, bounded])[None], at_end),
+    ]
+    guess = np.concatenate([np.zeros(size), u.ravel(), x[0, -1:] if free else []])
+    at_nodes = ca.Function("nodes", [w, *given], [now, then, minus, plus, step]).map(N)
+
+    def unpack(w: Array) -> tuple[Array, Array, Array]:
+        tiled = np.tile(p[:, None], (1, N))
+        found = at_nodes(w[unknowns].T, *(g.T for g in given_[:3]), tiled)
+        now, then, minus, plus, steps = (part.full().T for part in found)
+        T = np.full((N + 1, free), w[-1])
+        moved = np.hstack([np.vstack([now, then[-1:]]), np.vstack([minus, plus[-1:]]), T])
+        return moved, w[unknowns[:, nv : nv + m]], steps
+
+    rows = Rows(motion, np.empty((N, 0), int), first, end, path.reshape(N, nd), bounded)
+    return Form(stages, counter.program(len(guess), blocks), x, guess, rows, unpack)
+
+
+def _ends(stages: Stages, symbols: list[ca.SX], point: ca.SX) -> tuple[ca.Function, ca.Function]:
+    """The functions of the start and of the end, of a point that depends on `symbols`; s and p are the last of these."""
+    cost, equations, bounded = stages.end(point, *symbols[-2:])
+    start = ca.Function("start", symbols, [ca.SX(0), stages.start(point, *symbols[-2:])])
+    return start, ca.Function("end", symbols, [cost, ca.vertcat(equations, bounded)])

@@ -1,0 +1,155 @@
+"""General solvers on compiled functions: derivatives, multipliers, and how they are watched and stopped."""
+
+import os
+import signal
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.optimal import Problem, effort, terminal
+from alembert.optimal import guess as guesses
+from alembert.optimal.forms import has_smallest, smallest, staged
+from alembert.optimal.schemes import scheme
+from alembert.optimal.stages import cut
+
+
+def reach():
+    """Free time, bounds, a path constraint, a parameter, conditions by functions."""
+    model = al.library.two_link()
+    return Problem(
+        model,
+        (0.4, 1.5),
+        start={"q": [-0.5, 0.2], "v": 0},
+        end={"height": (lambda s: s.frame("tip").translation[2], (0.3, np.inf)), "v": 0},
+        limits={"tau": 80.0, "v": 15.0},
+        path={"low": (lambda s: s.frame("tip").translation[2], -1.9, np.inf)},
+        cost=effort() + terminal(lambda s: 3 * s.duration + ca.sumsqr(s.q)),
+    )
+
+
+def ball(turns=(0.3, -0.5, 0.8)):
+    """A body on a spherical joint, from one attitude to another."""
+    builder = al.ModelBuilder("ball", gravity=(0.0, 0.0, -9.81))
+    inertia = al.Inertia(1.0, (0.1, 0.0, -0.3), (0.3, 0.0, 0.25, 0.0, 0.0, 0.2))
+    builder.body("ball", inertia, joint=al.Spherical(), joint_name="socket")
+    model = builder.build()
+    end = model.integrate(model.neutral(), np.array(turns))
+    return Problem(model, 1.0, start={"q": model.neutral(), "v": 0}, end={"q": end, "v": 0}, limits=None)
+
+
+def forms(problem, transcription, steps):
+    stages = cut(problem, scheme(transcription), steps)
+    x, u, z = guesses.place(stages, guesses.make(problem, None))
+    found = [staged(stages, x, u, z)]
+    return [*found, smallest(stages, x, u)] if has_smallest(stages) else found
+
+
+@pytest.mark.parametrize(
+    ("make", "transcription", "steps"),
+    [
+        *((reach, "dmoc", 10), (reach, "hermite-simpson", 10), (reach, "radau", 3)),
+        *((ball, "dmoc", 3), (ball, "rk4", 2)),
+    ],
+)
+def test_derivatives(make, transcription, steps):
+    """Along a random direction, against central differences: errors of order 1e-12 curvature + 1e-16 / 1e-6."""
+    rng = np.random.default_rng(0)
+    for form in forms(make(), transcription, steps):
+        program, h = form.program, 1e-6
+        w = form.start + 0.05 * rng.normal(size=program.size)
+        d, y, sigma = rng.normal(size=program.size), rng.normal(size=program.rows), 0.7
+        (f0, g0, *_), (f1, g1, *_) = program.first(w - h * d), program.first(w + h * d)
+        before, after = program.slope(w - h * d, sigma, y), program.slope(w + h * d, sigma, y)
+        f, g, slope, jacobian = program.first(w)
+        assert (f, g.tolist()) == (program.values(w)[0], program.values(w)[1].tolist())
+        assert slope @ d == pytest.approx((f1 - f0) / (2 * h), rel=1e-6)
+        J = ca.DM(program.jacobian, jacobian).full()
+        np.testing.assert_allclose(J @ d, (g1 - g0) / (2 * h), atol=1e-6 * np.abs(J).max())
+        H = ca.DM(program.hessian, program.second(w, sigma, y)).full()
+        whole, places = program.mirrored()
+        both = ca.DM(whole, program.second(w, sigma, y)[places]).full()
+        np.testing.assert_array_equal(both, H + np.triu(H, 1).T)
+        np.testing.assert_allclose(both @ d, (after - before) / (2 * h), atol=1e-6 * np.abs(H).max())
+
+
+def test_compiled_and_interpreted(monkeypatch):
+    """Eight stages are interpreted, and compiled where they count as many."""
+    rng = np.random.default_rng(1)
+    first, second = forms(reach(), "dmoc", 8)[1].program, forms(reach(), "dmoc", 8)[1].program
+    w, y = 0.1 + rng.normal(size=first.size), rng.normal(size=first.rows)
+    found = first.first(w)[2:], first.second(w, 1.0, y)
+    monkeypatch.setattr("alembert.optimal.blocks.FEW", 1)
+    again = second.first(w)[2:], second.second(w, 1.0, y)
+    for one, two in zip((*found[0], found[1]), (*again[0], again[1]), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-12 * np.abs(one).max())
+
+
+def test_what_is_known_of_a_point_is_used_again(monkeypatch):
+    form = forms(ball(), "dmoc", 3)[1]
+    calls = []
+    run = form.program._run
+    monkeypatch.setattr(form.program, "_run", lambda what, w: (calls.append(what), run(what, w)))
+    w = form.start.copy()
+    form.program.values(w), form.program.values(w), form.program.first(w), form.program.values(w)
+    form.program.first(w), form.program.values(w + 1)
+    assert calls == ["values", "first", "values"]
+
+
+def test_costates_on_manifolds():
+    """Charts about a straight guess are not those at the solution: multipliers must leave in the latter.
+
+    The two solvers get different forms of DMOC, whose rows have different multipliers.
+    """
+    problem = ball()
+    one, two = (problem.solve(6, solver=solver, tolerance=1e-10) for solver in ("ipopt", "fatrop"))
+    assert one.success
+    assert two.success
+    np.testing.assert_allclose(one.q, two.q, atol=1e-8)
+    size = np.abs(one.costates).max()
+    np.testing.assert_allclose(one.costates, two.costates, atol=1e-7 * size)  # both to 1e-10 of their slopes
+    for name, value in one.multipliers.items():
+        np.testing.assert_allclose(two.multipliers[name], value, atol=1e-7 * size, err_msg=name)
+
+
+@pytest.mark.parametrize("solver", ["ipopt", "fatrop"])
+@pytest.mark.parametrize("how", ["raised", "pressed"])
+def test_interrupting(solver, how):
+    seen = []
+
+    def report(iteration):
+        seen.append(iteration)
+        if iteration.number == 3:
+            if how == "raised":
+                raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGINT)
+
+    problem = reach()
+    handler = signal.getsignal(signal.SIGINT)
+    stopped = problem.solve(10, solver=solver, progress=report)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert (stopped.status, stopped.iterations) == ("interrupted", 3)
+    best = min(seen, key=lambda i: i.infeasibility)  # none of them keeps all to 1e-6
+    assert best.infeasibility > 1e-6
+    assert stopped.cost == pytest.approx(best.cost)
+    assert stopped.infeasibility == pytest.approx(best.infeasibility)
+    assert "this is the best iterate so far" in stopped.message
+    assert problem.solve(10, solver=solver, progress=False).success
+
+
+@pytest.mark.parametrize("solver", ["ipopt", "fatrop"])
+def test_errors_on_the_way_come_back(solver):
+    def report(iteration):
+        if iteration.number == 2:
+            raise ZeroDivisionError("in the user's own function")
+
+    with pytest.raises(ZeroDivisionError, match="in the user's own function"):
+        reach().solve(10, solver=solver, progress=report)
+
+
+@pytest.mark.parametrize("solver", ["ipopt", "fatrop"])
+def test_few_iterations(solver):
+    stopped = reach().solve(10, solver=solver, iterations=2, progress=False)
+    assert (stopped.status, stopped.message) == ("iterations", "stopped after 2 iterations")
+    assert np.isfinite(stopped.cost)
