@@ -1,12 +1,12 @@
 """The code of the derivatives of inverse and forward dynamics.
 
-Small models compute with the lanes of the kernel throughout, in straight code. For larger ones only the sweeps do; the
-matrices are then made state by state, by rows (`alembert.engine.tree_matrices`), in loops for any size.
+Small models compute in straight code. For larger ones only the sweeps do; the matrices are then made by rows
+(`alembert.engine.tree_matrices`), in loops for any size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import casadi as ca
 
@@ -130,15 +130,18 @@ def inverse_source(
     """dq, dv, da by rows."""
     related = relations(tree)
     sizes = _table_sizes(related)
-    terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, names, lowering)
+    terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, names, "rolled")
 
     def end(name: str, tools: TreeMatrices) -> Ending:
-        products = tools.products(SUMS, packed=True)
-        scratch = Scratch()
-        for k in range(3):
-            scratch.take(f"%P{k}", related.matrix)
-        matrices = ", ".join(f"ptr %{x}{k}" for x in "oP" for k in range(3))
-        lines = [*scratch.lines, f"call void @{products}(ptr %terms, ptr %blocks, {matrices}, i1 %stream)"]
+        products = tools.products(SUMS, ROW_COUNT, final=True)
+        scratch, results = Scratch(tools.lanes), [f"%o{k}" for k in range(3)]
+        if tools.lanes > 1:
+            matrices = [f"%m{k}" for k in range(3)]
+            for matrix in matrices:
+                scratch.take(matrix, tools.products_buffer)
+            results = [*matrices, *results]
+        pointers = ", ".join(f"ptr {x}" for x in ("%terms", "%blocks", *results))
+        lines = [*scratch.lines, f"call void @{products}({pointers})"]
         return _ending(name, tools, lines, ["%terms", "%blocks"], 3, scratch, 40 * related.n * tools.blocks)
 
     given = [a.name for a in inputs]
@@ -155,21 +158,10 @@ def forward_source(
     sizes = _table_sizes(related)
     at_a = tuple("a" if name == "tau" else name for name in names)
     forward = kernels.program_source(tree, FORWARD_DYNAMICS, names, "auto")  # the bits of `forward_dynamics`
-    terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, at_a, lowering)
+    terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, at_a, "rolled")
 
     def end(name: str, tools: TreeMatrices) -> Ending:
-        products = tools.products(SUMS)
-        factor = TreeFactor(tools)
-        factorise, solve = factor.factorise(), factor.solve((-1, -1, 1))
-        scratch = _forward_scratch(related)
-        lines = [
-            *scratch.lines,
-            f"call void @{products}(ptr %terms, ptr %blocks, ptr %q, ptr %v, ptr %M)",
-            f"call void @{factorise}(ptr %M, ptr %L, ptr %D)",
-            f"call void @{solve}(ptr %L, ptr %D, ptr %q, ptr %v, ptr %tau, ptr %P, ptr %o0, ptr %o1, ptr %o2, i1 %stream)",
-        ]
-        work = (40 * related.n + 4 * tools.entries) * tools.blocks
-        return _ending(name, tools, lines, ["%terms", "%blocks"], 3, scratch, work)
+        return _solving(name, tools, ["%terms", "%blocks"], 3)
 
     given = [a.name for a in inputs]
     at = ["a" if name == "tau" else name for name in given]
@@ -191,6 +183,9 @@ def hybrid_kernel(model: Model, *, wrenches: bool, lowering: kernels.Lowering = 
     outputs = [Argument(x, (n, n)) for x in ("dq", "dv", "inverse", "tau_q", "tau_v", "M")]
     kernels.is_rolled(tree, INVERSE_DYNAMICS_DERIVATIVES, lowering)  # refuses unknown words
 
+    def end(name: str, tools: TreeMatrices) -> Ending:
+        return _solving(name, tools, ["%terms", "%blocks", "%chosen"], 6)
+
     def build() -> Source:
         related = relations(tree)
         terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, names, "rolled")
@@ -200,40 +195,34 @@ def hybrid_kernel(model: Model, *, wrenches: bool, lowering: kernels.Lowering = 
             Stage(terms, [a.name for a in inputs], ["terms", "blocks"]),
             Stage(copy, ["free"], ["chosen"]),
         ]
-        sizes = _table_sizes(related) | {"chosen": related.stride}
+        sizes = _table_sizes(related) | {"chosen": related.n}
         sizes_in = {a.name: a.size for a in with_free}
-        return PerStateSource(
-            sizes_in, {}, sizes, [a.name for a in outputs], stages, related, _hybrid_end(related)
-        )
+        return PerStateSource(sizes_in, {}, sizes, [a.name for a in outputs], stages, related, end)
 
     key = f"{model.fingerprint}:hybrid_dynamics_derivatives:{','.join(names)}"
     return Kernel("hybrid_dynamics_derivatives", with_free, outputs, key=key, build=build)
 
 
-def _hybrid_end(related: Relations) -> Callable[[str, TreeMatrices], Ending]:
-    def end(name: str, tools: TreeMatrices) -> Ending:
-        products, factor = tools.products(SUMS), TreeFactor(tools)
-        restrict, factorise, solve = factor.restrict(2), factor.factorise(), factor.solve((-1, -1, 1))
-        scratch = _forward_scratch(related)
-        lines = [
-            *scratch.lines,
-            f"call void @{products}(ptr %terms, ptr %blocks, ptr %q, ptr %v, ptr %M)",
-            f"call void @{restrict}(ptr %chosen, ptr %M, ptr %q, ptr %v, ptr %o5, ptr %o3, ptr %o4)",
-            f"call void @{factorise}(ptr %M, ptr %L, ptr %D)",
-            f"call void @{solve}(ptr %L, ptr %D, ptr %q, ptr %v, ptr %tau, ptr %P, ptr %o0, ptr %o1, ptr %o2, i1 %stream)",
-        ]
-        work = (40 * related.n + 4 * tools.entries) * tools.blocks
-        return _ending(name, tools, lines, ["%terms", "%blocks", "%chosen"], 6, scratch, work)
-
-    return end
-
-
-def _forward_scratch(related: Relations) -> Scratch:
-    scratch = Scratch()
-    for matrix in ("%q", "%v", "%tau", "%M", "%L", "%P"):
-        scratch.take(matrix, related.matrix)
-    scratch.take("%D", related.n)
-    return scratch
+def _solving(name: str, tools: TreeMatrices, tables: list[str], results: int) -> Ending:
+    """-M^-1 times dtau/dq and dtau/dv, and M^-1; where some speeds are `chosen`, for these, and what it was made from."""
+    products, factor = tools.products(SUMS, ROW_COUNT), TreeFactor(tools)
+    scratch = Scratch(tools.lanes)
+    for matrix in ("%q", "%v", "%tau", "%M", "%L"):
+        scratch.take(matrix, tools.matrix)
+    scratch.take("%D", tools.relations.n)
+    calls = [(products, "%terms %blocks %q %v %M")]
+    if "%chosen" in tables:
+        calls.append((factor.restrict(2), "%chosen %M %q %v %o5 %o3 %o4"))
+    calls += [
+        (factor.factorise(), "%M %L %D"),
+        (factor.invert(), "%L %D %tau"),
+        (factor.solve((-1, -1)), "%L %D %q %v %tau %o0 %o1 %o2"),
+    ]
+    lines = [
+        f"call void @{function}({', '.join(f'ptr {x}' for x in given.split())})" for function, given in calls
+    ]
+    work = (40 * tools.relations.n + 4 * tools.entries) * tools.blocks
+    return _ending(name, tools, [*scratch.lines, *lines], tables, results, scratch, work)
 
 
 def _table_sizes(related: Relations) -> dict[str, int]:
@@ -252,5 +241,5 @@ def _ending(
     pointers = [*tables, *(f"%o{k}" for k in range(results)), "%scratch"]
     parameters = ", ".join(f"ptr noalias {p}" for p in pointers)
     body = "\n  ".join([*lines, "ret void"])
-    text = f"define internal void @{name}({parameters}, i1 %stream) noinline {tools.attributes} {{\n  {body}\n}}\n"
+    text = f"define internal void @{name}({parameters}) noinline {tools.attributes} {{\n  {body}\n}}\n"
     return Ending(text, scratch.size, work)

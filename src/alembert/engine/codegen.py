@@ -41,10 +41,7 @@ class Code:
     work: int  # operations for each call
     helpers: frozenset[str]  # names for `prelude`
     target: Target
-    tables: tuple[int, ...] = ()  # further results of the function, in doubles, for `ending`
-    direct: int = 0  # the last results, which are not the function's but come from `ending`
-    ending: str = ""  # function that makes these for one state, see `alembert.engine.per_state`
-    scratch: int = 0  # doubles that it needs
+    direct: int = 0  # the last results, which leave by an `alembert.engine.outlet`
 
 
 @dataclass(frozen=True)

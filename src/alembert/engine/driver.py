@@ -6,7 +6,8 @@ W. Arrays of any layout come through the table, three words for each argument an
     address of the first state's first element, bytes between states (0: the same for all), bytes between
     elements
 
-A block is packed into the layout of the body (element j of all lanes together), computed and unpacked. In
+A block is packed into the layout of the body (element j of all lanes together), computed and unpacked; large
+results may leave by `alembert.engine.outlet` while the body computes. In
 the last block the spare lanes repeat the last state; they compute the same bits and store them to the
 same place, so that no lane needs a condition. The function returns 0, or 1 when there is no memory for a
 large workspace.
@@ -17,6 +18,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from alembert.engine import outlet
 from alembert.engine.codegen import Code
 from alembert.engine.vectormath import vector_type
 
@@ -30,20 +32,17 @@ WORDS = 3  # of the table, for each argument
 def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], code: Code, lanes: int) -> str:
     """IR of the loop for a body with the given numbers of elements, and of what it calls."""
     packed = outputs[: len(outputs) - code.direct]
-    buffers = [_padded(size, lanes) for size in (*inputs, *packed, *code.tables)]
+    buffers = [_padded(size, lanes) for size in (*inputs, *packed)]
+    buffers += [outlet.outlet_size(lanes)] * code.direct
     offsets = [sum(buffers[:k]) for k in range(len(buffers) + 1)]
-    rows = sum(code.tables) * lanes
-    one = sum(_padded(size, 1) for size in outputs[len(packed) :])
-    size = offsets[-1] + rows + one + code.workspace * lanes + code.scratch
-    reserve, release = scratch(8 * size, "  ret i32 1")
+    reserve, release = scratch(8 * (offsets[-1] + code.workspace * lanes), "  ret i32 1")
 
     lines = [f"define i32 @{name}_batch(ptr %table, i64 %first, i64 %last) #0 {{", "entry:", reserve]
-    if code.ending:
-        states = 8 * sum(outputs[len(packed) :])
+    if code.direct:
         lines += [
             "  %states = sub i64 %last, %first",
-            f"  %bytes = mul i64 %states, {states}",
-            f"  %stream = icmp ugt i64 %bytes, {STREAMED}",
+            f"  %bytes = mul i64 %states, {8 * sum(outputs[len(packed) :])}",
+            f"  %stream = icmp ugt i64 %bytes, {outlet.STREAMED_BYTES}",
         ]
     lines += [
         "  %none = icmp uge i64 %first, %last",
@@ -51,7 +50,7 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
         "start:",
         "  br label %loop",
         "loop:",
-        f"  %i = phi i64 [%first, %start], [%next, {'%after' if code.ending else '%loop'}]",
+        "  %i = phi i64 [%first, %start], [%next, %loop]",
         "  %left = sub i64 %last, %i",
         f"  %full = icmp uge i64 %left, {lanes}",
         f"  %valid = select i1 %full, i64 {lanes}, i64 %left",
@@ -64,10 +63,13 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
             lines.append(f"  %{field}{k} = load {'ptr' if j == 0 else 'i64'}, ptr %{field}a{k}")
         lines.append(f"  %o{k} = mul i64 %i, %b{k}")
         lines.append(f"  %s{k} = getelementptr i8, ptr %p{k}, i64 %o{k}")
-        if k >= len(inputs) + len(packed):
-            continue
         lines.append(f"  %buffer{k} = getelementptr double, ptr %scratch, i64 {offsets[k]}")
         direct = f"ptr %buffer{k}, ptr %s{k}, i64 %b{k}, i64 %e{k}"
+        if k >= len(inputs) + len(packed):
+            more = f"i64 %valid, i64 {outputs[k - len(inputs)]}, i1 %stream"
+            lines.append(f"  call void @alembert_outlet({direct}, {more})")
+            pointers.append(f"ptr %buffer{k}")
+            continue
         if k < len(inputs):
             lines.append(
                 f"  %x{k} = call ptr @alembert_pack({direct}, i64 {inputs[k]}, i64 %valid, i1 %again)"
@@ -75,100 +77,24 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
         else:
             lines.append(f"  %x{k} = call ptr @alembert_place({direct})")
         pointers.append(f"ptr %x{k}")
-    for k, offset in enumerate(offsets[len(inputs) + len(packed) : -1]):
-        lines.append(f"  %lanes{k} = getelementptr double, ptr %scratch, i64 {offset}")
-        pointers.append(f"ptr %lanes{k}")
-    lines.append(f"  %workspace = getelementptr double, ptr %scratch, i64 {offsets[-1] + rows + one}")
+    lines.append(f"  %workspace = getelementptr double, ptr %scratch, i64 {offsets[-1]}")
     lines.append(f"  call void @{name}({', '.join([*pointers, 'ptr %workspace'])})")
     for k, size in enumerate(packed, len(inputs)):
         arguments = f"ptr %buffer{k}, ptr %s{k}, i64 %b{k}, i64 %e{k}, i64 {size}, i64 %valid"
         lines.append(f"  call void @alembert_unpack({arguments})")
-    if code.ending:
-        lines += _endings(code, len(inputs), outputs, lanes, offsets[-1])
     lines += [
         f"  %next = add i64 %i, {lanes}",
         "  %more = icmp ult i64 %next, %last",
         "  br i1 %more, label %loop, label %done",
         "done:",
-        *(["  fence seq_cst"] if code.ending else []),
+        *(["  fence seq_cst"] if code.direct else []),  # what was streamed, for other threads
         release,
         "  ret i32 0",
         "}",
         _packing(lanes),
-        *(
-            [_ROW_OUT, _loop("whole_tiles_out", lanes, lanes, _tile_out(lanes, whole=True))]
-            if code.ending
-            else []
-        ),
+        *([outlet.opening(lanes)] if code.direct else []),
     ]
     return "\n".join(lines)
-
-
-def _endings(code: Code, inputs: int, outputs: Sequence[int], lanes: int, start: int) -> list[str]:
-    """IR that turns the tables of a block of states, then makes the direct results of one state after the other.
-
-    Streamed results pass the caches, so they are made known to other threads by the fence at the end.
-    """
-    lines, tables, results, after = [], [], [], []
-    for k, size in enumerate(code.tables):
-        lines.append(f"  %rows{k} = getelementptr double, ptr %scratch, i64 {start}")
-        arguments = f"ptr %lanes{k}, ptr %rows{k}, i64 {8 * size}, i64 8, i64 {size}, i64 {lanes}"
-        lines.append(f"  call void @alembert_whole_tiles_out({arguments})")
-        start += size * lanes
-    lines += [
-        "  br label %each",
-        "each:",
-        "  %state = phi i64 [0, %loop], [%following, %each]",
-    ]
-    for k, size in enumerate(code.tables):
-        lines.append(f"  %row{k}o = mul i64 %state, {size}")
-        lines.append(f"  %row{k} = getelementptr double, ptr %rows{k}, i64 %row{k}o")
-        tables.append(f"ptr %row{k}")
-    for k, size in enumerate(outputs[len(outputs) - code.direct :], inputs + len(outputs) - code.direct):
-        lines += [
-            f"  %d{k}o = mul i64 %state, %b{k}",
-            f"  %d{k}p = getelementptr i8, ptr %s{k}, i64 %d{k}o",
-            f"  %d{k}b = getelementptr double, ptr %scratch, i64 {start}",
-            f"  %d{k}u = icmp eq i64 %e{k}, 8",
-            f"  %d{k} = select i1 %d{k}u, ptr %d{k}p, ptr %d{k}b",
-        ]
-        results.append(f"ptr %d{k}")
-        arguments = f"ptr %d{k}b, ptr %d{k}p, i64 %e{k}, i64 {size}, i1 %d{k}u"
-        after.append(f"  call void @alembert_row_out({arguments})")
-        start += _padded(size, 1)
-    lines.append(f"  %rest = getelementptr double, ptr %scratch, i64 {start + code.workspace * lanes}")
-    lines.append(f"  call void @{code.ending}({', '.join([*tables, *results])}, ptr %rest, i1 %stream)")
-    return [
-        *lines,
-        *after,
-        "  %following = add i64 %state, 1",
-        "  %others = icmp ult i64 %following, %valid",
-        "  br i1 %others, label %each, label %after",
-        "after:",
-    ]
-
-
-STREAMED = 1 << 22  # bytes of results; more of them would only pass through the caches
-
-# A row of elements to places so many bytes apart, unless it is there already.
-_ROW_OUT = """
-define internal void @alembert_row_out(ptr %row, ptr %state, i64 %e, i64 %n, i1 %there) noinline #0 {
-entry:
-  br i1 %there, label %done, label %loop
-loop:
-  %j = phi i64 [0, %entry], [%next, %loop]
-  %p = getelementptr double, ptr %row, i64 %j
-  %x = load double, ptr %p, align 8
-  %o = mul i64 %j, %e
-  %s = getelementptr i8, ptr %state, i64 %o
-  store double %x, ptr %s, align 8
-  %next = add i64 %j, 1
-  %more = icmp ult i64 %next, %n
-  br i1 %more, label %loop, label %done
-done:
-  ret void
-}
-"""
 
 
 def scratch(size: int, out_of_memory: str) -> tuple[str, str]:
@@ -348,18 +274,10 @@ def _tile_in(lanes: int) -> list[str]:
     ]
 
 
-def _tile_out(lanes: int, *, whole: bool = False) -> list[str]:
-    """`whole`: every element exists, and states are aligned."""
+def _tile_out(lanes: int) -> list[str]:
     T, B = vector_type(lanes), vector_type(lanes, "i1")
     store = f"call void @llvm.masked.store.v{lanes}f64.p0"
     transpose, columns = _transpose(lanes)
-    if whole:
-        return [
-            *_tile(lanes)[4:],
-            *(f"%r{k} = load {T}, ptr %b{k}, align {8 * lanes}" for k in range(lanes)),
-            *transpose,
-            *(f"store {T} {column}, ptr %s{k}, align {8 * lanes}" for k, column in enumerate(columns)),
-        ]
     return [
         *_tile(lanes),
         *(f"%r{k} = load {T}, ptr %b{k}, align {8 * lanes}" for k in range(lanes)),

@@ -22,13 +22,20 @@ class Loop:
     _before: str
     _starts: Sequence[str]
     _step: int
+    _kind: str
 
 
 class Lines:
-    """The body of a function that works on vectors of `width` doubles."""
+    """The body of a function that works on vectors: `width` neighbouring elements of one state, or one of `lanes` states.
 
-    def __init__(self, width: int, *, fused: bool) -> None:
-        self.width, self.T, self.kind = width, vector_type(width), suffix(width)
+    An element is a double, or with several `lanes` one for each state. Pointers count in elements.
+    """
+
+    def __init__(self, width: int, *, lanes: int = 1, fused: bool) -> None:
+        size = width * lanes
+        self.width, self.lanes, self.T, self.kind = width, lanes, vector_type(size), suffix(size)
+        self.E = vector_type(lanes)
+        self._bytes = 8 * size
         self._fused = fused
         self.text: list[str] = []
         self._count = 0
@@ -52,9 +59,9 @@ class Lines:
         self.do(f"br i1 {condition}, label %{yes}, label %{no}")
 
     def loop(
-        self, start: str, stop: str, sums: Sequence[str] = (), *, step: int = 1, down: bool = False
+        self, start: str, stop: str, sums: Sequence[str] = (), *, step: int = 1, element: bool = False
     ) -> Loop:
-        """From `start` while below `stop`; `down`: from `start` while not below `stop`, backwards."""
+        """From `start` while below `stop`; `element`: the sums are single elements."""
         self._count += 1
         name = f"l{self._count}"
         before = self._block
@@ -67,17 +74,18 @@ class Lines:
             len(self.text),
             before,
             [start, *sums],
-            -step if down else step,
+            step,
+            self.E if element else self.T,
         )
         self.text += [""] * (1 + len(sums))
-        more = self.let(f"icmp {'sge' if down else 'slt'} i64 {loop.index}, {stop}")
+        more = self.let(f"icmp slt i64 {loop.index}, {stop}")
         self.branch(more, f"{name}_body", f"{name}_end")
         self.label(f"{name}_body")
         return loop
 
     def end(self, loop: Loop, sums: Sequence[str] = ()) -> None:
         following = self.let(f"add nsw i64 {loop.index}, {loop._step}")
-        kinds = ["i64", *[self.T] * len(sums)]
+        kinds = ["i64", *[loop._kind] * len(sums)]
         for j, (name, kind, start, value) in enumerate(
             zip([loop.index, *loop.sums], kinds, loop._starts, [following, *sums], strict=True)
         ):
@@ -87,25 +95,27 @@ class Lines:
         self.do(f"br label %{loop.name}_head")
         self.label(f"{loop.name}_end")
 
-    # -- memory: pointers count in doubles -----------------------------------------------------------------
+    # -- memory: pointers count in elements ----------------------------------------------------------------
 
     def at(self, pointer: str, index: str | int) -> str:
         return (
-            pointer if index == 0 else self.let(f"getelementptr inbounds double, ptr {pointer}, i64 {index}")
+            pointer
+            if index == 0
+            else self.let(f"getelementptr inbounds {self.E}, ptr {pointer}, i64 {index}")
         )
 
     def load(self, pointer: str, index: str | int = 0, *, aligned: bool = True) -> str:
-        align = 8 * self.width if aligned else 8
+        align = self._bytes if aligned else 8
         return self.let(f"load {self.T}, ptr {self.at(pointer, index)}, align {align}")
 
     def store(self, value: str, pointer: str, index: str | int = 0, *, aligned: bool = True) -> None:
-        align = 8 * self.width if aligned else 8
+        align = self._bytes if aligned or self.lanes > 1 else 8
         self.do(f"store {self.T} {value}, ptr {self.at(pointer, index)}, align {align}")
 
     def store_first(
         self, value: str, count: int, pointer: str, index: int = 0, *, aligned: bool = False
     ) -> None:
-        """The first `count` lanes, to any place unless `aligned`."""
+        """The first `count` elements, to any place unless `aligned`."""
         if count == self.width:
             return self.store(value, pointer, index, aligned=aligned)
         done = 0
@@ -120,10 +130,14 @@ class Lines:
             done += size
 
     def scalar(self, pointer: str, index: str | int = 0) -> str:
-        return self.let(f"load double, ptr {self.at(pointer, index)}, align 8")
+        """One element."""
+        return self.let(f"load {self.E}, ptr {self.at(pointer, index)}, align {8 * self.lanes}")
+
+    def put(self, scalar: str, pointer: str, index: str | int = 0) -> None:
+        self.do(f"store {self.E} {scalar}, ptr {self.at(pointer, index)}, align {8 * self.lanes}")
 
     def spread(self, scalar: str) -> str:
-        """A vector that is the same in all lanes."""
+        """A vector of equal elements."""
         if self.width == 1:
             return scalar
         one = self.let(f"insertelement {self.T} poison, double {scalar}, i64 0")
@@ -148,16 +162,17 @@ class Lines:
             return self.let(f"fadd {T} {self.times(a, b)}, {c}")
         return self.let(f"call {T} @llvm.fma.{self.kind}({T} {a}, {T} {b}, {T} {c})")
 
-    def unit(self, place: str, offset: int) -> str:
-        """1 in the lane that has the number `place`, counted from `offset`, and 0 elsewhere."""
-        if self.width == 1:
-            return self.let(f"uitofp i1 {self.let(f'icmp eq i64 {place}, {offset}')} to double")
-        I = vector_type(self.width, "i64")
-        numbers = ", ".join(f"i64 {offset + k}" for k in range(self.width))
-        one = self.let(f"insertelement {I} poison, i64 {place}, i64 0")
-        places = self.let(f"shufflevector {I} {one}, {I} poison, <{self.width} x i32> zeroinitializer")
-        chosen = self.let(f"icmp eq {I} {places}, <{numbers}>")
-        return self.choose(chosen, "splat (double 1.0)", "zeroinitializer")
+    def element_plus_product(self, a: str, b: str, c: str) -> str:
+        """The same for single elements."""
+        E = self.E
+        if not self._fused:
+            return self.let(f"fadd {E} {self.let(f'fmul {E} {a}, {b}')}, {c}")
+        return self.let(f"call {E} @llvm.fma.{suffix(self.lanes)}({E} {a}, {E} {b}, {E} {c})")
+
+    @property
+    def one(self) -> str:
+        """As an element."""
+        return "1.0" if self.E == "double" else "splat (double 1.0)"
 
     def minus(self, a: str) -> str:
         return self.let(f"fneg {self.T} {a}")
@@ -169,8 +184,10 @@ class Lines:
         return total
 
     def mask(self, bits: str) -> str:
-        """Lanes from the bits of a 64-bit integer."""
+        """Elements from the bits of a 64-bit integer."""
         small = self.let(f"trunc i64 {bits} to i{self.width}")
+        if self.width == 1:
+            return small
         return self.let(f"bitcast i{self.width} {small} to {vector_type(self.width, 'i1')}")
 
     def choose(self, mask: str, yes: str, no: str) -> str:

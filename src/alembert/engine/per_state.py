@@ -1,8 +1,8 @@
-"""Kernels that end state by state.
+"""Kernels that end with matrices.
 
-A first part computes with the lanes of the kernel and leaves tables; then, for each state, functions whose vectors are
-the rows of matrices make the results from them, and write these straight to where they belong. Large matrices would
-otherwise go through memory three times: as lanes, as packed blocks, as results.
+A first part leaves tables; then functions that work on rows of matrices (`alembert.engine.tree_matrices`) make the results
+from them, and send these straight to where they belong, while the next ones are computed. Large matrices would otherwise go
+through memory three times: as lanes, as packed blocks, as results.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ GROUP = "#7"  # of the attributes of what runs state by state
 
 @dataclass(frozen=True)
 class Ending:
-    """IR of `void NAME(ptr table, ..., ptr result, ..., ptr scratch, i1 stream)`."""
+    """IR of `void NAME(ptr table, ..., ptr result, ..., ptr scratch)`; with many lanes the results are outlets."""
 
     text: str
     scratch: int
-    """doubles"""
+    """elements"""
     work: int
+    """for one state"""
 
 
 class PerStateSource:
@@ -67,41 +68,36 @@ class PerStateSource:
         )
 
     def emit(self, name: str, lanes: int, target: Target) -> Code:
-        first = self._lanes.emit(name if lanes > 1 else f"{name}_lanes", lanes, target)
-        tools = TreeMatrices(f"{name}_rows", self._relations, target, GROUP)
+        first = self._lanes.emit(f"{name}_lanes", lanes, target)
+        tools = TreeMatrices(f"{name}_rows", self._relations, target, GROUP, lanes)
         ending = self._end(f"{name}_end", tools)
         text = [first.text, *tools.text, ending.text, target.attributes.replace("#0", GROUP, 1)]
-        T = vector_type(target.lanes)
+        T, E = vector_type(target.lanes), vector_type(lanes)
         fma = f"declare {T} @llvm.fma.{suffix(target.lanes)}({T}, {T}, {T})\n"
         if fma not in codegen.prelude(first.helpers, lanes, first.target) + first.text:
             text.append(fma)
         text.append("!77 = !{i32 1}\n")
-        work = first.work + ending.work * lanes
-        if lanes > 1:
-            return dataclasses.replace(
-                first,
-                text="".join(text),
-                work=work,
-                tables=tuple(self._tables),
-                direct=len(self._matrices),
-                ending=f"{name}_end",
-                scratch=ending.scratch,
-            )
         inputs = [f"%i{k}" for k in range(len(self.input_sizes))]
         outputs = [f"%o{k}" for k in range(len(self.output_sizes))]
         start, lines, tables = padded(first.workspace), [], []
         for k, size in enumerate(self._tables):
             tables.append(f"%t{k}")
-            lines.append(f"%t{k} = getelementptr inbounds double, ptr %w, i64 {start}")
+            lines.append(f"%t{k} = getelementptr inbounds {E}, ptr %w, i64 {start}")
             start += size
-        lines.append(f"%rest = getelementptr inbounds double, ptr %w, i64 {start}")
+        lines.append(f"%rest = getelementptr inbounds {E}, ptr %w, i64 {start}")
         count = len(self._results)
         lines.append(f"call void @{name}_lanes({_listed([*inputs, *outputs[:count], *tables, '%w'])})")
-        lines.append(f"call void @{name}_end({_listed([*tables, *outputs[count:], '%rest'])}, i1 false)")
+        lines.append(f"call void @{name}_end({_listed([*tables, *outputs[count:], '%rest'])})")
         body = "\n  ".join([*lines, "ret void"])
         parameters = ", ".join(f"ptr noalias {p}" for p in [*inputs, *outputs, "%w"])
         text.append(f"define internal void @{name}({parameters}) noinline #0 {{\n  {body}\n}}\n")
-        return dataclasses.replace(first, text="".join(text), work=work, workspace=start + ending.scratch)
+        return dataclasses.replace(
+            first,
+            text="".join(text),
+            work=first.work + ending.work * lanes,
+            workspace=start + ending.scratch,
+            direct=len(self._matrices) if lanes > 1 else 0,
+        )
 
 
 def _listed(pointers: Sequence[str]) -> str:
@@ -111,10 +107,11 @@ def _listed(pointers: Sequence[str]) -> str:
 class Scratch:
     """Regions of the scratch memory of an ending, as lines of IR."""
 
-    def __init__(self) -> None:
+    def __init__(self, lanes: int) -> None:
         self.size = 0
         self.lines: list[str] = []
+        self._element = vector_type(lanes)
 
     def take(self, name: str, size: int) -> None:
-        self.lines.append(f"{name} = getelementptr inbounds double, ptr %scratch, i64 {self.size}")
+        self.lines.append(f"{name} = getelementptr inbounds {self._element}, ptr %scratch, i64 {self.size}")
         self.size += padded(size) + LINE  # neighbours do not share the last line

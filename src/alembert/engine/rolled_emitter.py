@@ -188,9 +188,21 @@ class RolledEmitter:
         nv = self.source.tree.model.nv
         known |= {"computed": m.computed, "record": m.record, "paired": m.paired, **m.own}
         sizes = np.array([joint.type.nv**2 for joint in self.source.tree.joints], dtype=np.int64)
-        known |= {"table": m.v, "own matrices": np.cumsum(sizes) - sizes}
+        known |= {"table": m.v * self.table_steps[1], "own matrices": np.cumsum(sizes) - sizes}
         known |= {"parent record": m.parent_record, "row": nv * m.v, "diagonal": nv * m.v + m.v}
         return known | widths | dict(loop)
+
+    @property
+    def table_steps(self) -> tuple[int, int]:
+        """From row to row and from column to column of a table: what belongs to a speed is together with many lanes."""
+        if self.lanes == 1:
+            return self.source.table_stride, 1
+        heights = [
+            self.source.widths[name]
+            for name, extent in self.source.program.result.items()
+            if extent == "table"
+        ]
+        return 1, max(heights, default=0)
 
     # -- parts of the main function ----------------------------------------------------------------------
 
@@ -214,6 +226,8 @@ class RolledEmitter:
 
     def emit_padding(self) -> None:
         """Zeros in the padding of tables: what memory holds by chance may be slow to compute with."""
+        if self.lanes > 1:
+            return  # nobody reads it
         stride, nv = self.source.table_stride, self.source.tree.model.nv
         for name, extent in self.source.program.result.items():
             if extent != "table":
@@ -294,7 +308,8 @@ done:
         """Where the entries of a table or of the joint's own matrices go, from the first."""
         count, nv = self.source.widths[name], self.source.kinds[kind].structure.joint.nv
         if extent == "table":
-            return _block(count, nv, self.source.table_stride)
+            row, column = self.table_steps
+            return [r * row + c * column for r in range(count) for c in range(nv)]
         return [m * self.source.own_size + k for m in range(count) for k in range(nv * nv)]
 
     def emit_total(self, name: str, i: int, visit: Visit) -> None:

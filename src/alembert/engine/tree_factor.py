@@ -1,9 +1,10 @@
 """M = L^T D L along the tree (Featherstone), without fill-in, and its use on matrices with a row for every speed.
 
-For one state, by rows, as in `tree_matrices`. With i inboard of k:
+By rows of blocks, as in `tree_matrices`: for one state, or for as many as there are lanes. With i inboard of k:
 
     A_i = M_i - sum_k L_ki A_k,  k outboard;   D_i = A_ii,   L_i = A_i / D_i                            (1)
     M X = B:   Y_i = B_i - sum_k L_ki Y_k,  k outboard;   X_k = Y_k / D_k - sum_i L_ki X_i,  i inboard  (2)
+    X = M^-1:  X_kj = X_jk = [j = k] / D_k - sum_i L_ki X_ij,  j <= k                                   (3)
 
 Speeds that follow each other in an unbranched part of the tree share what is outboard and what is inboard of them. Up to
 four such rows are computed together: a row that is read then serves all of them, and the memory sets the pace.
@@ -15,13 +16,14 @@ stay in the registers and its rows in the nearest cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from alembert.engine.loops import Lines
-from alembert.engine.tree_matrices import TreeMatrices
+from alembert.engine.outlet import transposed
+from alembert.engine.tree_matrices import Lists, TreeMatrices
 
 
 @dataclass(frozen=True)
@@ -34,17 +36,21 @@ class Group:
     """of all of them"""
     inboard: Sequence[int]
 
+    @property
+    def own(self) -> range:
+        return range(self.first, self.first + self.size)
+
 
 class TreeFactor:
     """Emits the functions; L is a matrix with a row for every speed, and D has the inverse of every pivot."""
 
     def __init__(self, tools: TreeMatrices) -> None:
         self.tools, self.relations, self.width = tools, tools.relations, tools.width
+        self.stride, self.many = tools.stride, tools.lanes > 1
+        self._most = 24 if tools.target.lanes == 8 else 12
+        """sums that stay in the registers"""
         self._groups = groups(tools, 4)
         self._sizes = sorted({group.size for group in self._groups})
-        self._panel = (
-            2 if self.width == 8 else 1
-        )  # blocks; times matrices times rows, they fill the registers
 
     # -- (1) -----------------------------------------------------------------------------------------------
 
@@ -52,219 +58,383 @@ class TreeFactor:
         """`void NAME(ptr M, ptr L, ptr D)`: M is destroyed."""
         parameters = ["ptr noalias %M", "ptr noalias %L", "ptr noalias %D"]
         functions = {size: self._factor_rows(size, parameters) for size in self._sizes}
+        lists, rows = Lists(), []
+        for group in self._groups[::-1]:
+            outboard = lists.add([k * self.stride for k in group.outboard])
+            columns = lists.add([*group.inboard, *group.own]) if self.many else (0, 0)
+            rows.append((group.size, (group.first, *outboard, *columns)))
         w = self.tools.lines()
-        backward = self._groups[::-1]
-        lists = [[k * self.relations.stride for k in group.outboard] for group in backward]
-        self._each(
-            w,
-            "factor",
-            backward,
-            lists,
-            lambda size, given: f"{functions[size]}(ptr %M, ptr %L, ptr %D, {given})",
-        )
+        table = self.tools.data("factor_lists", lists.content)
+
+        def call(size: int, numbers: list[str]) -> None:
+            w.do(f"call void @{functions[size]}(ptr %M, ptr %L, ptr %D, ptr {table}, {_integers(numbers)})")
+
+        self.tools.each(w, "factor", rows, call)
         return self.tools.finish("factorise", w, parameters)
 
     def _factor_rows(self, size: int, parameters: list[str]) -> str:
-        w, V, stride = self.tools.lines(), self.width, self.relations.stride
+        w, V, stride = self.tools.lines(), self.width, self.stride
         base = w.let(f"mul nsw i64 %first, {stride}")
         rows, factors = w.at("%M", base), w.at("%L", base)
-        last = w.let(f"add nsw i64 %first, {size - 1 + V}")
-        used = w.let(f"and i64 {last}, {-V}")  # doubles of a row that matter, in whole blocks
-        paired = w.let(f"and i64 {used}, {-2 * V}")
-        for start, stop, count in (("0", paired, 2), (paired, used, 1)):
-            block = w.loop(start, stop, step=count * V)
-            at = w.at(rows, block.index)
+        for column, count in self._columns(w, size, 2):
+            at = w.at(rows, column)
             places = [a * stride + b * V for a in range(size) for b in range(count)]
             entry = w.loop("%begin", "%end", [w.load(at, place) for place in places])
             k = w.number("%list", entry.index)
-            column = w.at("%L", w.let(f"add nsw i64 {k}, %first"))
-            minus = [w.minus(w.spread(w.scalar(column, a))) for a in range(size)]
-            source = w.at(w.at("%M", k), block.index)
+            multipliers = w.at("%L", w.let(f"add nsw i64 {k}, %first"))
+            minus = [w.minus(w.spread(w.scalar(multipliers, a))) for a in range(size)]
+            source = w.at(w.at("%M", k), column)
             found = [w.load(source, b * V) for b in range(count)]
             w.end(entry, _combined(w, minus, found, entry.sums))
             for place, value in zip(places, entry.sums, strict=True):
                 w.store(value, at, place)
-            w.end(block)
         inverse, multiples = self._corner(w, w.at(rows, "%first"), size)
-        block = w.loop("0", used, step=V)
-        at, to = w.at(rows, block.index), w.at(factors, block.index)
-        values = [w.load(at, a * stride) for a in range(size)]
-        for a in reversed(range(size)):
-            for c in range(a):
-                values[c] = w.plus_product(w.minus(w.spread(multiples[a, c])), values[a], values[c])
-        for a, value in enumerate(values):
-            w.store(value, at, a * stride)
-            w.store(w.times(value, w.spread(inverse[a])), to, a * stride)
-        w.end(block)
-        return self.tools.finish(f"factor_rows{size}", w, [*parameters, *_GROUP])
+        for column, _ in self._columns(w, size, 1):
+            at, to = w.at(rows, column), w.at(factors, column)
+            values = [w.load(at, a * stride) for a in range(size)]
+            for a in reversed(range(size)):
+                for c in range(a):
+                    values[c] = w.plus_product(w.minus(w.spread(multiples[a, c])), values[a], values[c])
+            for a, value in enumerate(values):
+                w.store(value, at, a * stride)
+                w.store(w.times(value, w.spread(inverse[a])), to, a * stride)
+        given = ["ptr noalias %list", "i64 %first", "i64 %begin", "i64 %end", "i64 %from", "i64 %to"]
+        return self.tools.finish(f"factor_rows{size}", w, [*parameters, *given])
+
+    def _columns(self, w: Lines, size: int, most: int) -> Iterator[tuple[str, int]]:
+        """Loops over the blocks of rows of L that matter, up to `most` at a time: where they begin, how many."""
+        V = self.width
+        if self.many:  # those inboard, by their list
+            block = w.loop("%from", "%to")
+            yield w.number("%list", block.index), 1
+            w.end(block)
+            return
+        last = w.let(f"add nsw i64 %first, {size - 1 + V}")
+        used = w.let(f"and i64 {last}, {-V}")  # doubles of a row that matter, in whole blocks
+        shared = w.let(f"and i64 {used}, {-most * V}")
+        for start, stop, count in (("0", shared, most), (shared, used, 1))[: 2 if most > 1 else 1]:
+            block = w.loop(start, stop, step=count * V)
+            yield block.index, count
+            w.end(block)
 
     def _corner(self, w: Lines, corner: str, size: int) -> tuple[list[str], dict[tuple[int, int], str]]:
         """The rows among themselves: inverse pivots, and what each takes from the ones before."""
-        stride = self.relations.stride
+        stride, E = self.stride, w.E
         A = {(a, c): w.scalar(corner, a * stride + c) for a in range(size) for c in range(a + 1)}
         inverse, multiples = [""] * size, {}
         for a in reversed(range(size)):
-            inverse[a] = w.let(f"fdiv double 1.0, {A[a, a]}")
+            inverse[a] = w.let(f"fdiv {E} {w.one}, {A[a, a]}")
             for c in range(a):
-                multiples[a, c] = w.let(f"fmul double {A[a, c]}, {inverse[a]}")
+                multiples[a, c] = w.let(f"fmul {E} {A[a, c]}, {inverse[a]}")
             for b in range(a):
                 for c in range(b + 1):
-                    product = w.let(f"fmul double {multiples[a, b]}, {A[a, c]}")
-                    A[b, c] = w.let(f"fsub double {A[b, c]}, {product}")
+                    product = w.let(f"fmul {E} {multiples[a, b]}, {A[a, c]}")
+                    A[b, c] = w.let(f"fsub {E} {A[b, c]}, {product}")
         pivots = w.at("%D", "%first")
         for a, value in enumerate(inverse):
-            w.do(f"store double {value}, ptr {w.at(pivots, a)}, align 8")
+            w.put(value, pivots, a)
         return inverse, multiples
+
+    # -- (3) -----------------------------------------------------------------------------------------------
+
+    def invert(self) -> str:
+        """`void NAME(ptr L, ptr D, ptr X)`: X = M^-1."""
+        functions = {size: self._invert_rows(size) for size in self._sizes}
+        lists = Lists()
+        rows = [(group.size, (group.first, *lists.add(group.inboard))) for group in self._groups]
+        w = self.tools.lines()
+        table = self.tools.data("invert_lists", lists.content)
+
+        def call(size: int, numbers: list[str]) -> None:
+            w.do(f"call void @{functions[size]}(ptr %L, ptr %D, ptr %X, ptr {table}, {_integers(numbers)})")
+
+        self.tools.each(w, "invert", rows, call)
+        return self.tools.finish("invert", w, ["ptr noalias %L", "ptr noalias %D", "ptr noalias %X"])
+
+    def _invert_rows(self, size: int) -> str:
+        w, V, stride = self.tools.lines(), self.width, self.stride
+        base = w.let(f"mul nsw i64 %first, {stride}")
+        rows, factors = w.at("%X", base), w.at("%L", base)
+        corner = w.at(factors, "%first")
+        if self.relations.n % V:  # what memory holds by chance may be slow to compute with
+            for a in range(size):
+                w.store("zeroinitializer", rows, a * stride + self.relations.n // V * V)
+        most = self._most // size if self.many else 3
+        stop = w.let(f"and i64 {w.let(f'add nsw i64 %first, {V - 1}')}, {-V}")
+        steps = most * V
+        whole = w.let(f"mul nsw i64 {w.let(f'udiv i64 {stop}, {steps}')}, {steps}")
+        for start, end, count in (("0", whole, most), (whole, stop, 1)):
+            block = w.loop(start, end, step=count * V)
+            sums = self._outward_sums(w, factors, w.at("%X", block.index), size, count, ["zeroinitializer"])
+            self._outward_corner(w, corner, sums)
+            for a, row in enumerate(sums):
+                for b, value in enumerate(row):
+                    w.store(value, w.at(rows, block.index), a * stride + b * V)
+            other = w.at("%X", w.let(f"mul nsw i64 {block.index}, {stride}"))
+            for b in range(count):
+                self._store_columns(w, [row[b] for row in sums], w.at(other, "%first"), b * V)
+            w.end(block)
+        # the corner, element by element; X_ib is X_bi
+        pairs = [(a, b) for a in range(size) for b in range(a + 1)]
+        pivots = w.at("%D", "%first")
+        start_values = [w.scalar(pivots, a) if a == b else "zeroinitializer" for a, b in pairs]
+        entry = w.loop("%begin", "%end", start_values, element=True)
+        i = w.number("%list", entry.index)
+        L = [w.let(f"fneg {w.E} {w.scalar(w.at(factors, i), a * stride)}") for a in range(size)]
+        X = [w.scalar(w.at(rows, i), b * stride) for b in range(size)]
+        w.end(
+            entry,
+            [w.element_plus_product(L[a], X[b], s) for (a, b), s in zip(pairs, entry.sums, strict=True)],
+        )
+        own = dict(zip(pairs, entry.sums, strict=True))
+        for a, b in pairs:
+            for c in range(a):
+                factor = w.let(f"fneg {w.E} {w.scalar(corner, a * stride + c)}")
+                own[a, b] = w.element_plus_product(factor, own[max(b, c), min(b, c)], own[a, b])
+        middle = w.at(rows, "%first")
+        for (a, b), value in own.items():
+            w.put(value, middle, a * stride + b)
+            if a != b:
+                w.put(value, middle, b * stride + a)
+        given = ["ptr noalias %L", "ptr noalias %D", "ptr noalias %X", *_GROUP]
+        return self.tools.finish(f"invert_rows{size}", w, given)
+
+    def _store_columns(self, w: Lines, values: list[str], at: str, first: int) -> None:
+        """A block of some rows as columns of the rows from `first` on."""
+        V, stride = self.width, self.stride
+        for start in range(0, len(values), V):
+            part = values[start : start + V]
+            for c, value in enumerate(transposed(w, [*part, *["poison"] * (V - len(part))])):
+                w.store_first(value, len(part), at, (first + c) * stride + start)
 
     # -- (2) -----------------------------------------------------------------------------------------------
 
     def solve(self, signs: Sequence[int]) -> str:
-        """`void NAME(ptr L, ptr D, ptr X, ..., ptr P, ptr out, ..., i1 stream)`: M^-1 times each matrix.
+        """`void NAME(ptr L, ptr D, ptr X, ..., ptr I, ptr out, ..., ptr out_I)`: M^-1 times each matrix X.
 
-        -M^-1 where the sign is -1. The last matrix comes with any content and is taken for the identity; all are
-        destroyed. Rows go out as soon as they are known, through P where they are streamed: memory takes them while the
-        next ones are computed.
+        -M^-1 where the sign is -1. They are destroyed. I is a matrix that is known already. Rows of the results go out as
+        soon as they are known, with their part of I: memory takes them while the next ones are computed.
         """
-        t, V = self.tools, self.width
+        t = self.tools
         names, outs = ([f"%{x}{j}" for j in range(len(signs))] for x in "xo")
         given = [f"ptr noalias {name}" for name in ("%L", "%D", *names)]
         w = t.lines()
-        for start in range(0, t.blocks, self._panel):
-            moved = ", ".join(f"ptr {w.at(name, start * V)}" for name in names)
-            count = min(self._panel, t.blocks - start)
-            w.do(f"call void @{self._inward(names, start, count, given)}(ptr %L, ptr %D, {moved})")
-        for name, out, sign in zip(names, outs, signs, strict=True):
-            target = w.let(f"select i1 %stream, ptr %P, ptr {out}")
+        if self.many:
+            w.do(f"call void @{self._inward_many(names)}({', '.join(f'ptr {x}' for x in ('%L', *names))})")
+        else:
+            self._inward_one(w, names)
+        for j, (name, out, sign) in enumerate(zip(names, outs, signs, strict=True)):
             for start, wide in self._wide_panels():
                 last = start + wide == self.relations.n
-                function = self._outward(sign, wide, last=last)
+                function = self._outward(sign, wide, len(signs) if last else 0)
+                target = out if not self.many else name
                 moved = ", ".join(f"ptr {w.at(x, start)}" for x in (name, target))
-                more = f", ptr %P, ptr {out}, i1 %stream" if last else ""
+                more = f", ptr {name}, ptr {out}, ptr %I, ptr %oI, i64 {j}" if last and self.many else ""
                 w.do(f"call void @{function}(ptr %L, ptr %D, {moved}{more})")
-        parameters = [*given, "ptr noalias %P", *(f"ptr noalias {out}" for out in outs), "i1 %stream"]
+        if not self.many:
+            w.do(f"call void @{self._pack()}(ptr %I, ptr %oI)")
+        parameters = [*given, "ptr noalias %I", *(f"ptr noalias {out}" for out in (*outs, "%oI"))]
         return t.finish("solve", w, parameters)
 
     def _wide_panels(self) -> list[tuple[int, int]]:
         """First column and number of columns of the panels of one matrix."""
         V, n = self.width, self.relations.n
+        if self.many:
+            return [(0, n)]
         most = 6 if V == 8 else 3  # blocks; times rows, they fill the registers
         parts = np.array_split(np.arange(self.tools.blocks), -(-self.tools.blocks // most))
         return [(int(p[0]) * V, min(n, (int(p[-1]) + 1) * V) - int(p[0]) * V) for p in parts]
 
-    def _inward(self, names: list[str], start: int, count: int, parameters: list[str]) -> str:
-        """The first half of (2) on the panel that begins with block `start`."""
-        t, stride, V = self.tools, self.relations.stride, self.width
-        columns = set(range(start * V, (start + count) * V))
-        backward = self._groups[::-1]
-        lists = [
-            [k * stride for k in group.outboard if not columns.isdisjoint(t.related[k])] for group in backward
-        ]
-        functions = {size: self._inward_rows(names, size, count, parameters) for size in self._sizes}
-        w = t.lines()
-        pointers = ", ".join(parameter.replace("noalias ", "") for parameter in parameters)
-        self._each(
-            w,
-            f"inward{start}",
-            backward,
-            lists,
-            lambda size, given: f"{functions[size]}({pointers}, {given}, i64 {start * V})",
-        )
-        return t.finish(f"inward{start}", w, parameters)
+    def _inward_one(self, w: Lines, names: list[str]) -> None:
+        """The first half of (2) in panels of some blocks."""
+        t, V = self.tools, self.width
+        panel = 2 if V == 8 else 1  # blocks; times matrices times rows, they fill the registers
+        for start in range(0, t.blocks, panel):
+            count = min(panel, t.blocks - start)
+            columns = set(range(start * V, (start + count) * V))
+            lists, rows = Lists(), []
+            for group in self._groups[::-1]:
+                chosen = [k * self.stride for k in group.outboard if not columns.isdisjoint(t.related[k])]
+                rows.append(((group.size, count), (group.first, *lists.add(chosen), start * V)))
+            w.do(
+                f"call void @{self._inward(f'inward{start}', names, rows, lists)}"
+                f"({', '.join(f'ptr {x}' for x in ('%L', *names))})"
+            )
 
-    def _inward_rows(self, names: list[str], size: int, count: int, parameters: list[str]) -> str:
+    def _inward_many(self, names: list[str]) -> str:
+        """The first half of (2), for every pair of related groups.
+
+        For columns J outboard of rows I, what counts is related to J and lies behind I; otherwise all that is outboard of I.
+        """
+        lists, rows = Lists(), []
+        for J in self._groups:
+            chain = [*J.inboard, *J.own, *J.outboard]
+            for I in self._groups[::-1]:
+                if I.first not in chain:
+                    continue
+                counts = I.outboard if J.first <= I.first else [k for k in chain if k >= I.first + I.size]
+                span = lists.add([k * self.stride for k in counts])
+                rows.append(((I.size, J.size), (I.first, *span, J.first)))
+        return self._inward("inward", names, rows, lists)
+
+    def _inward(
+        self,
+        label: str,
+        names: list[str],
+        rows: Sequence[tuple[tuple[int, int], Sequence[int]]],
+        lists: Lists,
+    ) -> str:
+        w = self.tools.lines()
+        functions = {key: self._inward_rows(names, *key) for key in sorted({key for key, _ in rows})}
+        table = self.tools.data(f"{label}_lists", lists.content)
+        pointers = ", ".join(f"ptr {x}" for x in ("%L", *names))
+
+        def call(key: tuple[int, int], numbers: list[str]) -> None:
+            w.do(f"call void @{functions[key]}({pointers}, ptr {table}, {_integers(numbers)})")
+
+        self.tools.each(w, label, rows, call)
+        return self.tools.finish(label, w, [f"ptr noalias {x}" for x in ("%L", *names)])
+
+    def _inward_rows(self, names: list[str], size: int, count: int) -> str:
+        """A group's rows of `count` blocks from `%column` on."""
         label = f"inward_rows{size}_{count}"
-        if t := self.tools.known(label):
-            return t
-        w, V, stride = self.tools.lines(), self.width, self.relations.stride
-        base = w.let(f"mul nsw i64 %first, {stride}")
-        at = {name: w.at(name, base) for name in names}
-        places = [(name, b * V) for name in names for b in range(count)]
-        begin = []
-        for a in range(size):
-            one = w.let(f"sub nsw i64 %first, {w.let(f'sub nsw i64 %column, {a}')}")
-            for name, b in places:
-                unit = name == names[-1]
-                begin.append(w.unit(one, b) if unit else w.load(at[name], a * stride + b))
-        entry = w.loop("%begin", "%end", begin)
-        k = w.number("%list", entry.index)
-        column = w.at("%L", w.let(f"add nsw i64 {k}, %first"))
-        minus = [w.minus(w.spread(w.scalar(column, a))) for a in range(size)]
-        source = {name: w.at(name, k) for name in names}
-        found = [w.load(source[name], b) for name, b in places]
-        w.end(entry, _combined(w, minus, found, entry.sums))
-        rows = _split(entry.sums, len(places))
-        corner = w.at(w.at("%L", base), "%first")
-        for a in reversed(range(size)):
-            for c in range(a + 1, size):
-                factor = w.minus(w.spread(w.scalar(corner, c * stride + a)))
-                rows[a] = [w.plus_product(factor, y, x) for x, y in zip(rows[a], rows[c], strict=True)]
-            for (name, b), value in zip(places, rows[a], strict=True):
-                w.store(value, at[name], a * stride + b)
-        return self.tools.finish(label, w, [*parameters, *_GROUP, "i64 %column"])
-
-    def _outward(self, sign: int, wide: int, *, last: bool) -> str:
-        """The second half of (2) on a panel of `wide` columns of one matrix; with the last one rows are complete."""
-        label = f"outward{wide}{'last' if last else ''}{'plus' if sign > 0 else 'minus'}"
         if known := self.tools.known(label):
             return known
-        w, n = self.tools.lines(), self.relations.n
+        w, V, stride = self.tools.lines(), self.width, self.stride
+        base = w.let(f"mul nsw i64 %first, {stride}")
+        corner = w.at(w.at("%L", base), "%first")
+        together = max(1, self._most // (size * count))
+        for some in (names[k : k + together] for k in range(0, len(names), together)):
+            panel = {name: w.at(name, "%column") for name in some}
+            at = {name: w.at(panel[name], base) for name in some}
+            places = [(name, b * V) for name in some for b in range(count)]
+            begin = [w.load(at[name], a * stride + b) for a in range(size) for name, b in places]
+            entry = w.loop("%begin", "%end", begin)
+            k = w.number("%list", entry.index)
+            column = w.at("%L", w.let(f"add nsw i64 {k}, %first"))
+            minus = [w.minus(w.spread(w.scalar(column, a))) for a in range(size)]
+            source = {name: w.at(panel[name], k) for name in some}
+            found = [w.load(source[name], b) for name, b in places]
+            w.end(entry, _combined(w, minus, found, entry.sums))
+            rows = _split(entry.sums, len(places))
+            for a in reversed(range(size)):
+                for c in range(a + 1, size):
+                    factor = w.minus(w.spread(w.scalar(corner, c * stride + a)))
+                    rows[a] = [w.plus_product(factor, y, x) for x, y in zip(rows[a], rows[c], strict=True)]
+                for (name, b), value in zip(places, rows[a], strict=True):
+                    w.store(value, at[name], a * stride + b)
+        given = [f"ptr noalias {x}" for x in ("%L", *names, "%list")]
+        return self.tools.finish(label, w, [*given, "i64 %first", "i64 %begin", "i64 %end", "i64 %column"])
+
+    def _outward(self, sign: int, wide: int, parts: int) -> str:
+        """The second half of (2) on a panel of `wide` columns; where rows of many states are complete, they leave.
+
+        With them goes one of `parts` of the known matrix.
+        """
+        label = f"outward{wide}{'last' if parts else ''}{'plus' if sign > 0 else 'minus'}"
+        if known := self.tools.known(label):
+            return known
+        w, n, leave = self.tools.lines(), self.relations.n, bool(parts) and self.many
         functions = {size: self._outward_rows(sign, wide, size) for size in self._sizes}
-        lists = [list(group.inboard) for group in self._groups]
-        pointers = "ptr %L, ptr %D, ptr %x, ptr %to"
-        more = ["ptr noalias %P", "ptr noalias %o", "i1 %stream"] if last else []
+        lists = Lists()
+        rows = [(group.size, (group.first, *lists.add(group.inboard))) for group in self._groups]
+        table = self.tools.data("outward_lists", lists.content)
+        more = [*_pointers("%all", "%o", "%I", "%oI"), "i64 %part"] if leave else []
+        if leave:
+            shift = w.let(f"mul nsw i64 %part, {n * n}")
 
-        def finish(first: str, size: str) -> None:
-            begin = w.let(f"mul nsw i64 {first}, {n}")
-            end = w.let(f"add nsw i64 {begin}, {w.let(f'mul nsw i64 {size}, {n}')}")
-            w.branch("%stream", "streamed", "kept")
-            w.label("streamed")
-            w.do(f"call void @{self.tools.stream()}(ptr %P, ptr %o, i64 {begin}, i64 {end})")
-            w.do("br label %kept")
-            w.label("kept")
+        def call(size: int, numbers: list[str]) -> None:
+            pointers = f"ptr %L, ptr %D, ptr %x, ptr %to, ptr {table}"
+            w.do(f"call void @{functions[size]}({pointers}, {_integers(numbers)})")
+            if not leave:
+                return
+            begin = w.let(f"mul nsw i64 {numbers[0]}, {n}")
+            end = w.let(f"add nsw i64 {begin}, {n * size}")
+            w.do(f"call void @{self.tools.leave()}(ptr %all, ptr %o, i64 {begin}, i64 {end})")
+            part = [w.let(f"udiv i64 {w.let(f'add nsw i64 {x}, {shift}')}, {parts}") for x in (begin, end)]
+            w.do(f"call void @{self.tools.leave()}(ptr %I, ptr %oI, i64 {part[0]}, i64 {part[1]})")
 
-        self._each(
-            w,
-            label,
-            self._groups,
-            lists,
-            lambda size, given: f"{functions[size]}({pointers}, {given})",
-            finish if last else None,
-        )
-        given = ["ptr noalias %L", "ptr noalias %D", "ptr noalias %x", "ptr %to"]
+        self.tools.each(w, label, rows, call)
+        given = ["ptr noalias %L", "ptr noalias %D", "ptr %x", "ptr %to"]
         return self.tools.finish(label, w, [*given, *more])
 
     def _outward_rows(self, sign: int, wide: int, size: int) -> str:
         label = f"outward_rows{size}_{wide}{'plus' if sign > 0 else 'minus'}"
         if known := self.tools.known(label):
             return known
-        w, V, stride, n = self.tools.lines(), self.width, self.relations.stride, self.relations.n
+        w, V, stride, n = self.tools.lines(), self.width, self.stride, self.relations.n
         base = w.let(f"mul nsw i64 %first, {stride}")
-        at, factors = w.at("%x", base), w.at("%L", base)
-        places = range(0, wide, V)
-        begin, pivots = [], w.at("%D", "%first")
+        rows, factors = w.at("%x", base), w.at("%L", base)
+        corner, pivots = w.at(factors, "%first"), w.at("%D", "%first")
+        to = w.at("%to", w.let(f"mul nsw i64 %first, {n}"))
+        scales = []
         for a in range(size):
             inverse = w.spread(w.scalar(pivots, a))
-            scale = inverse if sign > 0 else w.minus(inverse)
-            begin += [w.times(w.load(at, a * stride + b), scale) for b in places]
-        entry = w.loop("%begin", "%end", begin)
+            scales.append(inverse if sign > 0 else w.minus(inverse))
+
+        def panel(offset: str | int, count: int) -> None:
+            at = w.at(rows, offset)
+            begin = [
+                w.times(w.load(at, a * stride + b * V), scales[a]) for a in range(size) for b in range(count)
+            ]
+            sums = self._outward_sums(w, factors, w.at("%x", offset), size, count, begin)
+            self._outward_corner(w, corner, sums)
+            for a, row in enumerate(sums):
+                for b, value in enumerate(row):
+                    w.store(value, at, a * stride + b * V)
+                    if not self.many:
+                        w.store_first(value, min(V, wide - b * V), to, a * n + b * V)
+
+        if not self.many:
+            panel(0, -(-wide // V))
+        else:
+            most = self._most // size
+            rest = wide % most
+            if wide > rest:
+                block = w.loop("0", str(wide - rest), step=most)
+                panel(block.index, most)
+                w.end(block)
+            if rest:
+                panel(wide - rest, rest)
+        given = ["ptr noalias %L", "ptr noalias %D", "ptr %x", "ptr %to"]
+        return self.tools.finish(label, w, [*given, *_GROUP])
+
+    def _outward_sums(
+        self, w: Lines, factors: str, source: str, size: int, count: int, begin: list[str]
+    ) -> list[list[str]]:
+        """`begin` less the products with the rows inboard, by rows."""
+        stride, V = self.stride, self.width
+        entry = w.loop("%begin", "%end", begin if len(begin) > 1 else begin * (size * count))
         i = w.number("%list", entry.index)
         column = w.at(factors, i)
         minus = [w.minus(w.spread(w.scalar(column, a * stride))) for a in range(size)]
-        source = w.at("%x", w.let(f"mul nsw i64 {i}, {stride}"))
-        found = [w.load(source, b) for b in places]
+        row = w.at(source, w.let(f"mul nsw i64 {i}, {stride}"))
+        found = [w.load(row, b * V) for b in range(count)]
         w.end(entry, _combined(w, minus, found, entry.sums))
-        rows = _split(entry.sums, len(places))
-        corner = w.at(factors, "%first")
-        to = w.at("%to", w.let(f"mul nsw i64 %first, {n}"))
-        for a in range(size):
+        return _split(entry.sums, count)
+
+    def _outward_corner(self, w: Lines, corner: str, rows: list[list[str]]) -> None:
+        """The rows of a group among themselves."""
+        for a in range(len(rows)):
             for c in range(a):
-                factor = w.minus(w.spread(w.scalar(corner, a * stride + c)))
+                factor = w.minus(w.spread(w.scalar(corner, a * self.stride + c)))
                 rows[a] = [w.plus_product(factor, y, x) for x, y in zip(rows[a], rows[c], strict=True)]
-            for b, value in zip(places, rows[a], strict=True):
-                w.store(value, at, a * stride + b)
-                w.store_first(value, min(V, wide - b), to, a * n + b)
-        given = ["ptr noalias %L", "ptr noalias %D", "ptr noalias %x", "ptr %to"]
-        return self.tools.finish(label, w, [*given, *_GROUP])
+
+    def _pack(self) -> str:
+        """`void NAME(ptr X, ptr out)`: without the padding."""
+        if known := self.tools.known("pack"):
+            return known
+        w, V, n = self.tools.lines(), self.width, self.relations.n
+        row = w.loop("0", str(n))
+        source = w.at("%X", w.let(f"mul nsw i64 {row.index}, {self.stride}"))
+        target = w.at("%o", w.let(f"mul nsw i64 {row.index}, {n}"))
+        whole = w.loop("0", str(n - n % V), step=V)
+        w.store(w.load(source, whole.index), target, whole.index, aligned=False)
+        w.end(whole)
+        if n % V:
+            w.store_first(w.load(source, n - n % V), n % V, target, n - n % V)
+        w.end(row)
+        return self.tools.finish("pack", w, ["ptr noalias %X", "ptr noalias %o"])
 
     # -- some speeds prescribed ----------------------------------------------------------------------------
 
@@ -274,73 +444,40 @@ class TreeFactor:
         `free` is 1 or 0 for every speed. M becomes that of the free speeds, with ones on the diagonal for the others, which
         keeps its pattern; the rows of the `count` matrices X become zero for the others. What was there goes out first.
         """
-        w, V, n, stride = self.tools.lines(), self.width, self.relations.n, self.relations.stride
+        w, V, n, stride = self.tools.lines(), self.width, self.relations.n, self.stride
         names = ["%M", *(f"%x{j}" for j in range(count))]
         outs = [f"%o{j}" for j in range(count + 1)]
+        for name, out in zip(names, outs, strict=True):
+            if self.many:
+                w.do(f"call void @{self.tools.leave()}(ptr {name}, ptr {out}, i64 0, i64 {n * n})")
+            else:
+                w.do(f"call void @{self._pack()}(ptr {name}, ptr {out})")
         row = w.loop("0", str(n))
         mine = w.scalar("%free", row.index)
         own = w.spread(mine)
-        base, place = w.let(f"mul nsw i64 {row.index}, {stride}"), w.let(f"mul nsw i64 {row.index}, {n}")
-        rows, to = [w.at(x, base) for x in names], [w.at(x, place) for x in outs]
-
-        def part(offset: str, width: int) -> None:
-            for j, (source, target) in enumerate(zip(rows, to, strict=True)):
-                value = w.load(source, offset)
-                w.store_first(value, width, w.at(target, offset))
-                value = w.times(value, own)
-                w.store(value if j else w.times(value, w.load("%free", offset)), source, offset)
-
-        whole = w.loop("0", str(n - n % V), step=V)
-        part(whole.index, V)
-        w.end(whole)
-        if n % V:
-            part(str(n - n % V), n % V)
+        base = w.let(f"mul nsw i64 {row.index}, {stride}")
+        rows = [w.at(x, base) for x in names]
+        block = w.loop("0", str(n), step=V)
+        for j, source in enumerate(rows):
+            value = w.times(w.load(source, block.index), own)
+            w.store(value if j else w.times(value, w.load("%free", block.index)), source, block.index)
+        w.end(block)
         diagonal = w.at(rows[0], row.index)
-        bound = w.let(f"fsub double 1.0, {mine}")
-        w.do(f"store double {w.let(f'fadd double {bound}, {w.scalar(diagonal)}')}, ptr {diagonal}, align 8")
+        bound = w.let(f"fsub {w.E} {w.one}, {mine}")
+        w.put(w.let(f"fadd {w.E} {bound}, {w.scalar(diagonal)}"), diagonal)
         w.end(row)
-        return self.tools.finish("restrict", w, [f"ptr noalias {x}" for x in ("%free", *names, *outs)])
-
-    # -- groups --------------------------------------------------------------------------------------------
-
-    def _each(
-        self,
-        w: Lines,
-        label: str,
-        chosen: Sequence[Group],
-        lists: Sequence[Sequence[int]],
-        call: Callable[[int, str], str],
-        then: Callable[[str, str], None] | None = None,
-    ) -> None:
-        """Call a function for every group, with its first row and its part of the lists; then what `then` writes."""
-        starts = np.cumsum([0, *map(len, lists)])
-        data = self.tools.data(
-            f"{label}_groups",
-            [
-                (group.first, group.size, start, stop)
-                for group, start, stop in zip(chosen, starts[:-1], starts[1:], strict=True)
-            ],
-        )
-        table = self.tools.data(f"{label}_lists", [x for row in lists for x in row])
-        group = w.loop("0", str(len(chosen)))
-        place = w.let(f"shl nsw i64 {group.index}, 2")
-        first, size, begin, end = (
-            w.number(data, w.let(f"add nsw i64 {place}, {c}") if c else place) for c in range(4)
-        )
-        given = f"i64 {first}, ptr {table}, i64 {begin}, i64 {end}"
-        cases = " ".join(f"i64 {s}, label %{group.name}_{s}" for s in self._sizes[1:])
-        w.do(f"switch i64 {size}, label %{group.name}_{self._sizes[0]} [{cases}]")
-        for s in self._sizes:
-            w.label(f"{group.name}_{s}")
-            w.do(f"call void @{call(s, given)}")
-            w.do(f"br label %{group.name}_done")
-        w.label(f"{group.name}_done")
-        if then is not None:
-            then(first, size)
-        w.end(group)
+        return self.tools.finish("restrict", w, _pointers("%free", *names, *outs))
 
 
-_GROUP = ["i64 %first", "ptr noalias %list", "i64 %begin", "i64 %end"]
+_GROUP = ["ptr noalias %list", "i64 %first", "i64 %begin", "i64 %end"]
+
+
+def _integers(names: Sequence[str]) -> str:
+    return ", ".join(f"i64 {name}" for name in names)
+
+
+def _pointers(*names: str) -> list[str]:
+    return [f"ptr noalias {name}" for name in names]
 
 
 def groups(tools: TreeMatrices, most: int) -> list[Group]:

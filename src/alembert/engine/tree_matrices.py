@@ -1,8 +1,10 @@
-"""Matrices over the speeds of a tree, for one state, by rows that fill the vector registers.
+"""Matrices over the speeds of a tree, by rows.
 
-Whatever the number of lanes of a kernel, these functions work on one state at a time: the lanes of the registers are
-neighbouring columns of a matrix. Rows are padded to whole cache lines. What is related to what (the speeds inboard and
-outboard of each) is data, so the code does not grow with the tree; blocks of columns that hold nothing are not touched.
+With one state the lanes of the vector registers are neighbouring columns of a matrix, in *blocks*; rows are padded to whole
+cache lines. In a batch they are states, and a block is one column. Both do the same operations in the same order, so that a
+state's result does not depend on the company it was computed in.
+What is related to what (the speeds inboard and outboard of each) is data, so the code does not grow with the tree;
+blocks of columns that hold nothing are not touched.
 
 `products` forms matrices from two tables that have a column for every speed, x (the inner one's) and y (the outer one's):
 
@@ -13,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from alembert.engine import outlet
 from alembert.engine.loops import Lines
 from alembert.engine.rolled_emitter import constant_data
 from alembert.engine.target import Target
@@ -33,16 +37,6 @@ class Relations:
     @property
     def n(self) -> int:
         return len(self.own)
-
-    @property
-    def stride(self) -> int:
-        """Doubles from row to row."""
-        return padded(self.n)
-
-    @property
-    def matrix(self) -> int:
-        """Doubles in a matrix."""
-        return self.n * self.stride
 
     @property
     def own_entries(self) -> list[tuple[int, int]]:
@@ -71,9 +65,15 @@ class Sums:
 class TreeMatrices:
     """Emits the functions for one tree; they belong to the attribute group `attributes`."""
 
-    def __init__(self, name: str, relations: Relations, target: Target, attributes: str) -> None:
+    def __init__(self, name: str, relations: Relations, target: Target, attributes: str, lanes: int) -> None:
         self.name, self.relations, self.target, self.attributes = name, relations, target, attributes
-        self.width = target.lanes
+        self.lanes = lanes
+        self.width = target.lanes if lanes == 1 else 1
+        """columns in a block"""
+        self.stride = padded(relations.n) if lanes == 1 else relations.n
+        """elements from row to row"""
+        self.matrix = self.stride**2 + (lanes if lanes > 1 else 0)
+        """elements in a matrix, and what is read or written beyond them"""
         self.blocks = -(-relations.n // self.width)
         self.text: list[str] = []
         self._tables: dict[bytes, str] = {}
@@ -84,11 +84,16 @@ class TreeMatrices:
             for i in row:
                 self.outboard[i].append(k)
         self.related = [{k, *self.inboard[k], *self.outboard[k]} for k in range(n)]
+        self._below = [set(row) for row in relations.above]
+        self._above: list[set[int]] = [set() for _ in range(n)]
+        for k, inboard in enumerate(relations.above):
+            for i in inboard:
+                self._above[i].add(k)
         self.entries = sum(map(len, self.inboard))
         """pairs of a speed and another inboard of it"""
 
     def lines(self) -> Lines:
-        return Lines(self.width, fused=self.target.fused)
+        return Lines(self.width, lanes=self.lanes, fused=self.target.fused)
 
     def data(self, label: str, values: object) -> str:
         """A table of integers; the same content is there once."""
@@ -104,6 +109,31 @@ class TreeMatrices:
         self.text.append(w.function(name, parameters, self.attributes))
         return name
 
+    def each(
+        self,
+        w: Lines,
+        label: str,
+        rows: Sequence[tuple[Any, Sequence[int]]],
+        call: Callable[[Any, list[str]], None],
+    ) -> None:
+        """A loop over rows of numbers, with the code that `call` writes for each of the keys."""
+        keys = sorted({key for key, _ in rows})
+        width = 1 + len(rows[0][1])
+        data = self.data(f"{label}_rows", [(keys.index(key), *numbers) for key, numbers in rows])
+        loop = w.loop("0", str(len(rows)))
+        place = w.let(f"mul nsw i64 {loop.index}, {width}")
+        which, *numbers = (
+            w.number(data, w.let(f"add nsw i64 {place}, {c}") if c else place) for c in range(width)
+        )
+        cases = " ".join(f"i64 {k}, label %{loop.name}_{k}" for k in range(1, len(keys)))
+        w.do(f"switch i64 {which}, label %{loop.name}_0 [{cases}]")
+        for k, key in enumerate(keys):
+            w.label(f"{loop.name}_{k}")
+            call(key, numbers)
+            w.do(f"br label %{loop.name}_done")
+        w.label(f"{loop.name}_done")
+        w.end(loop)
+
     def known(self, label: str) -> str:
         """The name of a function, if it is there already."""
         name = f"{self.name}_{label}"
@@ -111,28 +141,18 @@ class TreeMatrices:
 
     # -- (1) -----------------------------------------------------------------------------------------------
 
-    def products(self, sums: Sequence[Sums], *, packed: bool = False) -> str:
-        """`void NAME(ptr table, ptr own, ptr matrix, ...)`: one matrix for each of `sums`.
+    def products(self, sums: Sequence[Sums], height: int, *, final: bool = False) -> str:
+        """`void NAME(ptr table, ptr own, ptr matrix, ...)`: one matrix for each of `sums`, from tables with `height` rows.
 
-        `own` has the entries of `own_entries`, for one matrix after the other. `packed`: the matrices have no padding, and
-        `(..., ptr P, ..., i1 stream)` follow, a P for each of them; they are written to those and streamed from there, or
-        else to their own places.
+        `own` has the entries of `own_entries`, for one matrix after the other. `final`: the matrices are results. Those of
+        one state have no padding then; those of many leave by the outlets that follow, one for each matrix.
         """
+        if self.lanes > 1:
+            return self._products_of_many(sums, height, final=final)
         r, w = self.relations, self.lines()
-        n, V = r.n, self.width
-        stride, step = r.stride, n if packed else r.stride
-        below: list[set[int]] = [set(row) for row in r.above]
-        above: list[set[int]] = [set() for _ in range(n)]
-        for k, inboard in enumerate(r.above):
-            for i in inboard:
-                above[i].add(k)
+        n, V, stride, packed = r.n, self.width, self.stride, final
         names = [f"%m{j}" for j in range(len(sums))]
-        buffers = [f"%P{j}" for j in range(len(sums))]
-        places = names
-        if packed:
-            places = [
-                w.let(f"select i1 %stream, ptr {p}, ptr {m}") for p, m in zip(buffers, names, strict=True)
-            ]
+        below, above = self._below, self._above
         sides = [
             self._side("left", [s.below for s in sums], below, lambda b, i: b < i // V),
             self._side("right", [s.above for s in sums], above, lambda b, i: b > i // V),
@@ -143,8 +163,8 @@ class TreeMatrices:
 
         row = w.loop("0", str(n))
         own = w.at("%table", row.index)
-        start = w.let(f"mul nsw i64 {row.index}, {step}")
-        rows = [w.at(place, start) for place in places]
+        start = w.let(f"mul nsw i64 {row.index}, {n if packed else stride}")
+        rows = [w.at(name, start) for name in names]
         self._clear(w, below, above, row.index, rows, packed=packed)
         scalars = [side.scalars(w, own, stride) for side in sides]
         twice = w.let(f"shl nsw i64 {row.index}, 1")
@@ -166,20 +186,108 @@ class TreeMatrices:
             self._put(w, values, rows, offset, packed=packed)
             w.end(block)
         self._copy_own(w, row.index, rows)
-        parameters = ["ptr noalias %table", "ptr noalias %own"]
-        if not packed:
-            w.end(row)
-            return self.finish("products", w, [*parameters, *_pointers(names)])
-        stop = w.let(f"add nsw i64 {start}, {n}")
-        w.branch("%stream", "streamed", "kept")
-        w.label("streamed")
-        for buffer, name in zip(buffers, names, strict=True):
-            w.do(f"call void @{self.stream()}(ptr {buffer}, ptr {name}, i64 {start}, i64 {stop})")
-        w.do("br label %kept")
-        w.label("kept")
         w.end(row)
-        pointers = [f"ptr {x}" for x in (*names, *buffers)]
-        return self.finish("products", w, [*parameters, *pointers, "i1 %stream"])
+        return self.finish("products", w, _pointers(["%table", "%own", *names]))
+
+    def _products_of_many(self, sums: Sequence[Sums], height: int, *, final: bool) -> str:
+        """Two rows at a time where they have the same relatives, in turn with their leaving.
+
+        Rows that leave are kept in a small part of the cache: the matrices are buffers that begin with what the tiles of the
+        next rows still need.
+        """
+        n, kept = self.relations.n, 2 * self.lanes
+        names, outlets = ([f"%{x}{j}" for j in range(len(sums))] for x in "mo")
+        pairs: list[range] = []
+        for k in range(n):
+            before = pairs[-1][0] if pairs and len(pairs[-1]) == 1 else None
+            if (
+                before is not None
+                and self._below[k] - {before} == self._below[before]
+                and self._above[before] - {k} == self._above[k]
+                and self.related[before] == self.related[k]
+            ):
+                pairs[-1] = range(before, k + 1)
+            else:
+                pairs.append(range(k, k + 1))
+        lists, rows = Lists(), []
+        for pair in pairs:
+            first, last = pair[0], pair[-1]
+            empty = sorted(set(range(n)) - self.related[first])
+            mutual = int(first in self._below[last])
+            parts = (sorted(self._below[first]), sorted(self._above[last]), empty)
+            rows.append((len(pair), (first, mutual, *(x for part in parts for x in lists.add(part)))))
+        given = ["%table", "%own", *names]
+        functions = {
+            size: self._rows_of_many(size, sums, height, given) for size in sorted({len(p) for p in pairs})
+        }
+        w = self.lines()
+        table = self.data("products_lists", lists.content)
+
+        def call(size: int, numbers: Sequence[str]) -> None:
+            places = names
+            if final:  # the buffers are for matrices that begin further back
+                back = w.let(f"sub nsw i64 {kept}, {w.let(f'mul nsw i64 {numbers[0]}, {n}')}")
+                places = [w.at(name, back) for name in names]
+            pointers = ", ".join(f"ptr {x}" for x in ("%table", "%own", *places, table))
+            w.do(f"call void @{functions[size]}({pointers}, {', '.join(f'i64 {x}' for x in numbers)})")
+            if not final:
+                return
+            start = w.let(f"mul nsw i64 {numbers[0]}, {n}")
+            stop = w.let(f"add nsw i64 {start}, {size * n}")
+            for place, way in zip(places, outlets, strict=True):
+                w.do(f"call void @{self.leave()}(ptr {place}, ptr {way}, i64 {start}, i64 {stop})")
+            move = w.loop("0", str(kept))
+            for name in names:
+                w.store(w.load(w.at(name, size * n), move.index), name, move.index)
+            w.end(move)
+
+        self.each(w, "products", rows, call)
+        return self.finish("products", w, _pointers([*given, *(outlets if final else [])]))
+
+    @property
+    def products_buffer(self) -> int:
+        """Elements of a matrix that leaves as its rows become known."""
+        return 3 * self.lanes + 2 * self.relations.n
+
+    def _rows_of_many(self, size: int, sums: Sequence[Sums], height: int, given: list[str]) -> str:
+        w, n = self.lines(), self.relations.n
+
+        def column(index: str) -> str:
+            return w.at("%table", w.let(f"mul nsw i64 {index}, {height}"))
+
+        places = []
+        for a in range(size):
+            index = w.let(f"add nsw i64 %first, {a}")
+            places.append([w.at(m, w.let(f"mul nsw i64 {index}, {n}")) for m in given[2:]])
+        empty = w.loop("%empty", "%full")
+        at = w.number("%list", empty.index)
+        for m in (m for row in places for m in row):
+            w.store("zeroinitializer", m, at)
+        w.end(empty)
+        own = [column(w.let(f"add nsw i64 %first, {a}")) for a in range(size)]
+        for which, (begin, end) in enumerate((("%left", "%left_end"), ("%right", "%right_end"))):
+            terms = [(s.below, s.above)[which] for s in sums]
+            side = _Side(terms, "", "")
+            scalars = [side.scalars(w, x, 1) for x in own]
+            if size == 2:  # of each other
+                mutual = w.loop("0", "%mutual")
+                mine, other = (1, 0) if which == 0 else (0, 1)
+                index = w.let(f"add nsw i64 %first, {other}")
+                for value, m in zip(side.sums(w, scalars[mine], own[other], 1), places[mine], strict=True):
+                    w.store(value, m, index)
+                w.end(mutual)
+            entry = w.loop(begin, end)
+            index = w.number("%list", entry.index)
+            vectors = side.vectors(w, column(index), 1)
+            for a in range(size):
+                for value, m in zip(side.products(w, scalars[a], vectors), places[a], strict=True):
+                    w.store(value, m, index)
+            w.end(entry)
+        for a in range(size):
+            self._copy_own(w, w.let(f"add nsw i64 %first, {a}"), places[a])
+        numbers = ("first", "mutual", "left", "left_end", "right", "right_end", "empty", "full")
+        parameters = [*_pointers([*given, "%list"]), *(f"i64 %{x}" for x in numbers)]
+        return self.finish(f"product_rows{size}", w, parameters)
 
     def _put(self, w: Lines, values: list[str], rows: list[str], offset: str, *, packed: bool) -> None:
         """A block of each matrix to its row; what is left of the last block, when the rows follow each other."""
@@ -257,44 +365,35 @@ class TreeMatrices:
         column = w.let(f"add nsw i64 {loop.index}, {shift}")
         for j, pointer in enumerate(rows):
             value = w.scalar(w.at("%own", j * count), loop.index)
-            w.do(f"store double {value}, ptr {w.at(pointer, column)}, align 8")
+            w.put(value, pointer, column)
         w.end(loop)
 
     # -- out -----------------------------------------------------------------------------------------------
 
-    def stream(self) -> str:
-        """`void NAME(ptr P, ptr out, i64 first, i64 last)`: elements first..last-1 of P, packed, to `out`.
-
-        For results that no cache will hold, called for one part after the other: whole aligned vectors go past the caches,
-        which saves the memory from reading what is then overwritten. A vector goes with the call that has its last
-        element.
-        """
-        if known := self.known("stream"):
+    def leave(self) -> str:
+        """`void NAME(ptr matrix, ptr outlet, i64 first, i64 last)`, see `alembert.engine.outlet`."""
+        if known := self.known("leave"):
             return known
-        w, V, n = self.lines(), self.width, self.relations.n
-        address = w.let("ptrtoint ptr %out to i64")
-        ahead = w.let(f"and i64 {w.let(f'sub i64 0, {address}')}, {8 * V - 1}")
-        head = w.let(f"lshr i64 {ahead}, 3")
-        edges = []
-        for bound in ("%first", "%last"):
-            whole = w.let(f"and i64 {w.let(f'sub nsw i64 {bound}, {head}')}, {-V}")
-            place = w.let(f"add nsw i64 {whole}, {head}")
-            before = w.let(f"icmp slt i64 {place}, {head}")
-            edges.append(w.let(f"select i1 {before}, i64 {head}, i64 {place}"))
-        line = w.loop(*edges, step=V)
-        value = w.load("%P", line.index, aligned=False)
-        w.do(f"store {w.T} {value}, ptr {w.at('%out', line.index)}, align {8 * V}, !nontemporal !77")
-        w.end(line)
-        begins = w.let("icmp eq i64 %first, 0")
-        start = w.let(f"select i1 {begins}, i64 {head}, i64 0")
-        ends = w.let(f"icmp eq i64 %last, {n * n}")
-        tail = w.let(f"select i1 {ends}, i64 {edges[1]}, i64 %last")
-        for first, last in (("0", start), (tail, "%last")):
-            edge = w.loop(first, last)
-            w.do(f"store double {w.scalar('%P', edge.index)}, ptr {w.at('%out', edge.index)}, align 8")
-            w.end(edge)
-        parameters = ["ptr noalias %P", "ptr noalias %out", "i64 %first", "i64 %last"]
-        return self.finish("stream", w, parameters)
+        name = f"{self.name}_leave"
+        self.text.append(outlet.leaving(name, self.relations.n**2, self.lanes, self.attributes))
+        return name
+
+
+class Lists:
+    """Lists one after the other; the same content is there once."""
+
+    def __init__(self) -> None:
+        self.content: list[int] = []
+        self._known: dict[tuple[int, ...], tuple[int, int]] = {}
+
+    def add(self, values: Sequence[int]) -> tuple[int, int]:
+        """Where it begins and ends."""
+        key = tuple(values)
+        if key not in self._known:
+            start = len(self.content)
+            self.content += key
+            self._known[key] = start, len(self.content)
+        return self._known[key]
 
 
 @dataclass(frozen=True)
@@ -309,10 +408,15 @@ class _Side:
         rows = sorted({mine for terms in self.terms for mine, _ in terms})
         return {row: w.spread(w.scalar(own, row * stride)) for row in rows}
 
-    def sums(self, w: Lines, scalars: dict[int, str], at: str, stride: int) -> list[str]:
+    def vectors(self, w: Lines, at: str, stride: int) -> dict[int, str]:
         others = sorted({other for terms in self.terms for _, other in terms})
-        vectors = {row: w.load(at, row * stride) for row in others}
+        return {row: w.load(at, row * stride) for row in others}
+
+    def products(self, w: Lines, scalars: dict[int, str], vectors: dict[int, str]) -> list[str]:
         return [w.dot([(scalars[mine], vectors[other]) for mine, other in terms]) for terms in self.terms]
+
+    def sums(self, w: Lines, scalars: dict[int, str], at: str, stride: int) -> list[str]:
+        return self.products(w, scalars, self.vectors(w, at, stride))
 
 
 def _bits(columns: set[int], block: int, width: int) -> int:

@@ -1,0 +1,195 @@
+"""From matrices of many states side by side to each state's own place in memory.
+
+A matrix with an element of every lane together leaves through an *outlet*: an address for every lane, the distance of a
+state's elements, and the way to go. Tiles of as many elements as lanes are transposed in registers and stored as whole
+aligned vectors: a store across two cache lines costs several. Since the states' first elements are aligned differently, the
+tile of a lane begins where its next whole vector does: element i of the tile comes from one of a few rows, chosen by the
+bits of the lane's shift,
+
+    r_i = x_(i + u + shift),    shift = sum of the bits 1, 2, 4 ... of each lane                         (1)
+
+and the few elements before the first and after the last whole vector go one by one. Results that no cache will hold are
+*streamed* past the caches, which saves the memory from reading what is then overwritten. A call takes the elements that have
+become known since the last one, so that memory is busy while the next rows are computed; it reads at most two tiles of
+those that were known before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from alembert.engine.loops import Lines
+from alembert.engine.vectormath import vector_type
+
+PLAIN, STREAMED, SCATTERED, ALIGNED = range(4)
+STREAMED_BYTES = 1 << 22  # of results; more of them would only pass through the caches
+
+
+def outlet_size(lanes: int) -> int:
+    """Doubles in an outlet."""
+    return max(16, lanes + 8)
+
+
+def opening(lanes: int) -> str:
+    """IR of `void alembert_outlet(ptr outlet, ptr state, i64 b, i64 e, i64 valid, i64 count, i1 stream)`.
+
+    For `valid` states b bytes apart with `count` elements e bytes apart; spare lanes repeat the last state.
+    """
+    w = Lines(1, fused=False)
+    last = w.let("sub i64 %valid, 1")
+    first = w.let("ptrtoint ptr %state to i64")
+    grain = w.let("or i64 %count, " + str(lanes))
+    lowest = w.let(f"and i64 {grain}, {w.let(f'sub i64 0, {grain}')}")  # its lowest bit
+    within = w.let(f"sub i64 {w.let(f'shl i64 {lowest}, 3')}, 1")
+    off = "0"
+    for k in range(lanes):
+        spare = w.let(f"icmp ult i64 {last}, {k}")
+        lane = w.let(f"select i1 {spare}, i64 {last}, i64 {k}")
+        distance = w.let(f"mul i64 {lane}, %b")
+        off = w.let(f"or i64 {off}, {distance}")
+        address = w.let(f"add i64 {first}, {distance}")
+        w.do(f"store i64 {address}, ptr {w.at('%outlet', k)}, align 8")
+    w.do(f"store i64 %e, ptr {w.at('%outlet', lanes)}, align 8")
+    fits = w.let(f"icmp eq i64 {w.let(f'and i64 {off}, {within}')}, 0")
+    way = w.let(f"select i1 %stream, i64 {STREAMED}, i64 {ALIGNED}")
+    way = w.let(f"select i1 {fits}, i64 {way}, i64 {PLAIN}")
+    unit = w.let("icmp eq i64 %e, 8")
+    way = w.let(f"select i1 {unit}, i64 {way}, i64 {SCATTERED}")
+    w.do(f"store i64 {way}, ptr {w.at('%outlet', lanes + 1)}, align 8")
+    parameters = ["ptr %outlet", "ptr %state", "i64 %b", "i64 %e", "i64 %valid", "i64 %count", "i1 %stream"]
+    return w.function("alembert_outlet", parameters, "#0")
+
+
+def leaving(name: str, count: int, lanes: int, attributes: str) -> str:
+    """IR of `void NAME(ptr x, ptr outlet, i64 first, i64 last)`: elements first..last-1 of `count` have become known.
+
+    The memory at x has room for a tile more than the elements.
+    """
+    w = Lines(lanes, fused=False)
+    way = w.let(f"load i64, ptr {w.at('%outlet', lanes + 1)}, align 8")
+    ways = {STREAMED: "streamed", SCATTERED: "scattered", ALIGNED: "aligned"}
+    cases = " ".join(f"i64 {way}, label %{label}" for way, label in ways.items())
+    w.do(f"switch i64 {way}, label %plain [{cases}]")
+    w.label("plain")
+    _plain(w, count)
+    w.do("ret void")
+    for label in ("streamed", "aligned"):
+        w.label(label)
+        _aligned(w, count, label)
+        w.do("ret void")
+    w.label("scattered")
+    _scattered(w)
+    return w.function(name, ["ptr noalias %x", "ptr noalias %outlet", "i64 %first", "i64 %last"], attributes)
+
+
+def _pointers(w: Lines) -> list[str]:
+    return [w.let(f"load ptr, ptr {w.at('%outlet', k)}, align 8") for k in range(w.width)]
+
+
+def _plain(w: Lines, count: int) -> None:
+    W = w.width
+    lanes = _pointers(w)
+    start = w.let(f"and i64 %first, {-W}")
+    tile = w.loop(start, w.let(f"sub nsw i64 %last, {W - 1}"), step=W)
+    for lane, value in zip(lanes, transposed(w, _rows(w, tile.index, W)), strict=True):
+        w.store(value, lane, tile.index, aligned=False)
+    w.end(tile)
+    if count % W:
+        w.branch(w.let(f"icmp eq i64 %last, {count}"), "plain_rest", "plain_done")
+        w.label("plain_rest")
+        rest = str(count - count % W)
+        for lane, value in zip(lanes, transposed(w, _rows(w, rest, W)), strict=True):
+            w.store_first(value, count % W, w.at(lane, rest))
+        w.do("br label %plain_done")
+        w.label("plain_done")
+
+
+def _aligned(w: Lines, count: int, label: str) -> None:
+    W, I = w.width, vector_type(w.width, "i64")
+    grain = math.gcd(count, W)
+    levels = [p for p in (4, 2, 1) if grain <= p < W]
+    most = W - grain  # the largest shift
+    addresses = w.let(f"load {I}, ptr %outlet, align 8")
+    ahead = w.let(f"lshr {I} {w.let(f'sub {I} zeroinitializer, {addresses}')}, splat (i64 3)")
+    heads = w.let(f"and {I} {ahead}, splat (i64 {W - 1})")
+    uniform = w.let(f"and i64 {w.let(f'extractelement {I} {heads}, i64 0')}, {grain - 1}")
+    masks = {
+        p: w.let(f"icmp ne {I} {w.let(f'and {I} {heads}, splat (i64 {p})')}, zeroinitializer") for p in levels
+    }
+    shifts = w.let(f"and {I} {heads}, splat (i64 {-grain})")
+    moved = w.let(f"add {I} {addresses}, {w.let(f'shl {I} {shifts}, splat (i64 3)')}")
+    lanes = [w.let(f"extractelement {I} {moved}, i64 {k}") for k in range(W)]
+    pointers = [w.let(f"inttoptr i64 {lane} to ptr") for lane in lanes]
+
+    def begin(known: str) -> str:
+        """Where the first tile begins that is not whole when so many elements are known."""
+        beyond = w.let(f"sub nsw i64 {w.let(f'sub nsw i64 {known}, {most}')}, {uniform}")
+        whole = w.let(f"and i64 {beyond}, {-W}")
+        none = w.let(f"icmp slt i64 {beyond}, 0")
+        return w.let(f"add nsw i64 {uniform}, {w.let(f'select i1 {none}, i64 0, i64 {whole}')}")
+
+    end = begin("%last")
+    tile = w.loop(begin("%first"), end, step=W)
+    rows = _rows(w, tile.index, W + most)
+    for p in levels:
+        rows = [w.choose(masks[p], rows[i + p], rows[i]) for i in range(len(rows) - p)]  # (1)
+    for lane, value in zip(pointers, transposed(w, rows), strict=True):
+        past = ", !nontemporal !77" if label == "streamed" else ""
+        w.do(f"store {w.T} {value}, ptr {w.at(lane, tile.index)}, align {8 * W}{past}")
+    w.end(tile)
+    begins = w.let(f"icmp slt i64 %first, {W}")
+    ends = w.let(f"icmp eq i64 %last, {count}")
+    w.branch(w.let(f"or i1 {begins}, {ends}"), f"{label}_edges", f"{label}_done")
+    w.label(f"{label}_edges")
+    each = w.loop("0", str(W))
+    target = w.let(f"load ptr, ptr {w.at('%outlet', each.index)}, align 8")
+    address = w.let(f"ptrtoint ptr {target} to i64")
+    before = w.let(f"lshr i64 {w.let(f'sub i64 0, {address}')}, 3")
+    head = w.let(f"and i64 {before}, {W - 1}")
+    tail = w.let(f"add nsw i64 {end}, {w.let(f'and i64 {head}, {-grain}')}")
+    tail = w.let(f"select i1 {ends}, i64 {tail}, i64 %last")
+    short = w.let(f"icmp slt i64 {head}, %last")
+    head = w.let(f"select i1 {short}, i64 {head}, i64 %last")
+    for first, last in (("%first", head), (tail, "%last")):
+        edge = w.loop(first, last)
+        place = w.let(f"add nsw i64 {w.let(f'mul nsw i64 {edge.index}, {W}')}, {each.index}")
+        w.put(w.scalar("%x", place), target, edge.index)
+        w.end(edge)
+    w.end(each)
+    w.do(f"br label %{label}_done")
+    w.label(f"{label}_done")
+
+
+def _scattered(w: Lines) -> None:
+    W = w.width
+    lanes = _pointers(w)
+    step = w.let(f"load i64, ptr {w.at('%outlet', W)}, align 8")
+    element = w.loop("%first", "%last")
+    distance = w.let(f"mul nsw i64 {element.index}, {step}")
+    source = w.at("%x", w.let(f"mul nsw i64 {element.index}, {W}"))
+    for k, lane in enumerate(lanes):
+        target = w.let(f"getelementptr i8, ptr {lane}, i64 {distance}")
+        w.put(w.scalar(source, k), target)
+    w.end(element)
+
+
+def _rows(w: Lines, first: str, count: int) -> list[str]:
+    source = w.at("%x", w.let(f"mul nsw i64 {first}, {w.width}"))
+    return [w.load(source, i * w.width) for i in range(count)]
+
+
+def transposed(w: Lines, rows: Sequence[str]) -> list[str]:
+    """A tile by columns: blocks of 1, 2 and 4 elements change places between pairs of rows."""
+    W, T, rows = w.width, w.T, list(rows)
+    distance = 1
+    while distance < W:
+        low = [p if not p & distance else W + p - distance for p in range(W)]
+        high = [p + distance if not p & distance else W + p for p in range(W)]
+        for i in (i for i in range(W) if not i & distance):
+            a, b = rows[i], rows[i + distance]
+            for target, picks in ((i, low), (i + distance, high)):
+                indices = ", ".join(f"i32 {p}" for p in picks)
+                rows[target] = w.let(f"shufflevector {T} {a}, {T} {b}, <{W} x i32> <{indices}>")
+        distance *= 2
+    return rows

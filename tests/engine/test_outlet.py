@@ -1,0 +1,67 @@
+"""Matrices of batches reach every state's own place: whatever the way, the alignment and the number of states."""
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.engine.outlet import STREAMED_BYTES
+
+NAMES = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")
+
+
+@pytest.fixture(scope="module", params=[12, 13, 14])
+def problem(request):
+    """With 16, 18 and 19 speeds: states are aligned by 64, 32 and 8 bytes."""
+    kinds = ["revolute", "prismatic", "universal"]
+    model = al.library.random_tree(seed=3, bodies=request.param, kinds=kinds)
+    rng = np.random.default_rng(0)
+    count = 1 + STREAMED_BYTES // (3 * 8 * model.nv**2) + 5
+    q = np.array([model.random_configuration(rng) for _ in range(count)])
+    return model, [q, *rng.normal(size=(2, count, model.nv))]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_bits_of_single_states_at_any_place(problem, name, streamed):
+    model, states = problem
+    count = len(states[0]) if streamed else 13
+    given = [x[:count] for x in states]
+    kernel = model.compile(name, batch=True)
+    expected = [np.empty((count, *r.shape)) for r in kernel.results]
+    kernel(*given, out=expected, threads=1)
+    for k in (0, 1, 5, 9, count // 2, count - 2, count - 1):
+        for value, single in zip(expected, kernel(*(x[k] for x in given)), strict=True):
+            np.testing.assert_array_equal(value[k], single)
+    for shift in (1, 2, 5):
+        memory = [np.full(x.size + 8, np.nan) for x in expected]
+        out = [m[shift : shift + x.size].reshape(x.shape) for m, x in zip(memory, expected, strict=True)]
+        kernel(*given, out=out, threads=1)
+        for m, x, value in zip(memory, expected, out, strict=True):
+            np.testing.assert_array_equal(value, x)
+            assert np.isnan(m[:shift]).all()
+            assert np.isnan(m[shift + x.size :]).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_of_other_layouts(problem, name):
+    """States last, and states further apart than their results."""
+    model, states = problem
+    given = [x[:21] for x in states]
+    kernel = model.compile(name, batch=True)
+    expected = kernel(*given)
+    last = [np.moveaxis(np.full((*x.shape[1:], 21), np.nan), -1, 0) for x in expected]
+    apart = [np.full((21, x[0].size + 3), np.nan) for x in expected]
+    spaced = [m[:, : x[0].size].reshape(x.shape) for m, x in zip(apart, expected, strict=True)]
+    for out in (last, spaced):
+        kernel(*given, out=out)
+        for value, x in zip(out, expected, strict=True):
+            np.testing.assert_array_equal(value, x)
+
+
+def test_the_inverse_mass_matrix_is_symmetric_to_the_bit(problem):
+    model, states = problem
+    derivatives = model.forward_dynamics_derivatives(*(x[:9] for x in states))
+    np.testing.assert_array_equal(derivatives.dtau, derivatives.dtau.swapaxes(1, 2))
+    identity = derivatives.dtau @ model.mass_matrix(states[0][:9])
+    bound = 1e-14 * np.linalg.cond(derivatives.dtau).max() * model.nv
+    assert np.abs(identity - np.eye(model.nv)).max() < bound
