@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import math
 import os
 import threading
@@ -382,9 +383,9 @@ class _Compiled:
             statuses = [self.batch(table, 0, count)]
         else:
             bounds = [min(count, blocks * k // threads * self.lanes) for k in range(threads + 1)]
-            statuses = list(
-                _pool(threads, os.getpid()).map(self.batch, [table] * threads, bounds[:-1], bounds[1:])
-            )
+            pool = _pool(threads - 1, os.getpid())
+            others = [pool.submit(self.batch, table, *part) for part in itertools.pairwise(bounds[1:])]
+            statuses = [self.batch(table, *bounds[:2]), *(other.result() for other in others)]
         if any(statuses):
             raise MemoryError(f"no memory for the workspace of {self.batch}")
 
