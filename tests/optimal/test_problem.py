@@ -111,8 +111,8 @@ def test_other_refusals():
         ("solve: guess lacks 'time'", {"guess": {"q": 1}}),
         ("solve: the times of the guess are not increasing", {"guess": {"time": [1, 0], "q": 1}}),
         (
-            "solve: the guess has points of shape (2, 6), expected (2, 4)",
-            {"guess": {"time": [0, 1], "q": np.zeros((2, 3)), "v": np.zeros((2, 3))}},
+            "solve: the guess has points of shape (2, 5), expected (2, 4)",
+            {"guess": {"time": [0, 1], "q": np.zeros((2, 2)), "v": np.zeros((2, 3))}},
         ),
         (
             "solve: the guess has controls of shape (2, 5), expected (2, 2)",

@@ -99,14 +99,22 @@ def _gaps(solution: Solution, parts: int, *, restart: bool = False) -> Array:
     step = _step(problem)
     if not restart:
         step(count, x, t, h, controls, problem.parameters, x)
-        return problem.plant.chart.difference(solution.x, x[::parts])
+        return _difference(problem, solution.x, x[::parts])
     ends = np.empty((N, x.shape[1]))
     for i in range(N):
         part = slice(i * parts, (i + 1) * parts)
         x[0] = solution.x[i]
         step(parts, x, t[part], h[part], controls[part], problem.parameters, x)
         ends[i] = x[parts]
-    return problem.plant.chart.difference(solution.x[1:], ends)
+    return _difference(problem, solution.x[1:], ends)
+
+
+def _difference(problem: Problem, x: Array, y: Array) -> Array:
+    """From x to y; inf where a motion has run away."""
+    finite = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
+    found = np.full((len(x), problem.plant.chart.tangent), np.inf)
+    found[finite] = problem.plant.chart.difference(x[finite], y[finite])
+    return found
 
 
 def _step(problem: Problem) -> StageLoop:

@@ -29,7 +29,8 @@ from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
     from alembert.optimal.plant import Plant
-    from alembert.optimal.problem import Problem, Row
+    from alembert.optimal.problem import Problem
+    from alembert.optimal.row import Row
 
 Array = np.ndarray
 AGREE = 1e-7

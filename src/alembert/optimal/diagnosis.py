@@ -35,6 +35,8 @@ OFF = 1e-6
 """difference of right-hand sides, in units of the dependent row, above which rows contradict each other"""
 UNSCALED = 1e6
 """factor between the gradient of a row and those of the others"""
+FLAT = 1e-13
+"""the same, below which a gradient is rounding"""
 
 
 @dataclass
@@ -244,7 +246,11 @@ def badly_scaled(sizes: Mapping[str, tuple[float, float]]) -> list[str]:
     for name, (size, t) in sizes.items():
         others = [own for other, (own, _) in sizes.items() if other != name]
         usual = float(np.median(others)) if others else size
-        if not 1 / UNSCALED <= size / usual <= UNSCALED:
+        if size < FLAT * usual:
+            lines.append(
+                f"{name} has no slope at t = {t:.4g} s: nothing there changes it to first order; give a `guess` elsewhere"
+            )
+        elif not 1 / UNSCALED <= size / usual <= UNSCALED:
             lines.append(
                 f"{name} is badly scaled: its gradient is {size:.1e} at t = {t:.4g} s, those of other constraints "
                 f"about {usual:.1e}; state it in other units"

@@ -13,7 +13,8 @@ import numpy as np
 from alembert.errors import AlembertError, ArgumentError
 from alembert.optimal.closure import given_parameters
 from alembert.optimal.plant import Mechanics, Momenta, System
-from alembert.optimal.problem import Problem, Row
+from alembert.optimal.problem import Problem
+from alembert.optimal.row import Row
 from alembert.optimal.stages import Stages
 
 Array = np.ndarray
@@ -179,6 +180,11 @@ def _from_arrays(problem: Problem, given: Mapping[str, Any]) -> Guess:
         raise ArgumentError("solve: the times of the guess are not increasing")
     if model is not None:
         q = np.asarray(given["q"], dtype=float)
+        if q.shape != (len(time), model.nq):
+            raise ArgumentError(
+                f"solve: the guess has q of shape {q.shape}, expected {(len(time), model.nq)}"
+            )
+        _finite("q", q, time)
         v = given.get("v")
         if v is None:
             steps = model.difference(q[:-1], q[1:]) / np.diff(time)[:, None]
@@ -189,6 +195,7 @@ def _from_arrays(problem: Problem, given: Mapping[str, Any]) -> Guess:
     expected = (len(time), problem.plant.chart.point)
     if points.shape != expected:
         raise ArgumentError(f"solve: the guess has points of shape {points.shape}, expected {expected}")
+    _finite("points", points, time)
     controls = given.get("controls")
     if controls is None and given.get("efforts") is not None and isinstance(problem.plant, Mechanics):
         controls = np.asarray(given["efforts"], dtype=float)[..., list(problem.plant.driven)]
@@ -200,7 +207,14 @@ def _from_arrays(problem: Problem, given: Mapping[str, Any]) -> Guess:
         raise ArgumentError(
             f"solve: the guess has controls of shape {controls.shape}, expected {(len(time), m)}"
         )
+    _finite("controls", controls, time)
     return Guess((time - time[0]) / (time[-1] - time[0]), points, controls, float(time[-1] - time[0]))
+
+
+def _finite(what: str, values: Array, time: Array) -> None:
+    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(bad):
+        raise ArgumentError(f"solve: the {what} of the guess are not finite at {time[bad[0]]:g} s")
 
 
 def place(stages: Stages, guess: Guess) -> tuple[Array, Array, Array]:

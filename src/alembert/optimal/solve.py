@@ -59,6 +59,10 @@ def solve(
         raise ArgumentError(f"solve: steps is {steps!r}, expected a positive number of intervals")
     if solver not in SOLVERS:
         raise ArgumentError(unknown("solve: no solver", solver, SOLVERS))
+    if not (isinstance(tolerance, int | float) and 0 < tolerance < 1):
+        raise ArgumentError(f"solve: tolerance is {tolerance!r}, expected a number between 0 and 1")
+    if isinstance(iterations, bool) or not isinstance(iterations, int | np.integer) or iterations < 0:
+        raise ArgumentError(f"solve: iterations is {iterations!r}, expected a whole number, 0 or more")
     if hessian not in ("auto", "exact", "gauss-newton"):
         raise ArgumentError(unknown("solve: no hessian", hessian, ("auto", "exact", "gauss-newton")))
     if transcription == "splines":

@@ -25,8 +25,9 @@ import numpy as np
 from alembert.optimal.accelerations import Opened, asked
 from alembert.optimal.closure import conditions, returning
 from alembert.optimal.plant import Chart, Mechanics, Moment, Momenta, Plant
-from alembert.optimal.problem import FREE, Problem, Row
+from alembert.optimal.problem import Problem
 from alembert.optimal.projection import Projected
+from alembert.optimal.row import FREE, Row
 from alembert.optimal.transcription import Scheme, Stretch, moment_of
 
 Array = np.ndarray

@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.optimal.closure import returning
-from alembert.optimal.problem import FREE, Row
+from alembert.optimal.row import FREE, Row
 from alembert.optimal.splines.shooting import Motion, Shooting
 from alembert.optimal.splines.slopes import Adjoint, Slopes, Tangents, Weights
 

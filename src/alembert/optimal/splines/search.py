@@ -68,7 +68,7 @@ def solve_splines(
         raise NumericalError(
             f"solve_splines: the motion of the guess is not finite ({where}); give another `guess`, or more `steps`"
         )
-    if guess is None and rows.infeasibility(z) > 1e-3:
+    if rows.infeasibility(z) > 1e-3:
         z = _approach(rows, z)
     found = _search(rows, z, tolerance, int(iterations), reporter(progress))
     return SplineSolution(rows, found, {"total": time.perf_counter() - began})

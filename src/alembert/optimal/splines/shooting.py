@@ -37,7 +37,8 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.optimal.closure import Closure, conditions, place, solve
 from alembert.optimal.guess import straight
 from alembert.optimal.plant import Mechanics
-from alembert.optimal.problem import Problem, Row
+from alembert.optimal.problem import Problem
+from alembert.optimal.row import Row
 from alembert.optimal.splines.direct import Direct
 from alembert.simulate.tangent import SymbolicManifold
 
