@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from alembert import ArgumentError, Inertia, ModelBuilder, Revolute, Rotor, library
+from alembert.errors import AlembertWarning
 from alembert.identify import base_parameters, regressor
 
 
@@ -105,5 +106,8 @@ def test_refusals():
     with pytest.raises(ArgumentError, match="tolerance is 2, expected a number between 0 and 1"):
         base_parameters(model, tolerance=2)
     bad = np.full((3, 2), np.nan)
-    with pytest.raises(ArgumentError, match="the regressor is not finite at some of the states"):
+    with (
+        pytest.warns(AlembertWarning, match="regressor: 3 of 3 states have no finite result"),
+        pytest.raises(ArgumentError, match="the regressor is not finite at some of the states"),
+    ):
         base_parameters(model, states=(bad, bad, bad))
