@@ -116,6 +116,11 @@ def test_help_of_the_program():
     assert all(str(code) in text and meaning.split()[0] in text for code, meaning in EXIT_CODES.items())
     assert "--install-completion" in text
     assert run(code=2).stdout.startswith("root COMMAND")
+    found = run("--install-completion", "nosh", code=2)
+    assert (
+        "--install-completion serves the shell that it is called from and takes no value, got 'nosh'"
+        in found.stderr
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -28,7 +28,7 @@ from alembert.cli.models import File as File
 from alembert.cli.models import Floating as Floating
 from alembert.cli.models import PackageDirs as PackageDirs
 from alembert.cli.models import load_model as _load  # noqa: F401  (for commands that were there before)
-from alembert.errors import AlembertError, AlembertWarning, NumericalError, UnsupportedError
+from alembert.errors import AlembertError, AlembertWarning, ArgumentError, NumericalError, UnsupportedError
 from alembert.model.printing import unknown
 
 OK, FAILED, BAD_INPUT, UNSUPPORTED, FAULT, INTERRUPTED = 0, 1, 2, 3, 4, 130
@@ -65,6 +65,12 @@ class _Group(TyperGroup):
         """The options of all commands may stand anywhere."""
         end = args.index("--") if "--" in args else len(args)
         before, after = args[:end], args[end:]
+        for option in ("--install-completion", "--show-completion"):
+            others = [entry for entry in args if entry not in (option, *_EVERYWHERE)]
+            if option in before and others:  # typer would pass over them
+                raise ArgumentError(
+                    f"{option} serves the shell that it is called from and takes no value, got {others[0]!r}"
+                )
         moved = [entry for entry in before if entry in _EVERYWHERE]
         return super().parse_args(
             ctx, [*moved, *(entry for entry in before if entry not in _EVERYWHERE), *after]

@@ -27,9 +27,11 @@ from alembert import (
     UnsupportedError,
 )
 from alembert.model.elements import Box, Capsule, Cylinder, Ellipsoid, Mesh, Sphere
-from alembert.model.io import mjcf, xml
+from alembert.model.io import mjcf_source, xml
 from alembert.model.io.convert import accelerations_from_mujoco, from_mujoco, to_mujoco
-from alembert.model.io.mjcf import joint_names, load_mjcf
+from alembert.model.io.mjcf import load_mjcf
+from alembert.model.io.mjcf_keyframes import keyframes
+from alembert.model.io.mjcf_source import joint_names
 
 mujoco = pytest.importorskip("mujoco")
 
@@ -564,8 +566,33 @@ def test_included_files_are_checked_too(tmp_path):
         load_mjcf(main)
 
 
+def test_keyframes_are_read_beside_the_model(tmp_path):
+    path = tmp_path / "robot.xml"
+    body = f"""<body name="trunk" pos="1 2 3" euler="0 0 90"><freejoint/>{GEOM}
+        <body name="leg"><joint name="hip" axis="0 1 0" ref="30"/>{GEOM}</body></body>"""
+    key = """<keyframe><key name="bent" qpos="0 0 1 1 0 0 0 0.7" qvel="1 2 3 4 5 6 7"/>
+        <key qpos="0 0 2 1 0 0 0 0"/></keyframe>"""
+    path.write_text(document(body, key))
+    with pytest.warns(
+        AlembertWarning, match=r"keyframes, which alembert\.model\.io\.mjcf_keyframes reads \(line 7\)"
+    ):
+        model = load_mjcf(path)
+    found = keyframes(model, path)
+    assert list(found) == ["qpos0", "bent", "key1"]
+    compiled = mujoco.MjModel.from_xml_path(str(path))
+    for name, qpos in {
+        "qpos0": compiled.qpos0,
+        "bent": compiled.key_qpos[0],
+        "key1": compiled.key_qpos[1],
+    }.items():
+        np.testing.assert_allclose(to_mujoco(model, found[name][0], mj_model=compiled), qpos, atol=1e-15)
+    qvel = to_mujoco(model, *found["bent"], mj_model=compiled)[1]
+    np.testing.assert_allclose(qvel, compiled.key_qvel[0], atol=1e-15)
+    assert abs(found["qpos0"][0][-1] - np.deg2rad(30)) < 1e-15  # not that of model.neutral()
+
+
 def test_too_many_included_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(mjcf, "_MAX_INCLUDES", 1)
+    monkeypatch.setattr(mjcf_source, "MAX_INCLUDES", 1)
     main = tmp_path / "main.xml"
     main.write_text('<mujoco><include file="a.xml"/>\n<include file="b.xml"/></mujoco>')
     for name in "ab":
@@ -590,11 +617,11 @@ def test_without_mujoco(monkeypatch):
 def test_remarks_of_mujoco_are_passed_on_and_not_written_to_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flex = '<flexcomp name="c" type="grid" count="2 2 2" spacing=".1 .1 .1" dim="3" radius=".01"/>'
-    _, remarks = mjcf._compile(xml.read(document(flex)))
+    _, remarks = mjcf_source.compiled(xml.read(document(flex)))
     assert any("flex 'c' is not rigid" in remark for remark in remarks)
     assert list(tmp_path.iterdir()) == []
     empty = mujoco.MjModel.from_xml_string("<mujoco/>")
-    monkeypatch.setattr(mjcf, "_compile", lambda source: (empty, ["oh"]))
+    monkeypatch.setattr(mjcf_source, "compiled", lambda source: (empty, ["oh"]))
     with pytest.warns(AlembertWarning, match="what MuJoCo remarks: oh"):
         load_mjcf("<mujoco/>")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from alembert.errors import AlembertWarning, UnsupportedError
-from alembert.model.io import mjcf
+from alembert.model.io import mjcf, mjcf_source
 from alembert.model.io.convert import to_mujoco
 
 spec = importlib.util.find_spec("gymnasium")
@@ -32,7 +32,7 @@ def test_masses_order_and_frames(path):
     assert (model.nq, model.nv) == (peer.nq, peer.nv)
     np.testing.assert_allclose(model.mass, peer.body_mass.sum(), rtol=1e-12)
     names = [joint.name for joint in model.joints if joint.type.nv]
-    assert names == list(mjcf.joint_names(peer))
+    assert names == list(mjcf_source.joint_names(peer))
     rng = np.random.default_rng(0)
     for _ in range(5):
         q = model.random_configuration(rng)

@@ -284,7 +284,7 @@ def _mujoco(model: Model, mj_model: Any) -> _Layout:
         rules.append(rule)
     if mj_model is None:
         return _same_order(model, rules)
-    from alembert.model.io.mjcf import joint_names
+    from alembert.model.io.mjcf_source import joint_names
 
     sizes = {0: (7, 6), 1: (4, 3), 2: (1, 1), 3: (1, 1)}  # free, ball, slide, hinge
     found = {}

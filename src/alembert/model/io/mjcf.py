@@ -17,6 +17,7 @@ When the last anchor is not the body's origin, a fixed joint `BODY/anchor` leads
     tendon equality        of tendons over joints, or straight ones over sites, an equation; two sites at a fixed length a
                            distance
     contacts               not modelled, with a warning
+    keyframes, qpos0       not kept: `mjcf_keyframes.keyframes` reads them
 
 Tendons with a force of their own, flexes, fluid forces, gravity compensation, plugins and mocap bodies are
 refused.
@@ -26,8 +27,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -48,13 +47,13 @@ from alembert.joints import (
 from alembert.model.builder import ModelBuilder
 from alembert.model.elements import Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere, Visual
 from alembert.model.inertia import Inertia
-from alembert.model.io import xml
+from alembert.model.io import mjcf_source, xml
+from alembert.model.io.mjcf_source import joint_names, names_of
 from alembert.model.io.notes import Notes
 from alembert.model.io.unphysical import Gate
 from alembert.model.model import Model
 from alembert.model.placement import Placement
 
-_MAX_INCLUDES = 1000
 _TEXTURED = (0.66, 0.69, 0.72, 1.0)
 _HIDDEN_GROUP = 3  # geom groups from here on are not shown by MuJoCo's viewer: collision shapes
 
@@ -72,8 +71,8 @@ def load_mjcf(
         raise ArgumentError(f"actuators is {actuators!r}, expected 'error' or 'skip'")
     document = xml.read(source)
     gate = Gate(document.file, unphysical)
-    root = _safe(document)
-    compiled, remarks = _compile(document)
+    root = mjcf_source.safe(document)
+    compiled, remarks = mjcf_source.compiled(document)
     reader = _Reader(compiled, document, root, gate, skip_actuators=actuators == "skip")
     reader.refuse_unsupported()
     reader.builder.world(visuals=reader.visuals(0))
@@ -86,6 +85,8 @@ def load_mjcf(
     reader.note_contacts()
     for remark in remarks:
         reader.notes.add(f"what MuJoCo remarks: {remark}")
+    if reader.m.nkey:
+        reader.notes.add("keyframes, which alembert.model.io.mjcf_keyframes reads", reader.line_of("key"))
     try:
         model = gate.build(reader.builder)
     except ModelError as error:
@@ -94,101 +95,10 @@ def load_mjcf(
     return model
 
 
-def joint_names(mj_model: Any) -> list[str]:
-    """The names that `load_mjcf` gives to the joints; unnamed ones are called after their body."""
-    bodies = _names(mj_model, "body")
-    fallback = []
-    for i in range(mj_model.njnt):
-        body = int(mj_model.jnt_bodyid[i])
-        number = i - int(mj_model.body_jntadr[body])
-        several = int(mj_model.body_jntnum[body]) > 1
-        fallback.append(f"{bodies[body]}_joint{number}" if several else f"{bodies[body]}_joint")
-    return _names(mj_model, "joint", fallback)
-
-
-# --- before and during compilation ----------------------------------------------------------------
-
-
-def _mujoco() -> Any:
-    try:
-        import mujoco
-    except ImportError:
-        raise UnsupportedError('MJCF needs the mujoco package: pip install "alembert[mjcf]"') from None
-    return mujoco
-
-
-def _safe(document: xml.Source) -> xml.Element:
-    """The root element, after checking that this file and those it includes are small, plain XML."""
-    root = xml.parse(document)
-    if root.tag != "mujoco":
-        hint = "; use load_urdf for a URDF" if root.tag == "robot" else ""
-        root.fail(f"the root element is <{root.tag}>, expected <mujoco>{hint}")
-    if document.folder is None:
-        return root
-    seen: set[Path] = set()
-    waiting = [(document.folder, root)]
-    while waiting:
-        folder, element = waiting.pop()
-        for part in element.walk():
-            name = part.attributes.get("file", "")
-            if part.tag not in ("include", "model") or not name:
-                continue
-            for path in (document.folder / name, folder / name):
-                if path in seen or not path.is_file():
-                    continue
-                seen.add(path)
-                if len(seen) > _MAX_INCLUDES:
-                    part.fail(f"more than {_MAX_INCLUDES} included files")
-                waiting.append((path.parent, xml.parse(xml.read(path))))
-    return root
-
-
-def _compile(document: xml.Source) -> tuple[Any, list[str]]:
-    """The compiled model and MuJoCo's warnings, which would go to a file in the working directory."""
-    mujoco = _mujoco()
-    remarks: list[str] = []
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda message: remarks.append(" ".join(message.split())))
-    try:
-        if document.path is None:
-            return mujoco.MjModel.from_xml_string(document.content.decode()), remarks
-        return mujoco.MjModel.from_xml_path(str(document.path)), remarks
-    except (ValueError, mujoco.FatalError) as error:
-        message = " ".join(str(error).split())
-        found = re.search(r"[Ll]ine(?: number=)? ?(\d+)", message)
-        where = f"{document.file}:{found[1]}" if found else document.file
-        raise FileError(f"{where}: MuJoCo refuses it: {message}") from None
-    finally:
-        mujoco.set_mju_user_warning(before)
-
-
-def _names(m: Any, kind: str, fallback: list[str] | None = None) -> list[str]:
-    """Unique names of all objects of a kind; unnamed ones get `fallback` or kind and number."""
-    mujoco = _mujoco()
-    code = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
-    count = {"joint": "njnt", "equality": "neq", "actuator": "nu"}.get(kind, f"n{kind}")
-    if kind == "actuator" and hasattr(m, "nactuator"):  # one actuator may have several inputs since MuJoCo 4
-        count = "nactuator"
-    given = [mujoco.mj_id2name(m, code, i) for i in range(getattr(m, count))]
-    taken = set(given)
-    names = []
-    for i, name in enumerate(given):
-        if not name:
-            name = fallback[i] if fallback else f"{kind}{i}"
-            while name in taken:
-                name += "_"
-            taken.add(name)
-        names.append(name)
-    return names
-
-
 def _polynomial(coefficients: tuple[float, ...], x: str) -> str:
     return " + ".join(
         f"({c!r})" + f" * {x}" * min(k, 1) + (f"**{k}" if k > 1 else "") for k, c in enumerate(coefficients)
     )
-
-
-# --- reading the compiled model -------------------------------------------------------------------
 
 
 class _Reader:
@@ -197,16 +107,16 @@ class _Reader:
     def __init__(
         self, m: Any, document: xml.Source, root: xml.Element, gate: Gate, *, skip_actuators: bool
     ) -> None:
-        self.mujoco = _mujoco()
+        self.mujoco = mjcf_source.mujoco_package()
         self.m = m
         self.document = document
         self.root = root
         self.gate = gate
         self.skip_actuators = skip_actuators
         self.notes = Notes(document.file, "passed over")
-        self.bodies = _names(m, "body")
+        self.bodies = names_of(m, "body")
         self.joints = joint_names(m)
-        self.sites = [f"{name}_site" if name in self.bodies else name for name in _names(m, "site")]
+        self.sites = [f"{name}_site" if name in self.bodies else name for name in names_of(m, "site")]
         gravity = np.zeros(3) if self.disabled("GRAVITY") else m.opt.gravity
         self.builder = ModelBuilder(m.names.split(b"\0", 1)[0].decode(), gravity=tuple(gravity))
 
@@ -219,6 +129,9 @@ class _Reader:
         line = next(lines, None)
         where = self.document.file if line is None else f"{self.document.file}:{line}"
         raise UnsupportedError(f"{where}: {what} is not supported")
+
+    def line_of(self, tag: str) -> int | None:
+        return next((element.line for element in self.root.walk() if element.tag == tag), None)
 
     def field(self, name: str, index: int) -> np.ndarray:
         """An array's row, zero where this version of MuJoCo has no such array."""
@@ -238,7 +151,7 @@ class _Reader:
             self.unsupported(f"drag by a fluid (density {m.opt.density:g}, viscosity {m.opt.viscosity:g})")
         for i in np.flatnonzero(m.body_gravcomp):
             self.unsupported(f"gravity compensation of body {self.bodies[i]!r}", self.bodies[i])
-        for k, name in enumerate(_names(m, "tendon")):
+        for k, name in enumerate(names_of(m, "tendon")):
             for what in ("stiffness", "damping", "frictionloss", "limited", "armature"):
                 if np.any(self.field(f"tendon_{what}", k)) or np.any(self.field(f"tendon_{what}poly", k)):
                     self.unsupported(f"tendon {name!r} with {what}", name)
@@ -427,7 +340,7 @@ class _Reader:
         m, kinds = self.m, self.mujoco.mjtEq
         if self.disabled("EQUALITY") or self.disabled("CONSTRAINT"):
             return
-        for i, name in enumerate(_names(m, "equality")):
+        for i, name in enumerate(names_of(m, "equality")):
             if not m.eq_active0[i]:
                 self.notes.add(f"equality {name!r}, which is not active")
                 continue
@@ -528,7 +441,7 @@ class _Reader:
     def add_actuators(self) -> None:
         if self.disabled("ACTUATION"):
             return
-        for i, name in enumerate(_names(self.m, "actuator")):
+        for i, name in enumerate(names_of(self.m, "actuator")):
             if self.m.opt.disableactuator & (1 << int(self.m.actuator_group[i])):
                 continue
             problem = self.add_motor(i, name)
@@ -593,7 +506,7 @@ class _Reader:
             int(kinds.mjSENS_ACCELEROMETER): "accelerometer",
         }
         frames = {int(objects.mjOBJ_SITE): self.sites, int(objects.mjOBJ_XBODY): self.bodies}
-        for i, name in enumerate(_names(m, "sensor")):
+        for i, name in enumerate(names_of(m, "sensor")):
             kind, what, target = int(m.sensor_type[i]), int(m.sensor_objtype[i]), int(m.sensor_objid[i])
             if kind in of_joints:
                 self.builder.sensor(name, of_joints[kind], self.joints[target])
