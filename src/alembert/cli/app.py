@@ -65,7 +65,8 @@ class _Group(TyperGroup):
         """The options of all commands may stand anywhere."""
         end = args.index("--") if "--" in args else len(args)
         before, after = args[:end], args[end:]
-        for option in ("--install-completion", "--show-completion"):
+        flags = {name for p in self.get_params(ctx) if getattr(p, "is_flag", False) for name in p.opts}
+        for option in flags & {"--install-completion", "--show-completion"}:
             others = [entry for entry in args if entry not in (option, *_EVERYWHERE)]
             if option in before and others:  # typer would pass over them
                 raise ArgumentError(
