@@ -187,7 +187,10 @@ def test_refusals():
     with pytest.raises(ArgumentError, match="identify: 2 samples of 1 efforts are 2 equations"):
         identify.identify(model, few)
     stretched = model.replace(
-        frames=tuple(al.Frame(f.name, f.body, al.Placement((9.0, 0, 0))) if f.name == "end" else f for f in model.frames)
+        frames=tuple(
+            al.Frame(f.name, f.body, al.Placement((9.0, 0, 0))) if f.name == "end" else f
+            for f in model.frames
+        )
     )
     with pytest.raises(
         NumericalError, match=r"constraints of model 'four_bar' could not be closed from random"

@@ -16,7 +16,15 @@ from alembert.deferred import deferred
 from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
-    from alembert.constraints import assembly, derivatives, dynamics, inverse_derivatives, prescribed, reduced
+    from alembert.constraints import (
+        assembly,
+        derivatives,
+        dynamics,
+        holding,
+        inverse_derivatives,
+        prescribed,
+        reduced,
+    )
     from alembert.constraints import power as powers
     from alembert.constraints import rows as all_rows
     from alembert.constraints import states as batches
@@ -41,6 +49,7 @@ else:
     assembly = deferred("alembert.constraints.assembly")
     derivatives = deferred("alembert.constraints.derivatives")
     dynamics = deferred("alembert.constraints.dynamics")
+    holding = deferred("alembert.constraints.holding")
     inverse_derivatives = deferred("alembert.constraints.inverse_derivatives")
     powers = deferred("alembert.constraints.power")
     prescribed = deferred("alembert.constraints.prescribed")
@@ -206,15 +215,20 @@ class Constraints:
         q: Any,
         v: Any,
         *,
+        held: Sequence[str] = (),
         active: Active = None,
         parameters: Parameters = None,
         closure_tolerance: float = CLOSED,
     ) -> ImpulseResult:
         """The jump of the speeds when the active constraints begin to hold at q, and their impulses.
 
-        Momentum is conserved; kinetic energy is lost, as little as the constraints allow.
+        Momentum is conserved; kinetic energy is lost, as little as the constraints allow. Joints (or degrees of freedom)
+        that are `held` keep their speeds: drives that make them follow a motion give the impulses for it.
         """
         system = self._constraint_rows.system("impulse", active)
+        if len(held):
+            dofs = dynamics.named_dofs(self, "impulse", held, "held")
+            return holding.impulse(system, "impulse", q, v, dofs, parameters, closure_tolerance)
         return dynamics.impulse(system, "impulse", q, v, parameters, closure_tolerance)
 
     # --- rank and independent speeds --------------------------------------------------------------------------
@@ -381,7 +395,7 @@ class Constraints:
     ) -> tuple[Array, Array]:
         """Back onto the surface, with the coordinates and speeds of some degrees of freedom as they are."""
         system = self._constraint_rows.system("simulate", active)
-        return assembly.project_holding(system, "simulate", q, v, held, parameters)
+        return holding.project(system, "simulate", q, v, held, parameters)
 
     def _constraint_corrections(
         self: Model, q: Array, v: Array, active: Active, parameters: Parameters

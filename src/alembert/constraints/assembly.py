@@ -241,61 +241,6 @@ def project(
     )
 
 
-def project_holding(
-    system: ConstraintSystem,
-    function: str,
-    q: Array,
-    v: Array,
-    held: Array,
-    parameters: Mapping[str, Any] | None,
-) -> tuple[Array, Array]:
-    """The same with some degrees of freedom held: min x^T M x with G x = -phi, x = 0 there; state by state."""
-    model = system.model
-    s = states(model, function, q, {"v": v}, parameters)
-    move = np.setdiff1d(np.arange(model.nv), held)
-    found, speeds = s.q.copy(), s.vectors[0].copy()
-    for k in range(len(s)):
-        at = s.at(k)
-        worst = np.inf
-        for _ in range(20):
-            t = system.terms(at)
-            off = np.abs(t.residual[0]) / t.scale[0]
-            largest = float(np.max(off, initial=0.0))
-            if not largest < worst / 2 or largest <= 1e-15:
-                break
-            worst, closest = largest, at
-            x = _least_energy(system, at, t, -t.residual[0], move)
-            at = at.with_q(model.integrate(at.q, x[None]))
-        at = at if largest <= worst else closest
-        t = system.terms(at)
-        left = np.abs(t.residual[0]) / t.scale[0]
-        y = _least_energy(system, at, t, -(t.jacobian[0] @ speeds[k]), move)
-        speeds[k] += y
-        found[k] = at.q[0]
-        broken = np.abs(t.jacobian[0] @ speeds[k]) / t.scale[0]
-        for what, values, limit in (
-            ("stays open by", left, CLOSURE),
-            ("opens at a rate of", broken, 1e-9 * max(1.0, float(np.linalg.norm(speeds[k])))),
-        ):
-            if not np.max(values, initial=0.0) <= limit:
-                i = int(np.argmax(values))
-                raise NumericalError(
-                    f"{function}: {system.owner_name(i)} {what} {values[i]:.3g}{_held(model, held)}: the mechanism cannot "
-                    "follow the prescribed motion here"
-                )
-    return found.reshape(*s.shape, -1), speeds.reshape(*s.shape, -1)
-
-
-def _least_energy(system: ConstraintSystem, s: States, t: Terms, b: Array, move: Array) -> Array:
-    """min x^T M x with G x = b over the columns that move; of rows that contradict, the nearest."""
-    U = np.linalg.cholesky(system.mass_matrix(s)[0][move[:, None], move]).T
-    scale = t.scale[0]
-    A = np.linalg.solve(U.T, (t.jacobian[0][:, move] / scale[:, None]).T).T
-    x = np.zeros(system.model.nv)
-    x[move] = np.linalg.solve(U, np.linalg.lstsq(A, b / scale, rcond=1e-9)[0])
-    return x
-
-
 def corrections(
     system: ConstraintSystem, function: str, q: Array, v: Array, parameters: Mapping[str, Any] | None
 ) -> tuple[Array, Array]:

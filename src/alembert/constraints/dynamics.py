@@ -133,14 +133,17 @@ def impulse(
     v = s.vectors[0]
     if not system.count:
         return ImpulseResult(
-            v.reshape(*s.shape, model.nv).copy(), system.reactions(s, _no_terms(s, model.nv), v[:, :0])
+            v.reshape(*s.shape, model.nv).copy(),
+            system.reactions(s, _no_terms(s, model.nv), v[:, :0]),
+            np.zeros((*s.shape, model.nv)),
         )
     t = system.terms(s)
     system.check_closed(function, s, t, None, closed)
     b = -(t.jacobian @ v[..., None])[..., 0]
     x, f = system.respond(function, s, t, b, np.linalg.norm(v, axis=-1))
     system.tell_redundancy(function, s, t)
-    return ImpulseResult((v + x).reshape(*s.shape, model.nv), system.reactions(s, t, f))
+    after = (v + x).reshape(*s.shape, model.nv)
+    return ImpulseResult(after, system.reactions(s, t, f), np.zeros_like(after))
 
 
 def analysis(

@@ -73,10 +73,14 @@ class ConstrainedInverseDerivatives:
 
 @dataclass(frozen=True, eq=False)
 class ImpulseResult:
-    """Speeds after the jump (..., nv), and the impulses of the constraints (units and frames as reactions, times s)."""
+    """Speeds after the jump (..., nv), and the impulses of the constraints (units and frames as reactions, times s).
+
+    `drives` are the impulses (..., nv) of what holds the speeds that were `held`; zero elsewhere.
+    """
 
     velocities: Array
     impulses: Mapping[str, Array]
+    drives: Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,9 @@ turns the gap's rate back, while the constraints C v = 0 that hold go on to hold
 
     v+ = v + M^-1 (G^T p + C^T p_c),    G v+ = -e G v,    C v+ = 0                        (1)
 
-Frictionless; e is the coefficient of restitution, by Newton's rule. A joint whose rebound is slower than `rest_speed`
-comes to rest at its limit: the limit becomes a constraint, until the reaction would have to pull.
+Frictionless; e is the coefficient of restitution, by Newton's rule. Joints that follow a prescribed motion keep their
+speeds. A joint whose rebound is slower than `rest_speed` comes to rest at its limit: the limit becomes a constraint, until
+the reaction would have to pull.
 """
 
 from __future__ import annotations
@@ -216,11 +217,13 @@ def bounce(system: System, q: Array, v: Array, row: Array, restitution: float) -
     if system.active:
         C = system.model.constraint_jacobian(q, active=system.active, parameters=system.parameters)
         rows, target = np.vstack([rows, C]), np.concatenate([target, -C @ v])
-    W = np.linalg.solve(M, rows.T)
+    free = np.flatnonzero(~system.prescribed)
+    W = np.zeros(rows.T.shape)
+    W[free] = np.linalg.solve(M[free[:, None], free], rows[:, free].T)
     p, *_ = np.linalg.lstsq(rows @ W, target, rcond=1e-10)
     after = v + W @ p
     if abs(row @ after + restitution * (row @ v)) > 1e-6 * max(abs(row @ v), 1e-12):
         raise NumericalError(
-            "simulate: an impact has no solution: the constraints that hold do not let the gap open"
+            "simulate: an impact has no solution: the constraints that hold, or prescribed motions, do not let the gap open"
         )
     return after, float(p[0])

@@ -177,6 +177,7 @@ class Run(Showing):
         if np.any(system.prescribed):
             for k, t in enumerate(self.time):
                 q, v, given = self.q[..., k, :], self.v[..., k, :], self.efforts[..., k, :]
+                system.topology = self._topology(k)
                 total[..., k, :] = system.required_efforts(float(t), q, v, given)
         return total
 

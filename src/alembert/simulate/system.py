@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.constraints.tolerances import CLOSED
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError
 from alembert.expression import evaluate
 from alembert.model import Model
 from alembert.model.printing import unknown
@@ -75,11 +75,6 @@ class System:
         elements = [*forces, *([field] if field is not None else []), *self.feeds.wrenches]
         fed = self.feeds.fed()
         self.acting = Acting(model, elements, fed) if elements or fed is not None else None
-        if prescribed and self.model is not self.own:
-            raise UnsupportedError(
-                "simulate: prescribed motion and a changing topology do not go together: the impulse of a constraint that "
-                "begins to hold would have to leave the prescribed speeds alone"
-            )
         if parameters and not self.own.parameters:
             raise ArgumentError("simulate: parameters are given, but the model has none")
 
@@ -128,13 +123,15 @@ class System:
 
     def reaction(self, name: str, t: float, q: Array, v: Array) -> float:
         """The effort of a coupling that holds on its joint."""
-        tau = self.all_efforts(t, q, v, self.effort)
+        tau, wrenches = self.all_efforts(t, q, v, self.effort), self.wrenches_at(t, q, v)
+        if np.any(self.prescribed):
+            tau = self._hybrid(t, q, v, tau, wrenches)[1]
         found = self.model.constrained_dynamics(
             q,
             v,
             tau,
             active=self.active,
-            wrenches=self.wrenches_at(t, q, v),
+            wrenches=wrenches,
             parameters=self.parameters,
             closure_tolerance=STAGE,
         )
@@ -423,6 +420,10 @@ class System:
         """Back onto the surface of closed loops, where there are any."""
         if not (self.constrained and self.active) or self.stabilisation.method != "projection":
             return q, v
+        return self.nearest(q, v)
+
+    def nearest(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """The state nearest to one that has drifted; prescribed coordinates and speeds stay."""
         if np.any(self.prescribed):
             return self.model._constraint_projection_holding(
                 q, v, np.flatnonzero(self.prescribed), self.active, self.parameters

@@ -7,7 +7,7 @@ is the run's `Topology`; switching compiles nothing. When some begin to hold, th
     v+ = v + M^-1 G^T p,    G v+ = 0                                                    (1)
 
 (`model.impulse`), so that momentum is kept and as little energy is lost as the constraints allow. The impulses p are in
-the log.
+the log. Joints that follow a prescribed motion keep their speeds: their drives give impulses, which are there too.
 """
 
 from __future__ import annotations
@@ -116,8 +116,7 @@ class Dock:
                 f"are left, expected at most {self.tolerance:g}"
             )
         system.switch(on=(self.name,))
-        closed = model.project(q, active=system.active, parameters=system.parameters).q
-        return jump(system, (self.name,), closed, v)
+        return jump(system, (self.name,), system.nearest(q, v)[0], v)
 
     def extend(self, model: Model) -> Model:
         loop = LoopJoint(self.name, self.joint, self.frame_a, self.frame_b)
@@ -231,9 +230,13 @@ def place_of(system: System, name: str, q: Array) -> dict[str, float]:
 def jump(system: System, names: Sequence[str], q: Array, v: Array) -> Outcome:
     """(1)"""
     model = system.model
-    found = model.impulse(q, v, active=system.active, parameters=system.parameters)
-    quantities = {f"impulse of {name}": found.impulses[name] for name in names}
-    outside = any(_touches_world(model, name) for name in names)
+    held = [name for name, follows in zip(model.speed_names, system.prescribed, strict=True) if follows]
+    found = model.impulse(q, v, held=held, active=system.active, parameters=system.parameters)
+    quantities: dict[str, Any] = {f"impulse of {name}": found.impulses[name] for name in names}
+    quantities |= {
+        f"impulse of the drive of {name}": found.drives[model.speed_names.index(name)] for name in held
+    }
+    outside = bool(held) or any(_touches_world(model, name) for name in names)
     return Outcome(q, found.velocities, quantities, switched=True, internal=not outside)
 
 
