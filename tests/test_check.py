@@ -108,7 +108,7 @@ def test_nan_is_an_infinite_error(monkeypatch):
 
 def test_special_states_are_among_them():
     """Neutral, straight and at rest, where quotients like sin(x)/x and |v| need care."""
-    labels = {row[0] for row in check._samples(library.arm7(), 1, np.random.default_rng(0))}
+    labels = {row[0] for row in check.samples(library.arm7(), 1, np.random.default_rng(0))}
     assert labels == {
         "neutral, all zero",
         "neutral, in motion",
@@ -134,7 +134,58 @@ def test_refusals():
         "check.derivatives: no oracle 'fd'; there is ad, complex_step, finite_difference"
     )
     assert refusal(model, states=-1) == "check.derivatives: states is -1, expected zero or more"
-    loop = model.replace(loops=(al.LoopJoint("closure", al.Revolute(), "world", "tip"),))
-    assert refusal(loop, error=UnsupportedError).startswith(
-        "forward_dynamics: the loop 'closure' would be ignored"
+    coupled = model.replace(couplings=(al.Coupling("gear", "elbow", ("shoulder",), (2.0,)),))
+    assert refusal(coupled, "hybrid_dynamics", error=UnsupportedError).startswith(
+        "check.derivatives: hybrid_dynamics of a model with loops, couplings or equations has no expression"
     )
+    apart = al.LoopJoint("closure", al.Fixed(), "world", "tip")
+    far = model.replace(
+        frames=tuple(
+            al.Frame(f.name, f.body, al.Placement((90, 0, 0))) if f.name == "tip" else f for f in model.frames
+        ),
+        loops=(apart,),
+    )
+    assert refusal(far, error=NumericalError).endswith("could not be closed from random configurations")
+
+
+def four_bar():
+    builder = al.ModelBuilder("four_bar", gravity=(0, -9.81, 0))
+    length = builder.parameter("length", 1.0)
+    rod = al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0))
+    builder.body("crank", rod, joint=al.Revolute(), joint_name="crank")
+    builder.body(
+        "coupler", rod, joint=al.Revolute(), joint_name="coupler", parent="crank", placement=(0.4, 0, 0)
+    )
+    builder.body("rocker", rod, joint=al.Revolute(), joint_name="rocker", placement=(0.9, 0, 0))
+    builder.frame("end", "coupler", (length, 0, 0)).frame("top", "rocker", (0.8, 0, 0))
+    builder.loop("pin", al.Revolute(), "end", "top")
+    builder.actuator("motor", "crank")
+    return builder.build()
+
+
+@pytest.mark.parametrize("oracle", check.TOLERANCES)
+def test_models_with_loops(oracle):
+    """All derivatives through a loop, those with respect to a wrench and to its geometry among them."""
+    names = ["forward_dynamics", "inverse_dynamics", "bias_forces"]
+    found = check.derivatives(four_bar(), names, states=2, oracle=oracle, show=False)
+    found.raise_if_above()
+    routes = {row.route for row in found.comparisons}
+    assert routes == {"closed form", "jvp", "vjp"}
+    assert {row.derivative for row in found.comparisons} >= {
+        "dq",
+        "dv",
+        "dtau",
+        "da",
+        "dwrench",
+        "dparameters",
+    }
+    if oracle != "finite_difference":
+        check.derivatives(
+            four_bar(), "forward_dynamics", states=1, oracle=oracle, second=True, show=False
+        ).raise_if_above()
+
+
+def test_models_with_couplings():
+    model = library.two_link()
+    coupled = model.replace(couplings=(al.Coupling("gear", "elbow", ("shoulder",), (2.0,)),))
+    check.derivatives(coupled, "all", states=1, show=False).raise_if_above()

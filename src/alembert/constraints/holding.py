@@ -93,8 +93,8 @@ def impulse(
         if np.max(left, initial=0.0) > CONSISTENT * np.linalg.norm(speeds):
             i = int(np.argmax(left))
             raise NumericalError(
-                f"{function}: no impulse makes all constraints hold{_held(model, held)}: {system.owner_name(i)} would open at "
-                f"{left[i]:.3g} per second"
+                f"{function}: no impulse makes all constraints hold{_held(model, held)}: {system.owner_name(i)} would open "
+                f"at {left[i]:.3g} per second"
             )
         Mx = system.mass_matrix(at)[0] @ x[k]
         f[k] = np.linalg.lstsq(G[:, move].T, Mx[move], rcond=RANK)[0]

@@ -20,18 +20,18 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from alembert.check.complex_numbers import run
+from alembert.check.states import Given, samples
 from alembert.dynamics.graphs import TAKES_WRENCHES, Options
-from alembert.dynamics.programs import PROGRAMS
+from alembert.dynamics.kernels import graph_kernel
+from alembert.dynamics.programs import NEED_TREE, PROGRAMS
+from alembert.dynamics.symbolic import constrained_options, inverse_options
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
-from alembert.joints import JointType
 from alembert.model import Model
 from alembert.model.printing import unknown
 
 Array = np.ndarray
-Given = dict[str, Array]
-"""The inputs of an algorithm by name, the parameters among them."""
-
 TOLERANCES = {"ad": 1e-9, "complex_step": 1e-9, "finite_difference": 1e-5}
 """what a correct derivative keeps to, by oracle"""
 
@@ -113,9 +113,9 @@ def derivatives(
     """Compare every derivative of an algorithm with an oracle, and print a table.
 
     Args:
-        model: an open tree.
+        model: with loops, couplings or equations, states are taken on them; their minimal set is that of each state.
         name: an algorithm (those of `model.compile`), several, or "all".
-        states: how many random states besides the special ones: neutral, straight, at rest.
+        states: how many random states besides the special ones: neutral, straight, at rest (nearby, where loops are closed).
         seed: of the random numbers.
         oracle: "ad", "complex_step" or "finite_difference".
         second: whether to compare `hessian` as well; for small models.
@@ -136,14 +136,22 @@ def derivatives(
     if states < 0:
         raise ArgumentError(f"check.derivatives: states is {states}, expected zero or more")
     rng = np.random.default_rng(seed)
-    samples = list(_samples(model, states, rng))
+    taken = list(samples(model, states, rng))
     found: list[Comparison] = []
+    if model.is_constrained:
+        without = [entry for entry in names if entry in NEED_TREE and entry not in CONSTRAINED]
+        if name == "all":
+            names = [entry for entry in names if entry not in without]
+        elif without:
+            raise UnsupportedError(
+                f"check.derivatives: {without[0]} of a model with loops, couplings or equations has no expression to compare "
+                "with; forward_dynamics and inverse_dynamics, which it is made of, have"
+            )
     for entry in names:
-        model.check_tree(entry)
-        found += _compare(model, entry, samples, _ORACLES[oracle](model, entry), rng)
+        found += _compare(model, entry, taken, _per_minimal_set(model, entry, _ORACLES[oracle]), rng)
         if second:
-            found.append(_compare_second(model, entry, samples, oracle, rng))
-    result = DerivativeCheck(model.name, oracle, len(samples), tuple(found))
+            found.append(_compare_second(model, entry, taken, oracle, rng))
+    result = DerivativeCheck(model.name, oracle, len(taken), tuple(found))
     if show:
         Console().print(result)
     return result
@@ -244,7 +252,7 @@ def _compare_second(
     model: Model, name: str, samples: list[tuple[str, Given]], oracle: str, rng: np.random.Generator
 ) -> Comparison:
     """d^T H d of weighted results along random directions, against the second derivative of a curve."""
-    curve = _SECOND[oracle](model, name)
+    curve = _per_minimal_set(model, name, _SECOND[oracle])
     labels, pairs = [], []
     for label, sample in samples:
         given = {key: sample[key] for key in _inputs(model, name)}
@@ -265,13 +273,15 @@ def _compare_second(
 
 
 def _result_shapes(model: Model, name: str) -> list[tuple[int, ...]]:
+    if model.is_constrained and name in CONSTRAINED:
+        return [(model.nv,)]
     kernel = model._kernel(name)
     return [result.shape for result in kernel.results]
 
 
-def _curve(model: Model, name: str) -> ca.Function:
+def _curve(model: Model, name: str, q: Array | None) -> ca.Function:
     """Weighted results along (integrate(q, s d), v + s d, ...), a function of (s, d, inputs, weight)."""
-    f = _flat_function(model, name)
+    f = _flat_function(model, name, q)
     s = ca.SX.sym("s")
     x = [ca.SX.sym(f"x{k}", f.size1_in(k)) for k in range(f.n_in())]
     d = [ca.SX.sym(f"d{k}", model.nv if k == 0 else x[k].shape[0]) for k in range(f.n_in())]
@@ -284,8 +294,8 @@ def _curve(model: Model, name: str) -> ca.Function:
     return ca.Function("curve", [s, ca.vertcat(*d), ca.vertcat(*x), weight], [value])
 
 
-def _second_ad(model: Model, name: str) -> Callable[[Given, Given, Array], float]:
-    curve = _curve(model, name)
+def _second_ad(model: Model, name: str, q: Array | None) -> Callable[[Given, Given, Array], float]:
+    curve = _curve(model, name, q)
     s = ca.SX.sym("s")
     more = [ca.SX.sym(f"m{k}", curve.size1_in(k)) for k in range(1, 4)]
     first = ca.jtimes(curve(s, *more), s, ca.SX(1))
@@ -293,8 +303,8 @@ def _second_ad(model: Model, name: str) -> Callable[[Given, Given, Array], float
     return lambda given, d, w: float(twice(0.0, _flat(d.values()), _flat(given.values()), w))
 
 
-def _second_complex(model: Model, name: str) -> Callable[[Given, Given, Array], float]:
-    curve = _curve(model, name)
+def _second_complex(model: Model, name: str, q: Array | None) -> Callable[[Given, Given, Array], float]:
+    curve = _curve(model, name, q)
     s = ca.SX.sym("s")
     more = [ca.SX.sym(f"m{k}", curve.size1_in(k)) for k in range(1, 4)]
     slope = ca.Function("slope", [s, *more], [ca.jtimes(curve(s, *more), s, ca.SX(1))])
@@ -302,13 +312,13 @@ def _second_complex(model: Model, name: str) -> Callable[[Given, Given, Array], 
 
     def value(given: Given, d: Given, w: Array) -> float:
         column = np.concatenate([[1j * step], _flat(d.values()), _flat(given.values()), w])
-        return float(_run(slope, column[:, None]).imag[0, 0] / step)
+        return float(run(slope, column[:, None]).imag[0, 0] / step)
 
     return value
 
 
-def _second_difference(model: Model, name: str) -> Callable[[Given, Given, Array], float]:
-    kernel = _compiled(model, name)
+def _second_difference(model: Model, name: str, q: Array | None) -> Callable[[Given, Given, Array], float]:
+    kernel = _compiled(model, name, q)
     step = 1e-3
 
     def value(given: Given, d: Given, w: Array, s: float) -> float:
@@ -323,7 +333,7 @@ def _second_difference(model: Model, name: str) -> Callable[[Given, Given, Array
     return second
 
 
-_SECOND: dict[str, Callable[[Model, str], Callable[[Given, Given, Array], float]]] = {
+_SECOND: dict[str, Callable[[Model, str, Array | None], Callable[[Given, Given, Array], float]]] = {
     "ad": _second_ad,
     "complex_step": _second_complex,
     "finite_difference": _second_difference,
@@ -354,68 +364,44 @@ def _named(model: Model, given: Given) -> dict[str, float] | None:
     return dict(zip(model.parameter_values, given["parameters"].tolist(), strict=True))
 
 
-# --- states ---------------------------------------------------------------------------------------------------
-
-
-def _samples(model: Model, count: int, rng: np.random.Generator) -> Iterable[tuple[str, Given]]:
-    """Special states, then random ones; all inputs that any algorithm takes."""
-
-    def random() -> Array:
-        return rng.normal(size=model.nv)
-
-    zero = np.zeros(model.nv)
-    special = [
-        ("neutral, all zero", model.neutral(), zero, zero),
-        ("neutral, in motion", model.neutral(), random(), random()),
-        ("straight, at rest", _straight(model, rng), zero, random()),
-        ("straight, in motion", _straight(model, rng), random(), random()),
-        ("random, at rest", _regular(model, rng), zero, random()),
-    ]
-    more = [(f"random {k + 1}", _regular(model, rng), random(), random()) for k in range(count)]
-    for label, q, v, x in (*special, *more):
-        free = (rng.random(model.nv) < 0.6).astype(float)
-        parameters = np.array([value for _, value in model.parameters])
-        wrench = rng.normal(size=6) if np.any(x) else np.zeros(6)
-        given = {"q": q, "v": v, "tau": x, "a": x, "a_given": x[::-1], "free": free, "wrench": wrench}
-        yield label, {**given, "parameters": parameters}
-
-
-def _straight(model: Model, rng: np.random.Generator) -> Array:
-    """Every angle at zero or half a turn, where axes line up; singular joints stay neutral."""
-    q = model.neutral()
-    for joint, s in zip(model.joints, model._q_slices, strict=True):
-        turned = rng.integers(0, 2, size=joint.type.nq) * np.pi
-        angles = np.array([unit == "rad" for _, unit in joint.type.coordinates], dtype=bool)
-        if joint.type.is_vector_space and joint.type.singularity(q[s] + turned * angles) is None:
-            q[s] += turned * angles
-    return q
-
-
-def _regular(model: Model, rng: np.random.Generator) -> Array:
-    """Random, but a tenth of a radian from singular joints: the conditioning there is not what is tested."""
-    while True:
-        q = model.random_configuration(rng)
-        if not any(
-            _near_singular(joint.type, q[s]) for joint, s in zip(model.joints, model._q_slices, strict=True)
-        ):
-            return q
-
-
-def _near_singular(joint: JointType, q: Array) -> bool:
-    if type(joint).singularity is JointType.singularity:
-        return False
-    S = np.asarray(joint.subspace(q), dtype=float)
-    return bool(np.linalg.svd(S, compute_uv=False)[-1] < 0.1)
-
-
 # --- oracles --------------------------------------------------------------------------------------------------
+
+CONSTRAINED = {"forward_dynamics": "constrained_accelerations", "inverse_dynamics": "constrained_efforts"}
+"""graphs of what loops, couplings and equations change"""
+
+
+def _options(model: Model, name: str, q: Array | None) -> Options:
+    """Those of the graph, with the minimal set of constraints at q."""
+    wrenches = (_wrench_frame(model),) if name in TAKES_WRENCHES else ()
+    if q is None:
+        return Options(wrenches=wrenches)
+    make = inverse_options if name == "inverse_dynamics" else constrained_options
+    return Options(wrenches=wrenches, **make(model, "check.derivatives", q))
+
+
+def _per_minimal_set(
+    model: Model, name: str, make: Callable[[Model, str, Array | None], Any]
+) -> Callable[..., Any]:
+    """An oracle; of what constraints change, one for each of the minimal sets that states have."""
+    if not (model.is_constrained and name in CONSTRAINED):
+        return make(model, name, None)
+    made: dict[Options, Any] = {}
+
+    def oracle(given: Given, *more: Any) -> Any:
+        options = _options(model, name, given["q"])
+        if options not in made:
+            made[options] = make(model, name, given["q"])
+        return made[options](given, *more)
+
+    return oracle
+
 
 _Oracle = Callable[[Given], dict[str, Array]]
 """From inputs to the Jacobian of all results (one after the other, C order) with respect to each input, tangent for q."""
 
 
-def _ad(model: Model, name: str) -> _Oracle:
-    graph = _flat_function(model, name)
+def _ad(model: Model, name: str, q: Array | None) -> _Oracle:
+    graph = _flat_function(model, name, q)
     x = [ca.SX.sym(f"x{k}", graph.size1_in(k)) for k in range(graph.n_in())]
     d = [ca.SX.sym(f"d{k}", graph.size1_in(k)) for k in range(graph.n_in())]
     along = ca.jtimes(graph(*x), ca.vertcat(*x), ca.vertcat(*d))
@@ -428,19 +414,19 @@ def _ad(model: Model, name: str) -> _Oracle:
     return jacobian
 
 
-def _complex_step(model: Model, name: str) -> _Oracle:
-    graph = _flat_function(model, name)
+def _complex_step(model: Model, name: str, q: Array | None) -> _Oracle:
+    graph = _flat_function(model, name, q)
     step = 1e-40
 
     def jacobian(given: Given) -> dict[str, Array]:
         values, seeds = _seeds(model, given)
-        return _columns(model, given, _run(graph, values[:, None] + 1j * step * seeds).imag / step)
+        return _columns(model, given, run(graph, values[:, None] + 1j * step * seeds).imag / step)
 
     return jacobian
 
 
-def _finite_difference(model: Model, name: str) -> _Oracle:
-    kernel = _compiled(model, name)
+def _finite_difference(model: Model, name: str, q: Array | None) -> _Oracle:
+    kernel = _compiled(model, name, q)
     step = 1e-3
 
     def value(given: Given, key: str, direction: Array) -> Array:
@@ -467,21 +453,25 @@ def _finite_difference(model: Model, name: str) -> _Oracle:
     return jacobian
 
 
-_ORACLES: dict[str, Callable[[Model, str], _Oracle]] = {
+_ORACLES: dict[str, Callable[[Model, str, Array | None], _Oracle]] = {
     "ad": _ad,
     "complex_step": _complex_step,
     "finite_difference": _finite_difference,
 }
 
 
-def _compiled(model: Model, name: str) -> Kernel:
+def _compiled(model: Model, name: str, q: Array | None) -> Kernel:
+    if q is not None:  # without the guards that `compile` puts around it: differences leave the surface
+        return graph_kernel(model, CONSTRAINED[name], _options(model, name, q), name)
     return model.compile(name, wrenches=[_wrench_frame(model)] if name in TAKES_WRENCHES else [])
 
 
-def _flat_function(model: Model, name: str) -> ca.Function:
+def _flat_function(model: Model, name: str, q: Array | None) -> ca.Function:
     """The symbolic lowering with all results in one column, C order."""
-    if name in TAKES_WRENCHES:
-        function = model.symbolic.graph(name, Options(wrenches=(_wrench_frame(model),))).function
+    if q is not None:
+        function = model.symbolic.graph(CONSTRAINED[name], _options(model, name, q)).function
+    elif name in TAKES_WRENCHES:
+        function = model.symbolic.graph(name, _options(model, name, None)).function
     else:
         function = model.symbolic.function(*PROGRAMS[name])
     x = [ca.SX.sym(f"x{k}", function.size1_in(k)) for k in range(function.n_in())]
@@ -509,70 +499,3 @@ def _seeds(model: Model, given: Given) -> tuple[Array, Array]:
 def _columns(model: Model, given: Given, J: Array) -> dict[str, Array]:
     sizes = [model.nv if key == "q" else len(x) for key, x in given.items()]
     return dict(zip(given, np.split(J, np.cumsum(sizes)[:-1], axis=1), strict=True))
-
-
-# --- complex numbers through a CasADi function ----------------------------------------------------------------
-
-_UNARY: dict[int, Callable[[Array], Array]] = {
-    ca.OP_ASSIGN: lambda x: x,
-    ca.OP_NEG: lambda x: -x,
-    ca.OP_SQ: lambda x: x * x,
-    ca.OP_TWICE: lambda x: 2 * x,
-    ca.OP_INV: lambda x: 1 / x,
-    ca.OP_SQRT: np.sqrt,
-    ca.OP_SIN: np.sin,
-    ca.OP_COS: np.cos,
-    ca.OP_TAN: np.tan,
-    ca.OP_EXP: np.exp,
-    ca.OP_LOG: np.log,
-    ca.OP_ASIN: np.arcsin,
-    ca.OP_ACOS: np.arccos,
-    ca.OP_ATAN: np.arctan,
-    ca.OP_FABS: lambda x: np.where(x.real < 0, -x, x),
-    ca.OP_SIGN: lambda x: np.sign(x.real) + 0j,
-    ca.OP_NOT: lambda x: (x.real == 0) + 0j,
-}
-_BINARY: dict[int, Callable[[Array, Array], Array]] = {
-    ca.OP_ADD: np.add,
-    ca.OP_SUB: np.subtract,
-    ca.OP_MUL: np.multiply,
-    ca.OP_DIV: np.divide,
-    ca.OP_POW: np.power,
-    ca.OP_CONSTPOW: np.power,
-    ca.OP_LT: lambda x, y: (x.real < y.real) + 0j,
-    ca.OP_LE: lambda x, y: (x.real <= y.real) + 0j,
-    ca.OP_EQ: lambda x, y: (x.real == y.real) + 0j,
-    ca.OP_NE: lambda x, y: (x.real != y.real) + 0j,
-    ca.OP_AND: lambda x, y: ((x.real != 0) & (y.real != 0)) + 0j,
-    ca.OP_OR: lambda x, y: ((x.real != 0) | (y.real != 0)) + 0j,
-    ca.OP_IF_ELSE_ZERO: lambda x, y: np.where(x.real != 0, y, 0j),
-    ca.OP_FMIN: lambda x, y: np.where(x.real <= y.real, x, y),
-    ca.OP_FMAX: lambda x, y: np.where(x.real >= y.real, x, y),
-    ca.OP_ATAN2: lambda y, x: (
-        np.arctan2(y.real, x.real) + 1j * (x.real * y.imag - y.real * x.imag) / (x.real**2 + y.real**2)
-    ),
-}
-
-
-def _run(function: ca.Function, columns: Array) -> Array:
-    """Evaluate an `SX` function of column inputs on complex columns, one point per column of `columns`."""
-    starts = np.cumsum([0, *(function.size1_in(k) for k in range(function.n_in()))])
-    work: dict[int, Array] = {}
-    result = np.zeros((function.size1_out(0), columns.shape[1]), dtype=complex)
-    for k in range(function.n_instructions()):
-        code, i, o = function.instruction_id(k), function.instruction_input(k), function.instruction_output(k)
-        if code == ca.OP_INPUT:
-            work[o[0]] = columns[starts[i[0]] + i[1]]
-        elif code == ca.OP_OUTPUT:
-            result[o[1]] = work[i[0]]
-        elif code == ca.OP_CONST:
-            work[o[0]] = np.full(columns.shape[1], function.instruction_constant(k), dtype=complex)
-        elif code in _UNARY:
-            work[o[0]] = _UNARY[code](work[i[0]])
-        elif code in _BINARY:
-            work[o[0]] = _BINARY[code](work[i[0]], work[i[1]])
-        else:
-            raise UnsupportedError(
-                f"check.derivatives: complex_step does not know the CasADi operation {code}; use another oracle"
-            )
-    return result
