@@ -144,8 +144,8 @@ def derivatives(
             names = [entry for entry in names if entry not in without]
         elif without:
             raise UnsupportedError(
-                f"check.derivatives: {without[0]} of a model with loops, couplings or equations has no expression to compare "
-                "with; forward_dynamics and inverse_dynamics, which it is made of, have"
+                f"check.derivatives: {without[0]} of a model with loops, couplings or equations has no expression to "
+                "compare with; forward_dynamics and inverse_dynamics, which it is made of, have"
             )
     for entry in names:
         found += _compare(model, entry, taken, _per_minimal_set(model, entry, _ORACLES[oracle]), rng)
