@@ -6,7 +6,7 @@ import pytest
 from simulate_helpers import model, state
 
 import alembert as al
-from alembert.simulate import Drive, Sampled, SpringDamper, simulate
+from alembert.simulate import Batched, Drive, Measured, Sampled, SpringDamper, simulate
 from alembert.simulate.actuators import Drives
 
 FIXED = {"duration": 1.0, "step": 0.01, "integrator": "rk4"}
@@ -241,3 +241,80 @@ def test_work_of_prescribed_motion(arm, integrator):
     # what the drive takes jumps with the sampled command to the other joint, 10 records apart
     stepped = run(Sampled(lambda t, q, v: np.array([5.0, -1.0]) * v, 0.01))
     assert stepped.report.energy_error < 5e-3
+
+
+# --- batches ---------------------------------------------------------------------------------------------------
+
+
+def entrywise(t, q, v):
+    """For one state: on a batch of two motions q[0] would be the first of them."""
+    return np.array([-20.0 * q[0] - v[1], -5.0 * q[1]])
+
+
+def from_samples(t, read):
+    return {"elbow": -3.0 * read["angle"][0]}
+
+
+@pytest.mark.parametrize("motions", [1, 2, 3])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"controller": entrywise},
+        {"controller": Batched(law)},
+        {"controller": Sampled(entrywise, 0.05)},
+        {"controller": Sampled(Batched(law), 0.05)},
+        {"controller": lambda t, q, v: {"elbow": -q[1]}, "integrator": "variational"},
+        {"wrenches": {"tip": lambda t, q, v: [0, 0, 0, q[0], v[1], q[1]]}},
+        {"wrenches": {"tip": Batched(lambda t, q, v: np.zeros(6))}},
+        {
+            "controller": Sampled(from_samples, 0.05, reads="angle"),
+            "sensors": Measured(al.Sensor("angle", "joint_position", "elbow"), 0.05),
+        },
+    ],
+)
+def test_functions_are_asked_for_each_motion(arm, motions, options):
+    q0, v0 = np.random.default_rng(5).normal(size=(2, motions, 2))
+    options = {**FIXED, "duration": 0.2, **options}
+    batch = simulate(arm, q0, v0, **options)
+    for k in range(motions):
+        np.testing.assert_array_equal(batch.q[k], simulate(arm, q0[k], v0[k], **options).q)
+    members = al.ensemble(arm, {"q0": q0, "v0": v0}, **options)
+    np.testing.assert_array_equal(members.q[:, -1], batch.q[:, -1])
+
+
+def test_messages_of_functions_in_batches(arm):
+    q0 = np.ones((2, 2))
+    for controller, message in (
+        (lambda t, q, v: [[1.0, 2.0]], r"a function of one state returned shape \(1, 2\), expected \(2,\)"),
+        (
+            Batched(lambda t, q, v: np.ones((3, 2))),
+            r"Batched\(...\) returned shape \(3, 2\), expected \(2, 2\): a row",
+        ),
+    ):
+        with pytest.raises(al.ArgumentError, match=message):
+            simulate(arm, q0, controller=controller, **FIXED)
+    with pytest.raises(
+        al.ArgumentError, match=r"simulate: wrench on 'tip' has shape \(5,\), expected \(..., 6\): moment"
+    ):
+        simulate(arm, q0, wrenches={"tip": lambda t, q, v: np.ones(5)}, **FIXED)
+    with pytest.raises(al.ArgumentError, match="Batched: law is 3, expected a function of t, q and v"):
+        Batched(3)
+
+
+def test_what_each_motion_does_alone(arm):
+    """Events, stops and locked joints: a batch says so, an ensemble does it."""
+    q0 = np.array([[0.3, 0.1], [0.5, -0.2]])
+    event = al.simulate.Event(lambda t, q, v: q[0], "down")
+    for options, message in (
+        ({"events": event}, r"events and a batch of motions do not go together: .*one by one on all cores$"),
+        ({"locked": "elbow"}, r"locked joints and a batch of motions do not go together; al.ensemble"),
+    ):
+        with pytest.raises(al.UnsupportedError, match=message):
+            simulate(arm, q0, **options, **FIXED)
+        members = al.ensemble(arm, {"q0": q0}, **options, **FIXED)
+        for k in range(2):
+            alone = simulate(arm, q0[k], interval=1.0, **options, **FIXED)
+            for one, other in zip(alone.events, members.events.get(k, ()), strict=True):
+                assert one.time == other.time
+            if not alone.events:  # those stop the motion
+                np.testing.assert_array_equal(members.q[k], alone.q)

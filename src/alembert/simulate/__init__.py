@@ -4,6 +4,7 @@ from alembert.callable_module import make_callable as _make_callable
 from alembert.simulate.actuators import Drive as Drive
 from alembert.simulate.actuators import Gear as Gear
 from alembert.simulate.choice import integrators as integrators
+from alembert.simulate.controllers import Batched as Batched
 from alembert.simulate.controllers import Sampled as Sampled
 from alembert.simulate.ensembles import Ensemble as Ensemble
 from alembert.simulate.ensembles import ensemble as ensemble

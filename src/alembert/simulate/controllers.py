@@ -4,6 +4,9 @@ A continuous controller is a function u(t, q, v) that gives efforts: an array (.
 joints or degrees of freedom to efforts. A CasADi function is compiled into the loop. A `Sampled` controller
 is asked at fixed instants only and its answer held, like flight software. All controllers add up. At equal
 times they are asked in the order in which they are given.
+
+A Python function is asked for one motion of a batch after the other: it may take q apart as q[0], q[1]. One that is in
+`Batched(...)` is asked for all of them at once.
 """
 
 from __future__ import annotations
@@ -20,6 +23,20 @@ from alembert.model import Model
 
 Array = np.ndarray
 Law = Callable[[float, Array, Array], Any]
+
+
+@dataclass(frozen=True)
+class Batched:
+    """A Python function that takes states of a batch, q (..., nq) and v (..., nv), and gives a row for each of them."""
+
+    law: Callable[..., Any]
+
+    def __post_init__(self) -> None:
+        if not callable(self.law):
+            raise ArgumentError(f"Batched: law is {self.law!r}, expected a function of t, q and v")
+
+    def __call__(self, *given: Any) -> Any:
+        return self.law(*given)
 
 
 @dataclass(frozen=True)
@@ -47,6 +64,45 @@ class Sampled:
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise ArgumentError(f"Sampled: {name} is {value!r}, expected zero or a positive number")
+
+
+def for_each(
+    law: Callable[..., Any], t: float, *states: Any, batch: tuple[int, ...], read: Callable[[Any], Array]
+) -> Array:
+    """What a Python function gives for the states, arrays (*batch, n) or mappings of such; `read` makes arrays of answers.
+
+    A function that is written for one state may run on a batch and mean something else: q[0] would be the first motion.
+    """
+    if not batch:
+        return read(law(t, *states))
+    if isinstance(law, Batched):
+        x = read(law(t, *states))
+        if x.shape[:-1] not in ((), batch):
+            raise ArgumentError(
+                f"simulate: a function in Batched(...) returned shape {x.shape}, expected {(*batch, x.shape[-1])}: a row "
+                "for each motion"
+            )
+        return x
+
+    def of(x: Any, k: tuple[int, ...]) -> Any:
+        if isinstance(x, Mapping):
+            return {name: of(value, k) for name, value in x.items()}
+        return np.array(np.broadcast_to(x, (*batch, np.shape(x)[-1]))[k])
+
+    rows = [read(law(t, *(of(x, k) for x in states))) for k in np.ndindex(*batch)]
+    for row in rows:
+        if row.ndim != 1:
+            raise ArgumentError(
+                f"simulate: a function of one state returned shape {row.shape}, expected ({row.shape[-1]},)"
+            )
+    return np.stack(rows).reshape(*batch, len(rows[0]))
+
+
+def efforts_of(
+    model: Model, law: Callable[..., Any], t: float, *states: Any, batch: tuple[int, ...], who: str
+) -> Array:
+    """What a controller asks for, (nv,) or (*batch, nv)."""
+    return for_each(law, t, *states, batch=batch, read=lambda answer: efforts_from(model, answer, who))
 
 
 def efforts_from(model: Model, answer: Any, who: str) -> Array:

@@ -13,7 +13,7 @@ from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.simulate.actuators import Drives
-from alembert.simulate.controllers import Law, Sampled, efforts_from
+from alembert.simulate.controllers import Law, Sampled, efforts_of
 from alembert.simulate.tangent import SymbolicManifold
 
 Array = np.ndarray
@@ -92,7 +92,7 @@ class Feedback:
         """What the continuous controllers ask for, saturated; t is a time, or (..., 1) times."""
         total = np.zeros(self.model.nv)
         for law in self.laws:
-            total = total + efforts_from(self.model, law(t, q, v), "a controller")
+            total = total + efforts_of(self.model, law, t, q, v, batch=q.shape[:-1], who="a controller")
         if self.drives is not None:
             total = self.drives.saturate(total)
         if self.law is not None:

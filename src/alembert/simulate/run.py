@@ -85,8 +85,8 @@ def simulate(
         interval: between records [s]; by default every step, or a thousandth of the duration with error
             control.
         integrator: one of `INTEGRATORS`, or "auto": the run's `reason` says what was chosen and why.
-        controller: a function u(t, q, v), a `casadi.Function` of the same (compiled into the loop),
-            `Sampled(...)`, or a list of them, whose efforts add up.
+        controller: a function u(t, q, v) of one state (or `Batched(...)` of all motions of a batch at once), a
+            `casadi.Function` of the same (compiled into the loop), `Sampled(...)`, or a list of them, whose efforts add up.
         efforts: constant efforts, (..., nv) or by joint; by joint also a `Table` over time.
         wrenches: by frame, constant (6,), a `Table`, or functions of (t, q, v): moment and force in the frame's axes.
         prescribed: joints that follow a motion: a number to stay at, a `casadi.Function` of t for the
@@ -132,7 +132,8 @@ def simulate(
     system = assembled(model, given, batch)
     if batch and any(isinstance(event, JointStops) for event in watched):
         raise UnsupportedError(
-            "simulate: JointStops and a batch of motions do not go together; give SoftStop"
+            "simulate: JointStops and a batch of motions do not go together; give SoftStop, or al.ensemble(model, "
+            "{'q0': ..., 'v0': ...}, ...), which runs them one by one on all cores"
         )
     for event in watched:
         if isinstance(event, JointStops):
@@ -140,7 +141,10 @@ def simulate(
     watched = watched_events(system, watched)
     locks = _locks(locked)
     if locks and batch:
-        raise UnsupportedError("simulate: locked joints and a batch of motions do not go together")
+        raise UnsupportedError(
+            "simulate: locked joints and a batch of motions do not go together; al.ensemble(model, {'q0': ..., 'v0': ...}, "
+            "...) runs them one by one on all cores"
+        )
     for lock in locks:
         v = lock.apply(system, start, q, v).v
     for what, table in system.feeds.tables:
@@ -181,9 +185,10 @@ def simulate(
         )
     if batch and (chosen in ADAPTIVE or watched):
         what = f"integrator {chosen!r}" if chosen in ADAPTIVE else "events"
+        other = ", or choose 'rk4' with a step" if not watched else ""
         raise UnsupportedError(
             f"simulate: {what} and a batch of motions do not go together: each motion would need steps of its own; "
-            "al.ensemble(model, {'q0': ..., 'v0': ...}, ...) runs them one by one on all cores, or choose 'rk4' with a step"
+            f"al.ensemble(model, {{'q0': ..., 'v0': ...}}, ...) runs them one by one on all cores{other}"
         )
     if chosen in ADAPTIVE:
         return run_adaptive(system, q, v, chosen, reason, options)

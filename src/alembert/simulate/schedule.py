@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.simulate.controllers import Sampled, efforts_from
+from alembert.simulate.controllers import Sampled, efforts_of
 from alembert.simulate.sensors import Instrument, Measured, Measurements
 
 if TYPE_CHECKING:
@@ -123,12 +123,12 @@ class Schedule:
         for k, controller in enumerate(self.controllers):
             rate = self.rates[first + k]
             if rate.due(n) and all(name in self.readings for name in controller.reads):
+                given: tuple[Any, ...] = (q, v)
                 if controller.reads:
-                    read = {name: self.readings[name].copy() for name in controller.reads}
-                    answer = controller.law(t, read)
-                else:
-                    answer = controller.law(t, q, v)
-                effort = efforts_from(system.model, answer, "a sampled controller")
+                    given = ({name: self.readings[name].copy() for name in controller.reads},)
+                effort = efforts_of(
+                    system.model, controller.law, t, *given, batch=q.shape[:-1], who="a sampled controller"
+                )
                 if controller.quantum:
                     effort = controller.quantum * np.round(effort / controller.quantum)
                 self.pending.append((n + rate.delay, first + k, effort))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import casadi as ca
@@ -17,6 +17,7 @@ from alembert.model.printing import unknown
 from alembert.simulate.acting import Acting, Element
 from alembert.simulate.actuators import Drive, Drives
 from alembert.simulate.closed_loops import STAGE, compiles
+from alembert.simulate.controllers import for_each
 from alembert.simulate.feedback import Feedback
 from alembert.simulate.feeds import Feeds
 from alembert.simulate.gravity import CentralGravity, GravityGradient
@@ -245,7 +246,15 @@ class System:
         held = {
             frame: table(t if within is None else within) for frame, table in self.feeds.held_wrenches.items()
         }
-        return {**self.wrenches, **held, **{frame: law(t, q, v) for frame, law in self.wrench_laws.items()}}
+        given = {
+            frame: for_each(law, t, q, v, batch=q.shape[:-1], read=partial(self._wrench, frame))
+            for frame, law in self.wrench_laws.items()
+        }
+        return {**self.wrenches, **held, **given}
+
+    def _wrench(self, frame: str, answer: Any) -> Array:
+        hint = ": moment, then force"
+        return self.model._numbers("simulate", f"wrench on {frame!r}", answer, 6, hint)
 
     # --- what else acts ----------------------------------------------------------------------------------------
 

@@ -216,7 +216,8 @@ class Question:
 
     def answer(self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]) -> Block:
         parameters = _parameters(draws)
-        together = self.options["integrator"] not in ADAPTIVE and not self.options.get("events")
+        alone = any(self.options.get(key) for key in ("events", "locked"))
+        together = self.options["integrator"] not in ADAPTIVE and not alone
         if together:
             try:
                 return self._together(members, draws, parameters, reasons)
