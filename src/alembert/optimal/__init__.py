@@ -9,6 +9,7 @@ from alembert.optimal.continuation import continuation as continuation
 from alembert.optimal.costs import Cost as Cost
 from alembert.optimal.costs import duration as duration
 from alembert.optimal.costs import effort as effort
+from alembert.optimal.costs import final_momentum as final_momentum
 from alembert.optimal.costs import running as running
 from alembert.optimal.costs import terminal as terminal
 from alembert.optimal.costs import tracking as tracking

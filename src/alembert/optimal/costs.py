@@ -78,6 +78,20 @@ def duration(weight: float = 1.0) -> Cost:
     return Cost(terminal=(lambda s: float(weight) * s.duration,))
 
 
+def final_momentum(frame: str, direction: Any, mass: float = 1.0) -> Cost:
+    """Less the momentum along `direction` of a point mass [kg] at a frame's origin at the end: it becomes large.
+
+    `direction` is a vector in the world, whose length does not count.
+    """
+    along = np.asarray(direction, dtype=float)
+    length = np.linalg.norm(along) if along.shape == (3,) else np.nan
+    if not (np.isfinite(length) and length > 0):
+        raise ArgumentError(f"final_momentum: direction is {direction!r}, expected three numbers, not all 0")
+    if not (np.isfinite(mass) and mass > 0):
+        raise ArgumentError(f"final_momentum: mass is {mass!r}, expected a positive number [kg]")
+    return Cost(terminal=(lambda s: -float(mass) * ca.dot(ca.SX(along / length), s.velocity(frame)),))
+
+
 def tracking(
     q: Callable[[Any], Any] | None = None,
     v: Callable[[Any], Any] | None = None,

@@ -14,6 +14,7 @@ from alembert.errors import AlembertError, ArgumentError
 from alembert.optimal.closure import given_parameters
 from alembert.optimal.plant import Mechanics, Momenta, System
 from alembert.optimal.problem import Problem
+from alembert.optimal.reaching import reaching
 from alembert.optimal.row import Row
 from alembert.optimal.stages import Stages
 
@@ -48,7 +49,7 @@ class Guess:
 def make(problem: Problem, given: Any) -> Guess:
     """A guess from anything that describes a motion."""
     if given is None:
-        return on_one_branch(problem, straight(problem))
+        return on_one_branch(problem, reaching(problem, straight(problem)))
     if isinstance(given, Guess):
         return given
     if isinstance(given, str | Path):
