@@ -11,6 +11,7 @@ import numpy as np
 
 from alembert.engine import codegen, program
 from alembert.engine.codegen import Code
+from alembert.engine.node_loop import NodeLoop, Pointer, Table, constant_data
 from alembert.engine.program import Program as Instructions
 from alembert.engine.rolled_memory import round_up
 from alembert.engine.target import Target
@@ -35,19 +36,6 @@ if TYPE_CHECKING:
     from alembert.engine.rolled import RolledSource
 
 SINES, COSINES = "sines", "cosines"
-
-
-@dataclass(frozen=True)
-class _Pointer:
-    """An argument of a function: base pointer + column of the table + constant, in vectors (or doubles)."""
-
-    base: str
-    column: str
-    shift: int = 0
-    double: bool = False
-
-    def moved(self, by: int) -> _Pointer:
-        return _Pointer(self.base, self.column, self.shift + by, self.double)
 
 
 @dataclass
@@ -167,19 +155,27 @@ class RolledEmitter:
         self.work += times * code.work
         return name
 
-    def pointers(self, step: _Step, outputs: Mapping[str, _Pointer]) -> list[_Pointer]:
+    def pointers(self, step: _Step, outputs: Mapping[str, Pointer]) -> list[Pointer]:
         inputs = zip(step.inputs, step.shifts, strict=True)
         found = [self.input_pointer(label).moved(shift) for label, shift in inputs]
         return [*found, *(outputs[label] for label in step.outputs)]
 
-    def input_pointer(self, label: str) -> _Pointer:
+    def visit(self, body: NodeLoop, step: _Step, pointers: Sequence[Pointer], times: int) -> None:
+        """Call the function of a step on the row's places."""
+        self.call(body, step, [body.address(pointer, "%row") for pointer in pointers], times)
+
+    def call(self, body: NodeLoop, step: _Step, arguments: Sequence[str], times: int) -> None:
+        function = self.function(step, times)
+        body.call(function, [*arguments, body.at("%w", self.scratch)])
+
+    def input_pointer(self, label: str) -> Pointer:
         if label in self.arguments:
-            return _Pointer(self.arguments[label], self.source.program.given[label])
+            return Pointer(self.arguments[label], self.source.program.given[label])
         if label == READ:
-            return _Pointer(f"@{self.name}_constants", READ, double=True)
+            return Pointer(f"@{self.name}_constants", READ, double=True)
         if label in (SINES, COSINES):
-            return _Pointer("%w", "angle", self.angle_rows[1 if label == SINES else 2])
-        return _Pointer("%w", label if label in self.memory.own else _INPUT_COLUMN[label])
+            return Pointer("%w", "angle", self.angle_rows[1 if label == SINES else 2])
+        return Pointer("%w", label if label in self.memory.own else _INPUT_COLUMN[label])
 
     def columns(self, loop: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         m = self.memory
@@ -281,25 +277,26 @@ done:
         self.work += 10 * self.angles
 
     def emit_loop(self, i: int, loop: Loop, steps: Sequence[_Step]) -> None:
-        table = _Table(f"{self.name}_table{i}", self.columns(self.memory.loops[i]))
-        body = _Body(self, table)
+        table = Table(f"{self.name}_table{i}", self.columns(self.memory.loops[i]))
+        body = NodeLoop(self.T, table)
         body.begin()
-        for kind, step in body.kinds(steps):
+        for kind in body.cases(len(steps)):
+            step = steps[kind]
             if not step.outputs:
                 continue
             outputs = {
-                **{label: _Pointer("%w", label) for label in self.memory.own},
-                SHARED: _Pointer("%w", "record", loop.shared_start),
-                PASSED: _Pointer("%w", "passed out"),
-                ADDED: _Pointer("%w", "added out"),
+                **{label: Pointer("%w", label) for label in self.memory.own},
+                SHARED: Pointer("%w", "record", loop.shared_start),
+                PASSED: Pointer("%w", "passed out"),
+                ADDED: Pointer("%w", "added out"),
             }
             if loop.paired_start:
-                outputs[PAIRED] = _Pointer("%w", "paired", loop.paired_start[kind])
+                outputs[PAIRED] = Pointer("%w", "paired", loop.paired_start[kind])
             for name, extent in self.source.program.result.items():
-                outputs[name] = _Pointer(self.outputs[name], _RESULT_COLUMN.get(extent) or name)
+                outputs[name] = Pointer(self.outputs[name], _RESULT_COLUMN.get(extent) or name)
                 if extent in ("table", "own") and name in step.outputs:
                     step.places[step.outputs.index(name)] = self.places(name, extent, kind)
-            body.visit(step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
+            self.visit(body, step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
         body.end()
         order = self.memory.node if loop.direction == "outward" else self.memory.node[::-1]
         self.finish(f"{self.name}_loop{i}", body, table, order)
@@ -329,14 +326,15 @@ done:
         if not np.array_equal(parents, np.arange(-1, len(parents) - 1)):
             self.text.append(zero_function(f"{self.name}_zero", self.lanes * nv * nv))
             self.calls += [f"call void @{self.name}_zero(ptr {self.outputs[name]})" for name in names]
-        table = _Table(f"{self.name}_own_table", self.columns({}))
-        body = _Body(self, table)
+        table = Table(f"{self.name}_own_table", self.columns({}))
+        body = NodeLoop(self.T, table)
         body.begin()
-        outputs = {f"{name} 0": _Pointer(self.outputs[name], "diagonal") for name in names}
-        for kind, step in body.kinds(steps):
+        outputs = {f"{name} 0": Pointer(self.outputs[name], "diagonal") for name in names}
+        for kind in body.cases(len(steps)):
+            step = steps[kind]
             size = self.source.kinds[kind].structure.joint.nv
             step.places = dict.fromkeys(range(len(step.outputs)), _block(size, size, nv))
-            body.visit(step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
+            self.visit(body, step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
         body.end()
         self.finish(f"{self.name}_own", body, table, self.memory.node)
 
@@ -346,13 +344,13 @@ done:
         widths = {
             form: kind.structure.joint.nv for form, kind in zip(pairs.form, self.source.kinds, strict=True)
         }
-        table = _Table(f"{self.name}_pairs_table", self.columns({"parent": self.memory.parents}))
-        body = _Body(self, table)
+        table = Table(f"{self.name}_pairs_table", self.columns({"parent": self.memory.parents}))
+        body = NodeLoop(self.T, table)
         body.begin()
         forms = range(len(pairs.sizes))
         for outer in body.cases(len(forms)):
             v, row = body.load("%row", "v"), body.load("%row", "row")
-            record = body.address(_Pointer("%w", "paired"), "%row")
+            record = body.address(Pointer("%w", "paired"), "%row")
             first = body.load("%row", "parent")
             climb = f"climb{outer}"
             body.climb(climb, first)
@@ -363,7 +361,7 @@ done:
                 above = body.line(f"add i64 {body.load(at, 'row')}, {v}")
                 arguments = []
                 for label, shift in zip(step.inputs, step.shifts, strict=True):
-                    pointer = _Pointer("%w", "paired", shift)
+                    pointer = Pointer("%w", "paired", shift)
                     arguments.append(
                         body.address(pointer, at)
                         if label.startswith(INNER)
@@ -374,7 +372,7 @@ done:
                     arguments.append(body.at(self.outputs[name], below if side == "0" else above))
                     rows, columns = widths[outer], widths[inner]
                     step.places[k] = _block(*((rows, columns) if side == "0" else (columns, rows)), nv)
-                body.call(step, arguments, self.source.tree.pairs // len(pairs.visits))
+                self.call(body, step, arguments, self.source.tree.pairs // len(pairs.visits))
             body.climbed(climb)
         body.end()
         self.finish(f"{self.name}_pairs", body, table, self.memory.node, self.memory.form)
@@ -385,7 +383,7 @@ done:
         return pairs.names if pairs else ()
 
     def finish(
-        self, name: str, body: _Body, table: _Table, order: np.ndarray, cases: np.ndarray | None = None
+        self, name: str, body: NodeLoop, table: Table, order: np.ndarray, cases: np.ndarray | None = None
     ) -> None:
         kind = self.memory.kind if cases is None else cases
         self.text.append(table.data(order, kind))
@@ -404,134 +402,6 @@ _INPUT_COLUMN = {
     GATHERED: "gathered",
     ADDED: "added in",
 }
-
-
-class _Table:
-    """The offsets that a loop uses, one row of integers per node; columns that are alike are kept once."""
-
-    def __init__(self, name: str, columns: dict[str, np.ndarray]) -> None:
-        self.name, self._known = name, columns
-        self._columns: list[np.ndarray] = []
-        self._places: dict[bytes, int] = {}
-
-    def place(self, column: str) -> int:
-        values = self._known[column]
-        key = values.tobytes()
-        if key not in self._places:
-            self._places[key] = len(self._columns)
-            self._columns.append(values)
-        return self._places[key]
-
-    @property
-    def width(self) -> int:
-        return len(self._columns) + 1
-
-    def data(self, order: np.ndarray, case: np.ndarray) -> str:
-        """Rows in the order of the loop; the case comes last."""
-        columns = [*self._columns, case]
-        return constant_data(self.name, np.array(columns, dtype=np.int32).T[order])
-
-
-class _Body:
-    """The IR of a loop over the rows of a table."""
-
-    def __init__(self, emitter: RolledEmitter, table: _Table) -> None:
-        self.emitter, self.table = emitter, table
-        self.T = emitter.T
-        self.lines: list[str] = []
-        self.count = 0
-
-    def line(self, text: str) -> str:
-        name = f"%t{self.count}"
-        self.count += 1
-        self.lines.append(f"  {name} = {text}")
-        return name
-
-    def begin(self) -> None:
-        self.lines += [
-            "entry:",
-            "  br label %loop",
-            "loop:",
-            "  %k = phi i64 [0, %entry], [%next, %tail]",
-            "  %shift = mul i64 %k, WIDTH",
-            f"  %row = getelementptr i32, ptr @{self.table.name}, i64 %shift",
-        ]
-
-    def kinds(self, steps: Sequence[_Step]) -> Iterator[tuple[int, _Step]]:
-        return ((k, steps[k]) for k in self.cases(len(steps)))
-
-    def cases(self, count: int, label: str = "visit") -> Iterator[int]:
-        """A block of code for each case, chosen by the row."""
-        row, after = ("%row", "tail") if label == "visit" else (f"%{label}_row", f"{label}_tail")
-        if count > 1:
-            case = self.line(f"load i32, ptr {self.line(f'getelementptr i32, ptr {row}, i64 CASE')}")
-            labels = " ".join(f"i32 {k}, label %{label}_{k}" for k in range(1, count))
-            self.lines.append(f"  switch i32 {case}, label %{label}_0 [{labels}]")
-        else:
-            self.lines.append(f"  br label %{label}_0")
-        for k in range(count):
-            self.lines.append(f"{label}_{k}:")
-            yield k
-            self.lines.append(f"  br label %{after}")
-
-    def load(self, row: str, column: str) -> str:
-        place = self.line(f"getelementptr i32, ptr {row}, i64 {self.table.place(column)}")
-        return self.line(f"sext i32 {self.line(f'load i32, ptr {place}')} to i64")
-
-    def at(self, base: str, index: str | int) -> str:
-        return self.line(f"getelementptr {self.T}, ptr {base}, i64 {index}")
-
-    def address(self, pointer: _Pointer, row: str) -> str:
-        kind = "double" if pointer.double else self.T
-        place = self.line(f"getelementptr {kind}, ptr {pointer.base}, i64 {self.load(row, pointer.column)}")
-        return self.shifted(place, pointer, pointer.shift)
-
-    def shifted(self, place: str, pointer: _Pointer, shift: int) -> str:
-        kind = "double" if pointer.double else self.T
-        return self.line(f"getelementptr {kind}, ptr {place}, i64 {shift}") if shift else place
-
-    def visit(self, step: _Step, pointers: Sequence[_Pointer], times: int) -> None:
-        self.call(step, [self.address(pointer, "%row") for pointer in pointers], times)
-
-    def call(self, step: _Step, arguments: Sequence[str], times: int) -> None:
-        function = self.emitter.function(step, times)
-        pointers = (*arguments, self.at("%w", self.emitter.scratch))
-        self.lines.append(f"  call void @{function}({', '.join(f'ptr {p}' for p in pointers)})")
-
-    def climb(self, c: str, first: str) -> None:
-        """Begin the walk from the node to the root."""
-        self.lines += [
-            f"  br label %{c}_start",
-            f"{c}_start:",
-            f"  br label %{c}_test",
-            f"{c}_test:",
-            f"  %{c}_j = phi i64 [{first}, %{c}_start], [%{c}_next, %{c}_tail]",
-            f"  %{c}_more = icmp sge i64 %{c}_j, 0",
-            f"  br i1 %{c}_more, label %{c}_body, label %{c}_end",
-            f"{c}_body:",
-            f"  %{c}_shift = mul i64 %{c}_j, WIDTH",
-            f"  %{c}_row = getelementptr i32, ptr @{self.table.name}, i64 %{c}_shift",
-        ]
-
-    def climbed(self, c: str) -> None:
-        self.lines.append(f"{c}_tail:")
-        following = self.load(f"%{c}_row", "parent")
-        self.lines += [f"  %{c}_next = add i64 {following}, 0", f"  br label %{c}_test", f"{c}_end:"]
-
-    def end(self) -> None:
-        self.lines += [
-            "tail:",
-            "  %next = add i64 %k, 1",
-            "  %more = icmp ult i64 %next, COUNT",
-            "  br i1 %more, label %loop, label %done",
-            "done:",
-            "  ret void",
-        ]
-
-    def finished(self, count: int) -> str:
-        width = self.table.width
-        text = "\n".join(self.lines) + "\n"
-        return text.replace("WIDTH", str(width)).replace("CASE", str(width - 1)).replace("COUNT", str(count))
 
 
 def _block(rows: int, columns: int, width: int) -> list[int]:
@@ -563,15 +433,3 @@ def _hoist(step: _Step, angles: dict[int, int]) -> None:
             p.input_sizes.append(0)
         position = angles.setdefault(element, len(angles))
         p.op[i], p.a[i], p.b[i] = ca.OP_INPUT, new[label], position
-
-
-def constant_data(name: str, values: np.ndarray) -> str:
-    """IR of a constant array."""
-    content = np.ascontiguousarray(values).view(np.uint8).ravel()
-    if not content.size:
-        content = np.zeros(8, dtype=np.uint8)
-    text = _BYTES[content].tobytes().decode()
-    return f'@{name} = internal constant [{content.size} x i8] c"{text}", align 64\n'
-
-
-_BYTES = np.frombuffer("".join(f"\\{k:02X}" for k in range(256)).encode(), dtype=np.uint8).reshape(256, 3)

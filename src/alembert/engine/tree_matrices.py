@@ -21,7 +21,7 @@ import numpy as np
 
 from alembert.engine import outlet
 from alembert.engine.loops import Lines
-from alembert.engine.rolled_emitter import constant_data
+from alembert.engine.node_loop import constant_data
 from alembert.engine.target import Target
 
 LINE = 8  # doubles in a cache line; rows and tables are padded to it
