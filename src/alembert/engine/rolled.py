@@ -3,7 +3,7 @@
 What depends on the number of nodes is data: a table of offsets for each loop, and the nodes' constants. So
 the compile time does not grow with the tree, and the code stays in the instruction cache.
 
-Memory is organised after the areas of `alembert.sweeps.tracing`. A node's shared record lasts for the whole
+Memory is organised after the areas of `alembert.sweeps.visits`. A node's shared record lasts for the whole
 call. What it keeps for itself (`alembert.engine.rolled_records`), passes to children or adds to its parent lives
 only between two visits, in *slots* that are given out and taken back like registers: what is passed along a
 serial chain uses two of them, which never leave the cache. A visit never writes the slot that it reads.

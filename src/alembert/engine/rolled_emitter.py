@@ -17,7 +17,8 @@ from alembert.engine.rolled_memory import round_up
 from alembert.engine.target import Target
 from alembert.engine.vectormath import bits, literal, vector_type
 from alembert.engine.zeros import zero_function
-from alembert.sweeps.tracing import (
+from alembert.sweeps.values import nonzeros
+from alembert.sweeps.visits import (
     ADDED,
     COMPUTED,
     GATHERED,
@@ -30,7 +31,6 @@ from alembert.sweeps.tracing import (
     PairsTrace,
     Visit,
 )
-from alembert.sweeps.values import nonzeros
 
 if TYPE_CHECKING:
     from alembert.engine.rolled import RolledSource

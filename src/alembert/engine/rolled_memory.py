@@ -10,9 +10,9 @@ import numpy as np
 
 from alembert.engine.rolled_records import Piece
 from alembert.sweeps.kinds import Kind
-from alembert.sweeps.tracing import Trace
 from alembert.sweeps.tree import Tree
 from alembert.sweeps.values import elements
+from alembert.sweeps.visits import Trace
 
 _ALIGNMENT = 8  # vectors: of regions that are worked on by full registers whatever the number of lanes
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import casadi as ca
 
-from alembert.sweeps.tracing import OWN, Loop, Trace, Visit
+from alembert.sweeps.visits import OWN, Loop, Trace, Visit
 
 
 @dataclass(frozen=True, order=True)

@@ -1,6 +1,6 @@
 """Tangent sweeps and their adjoints as loops: derivatives of a traced program along directions.
 
-A trace (`alembert.sweeps.tracing`) is a list of loops over the nodes, each with one function per kind of node, the visit.
+A trace (`alembert.sweeps.visits`) is a list of loops over the nodes, each with one function per kind of node, the visit.
 Differentiating the visits differentiates the program, for any number of nodes:
 
 tangent    every visit also computes the change of its results along the change of its inputs; whatever a node keeps,
@@ -25,7 +25,8 @@ import numpy as np
 
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.program import Extent, Pairs, Program
-from alembert.sweeps.tracing import (
+from alembert.sweeps.values import elements
+from alembert.sweeps.visits import (
     ADDED,
     COMPUTED,
     GATHERED,
@@ -39,7 +40,6 @@ from alembert.sweeps.tracing import (
     Visit,
     only_used,
 )
-from alembert.sweeps.values import elements
 
 Scalars = list[ca.SX]
 
