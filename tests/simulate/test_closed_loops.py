@@ -1,11 +1,14 @@
 """Models with loops and couplings, kept by projection after every step."""
 
+from pathlib import Path
+
 import casadi as ca
 import numpy as np
 import pytest
 from simulate_helpers import slope
 
 import alembert as al
+from alembert import study
 from alembert.errors import AlembertError, UnsupportedError
 from alembert.simulate import simulate
 from alembert.simulate.loop import RECORDS
@@ -38,6 +41,47 @@ def start(m):
     for k in range(2):
         v[m.v_slice(f"head{k}")] = 1.0
     return np.zeros(m.nq), v
+
+
+@pytest.fixture(scope="module")
+def template():
+    """A four-bar linkage whose lengths are parameters."""
+    return al.load(Path(study.__file__).parent / "templates" / "fourbar" / "model.toml")
+
+
+def test_variational_with_loops_and_parameters(template):
+    """At their defaults or given: the same bits, in a batch and going on; second order."""
+    m = template
+    q0 = np.stack([m.assemble([x, 0, 0]).q for x in (0.9, 1.0)])
+    exact = simulate(m, q0[0], duration=0.4, integrator="dop853").q[-1]
+    steps, errors = (0.02, 0.01, 0.005), []
+    for h in steps:
+        run = simulate(m, q0[0], duration=0.4, step=h, integrator="variational")
+        errors.append(np.abs(run.q[-1] - exact).max())
+    assert slope(errors, steps) == pytest.approx(2.0, abs=0.1)
+    options = {"duration": 0.4, "step": 0.005, "integrator": "variational"}
+    given = simulate(m, q0[0], parameters=dict(m.parameters), **options)
+    batch = simulate(m, q0, **options)
+    parts = simulate(m, q0[0], **options | {"duration": 0.2}).resume(0.2)
+    for q, v in ((given.q, given.v), (batch.q[0], batch.v[0])):
+        np.testing.assert_array_equal(q, run.q)
+        np.testing.assert_allclose(v, run.v, rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(parts.q[-1], run.q[-1])
+
+
+def test_python_controllers_on_loops_in_batches(template):
+    """Steps in Python project a batch: each motion as far as it needs alone."""
+    m = template
+    q0 = np.stack([m.assemble([x, 0, 0]).q for x in (0.9, 1.0, 1.3)])
+    options = {
+        "duration": 0.4,
+        "step": 0.01,
+        "integrator": "rk4",
+        "controller": lambda t, q, v: {"drive": -q[0]},
+    }
+    batch = simulate(m, q0, **options)
+    for k in range(3):
+        np.testing.assert_array_equal(batch.q[k], simulate(m, q0[k], **options).q)
 
 
 def test_four_bar(four_bar):

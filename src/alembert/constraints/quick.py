@@ -79,7 +79,7 @@ def projection(system: ConstraintSystem, q: Any, v: Any, last: tuple[Array, ...]
     if system.all.projection is None:
         return _rolled_projection(system, np.asarray(q, dtype=float), np.asarray(v, dtype=float), goal)
     tree, step, zero = system.all.tree(wrenches=False), system.all.projection, np.zeros(system.model.nv)
-    worst = np.inf
+    worst: Any = np.inf
     for count in range(10):  # noqa: B007  (returned)
         factor, _ = tree(q, zero, zero, *last)
         x, y, status = step(q, v, factor, chosen, active, *last)
@@ -91,6 +91,16 @@ def projection(system: ConstraintSystem, q: Any, v: Any, last: tuple[Array, ...]
             quality, opened, residual, broken = status.tolist()
         if not (quality > GOOD * GOOD and opened <= CLOSED):
             return None
+        if (
+            status.ndim > 1
+        ):  # each state ends when it would alone, so that its bits do not depend on the others
+            each = status[..., 1]
+            going = (each > 1e-15) & (each < worst / 2)
+            if not going.any():
+                break
+            worst = np.where(going, each, 0.0)
+            q = np.where(going[..., None], system.model.integrate(q, x), q)
+            continue
         if opened <= 1e-15 or opened >= worst / 2:
             break
         worst = opened

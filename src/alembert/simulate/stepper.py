@@ -120,8 +120,9 @@ class Stepper:
         rows, zero = self.system.model._constraint_rows, np.zeros(self.system.model.nv)
         projection = rows.projection
         assert projection is not None
-        factor, _ = rows.tree(wrenches=False)(q, zero, zero)
-        _, y, status = projection(q, v, factor, chosen, np.ones(rows.count))
+        given = self._parameters  # the defaults: others go another way
+        factor, _ = rows.tree(wrenches=False)(q, zero, zero, *given)
+        _, y, status = projection(q, v, factor, chosen, np.ones(rows.count), *given)
         return np.where(status[..., :1] > GOOD * GOOD, y, np.nan)
 
     def middle(self, state: Array) -> tuple[float, Array, Array]:
