@@ -116,6 +116,7 @@ def test_help_of_the_program():
     assert all(str(code) in text and meaning.split()[0] in text for code, meaning in EXIT_CODES.items())
     assert "--install-completion" in text
     assert run(code=2).stdout.startswith("root COMMAND")
+    assert "alembert: no command 'linearise'; did you mean 'linearize'?" in command("linearise").stderr
     found = run("--install-completion", "nosh", code=2)
     assert (
         "--install-completion serves the shell that it is called from and takes no value, got 'nosh'"

@@ -278,3 +278,13 @@ def test_printing():
     ):
         assert part in text
     assert refusal(linear.table, "Z") == "table: no matrix 'Z', expected one of A, B, C, D, E, F"
+
+
+def test_a_point_that_is_no_equilibrium_is_called_so():
+    """Its frequencies are not those of an oscillation about it."""
+    pendulum = library.pendulum()
+    leaning = linearize(pendulum, [1.0])
+    assert leaning.remark.startswith("not about an equilibrium: pivot accelerates by -8.2")
+    assert leaning.remark in str(leaning)
+    held = linearize(pendulum, [1.0], tau=pendulum.gravity_forces([1.0]))
+    assert held.remark == linearize(pendulum, [0.0]).remark == ""

@@ -145,6 +145,9 @@ def _usage(error: Any, args: Sequence[str]) -> int:
         known = [name for parameter in context.command.params for name in parameter.opts if name[0] == "-"]
         known += sorted(_EVERYWHERE)
         text = f"{option} takes no value" if option in known else unknown("no option", option, known)
+    if text.startswith("No such command") and context is not None:
+        known = context.command.list_commands(context)
+        text = unknown(f"{context.command_path}: no command", text.split("'")[1], known)
     if context is not None:
         text += f"\nTry: {context.command_path} --help"
     return _refused(BAD_INPUT, text, "UsageError", args)

@@ -14,7 +14,7 @@ import scipy.linalg
 from scipy.optimize import linear_sum_assignment
 
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
-from alembert.linear import modes, printing
+from alembert.linear import modes, printing, quantities
 from alembert.linear.modes import Modes
 from alembert.linear.reachability import Reachability, reachability
 from alembert.model import Model
@@ -136,6 +136,17 @@ class LinearModel:
             full = np.broadcast_to(np.asarray(value, dtype=float), self.batch)
             parameters[name] = full[index]
         return dataclasses.replace(self, **changes, parameter_values=parameters)
+
+    @property
+    def remark(self) -> str:
+        """A sentence where the point is no equilibrium (nor steady motion): its poles are then those of one moment."""
+        if self.batch or np.abs(self.a).max(initial=0.0) <= _STILL:
+            return ""
+        k = int(np.argmax(np.abs(self.a)))
+        return (
+            f"not about an equilibrium: {self.model.speed_names[k]} accelerates by {self.a[k]:.4g} "
+            f"{quantities.speed_units(self.model)[k]}^2; see al.trim"
+        )
 
     # --- poles and modes ----------------------------------------------------------------------------------
 
@@ -323,7 +334,8 @@ class LinearModel:
         ]
         if self.output_names == self.state_names:
             signals = [row for row in signals if row[0] != "output"]
-        found: list[Any] = [repr(self), printing.table("signals", ("", "name", "unit"), signals, left=3)]
+        found: list[Any] = [repr(self), *([self.remark] if self.remark else [])]
+        found += [printing.table("signals", ("", "name", "unit"), signals, left=3)]
         if len(self.state_names) <= 8:
             found += [self.table(name) for name in ("A", "B")]
         return [*found, self.modes()]
@@ -341,6 +353,7 @@ class LinearModel:
             )
 
 
+_STILL = 1e-6  # rad/s^2 or m/s^2
 _MATRICES = {"A", "B", "C", "D", "E", "F", "G", "mass_matrix"}
 
 

@@ -130,7 +130,8 @@ def _data(linear: LinearModel) -> dict[str, Any]:
 
 
 def _parts(linear: LinearModel) -> list[Part]:
-    found: list[Part] = [Grid.from_rich(linear.modes().__rich__())]
+    found: list[Part] = [linear.remark] if linear.remark else []
+    found += [Grid.from_rich(linear.modes().__rich__())]
     if len(linear.state_names) <= _SHOWN:
         shown = ["A", "B"]
         if linear.output_names != linear.state_names:
