@@ -33,7 +33,7 @@ ERRORS = {
     "new": (["acrobt"], 2, "new: there is no project 'acrobt'; did you mean 'acrobot'?"),
     "demo": (["satelite"], 2, "demo: there is no scene 'satelite'; did you mean 'satellite'?"),
     "view": (["none.nc"], 2, "none.nc: cannot be read: No such file or directory"),
-    "cache": (["clea"], 2, "Did you mean 'clear'?"),
+    "cache": (["clea"], 2, "did you mean 'clear'?"),
 }
 DOCUMENTS = {
     "info": ["acrobot"],
@@ -155,7 +155,7 @@ def test_json_of_an_error():
         (["simulate", "pendulum", "--tme", "1"], "no option '--tme'; did you mean '--time'?"),
         (["info", "pendulum", "--debug=3"], "--debug takes no value"),
         (["view", "pendulum", "--html", "page.txt"], "--html page.txt: expected a name that ends with .html"),
-        (["simulat", "pendulum"], "No such command 'simulat'. Did you mean 'simulate'?"),
+        (["simulat", "pendulum"], "no command 'simulat'; did you mean 'simulate'?"),
         (["simulate", "pendulum", "--position", "pivt=1"], "has no joint 'pivt'; did you mean 'pivot'?"),
         (["simulate", "pendulum", "--position", "pivot"], "--position pivot: expected NAME=VALUE"),
         (["simulate", "pendulum", "--position", "pivot=1,2"], "--position pivot: expected 1 number (angle), got 2"),
