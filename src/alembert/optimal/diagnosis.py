@@ -23,7 +23,6 @@ import numpy as np
 
 if TYPE_CHECKING:
     from alembert.optimal.outcome import Iterate
-    from alembert.optimal.solution import Violation
     from alembert.optimal.stages import Stages
 
 Array = np.ndarray
@@ -37,6 +36,19 @@ UNSCALED = 1e6
 """factor between the gradient of a row and those of the others"""
 FLAT = 1e-13
 """the same, below which a gradient is rounding"""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A constraint that a solution does not keep; `amount` is inf where it is not finite."""
+
+    name: str
+    time: float
+    amount: float
+
+    def __str__(self) -> str:
+        amount = f"off by {self.amount:.3e}" if np.isfinite(self.amount) else "not finite"
+        return f"{self.name} at t = {self.time:.4g} s: {amount}"
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.optimal.checking import Check, simulate
-from alembert.optimal.diagnosis import linearise, redundant, unscaled, violated
+from alembert.optimal.diagnosis import Violation, linearise, redundant, unscaled, violated
 from alembert.optimal.plant import Momenta
 from alembert.optimal.problem import Problem
 from alembert.optimal.stages import Stages
@@ -27,19 +26,6 @@ if TYPE_CHECKING:
     from alembert.view import Motion
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Violation:
-    """A constraint that a solution does not keep; `amount` is inf where it is not finite."""
-
-    name: str
-    time: float
-    amount: float
-
-    def __str__(self) -> str:
-        amount = f"off by {self.amount:.3e}" if np.isfinite(self.amount) else "not finite"
-        return f"{self.name} at t = {self.time:.4g} s: {amount}"
 
 
 class Solution:
@@ -256,27 +242,9 @@ class Solution:
 
     def sensitivities(self) -> dict[str, float]:
         """How the optimal cost changes with each parameter: the slope of the Lagrangian."""
-        names = [name for name, _ in self.problem.plant.parameters]
-        if not names:
-            return {}
-        stages, it, scale = self.stages, self._outcome.iterate, self._outcome.scale
-        slope = _parameter_slope(stages)
-        given = (it.x[:-1].T, it.u.T, it.z.T, it.x[1:].T, stages.numbers.T, self.problem.parameters)
-        total = slope.map(self.steps)(
-            *given[:5],
-            np.tile(given[5][:, None], (1, self.steps)),
-            it.costates[1:].T / scale,
-            it.path.y.T / scale,
-        )
-        found = total.full().reshape(len(names), -1).sum(axis=1)
-        x, s, p = ca.SX.sym("x", stages.chart.point), ca.SX.sym("s", 3), ca.SX.sym("p", len(names))
-        cost, equations, bounded = stages.end(x, s, p)
-        end = cost + ca.dot(it.eta / scale, equations) + ca.dot(it.last.y / scale, bounded)
-        start = ca.dot(it.sigma / scale, stages.start(x, s, p))
-        for expression, point in ((end, it.x[-1]), (start, it.x[0])):
-            f = ca.Function("f", [x, s, p], [ca.gradient(expression, p)])
-            found += f(point, stages.numbers[-1], self.problem.parameters).full()[:, 0]
-        return dict(zip(names, map(float, found), strict=True))
+        from alembert.optimal.sensitivities import sensitivities
+
+        return sensitivities(self)
 
     def dimensions(self) -> tuple[int, int]:
         """Variables and equations of the smallest form; for DMOC (2N + 1) n and (N + 3) n with all joints driven."""
@@ -359,23 +327,9 @@ class Solution:
 
     def controller(self) -> Callable[[float, Array, Array], Array]:
         """Controls with the feedback of the last sweep, for `al.simulate(model, ..., controller=...)`."""
-        model = self._model("controller")
-        gains, x = self.gains, self.x
-        chart = self.problem.plant.chart
-        driven = list(self.stages.plant.driven)  # type: ignore[attr-defined]
-        if isinstance(self.stages.plant, Momenta):
-            gains = _gains_on_speeds(self, gains)
+        from alembert.optimal.following import controller
 
-        def control(t: float, q: Array, v: Array) -> Array:
-            k, share = self._interval(t)
-            step = chart.difference(x[k], x[k + 1])
-            wanted = chart.move(x[k], share * step)
-            error = chart.difference(wanted, np.concatenate([q, v]))
-            tau = np.zeros(model.nv)
-            tau[driven] = self.control_at(t) - gains[k] @ error
-            return tau
-
-        return control
+        return controller(self)
 
     def motion(self, title: str = "") -> Motion:
         """The motion with its efforts, for `al.view` and films."""
@@ -401,68 +355,15 @@ class Solution:
 
     def to_xarray(self) -> Dataset:
         """An `xarray.Dataset` with names and units (needs the extra `data`)."""
-        try:
-            import xarray as xr
-        except ImportError:
-            raise ArgumentError('solution.to_xarray needs xarray: pip install "alembert[data]"') from None
-        controls = xr.DataArray(
-            self.controls,
-            dims=("interval", "control"),
-            coords={
-                "control": list(self.problem.plant.controls),
-                "interval": self.time[:-1] + np.diff(self.time) / 2,
-            },
-        )
-        data: dict[str, Any] = {"controls": controls}
-        if self.model is None:
-            states = list(self.problem.plant.tangent_names)
-            data["x"] = xr.DataArray(self.x, dims=("time", "state"), coords={"state": states})
-        else:
-            data["q"] = xr.DataArray(
-                self.q, dims=("time", "coordinate"), coords={"coordinate": list(self.model.coordinate_names)}
-            )
-            data["v"] = xr.DataArray(
-                self.v, dims=("time", "speed"), coords={"speed": list(self.model.speed_names)}
-            )
-        found = xr.Dataset(data, coords={"time": self.time})
-        found["time"].attrs["units"] = "s"
-        found.attrs |= {"cost": self.cost, "status": self.status, "transcription": self.transcription}
-        return found
+        from alembert.optimal.exporting import to_xarray
+
+        return to_xarray(self)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """States and controls over time (needs the extra `view`)."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise ArgumentError('solution.plot needs matplotlib: pip install "alembert[view]"') from None
-        model = self.model
-        panels: list[tuple[str, Array, tuple[str, ...]]] = []
-        if model is None:
-            panels.append(("states", self.x, self.problem.plant.tangent_names))
-        else:
-            panels.append(("q [rad, m]", self.q, model.coordinate_names))
-            panels.append(("v [rad/s, m/s]", self.v, model.speed_names))
-        figure, axes = plt.subplots(len(panels) + 1, 1, sharex=True, figsize=(7, 2.2 * (len(panels) + 1)))
-        styles = ["-", "--", ":", "-."]
-        for ax, (label, values, names) in zip(axes, panels, strict=False):
-            for k, name in enumerate(names):
-                ax.plot(self.time, values[:, k], styles[k % 4], label=name)
-            ax.set_ylabel(label)
-            ax.legend(fontsize=7, ncols=3)
-            ax.grid(alpha=0.3)
-        fine = np.linspace(0, self.duration, 20 * self.steps + 1)
-        for k, name in enumerate(self.problem.plant.controls):
-            axes[-1].plot(fine, self.control_at(fine)[:, k], styles[k % 4], label=name)
-        axes[-1].set_ylabel("controls" if model is None else "efforts [N m, N]")
-        axes[-1].set_xlabel("time [s]")
-        axes[-1].legend(fontsize=7, ncols=3)
-        axes[-1].grid(alpha=0.3)
-        figure.suptitle(f"cost {self.cost:.6g}, {self.transcription}, {self.steps} steps", fontsize=9)
-        figure.tight_layout()
-        if path is not None:
-            figure.savefig(path, dpi=150)
-            plt.close(figure)
-        return figure
+        from alembert.optimal.exporting import plot
+
+        return plot(self, path)
 
 
 def _lagrange(places: tuple[float, ...], s: Array) -> Array:
@@ -474,39 +375,3 @@ def _lagrange(places: tuple[float, ...], s: Array) -> Array:
             if i != j:
                 weights[..., i] *= (s - b) / (a - b)
     return weights
-
-
-def _parameter_slope(stages: Stages) -> ca.Function:
-    """The slope of a stage's Lagrangian along the parameters, with the multipliers of c from (2) of `evaluation`."""
-    n, m, nz, nd = stages.sizes
-    point = stages.chart.point
-    x, u, z = ca.SX.sym("x", point), ca.SX.sym("u", m), ca.SX.sym("z", nz)
-    after, s, p = ca.SX.sym("after", point), ca.SX.sym("s", 3), ca.SX.sym("p", len(stages.problem.parameters))
-    costate, y = ca.SX.sym("costate", n), ca.SX.sym("y", nd)
-    f, cost, c, d = stages.stage(x, u, z, s, p)
-    lagrangian = cost + ca.dot(costate, stages.chart.local(after, f)) + ca.dot(y, d)
-    slope = ca.gradient(lagrangian, p)
-    if nz:
-        nu = -ca.solve(ca.jacobian(c, z).T, ca.gradient(lagrangian, z))
-        slope = slope + ca.jacobian(c, p).T @ nu
-    return ca.Function("slope", [x, u, z, after, s, p, costate, y], [ca.densify(slope)])
-
-
-def _gains_on_speeds(solution: Solution, gains: Array) -> Array:
-    """Gains on (q, p) as gains on (q, v), by dp = M dv + (dM/dq v) dq."""
-    model = solution._model("controller")
-    nv = model.nv
-    q, v = solution.q[:-1], solution.v[:-1]
-    tree = solution._tree
-    M = tree.mass_matrix(q, **solution._given)
-    step = 1e-6
-    columns = []
-    for k in range(nv):
-        d = np.zeros(nv)
-        d[k] = step
-        plus = tree.mass_matrix(model.integrate(q, np.tile(d, (len(q), 1))), **solution._given)
-        minus = tree.mass_matrix(model.integrate(q, np.tile(-d, (len(q), 1))), **solution._given)
-        columns.append(np.einsum("kij,kj->ki", plus - minus, v) / (2 * step))
-    along = np.stack(columns, axis=-1)
-    Kq, Kp = gains[:, :, :nv], gains[:, :, nv:]
-    return np.concatenate([Kq + np.matmul(Kp, along), np.matmul(Kp, M)], axis=2)

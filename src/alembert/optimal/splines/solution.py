@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from alembert.optimal.diagnosis import Dependencies, badly_scaled, violated
+from alembert.optimal.diagnosis import Dependencies, Violation, badly_scaled, violated
 from alembert.optimal.outcome import Iteration
-from alembert.optimal.solution import Solution, Violation
+from alembert.optimal.solution import Solution
 from alembert.optimal.splines.rows import Rows
 from alembert.optimal.splines.shooting import Motion, Shooting
 from alembert.optimal.splines.slopes import Adjoint
