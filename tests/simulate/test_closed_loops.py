@@ -69,6 +69,16 @@ def test_variational_with_loops_and_parameters(template):
     np.testing.assert_array_equal(parts.q[-1], run.q[-1])
 
 
+def test_schemes_that_do_not_take_loops_say_what_does(template):
+    q0 = template.assemble([0.9, 0, 0]).q
+    for name, message in (
+        ("generalised_alpha", "choose 'radau' if it is stiff"),
+        ("ida", "choose 'cvode' or 'radau'"),
+    ):
+        with pytest.raises(UnsupportedError, match=f"integrator '{name}' and a model with loops .*{message}"):
+            simulate(template, q0, duration=0.1, step=0.01, integrator=name)
+
+
 def test_python_controllers_on_loops_in_batches(template):
     """Steps in Python project a batch: each motion as far as it needs alone."""
     m = template

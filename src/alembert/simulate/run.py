@@ -173,7 +173,7 @@ def simulate(
             held = model._constraint_rows.names[0]
             raise UnsupportedError(
                 f"simulate: integrator {chosen!r} and a model with loops or couplings ({held!r}) do not go together; "
-                "choose 'rk4' or 'dop853'"
+                "choose 'radau' if it is stiff, otherwise 'rk4' or 'dop853'"
             )
         if not model.is_constrained or system.check_closed(q, v) > ROUNDING or np.any(system.prescribed):
             q, v = system.settled(start, q, v)
