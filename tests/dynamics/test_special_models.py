@@ -7,8 +7,8 @@ import pytest
 
 import alembert as al
 from alembert.dynamics import derivative_kernels
-from alembert.engine import driver
 from alembert.engine import host as hosts
+from alembert.engine import outlet
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_large_batches_of_derivatives_go_past_the_caches(monkeypatch, name):
     states = 20
     q, v, a = (np.array([rng.normal(size=model.nv) for _ in range(states)]) for _ in range(3))
     expected = model.compile(name)(q, v, a)
-    monkeypatch.setattr(driver, "STREAMED", 0)
+    monkeypatch.setattr(outlet, "STREAMED_BYTES", 0)
     kernel = derivative_kernels.kernel(model, name, wrenches=False)
     kernel.key += "streamed"
     for shift in range(4):
