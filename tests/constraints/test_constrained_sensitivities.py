@@ -229,10 +229,21 @@ def test_symbolic_with_wrenches(linkage, state):
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
-@pytest.mark.parametrize("name", ["forward_dynamics", "constrained_dynamics"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "forward_dynamics",
+        "constrained_dynamics",
+        "inverse_dynamics",
+        "constrained_inverse_dynamics",
+        "mass_matrix",
+    ],
+)
 def test_exported_c(linkage, state, tmp_path, name):
     """The exported test program compares the compiled C with values of Python."""
-    files = linkage.export_c(name, tmp_path, at=state[0], wrenches=["end"])
+    drives = {"actuated": linkage.independent_coordinates(state[0]).names} if "inverse" in name else {}
+    of_motion = {} if name == "mass_matrix" else {"at": state[0], "wrenches": ["end"]}
+    files = linkage.export_c(name, tmp_path, **of_motion, **drives)
     assert [file.name for file in files] == [f"{name}.h", f"{name}.c", f"{name}_test.c"]
     program = tmp_path / "test"
     sources = [str(tmp_path / f"{name}{ending}.c") for ending in ("", "_test")]

@@ -589,14 +589,24 @@ def _regressor(c):
 
 
 def _linearize(c):
-    """A and B are those of the derivatives along the constraints."""
-    linear = al.linearize(c.model, c.q, np.zeros(c.model.nv), np.zeros(c.model.nv))
-    assert linear.A.shape == (2 * c.N.shape[1],) * 2
-    by = c.model.independent_coordinates(c.q)
-    poles = np.linalg.eigvals(linear.A)
-    M_i = by.E.T @ c.M @ by.E
-    assert np.linalg.det(M_i) > 0
-    assert np.all(np.isfinite(poles))
+    """The matrices are the derivatives of the motion along the constraints, in the independent coordinates chosen."""
+    zero, m = np.zeros(c.model.nv), c.model
+    linear = al.linearize(m, c.q, zero, c.tau)
+    n = c.N.shape[1]
+    names = [name.removeprefix("v:") for name in linear.state_names[n:]]
+    by = m.independent_coordinates(c.q, independent=names)
+    d = m.forward_dynamics_derivatives(c.q, zero, c.tau)
+    near(linear.A[n:, :n], (d.dq @ by.E)[by.indices])
+    near(linear.A[n:, n:], (d.dv @ by.E)[by.indices])
+    near(linear.A[:n], np.hstack([np.zeros((n, n)), np.eye(n)]))
+
+
+def _simulate(c):
+    """One short step is the acceleration; the constraints are kept."""
+    run = al.simulate(c.model, c.q, c.v, duration=0.1, step=0.001, integrator="rk4", efforts=c.tau)
+    near(run.accelerations[0], dense_solution(c.model, c.q, c.v, c.tau)[0])
+    assert run.report.constraint_error < 1e-11
+    assert run.report.energy_error < 1e-6
 
 
 FUNCTIONS = {
@@ -605,6 +615,7 @@ FUNCTIONS = {
     "gibbs_function": _gibbs,
     "regressor": _regressor,
     "linearize": _linearize,
+    "simulate": _simulate,
 }
 
 

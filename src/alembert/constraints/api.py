@@ -422,10 +422,6 @@ class Constraints:
             found.append(tangents.tangent(system, function, s.at(k), chosen, sensitive))
         return found
 
-    def _tree_mass_matrix(self: Model, q: Array, parameters: Parameters) -> Array:
-        system = self._constraint_rows.system("mass_matrix", None)
-        return system.mass_matrix(batches.states(self, "mass_matrix", q, {}, parameters))
-
     def _constrained_inverse(
         self: Model,
         q: Any,
@@ -433,10 +429,10 @@ class Constraints:
         a: Any,
         wrenches: Mapping[str, Any] | None,
         parameters: Parameters,
-        function: str = "inverse_dynamics",
     ) -> Array:
-        system = self._constraint_rows.system(function, None)
-        return dynamics.inverse(system, function, q, v, a, None, None, wrenches, parameters, CLOSED).efforts
+        name = "inverse_dynamics"
+        system = self._constraint_rows.system(name, None)
+        return dynamics.inverse(system, name, q, v, a, None, None, wrenches, parameters, CLOSED).efforts
 
     def _constrained_accelerations(
         self: Model, q: Any, v: Any, tau: Any, wrenches: Mapping[str, Any] | None, parameters: Parameters

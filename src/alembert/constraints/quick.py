@@ -76,24 +76,28 @@ def projection(system: ConstraintSystem, q: Any, v: Any, last: tuple[Array, ...]
     if system.kept is None:
         return None
     chosen, active = system.masks
-    if system.all.projection is None:
-        return _rolled_projection(system, np.asarray(q, dtype=float), np.asarray(v, dtype=float), goal)
-    tree, step, zero = system.all.tree(wrenches=False), system.all.projection, np.zeros(system.model.nv)
+    compiled, loops = system.all.projection, system.all.rolled
+    if compiled is None:
+        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+        if loops is None or q.ndim > 1 or v.ndim > 1:
+            return None
+    tree = system.all.tree(wrenches=False) if compiled is not None else None
+    zero = np.zeros(system.model.nv)
     worst: Any = np.inf
     for count in range(10):  # noqa: B007  (returned)
-        factor, _ = tree(q, zero, zero, *last)
-        x, y, status = step(q, v, factor, chosen, active, *last)
-        if status.ndim > 1:
-            low, high = status.reshape(-1, 4).min(axis=0), status.reshape(-1, 4).max(axis=0)
-            quality = float(low[0])
-            opened, residual, broken = (float(x) for x in high[1:])
+        if compiled is not None and tree is not None:
+            factor, _ = tree(q, zero, zero, *last)
+            x, y, status = compiled(q, v, factor, chosen, active, *last)
         else:
-            quality, opened, residual, broken = status.tolist()
+            found = loops.project(q, v, chosen, active) if loops is not None else None
+            if found is None:
+                return None
+            x, y, status = found
+        quality, opened, residual, broken = _worst(status)
         if not (quality > GOOD * GOOD and opened <= CLOSED):
             return None
-        if (
-            status.ndim > 1
-        ):  # each state ends when it would alone, so that its bits do not depend on the others
+        if status.ndim > 1:
+            # each state ends when it would alone, so that its bits do not depend on the others
             each = status[..., 1]
             going = (each > 1e-15) & (each < worst / 2)
             if not going.any():
@@ -111,26 +115,13 @@ def projection(system: ConstraintSystem, q: Any, v: Any, last: tuple[Array, ...]
     return np.array(q, dtype=float), after, residual, broken, count
 
 
-def _rolled_projection(system: ConstraintSystem, q: Array, v: Array, goal: float) -> Any:
-    loops = system.all.rolled
-    if loops is None or q.ndim > 1 or v.ndim > 1:
-        return None
-    chosen, active = system.masks
-    worst = np.inf
-    for count in range(10):  # noqa: B007  (returned)
-        found = loops.project(q, v, chosen, active)
-        if found is None:
-            return None
-        x, y, (quality, opened, residual, broken) = found
-        if not (quality > GOOD * GOOD and opened <= CLOSED):
-            return None
-        if opened <= 1e-15 or opened >= worst / 2:
-            break
-        worst = opened
-        q = system.model.integrate(q, x)
-    if not (opened <= goal and broken <= 1e-10 * max(1.0, float(np.max(np.abs(v + y))))):
-        return None
-    return np.array(q), v + y, float(residual), float(broken), count
+def _worst(status: Array) -> tuple[float, float, float, float]:
+    """(6) of `compiled`, over a batch."""
+    if status.ndim == 1:
+        quality, opened, residual, broken = status.tolist()
+        return quality, opened, residual, broken
+    low, high = status.reshape(-1, 4).min(axis=0), status.reshape(-1, 4).max(axis=0)
+    return float(low[0]), float(high[1]), float(high[2]), float(high[3])
 
 
 def _good(status: Array, closed: float, *, unique: bool) -> bool:

@@ -28,6 +28,7 @@ def export(
     described: dict[str, str] = {}
     sample: list[np.ndarray] = []
     frames = iter(options.wrenches)
+    speeds: Any = None
     for argument in graph.inputs:
         label, known = argument.name, ", ".join(model.speed_names)
         value = rng.uniform(-1.0, 1.0, argument.shape)
@@ -44,7 +45,10 @@ def export(
             frame = next(frames)
             label, known = f"wrench_{_identifier(frame)}", f"moment, then force on {frame}, in its axes"
         elif label == "v" and at is not None:
-            value = model.project(at, value).v  # speeds that open no loop
+            value = speeds = model.project(at, value).v  # that open no loop
+        elif label == "a" and at is not None:  # after v
+            by = model.independent_coordinates(at, speeds)
+            value = by.E @ value[by.indices] + by.rate
         names.append(label)
         described[label] = known
         sample.append(value)

@@ -134,7 +134,7 @@ def _reduced(linear: LinearModel, parameters: Mapping[str, Any] | None, chosen: 
     X = np.array([np.vstack([t.q_parameters, t.v_parameters]) for t in tangents])
     masses = [
         t.E_v.T @ M @ t.E_v
-        for t, M in zip(tangents, model._tree_mass_matrix(flat[0], parameters), strict=True)
+        for t, M in zip(tangents, model.mass_matrix(flat[0], parameters=parameters), strict=True)
     ]
     batch = linear.batch
     T, X = T.reshape(*batch, *T.shape[1:]), X.reshape(*batch, *X.shape[1:])

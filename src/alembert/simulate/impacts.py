@@ -211,7 +211,7 @@ class PlaneImpact:
 
 def bounce(system: System, q: Array, v: Array, row: Array, restitution: float) -> tuple[Array, float]:
     """(1): the speeds after the impact, and the impulse."""
-    M = system.tree.mass_matrix(q, parameters=system.own_parameters)
+    M = system.own.mass_matrix(q, parameters=system.own_parameters)
     rows = row[None]
     target = np.array([-(1 + restitution) * (row @ v)])
     if system.active:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -114,13 +114,6 @@ class System:
         self.topology = Topology(
             (*kept, *on), {**now.values, **(values or {})}, {**now.sides, **(sides or {})}
         )
-
-    @cached_property
-    def tree(self) -> Model:
-        """The model without its constraints."""
-        if not self.own.is_constrained:
-            return self.own
-        return self.own.replace(loops=(), couplings=(), equations=())
 
     def reaction(self, name: str, t: float, q: Array, v: Array) -> float:
         """The effort of a coupling that holds on its joint."""
