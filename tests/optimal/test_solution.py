@@ -9,6 +9,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.optimal import Problem, System, duration, running
+from alembert.optimal.warm import warm
 
 MASS = System(["x", "v"], ["force"], lambda s: [s.v, s.force / s.mass], parameters={"mass": 2.0})
 REST = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
@@ -158,3 +159,44 @@ def test_progress_and_interruption():
     solution = problem.solve(50, progress=stop)
     assert solution.status == "interrupted"
     assert solution.iterations == 3
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem(MASS, 1.0, **REST),
+        Problem(MASS, 1.0, **REST, limits={"v": 1.2, "force": 30.0}),
+        Problem(
+            al.library.two_link(),
+            1.0,
+            start={"q": [-0.5, 0], "v": 0},
+            end={"q": [0.5, 0.3], "v": 0},
+            limits={"tau": {"shoulder": 60.0, "elbow": 12.0}},
+            path={"same": (lambda s: s.q[0] - s.q[1] + s.v[0], -3.0, 3.0)},
+        ),
+    ],
+    ids=["plain", "bounds", "momenta and bounds"],
+)
+def test_a_solution_as_guess_brings_its_multipliers(problem):
+    """Solved again, a problem is solved already; on finer steps they lead to the same solution as without them."""
+    first = problem.solve(20)
+    again = problem.solve(20, guess=first)
+    assert again.success
+    assert again.iterations <= 1
+    np.testing.assert_allclose(again.x, first.x, atol=1e-7)
+    bare = {"time": first.time, "controls": np.vstack([first.controls, first.controls[-1:]])}
+    bare |= {"x": first.x} if first.model is None else {"q": first.q, "v": first.v}
+    finer, cold = problem.solve(60, guess=first), problem.solve(60, guess=bare)
+    assert finer.success
+    assert finer.cost == pytest.approx(cold.cost, rel=1e-6)
+
+
+def test_multipliers_of_other_problems_are_left_alone():
+    """Other names, or a motion without success: the guess is a motion only."""
+    first = Problem(MASS, 1.0, **REST).solve(20)
+    assert warm(first.stages, first) is not None
+    limited = Problem(MASS, 1.0, **REST, limits={"v": 1.2}).solve(20, guess=first)
+    assert limited.success
+    assert warm(limited.stages, first) is None
+    assert warm(first.stages, Problem(MASS, 1.0, **REST).solve(20, iterations=0)) is None
+    assert warm(first.stages, {"time": [0, 1]}) is None

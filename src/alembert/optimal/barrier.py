@@ -27,6 +27,8 @@ Array = np.ndarray
 HELD = 1e10
 """of (3); multipliers are found to rounding times it"""
 NARROW = 1e6
+NEAR = 100.0
+"""factor by which multipliers to begin with may differ from those of (1)"""
 PUSH = 1e-2
 """of a bound's size, or of the width between two: how far inside slacks start (Waechter and Biegler 2006, 3.6)"""
 
@@ -103,6 +105,25 @@ class Bounds:
         """(2)"""
         both = self.has_lower * self.has_upper > 0
         return np.where(both, np.minimum(mu, NARROW * (self.upper - self.lower) ** 2), mu)
+
+    def begin(self, values: Array, mu: float, low: Array, high: Array) -> None:
+        """Slacks at `values`, with room as (1) wants it for the multipliers `low` and `high`; and these, near (1)."""
+        there, above = self.has_lower > 0, self.has_upper > 0
+        width = np.where(there & above, self.upper - self.lower, np.inf)
+        each = self._mu(mu)
+        least = [
+            np.minimum(
+                PUSH * np.minimum(np.maximum(1, np.abs(bound)), width), each / np.maximum(expected, 1e-300)
+            )
+            for bound, expected in ((self.lower, low), (self.upper, high))
+        ]
+        slack = np.where(there, np.maximum(values, self.lower + least[0]), values)
+        slack = np.where(above, np.minimum(slack, self.upper - least[1]), slack)
+        self.slack[...] = np.where(self.held > 0, self.slack, slack)
+        below, beyond = self.rooms
+        near = [np.clip(z, each / r / NEAR, NEAR * each / r) for z, r in ((low, below), (high, beyond))]
+        self.low[...] = np.where(there, near[0], 0.0)
+        self.high[...] = np.where(above, near[1], np.where(self.held > 0, high, 0.0))
 
     def barrier(self, mu: float) -> float:
         below, above = self.rooms

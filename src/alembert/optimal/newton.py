@@ -24,6 +24,7 @@ from alembert.optimal.line_search import Merit
 from alembert.optimal.outcome import Iterate, Residuals
 from alembert.optimal.stages import Stages
 from alembert.optimal.time_sweep import Conditions, Indefinite, LinearStages, TimeSweep, together
+from alembert.optimal.warm import Warm
 
 Array = np.ndarray
 LARGEST_RHO, LARGEST_SHIFT = 1e6, 1e20
@@ -32,6 +33,8 @@ STEEP = 1e4
 """weight of a bound beyond which a step is refined"""
 STEEPEST = 100.0
 """slope of the cost beyond which it is scaled down"""
+WARM, FARTHEST_WARM = 1e-4, 10.0
+"""the barrier in terms of the squared error of a warm start, and the slope of the Lagrangian beyond which it is none"""
 ROUNDS, ENOUGH = 4, 1e-3
 """corrections of the multipliers of equations in a step, and the share of the residuals at which they end"""
 LARGEST_ESTIMATE = 1e3
@@ -126,6 +129,30 @@ class Newton:
             inside = Bounds.within(values, lower, upper, self.mu)
             own.slack[...], own.low[...], own.high[...] = inside.slack, inside.low, inside.high
         self._d[...], self._rows[...] = self._new[9], self._new[10]
+
+    def begin(self, warm: Warm, J: Array | None, tolerance: float) -> bool:
+        """Multipliers as expected, and a barrier that suits the errors that are left; False where these are not better
+        than without. J has the tangent vectors of an iterate in the chart of the stages."""
+        it, scale, mu = self.it, self.scale, self.mu
+        costates = warm.costates if J is None else np.matmul(warm.costates[:, None, :], J)[:, 0]
+        it.costates[...], it.sigma[...], it.eta[...] = scale * costates, scale * warm.sigma, scale * warm.eta
+
+        def enter(mu: float) -> None:
+            self.mu = mu
+            it.path.begin(self._d, mu, scale * warm.low, scale * warm.high)
+            it.last.begin(self._rows, mu, scale * warm.end_low, scale * warm.end_high)
+
+        enter(tolerance / 11)
+        self.linearise()
+        merit = self.try_(0.0)
+        errors = self.errors(merit, tolerance)
+        left = max(errors.dual, errors.primal)
+        if not (np.isfinite(left) and errors.dual <= FARTHEST_WARM):
+            self.mu = mu
+            self._enter()
+            return False
+        enter(min(mu, max(tolerance / 11, WARM * left**2)))
+        return True
 
     def _bind(self, e: Evaluation) -> None:
         stages, it, lin, sweep, new = self.stages, self.it, self.linear, self.sweep, self._new

@@ -19,6 +19,7 @@ from alembert.optimal.solution import Solution
 from alembert.optimal.splines import solve_splines
 from alembert.optimal.stages import Stages, cut
 from alembert.optimal.sweep import Iteration, Outcome, Sweep
+from alembert.optimal.warm import Warm, same_nodes, warm
 
 SOLVERS = ("sweep", "ipopt", "fatrop")
 LARGEST_EXACT = 6000
@@ -45,7 +46,8 @@ def solve(
     "hermite-simpson" (the default for systems), "radau"; the implicit ones also in momenta
     ("midpoint-momenta", ...); "dmocc" is DMOC in redundant coordinates, "splines" (with `control_points`) that of
     `solve_splines`. `solver`: "sweep", our own, or "ipopt" or "fatrop" from CasADi. `guess`: a
-    solution (also of another number of steps), a simulation, arrays `{"time", "q", "v", "controls"}` or a file
+    solution (also of another number of steps; the sweep also begins with its multipliers), a simulation, arrays
+    `{"time", "q", "v", "controls"}` or a file
     of `solution.save`; by default straight from start to end. `nodes`: where
     intervals begin and end, as fractions of the duration. `hessian`: "exact" has the curvature of the
     dynamics, "gauss-newton" has not; "auto" chooses by the size of the model. `progress` prints a line per
@@ -87,7 +89,14 @@ def solve(
     exact = hessian == "exact" or (hessian == "auto" and (small or solver != "sweep"))
     report = reporter(progress)
     x, u, z = guesses.place(stages, start)
-    outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report)
+    known = warm(stages, guess) if solver == "sweep" else None
+    if known is not None and same_nodes(stages, guess):
+        it = guess._outcome.iterate
+        x, u, z = it.x, it.u, it.z
+    own = (known,) if solver == "sweep" else ()
+    outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, *own)
+    if known is not None and outcome.status in ("stalled", "failed"):  # other multipliers may lead elsewhere
+        outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, None)
     return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")
 
 
@@ -103,12 +112,20 @@ def _nodes(steps: int, given: Any) -> np.ndarray | None:
 
 
 def _sweep(
-    stages: Stages, x: Any, u: Any, z: Any, exact: bool, tolerance: float, iterations: int, report: Any
+    stages: Stages,
+    x: Any,
+    u: Any,
+    z: Any,
+    exact: bool,
+    tolerance: float,
+    iterations: int,
+    report: Any,
+    known: Warm | None,
 ) -> Outcome:
     began = time.perf_counter()
     evaluation = Evaluation(stages, exact=exact)
     method = Sweep(stages, evaluation, tolerance=tolerance, iterations=iterations, report=report)
-    outcome = method.solve(x, u, z)
+    outcome = method.solve(x, u, z, known)
     outcome.seconds["with compiling"] = time.perf_counter() - began
     return outcome
 

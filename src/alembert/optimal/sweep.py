@@ -26,6 +26,7 @@ from alembert.optimal.line_search import Filter, Merit, Reference
 from alembert.optimal.newton import Errors, Newton
 from alembert.optimal.outcome import Iterate, Iteration, Outcome, Residuals
 from alembert.optimal.stages import Stages
+from alembert.optimal.warm import Warm
 
 __all__ = ["Bounds", "Iterate", "Iteration", "Outcome", "Residuals", "Sweep"]
 
@@ -63,11 +64,15 @@ class Sweep:
         self.bounded = bool(stages.path_names or stages.end_bounded)
         self.start_barrier = barrier
 
-    def solve(self, x: Array, u: Array, z: Array) -> Outcome:
+    def solve(self, x: Array, u: Array, z: Array, warm: Warm | None = None) -> Outcome:
+        """From these states, controls and z, with the multipliers of `warm` or estimates of them."""
         began = time.perf_counter()
         x, u, z = (np.array(a, dtype=float, order="C") for a in (x, u, z))
         self.newton = newton = Newton(self.stages, self.evaluation, x, u, z, self.start_barrier)
-        newton.estimate_multipliers()
+        tangent = self.evaluation.tangent
+        J = None if tangent.is_plain or warm is None else tangent.to_chart(x, self.stages.problem.parameters)
+        if warm is None or not newton.begin(warm, J, self.tolerance):
+            newton.estimate_multipliers()
         merit = newton.try_(0.0)
         newton.accept(0.0, 0.0)
         self.filter = Filter.around(merit.infeasibility)
