@@ -374,6 +374,16 @@ class Newton:
             primal, dual, slope = min(primal, one), min(dual, two), slope + more
         return min(1.0, fraction * primal), min(1.0, fraction * dual), slope
 
+    def direction(self) -> Array:
+        """The step of states, controls and multipliers in one piece."""
+        step = self.sweep.found.copy()
+        step[-self._duals.size :] -= self._duals
+        return step
+
+    def redirect(self, step: Array) -> None:
+        self.sweep.found[...] = step
+        self.sweep.found[-self._duals.size :] += self._duals
+
     def keep(self) -> tuple[Array, Array]:
         """The step, for `again`."""
         return self.sweep.found.copy(), self._step.copy()

@@ -93,8 +93,8 @@ def solve(
     if known is not None and same_nodes(stages, guess):
         it = guess._outcome.iterate
         x, u, z = it.x, it.u, it.z
-    own = (known,) if solver == "sweep" else ()
-    outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, *own)
+    multipliers = (known,) if solver == "sweep" else ()
+    outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, *multipliers)
     if known is not None and outcome.status in ("stalled", "failed"):  # other multipliers may lead elsewhere
         outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, None)
     return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")

@@ -8,7 +8,8 @@ The globalisation is that of Waechter and Biegler (Math. Program. 106, 2006): mu
 estimates, steps are shortened by the fraction to the boundary and a filter line search with second-order corrections,
 negative curvature is met by a shift of the Hessian, and when no length of a step is acceptable, a restoration phase
 makes steps of least size towards feasibility until the filter takes an iterate again. Where also these fail, the method
-goes back to its most feasible iterate and on from there with shorter steps.
+goes back to its most feasible iterate and on from there with shorter steps. Gauss-Newton steps are accelerated
+(`alembert.optimal.anderson`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert.optimal.anderson import Anderson
 from alembert.optimal.barrier import Bounds
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.line_search import Filter, Merit, Reference
@@ -76,6 +78,9 @@ class Sweep:
         merit = newton.try_(0.0)
         newton.accept(0.0, 0.0)
         self.filter = Filter.around(merit.infeasibility)
+        self._anderson = (
+            None if self.evaluation.exact else Anderson(newton.sweep.x.size + newton.sweep.u.size)
+        )
         history: list[Iteration] = []
         alpha, best, waited = 0.0, np.inf, 0
         self._restoring: Merit | None = None
@@ -163,6 +168,8 @@ class Sweep:
         change = newton.barrier(mu) - newton.barrier(newton.mu) if self.bounded else 0.0
         newton.mu = mu
         self.filter.clear()
+        if self._anderson is not None:
+            self._anderson.clear()
         return Merit(merit.infeasibility, merit.objective + change, merit.cost, merit.worst)
 
     def _advance(self, merit: Merit) -> tuple[Merit, float] | None:
@@ -170,7 +177,7 @@ class Sweep:
         newton = self.newton
         if not newton.step(merit, self._floor):
             return self._restore(merit)
-        found = self._search(merit)
+        found = self._accelerated(merit) or self._search(merit)
         if found is not None:
             return found
         if merit.worst > self.tolerance:
@@ -184,6 +191,23 @@ class Sweep:
             found = self._search(merit)
             if found is not None:
                 return found
+        return None
+
+    def _accelerated(self, merit: Merit) -> tuple[Merit, float] | None:
+        """A step in full from what the last ones have taught, if the filter takes it."""
+        if self._anderson is None:
+            return None
+        newton, step = self.newton, self.newton.direction()
+        proposed = self._anderson.propose(step)
+        if proposed is None:
+            return None
+        newton.redirect(proposed)
+        alpha, dual, slope = newton.lengths(max(0.99, 1 - newton.mu))
+        reference = Reference(merit, slope, self.filter)
+        trial = newton.try_(alpha)
+        if reference.takes(alpha, trial):
+            return self._take(reference, alpha, alpha, dual, trial)
+        newton.redirect(step)
         return None
 
     def _search(self, merit: Merit) -> tuple[Merit, float] | None:
@@ -216,6 +240,8 @@ class Sweep:
         self, reference: Reference, tested: float, alpha: float, dual: float, trial: Merit
     ) -> tuple[Merit, float]:
         reference.accept(tested, trial)
+        if self._anderson is not None:
+            self._anderson.moved(alpha * self.newton.direction())
         self.newton.accept(alpha, dual)
         return trial, alpha
 
@@ -246,6 +272,8 @@ class Sweep:
         newton = self.newton
         if self._restoring is None:
             self._restoring, self._restoration_steps = merit, 0
+            if self._anderson is not None:
+                self._anderson.clear()
         self._restoration_steps += 1
         if self._restoration_steps > LONGEST_RESTORATION or not newton.step_to_feasibility(merit):
             return self._go_back()
