@@ -133,3 +133,23 @@ def test_effort_by_joint():
     cheap = Problem(model, 1.0, **ends).solve(40)
     assert dear.success
     assert np.sum(dear.control("elbow") ** 2) < np.sum(cheap.control("elbow") ** 2)
+
+
+def test_a_start_from_which_nothing_leads_on():
+    """The sweep begins again and leaves z where a step puts it; IPOPT and FATROP do not solve this (2026-11-16)."""
+    N, rng = 100, np.random.default_rng(0)
+    share, up = np.linspace(0, 1, N + 1)[:, None], np.array([np.pi, 0.0])
+    sizes = [[0.5 * rng.normal(size=2) for _ in range(2)] for _ in range(19)][-1]
+    q = share * up - [np.pi / 2, 0]
+    v = np.tile(up / 4, (N + 1, 1))
+    for k, size in enumerate(sizes, start=1):
+        q = q + size * np.sin(k * np.pi * share)
+        v = v + size * k * np.pi / 4 * np.cos(k * np.pi * share)
+    problem = Problem(
+        al.library.acrobot(lengths=(1.0, 1.0)),
+        4.0,
+        start={"q": [-np.pi / 2, 0], "v": 0},
+        end={"q": [np.pi / 2, 0], "v": 0},
+    )
+    guess = {"time": np.linspace(0, 4, N + 1), "q": q, "v": v, "controls": np.zeros((N + 1, 1))}
+    assert problem.solve(N, guess=guess).success

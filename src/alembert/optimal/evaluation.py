@@ -83,6 +83,7 @@ class Evaluation:
                 "costate": n,
                 "scale": 1,
                 "alpha": 1,
+                "inner": 1,
                 "mu": 1,
                 "dx": n,
                 "du": m,
@@ -130,7 +131,7 @@ class Evaluation:
             )
         self.trial = self._kernel(
             "trial",
-            (*place, "dx", "du", "dz", "dafter", "ds", "alpha", "mu", "scale", *bounds),
+            (*place, "dx", "du", "dz", "dafter", "ds", "alpha", "inner", "mu", "scale", *bounds),
             {
                 **{"x_new": (point,), "u_new": (m,), "z_new": (nz,), "slack_new": (nd,), "gap": (n,)},
                 **{"implicit": (nz,), "path": (nd,), "total": (4,)},
@@ -291,15 +292,15 @@ class Evaluation:
         after = tangent.retract(g["after"], g["alpha"] * g["dafter"], g["p"])
         u, z = g["u"] + g["alpha"] * g["du"], g["z"] + g["alpha"] * g["dz"]
         slack = g["slack"] + g["alpha"] * g["ds"]
-        z = self._settled(x, u, z, g["s"], g["p"])
+        z = self._settled(x, u, z, g["s"], g["p"], g["inner"])
         found, cost, implicit, path = self.stages.stage(x, u, z, g["s"], g["p"])
         gap = tangent.local(after, found, g["p"])
         residuals = ca.vertcat(gap, implicit, path - slack)
         total = _total(residuals, g["scale"] * cost + _barrier(g, slack), cost)
         return [x, u, z, slack, gap, implicit, path, total]
 
-    def _settled(self, x: ca.SX, u: ca.SX, z: ca.SX, s: ca.SX, p: ca.SX) -> ca.SX:
-        """z after some Newton steps towards (1) of the stages: where they hold, f is as linear as it can be."""
+    def _settled(self, x: ca.SX, u: ca.SX, z: ca.SX, s: ca.SX, p: ca.SX, inner: ca.SX) -> ca.SX:
+        """z after some Newton steps towards (1) of the stages, if `inner`: where they hold, f is as linear as it can be."""
         if not z.numel():
             return z
         symbol = ca.SX.sym("z", z.numel())
@@ -312,7 +313,7 @@ class Evaluation:
         here, after = newton(z, *free)
         for _ in range(INNER):
             there, beyond = newton(after, *free)
-            better = ca.sumsqr(there) < ca.sumsqr(here)
+            better = ca.logic_and(inner, ca.sumsqr(there) < ca.sumsqr(here))
             z, here, after = (
                 ca.if_else(better, a, b) for a, b in ((after, z), (there, here), (beyond, after))
             )

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +33,7 @@ LARGEST_RISE = 5.0
 ROUNDING = 10 * float(np.finfo(float).eps)
 
 
-@dataclass(frozen=True, slots=True)
-class Merit:
+class Merit(NamedTuple):
     """What a line search looks at."""
 
     infeasibility: float

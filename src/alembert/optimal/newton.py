@@ -37,6 +37,8 @@ WARM, FARTHEST_WARM = 1e-4, 10.0
 """the barrier in terms of the squared error of a warm start, and the slope of the Lagrangian beyond which it is none"""
 ROUNDS, ENOUGH = 4, 1e-3
 """corrections of the multipliers of equations in a step, and the share of the residuals at which they end"""
+SETTLED = 1e-3
+"""share of the largest gap between stages, below which the residuals of (1) of the stages need no correction"""
 LARGEST_ESTIMATE = 1e3
 """multipliers: larger estimates are not trusted"""
 
@@ -76,6 +78,8 @@ class Newton:
         N, (n, m, nz, nd) = stages.count, stages.sizes
         first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
         self._alpha, self._mu, self._scale, self._dual, self._taken = (np.ones(1) for _ in range(5))
+        self.inner = np.ones(1)
+        """whether trials settle z, or leave it where the step puts it"""
         self._alpha[0], self._mu[0] = 0.0, mu
         self._place(x, u, z, mu)
         self.linear = LinearStages(
@@ -199,7 +203,7 @@ class Newton:
             [
                 *place,
                 *(sweep.x[:-1], sweep.u, self._dz, sweep.x[1:], self._ds),
-                *(self._alpha, self._mu, self._scale, *bounds),
+                *(self._alpha, self.inner, self._mu, self._scale, *bounds),
             ],
             [new[0][:N], *new[1:4], *new[7:10], totals],
         )
@@ -414,7 +418,7 @@ class Newton:
         lin, n = self.linear, self.linear.A.shape[1]
         lin.b[...], self.first.c[...], self.last.c[...] = gap, start, end
         if implicit.shape[1]:
-            z_0 = -np.linalg.solve(self._G, implicit[:, :, None])
+            z_0 = self._steps_of_z(implicit)
             change = np.matmul((z_0[:, :, 0] - self._z_0)[:, None, :], self._H_z)[:, 0]
             lin.q[:-1] += change[:, :n]
             lin.r += change[:, n:]
@@ -425,6 +429,12 @@ class Newton:
         found = self._solve()
         self.seconds["sweep"] += time.perf_counter() - began
         return found
+
+    def _steps_of_z(self, implicit: Array) -> Array:
+        """z_0 = -G^-1 c; a trial has brought c to nearly zero already, unless its stages are large."""
+        if max(implicit.max(), -implicit.min()) <= SETTLED * max(self.linear.b.max(), -self.linear.b.min()):
+            return np.zeros((*implicit.shape, 1))
+        return -np.linalg.solve(self._G, implicit[:, :, None])
 
     def _residuals(self, which: Array) -> tuple[Array, ...]:
         if which is self._here:

@@ -8,8 +8,8 @@ The globalisation is that of Waechter and Biegler (Math. Program. 106, 2006): mu
 estimates, steps are shortened by the fraction to the boundary and a filter line search with second-order corrections,
 negative curvature is met by a shift of the Hessian, and when no length of a step is acceptable, a restoration phase
 makes steps of least size towards feasibility until the filter takes an iterate again. Where also these fail, the method
-goes back to its most feasible iterate and on from there with shorter steps. Gauss-Newton steps are accelerated
-(`alembert.optimal.anderson`).
+goes back to its most feasible iterate and on from there with shorter steps, and at last to the first one.
+Gauss-Newton steps are accelerated (`alembert.optimal.anderson`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Sweep:
         alpha, best, waited = 0.0, np.inf, 0
         self._restoring: Merit | None = None
         self._floor, self._returns = 0.0, 0
-        self._safe = (merit, newton.state())
+        self._safe = self._origin = (merit, newton.state())
         slope, exactly = np.inf, self.evaluation.tangent.is_plain
         status, message = "iterations", f"stopped after {self.iterations} iterations"
         try:
@@ -291,16 +291,26 @@ class Sweep:
         return self._go_back()
 
     def _go_back(self) -> tuple[Merit, float] | None:
-        """When a restoration fails: from the most feasible iterate so far, go on with shorter steps."""
+        """When a restoration fails: from the most feasible iterate so far, go on with shorter steps.
+
+        After some such returns, once from the first iterate again, with trials that leave z where a step puts it.
+        """
         newton = self.newton
-        merit, state = self._safe
         if self._returns == MOST_RETURNS:
-            return None
+            if not (newton.it.z.size and newton.inner[0]):
+                return None
+            self._safe, self._returns, newton.inner[0] = self._origin, -1, 0.0
+        merit, state = self._safe
         self._returns += 1
         newton.return_to(state)
         newton.estimate_multipliers()
-        self.filter = Filter(max(2 * merit.infeasibility, self.filter.largest / 10), self.filter.smallest)
-        self._restoring, self._floor = None, min(RETURNED**self._returns, LARGEST_FLOOR)
+        self.filter = (
+            Filter(max(2 * merit.infeasibility, self.filter.largest / 10), self.filter.smallest)
+            if self._returns
+            else Filter.around(merit.infeasibility)
+        )
+        self._restoring = None
+        self._floor = min(RETURNED**self._returns, LARGEST_FLOOR) if self._returns else 0.0
         found = newton.try_(0.0)
         newton.accept(0.0, 0.0)
         return found, 0.0

@@ -138,7 +138,7 @@ class TimeSweep:
                 1, [last.C, last.c, self.x[N], self.weights, self._penalty], [self.end]
             )
             if starts == n:
-                self._known, self._inverse = np.full((n, n), np.nan), np.zeros((n, n))
+                self._known, self._inverted, self._inverse = b"", False, np.zeros((n, n))
                 self._close = closing.bind(
                     1,
                     [self.P[0], self.z[0], self.W[0], self._inverse, first.c],
@@ -186,13 +186,15 @@ class TimeSweep:
 
     def _fixed_start(self) -> bool:
         """The small system of a start that is given, compiled; False when it wants more care."""
-        if not np.array_equal(self.first.C, self._known):
+        known = self.first.C.tobytes()
+        if known != self._known:  # conditions on the state itself never change
+            self._known, self._inverted = known, False
             try:
                 self._inverse[...] = np.linalg.inv(self.first.C)
+                self._inverted = bool(np.abs(self._inverse).max() <= 1e8)
             except np.linalg.LinAlgError:
-                return False
-            self._known[...] = self.first.C
-        if np.abs(self._inverse).max() > 1e8:
+                pass
+        if not self._inverted:
             return False
         assert self._close is not None
         self._close()
