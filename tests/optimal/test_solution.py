@@ -200,3 +200,22 @@ def test_multipliers_of_other_problems_are_left_alone():
     assert warm(limited.stages, first) is None
     assert warm(first.stages, Problem(MASS, 1.0, **REST).solve(20, iterations=0)) is None
     assert warm(first.stages, {"time": [0, 1]}) is None
+
+
+@pytest.mark.parametrize("transcription", ["hermite-simpson", "trapezoidal"])
+def test_controls_that_zigzag_are_named(transcription):
+    """On a singular arc only sums of neighbouring controls matter, unless the control costs something."""
+
+    def arc(weight=0.0, name=transcription):
+        cart = System(["x", "v"], ["a"], lambda s: [s.v, s.a])
+        cost = running(lambda s: s.x**2 + s.v**2 + weight * s.a**2)
+        return Problem(cart, 5.0, start={"x": 1, "v": 0}, limits={"a": 1.0}, cost=cost).solve(
+            40, transcription=name
+        )
+
+    free = arc()
+    assert free.success
+    assert f"a zigzags from node to node, which {transcription!r} leaves open" in free.message
+    assert "zigzags" in free.summary()
+    assert arc(1e-3).message == "solved"
+    assert arc(name="rk4").message == "solved"

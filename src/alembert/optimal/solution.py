@@ -321,6 +321,8 @@ class Solution:
         ]
         if not self.success:
             lines.append(self.diagnosis())
+        elif self.message != "solved":
+            lines.append(self.message)
         return "\n".join(lines)
 
     # --- handing over --------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
+from alembert.optimal import chatter
 from alembert.optimal import guess as guesses
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.problem import Problem
@@ -97,6 +98,10 @@ def solve(
     outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, *multipliers)
     if known is not None and outcome.status in ("stalled", "failed"):  # other multipliers may lead elsewhere
         outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, None)
+    if outcome.status in ("solved", "acceptable"):
+        outcome.message = "; ".join(
+            filter(None, (outcome.message, chatter.sentence(stages, outcome.iterate)))
+        )
     return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")
 
 
