@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from alembert.optimal import Problem, System, running
+from alembert.optimal import Problem, System, examples
 
 
 @pytest.mark.parametrize(
@@ -12,9 +12,7 @@ from alembert.optimal import Problem, System, running
 )
 def test_bryson_denham(transcription, error):
     """min 1/2 int a^2 with x below 1/9: J = 4. Errors are those of the order of each method with 200 steps."""
-    system = System(["x", "v"], ["a"], lambda s: [s.v, s.a])
-    problem = Problem(system, 1.0, start={"x": 0, "v": 1}, end={"x": 0, "v": -1}, limits={"x": (0, 1 / 9)})
-    solution = problem.solve(200, transcription=transcription)
+    solution = examples.bryson_denham().solve(200, transcription=transcription)
     assert solution.success
     assert solution.cost == pytest.approx(4, abs=error)
     assert solution.state("x").max() <= 1 / 9 + 1e-8
@@ -27,10 +25,8 @@ def test_bryson_denham(transcription, error):
 )
 def test_hager_converges_with_the_order(transcription, order):
     """1/2 int 1.25 y^2 + y u + u^2 = e^2 sinh 2/(1 + e^2)^2. Explicit steps hold the control: order 2 at most."""
-    system = System(["y"], ["u"], lambda s: [s.y / 2 + s.u])
-    cost = running(lambda s: (1.25 * s.y**2 + s.y * s.u + s.u**2) / 2)
-    problem = Problem(system, 1.0, start={"y": 1}, cost=cost)
-    exact = np.e**2 * np.sinh(2) / (1 + np.e**2) ** 2
+    example = examples.hager()
+    problem, exact = example.problem, example.published
     steps = np.array([10, 20, 40])
     errors = [
         abs(problem.solve(int(N), transcription=transcription, tolerance=1e-12).cost - exact) for N in steps
@@ -42,16 +38,7 @@ def test_hager_converges_with_the_order(transcription, order):
 
 def test_hypersensitive_on_uneven_nodes():
     """Betts, example 10.7: all happens near the ends of 10000 s; 6.7241 is published, 6.724113810 a reference."""
-    system = System(["y"], ["u"], lambda s: [-(s.y**3) + s.u])
-    problem = Problem(
-        system, 10000.0, start={"y": 1}, end={"y": 1.5}, cost=running(lambda s: s.y**2 + s.u**2)
-    )
-    near = np.linspace(0, 15, 301)[:-1]  # seconds from either end in steps of 0.05
-    far = np.geomspace(15, 5000, 60)
-    half = np.concatenate([near, far]) / 1e4
-    nodes = np.concatenate([half, 1 - half[-2::-1]])
-    guess = {"time": [0, 5, 9995, 10000], "x": [[1], [0], [0], [1.5]]}
-    solution = problem.solve(len(nodes) - 1, nodes=nodes, transcription="radau", guess=guess)
+    solution = examples.hypersensitive().solve()
     assert solution.success
     assert solution.cost == pytest.approx(6.724113810, abs=1e-4)  # the last published digit
 

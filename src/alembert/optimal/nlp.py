@@ -20,6 +20,12 @@ from alembert.optimal.sweep import Iteration, Outcome
 from alembert.optimal.watching import Watch, interruptible
 
 Array = np.ndarray
+WARM: dict[str, Any] = {
+    **{"mu_init": 1e-8, "bound_mult_init_method": "mu-based"},
+    **dict.fromkeys(("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac"), 1e-8),
+}
+"""options of IPOPT for a start from a solution: else the first barrier pushes it off its bounds, and may lead to another
+optimum; FATROP takes a small first barrier badly (measured)"""
 
 
 def solve_nlp(
@@ -31,8 +37,9 @@ def solve_nlp(
     tolerance: float,
     iterations: int,
     report: Any,
+    warm: bool = False,
 ) -> Outcome:
-    """Solve with one of CasADi's solvers."""
+    """Solve with one of CasADi's solvers; `warm`: the guess is a solution already."""
     began = time.perf_counter()
     is_fatrop = solver == "fatrop"
     minimal = not is_fatrop and has_smallest(stages)
@@ -42,12 +49,13 @@ def solve_nlp(
     oracle = Oracle(program, watch, is_fatrop=is_fatrop)
     options: dict[str, Any] = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}
     options["cache"] = oracle.functions
-    own = {"tol": tolerance, "max_iter": iterations, "print_level": 0}
+    own: dict[str, Any] = {"tol": tolerance, "max_iter": iterations, "print_level": 0}
     if is_fatrop:
         equality = (program.lower == program.upper).tolist()
         options |= {"structure_detection": "manual", "equality": equality, "fatrop": own, **form.structure}
     else:
-        options |= {"ipopt": own | {"sb": "yes"}, "iteration_callback": watch}
+        own |= {"sb": "yes", **(WARM if warm else {})}
+        options |= {"ipopt": own, "iteration_callback": watch}
     function = ca.nlpsol("solver", solver, oracle.expressions, options)
     program.functions  # noqa: B018  (compiles what has not been compiled before)
     built = time.perf_counter()

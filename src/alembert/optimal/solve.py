@@ -94,8 +94,8 @@ def solve(
     if known is not None and same_nodes(stages, guess):
         it = guess._outcome.iterate
         x, u, z = it.x, it.u, it.z
-    multipliers = (known,) if solver == "sweep" else ()
-    outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, *multipliers)
+    begin = known if solver == "sweep" else _is_warm(guess, stages)
+    outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, begin)
     if known is not None and outcome.status in ("stalled", "failed"):  # other multipliers may lead elsewhere
         outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, None)
     if outcome.status in ("solved", "acceptable"):
@@ -103,6 +103,17 @@ def solve(
             filter(None, (outcome.message, chatter.sentence(stages, outcome.iterate)))
         )
     return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")
+
+
+def _is_warm(guess: Any, stages: Stages) -> bool:
+    """Whether a guess already is a solution of these stages."""
+    return (
+        isinstance(guess, Solution)
+        and guess.success
+        and guess.problem is stages.problem
+        and guess.transcription == stages.scheme.name
+        and np.array_equal(guess.stages.nodes, stages.nodes)
+    )
 
 
 def _nodes(steps: int, given: Any) -> np.ndarray | None:

@@ -1,8 +1,6 @@
 """Bernoulli's problem."""
 
-import casadi as ca
-
-from alembert.optimal import Problem, System, duration
+from alembert.optimal import examples
 from alembert.verify.case import Check, Items, Line, Plot, case
 
 
@@ -16,16 +14,7 @@ def brachistochrone(slides: tuple[tuple[float, float, float, float], ...]) -> It
     """The fastest slides from rest to points 10 m away and 5 m below, 2 m away and 2 m below; the final time is free."""
     lines = []
     for gravity, far, drop, time in slides:
-        problem = Problem(
-            _slide(gravity),
-            (0.1, 5.0),
-            start={"x": 0, "y": 0, "v": 0},
-            end={"x": far, "y": -drop},
-            cost=duration(),
-        )
-        last = (2 * gravity * drop) ** 0.5
-        guess = {"time": [0, 1.1 * time], "x": [[0, 0, 0], [far, -drop, last]], "controls": [[-1.0], [0.3]]}
-        solution = problem.solve(100, guess=guess)
+        solution = examples.brachistochrone(gravity, (0.0, 0.0), (far, -drop)).solve()
         yield Check(
             f"time to ({far:g}, {-drop:g}) [s]",
             solution.duration,
@@ -35,11 +24,3 @@ def brachistochrone(slides: tuple[tuple[float, float, float, float], ...]) -> It
         )
         lines.append(Line(f"to ({far:g}, {-drop:g})", solution.state("x"), solution.state("y")))
     yield Plot("x [m]", "y [m]", tuple(lines))
-
-
-def _slide(gravity: float) -> System:
-    return System(
-        ["x", "y", "v"],
-        ["slope"],
-        lambda s: [s.v * ca.cos(s.slope), s.v * ca.sin(s.slope), -gravity * ca.sin(s.slope)],
-    )

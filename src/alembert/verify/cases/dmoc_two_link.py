@@ -3,7 +3,7 @@
 import numpy as np
 
 from alembert import library
-from alembert.optimal import Problem
+from alembert.optimal import Problem, examples
 from alembert.verify.case import Check, Items, Line, Plot, case
 
 
@@ -16,15 +16,14 @@ from alembert.verify.case import Check, Items, Line, Plot, case
 )
 def dmoc_two_link() -> Items:
     """DMOC equals midpoint collocation in momenta, and changes momentum by the applied torques alone."""
-    hanging, upright = [-np.pi / 2, 0.0], [np.pi / 2, 0.0]
-    problem = Problem(library.two_link(), 1.0, start={"q": hanging, "v": 0}, end={"q": upright, "v": 0})
+    problem = examples.swing_up().problem
     dmoc = problem.solve(64)
     momenta = problem.solve(64, transcription="midpoint-momenta", guess=dmoc)
     yield Check(
         "difference of the costs", momenta.cost - dmoc.cost, 0.0, 1e-6, "both solved to 1e-8 of their slopes"
     )
     flat = library.two_link().replace(gravity=(0.0, 0.0, 0.0))
-    reach = Problem(flat, 1.0, start={"q": hanging, "v": 0}, end={"q": [0.5, 1.0], "v": 0})
+    reach = Problem(flat, 1.0, start={"q": examples.HANGING, "v": 0}, end={"q": [0.5, 1.0], "v": 0})
     kept = reach.solve(64)
     change = np.diff(kept.momenta[:, 0]) - kept.controls[:, 0] / 64
     yield Check(

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from alembert import library
-from alembert.optimal import Problem, effort, terminal
+from alembert.optimal import examples
 from alembert.verify.case import Check, Items, Line, Plot, case
 
 
@@ -17,29 +16,7 @@ from alembert.verify.case import Check, Items, Line, Plot, case
 )
 def pitcher_throw() -> Items:
     """In a time that is found, within bounds: the momentum about the vertical changes by the torso's torque alone."""
-    model = library.pitcher()
-    q = model.neutral()
-    q[-1] = np.pi / 4
-    problem = Problem(
-        model,
-        (0.1, 1.0),
-        start={"q": q, "v": 0},
-        end={
-            "hand forward": (lambda s: s.frame("hand").translation[1], (0.0, np.inf)),
-            "hand up": (lambda s: s.frame("hand").translation[2], (0.0, np.inf)),
-        },
-        limits={
-            "q": {"torso": (-1.2, 1.6), "elbow": (0.0, 2.5)},
-            "v": 40.0,
-            "tau": {"torso": 150.0, "shoulder": 100.0, "elbow": 60.0},
-        },
-        cost=terminal(lambda s: -s.velocity("hand")[1]) + 1e-3 * effort(),
-    )
-    back, forward = model.neutral(), model.neutral()
-    back[0], back[-1] = -0.8, 1.8
-    forward[0], forward[1:5], forward[-1] = 1.0, (0.8, 0.6, 0.0, 0.0), 0.3
-    guess = {"time": [0.0, 0.3, 0.5], "q": np.array([q, back, forward])}
-    solution = problem.solve(35, guess=guess)
+    solution = examples.pitcher().solve()
     yield Check("solved", float(solution.success), 1.0, 0.0, "the solver says so")
     step = solution.duration / 35
     about_vertical = solution.momenta[:, 0]

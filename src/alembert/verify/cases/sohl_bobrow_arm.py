@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from alembert import library
-from alembert.optimal import Problem, solve_splines
+from alembert.optimal import examples, solve_splines
 from alembert.verify.case import Check, Items, Line, Plot, case
 
 
@@ -17,11 +16,8 @@ from alembert.verify.case import Check, Items, Line, Plot, case
 )
 def sohl_bobrow_arm() -> Items:
     """It swings down first and folds its second link; splines of the joints come near the optimum among all motions."""
-    problem = Problem(
-        library.two_link(), 2.0, start={"q": [0.0, 0.0], "v": 0}, end={"q": [np.pi / 2, 0.0], "v": 0}
-    )
-    down = {"time": [0.0, 1.0, 2.0], "q": [[0.0, 0.0], [-3.1, 3.5], [np.pi / 2, 0.0]]}
-    best, lifted = problem.solve(100, guess=down), problem.solve(100)
+    problem = examples.arm().problem
+    best, lifted = examples.arm().solve(), problem.solve(100)
     yield Check("solved", float(best.success and lifted.success), 1.0, 0.0, "the solver says so")
     yield Check("it swings down first", float(best.q[:, 0].min() < -1), 1.0, 0.0, "the published motion")
     yield Check("it folds up", float(np.abs(best.q[:, 1]).max() > 2.0), 1.0, 0.0, "the published motion")

@@ -1,6 +1,6 @@
 """The controlled oscillator of van der Pol."""
 
-from alembert.optimal import Problem, System, running
+from alembert.optimal import examples
 from alembert.verify.case import Check, Items, Line, Plot, case
 
 
@@ -11,10 +11,9 @@ from alembert.verify.case import Check, Items, Line, Plot, case
 )
 def van_der_pol_optimal() -> Items:
     """Least int x1^2 + x2^2 + u^2 over 5 s from (0, 1)."""
-    oscillator = System(["x1", "x2"], ["u"], lambda s: [(1 - s.x2**2) * s.x1 - s.x2 + s.u, s.x1])
-    cost = running(lambda s: s.x1**2 + s.x2**2 + s.u**2)
-    solution = Problem(oscillator, 5.0, start={"x1": 0, "x2": 1}, cost=cost).solve(200)
-    yield Check("cost", solution.cost, 2.86696, 2e-5, "the reference has six digits")
+    example = examples.van_der_pol()
+    solution = example.solve(200)
+    yield Check("cost", solution.cost, example.published, 2e-5, "the reference has six digits")
     yield Check(
         "simulated with its controls",
         solution.check.largest,
