@@ -247,7 +247,7 @@ def _derivatives_in_cache(
         label = f"{algorithm.replace('_', ' ')}, batches of {count} into the same arrays, per state"
         peer = min(peers[algorithm])
         rows.append(_against(f"{algorithm}/chunk", label, name, ours, results.baseline, peer))
-    label = f"zeroing the memory of {BATCH} results of derivatives, per state"
+    label = f"zeroing the memory of {BATCH} results of derivatives past the caches, per state"
     rows.append(Row("memory", label, name, timing.zeroing(BATCH * size, effort) / BATCH))
     return rows
 

@@ -205,7 +205,9 @@ def hybrid_kernel(model: Model, *, wrenches: bool, lowering: kernels.Lowering = 
 
 def _solving(name: str, tools: TreeMatrices, tables: list[str], results: int) -> Ending:
     """-M^-1 times dtau/dq and dtau/dv, and M^-1; where some speeds are `chosen`, for these, and what it was made from."""
-    products, factor = tools.products(SUMS, ROW_COUNT), TreeFactor(tools)
+    factored_only = tools.lanes > 1 and "%chosen" not in tables
+    sums = [*SUMS[:2], Sums(SUMS[2].below, [])] if factored_only else SUMS  # half of M does
+    products, factor = tools.products(sums, ROW_COUNT), TreeFactor(tools)
     scratch = Scratch(tools.lanes)
     for matrix in ("%q", "%v", "%tau", "%M", "%L"):
         scratch.take(matrix, tools.matrix)

@@ -27,21 +27,23 @@ STACK_LIMIT = (
 )  # bytes; beyond it the scratch memory comes from the heap
 ALIGNMENT = 64
 WORDS = 3  # of the table, for each argument
+LARGE = 32  # elements of a result from which on an outlet is faster than unpacking tiles (measured)
 
 
 def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], code: Code, lanes: int) -> str:
     """IR of the loop for a body with the given numbers of elements, and of what it calls."""
     packed = outputs[: len(outputs) - code.direct]
     buffers = [_padded(size, lanes) for size in (*inputs, *packed)]
-    buffers += [outlet.outlet_size(lanes)] * code.direct
+    buffers += [outlet.outlet_size(lanes)] * (code.direct + 1)
     offsets = [sum(buffers[:k]) for k in range(len(buffers) + 1)]
+    large = {size for size in packed if size >= LARGE} if lanes > 1 else set()
     reserve, release = scratch(8 * (offsets[-1] + code.workspace * lanes), "  ret i32 1")
 
     lines = [f"define i32 @{name}_batch(ptr %table, i64 %first, i64 %last) #0 {{", "entry:", reserve]
-    if code.direct:
+    if code.direct or large:
         lines += [
             "  %states = sub i64 %last, %first",
-            f"  %bytes = mul i64 %states, {8 * sum(outputs[len(packed) :])}",
+            f"  %bytes = mul i64 %states, {8 * sum(outputs)}",
             f"  %stream = icmp ugt i64 %bytes, {outlet.STREAMED_BYTES}",
         ]
     lines += [
@@ -79,21 +81,31 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
         pointers.append(f"ptr %x{k}")
     lines.append(f"  %workspace = getelementptr double, ptr %scratch, i64 {offsets[-1]}")
     lines.append(f"  call void @{name}({', '.join([*pointers, 'ptr %workspace'])})")
+    lines.append(f"  %outlet = getelementptr double, ptr %scratch, i64 {offsets[-2]}")
     for k, size in enumerate(packed, len(inputs)):
-        arguments = f"ptr %buffer{k}, ptr %s{k}, i64 %b{k}, i64 %e{k}, i64 {size}, i64 %valid"
-        lines.append(f"  call void @alembert_unpack({arguments})")
+        where = f"ptr %s{k}, i64 %b{k}, i64 %e{k}"
+        if size in large:
+            lines.append(
+                f"  call void @alembert_outlet(ptr %outlet, {where}, i64 %valid, i64 {size}, i1 %stream)"
+            )
+            lines.append(f"  call void @alembert_leave{size}(ptr %buffer{k}, ptr %outlet, i64 0, i64 {size})")
+        else:
+            lines.append(f"  call void @alembert_unpack(ptr %buffer{k}, {where}, i64 {size}, i64 %valid)")
     lines += [
         f"  %next = add i64 %i, {lanes}",
         "  %more = icmp ult i64 %next, %last",
         "  br i1 %more, label %loop, label %done",
         "done:",
-        *(["  fence seq_cst"] if code.direct else []),  # what was streamed, for other threads
+        *(["  fence seq_cst"] if code.direct or large else []),  # what was streamed, for other threads
         release,
         "  ret i32 0",
         "}",
         _packing(lanes),
-        *([outlet.opening(lanes)] if code.direct else []),
+        *([outlet.opening(lanes)] if code.direct or large else []),
+        *(outlet.leaving(f"alembert_leave{size}", size, lanes, "#0") for size in sorted(large)),
     ]
+    if large and not code.direct:
+        lines.append(outlet.METADATA)
     return "\n".join(lines)
 
 

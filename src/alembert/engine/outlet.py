@@ -23,7 +23,8 @@ from alembert.engine.loops import Lines
 from alembert.engine.vectormath import vector_type
 
 PLAIN, STREAMED, SCATTERED, ALIGNED = range(4)
-STREAMED_BYTES = 1 << 22  # of results; more of them would only pass through the caches
+METADATA = "!77 = !{i32 1}\n"  # of streamed stores
+STREAMED_BYTES = 1 << 23  # of results; more of them would only pass through the caches
 
 
 def outlet_size(lanes: int) -> int:

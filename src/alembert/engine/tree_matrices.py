@@ -59,7 +59,8 @@ class Sums:
     below: Sequence[tuple[int, int]]
     """row of k's, row of i's: for entries in row k, column i"""
     above: Sequence[tuple[int, int]]
-    """row of i's, row of k's: for entries in row i, column k"""
+    """row of i's, row of k's: for entries in row i, column k; none (of many states, and in the last matrices): neither these
+    entries nor those that are zero matter"""
 
 
 class TreeMatrices:
@@ -210,11 +211,16 @@ class TreeMatrices:
             else:
                 pairs.append(range(k, k + 1))
         lists, rows = Lists(), []
+        zero: list[set[int]] = [set(), set()]  # in the places of the first and the second row of a buffer
         for pair in pairs:
             first, last = pair[0], pair[-1]
-            empty = sorted(set(range(n)) - self.related[first])
+            empty = set(range(n)) - self.related[first]
+            clear = empty.difference(set.intersection(*zero[: len(pair)]) if final else ())
+            for place in zero[: len(pair)]:
+                place.clear()
+                place.update(empty)
             mutual = int(first in self._below[last])
-            parts = (sorted(self._below[first]), sorted(self._above[last]), empty)
+            parts = (sorted(self._below[first]), sorted(self._above[last]), sorted(clear))
             rows.append((len(pair), (first, mutual, *(x for part in parts for x in lists.add(part)))))
         given = ["%table", "%own", *names]
         functions = {
@@ -261,27 +267,30 @@ class TreeMatrices:
             places.append([w.at(m, w.let(f"mul nsw i64 {index}, {n}")) for m in given[2:]])
         empty = w.loop("%empty", "%full")
         at = w.number("%list", empty.index)
-        for m in (m for row in places for m in row):
+        for m in (m for row in places for m, s in zip(row, sums, strict=True) if s.above):
             w.store("zeroinitializer", m, at)
         w.end(empty)
         own = [column(w.let(f"add nsw i64 %first, {a}")) for a in range(size)]
         for which, (begin, end) in enumerate((("%left", "%left_end"), ("%right", "%right_end"))):
-            terms = [(s.below, s.above)[which] for s in sums]
+            terms = [(s.below, s.above)[which] for s in sums if s.above or not which]
             side = _Side(terms, "", "")
             scalars = [side.scalars(w, x, 1) for x in own]
             if size == 2:  # of each other
                 mutual = w.loop("0", "%mutual")
                 mine, other = (1, 0) if which == 0 else (0, 1)
                 index = w.let(f"add nsw i64 %first, {other}")
-                for value, m in zip(side.sums(w, scalars[mine], own[other], 1), places[mine], strict=True):
+                for value, m in zip(side.sums(w, scalars[mine], own[other], 1), places[mine], strict=False):
                     w.store(value, m, index)
                 w.end(mutual)
             entry = w.loop(begin, end)
             index = w.number("%list", entry.index)
-            vectors = side.vectors(w, column(index), 1)
-            for a in range(size):
-                for value, m in zip(side.products(w, scalars[a], vectors), places[a], strict=True):
-                    w.store(value, m, index)
+            source, vectors = column(index), {}  # loaded late, so that all stays in registers
+            for j, pairs in enumerate(terms):
+                for other in (other for _, other in pairs if other not in vectors):
+                    vectors[other] = w.load(source, other)
+                for a in range(size):
+                    value = w.dot([(scalars[a][mine], vectors[other]) for mine, other in pairs])
+                    w.store(value, places[a][j], index)
             w.end(entry)
         for a in range(size):
             self._copy_own(w, w.let(f"add nsw i64 %first, {a}"), places[a])
@@ -408,15 +417,10 @@ class _Side:
         rows = sorted({mine for terms in self.terms for mine, _ in terms})
         return {row: w.spread(w.scalar(own, row * stride)) for row in rows}
 
-    def vectors(self, w: Lines, at: str, stride: int) -> dict[int, str]:
-        others = sorted({other for terms in self.terms for _, other in terms})
-        return {row: w.load(at, row * stride) for row in others}
-
-    def products(self, w: Lines, scalars: dict[int, str], vectors: dict[int, str]) -> list[str]:
-        return [w.dot([(scalars[mine], vectors[other]) for mine, other in terms]) for terms in self.terms]
-
     def sums(self, w: Lines, scalars: dict[int, str], at: str, stride: int) -> list[str]:
-        return self.products(w, scalars, self.vectors(w, at, stride))
+        others = sorted({other for terms in self.terms for _, other in terms})
+        vectors = {row: w.load(at, row * stride) for row in others}
+        return [w.dot([(scalars[mine], vectors[other]) for mine, other in terms]) for terms in self.terms]
 
 
 def _bits(columns: set[int], block: int, width: int) -> int:
