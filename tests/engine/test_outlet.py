@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 import alembert as al
+from alembert.dynamics.derivative_kernels import BY_ROWS
 from alembert.engine.outlet import STREAMED_BYTES
 
 NAMES = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 
 
-@pytest.fixture(scope="module", params=[12, 13, 14])
+@pytest.fixture(scope="module", params=[5, 6, 12, 13, 14])
 def problem(request):
-    """With 16, 18 and 19 speeds: states are aligned by 64, 32 and 8 bytes."""
+    """Small ones, and 16, 18 and 19 speeds: states are aligned by 64, 32 and 8 bytes."""
     kinds = ["revolute", "prismatic", "universal"]
     model = al.library.random_tree(seed=3, bodies=request.param, kinds=kinds)
     rng = np.random.default_rng(0)
@@ -58,10 +59,12 @@ def test_results_of_other_layouts(problem, name):
             np.testing.assert_array_equal(value, x)
 
 
-def test_the_inverse_mass_matrix_is_symmetric_to_the_bit(problem):
+def test_the_inverse_mass_matrix(problem):
+    """Made by halves, and so symmetric to the bit, where it is made by rows."""
     model, states = problem
     derivatives = model.forward_dynamics_derivatives(*(x[:9] for x in states))
-    np.testing.assert_array_equal(derivatives.dtau, derivatives.dtau.swapaxes(1, 2))
+    if model.nv >= BY_ROWS:
+        np.testing.assert_array_equal(derivatives.dtau, derivatives.dtau.swapaxes(1, 2))
     identity = derivatives.dtau @ model.mass_matrix(states[0][:9])
-    bound = 1e-14 * np.linalg.cond(derivatives.dtau).max() * model.nv
+    bound = 1e-14 * np.linalg.cond(derivatives.dtau).max() * model.nv  # of rounding
     assert np.abs(identity - np.eye(model.nv)).max() < bound

@@ -33,7 +33,8 @@ LARGE = 32  # elements of a result from which on an outlet is faster than unpack
 def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], code: Code, lanes: int) -> str:
     """IR of the loop for a body with the given numbers of elements, and of what it calls."""
     packed = outputs[: len(outputs) - code.direct]
-    buffers = [_padded(size, lanes) for size in (*inputs, *packed)]
+    buffers = [_padded(size, lanes) for size in inputs]
+    buffers += [_padded(size + 2 * lanes, lanes) for size in packed]
     buffers += [outlet.outlet_size(lanes)] * (code.direct + 1)
     offsets = [sum(buffers[:k]) for k in range(len(buffers) + 1)]
     large = {size for size in packed if size >= LARGE} if lanes > 1 else set()
@@ -102,7 +103,7 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
         "}",
         _packing(lanes),
         *([outlet.opening(lanes)] if code.direct or large else []),
-        *(outlet.leaving(f"alembert_leave{size}", size, lanes, "#0") for size in sorted(large)),
+        *(outlet.leaving(f"alembert_leave{n}", n, lanes, "#0", whole=True) for n in sorted(large)),
     ]
     if large and not code.direct:
         lines.append(outlet.METADATA)

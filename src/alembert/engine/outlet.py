@@ -58,14 +58,20 @@ def opening(lanes: int) -> str:
     unit = w.let("icmp eq i64 %e, 8")
     way = w.let(f"select i1 {unit}, i64 {way}, i64 {SCATTERED}")
     w.do(f"store i64 {way}, ptr {w.at('%outlet', lanes + 1)}, align 8")
+    near = w.let(f"icmp eq i64 %b, {w.let('shl i64 %count, 3')}")
+    full = w.let(f"icmp eq i64 %valid, {lanes}")
+    joined = w.let(f"zext i1 {w.let(f'and i1 {near}, {full}')} to i64")
+    w.do(f"store i64 {joined}, ptr {w.at('%outlet', lanes + 2)}, align 8")
     parameters = ["ptr %outlet", "ptr %state", "i64 %b", "i64 %e", "i64 %valid", "i64 %count", "i1 %stream"]
     return w.function("alembert_outlet", parameters, "#0")
 
 
-def leaving(name: str, count: int, lanes: int, attributes: str) -> str:
+def leaving(name: str, count: int, lanes: int, attributes: str, *, whole: bool = False) -> str:
     """IR of `void NAME(ptr x, ptr outlet, i64 first, i64 last)`: elements first..last-1 of `count` have become known.
 
-    The memory at x has room for a tile more than the elements.
+    The memory at x has room for a tile more than the elements. `whole`: they are always all of them, at least two tiles, and
+    there is room for two more. The vector across the end of a state and the beginning of the next, where this follows at
+    once in memory, then goes as one.
     """
     w = Lines(lanes, fused=False)
     way = w.let(f"load i64, ptr {w.at('%outlet', lanes + 1)}, align 8")
@@ -77,7 +83,7 @@ def leaving(name: str, count: int, lanes: int, attributes: str) -> str:
     w.do("ret void")
     for label in ("streamed", "aligned"):
         w.label(label)
-        _aligned(w, count, label)
+        _aligned(w, count, label, whole=whole)
         w.do("ret void")
     w.label("scattered")
     _scattered(w)
@@ -106,7 +112,7 @@ def _plain(w: Lines, count: int) -> None:
         w.label("plain_done")
 
 
-def _aligned(w: Lines, count: int, label: str) -> None:
+def _aligned(w: Lines, count: int, label: str, *, whole: bool) -> None:
     W, I = w.width, vector_type(w.width, "i64")
     grain = math.gcd(count, W)
     levels = [p for p in (4, 2, 1) if grain <= p < W]
@@ -131,14 +137,39 @@ def _aligned(w: Lines, count: int, label: str) -> None:
         return w.let(f"add nsw i64 {uniform}, {w.let(f'select i1 {none}, i64 0, i64 {whole}')}")
 
     end = begin("%last")
-    tile = w.loop(begin("%first"), end, step=W)
-    rows = _rows(w, tile.index, W + most)
-    for p in levels:
-        rows = [w.choose(masks[p], rows[i + p], rows[i]) for i in range(len(rows) - p)]  # (1)
-    for lane, value in zip(pointers, transposed(w, rows), strict=True):
-        past = ", !nontemporal !77" if label == "streamed" else ""
-        w.do(f"store {w.T} {value}, ptr {w.at(lane, tile.index)}, align {8 * W}{past}")
-    w.end(tile)
+    past = ", !nontemporal !77" if label == "streamed" else ""
+
+    def tiles(start: str, stop: str, targets: Sequence[str]) -> None:
+        tile = w.loop(start, stop, step=W)
+        rows = _rows(w, tile.index, W + most)
+        for p in levels:
+            rows = [w.choose(masks[p], rows[i + p], rows[i]) for i in range(len(rows) - p)]  # (1)
+        for lane, value in zip(targets, transposed(w, rows), strict=False):
+            w.do(f"store {w.T} {value}, ptr {w.at(lane, tile.index)}, align {8 * W}{past}")
+        w.end(tile)
+
+    tiles(begin("%first"), end, pointers)
+    if whole:
+        joined = w.let(f"load i64, ptr {w.at('%outlet', W + 2)}, align 8")
+        w.branch(w.let(f"icmp eq i64 {joined}, 1"), f"{label}_joined", f"{label}_apart")
+        w.label(f"{label}_joined")
+        following = ", ".join(f"i32 {(k + 1) % W}" for k in range(W))
+        for i in range(2 * W):
+            row = w.load("%x", i * W)
+            turned = w.let(f"shufflevector {w.T} {row}, {w.T} poison, <{W} x i32> <{following}>")
+            w.store(turned, "%x", (count + i) * W)
+        tiles(end, w.let(f"add nsw i64 {end}, {2 * W}"), pointers[:-1])
+        first_state = w.let("load ptr, ptr %outlet, align 8")
+        head = w.let(f"extractelement {I} {heads}, i64 0")
+        last_state = w.let(f"load ptr, ptr {w.at('%outlet', W - 1)}, align 8")
+        tail = w.let(f"add nsw i64 {end}, {w.let(f'extractelement {I} {shifts}, i64 {W - 1}')}")
+        for lane, state, start, stop in ((0, first_state, "0", head), (W - 1, last_state, tail, str(count))):
+            edge = w.loop(start, stop)
+            place = w.let(f"add nsw i64 {w.let(f'mul nsw i64 {edge.index}, {W}')}, {lane}")
+            w.put(w.scalar("%x", place), state, edge.index)
+            w.end(edge)
+        w.do("ret void")
+        w.label(f"{label}_apart")
     begins = w.let(f"icmp slt i64 %first, {W}")
     ends = w.let(f"icmp eq i64 %last, {count}")
     w.branch(w.let(f"or i1 {begins}, {ends}"), f"{label}_edges", f"{label}_done")

@@ -215,7 +215,8 @@ class TreeMatrices:
         for pair in pairs:
             first, last = pair[0], pair[-1]
             empty = set(range(n)) - self.related[first]
-            clear = empty.difference(set.intersection(*zero[: len(pair)]) if final else ())
+            known = zero[0] if len(pair) == 1 else zero[0] & zero[1]
+            clear = empty - known if final else empty
             for place in zero[: len(pair)]:
                 place.clear()
                 place.update(empty)
