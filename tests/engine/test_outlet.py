@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.dynamics.derivative_kernels import BY_ROWS
+from alembert.dynamics.derivative_kernels import BY_ROWS, SIDE_BY_SIDE
 from alembert.engine.outlet import STREAMED_BYTES
 
 NAMES = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")
@@ -68,3 +68,13 @@ def test_the_inverse_mass_matrix(problem):
     identity = derivatives.dtau @ model.mass_matrix(states[0][:9])
     bound = 1e-14 * np.linalg.cond(derivatives.dtau).max() * model.nv  # of rounding
     assert np.abs(identity - np.eye(model.nv)).max() < bound
+
+
+def test_batches_of_long_chains_go_state_by_state():
+    model = al.library.chain(SIDE_BY_SIDE + 1)
+    q, v, tau = np.random.default_rng(1).normal(size=(3, 9, model.nv))
+    kernel = model.compile("forward_dynamics_derivatives", batch=True)
+    for value, single in zip(kernel(q, v, tau), kernel(q[7], v[7], tau[7]), strict=True):
+        np.testing.assert_array_equal(value[7], single)
+    assert kernel.alone
+    assert not model.compile("inverse_dynamics_derivatives").alone

@@ -31,6 +31,8 @@ from alembert.sweeps import FORWARD_DYNAMICS, Tree
 
 BY_ROWS = 12
 """speeds from which on rows fill the registers well enough (measured)"""
+SIDE_BY_SIDE = 64
+"""speeds up to which the five matrices of as many states as there are lanes stay near (measured: at 100 it is slower)"""
 CHUNK = 220
 """instructions in one function of straight code; with many values in flight shorter ones are faster (measured)"""
 
@@ -69,7 +71,7 @@ def kernel(model: Model, name: str, *, wrenches: bool, lowering: kernels.Lowerin
 
     how = f"{'rolled' if rolled else 'specialised'}:{'rows' if by_rows else 'lanes'}"
     key = f"{model.fingerprint}:{name}:{','.join(names)}:{how}"
-    return Kernel(name, inputs, outputs, key=key, build=build)
+    return Kernel(name, inputs, outputs, key=key, build=build, alone=not inverse and n > SIDE_BY_SIDE)
 
 
 def _small_inverse_source(
@@ -200,7 +202,8 @@ def hybrid_kernel(model: Model, *, wrenches: bool, lowering: kernels.Lowering = 
         return PerStateSource(sizes_in, {}, sizes, [a.name for a in outputs], stages, related, end)
 
     key = f"{model.fingerprint}:hybrid_dynamics_derivatives:{','.join(names)}"
-    return Kernel("hybrid_dynamics_derivatives", with_free, outputs, key=key, build=build)
+    alone = n > SIDE_BY_SIDE
+    return Kernel("hybrid_dynamics_derivatives", with_free, outputs, key=key, build=build, alone=alone)
 
 
 def _solving(name: str, tools: TreeMatrices, tables: list[str], results: int) -> Ending:

@@ -165,7 +165,7 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
         )
 
     key = f"{inner.key}:on:{located!r}"
-    return Kernel(inner.name, inputs, inner.results, key=key, build=build)
+    return Kernel(inner.name, inputs, inner.results, key=key, build=build, alone=inner.alone)
 
 
 def program_source(tree: Tree, program: Program, names: Sequence[str], lowering: Lowering = "auto") -> Source:

@@ -77,7 +77,7 @@ class Kernel:
     """See the module's documentation.
 
     `key` identifies the content: equal keys mean equal code. `build` makes the content, when the cache
-    does not have it.
+    does not have it. `alone`: batches go state by state, because what several need at a time would leave the caches.
     """
 
     def __init__(
@@ -89,8 +89,10 @@ class Kernel:
         key: str,
         build: Callable[[], Source],
         documentation: str = "",
+        alone: bool = False,
     ):
         self.name = name
+        self.alone = alone
         self.arguments = tuple(arguments)
         self.results = tuple(results)
         self.key = key
@@ -122,9 +124,14 @@ class Kernel:
         names = ", ".join(argument.name for argument in self.arguments)
         return f"<Kernel {self.name}({names}) -> {', '.join(result.name for result in self.results)}>"
 
+    @property
+    def _lanes(self) -> int:
+        """Of batches."""
+        return 1 if self.alone else host.host().lanes
+
     def prepare(self, lanes: int | None = None) -> Self:
         """Compile now: for batches, or with `lanes=1` for single states."""
-        self._machine_code(host.host().lanes if lanes is None else lanes)
+        self._machine_code(self._lanes if lanes is None else lanes)
         return self
 
     def function(self) -> Callable[..., Any]:
@@ -137,7 +144,7 @@ class Kernel:
 
         An array is C-contiguous and has one entry per state, or a single one for all.
         """
-        lanes = host.host().lanes
+        lanes = self._lanes
         code = self._machine_code(1 if count <= lanes // 2 else lanes)
         table: list[int] = []
         for x, a in zip((*inputs, *outputs), (*self.arguments, *self.results), strict=True):
@@ -275,7 +282,7 @@ class Kernel:
         count: int,
         threads: int | None,
     ) -> None:
-        lanes = host.host().lanes
+        lanes = self._lanes
         code = self._machine_code(1 if count <= lanes // 2 else lanes)
         table: list[int] = []
         kept: list[Array] = []  # compact copies of arguments, until the end of the computation
