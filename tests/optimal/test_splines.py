@@ -322,7 +322,9 @@ def test_continuation_and_warm_start():
 
 
 def test_diagnosis_names_what_is_wrong():
-    high = {"tip": (lambda s: s.frame("tip").translation[2] + s.v[0], 1.0)}
+    high = {
+        "tip": (lambda s: s.frame("tip").translation[2] - s.t, 1.0)
+    }  # what has the time is not settled before
     wrong = acrobot(end={"q": [UPRIGHT, 0], "v": 0, **high})
     text = solve_splines(wrong, 40, control_points=8, iterations=40).diagnosis()
     assert "end tip cannot be changed apart from end q shoulder, end q elbow" in text
