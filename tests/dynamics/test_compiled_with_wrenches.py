@@ -60,9 +60,9 @@ def test_long_chains_stay_small():
 
 
 def _host():
-    from alembert.engine import target
+    from alembert.engine import host
 
-    return target.host()
+    return host.host()
 
 
 @pytest.mark.skipif(compiler is None, reason="needs a C compiler")
