@@ -425,7 +425,8 @@ class Derivatives:
         wrenches: Sequence[Any] = (),
     ) -> list[Any]:
         """The arguments of an algorithm, wrenches among them, with the parameters at their defaults when left out."""
-        if isinstance(values, str) or not isinstance(values, Sequence):
+        listed = isinstance(values, Sequence) and not isinstance(values, str)
+        if not listed and not (isinstance(values, np.ndarray) and values.ndim):
             raise ArgumentError(f"{function}: {name} takes a tuple of arguments, got {values!r}")
         given = list(values)
         expected = count - len(wrenches)
