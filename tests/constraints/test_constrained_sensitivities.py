@@ -95,6 +95,55 @@ def test_products_along_parameters(linkage, state):
     np.testing.assert_allclose(back[3], matrix.T @ w, rtol=1e-12)
 
 
+def test_hybrid_products(linkage, state):
+    """Along parameters, against differences with the minimal set held; batches; one speed of each set prescribed."""
+    q, v, tau = state
+    name, n, rng = "hybrid_dynamics", linkage.nv, np.random.default_rng(3)
+    k = linkage.speed_names.index(linkage.independent_coordinates(q).names[0])
+    free, given = np.ones(n), rng.normal(size=n)
+    free[k] = 0
+    push, rows = {"end": np.array([0.1, 0.2, 0.3, 1.0, -2.0, 0.5])}, chosen_rows(linkage, q)
+    p, dp, zero = np.array([*linkage.parameter_values.values()]), rng.normal(size=4), np.zeros(n)
+    at = (q, v, tau, given, free)
+
+    def both(h):
+        """The effort that gives the acceleration, which it changes linearly."""
+        values = dict(zip(linkage.parameter_values, p + h * dp, strict=True))
+
+        def motion(x):
+            return accelerations(linkage, q, v, tau * free + x * (1 - free), rows, values, push)
+
+        a, per = motion(0.0), motion(1.0) - motion(0.0)
+        effort = (given[k] - a[k]) / per[k]
+        return np.concatenate([a + effort * per, tau * free + effort * (1 - free)])
+
+    value, change = linkage.jvp(name, (*at, p), (*[zero] * 5, dp), wrenches=push)
+    expected = central(both, 1e-4)
+    np.testing.assert_allclose(np.concatenate(value), both(0.0), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        np.concatenate(change), expected, rtol=0, atol=1e-8 * (1 + np.abs(expected).max())
+    )
+    weights = rng.normal(size=(2, n))
+    back = linkage.vjp(name, at, tuple(weights), wrenches=push)
+    assert [x.shape for x in back[:-1]] == [(n,)] * 5 + [(4,)]
+    assert back[-1]["end"].shape == (6,)
+    np.testing.assert_allclose(back[5] @ dp, weights.ravel() @ np.concatenate(change), rtol=1e-9)
+    np.testing.assert_array_equal(back[4], 0)
+    along = rng.normal(size=(4, n))
+    one = linkage.jvp(name, at, (*along, zero), wrenches=push)
+    for two in (
+        linkage.jvp(name, (np.stack([q, q]), *at[1:]), (*along, zero), wrenches=push),
+        linkage.jvp(name, (*at[:4], np.stack([free, free])), (*along, zero), wrenches=push),
+        linkage.jvp(name, at, (np.stack([along[0], along[0]]), *along[1:], zero), wrenches=push),
+    ):
+        for part in range(2):
+            np.testing.assert_allclose(two[1][part][1], one[1][part], rtol=1e-10, atol=1e-10)
+    pair = linkage.vjp(
+        name, (*at[:2], np.stack([tau, tau]), *at[3:]), (np.stack([weights[0]] * 2), weights[1])
+    )
+    np.testing.assert_allclose(pair[2][1], linkage.vjp(name, at, tuple(weights))[2], rtol=1e-10, atol=1e-10)
+
+
 def test_parameters_without_active_constraints(linkage, state):
     q, v, tau = state
     d = linkage.constrained_dynamics_derivatives(q, v, tau, active=[], sensitive_to=["mass"])
@@ -170,6 +219,60 @@ def test_hessian_and_second_derivatives(linkage, state):
     np.testing.assert_allclose(batch[1], H, rtol=1e-9, atol=1e-9)
     pushed = linkage.hessian("forward_dynamics", (q, v, tau), w, wrenches={"end": np.ones(6)})
     assert pushed.shape == (18, 18)
+
+
+def test_hessian_of_inverse_dynamics(linkage, state):
+    """Differences of the efforts by dense solution, in all directions, also those that leave the constraints."""
+    q, v, a = state
+    w = np.array([0.3, -1.0, 0.5, 0.2])
+    rows = chosen_rows(linkage, q)
+    H = linkage.hessian("inverse_dynamics", (q, v, a), w)
+
+    def value(x):
+        y = [linkage.integrate(q, x[:4]), v + x[4:8], a + x[8:]]
+        R = linkage.constraint_jacobian(y[0])[rows]
+        N = np.linalg.svd(R)[2][len(R) :].T
+        return w @ np.linalg.pinv(N.T) @ N.T @ linkage.replace(loops=(), couplings=()).inverse_dynamics(*y)
+
+    rng = np.random.default_rng(0)
+    for d in rng.normal(size=(3, 12)):
+        h = 1e-3
+        f = [value(s * h * d) for s in (-2, -1, 0, 1, 2)]
+        expected = (-f[0] + 16 * f[1] - 30 * f[2] + 16 * f[3] - f[4]) / (12 * h**2)
+        np.testing.assert_allclose(d @ H @ d, expected, rtol=0, atol=1e-6 * np.abs(H).max())  # h^4, 1e-15/h^2
+    p = np.array([*linkage.parameter_values.values()])
+    heavy = linkage.hessian("inverse_dynamics", (q, v, a, p * [1, 2, 1, 1]), w)
+    assert heavy.shape == H.shape
+    assert not np.allclose(heavy, H)
+    al.check.derivatives(linkage, "inverse_dynamics", states=2, second=True, show=False).raise_if_above()
+
+
+def test_a_batch_that_needs_two_choices():
+    """A bead on a circle: at its right y moves freely, at its top x does."""
+    builder = al.ModelBuilder("bead", gravity=(0, -9.81, 0))
+    builder.body("carriage", al.Inertia.point(0.1, (0, 0, 0)), joint=al.Prismatic((1, 0, 0)), joint_name="x")
+    builder.body(
+        "bead",
+        al.Inertia.point(1, (0, 0, 0)),
+        joint=al.Prismatic((0, 1, 0)),
+        joint_name="y",
+        parent="carriage",
+    )
+    model = builder.equation("circle", "x**2 + y**2 - 1", {"x": "x", "y": "y"}).build()
+    q, zero = np.array([[1.0, 0.0], [0.0, 1.0]]), np.zeros(2)
+    for one in q:
+        assert np.isfinite(model.hessian("inverse_dynamics", (one, zero, zero), zero)).all()
+    assert model.hessian("forward_dynamics", (q, zero, zero), zero).shape == (2, 6, 6)
+    with pytest.raises(
+        NumericalError, match="hessian: the constraint rows or speeds that are independent at the first state"
+    ):
+        model.hessian("inverse_dynamics", (q, zero, zero), zero)
+    with pytest.raises(ArgumentError, match=r"hessian: v breaks .*circle"):
+        model.hessian("inverse_dynamics", (q[0], np.ones(2), zero), zero)
+    with pytest.raises(
+        ArgumentError, match="hessian: takes at least one state, to choose constraint rows at"
+    ):
+        model.hessian("inverse_dynamics", (np.zeros((0, 2)), zero, zero), zero)
 
 
 @pytest.mark.parametrize("names", [["length"], ["mass", "ratio", "offset"]])
@@ -282,7 +385,7 @@ def test_messages(linkage, state):
         arm.export_c("forward_dynamics", "unused", at=[0.0])
     with pytest.raises(ArgumentError, match="export_c: constrained_dynamics is for models with loops"):
         arm.export_c("constrained_dynamics", "unused", at=[0.0])
-    with pytest.raises(ArgumentError, match="hessian: forward_dynamics takes 3 arguments, got 2"):
+    with pytest.raises(ArgumentError, match="hessian: forward_dynamics takes 4 arguments, got 2"):
         linkage.hessian("forward_dynamics", (q, v), tau)
     with pytest.raises(ArgumentError, match="jvp: forward_dynamics takes 4 arguments, got 2"):
         linkage.jvp("forward_dynamics", (q, v, tau), (q, v))
@@ -292,3 +395,35 @@ def test_messages(linkage, state):
         linkage.constrained_inverse_dynamics_derivatives(
             q, v, tau, actuated=["wheel"], active=["pin"], closure_tolerance=1.0
         )
+
+
+def test_messages_of_products(linkage, state):
+    q, v, tau = state
+    zero, free = 0 * v, np.ones(4)
+    at = (q, v, tau, zero, free)
+
+    def refusal(mode, *arguments, **options):
+        with pytest.raises(ArgumentError) as caught:
+            getattr(linkage, mode)("hybrid_dynamics", *arguments, **options)
+        return str(caught.value)
+
+    along = [zero] * 5
+    assert refusal("jvp", at, (*along[:4], free)) == (
+        "jvp: dfree is not zero: of a model with loops, couplings or equations, free is a choice that does not vary"
+    )
+    assert refusal("jvp", (*at[:4], 0.5 * free), along).startswith(
+        "jvp: free is [0.5 0.5 0.5 0.5], expected 1 for"
+    )
+    assert refusal("jvp", (*at[:4], np.eye(4)), along).startswith(
+        "jvp: free differs between states; of a model"
+    )
+    assert refusal("jvp", at, zero).startswith("jvp: hybrid_dynamics takes a tuple of arguments, got array")
+    assert refusal("vjp", at[:3], (zero, zero)) == "vjp: hybrid_dynamics takes 6 arguments, got 3"
+    assert refusal("vjp", at, zero).startswith("vjp: hybrid_dynamics has 2 results (a, effort); give a tuple")
+    assert refusal("vjp", at, (zero, zero[:3])) == "vjp: weight of effort has shape (3,), expected (..., 4)"
+    assert refusal("jvp", at, (zero[:2], *along[1:])) == "jvp: dq has shape (2,), expected (..., 4)"
+    assert refusal("jvp", (np.stack([q, q]), *at[1:]), (np.zeros((3, 4)), *along[1:])) == (
+        "jvp: the batch dimensions do not go together: the state (2,), dq (3,)"
+    )
+    assert refusal("jvp", at, along, frame="end") == "jvp: hybrid_dynamics takes no frame"
+    assert refusal("vjp", at, (zero, zero), about="world") == "vjp: hybrid_dynamics takes no about"

@@ -365,7 +365,7 @@ def _(c):
 
 @covers("jvp", "vjp")
 def _(c):
-    """Of forward and inverse dynamics through the constraints, of the terms those of the tree; hybrid is refused."""
+    """Of forward, inverse and hybrid dynamics through the constraints, of the terms those of the tree."""
     wrenches, rng = {c.frame: c.F}, np.random.default_rng(1)
     for name, third, d in (
         ("forward_dynamics", c.tau, c.model.forward_dynamics_derivatives(c.q, c.v, c.tau, wrenches=wrenches)),
@@ -391,15 +391,58 @@ def _(c):
             strict=True,
         ):
             near(found, expected)
-        with pytest.raises(
-            UnsupportedError, match=f"{mode}: hybrid_dynamics of a model with loops, couplings"
-        ):
-            getattr(c.model, mode)("hybrid_dynamics", (c.q, c.v, c.tau, c.a, c.x), c.x)
+    _hybrid_products(c, wrenches, rng)
+
+
+def _hybrid_products(c, wrenches, rng):
+    """Against differences of hybrid dynamics while the state moves on the constraints, and what is given changes."""
+    n, one = c.model.nv, c.model.speed_names.index(c.free[0])
+    free = np.ones(n)
+    free[one] = 0
+    step, dtau, da = c.N @ np.ones(c.N.shape[1]), *rng.normal(size=(2, n))
+    dF, w = rng.normal(size=6), rng.normal(size=(2, n))
+
+    def at(s):
+        q = moved(c, step, s)
+        G = c.model.constraint_jacobian(q)
+        return q, c.v - np.linalg.pinv(G, rcond=1e-9) @ G @ c.v, c.tau + s * dtau, c.a + s * da, free
+
+    def both(s):
+        q, v, tau, a, _ = at(s)
+        found = c.model.hybrid_dynamics(
+            q,
+            v,
+            accelerations={c.free[0]: a[one]},
+            torques={x: tau[k] for k, x in enumerate(c.model.speed_names) if k != one},
+            wrenches={c.frame: c.F + s * dF},
+        )
+        return np.stack(dataclasses.astuple(found))
+
+    along = (
+        slope(lambda s: c.model.difference(c.q, at(s)[0])),
+        slope(lambda s: at(s)[1]),
+        dtau,
+        da,
+        0 * free,
+    )
+    name, here = "hybrid_dynamics", (c.q, c.v, c.tau, c.a, free)
+    value, change = c.model.jvp(name, here, along, wrenches=wrenches, along_wrenches={c.frame: dF})
+    near(value, both(0))
+    near(change, slope(both), 10 * DIFFERENCE)
+    *gradients, by_frame = c.model.vjp(name, here, tuple(w), wrenches=wrenches)
+    dots = [g @ x for g, x in zip([*gradients, by_frame[c.frame]], [*along, dF], strict=True)]
+    near(sum(dots), np.sum(w * np.asarray(change)))
+    near(gradients[2][one], 0)  # the effort of what is prescribed is found, not given
+    near(gradients[3], gradients[3] * (1 - free))
+    # all free: forward dynamics
+    _, (da_, dtau_) = c.model.jvp(name, (*here[:4], 0 * free + 1), along)
+    near(da_, c.model.jvp("forward_dynamics", here[:3], along[:3])[1])
+    near(dtau_, dtau)
 
 
 @covers("hessian", "second_derivatives")
 def _(c):
-    """Of forward dynamics, symmetric, the derivative of the gradient; of the terms those of the tree."""
+    """Of forward and inverse dynamics, symmetric, the derivative of the gradient; of the terms those of the tree."""
     at = (c.q, c.v, c.tau)
     H = c.model.hessian("forward_dynamics", at, c.x)
     near(H, H.T)
@@ -409,8 +452,38 @@ def _(c):
     n = c.model.nv
     near(H[2 * n :, n:], 0)
     near(c.model.hessian("kinetic_energy", at[:2], 1.0), c.tree.hessian("kinetic_energy", at[:2], 1.0))
-    with pytest.raises(UnsupportedError, match="hessian: inverse_dynamics of a model with loops, couplings"):
-        c.model.hessian("inverse_dynamics", at, c.x)
+    _inverse_hessian(c)
+    with pytest.raises(UnsupportedError, match="hessian: hybrid_dynamics of a model with loops, couplings"):
+        c.model.hessian("hybrid_dynamics", (c.q, c.v, c.tau, c.a, c.x), (c.x, c.x))
+
+
+def _inverse_hessian(c):
+    """Against differences of the gradient (which comes from the constrained system) along the constraints."""
+    name, n, wrenches = "inverse_dynamics", c.model.nv, {c.frame: c.F}
+    at = (c.q, c.v, c.a)
+    H = c.model.hessian(name, at, c.x, wrenches=wrenches)
+    near(H, H.T)
+    tensor = c.model.second_derivatives(name, at, wrenches=wrenches)
+    near(np.tensordot(c.x, tensor, axes=1), H)
+    near(H[2 * n :, n:], 0)  # linear in a and the wrench, apart from the configuration
+    near(c.model.hessian(name, (np.stack([c.q, c.q]), c.v, c.a), c.x, wrenches=wrenches)[1], H)
+    step, rng = c.N @ np.ones(c.N.shape[1]), np.random.default_rng(2)
+    fast, da, dF = c.N @ rng.normal(size=c.N.shape[1]), rng.normal(size=n), rng.normal(size=6)
+
+    def state(s):
+        q = moved(c, step, s)
+        G = c.model.constraint_jacobian(q)
+        v = c.v + s * fast
+        return q, v - np.linalg.pinv(G, rcond=1e-9) @ G @ v, c.a + s * da
+
+    def gradient(s):
+        *found, by_frame = c.model.vjp(name, state(s), c.x, wrenches={c.frame: c.F + s * dF})
+        return np.concatenate([*found, by_frame[c.frame]])
+
+    along = np.concatenate(
+        [slope(lambda s: c.model.difference(c.q, state(s)[0])), slope(lambda s: state(s)[1]), da, dF]
+    )
+    near(H @ along, slope(gradient), 10 * DIFFERENCE)
 
 
 TREE = {

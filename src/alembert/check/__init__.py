@@ -22,6 +22,7 @@ from rich.table import Table
 
 from alembert.check.complex_numbers import run
 from alembert.check.states import Given, samples
+from alembert.dynamics.constrained_products import GRAPH_OF as CONSTRAINED
 from alembert.dynamics.graphs import TAKES_WRENCHES, Options
 from alembert.dynamics.kernels import graph_kernel
 from alembert.dynamics.programs import NEED_TREE, PROGRAMS
@@ -365,9 +366,6 @@ def _named(model: Model, given: Given) -> dict[str, float] | None:
 
 
 # --- oracles --------------------------------------------------------------------------------------------------
-
-CONSTRAINED = {"forward_dynamics": "constrained_accelerations", "inverse_dynamics": "constrained_efforts"}
-"""graphs of what loops, couplings and equations change"""
 
 
 def _options(model: Model, name: str, q: Array | None) -> Options:

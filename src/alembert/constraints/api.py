@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.constraints.coordinates import Coordinates, names_of
-from alembert.constraints.tolerances import CLOSED, GOOD, RANK
+from alembert.constraints.tolerances import CLOSED, RANK
 from alembert.deferred import deferred
-from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
     from alembert.constraints import (
@@ -356,22 +355,6 @@ class Constraints:
         if not system.count:
             return s, dynamics._no_terms(s, self.nv)
         return s, system.terms(s, *s.vectors)
-
-    def _common_minimal_set(self: Model, function: str, q: Array, parameters: Parameters) -> tuple[int, ...]:
-        """The minimal set of rows at the first of some configurations, which must serve at all of them."""
-        system = self._constraint_rows.system(function, None)
-        s = batches.states(self, function, q, {}, parameters)
-        t = system.terms(s)
-        system.check_closed(function, s, t, None, CLOSED)
-        choice = system.choice(function, s, t, 0)
-        for k in range(1, len(s)):
-            R = t.jacobian[k, choice.rows] / t.scale[k, choice.rows, None]
-            if np.linalg.svd(R, compute_uv=False)[-1] < GOOD or system._chosen(t, k).rank != choice.rank:
-                raise NumericalError(
-                    f"{function}: the constraint rows that are independent at the first state are not at state {k}; give "
-                    "the states one by one"
-                )
-        return tuple(system.picked[choice.rows].tolist())
 
     def _constrained_hybrid(
         self: Model,

@@ -23,6 +23,7 @@ import casadi as ca
 from alembert.constraints.compiled import largest, scales
 from alembert.constraints.equations import Equations, equations
 from alembert.constraints.tolerances import BREAKS, CLOSED, GOOD, STILL
+from alembert.errors import UnsupportedError
 from alembert.sweeps import INVERSE_DYNAMICS, expressions
 
 if TYPE_CHECKING:
@@ -43,6 +44,15 @@ class Basis:
     Q: ca.SX
     U: ca.SX
     quality: ca.SX
+
+
+def check_unrolled(model: Model, function: str, count: int) -> None:
+    """Refuse more rows than are unrolled."""
+    if count > MOST:
+        raise UnsupportedError(
+            f"{function}: the constraints of model {model.name!r} are too many for code without loops "
+            f"({count} rows); the methods of the model take them"
+        )
 
 
 def basis(found: Equations, rows: Sequence[int], free: Sequence[int]) -> Basis:

@@ -12,28 +12,25 @@ from alembert.deferred import deferred
 from alembert.dynamics.arguments import mapping
 from alembert.dynamics.frames import Reference
 from alembert.engine.kernel import Kernel
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError
 from alembert.spatial import Ad_dual
 
 if TYPE_CHECKING:
-    from alembert.dynamics import directional_kernels, graphs, results
+    from alembert.dynamics import constrained_products, directional_kernels, results
     from alembert.dynamics.results import (
         ForwardDerivatives,
         HybridDerivatives,
-        HybridResult,
         InverseDerivatives,
     )
     from alembert.model import Model
 else:
+    constrained_products = deferred("alembert.dynamics.constrained_products")
     directional_kernels = deferred("alembert.dynamics.directional_kernels")
-    graphs = deferred("alembert.dynamics.graphs")
     results = deferred("alembert.dynamics.results")
 
-DEPENDENT = 1e-10
-"""accelerations that efforts can tell apart by no more than this part of their response depend on each other"""
-
-CONSTRAINED_PRODUCTS = ("forward_dynamics", "inverse_dynamics")
+CONSTRAINED_PRODUCTS = ("forward_dynamics", "inverse_dynamics", "hybrid_dynamics")
 """what models with loops, couplings or equations have jvp and vjp of, through the constraints"""
+CONSTRAINED_HESSIANS = ("forward_dynamics", "inverse_dynamics")
 
 
 class Derivatives:
@@ -105,10 +102,10 @@ class Derivatives:
             "hybrid_dynamics_derivatives", {} if accelerations is None else accelerations, "accelerations"
         )
         if self.is_constrained:
-            d = self.forward_dynamics_derivatives(
-                q, v, result.efforts, wrenches=wrenches, parameters=parameters
-            )
-            return self._constrained_hybrid_derivatives(result, d, np.flatnonzero(prescribed))
+            p, name = np.flatnonzero(prescribed), "hybrid_dynamics_derivatives"
+            return constrained_products.hybrid_derivatives(self, name, result, q, v, p, wrenches, parameters)[
+                0
+            ]
         free = (~prescribed).astype(float)
         dq, dv, inverse, tau_q, tau_v, M = self._evaluate(
             "hybrid_dynamics_derivatives",
@@ -141,35 +138,6 @@ class Derivatives:
         by_q, by_v = complete(tau_q, dq[..., f, :]), complete(tau_v, dv[..., f, :])
         return results.HybridDerivatives(result, by_q, by_v, given, forces)
 
-    def _constrained_hybrid_derivatives(
-        self: Model, result: HybridResult, d: ForwardDerivatives, p: np.ndarray
-    ) -> HybridDerivatives:
-        """With da = a_x dx + A dtau of forward dynamics, A_pp dtau_p = da_p - (a_x dx)_p - A_pf dtau_f."""
-        A = d.dtau
-        A_pp = A[..., p[:, None], p]
-        size = np.linalg.norm(A, axis=(-2, -1))
-        if len(p) and np.any(np.linalg.svd(A_pp, compute_uv=False)[..., -1] < DEPENDENT * size):
-            names = ", ".join(repr(self.speed_names[i]) for i in p)
-            raise UnsupportedError(
-                f"hybrid_dynamics_derivatives: the accelerations of {names} depend on each other through loops, "
-                "couplings or equations, so that many efforts give them: prescribe fewer"
-            )
-
-        def respond(moved: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-            """(accelerations; efforts) where the prescribed move as `wanted`, and all as `moved` if nothing pushed."""
-            change = np.zeros((*moved.shape[:-2], 2, *moved.shape[-2:]))
-            change[..., 1, p, :] = np.linalg.solve(A_pp, wanted - moved[..., p, :])
-            change[..., 0, :, :] = moved + A[..., p] @ change[..., 1, p, :]
-            return change
-
-        prescribed = np.zeros(self.nv)
-        prescribed[p] = 1.0
-        by_given = respond(A * (1.0 - prescribed), np.diag(prescribed)[p])
-        by_given[..., 1, :, :] += np.diag(1.0 - prescribed)
-        forces = {frame: respond(rows, 0 * rows[..., p, :]) for frame, rows in d.dwrenches.items()}
-        by_q, by_v = (respond(x, 0 * x[..., p, :]) for x in (d.dq, d.dv))
-        return results.HybridDerivatives(result, by_q, by_v, by_given, forces)
-
     def _generalised_forces(
         self: Model, q: Any, wrenches: Mapping[str, Any] | None, parameters: Mapping[str, Any] | None
     ) -> dict[str, np.ndarray]:
@@ -198,17 +166,17 @@ class Derivatives:
         on frames, and change along `along_wrenches` (zero for frames not named there). Algorithms on frames
         (`frame_pose`, `frame_velocity`, `frame_jacobian`, ...) need `frame`, and take `reference`; momentum takes `about`.
         An algorithm with several results (`hybrid_dynamics`: accelerations and efforts) gives tuples of values and of
-        changes.
+        changes. Of models with loops, couplings or equations, what they change (forward, inverse and hybrid dynamics) goes
+        through them; there `free` of hybrid dynamics, 1 or 0, is a choice: it takes no direction, and its gradient is zero.
         """
-        if self.is_constrained and name in CONSTRAINED_PRODUCTS:
-            return self._constrained_jvp(name, at, along, wrenches, along_wrenches)
         forces = mapping("jvp", "wrenches", wrenches)
-        kernel = self._directional_kernel(
-            "jvp", name, wrenches=tuple(forces), frame=frame, reference=reference, about=about
-        )
-        changes = directional_kernels.gathered(
-            "jvp", tuple(forces), mapping("jvp", "along_wrenches", along_wrenches)
-        )
+        moved = mapping("jvp", "along_wrenches", along_wrenches)
+        options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
+        if self.is_constrained and name in CONSTRAINED_PRODUCTS:
+            directional_kernels.options(self, "jvp", name, wrenches=tuple(forces), **options)
+            return constrained_products.jvp(self, name, at, along, forces, moved)
+        kernel = self._directional_kernel("jvp", name, wrenches=tuple(forces), **options)
+        changes = directional_kernels.gathered("jvp", tuple(forces), moved)
         if self._on_nodes(forces):
             moved = dict(zip(forces, changes, strict=True))
             changes = [self._wrench_array("jvp", moved, None)]
@@ -237,11 +205,11 @@ class Derivatives:
         parameters, theirs comes before it. An algorithm with several results takes as many weights, in a tuple.
         """
         forces = mapping("vjp", "wrenches", wrenches)
+        options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
         if self.is_constrained and name in CONSTRAINED_PRODUCTS:
-            return self._constrained_vjp(name, at, weight, forces)
-        kernel = self._directional_kernel(
-            "vjp", name, wrenches=tuple(forces), frame=frame, reference=reference, about=about
-        )
+            directional_kernels.options(self, "vjp", name, wrenches=tuple(forces), **options)
+            return constrained_products.vjp(self, name, at, weight, forces)
+        kernel = self._directional_kernel("vjp", name, wrenches=tuple(forces), **options)
         on_nodes = self._on_nodes(forces)
         given = {"": self._wrench_array("vjp", forces, None)} if on_nodes else forces
         found = self._weighted("vjp", kernel, name, at, weight, given)
@@ -283,7 +251,8 @@ class Derivatives:
         The arguments follow each other in the order of `compile(name)`, q with its nv tangent directions, then the
         wrenches. By differentiating the unrolled graph: meant for small models. `second_derivatives` gives the full
         tensor. Parameters are held; options are those of `jvp`. Of models with loops, couplings or equations there is
-        the Hessian of `forward_dynamics`, with the minimal set of constraint rows of the (first) state held.
+        the Hessian of `forward_dynamics` and `inverse_dynamics`, with the minimal set of constraint rows of the (first)
+        state held.
         """
         forces = mapping("hessian", "wrenches", wrenches)
         kernel = self._hessian_kernel(
@@ -336,84 +305,10 @@ class Derivatives:
         return self._checked(mode, kernel, (*values, *given))
 
     def _hessian_kernel(self: Model, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
-        if not (self.is_constrained and name == "forward_dynamics"):
+        if not (self.is_constrained and name in CONSTRAINED_HESSIANS):
             return self._directional_kernel("hessian", name, **options)
-        if any(options[key] is not None for key in ("frame", "reference", "about")):
-            directional_kernels.options(self, function, name, **options)
-        if len(at) not in (3, 4 if self.parameters else 3):
-            raise ArgumentError(f"{function}: forward_dynamics takes 3 arguments, got {len(at)}")
-        for frame in options["wrenches"]:
-            self._check_moves(function, frame)
-        q = self._numbers(function, "q", at[0], self.nq).reshape(-1, self.nq)
-        given = None
-        if len(at) > 3:
-            first = np.asarray(at[3], dtype=float).reshape(-1, len(self.parameters))
-            given = dict(zip(self.parameter_values, first.T, strict=True))
-        chosen = self._common_minimal_set(function, q, given)
-        key = ("hessian", name, options["wrenches"], chosen)
-        if key not in self._kernels:
-            active = tuple(range(self._constraint_rows.count))
-            own = graphs.Options(wrenches=options["wrenches"], chosen=chosen, active=active)
-            self._kernels[key] = directional_kernels.constrained_kernel(self, "hessian", own)
-        return self._kernels[key]
-
-    def _constrained_jvp(
-        self: Model,
-        name: str,
-        at: Sequence[Any],
-        along: Sequence[Any],
-        wrenches: Mapping[str, Any] | None,
-        along_wrenches: Mapping[str, Any] | None,
-    ) -> tuple[Any, Any]:
-        count = 4 if self.parameters else 3
-        if len(along) not in (3, count):
-            raise ArgumentError(f"jvp: {name} takes {count} arguments, got {len(along)}")
-        value, matrices, forces = self._constrained_slope("jvp", name, at, wrenches, len(along) > 3)
-        changes = directional_kernels.gathered("jvp", tuple(forces), along_wrenches)
-        vectors = [np.asarray(x, dtype=float) for x in (*along, *changes)]
-        pairs = zip([*matrices, *forces.values()], vectors, strict=True)
-        return value, sum((A @ x[..., None])[..., 0] for A, x in pairs)
-
-    def _constrained_vjp(
-        self: Model, name: str, at: Sequence[Any], weight: Any, wrenches: Mapping[str, Any]
-    ) -> tuple[Any, ...]:
-        _, matrices, forces = self._constrained_slope("vjp", name, at, wrenches, bool(self.parameters))
-        w = np.asarray(weight, dtype=float)[..., None, :]
-        gradients = tuple((w @ A)[..., 0, :] for A in matrices)
-        by_frame = {frame: (w @ A)[..., 0, :] for frame, A in forces.items()}
-        return (*gradients, by_frame) if by_frame else gradients
-
-    def _constrained_slope(
-        self: Model,
-        function: str,
-        name: str,
-        at: Sequence[Any],
-        wrenches: Mapping[str, Any] | None,
-        with_parameters: bool,
-    ) -> tuple[np.ndarray, list[np.ndarray], Mapping[str, np.ndarray]]:
-        """The result at (q, v, tau or a[, parameters]), its derivatives with respect to these, and to wrenches."""
-        if len(at) not in (3, 4 if self.parameters else 3):
-            raise ArgumentError(f"{function}: {name} takes 3 arguments, got {len(at)}")
-        values = np.asarray(at[3], dtype=float) if len(at) > 3 else None
-        named = (
-            {n: values[..., k] for k, n in enumerate(self.parameter_values)} if values is not None else None
-        )
-        names = list(self.parameter_values) if with_parameters else []
-        options: dict[str, Any] = {"wrenches": wrenches, "parameters": named, "sensitive_to": names}
-        if name == "forward_dynamics":
-            d = self.constrained_dynamics_derivatives(*at[:3], **options)
-            forces = self._generalised_forces(at[0], wrenches, named)
-            value, last = d.acceleration, d.dtau
-            by_frame: Mapping[str, np.ndarray] = {frame: d.dtau @ J for frame, J in forces.items()}
-            slopes = d.dparameters
-        else:
-            i = self.constrained_inverse_dynamics_derivatives(*at[:3], **options)
-            d = i  # type: ignore[assignment]
-            value, last, by_frame, slopes = i.efforts, i.da, i.dwrenches, i.dparameters
-        matrices = [d.dq, d.dv, last]
-        if names:
-            matrices.append(np.stack([slopes[n] for n in names], axis=-1))
-        return value, matrices, by_frame
+        directional_kernels.options(self, function, name, **options)
+        return constrained_products.hessian_kernel(self, function, name, at, options["wrenches"])
 
     def _completed(
         self: Model,

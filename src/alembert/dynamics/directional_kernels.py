@@ -118,9 +118,9 @@ def _given(name: str, on_nodes: bool) -> tuple[Program, tuple[str, ...]]:
 def kernel(model: Model, mode: Mode, name: str, options: Options | None, *, on_nodes: bool = False) -> Kernel:
     if model.is_constrained and name in NEED_TREE:
         raise UnsupportedError(
-            f"{mode}: {name} of a model with loops, couplings or equations: there are jvp and vjp of forward_dynamics and "
-            "inverse_dynamics, hessian of forward_dynamics, and hybrid_dynamics_derivatives, "
-            "constrained_dynamics_derivatives, constrained_inverse_dynamics_derivatives"
+            f"{mode}: {name} of a model with loops, couplings or equations: there are jvp and vjp of forward_dynamics, "
+            "inverse_dynamics and hybrid_dynamics, hessian of forward_dynamics and inverse_dynamics, and "
+            "constrained_dynamics_derivatives, constrained_inverse_dynamics_derivatives, hybrid_dynamics_derivatives"
         )
     found = (
         plain(model, name, on_nodes=on_nodes) if options is None else algorithm(model, mode, name, options)[0]
@@ -143,14 +143,13 @@ def kernel(model: Model, mode: Mode, name: str, options: Options | None, *, on_n
     return Kernel(f"{mode}({name})", inputs, outputs, key=key, build=build)
 
 
-def constrained_kernel(model: Model, mode: Mode, options: Options) -> Kernel:
-    """Of the accelerations of a model with loops, by a given minimal set of constraint rows."""
-    name = "constrained_accelerations"
+def constrained_kernel(model: Model, mode: Mode, called: str, name: str, options: Options) -> Kernel:
+    """Of the graph of an algorithm of models with loops, `called` something, by a given minimal set of constraint rows."""
     inputs, outputs = arguments(model, mode, algorithm(model, mode, name, options)[0])
     places = [model._carrier(x) for x in options.wrenches]
     key = f"{model.fingerprint}:{mode}:{name}:{options!r}:{places!r}"
     return Kernel(
-        f"{mode}(forward_dynamics)",
+        f"{mode}({called})",
         inputs,
         outputs,
         key=key,

@@ -27,7 +27,7 @@ from alembert.dynamics.results import (
     InverseDerivatives,
 )
 from alembert.engine.kernel import Argument
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.spatial import Pose
 from alembert.sweeps import Program, Tree
@@ -53,11 +53,7 @@ def reduced_options(
 ) -> dict[str, Any]:
     """The minimal set, and speeds that determine the others, at a configuration."""
     found = constrained_options(model, function, at, active)
-    if len(found["chosen"]) > reduced_symbols.MOST:
-        raise UnsupportedError(
-            f"{function}: the constraints of model {model.name!r} are too many for code without loops "
-            f"({len(found['chosen'])} rows); the methods of the model take them"
-        )
+    reduced_symbols.check_unrolled(model, function, len(found["chosen"]))
     system = model._constraint_rows.system(function, active)
     by = reduced.reduction(system, function, states(model, function, at, {}, None), names, argument=argument)
     return found | {"independent": tuple(by.indices.tolist())}

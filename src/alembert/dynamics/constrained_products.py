@@ -1,0 +1,295 @@
+"""Products with derivatives of dynamics through loops, couplings and equations, and second derivatives of them.
+
+Products are those of the matrices that the constrained systems give. Of hybrid dynamics with prescribed speeds p, the others
+f, from da = a_x dx + A dtau of constrained forward dynamics, x any of q (tangent), v, wrenches and parameters:
+
+    A_pp dtau_p = da_p - (a_x dx)_p - A_pf dtau_f,     da = a_x dx + A dtau                            (1)
+
+Second derivatives are those of expressions by a minimal set of constraint rows, which is held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.constraints import rank
+from alembert.constraints.dynamics import _driven, weight_vector
+from alembert.constraints.inverse_derivatives import check_determined
+from alembert.constraints.reduced_symbols import check_unrolled
+from alembert.constraints.states import states
+from alembert.constraints.tolerances import CLOSED, GOOD
+from alembert.dynamics import directional_kernels, results
+from alembert.dynamics.arguments import common
+from alembert.dynamics.graphs import Options
+from alembert.dynamics.programs import PROGRAMS
+from alembert.engine.kernel import Argument, Kernel
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+
+if TYPE_CHECKING:
+    from alembert.dynamics.results import HybridDerivatives, HybridResult
+    from alembert.model import Model
+
+Array = np.ndarray
+DEPENDENT = 1e-10
+"""accelerations that efforts can tell apart by no more than this part of their response depend on each other"""
+GRAPH_OF = {"forward_dynamics": "constrained_accelerations", "inverse_dynamics": "constrained_efforts"}
+"""graphs of what constraints change, to differentiate"""
+
+
+@dataclass(frozen=True, eq=False)
+class _Slope:
+    """Results, and the derivatives of all of them together with respect to each argument and the wrench on each frame."""
+
+    values: tuple[Array, ...]
+    matrices: list[Array]
+    forces: Mapping[str, Array]
+
+
+def jvp(
+    model: Model,
+    name: str,
+    at: Sequence[Any],
+    along: Sequence[Any],
+    wrenches: Mapping[str, Any],
+    along_wrenches: Mapping[str, Any],
+) -> tuple[Any, Any]:
+    with_parameters = _has_parameters(model, "jvp", name, along)
+    found = _slope(model, "jvp", name, at, wrenches, with_parameters)
+    names = [f"d{key}" for key in (*PROGRAMS[name][1], "parameters")]
+    changes = directional_kernels.gathered("jvp", tuple(found.forces), along_wrenches)
+    given = [*zip(names, along, strict=False)]
+    given += [(f"along_wrenches: {frame!r}", x) for frame, x in zip(found.forces, changes, strict=True)]
+    matrices = [*found.matrices, *found.forces.values()]
+    vectors = [
+        model._numbers("jvp", what, x, A.shape[-1]) for (what, x), A in zip(given, matrices, strict=True)
+    ]
+    if name == "hybrid_dynamics" and np.any(vectors[4]):
+        raise ArgumentError(
+            "jvp: dfree is not zero: of a model with loops, couplings or equations, free is a choice that does not vary"
+        )
+    _batch("jvp", given, vectors, found)
+    change = sum((A @ x[..., None])[..., 0] for A, x in zip(matrices, vectors, strict=True))
+    if len(found.values) == 1:
+        return found.values[0], change
+    return found.values, tuple(np.split(change, len(found.values), axis=-1))
+
+
+def vjp(
+    model: Model, name: str, at: Sequence[Any], weight: Any, wrenches: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    found = _slope(model, "vjp", name, at, wrenches, bool(model.parameters))
+    labels = {"forward_dynamics": ["a"], "inverse_dynamics": ["tau"], "hybrid_dynamics": ["a", "effort"]}[
+        name
+    ]
+    arguments = [Argument(label, (model.nv,)) for label in labels]
+    given = directional_kernels.weights("vjp", arguments, weight, name)
+    named = [(f"weight of {label}", x) for label, x in zip(labels, given, strict=True)]
+    vectors = [model._numbers("vjp", what, x, model.nv) for what, x in named]
+    _batch("vjp", named, vectors, found)
+    w = np.concatenate(np.broadcast_arrays(*vectors), axis=-1)[..., None, :]
+    gradients = tuple((w @ A)[..., 0, :] for A in found.matrices)
+    by_frame = {frame: (w @ A)[..., 0, :] for frame, A in found.forces.items()}
+    return (*gradients, by_frame) if by_frame else gradients
+
+
+def _batch(function: str, named: Sequence[tuple[str, Any]], vectors: Sequence[Array], found: _Slope) -> None:
+    """Refuse directions or weights whose batch dimensions do not go with those of the state."""
+    shapes = [(what, x.shape[:-1]) for (what, _), x in zip(named, vectors, strict=True)]
+    common(function, [("the state", found.values[0].shape[:-1]), *shapes])
+
+
+def _has_parameters(model: Model, function: str, name: str, given: Sequence[Any]) -> bool:
+    """Whether arguments, or directions of them, end with the parameters."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ArgumentError(f"{function}: {name} takes a tuple of arguments, got {given!r}")
+    own = len(PROGRAMS[name][1])
+    if len(given) not in (own, own + bool(model.parameters)):
+        raise ArgumentError(
+            f"{function}: {name} takes {own + bool(model.parameters)} arguments, got {len(given)}"
+        )
+    return len(given) > own
+
+
+def _named_parameters(model: Model, function: str, name: str, at: Sequence[Any]) -> dict[str, Array] | None:
+    """By name, where they are the last argument."""
+    if not _has_parameters(model, function, name, at):
+        return None
+    values = model._numbers(function, "parameters", at[-1], len(model.parameters))
+    return {key: values[..., k] for k, key in enumerate(model.parameter_values)}
+
+
+def _slope(
+    model: Model,
+    function: str,
+    name: str,
+    at: Sequence[Any],
+    wrenches: Mapping[str, Any],
+    with_parameters: bool,
+) -> _Slope:
+    named = _named_parameters(model, function, name, at)
+    names = list(model.parameter_values) if with_parameters else []
+    if name == "hybrid_dynamics":
+        return _hybrid_slope(model, function, at, wrenches, named, names)
+    options: dict[str, Any] = {"wrenches": wrenches, "parameters": named, "sensitive_to": names}
+    by_frame: Mapping[str, Array]
+    if name == "forward_dynamics":
+        d = model.constrained_dynamics_derivatives(*at[:3], **options)
+        forces = model._generalised_forces(at[0], wrenches, named)
+        value, slopes, matrices = d.acceleration, d.dparameters, [d.dq, d.dv, d.dtau]
+        by_frame = {frame: d.dtau @ J for frame, J in forces.items()}
+    else:
+        i = model.constrained_inverse_dynamics_derivatives(*at[:3], **options)
+        value, slopes, matrices = i.efforts, i.dparameters, [i.dq, i.dv, i.da]
+        by_frame = i.dwrenches
+    if names:
+        matrices.append(np.stack([slopes[key] for key in names], axis=-1))
+    return _Slope((value,), matrices, by_frame)
+
+
+def _hybrid_slope(
+    model: Model,
+    function: str,
+    at: Sequence[Any],
+    wrenches: Mapping[str, Any],
+    parameters: Mapping[str, Any] | None,
+    names: Sequence[str],
+) -> _Slope:
+    """With respect to q, v, tau (where speeds are free), a_given (where they are not), free (of which there is none)."""
+    nv, keys = model.nv, PROGRAMS["hybrid_dynamics"][1]
+    arrays = [
+        model._numbers(function, key, x, model.nq if key == "q" else nv)
+        for key, x in zip(keys, at, strict=False)
+    ]
+    batch = common(function, [(key, x.shape[:-1]) for key, x in zip(keys, arrays, strict=True)])
+    q, v, tau, a_given, free = arrays
+    choices = free.reshape(-1, nv)
+    if not np.all((free == 0) | (free == 1)):
+        raise ArgumentError(f"{function}: free is {free}, expected 1 for free and 0 for prescribed speeds")
+    if np.any(choices != choices[:1]):
+        raise ArgumentError(
+            f"{function}: free differs between states; of a model with loops, couplings or equations, give those with the "
+            "same choice together"
+        )
+    is_free = choices[0] == 1 if len(choices) else np.ones(nv, dtype=bool)
+    p, v = np.flatnonzero(~is_free), np.broadcast_to(v, (*batch, nv))
+    result = model.hybrid_dynamics(
+        q,
+        v,
+        accelerations={model.speed_names[k]: a_given[..., k : k + 1] for k in p},
+        torques={model.speed_names[k]: tau[..., k : k + 1] for k in np.flatnonzero(is_free)},
+        wrenches=wrenches,
+        parameters=parameters,
+    )
+    d, by_parameters = hybrid_derivatives(model, function, result, q, v, p, wrenches, parameters, names)
+
+    def stacked(x: Array) -> Array:
+        """Accelerations, then efforts."""
+        return x.reshape(*x.shape[:-3], 2 * nv, x.shape[-1])
+
+    matrices = [d.dq, d.dv, d.dgiven * is_free, d.dgiven * ~is_free, 0 * d.dgiven]
+    matrices += [by_parameters] if names else []
+    forces = {frame: stacked(x) for frame, x in d.dwrenches.items()}
+    return _Slope((result.accelerations, result.efforts), [stacked(x) for x in matrices], forces)
+
+
+def hybrid_derivatives(
+    model: Model,
+    function: str,
+    result: HybridResult,
+    q: Any,
+    v: Any,
+    p: Array,
+    wrenches: Mapping[str, Any] | None,
+    parameters: Mapping[str, Any] | None,
+    names: Sequence[str] = (),
+) -> tuple[HybridDerivatives, Array]:
+    """(1), and the derivatives with respect to named parameters, (..., 2, nv, len(names))."""
+    d = model.constrained_dynamics_derivatives(
+        q, v, result.efforts, wrenches=wrenches, parameters=parameters, sensitive_to=names
+    )
+    A = d.dtau
+    A_pp = A[..., p[:, None], p]
+    size = np.linalg.norm(A, axis=(-2, -1))
+    if len(p) and np.any(np.linalg.svd(A_pp, compute_uv=False)[..., -1] < DEPENDENT * size):
+        listed = ", ".join(repr(model.speed_names[i]) for i in p)
+        raise UnsupportedError(
+            f"{function}: the accelerations of {listed} depend on each other through loops, couplings or equations, so that "
+            "many efforts give them: prescribe fewer"
+        )
+
+    def respond(moved: Array, wanted: Array | float = 0.0) -> Array:
+        """(accelerations; efforts) where the prescribed move as `wanted`, and all as `moved` if nothing pushed."""
+        change = np.zeros((*moved.shape[:-2], 2, *moved.shape[-2:]))
+        change[..., 1, p, :] = np.linalg.solve(A_pp, wanted - moved[..., p, :])
+        change[..., 0, :, :] = moved + A[..., p] @ change[..., 1, p, :]
+        return change
+
+    prescribed = np.zeros(model.nv)
+    prescribed[p] = 1.0
+    by_given = respond(A * (1.0 - prescribed), np.diag(prescribed)[p])
+    by_given[..., 1, :, :] += np.diag(1.0 - prescribed)
+    pushes = model._generalised_forces(q, wrenches, parameters)
+    forces = {frame: respond(A @ J) for frame, J in pushes.items()}
+    empty = np.zeros((*A.shape[:-1], 0))
+    slopes = np.stack([d.dparameters[key] for key in names], axis=-1) if names else empty
+    found = results.HybridDerivatives(result, respond(d.dq), respond(d.dv), by_given, forces)
+    return found, respond(slopes)
+
+
+# --- second derivatives ---------------------------------------------------------------------------------------
+
+
+def hessian_kernel(
+    model: Model, function: str, name: str, at: Sequence[Any], wrenches: tuple[str, ...]
+) -> Kernel:
+    """By the minimal set of the first state, which must serve at all of them."""
+    named = _named_parameters(model, function, name, at)
+    for frame in wrenches:
+        model._check_moves(function, frame)
+    rows, independent = _common_choice(model, function, name, at, named)
+    key = ("hessian", name, wrenches, rows, independent)
+    if key not in model._kernels:
+        options = Options(wrenches=wrenches, chosen=rows, active=tuple(range(model._constraint_rows.count)))
+        if name == "inverse_dynamics":
+            driven = _driven(model, function, None)
+            weights = weight_vector(model, function, None)[driven]
+            drives = (tuple(driven.tolist()), tuple(weights.tolist()))
+            options = replace(options, independent=independent, drives=drives)
+        model._kernels[key] = directional_kernels.constrained_kernel(
+            model, "hessian", name, GRAPH_OF[name], options
+        )
+    return model._kernels[key]
+
+
+def _common_choice(
+    model: Model, function: str, name: str, at: Sequence[Any], parameters: Mapping[str, Any] | None
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The minimal set of rows at the first of some states, and for inverse dynamics the independent columns."""
+    system = model._constraint_rows.system(function, None)
+    s = states(model, function, at[0], {"v": at[1]}, parameters)
+    if not len(s):
+        raise ArgumentError(f"{function}: takes at least one state, to choose constraint rows at")
+    t = system.terms(s, s.vectors[0])
+    system.check_closed(function, s, t, s.vectors[0], CLOSED)
+    choice = system.choice(function, s, t, 0)
+    inverse = name == "inverse_dynamics"
+    dependent, free = rank.independent_columns(t.jacobian[0, choice.rows])
+    if inverse:
+        check_unrolled(model, function, len(choice.rows))
+    for k in range(len(s)):
+        G = t.jacobian[k, choice.rows]
+        parts = [G / t.scale[k, choice.rows, None]]
+        if inverse:
+            check_determined(model, function, G, _driven(model, function, None))
+            parts.append(parts[0][:, dependent])
+        served = all(np.linalg.svd(X, compute_uv=False)[-1] >= GOOD for X in parts if len(X))
+        if k and not (served and system._chosen(t, k).rank == choice.rank):
+            raise NumericalError(
+                f"{function}: the constraint rows or speeds that are independent at the first state are not at state {k}; "
+                "give the states one by one"
+            )
+    return tuple(system.picked[choice.rows].tolist()), tuple(free.tolist()) if inverse else ()
