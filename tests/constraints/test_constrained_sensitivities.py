@@ -427,3 +427,12 @@ def test_messages_of_products(linkage, state):
     )
     assert refusal("jvp", at, along, frame="end") == "jvp: hybrid_dynamics takes no frame"
     assert refusal("vjp", at, (zero, zero), about="world") == "vjp: hybrid_dynamics takes no about"
+    assert refusal("hessian", (*at[:4], np.eye(4)), (zero, zero)).startswith(
+        "hessian: free differs between states"
+    )
+    assert refusal("hessian", at[:4], (zero, zero)) == "hessian: hybrid_dynamics takes 6 arguments, got 4"
+    resting = (q, zero, tau, zero, 0 * free)
+    with pytest.raises(
+        UnsupportedError, match=r"^hessian: the accelerations of .* depend on each other through"
+    ):
+        linkage.hessian("hybrid_dynamics", resting, (zero, zero))

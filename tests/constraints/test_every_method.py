@@ -442,7 +442,7 @@ def _hybrid_products(c, wrenches, rng):
 
 @covers("hessian", "second_derivatives")
 def _(c):
-    """Of forward and inverse dynamics, symmetric, the derivative of the gradient; of the terms those of the tree."""
+    """Of forward, inverse and hybrid dynamics, symmetric, the derivative of the gradient; of the terms those of the tree."""
     at = (c.q, c.v, c.tau)
     H = c.model.hessian("forward_dynamics", at, c.x)
     near(H, H.T)
@@ -452,36 +452,45 @@ def _(c):
     n = c.model.nv
     near(H[2 * n :, n:], 0)
     near(c.model.hessian("kinetic_energy", at[:2], 1.0), c.tree.hessian("kinetic_energy", at[:2], 1.0))
-    _inverse_hessian(c)
-    with pytest.raises(UnsupportedError, match="hessian: hybrid_dynamics of a model with loops, couplings"):
-        c.model.hessian("hybrid_dynamics", (c.q, c.v, c.tau, c.a, c.x), (c.x, c.x))
+    free = np.ones(n)
+    free[[c.model.speed_names.index(x) for x in c.free]] = 0
+    _hessian_along(c, "inverse_dynamics", (c.a,), c.x)
+    _hessian_along(c, "hybrid_dynamics", (c.tau, c.a, free), (c.x, c.tau))
+    _hessian_along(c, "hybrid_dynamics", (c.tau, c.a, 0 * free + 1), (c.x, c.tau))
+    with pytest.raises(
+        UnsupportedError, match="hessian: inverse_dynamics_derivatives of a model with loops, couplings"
+    ):
+        c.model.hessian("inverse_dynamics_derivatives", at, c.x)
 
 
-def _inverse_hessian(c):
+def _hessian_along(c, name, given, weight):
     """Against differences of the gradient (which comes from the constrained system) along the constraints."""
-    name, n, wrenches = "inverse_dynamics", c.model.nv, {c.frame: c.F}
-    at = (c.q, c.v, c.a)
-    H = c.model.hessian(name, at, c.x, wrenches=wrenches)
+    n, wrenches = c.model.nv, {c.frame: c.F}
+    at = (c.q, c.v, *given)
+    H = c.model.hessian(name, at, weight, wrenches=wrenches)
     near(H, H.T)
     tensor = c.model.second_derivatives(name, at, wrenches=wrenches)
-    near(np.tensordot(c.x, tensor, axes=1), H)
-    near(H[2 * n :, n:], 0)  # linear in a and the wrench, apart from the configuration
-    near(c.model.hessian(name, (np.stack([c.q, c.q]), c.v, c.a), c.x, wrenches=wrenches)[1], H)
+    parts = zip(weight, tensor, strict=True) if isinstance(tensor, tuple) else [(weight, tensor)]
+    near(sum(np.tensordot(w, x, axes=1) for w, x in parts), H)
+    near(H[2 * n :, n:], 0)  # linear in what is given and the wrench, apart from the configuration
+    near(c.model.hessian(name, (np.stack([c.q, c.q]), *at[1:]), weight, wrenches=wrenches)[1], H)
     step, rng = c.N @ np.ones(c.N.shape[1]), np.random.default_rng(2)
-    fast, da, dF = c.N @ rng.normal(size=c.N.shape[1]), rng.normal(size=n), rng.normal(size=6)
+    fast, dF = c.N @ rng.normal(size=c.N.shape[1]), rng.normal(size=6)
+    changes = rng.normal(size=(len(given), n)) * [[k < 2] for k in range(len(given))]  # free is a choice
 
     def state(s):
         q = moved(c, step, s)
         G = c.model.constraint_jacobian(q)
         v = c.v + s * fast
-        return q, v - np.linalg.pinv(G, rcond=1e-9) @ G @ v, c.a + s * da
+        v = v - np.linalg.pinv(G, rcond=1e-9) @ G @ v
+        return q, v, *(x + s * d for x, d in zip(given, changes, strict=True))
 
     def gradient(s):
-        *found, by_frame = c.model.vjp(name, state(s), c.x, wrenches={c.frame: c.F + s * dF})
+        *found, by_frame = c.model.vjp(name, state(s), weight, wrenches={c.frame: c.F + s * dF})
         return np.concatenate([*found, by_frame[c.frame]])
 
     along = np.concatenate(
-        [slope(lambda s: c.model.difference(c.q, state(s)[0])), slope(lambda s: state(s)[1]), da, dF]
+        [slope(lambda s: c.model.difference(c.q, state(s)[0])), slope(lambda s: state(s)[1]), *changes, dF]
     )
     near(H @ along, slope(gradient), 10 * DIFFERENCE)
 

@@ -166,15 +166,7 @@ def _hybrid_slope(
     ]
     batch = common(function, [(key, x.shape[:-1]) for key, x in zip(keys, arrays, strict=True)])
     q, v, tau, a_given, free = arrays
-    choices = free.reshape(-1, nv)
-    if not np.all((free == 0) | (free == 1)):
-        raise ArgumentError(f"{function}: free is {free}, expected 1 for free and 0 for prescribed speeds")
-    if np.any(choices != choices[:1]):
-        raise ArgumentError(
-            f"{function}: free differs between states; of a model with loops, couplings or equations, give those with the "
-            "same choice together"
-        )
-    is_free = choices[0] == 1 if len(choices) else np.ones(nv, dtype=bool)
+    is_free = _free(model, function, free)
     p, v = np.flatnonzero(~is_free), np.broadcast_to(v, (*batch, nv))
     result = model.hybrid_dynamics(
         q,
@@ -194,6 +186,20 @@ def _hybrid_slope(
     matrices += [by_parameters] if names else []
     forces = {frame: stacked(x) for frame, x in d.dwrenches.items()}
     return _Slope((result.accelerations, result.efforts), [stacked(x) for x in matrices], forces)
+
+
+def _free(model: Model, function: str, value: Any) -> Array:
+    """Which speeds are free, at all states of a batch."""
+    free = model._numbers(function, "free", value, model.nv)
+    choices = free.reshape(-1, model.nv)
+    if not np.all((free == 0) | (free == 1)):
+        raise ArgumentError(f"{function}: free is {free}, expected 1 for free and 0 for prescribed speeds")
+    if np.any(choices != choices[:1]):
+        raise ArgumentError(
+            f"{function}: free differs between states; of a model with loops, couplings or equations, give those with the "
+            "same choice together"
+        )
+    return choices[0] == 1 if len(choices) else np.ones(model.nv, dtype=bool)
 
 
 def hybrid_derivatives(
@@ -250,18 +256,22 @@ def hessian_kernel(
     named = _named_parameters(model, function, name, at)
     for frame in wrenches:
         model._check_moves(function, frame)
+    free = None
+    if name == "hybrid_dynamics":
+        _hybrid_slope(model, function, at, {}, named, ())  # refuses motions that many efforts give
+        free = tuple(_free(model, function, at[4]).tolist())
     rows, independent = _common_choice(model, function, name, at, named)
-    key = ("hessian", name, wrenches, rows, independent)
+    key = ("hessian", name, wrenches, rows, independent, free)
     if key not in model._kernels:
-        options = Options(wrenches=wrenches, chosen=rows, active=tuple(range(model._constraint_rows.count)))
+        active = tuple(range(model._constraint_rows.count))
+        options = Options(wrenches=wrenches, chosen=rows, active=active, free=free)
         if name == "inverse_dynamics":
             driven = _driven(model, function, None)
             weights = weight_vector(model, function, None)[driven]
             drives = (tuple(driven.tolist()), tuple(weights.tolist()))
             options = replace(options, independent=independent, drives=drives)
-        model._kernels[key] = directional_kernels.constrained_kernel(
-            model, "hessian", name, GRAPH_OF[name], options
-        )
+        graph = GRAPH_OF.get(name, "constrained_hybrid")
+        model._kernels[key] = directional_kernels.constrained_kernel(model, "hessian", name, graph, options)
     return model._kernels[key]
 
 

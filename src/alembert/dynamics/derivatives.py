@@ -28,9 +28,8 @@ else:
     directional_kernels = deferred("alembert.dynamics.directional_kernels")
     results = deferred("alembert.dynamics.results")
 
-CONSTRAINED_PRODUCTS = ("forward_dynamics", "inverse_dynamics", "hybrid_dynamics")
-"""what models with loops, couplings or equations have jvp and vjp of, through the constraints"""
-CONSTRAINED_HESSIANS = ("forward_dynamics", "inverse_dynamics")
+CONSTRAINED = ("forward_dynamics", "inverse_dynamics", "hybrid_dynamics")
+"""what models with loops, couplings or equations have jvp, vjp and hessian of, through the constraints"""
 
 
 class Derivatives:
@@ -172,7 +171,7 @@ class Derivatives:
         forces = mapping("jvp", "wrenches", wrenches)
         moved = mapping("jvp", "along_wrenches", along_wrenches)
         options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
-        if self.is_constrained and name in CONSTRAINED_PRODUCTS:
+        if self.is_constrained and name in CONSTRAINED:
             directional_kernels.options(self, "jvp", name, wrenches=tuple(forces), **options)
             return constrained_products.jvp(self, name, at, along, forces, moved)
         kernel = self._directional_kernel("jvp", name, wrenches=tuple(forces), **options)
@@ -206,7 +205,7 @@ class Derivatives:
         """
         forces = mapping("vjp", "wrenches", wrenches)
         options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
-        if self.is_constrained and name in CONSTRAINED_PRODUCTS:
+        if self.is_constrained and name in CONSTRAINED:
             directional_kernels.options(self, "vjp", name, wrenches=tuple(forces), **options)
             return constrained_products.vjp(self, name, at, weight, forces)
         kernel = self._directional_kernel("vjp", name, wrenches=tuple(forces), **options)
@@ -250,9 +249,8 @@ class Derivatives:
 
         The arguments follow each other in the order of `compile(name)`, q with its nv tangent directions, then the
         wrenches. By differentiating the unrolled graph: meant for small models. `second_derivatives` gives the full
-        tensor. Parameters are held; options are those of `jvp`. Of models with loops, couplings or equations there is
-        the Hessian of `forward_dynamics` and `inverse_dynamics`, with the minimal set of constraint rows of the (first)
-        state held.
+        tensor. Parameters are held; options are those of `jvp`. Of models with loops, couplings or equations, what they
+        change is differentiated with the minimal set of constraint rows of the (first) state held.
         """
         forces = mapping("hessian", "wrenches", wrenches)
         kernel = self._hessian_kernel(
@@ -305,7 +303,7 @@ class Derivatives:
         return self._checked(mode, kernel, (*values, *given))
 
     def _hessian_kernel(self: Model, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
-        if not (self.is_constrained and name in CONSTRAINED_HESSIANS):
+        if not (self.is_constrained and name in CONSTRAINED):
             return self._directional_kernel("hessian", name, **options)
         directional_kernels.options(self, function, name, **options)
         return constrained_products.hessian_kernel(self, function, name, at, options["wrenches"])

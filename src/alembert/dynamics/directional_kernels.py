@@ -118,9 +118,8 @@ def _given(name: str, on_nodes: bool) -> tuple[Program, tuple[str, ...]]:
 def kernel(model: Model, mode: Mode, name: str, options: Options | None, *, on_nodes: bool = False) -> Kernel:
     if model.is_constrained and name in NEED_TREE:
         raise UnsupportedError(
-            f"{mode}: {name} of a model with loops, couplings or equations: there are jvp and vjp of forward_dynamics, "
-            "inverse_dynamics and hybrid_dynamics, hessian of forward_dynamics and inverse_dynamics, and "
-            "constrained_dynamics_derivatives, constrained_inverse_dynamics_derivatives, hybrid_dynamics_derivatives"
+            f"{mode}: {name} of a model with loops, couplings or equations: its methods jvp, vjp and hessian take "
+            "forward_dynamics, inverse_dynamics and hybrid_dynamics through them"
         )
     found = (
         plain(model, name, on_nodes=on_nodes) if options is None else algorithm(model, mode, name, options)[0]

@@ -14,7 +14,7 @@ Where m marks the free speeds of hybrid dynamics, (4) has m M m + (1 - m) for M.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -347,6 +347,26 @@ def _constrained_forward(s: _Inputs) -> Results:
     return {"a": _constrained(s)["a"]}
 
 
+def _constrained_hybrid(s: _Inputs) -> Results:
+    """From a = a_0 + A_p tau_p, affine in the efforts of the prescribed speeds, A_pp tau_p = a_p - a_0p.
+
+    What is prescribed is in the options; the input `free` changes nothing.
+    """
+    assert s.options.free is not None
+    p = [k for k, free in enumerate(s.options.free) if not free]
+    tau, unknown = ca.SX(s.given["tau"]), ca.SX.sym("unknown", len(p))
+    tau[p] = unknown
+    a = _constrained(replace(s, given={**s.given, "tau": tau}))["a"]
+    if not p:
+        return {"a": a, "effort": tau}
+    A_p = ca.densify(ca.jacobian(a, unknown))
+    a_0 = ca.substitute(a, unknown, ca.SX.zeros(len(p)))
+    D, LT, order = ca.ldl(A_p[p, :])
+    found = ca.ldl_solve(s.given["a"][p] - a_0[p], D, LT, order)
+    tau[p] = found
+    return {"a": a_0 + A_p @ found, "effort": tau}
+
+
 def _constrained_inverse(s: _Inputs) -> Results:
     """Efforts, the forces of all rows, and the wrenches of loops."""
     o, model = s.options, s.tree.model
@@ -407,6 +427,7 @@ GRAPHS: dict[str, tuple[tuple[str, ...], Callable[[_Inputs], Results]]] = {
 CONSTRAINED = {
     "constrained_dynamics": (("q", "v", "tau"), _constrained),
     "constrained_accelerations": (("q", "v", "tau"), _constrained_forward),
+    "constrained_hybrid": (("q", "v", "tau", "a", "free"), _constrained_hybrid),
     "constrained_inverse_dynamics": (("q", "v", "a"), _constrained_inverse),
     "constrained_efforts": (("q", "v", "a"), _constrained_efforts),
     "independent_coordinates": (("q", "v"), _independent),
