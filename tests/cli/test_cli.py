@@ -102,8 +102,8 @@ def test_debug_raises(tmp_path):
 
 
 def test_a_typo_is_answered_with_the_nearest_command(file):
-    assert "Did you mean 'info'?" in run("inof", file, code=2).stderr
-    assert "Did you mean 'clear'?" in run("cache", "clea", code=2).stderr
+    assert "did you mean 'info'?" in run("inof", file, code=2).stderr
+    assert "did you mean 'clear'?" in run("cache", "clea", code=2).stderr
 
 
 def test_schema():

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 _UNMEASURED = 1e6
 """what infinite noise counts as, relative to the largest that is not"""
+_TRIALS = 20
+"""random configurations from which the constraints may fail to close, before they are said not to"""
 _STEEP = 1e4
 """speeds that move others this much faster are not taken as independent"""
 
@@ -82,8 +84,8 @@ class Projection:
 def random_states(model: Model, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """Random motions that keep the constraints."""
     found: list[tuple[Array, Array, Array]] = []
-    for _ in range(10 * count):
-        if len(found) == count:
+    for trial in range(10 * count):
+        if len(found) == count or (trial == _TRIALS and not found):
             break
         try:
             q = model.assemble(model.random_configuration(rng)).q
