@@ -17,7 +17,6 @@ import numpy as np
 from alembert import library
 from alembert.joints import Revolute
 from alembert.model import Capsule, Inertia, Model, ModelBuilder, Placement, Visual
-from alembert.optimal.continuation import continuation
 from alembert.optimal.costs import duration, effort, running, terminal
 from alembert.optimal.plant import System
 from alembert.optimal.problem import Problem
@@ -83,7 +82,7 @@ def branched_acrobot() -> Example:
 
 
 def obstacle(radius: float = 0.3) -> Example:
-    """The arm reaches round a disc: a bound on the path, made larger step by step (continuation)."""
+    """The arm reaches round a disc: a bound on the path, which begins with the way round a smaller disc."""
 
     def problem(radius: float) -> Problem:
         def clearance(s: Any) -> Any:
@@ -93,7 +92,7 @@ def obstacle(radius: float = 0.3) -> Example:
         return _rest_to_rest(library.two_link(), 1.0, [-0.3, 0.5], [1.2, 0.3], path=path)
 
     def guess(steps: int) -> Solution:
-        return continuation(problem, [radius / 3, radius], steps).last
+        return problem(radius / 3).solve(steps)
 
     return Example(problem(radius), 50, {"guess": guess})
 
