@@ -59,13 +59,15 @@ def test_same_solution(make):
     assert sweep.success, sweep.diagnosis()
     name = make.__name__
     for solver in ("ipopt", "fatrop"):
-        if (name, solver) in MISSED:
-            continue
         tolerance = 1e-6 if (name in REPEATED and solver == "fatrop") else 1e-9
         other = example.solve(steps, solver=solver, guess=sweep, tolerance=tolerance)
+        if (name, solver) in MISSED:  # fails once it is found
+            assert not (other.success and other.cost == pytest.approx(sweep.cost, rel=1e-6))
+            continue
         assert other.success, other.message
         assert other.cost == pytest.approx(sweep.cost, rel=1e-6)
-        np.testing.assert_allclose(other.x, sweep.x, atol=1e-4 * max(1.0, np.abs(sweep.x).max()))
+        far = 1e-5 if name in REPEATED else 1e-7  # speeds of wheels are some 20 rad/s
+        np.testing.assert_allclose(other.x, sweep.x, rtol=far, atol=1e-4)
         if name in REPEATED:
             continue
         size = np.abs(sweep.costates).max()
