@@ -25,15 +25,13 @@ refused.
 
 from __future__ import annotations
 
-import itertools
 import os
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from alembert.errors import ArgumentError, FileError, ModelError, UnsupportedError
+from alembert.errors import ArgumentError, FileError, ModelError
 from alembert.joints import (
-    Distance,
     Fixed,
     Free,
     Friction,
@@ -45,17 +43,14 @@ from alembert.joints import (
     Spring,
 )
 from alembert.model.builder import ModelBuilder
-from alembert.model.elements import Box, Capsule, Cylinder, Ellipsoid, Mesh, Shape, Sphere, Visual
 from alembert.model.inertia import Inertia
 from alembert.model.io import mjcf_source, xml
-from alembert.model.io.mjcf_source import joint_names, names_of
-from alembert.model.io.notes import Notes
+from alembert.model.io.mjcf_equalities import add_equalities, held_tendons
+from alembert.model.io.mjcf_shapes import visuals
+from alembert.model.io.mjcf_source import Contents, names_of
 from alembert.model.io.unphysical import Gate
 from alembert.model.model import Model
 from alembert.model.placement import Placement
-
-_TEXTURED = (0.66, 0.69, 0.72, 1.0)
-_HIDDEN_GROUP = 3  # geom groups from here on are not shown by MuJoCo's viewer: collision shapes
 
 
 def load_mjcf(
@@ -75,11 +70,11 @@ def load_mjcf(
     compiled, remarks = mjcf_source.compiled(document)
     reader = _Reader(compiled, document, root, gate, skip_actuators=actuators == "skip")
     reader.refuse_unsupported()
-    reader.builder.world(visuals=reader.visuals(0))
+    reader.builder.world(visuals=visuals(reader, 0))
     for body in range(1, reader.m.nbody):
         reader.add_body(body)
     reader.add_sites()
-    reader.add_equalities()
+    add_equalities(reader, reader.builder)
     reader.add_actuators()
     reader.add_sensors()
     reader.note_contacts()
@@ -95,47 +90,17 @@ def load_mjcf(
     return model
 
 
-def _polynomial(coefficients: tuple[float, ...], x: str) -> str:
-    return " + ".join(
-        f"({c!r})" + f" * {x}" * min(k, 1) + (f"**{k}" if k > 1 else "") for k, c in enumerate(coefficients)
-    )
-
-
-class _Reader:
+class _Reader(Contents):
     """Carries one compiled model over to a builder."""
 
     def __init__(
         self, m: Any, document: xml.Source, root: xml.Element, gate: Gate, *, skip_actuators: bool
     ) -> None:
-        self.mujoco = mjcf_source.mujoco_package()
-        self.m = m
-        self.document = document
-        self.root = root
+        super().__init__(m, document, root)
         self.gate = gate
         self.skip_actuators = skip_actuators
-        self.notes = Notes(document.file, "passed over")
-        self.bodies = names_of(m, "body")
-        self.joints = joint_names(m)
-        self.sites = [f"{name}_site" if name in self.bodies else name for name in names_of(m, "site")]
         gravity = np.zeros(3) if self.disabled("GRAVITY") else m.opt.gravity
         self.builder = ModelBuilder(m.names.split(b"\0", 1)[0].decode(), gravity=tuple(gravity))
-
-    def disabled(self, what: str) -> bool:
-        return bool(self.m.opt.disableflags & int(getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{what}")))
-
-    def unsupported(self, what: str, name: str | None = None) -> NoReturn:
-        """Refuse a feature, with the line of the first element of that name."""
-        lines = (e.line for e in self.root.walk() if name and e.attributes.get("name") == name)
-        line = next(lines, None)
-        where = self.document.file if line is None else f"{self.document.file}:{line}"
-        raise UnsupportedError(f"{where}: {what} is not supported")
-
-    def line_of(self, tag: str) -> int | None:
-        return next((element.line for element in self.root.walk() if element.tag == tag), None)
-
-    def field(self, name: str, index: int) -> np.ndarray:
-        """An array's row, zero where this version of MuJoCo has no such array."""
-        return np.atleast_1d(getattr(self.m, name)[index]) if hasattr(self.m, name) else np.zeros(1)
 
     def refuse_unsupported(self) -> None:
         m = self.m
@@ -155,7 +120,7 @@ class _Reader:
             for what in ("stiffness", "damping", "frictionloss", "limited", "armature"):
                 if np.any(self.field(f"tendon_{what}", k)) or np.any(self.field(f"tendon_{what}poly", k)):
                     self.unsupported(f"tendon {name!r} with {what}", name)
-            if k not in self.held_tendons():
+            if k not in held_tendons(self):
                 self.notes.add(f"tendon {name!r}, which exerts no force")
 
     # --- bodies and joints ------------------------------------------------------------------------
@@ -166,7 +131,7 @@ class _Reader:
         Ixx, Iyy, Izz = m.body_inertia[i]
         inertia = Inertia(m.body_mass[i], tensor=(Ixx, 0.0, Iyy, 0.0, 0.0, Izz)).at(own)
         self.builder.body(
-            name, self.gate.admit(name, inertia, self.document.file, None), visuals=self.visuals(i)
+            name, self.gate.admit(name, inertia, self.document.file, None), visuals=visuals(self, i)
         )
         parent = self.bodies[m.body_parentid[i]]
         where = Placement(tuple(m.body_pos[i]), tuple(m.body_quat[i]))
@@ -271,63 +236,6 @@ class _Reader:
                 self.notes.add(f"actuatorfrcrange of joint {name!r}, which is not symmetric")
         return Limits(lower, upper, effort=effort)
 
-    # --- shapes -----------------------------------------------------------------------------------
-
-    def visuals(self, body: int) -> list[Visual]:
-        m = self.m
-        found = []
-        for g in range(m.body_geomadr[body], m.body_geomadr[body] + m.body_geomnum[body]):
-            if m.geom_group[g] >= _HIDDEN_GROUP:
-                continue
-            where = Placement(tuple(m.geom_pos[g]), tuple(m.geom_quat[g]))
-            drawn = self.shape(g, where)
-            material = int(m.geom_matid[g])
-            color = m.mat_rgba[material] if material >= 0 else m.geom_rgba[g]
-            if material >= 0 and np.any(m.mat_texid[material] >= 0) and np.all(color[:3] == 1):
-                color = _TEXTURED  # of a texture, which is not drawn; white would outshine what stands on it
-            if drawn:
-                found.append(Visual(*drawn, tuple(float(x) for x in color)))
-        return found
-
-    def shape(self, g: int, where: Placement) -> tuple[Shape, Placement] | None:
-        kinds = self.mujoco.mjtGeom
-        a, b, c = (float(x) for x in self.m.geom_size[g])
-        kind = self.m.geom_type[g]
-        if kind == kinds.mjGEOM_MESH:
-            return self.mesh(int(self.m.geom_dataid[g]), where)
-        if kind == kinds.mjGEOM_SPHERE:
-            return Sphere(a), where
-        if kind == kinds.mjGEOM_ELLIPSOID:
-            return Ellipsoid((a, b, c)), where
-        if kind == kinds.mjGEOM_CAPSULE:
-            return Capsule(a, 2 * b), where
-        if kind == kinds.mjGEOM_CYLINDER:
-            return Cylinder(a, 2 * b), where
-        if kind == kinds.mjGEOM_BOX:
-            return Box((2 * a, 2 * b, 2 * c)), where
-        if kind == kinds.mjGEOM_PLANE:
-            # a thin plate below it; without end where a size is 0: far beyond what stands on it
-            far, thin = 20 * float(self.m.stat.extent), 1e-3 * float(self.m.stat.extent)
-            return Box((2 * a or far, 2 * b or far, thin)), where @ Placement((0.0, 0.0, -thin / 2))
-        self.notes.add(f"shape of {kinds(int(kind)).name.removeprefix('mjGEOM_').lower()} geoms")
-        return None
-
-    def mesh(self, mesh: int, where: Placement) -> tuple[Shape, Placement] | None:
-        """MuJoCo recentres meshes; the shape is the file's, placed back."""
-        m = self.m
-        start = int(m.mesh_pathadr[mesh])
-        name = m.paths[start : m.paths.index(b"\0", start)].decode() if start >= 0 else ""
-        folder = self.document.folder
-        compiler = (e.attributes for e in self.root.walk() if e.tag == "compiler")
-        places = [d.get("meshdir") or d.get("assetdir") or "" for d in compiler]
-        tried = [folder / place / name for place in (*places, "")] if folder and name else []
-        path = next((path for path in tried if path.is_file()), None)
-        if path is None:
-            self.notes.add("meshes without a file of their own")
-            return None
-        moved = Placement(tuple(m.mesh_pos[mesh]), tuple(m.mesh_quat[mesh]))
-        return Mesh(str(path), tuple(float(x) for x in m.mesh_scale[mesh])), where @ moved.inverse()
-
     # --- what hangs on bodies and joints ----------------------------------------------------------
 
     def add_sites(self) -> None:
@@ -335,108 +243,6 @@ class _Reader:
         for i, name in enumerate(self.sites):
             where = Placement(tuple(m.site_pos[i]), tuple(m.site_quat[i]))
             self.builder.frame(name, self.bodies[m.site_bodyid[i]], where)
-
-    def add_equalities(self) -> None:
-        m, kinds = self.m, self.mujoco.mjtEq
-        if self.disabled("EQUALITY") or self.disabled("CONSTRAINT"):
-            return
-        for i, name in enumerate(names_of(m, "equality")):
-            if not m.eq_active0[i]:
-                self.notes.add(f"equality {name!r}, which is not active")
-                continue
-            kind = int(m.eq_type[i])
-            if kind == int(kinds.mjEQ_JOINT):
-                self.add_coupling(i, name)
-            elif kind in (int(kinds.mjEQ_CONNECT), int(kinds.mjEQ_WELD)):
-                self.add_loop(i, name, weld=kind == int(kinds.mjEQ_WELD))
-            elif kind == int(kinds.mjEQ_TENDON):
-                self.add_tendon_equality(i, name)
-            else:
-                what = kinds(kind).name.removeprefix("mjEQ_").lower()
-                self.unsupported(f"equality {name!r} of type {what}", name)
-
-    def add_coupling(self, i: int, name: str) -> None:
-        """y - y0 = a0 + a1 (x - x0) with MuJoCo's reference positions x0, y0."""
-        m = self.m
-        joint, master = int(m.eq_obj1id[i]), int(m.eq_obj2id[i])
-        a0, a1, *higher = (float(x) for x in m.eq_data[i, :5])
-        y0 = float(m.qpos0[m.jnt_qposadr[joint]])
-        if any(higher) and master >= 0:
-            x0 = float(m.qpos0[m.jnt_qposadr[master]])
-            formula = f"y - {y0!r} - ({_polynomial((a0, a1, *higher), f'(x - {x0!r})')})"
-            self.builder.equation(name, formula, {"x": self.joints[master], "y": self.joints[joint]})
-            return
-        if master < 0:
-            self.builder.coupling(name, self.joints[joint], (), (), y0 + a0)
-            return
-        x0 = float(m.qpos0[m.jnt_qposadr[master]])
-        self.builder.coupling(name, self.joints[joint], (self.joints[master],), (a1,), y0 + a0 - a1 * x0)
-
-    def add_tendon_equality(self, i: int, name: str) -> None:
-        """L1 - L1(0) = polynomial of L2 - L2(0), with the lengths at MuJoCo's reference configuration."""
-        m = self.m
-        first, second = int(m.eq_obj1id[i]), int(m.eq_obj2id[i])
-        coefficients = tuple(float(x) for x in m.eq_data[i, :5])
-        length = float(m.tendon_length0[first]) + coefficients[0]
-        wraps = self.wraps(first, name)
-        if second < 0 and len(wraps) == 2 and wraps[0][0] == "site" and length > 0:
-            self.builder.loop(name, Distance(length), *(self.sites[k] for _, k, _ in wraps))
-            return
-        inputs: dict[str, str] = {}
-        total = f"{self.tendon_length(wraps, inputs)} - {length!r}"
-        if second >= 0:
-            L0 = float(m.tendon_length0[second])
-            other = f"({self.tendon_length(self.wraps(second, name), inputs)} - {L0!r})"
-            total += f" - ({_polynomial((0.0, *coefficients[1:]), other)})"
-        self.builder.equation(name, total, inputs)
-
-    def held_tendons(self) -> set[int]:
-        """Those of active equalities."""
-        m = self.m
-        held = [
-            i for i in range(m.neq) if m.eq_type[i] == int(self.mujoco.mjtEq.mjEQ_TENDON) and m.eq_active0[i]
-        ]
-        return {int(k) for i in held for k in (m.eq_obj1id[i], m.eq_obj2id[i])}
-
-    def wraps(self, tendon: int, equality: str) -> list[tuple[str, int, float]]:
-        """What a tendon runs over: joints with their coefficients, or sites."""
-        m, found = self.m, []
-        for k in range(int(m.tendon_adr[tendon]), int(m.tendon_adr[tendon] + m.tendon_num[tendon])):
-            kind = self.mujoco.mjtWrap(int(m.wrap_type[k])).name.removeprefix("mjWRAP_").lower()
-            if kind not in ("joint", "site"):
-                self.unsupported(f"equality {equality!r} of a tendon over a {kind}", equality)
-            found.append((kind, int(m.wrap_objid[k]), float(m.wrap_prm[k])))
-        return found
-
-    def tendon_length(self, wraps: list[tuple[str, int, float]], inputs: dict[str, str]) -> str:
-        """As a formula; what its names stand for goes into `inputs`."""
-        if wraps[0][0] == "joint":
-            inputs |= {f"q{k}": self.joints[k] for _, k, _ in wraps}
-            return "(" + " + ".join(f"({coefficient!r}) * q{k}" for _, k, coefficient in wraps) + ")"
-        for _, k, _ in wraps:
-            inputs |= {f"{axis}{k}": f"{self.sites[k]}.{axis}" for axis in "xyz"}
-        pieces = []
-        for (_, a, _), (_, b, _) in itertools.pairwise(wraps):
-            squares = " + ".join(f"({axis}{a} - {axis}{b})**2" for axis in "xyz")
-            pieces.append(f"sqrt({squares})")
-        return "(" + " + ".join(pieces) + ")"
-
-    def add_loop(self, i: int, name: str, *, weld: bool) -> None:
-        m = self.m
-        ends = [int(m.eq_obj1id[i]), int(m.eq_obj2id[i])]
-        if m.eq_objtype[i] == self.mujoco.mjtObj.mjOBJ_SITE:
-            frames = [self.sites[k] for k in ends]
-        else:
-            data = [float(x) for x in m.eq_data[i]]
-            places = (
-                [Placement(tuple(data[3:6]), tuple(data[6:10])), Placement(tuple(data[0:3]))]
-                if weld
-                else [Placement(tuple(data[0:3])), Placement(tuple(data[3:6]))]
-            )
-            frames = [f"{name}/a", f"{name}/b"]
-            for frame, body, place in zip(frames, ends, places, strict=True):
-                self.builder.frame(frame, self.bodies[body], place)
-        self.builder.loop(name, Fixed() if weld else Spherical(), *frames)
 
     def add_actuators(self) -> None:
         if self.disabled("ACTUATION"):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from alembert.errors import FileError, UnsupportedError
 from alembert.model.io import xml
+from alembert.model.io.notes import Notes
 
 MAX_INCLUDES = 1000
 
@@ -95,3 +98,34 @@ def joint_names(mj_model: Any) -> list[str]:
         several = int(mj_model.body_jntnum[body]) > 1
         fallback.append(f"{bodies[body]}_joint{number}" if several else f"{bodies[body]}_joint")
     return names_of(mj_model, "joint", fallback)
+
+
+class Contents:
+    """A compiled model `m` with the names of its parts, the file's elements, and notes of what is passed over."""
+
+    def __init__(self, m: Any, document: xml.Source, root: xml.Element) -> None:
+        self.mujoco = mujoco_package()
+        self.m = m
+        self.document = document
+        self.root = root
+        self.notes = Notes(document.file, "passed over")
+        self.bodies = names_of(m, "body")
+        self.joints = joint_names(m)
+        self.sites = [f"{name}_site" if name in self.bodies else name for name in names_of(m, "site")]
+
+    def disabled(self, what: str) -> bool:
+        return bool(self.m.opt.disableflags & int(getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{what}")))
+
+    def unsupported(self, what: str, name: str | None = None) -> NoReturn:
+        """Refuse a feature, with the line of the first element of that name."""
+        lines = (e.line for e in self.root.walk() if name and e.attributes.get("name") == name)
+        line = next(lines, None)
+        where = self.document.file if line is None else f"{self.document.file}:{line}"
+        raise UnsupportedError(f"{where}: {what} is not supported")
+
+    def line_of(self, tag: str) -> int | None:
+        return next((element.line for element in self.root.walk() if element.tag == tag), None)
+
+    def field(self, name: str, index: int) -> np.ndarray:
+        """An array's row, zero where this version of MuJoCo has no such array."""
+        return np.atleast_1d(getattr(self.m, name)[index]) if hasattr(self.m, name) else np.zeros(1)
