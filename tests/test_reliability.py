@@ -207,3 +207,25 @@ def test_models_are_given_back():
         one(k)
     # machine code and tables of a small model are some 100 kB: 10 MB if none were ever given back
     assert current() - before < 5e6
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "'forward_dynamics' in dir(al.library.pendulum())",
+        "'forward_dynamics' in dir(al.Model)",
+        "al.Model.forward_dynamics.__name__ == 'forward_dynamics'",
+        "not hasattr(al.Model, 'backward_dynamics')",
+    ],
+)
+def test_a_model_that_has_not_computed_shows_its_algorithms(question):
+    """They are imported on first use; the tabulator key and `help` come before that."""
+    subprocess.run([sys.executable, "-c", f"import alembert as al; assert {question}"], check=True)
+
+
+def test_warnings_name_the_line_of_the_caller(tmp_path):
+    file = tmp_path / "m.urdf"
+    file.write_text('<robot name="m"><link name="a"/><novelty/></robot>')
+    with pytest.warns(al.AlembertWarning, match="novelty") as seen:
+        al.load(file)
+    assert seen[0].filename == __file__

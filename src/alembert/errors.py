@@ -4,6 +4,12 @@ Every error derives from `AlembertError`, so that a caller can tell a mistake in
 from a fault of the program. Messages say what came, what was expected, and what to do.
 """
 
+import sys
+import warnings
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent)
+
 
 class AlembertError(Exception):
     """Anything Alembert refuses."""
@@ -31,3 +37,11 @@ class NumericalError(AlembertError, ArithmeticError):
 
 class AlembertWarning(UserWarning):
     """Something was passed over: what does not change the physics, or what the caller asked to leave out."""
+
+
+def warn(message: str) -> None:
+    """An `AlembertWarning` at the line of the caller's program, however deep in the package it arises."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, AlembertWarning, stacklevel=level)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from typing import TYPE_CHECKING, Any
-from warnings import warn
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from alembert.constraints import admittance, rank
 from alembert.constraints.rank import Choice
 from alembert.constraints.states import States, Terms, states
 from alembert.constraints.tolerances import CONSISTENT, OFF, STILL
-from alembert.errors import AlembertWarning, ArgumentError, NumericalError
+from alembert.errors import ArgumentError, NumericalError, warn
 
 if TYPE_CHECKING:
     from alembert.constraints.rows import ConstraintRows
@@ -207,7 +206,7 @@ class ConstraintSystem:
                 f"{function}: the constraints have rank {choice.rank}{where} but {before.rank} at an earlier "
                 f"configuration, which was singular for {names}"
             )
-        warn(message, AlembertWarning, stacklevel=5)
+        warn(message)
 
     def tell_redundancy(self, function: str, s: States, t: Terms) -> None:
         """Once: reactions of rows that depend on others (and do not simply vanish) are a choice."""
@@ -225,9 +224,7 @@ class ConstraintSystem:
         )
         warn(
             f"{function}: the reactions are not unique: {listed} follow from the others. The smallest are given; "
-            "the accelerations are not affected",
-            AlembertWarning,
-            stacklevel=4,
+            "the accelerations are not affected"
         )
 
     # --- names ----------------------------------------------------------------------------------------------

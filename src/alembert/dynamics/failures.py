@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any
-from warnings import warn
 
 import numpy as np
 
-from alembert.errors import AlembertWarning, NumericalError
+from alembert.errors import NumericalError, warn
 from alembert.joints import JointType
 
 if TYPE_CHECKING:
@@ -87,9 +86,7 @@ class Failures:
         where = _index(tuple(int(index[0]) for index in np.nonzero(bad)))
         warn(
             f"{name}: {np.count_nonzero(bad)} of {bad.size} states have no finite result, the first at "
-            f"{where}; {reason}",
-            AlembertWarning,
-            stacklevel=5,
+            f"{where}; {reason}"
         )
 
     @cached_property

@@ -19,12 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from warnings import warn
 
 import casadi as ca
 import numpy as np
 
-from alembert.errors import AlembertWarning, ModelError, UnsupportedError
+from alembert.errors import ModelError, UnsupportedError, warn
 from alembert.expression import Expression, Scalar, scalars
 from alembert.joints import closure
 from alembert.joints.pair import Pair
@@ -177,11 +176,7 @@ def unit_axis(axis: Any, what: str) -> tuple[Scalar, ...]:
     if abs(length - 1) <= ROUNDING:
         return entries
     if abs(length - 1) > _DIGITS:
-        warn(
-            f"{what} {tuple(numbers)} has length {length:.9g} and is normalised",
-            AlembertWarning,
-            stacklevel=2,
-        )
+        warn(f"{what} {tuple(numbers)} has length {length:.9g} and is normalised")
     return tuple(float(number / length) for number in numbers)
 
 

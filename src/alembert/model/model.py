@@ -42,22 +42,47 @@ if TYPE_CHECKING:
     from alembert.dynamics import Dynamics as _Algorithms
 else:
 
-    class _Algorithms:
+    def _add_algorithms() -> None:
+        """Give `Model` the methods of `alembert.dynamics.Dynamics`; once."""
+        if "__getattr__" not in vars(_Algorithms):
+            return
+        with no_collecting():
+            from alembert.dynamics import Dynamics
+
+        for part in Dynamics.__mro__[:-1]:
+            for key, value in vars(part).items():
+                if not (key.startswith("__") or key in vars(Model)):
+                    setattr(Model, key, value)
+        with suppress(AttributeError):  # another thread was first
+            del _Algorithms.__getattr__  # with it, every access to an attribute would be slower
+
+    class _Listed(type):
+        """So that `Model.forward_dynamics`, `dir(Model)` and `help(Model)` know the algorithms as well."""
+
+        def __getattr__(cls, name: str) -> Any:
+            complete = "Model" in globals()  # `dataclass` asks for the defaults of fields before it is
+            if not complete or name.startswith("_") or "__getattr__" not in vars(_Algorithms):
+                raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+            _add_algorithms()
+            return getattr(cls, name)
+
+        def __dir__(cls) -> list[str]:
+            _add_algorithms()
+            return list(super().__dir__())
+
+    class _Algorithms(metaclass=_Listed):
         """Stands in for `alembert.dynamics.Dynamics` until one of its methods is asked for."""
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
                 raise AttributeError(name=name, obj=self)
-            with no_collecting():
-                from alembert.dynamics import Dynamics
-
-            for part in Dynamics.__mro__[:-1]:
-                for key, value in vars(part).items():
-                    if not (key.startswith("__") or key in vars(Model)):
-                        setattr(Model, key, value)
-            with suppress(AttributeError):  # another thread was first
-                del _Algorithms.__getattr__  # with it, every access to an attribute would be slower
+            _add_algorithms()
             return object.__getattribute__(self, name)
+
+        def __dir__(self) -> list[str]:
+            """For those who look around, or press the tabulator key."""
+            _add_algorithms()
+            return list(super().__dir__())
 
 
 @dataclass(frozen=True)

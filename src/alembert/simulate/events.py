@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError
+from alembert.simulate.topology import Attach, Dock, Lock
 
 if TYPE_CHECKING:
     from alembert.simulate.system import System
@@ -110,13 +111,18 @@ class Watch:
         after = [event.value(end, q, v) for event in self.events]
         found: tuple[int, float] | None = None
         for k, event in enumerate(self.events):
-            if event.crossed(self.values[k], after[k]):
+            if event.crossed(self.values[k], after[k]) and not self._is_idle(event):
                 t = self._locate(event, start, end, self.values[k], path)
                 if found is None or t < found[1]:
                     found = (k, t)
         if found is None:
             self.values = after
         return found
+
+    def _is_idle(self, event: Event) -> bool:
+        """All that it would bring about holds already: where frames are attached, their distance is rounding's."""
+        actions = event.action if isinstance(event.action, tuple) else (event.action,)
+        return all(isinstance(x, Lock | Attach | Dock) and x.name in self.system.active for x in actions)
 
     def _locate(self, event: Event, start: float, end: float, before: float, path: Path) -> float:
         """Bisection with the secant's help: the first known time at which the sign has changed."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from warnings import warn
 
 import numpy as np
 
-from alembert.errors import AlembertWarning, NumericalError
+from alembert.errors import NumericalError, warn
 from alembert.model import Model
 from alembert.simulate.events import Watch
 from alembert.simulate.loop import RECORDS
@@ -138,9 +137,7 @@ def check_finite(model: Model, time: Array, q: Array, states: Array) -> None:
     bad = np.count_nonzero(~good.all(axis=-1))
     warn(
         f"simulate: {bad} of {good[..., 0].size} motions are not finite to the end, the first after t = "
-        f"{time[max(k - 1, 0)]:.9g} s; their records are NaN from there on",
-        AlembertWarning,
-        stacklevel=5,
+        f"{time[max(k - 1, 0)]:.9g} s; their records are NaN from there on"
     )
 
 

@@ -16,11 +16,10 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from warnings import warn
 
 import numpy as np
 
-from alembert.errors import AlembertWarning, ArgumentError, FileError
+from alembert.errors import ArgumentError, FileError, warn
 from alembert.meaning import meaning
 from alembert.model import Model
 from alembert.simulate import channels
@@ -281,9 +280,7 @@ def _compare(stored: Mapping[str, str], given: Mapping[str, str], held: set[str]
     if other:
         warn(
             f"load_run: {', '.join(other)}: not known to be the same as in the run in {path}; its continuation may differ "
-            "from that of the run",
-            AlembertWarning,
-            stacklevel=3,
+            "from that of the run"
         )
 
 

@@ -54,7 +54,7 @@ class Showing:
         batch = self.q.shape[:-2]
         parameters = {
             name: float(np.broadcast_to(np.asarray(x, dtype=float), batch)[index])
-            for name, x in (self._system.parameters or {}).items()
+            for name, x in (self._system.own_parameters or {}).items()
         }
         return Motion(
             self.model,

@@ -113,7 +113,8 @@ class Dock:
         if left > self.tolerance:
             raise NumericalError(
                 f"simulate: Dock: {self.frame_b!r} is not at {self.frame_a!r} at t = {t:.9g} s: {left:.3g} (m, rad) "
-                f"are left, expected at most {self.tolerance:g}"
+                f"are left, expected at most {self.tolerance:g}; Attach(...) holds them where they are, a joint= that "
+                "leaves directions free needs less to agree, a larger tolerance= closes more at a stroke"
             )
         system.switch(on=(self.name,))
         return jump(system, (self.name,), system.nearest(q, v)[0], v)

@@ -10,12 +10,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from warnings import warn
 
 import numpy as np
 
 from alembert.dynamics import frames as frame_poses
-from alembert.errors import AlembertWarning, FileError
+from alembert.errors import FileError, warn
 from alembert.model import WORLD, Box, Capsule, Cylinder, Ellipsoid, Mesh, Model, Sphere, Visual
 from alembert.spatial import Pose
 from alembert.view import meshes
@@ -258,11 +257,7 @@ class _Files:
     def warn(self) -> None:
         if self._problems:
             more = f" (and {len(self._problems) - 1} more)" if len(self._problems) > 1 else ""
-            warn(
-                f"view: a mesh is drawn as a made-up shape: {self._problems[0]}{more}",
-                AlembertWarning,
-                stacklevel=4,
-            )
+            warn(f"view: a mesh is drawn as a made-up shape: {self._problems[0]}{more}")
 
 
 # --- masses -------------------------------------------------------------------------------------------------

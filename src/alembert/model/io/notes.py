@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
-from alembert.errors import AlembertWarning
+from alembert.errors import warn
 
 _SHOWN = 12
 
@@ -33,4 +31,4 @@ class Notes:
         if len(self._found) > _SHOWN:
             parts.append(f"and {len(self._found) - _SHOWN} more")
         message = f"{self._file}: {self._sentence}: {'; '.join(parts)}"
-        warnings.warn(message, AlembertWarning, stacklevel=3)
+        warn(message)
