@@ -52,6 +52,30 @@ def test_derivatives_by_way_of_the_bodies(make, name):
         np.testing.assert_allclose(own._g[k], g.full()[:, 0], rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [(al.library.arm7, "euler"), (al.library.acrobot, "rk4"), (al.library.cart_pole, "radau")],
+)
+def test_curvature_by_way_of_the_bodies(make, name):
+    """The exact Hessian is that of automatic differentiation, with slopes of bounds and of z in it."""
+    problem = Problem(make(), 1.0, cost=effort() + CURVED, limits={"tau": 5.0})
+    stages = cut(problem, scheme(name), 4)
+    assert stages.opened is not None
+    assert stages.opened.has_second
+    graphs = []
+    for which in (stages, replace(stages, opened=None)):
+        evaluation = Evaluation(which, exact=True)
+        symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in evaluation.condensed.arguments}
+        found = evaluation._condensed_graph(symbols)
+        graphs.append(ca.Function("graph", list(symbols.values()), found))
+    rng = np.random.default_rng(4)
+    at = [rng.normal(size=graphs[0].size_in(k)) for k in range(graphs[0].n_in())]
+    for one, two in zip(*(f.call(at) for f in graphs), strict=True):
+        one, two = ca.DM(one).full(), ca.DM(two).full()
+        # rounding, after the elimination of z
+        np.testing.assert_allclose(one, two, rtol=0, atol=1e-10 * max(1.0, np.abs(two).max(initial=0.0)))
+
+
 def curved(stages):
     return Evaluation(stages, exact=False).constant
 

@@ -8,21 +8,44 @@ the accelerations before it. With symbols in their places, a stage is y = F(w, a
     d(q_k, v_k, tau_k)/dw = G_w + sum_{j<k} G_{a_j} A_j                                           (3)
 
 where a_q, a_v and a_tau = M^-1 are `forward_dynamics_derivatives`. For an arm of seven joints this takes half the operations
-of automatic differentiation in a step of Euler's method, and a quarter in one of Runge and Kutta's (counted). Where second
-derivatives are made too, automatic differentiation shares more with them, and is the cheaper way.
+of automatic differentiation in a step of Euler's method, and a quarter in one of Runge and Kutta's (counted).
+
+For second derivatives of L = phi(w, a_1, ..., a_K), accelerations are unknowns that keep the equations of motion,
+tau(q_k, v_k, a_k) = tau_k, with the multipliers m_k = M^-1 b_k. With t_k = (q_k, v_k, tau_k), A = (1, A_1, ..., A_K),
+
+    L'' = A' (phi + sum_k c_k . t_k)'' A - sum_k (q_k, v_k, a_k)_w' (m_k . tau)'' (q_k, v_k, a_k)_w  (4)
+    b_k = phi_{a_k} + sum_{j>k} (dt_j/da_k)' c_j,    c_k = (a_q, a_v, a_tau)' b_k                     (5)
+
+with the second derivatives of `alembert.sensitivity.curvature` in (4), where joints allow it. For the same arm and Euler's
+method an iteration's functions take a third of the operations of automatic differentiation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
 
 from alembert.optimal.plant import Mechanics
+from alembert.sensitivity.curvature import INVERSE_DYNAMICS_CURVATURE, has_curvature
+from alembert.sweeps import expressions
 
 Functions = Callable[[list[ca.SX]], list[ca.SX]]
+Lagrangian = Callable[[list[ca.SX]], ca.SX]
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """Functions of a stage near a point."""
+
+    values: list[ca.SX]
+    slopes: list[ca.SX]
+    """(1)"""
+    second: Callable[[Lagrangian, Sequence[ca.SX], Sequence[ca.SX]], ca.SX]
+    """(4) of an expression of the functions, which may have further symbols: these, and their values"""
 
 
 class Asked(Mechanics):
@@ -63,6 +86,11 @@ class Opened:
             plant, stage, ca.Function("points", [*place, *symbols], [e for c in plant.calls for e in c[:3]])
         )
 
+    @cached_property
+    def has_second(self) -> bool:
+        """Whether (4) is there."""
+        return has_curvature(self.plant.tree._tree)
+
     @property
     def symbols(self) -> list[ca.SX]:
         return [ca.SX.sym(f"a{k}", self.plant.model.nv) for k in range(len(self.plant.calls))]
@@ -79,10 +107,10 @@ class Opened:
         """(q_k, v_k, tau_k), which depends only on the first k values."""
         return self.points.call([*place, *values])[3 * k : 3 * k + 3]
 
-    def first(
+    def expand(
         self, place: Sequence[ca.SX], functions: Functions, w: ca.SX, free: Sequence[ca.SX], at: Sequence[Any]
-    ) -> tuple[list[ca.SX], list[ca.SX]]:
-        """Values of `functions` of f, l, c and d, and (1), with the symbols `free` at the values `at`.
+    ) -> Expansion:
+        """`functions` of f, l, c and d with their derivatives by w, for the symbols `free` at the values `at`.
 
         `place` and w are expressions of `free`; the parameters, the last of `place`, stay symbols.
         """
@@ -107,10 +135,12 @@ class Opened:
         everything = [*tangents, *results]
         by = [ca.jacobian(e, d) for e in everything for d in (w, *symbols)]
         f = ca.Function("opened", [*free, *symbols, *near], [*results, *by])
-        at_points = here.call([*at, *values])[::3]
-        found = f.call([*at, *values, *at_points])
+        at_points = here.call([*at, *values])
+        there = [*at, *values, *at_points[::3]]
+        found = f.call(there)
         tables = [found[len(results) + i * (count + 1) :][: count + 1] for i in range(len(everything))]
         A: list[ca.SX] = []
+        moves: list[ca.SX] = []
 
         def total(table: list[ca.SX]) -> ca.SX:
             slope = table[0]
@@ -120,5 +150,33 @@ class Opened:
             return slope
 
         for k in range(count):
-            A.append(slopes[k] @ total(tables[k]))
-        return found[: len(results)], [total(table) for table in tables[count:]]
+            moves.append(total(tables[k]))
+            A.append(slopes[k] @ moves[k])
+
+        def second(lagrangian: Lagrangian, more: Sequence[ca.SX], at_more: Sequence[ca.SX]) -> ca.SX:
+            phi = lagrangian(results)
+            c = [ca.SX.sym("c", 3 * model.nv) for _ in range(count)]
+            bent = phi + sum((ca.dot(*pair) for pair in zip(c, tangents, strict=True)), ca.SX(0))
+            unknowns = ca.vertcat(w, *symbols)
+            inputs = [*free, *symbols, *near, *more]
+            by_a = ca.Function("by_a", inputs, [ca.gradient(phi, a) for a in symbols])
+            b = by_a.call([*there, *at_more])
+            for k in reversed(range(count)):  # (5)
+                for j in range(k + 1, count):
+                    b[k] = b[k] + tables[j][1 + k].T @ (slopes[j].T @ b[j])
+            bending = ca.Function("bending", [*inputs, *c], [ca.hessian(bent, unknowns)[0]])
+            weights = [slope.T @ b_k for slope, b_k in zip(slopes, b, strict=True)]
+            D = ca.vertcat(ca.SX.eye(w.numel()), *A)
+            H = D.T @ bending.call([*there, *at_more, *weights])[0] @ D
+            nv = model.nv
+            for k in range(count):  # the last sum of (4)
+                q, v, _ = at_points[3 * k : 3 * k + 3]
+                state = {"q": q, "v": v, "a": values[k], "m": weights[k][2 * nv :]}
+                S = expressions(INVERSE_DYNAMICS_CURVATURE, model._tree, state, place[-1])
+                q_w, v_w = moves[k][:nv, :], moves[k][nv : 2 * nv, :]
+                half = S["qq"] / 2 @ q_w + S["vq"].T @ v_w + S["aq"].T @ A[k]
+                X = q_w.T @ half + v_w.T @ (S["vv"] / 2 @ v_w)
+                H = H - (X + X.T)
+            return H
+
+        return Expansion(found[: len(results)], [total(table) for table in tables[count:]], second)

@@ -408,19 +408,24 @@ class Evaluation:
 
         order = list(g.values())
         free, here = [dx, *order], [ca.SX.zeros(n), *order]
-        gap, cost, implicit, path = functions(self.stages.stage.call(place))
-        lagrangian = cost
-        if self.exact:
-            lagrangian += ca.dot(g["costate"], gap) + ca.dot(nu, implicit) + ca.dot(y, path)
-        h = ca.Function("second", [nu, *free], [ca.hessian(lagrangian, w)[0]])
-        if self.stages.opened is not None and not self.exact:
-            values, by = self.stages.opened.first(place, functions, w, free, here)
+
+        def lagrangian(found: list[ca.SX]) -> ca.SX:
+            gap, cost, implicit, path = found
+            if not self.exact:
+                return cost
+            return cost + ca.dot(g["costate"], gap) + ca.dot(nu, implicit) + ca.dot(y, path)
+
+        opened = self.stages.opened
+        expansion = None
+        if opened is not None and (not self.exact or opened.has_second):
+            expansion = opened.expand(place, functions, w, free, here)
+            values, by = expansion.values, expansion.slopes
         else:
-            results = [gap, cost, implicit, path]
+            results = functions(self.stages.stage.call(place))
             f = ca.Function("first", free, [*results, *(ca.jacobian(e, w) for e in results)])
             found = f.call(here)
             values, by = found[:4], found[4:]
-        (gap, _, implicit, path), (F, slope, C, D) = values, by
+        (gap, _, implicit, _), (F, slope, C, D) = values, by
         slope = slope.T
         fixed = n + m
         along_z = slope + F.T @ g["costate"] + D.T @ y
@@ -431,7 +436,11 @@ class Evaluation:
             Z = -_backward(ca.densify(R), Q.T @ ca.horzcat(implicit, C[:, :fixed]))
         else:
             nus, Z = ca.SX(0, 1), ca.SX(0, 1 + fixed)
-        H = h(nus, *here)
+        if expansion is not None and self.exact:
+            H = expansion.second(lagrangian, [nu], [nus])
+        else:
+            whole = lagrangian(functions(self.stages.stage.call(place)))
+            H = ca.Function("second", [nu, *free], [ca.hessian(whole, w)[0]])(nus, *here)
         slopes = along_z[:fixed] + C[:, :fixed].T @ nus
         H = H + D.T @ (ca.repmat(weight, 1, fixed + nz) * D)
         z0, Zw = Z[:, 0], Z[:, 1:]
