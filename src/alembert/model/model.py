@@ -303,7 +303,7 @@ class Model(_Algorithms):
 
     def replace(self, **changes: Any) -> Model:
         """A copy with other fields (`gravity=`, `name=`, `parameters={...}`, `bodies=`), checked anew."""
-        from alembert.model.builder import check
+        from alembert.model.checking import check
 
         known = {field.name for field in dataclasses.fields(self)}
         for name in changes:
@@ -330,7 +330,7 @@ class Model(_Algorithms):
 
     def extract(self, body: str, *, name: str | None = None) -> Model:
         """The subtree at `body` as a model of its own, hanging by the same joint from the world."""
-        from alembert.model.builder import extract
+        from alembert.model.editing import extract
 
         return extract(self, body, name=name)
 
@@ -346,7 +346,7 @@ class Model(_Algorithms):
 
         `prefix` goes before every name of `other`, so that two of a kind can be mounted.
         """
-        from alembert.model.builder import attach
+        from alembert.model.editing import attach
 
         return attach(self, other, to=to, placement=placement or Placement(), prefix=prefix)
 
@@ -355,7 +355,7 @@ class Model(_Algorithms):
 
         What is welded to the world goes with its mass and its shapes.
         """
-        from alembert.model.builder import merge_fixed
+        from alembert.model.editing import merge_fixed
 
         return merge_fixed(self)
 

@@ -9,23 +9,19 @@ from __future__ import annotations
 import contextlib
 import io
 import threading
-import time
 import webbrowser
 from typing import Any, Self
 
 import numpy as np
 
-from alembert.errors import AlembertError, UnsupportedError
+from alembert.errors import UnsupportedError
 from alembert.spatial import quaternion
-from alembert.view.motion import Frames, Motion
+from alembert.view.live_controls import Joints, Timeline
+from alembert.view.motion import Motion
 from alembert.view.page import Still
-from alembert.view.posing import Slider, configuration, sliders
 from alembert.view.scene import Mark, Part, Scene, body_poses, scene
 
 Array = np.ndarray
-SPEEDS = ("0.1×", "0.25×", "0.5×", "1×", "2×", "4×")
-_FORCE, _TORQUE = (12, 166, 120), (217, 70, 166)
-_TICK = 1 / 40  # s between frames that are sent
 
 
 class Viewer:
@@ -61,11 +57,11 @@ class Viewer:
 
     def _build(self, shown: Still | Motion) -> None:
         self._draw_bodies()
-        self._control: _Timeline | _Joints
+        self._control: Timeline | Joints
         self._show = self._server.gui.add_folder("show")
         with self._show:
             self._switches()
-        self._control = _Timeline(self, shown) if isinstance(shown, Motion) else _Joints(self, shown)
+        self._control = Timeline(self, shown) if isinstance(shown, Motion) else Joints(self, shown)
         self._look()
 
     # --- for programs ---------------------------------------------------------------------------------------
@@ -97,7 +93,7 @@ class Viewer:
 
     def seek(self, t: float) -> None:
         """Show a motion at a time."""
-        if not isinstance(self._control, _Timeline):
+        if not isinstance(self._control, Timeline):
             raise UnsupportedError("seek: the viewer shows a model at rest; view a result to have a timeline")
         self._control.seek(t)
 
@@ -213,7 +209,7 @@ class Viewer:
     def _look(self) -> None:
         """From the side, at everything."""
         points = np.array([body.position for body in self._bodies] or [[0.0, 0.0, 0.0]], dtype=float)
-        if isinstance(self._control, _Timeline):
+        if isinstance(self._control, Timeline):
             frames = self._control.frames
             points = np.concatenate([points, frames.positions.reshape(-1, 3), *self._control.paths])
         low, high = points.min(axis=0), points.max(axis=0)
@@ -229,250 +225,6 @@ class Viewer:
         camera.position = tuple(center + away * distance)
         camera.look_at = tuple(center)
         camera.up = self.scene.up
-
-
-# --- models -------------------------------------------------------------------------------------------------
-
-
-class _Joints:
-    """A slider per degree of freedom. Loops are closed again after every change, the changed joint held."""
-
-    def __init__(self, viewer: Viewer, still: Still) -> None:
-        self.viewer, self.model = viewer, still.model
-        self.start = self.q = still.q
-        gui = viewer._server.gui
-        self._busy = False
-        self._message: Any = None
-        self.handles: list[tuple[Slider, Any]] = []
-        with gui.add_folder("joints"):
-            reset = gui.add_button("reset")
-            for slider in sliders(self.model, self.q, viewer.scene.length):
-                step = (slider.high - slider.low) / 1000 or 1e-6
-                value = min(max(slider.value, slider.low), slider.high)
-                handle = gui.add_slider(
-                    f"{slider.name} [{slider.unit}]", slider.low, slider.high, step, value
-                )
-                handle.on_update(lambda _, slider=slider: self.changed(slider))
-                self.handles.append((slider, handle))
-            if self.model.loops or self.model.equations:
-                self._message = gui.add_text("loops", "closed", disabled=True)
-        reset.on_click(lambda _: self.reset())
-        viewer.set(self.q)
-
-    def values(self) -> Array:
-        x = np.zeros(self.model.nv)
-        for slider, handle in self.handles:
-            x[slider.index] = handle.value
-        return x
-
-    def changed(self, slider: Slider) -> None:
-        if self._busy:
-            return
-        q = configuration(self.model, self.start, self.values())
-        if self.model.loops or self.model.equations:
-            try:
-                q = self.model.assemble(q, fixed=[self.model.speed_names[slider.index]]).q
-                self._message.value = "closed"
-            except AlembertError:
-                self._message.value = "cannot be closed here"
-            else:
-                self._write_back(q, slider)
-        self.q = q
-        self.viewer.set(q)
-
-    def _write_back(self, q: Array, but: Slider) -> None:
-        """The sliders of the joints that the loops have moved."""
-        self._busy = True
-        moved = self.model.difference(self.start, q)
-        for slider, handle in self.handles:
-            if slider is not but:
-                joint = self.model.joint(slider.joint)
-                own = moved[slider.index]
-                if joint.type.is_vector_space:
-                    own = q[
-                        self.model.q_slice(slider.joint).start
-                        + slider.index
-                        - self.model.v_slice(slider.joint).start
-                    ]
-                handle.value = float(np.clip(own, slider.low, slider.high))
-        self._busy = False
-
-    def reset(self) -> None:
-        self._busy = True
-        for slider, handle in self.handles:
-            handle.value = min(max(slider.value, slider.low), slider.high)
-        self._busy = False
-        self.q = self.start
-        self.viewer.set(self.q)
-
-    def stop(self) -> None:
-        pass
-
-
-# --- motions ------------------------------------------------------------------------------------------------
-
-
-class _Timeline:
-    """Play, speed, loop, time; trails and arrows; plots."""
-
-    def __init__(self, viewer: Viewer, motion: Motion) -> None:
-        self.viewer, self.motion = viewer, motion
-        self.frames: Frames = motion.frames()
-        self.time = float(self.frames.time[0])
-        self.playing = False
-        self._busy = False
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
-        start, end = float(self.frames.time[0]), float(self.frames.time[-1])
-        gui = viewer._server.gui
-        with gui.add_folder("motion", order=-1):
-            self.button = gui.add_button("play")
-            self.slider = gui.add_slider(
-                "time [s]", start, max(end, start + 1e-9), max((end - start) / 1000, 1e-9), start
-            )
-            self.speed = gui.add_dropdown("speed", SPEEDS, initial_value="1×")
-            self.loop = gui.add_checkbox("loop", True)
-        self.button.on_click(lambda _: self.toggle())
-        self.slider.on_update(lambda _: self._scrubbed())
-        self._trails()
-        self._arrows()
-        self._plots()
-        self.seek(start)
-
-    def toggle(self) -> None:
-        self.playing = not self.playing
-        self.button.label = "pause" if self.playing else "play"
-        if self.playing and self._thread is None:
-            self._thread = threading.Thread(target=self._run, daemon=True, name="alembert-viewer")
-            self._thread.start()
-
-    def stop(self) -> None:
-        self.playing = False
-        self._stopped.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(2.0)
-
-    def seek(self, t: float) -> None:
-        times = self.frames.time
-        self.time = float(np.clip(t, times[0], times[-1]))
-        span = times[-1] - times[0]
-        f = (self.time - times[0]) / span * (len(times) - 1) if span > 0 else 0.0
-        a = min(int(f), len(times) - 1)
-        b = min(a + 1, len(times) - 1)
-        s = f - a
-        p = self.frames.positions
-        q = (1 - s) * self.frames.quaternions[a] + s * self.frames.quaternions[b]
-        q = q / np.linalg.norm(q, axis=-1, keepdims=True)
-        self.viewer._place((1 - s) * p[a] + s * p[b], q)
-        self._place_arrows(a)
-        self._busy = True
-        self.slider.value = self.time
-        self._busy = False
-
-    def _scrubbed(self) -> None:
-        if not self._busy and abs(self.slider.value - self.time) > 1e-12:
-            self.seek(self.slider.value)
-
-    def _run(self) -> None:
-        before = time.monotonic()
-        start, end = float(self.frames.time[0]), float(self.frames.time[-1])
-        while not self._stopped.wait(_TICK):
-            now = time.monotonic()
-            if self.playing and end > start:
-                t = self.time + (now - before) * float(self.speed.value.rstrip("×"))
-                if t > end and not self.loop.value:
-                    self.toggle()
-                self.seek(start + (t - start) % (end - start) if t > end and self.loop.value else t)
-            before = now
-
-    def _trails(self) -> None:
-        world = self.viewer._server.scene
-        colors = ((217, 72, 15), (25, 113, 194), (43, 138, 62), (134, 46, 156))
-        handles = []
-        self.paths: list[Array] = []
-        for k, (_, body, point) in enumerate(self.motion.trail_points()):
-            R = np.array([quaternion.to_matrix(q) for q in self.frames.quaternions[:, body]])
-            path = self.frames.positions[:, body] + R @ point
-            self.paths.append(path)
-            if len(path) > 1:
-                segments = np.stack([path[:-1], path[1:]], axis=1).astype(np.float32)
-                handles.append(
-                    world.add_line_segments(
-                        f"/trails/{k}",
-                        segments,
-                        colors[k % 4],
-                        thickness=0.012 * self.viewer.scene.length,
-                    )
-                )
-        self._layer("trails", handles)
-
-    def _arrows(self) -> None:
-        self.arrows = self.frames.arrows
-        largest: dict[str, float] = {}
-        for arrow in self.arrows:
-            size = float(np.max(np.linalg.norm(arrow.vectors, axis=1)))
-            largest[arrow.kind] = max(largest.get(arrow.kind, 0.0), size)
-        self._scale = {kind: self.viewer.scene.length / size for kind, size in largest.items() if size > 0}
-        self._arrow_handle: Any = None
-        if self.arrows:
-            colors = np.array(
-                [_TORQUE if a.kind == "torque" else _FORCE for a in self.arrows], dtype=np.uint8
-            )
-            L = self.viewer.scene.length
-            self._arrow_handle = self.viewer._server.scene.add_arrows(
-                "/arrows",
-                np.zeros((len(self.arrows), 2, 3), dtype=np.float32),
-                colors,
-                shaft_radius=0.02 * L,
-                head_radius=0.05 * L,
-                head_length=0.12 * L,
-            )
-            self._layer("forces and torques", [self._arrow_handle])
-
-    def _place_arrows(self, frame: int) -> None:
-        if self._arrow_handle is None:
-            return
-        points = np.zeros((len(self.arrows), 2, 3), dtype=np.float32)
-        for k, arrow in enumerate(self.arrows):
-            R = quaternion.to_matrix(self.frames.quaternions[frame, arrow.body])
-            points[k, 0] = self.frames.positions[frame, arrow.body] + R @ np.array(arrow.point)
-            points[k, 1] = points[k, 0] + R @ arrow.vectors[frame] * self._scale[arrow.kind]
-        self._arrow_handle.points = points
-
-    def _layer(self, name: str, handles: list[Any]) -> None:
-        with self.viewer._show:
-            box = self.viewer._server.gui.add_checkbox(name, True)
-
-        def change(_: Any) -> None:
-            for handle in handles:
-                handle.visible = box.value
-
-        box.on_update(change)
-
-    def _plots(self) -> None:
-        from alembert.view.figures import COLORS
-
-        gui = self.viewer._server.gui
-        for title, times, lines in self.motion.panels()[:8]:
-            shown = dict(list(lines.items())[:8])
-            with gui.add_folder(title, expand_by_default=False):
-                gui.add_uplot(
-                    (np.asarray(times, dtype=float), *(np.asarray(x, dtype=float) for x in shown.values())),
-                    (
-                        {"label": "t"},
-                        *(
-                            {
-                                "label": name,
-                                "stroke": COLORS[k],
-                                "width": 2,
-                                "dash": [[], [8, 3], [2, 3]][k % 3],
-                            }
-                            for k, name in enumerate(shown)
-                        ),
-                    ),
-                    scales={"x": {"time": False}},
-                    aspect=1.7,
-                )
 
 
 # --- pieces -------------------------------------------------------------------------------------------------

@@ -1,0 +1,221 @@
+"""The checks that every model passes, and the order of its tree."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from alembert.errors import ModelError
+from alembert.expression import Expression, names_in
+from alembert.model import elements
+from alembert.model.elements import WORLD, Body, Equation, Joint
+from alembert.model.model import Model
+from alembert.model.printing import unknown
+
+PARTS = ("bodies", "joints", "frames", "loops", "couplings", "equations", "actuators", "sensors")
+
+
+def check(model: Model) -> Model:
+    """The model with its bodies in tree order, or a `ModelError` that names the part and its numbers."""
+    _check_names({field: getattr(model, field) for field in PARTS})
+    bodies, joints = _tree_order(model.bodies, model.joints)
+    if joints != model.joints or bodies != model.bodies:
+        model = dataclasses.replace(model, bodies=bodies, joints=joints)
+    _check_references(model)
+    _check_parameters(model)
+    for body in model.bodies:
+        problem = body.inertia.problem(model.parameter_values)
+        if problem:
+            raise ModelError(f"body {body.name!r}: {problem}")
+    _check_massless(model)
+    return model
+
+
+def _check_names(parts: dict[str, tuple[Any, ...]]) -> None:
+    for field, items in parts.items():
+        seen: set[str] = set()
+        for item in items:
+            kind = _singular(field)
+            if not isinstance(item.name, str) or not item.name:
+                raise ModelError(f"{kind} has the name {item.name!r}, expected a non-empty text")
+            if item.name in seen:
+                raise ModelError(f"two {field} are called {item.name!r}; names must be unique")
+            seen.add(item.name)
+    bodies = {body.name for body in parts["bodies"]}
+    if WORLD in bodies:
+        raise ModelError(f"a body is called {WORLD!r}; that name is the inertial frame's")
+    for frame in parts["frames"]:
+        if frame.name in bodies or frame.name == WORLD:
+            raise ModelError(f"frame {frame.name!r} has the name of a body, which already is a frame")
+
+
+def _tree_order(
+    bodies: tuple[Body, ...], joints: tuple[Joint, ...]
+) -> tuple[tuple[Body, ...], tuple[Joint, ...]]:
+    """Depth first, children in the order in which their joints were given."""
+    by_name = {body.name: body for body in bodies}
+    inboard: dict[str, Joint] = {}
+    for joint in joints:
+        for end in (joint.parent, joint.child):
+            if end not in by_name and end != WORLD:
+                raise ModelError(unknown(f"joint {joint.name!r} refers to the body", end, [WORLD, *by_name]))
+        if joint.child == WORLD:
+            raise ModelError(f"joint {joint.name!r} moves the world; it can only be a parent")
+        if joint.child in inboard:
+            raise ModelError(
+                f"body {joint.child!r} is moved by two joints, {inboard[joint.child].name!r} and "
+                f"{joint.name!r}; make one of them a loop joint"
+            )
+        inboard[joint.child] = joint
+    for body in bodies:
+        if body.name not in inboard:
+            raise ModelError(
+                f"body {body.name!r} has no joint; every body hangs by one from the world or from another "
+                "body (a Free joint for one that floats)"
+            )
+    children: dict[str, list[Joint]] = {}
+    for joint in joints:
+        children.setdefault(joint.parent, []).append(joint)
+    ordered: list[Joint] = []
+    stack = list(reversed(children.get(WORLD, [])))
+    while stack:
+        joint = stack.pop()
+        ordered.append(joint)
+        stack += reversed(children.get(joint.child, []))
+    if len(ordered) < len(joints):
+        left = [joint for joint in joints if joint not in ordered]
+        raise ModelError(f"bodies form a cycle that does not hang from the world: {_cycle(left)}")
+    return tuple(by_name[joint.child] for joint in ordered), tuple(ordered)
+
+
+def _cycle(joints: list[Joint]) -> str:
+    parent = {joint.child: joint.parent for joint in joints}
+    names = [joints[0].child]
+    while names.count(names[-1]) < 2:
+        names.append(parent[names[-1]])
+    return " -> ".join(reversed(names[names.index(names[-1]) :]))
+
+
+def _check_references(model: Model) -> None:
+    frames = model._frame_index
+    joints = model._joint_index
+    for frame in model.frames:
+        if frame.body not in model._body_index and frame.body != WORLD:
+            raise ModelError(
+                unknown(f"frame {frame.name!r} is on the body", frame.body, [WORLD, *model._body_index])
+            )
+    for loop in model.loops:
+        for end in (loop.frame_a, loop.frame_b):
+            if end not in frames:
+                raise ModelError(unknown(f"loop {loop.name!r} refers to the frame", end, frames))
+        if frames[loop.frame_a].body == frames[loop.frame_b].body:
+            raise ModelError(
+                f"loop {loop.name!r} joins two frames of the same body {frames[loop.frame_a].body!r}"
+            )
+    for coupling in model.couplings:
+        for name in (coupling.joint, *coupling.masters):
+            if name not in joints:
+                raise ModelError(unknown(f"coupling {coupling.name!r} refers to the joint", name, joints))
+            joint = model.joints[joints[name]]
+            if joint.type.nv != 1:
+                raise ModelError(
+                    f"coupling {coupling.name!r}: joint {name!r} has {joint.type.nv} degrees of freedom, "
+                    "expected 1"
+                )
+        if coupling.joint in coupling.masters:
+            raise ModelError(f"coupling {coupling.name!r} couples the joint {coupling.joint!r} to itself")
+    for equation in model.equations:
+        _check_equation(model, equation)
+    for actuator in model.actuators:
+        if actuator.joint not in joints:
+            raise ModelError(unknown(f"actuator {actuator.name!r} drives the joint", actuator.joint, joints))
+        nv = model.joint(actuator.joint).type.nv
+        if not 0 <= actuator.dof < nv:
+            raise ModelError(
+                f"actuator {actuator.name!r} drives dof {actuator.dof} of joint {actuator.joint!r}, "
+                f"which has {nv}"
+            )
+    for sensor in model.sensors:
+        table: Any = joints if sensor.of_joint else frames
+        if sensor.target not in table:
+            what = "joint" if sensor.of_joint else "frame"
+            raise ModelError(unknown(f"sensor {sensor.name!r} measures the {what}", sensor.target, table))
+
+
+def _check_equation(model: Model, equation: Equation) -> None:
+    frames = model._frame_index
+    if equation.reference not in frames:
+        raise ModelError(
+            unknown(f"equation {equation.name!r} refers to the frame", equation.reference, frames)
+        )
+    for name, quantity in equation.inputs:
+        frame, _, part = quantity.rpartition(".")
+        if quantity in model.coordinate_names or (part in elements.FRAME_PARTS and frame in frames):
+            continue
+        known = [*model.coordinate_names, *(f"{frame}.x" for frame in frames)]
+        raise ModelError(unknown(f"equation {equation.name!r}: input {name!r} stands for", quantity, known))
+
+
+def _check_parameters(model: Model) -> None:
+    known = set(model.parameter_values)
+    named = [(f"{_singular(field)} {part.name!r}", part) for field in PARTS for part in getattr(model, field)]
+    for what, part in (*named, *(("a shape of the world", visual) for visual in model.visuals)):
+        used = _names_of(part)
+        for name in sorted(used - known):
+            raise ModelError(unknown(f"{what} uses the parameter", name, known))
+        if used:
+            try:
+                _at_values(part, model.parameter_values)
+            except ModelError as error:
+                raise ModelError(f"{what} with the default parameters: {error}") from None
+    for name in sorted(names_in(model.gravity) - known):
+        raise ModelError(unknown("gravity uses the parameter", name, known))
+
+
+def _at_values(part: Any, values: Mapping[str, float]) -> Any:
+    """A record with numbers for its expressions; making it runs the checks that expressions are spared."""
+    if isinstance(part, Expression):
+        return part.evaluate(values)
+    if isinstance(part, tuple):
+        return tuple(_at_values(item, values) for item in part)
+    if dataclasses.is_dataclass(part) and not isinstance(part, type) and _names_of(part):
+        fields = [field.name for field in dataclasses.fields(part)]
+        return dataclasses.replace(part, **{name: _at_values(getattr(part, name), values) for name in fields})
+    return part
+
+
+def _names_of(part: Any) -> frozenset[str]:
+    """Parameters in a record, its tuples and the records inside."""
+    if isinstance(part, Expression):
+        return part.names
+    if isinstance(part, tuple):
+        return frozenset().union(*(_names_of(item) for item in part))
+    if isinstance(part, Equation):
+        return part.parameter_names
+    if dataclasses.is_dataclass(part):
+        return frozenset().union(*(_names_of(getattr(part, f.name)) for f in dataclasses.fields(part)))
+    return frozenset()
+
+
+def _check_massless(model: Model) -> None:
+    """A moving joint needs something to move: mass outboard, armature or a rotor."""
+    heavy = [model.value(body.inertia.mass) > 0 for body in model.bodies]
+    for i in reversed(range(len(model.bodies))):
+        joint = model.joints[i]
+        if heavy[i]:
+            if model.parents[i] >= 0:
+                heavy[model.parents[i]] = True
+            continue
+        carried = {dof for dof, entry in enumerate(joint.armature) if model.value(entry) > 0}
+        carried |= {r.dof for r in joint.rotors if model.value(r.inertia) > 0 and model.value(r.ratio) != 0}
+        if len(carried) < joint.type.nv:
+            raise ModelError(
+                f"body {joint.child!r} on the moving joint {joint.name!r} has no mass, nor has anything "
+                "outboard of it; its acceleration would be undefined. Give it an inertia, an armature, "
+                "or a fixed joint"
+            )
+
+
+def _singular(field: str) -> str:
+    return {"bodies": "body"}.get(field, field[:-1])
