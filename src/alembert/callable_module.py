@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -14,5 +15,6 @@ def make_callable(name: str, function: Callable[..., Any]) -> None:
     class CallableModule(ModuleType):
         __doc__ = function.__doc__
         __call__ = staticmethod(function)
+        __signature__ = property(lambda self: inspect.signature(function))
 
     sys.modules[name].__class__ = CallableModule

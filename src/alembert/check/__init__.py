@@ -30,6 +30,7 @@ from alembert.dynamics.symbolic import constrained_options, inverse_options
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model
+from alembert.model.model import check_model
 from alembert.model.printing import unknown
 
 Array = np.ndarray
@@ -126,6 +127,7 @@ def derivatives(
     of every algorithm, with respect to a wrench on the last moving body and to parameters too. Errors are relative to the
     size of the derivative at the state, or to its typical size over all states where it vanishes.
     """
+    check_model("check.derivatives", model)
     if not model.nv:
         raise ArgumentError(f"check.derivatives: nothing moves in the model {model.name!r}")
     if oracle not in _ORACLES:

@@ -27,6 +27,7 @@ from alembert.errors import ArgumentError
 from alembert.identify import constrained
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
 from alembert.model import Model
+from alembert.model.model import check_model
 from alembert.sensitivity.regressor import Parameter
 
 Array = np.ndarray
@@ -110,6 +111,7 @@ def base_parameters(
     With `states` of a measured motion, what the motion does not excite is found dependent too. Of a model with loops or
     couplings they are those of E^T Y, which the efforts of its drives can tell.
     """
+    check_model("base_parameters", model)
     compiled = compile_regressor(model, tuple(include), float(smoothing))
     q, v, a = random_states(compiled, seed) if states is None else states
     return from_regressor(stacked(compiled, q, v, a), compiled.columns, tolerance=tolerance)

@@ -32,6 +32,7 @@ from alembert.identify import base as bases
 from alembert.identify.base import BaseParameters
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
 from alembert.model import Model
+from alembert.model.model import check_model
 
 Array = np.ndarray
 Basis = Literal["fourier", "bspline"]
@@ -315,6 +316,7 @@ def _weights(model: Model, noise: Any) -> Array:
 def _check(
     model: Model, duration: float, basis: str, functions: int, samples: int, criterion: str, margin: float
 ) -> None:
+    check_model("exciting_trajectory", model)
     if model.is_constrained:
         raise UnsupportedError(
             f"exciting_trajectory: model {model.name!r} has loops, couplings or equations, which joints that each follow a "

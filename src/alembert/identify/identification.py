@@ -41,6 +41,7 @@ from alembert.identify.measurements import Measurements
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
 from alembert.identify.result import Identification
 from alembert.model import Model
+from alembert.model.model import check_model
 from alembert.model.printing import unknown
 
 Array = np.ndarray
@@ -78,6 +79,7 @@ def identify(
     are moved to the nearest that keep the constraints. Reactions need not be known: the equations are those of independent
     speeds, in which noise and residuals are given (`effort_names`).
     """
+    check_model("identify", model)
     if not isinstance(data, Measurements):
         raise ArgumentError(f"identify: data is a {type(data).__name__}, expected Measurements")
     if method not in ("consistent", "least_squares"):

@@ -18,6 +18,7 @@ from alembert.errors import ArgumentError
 from alembert.expression import evaluate
 from alembert.joints import Friction
 from alembert.model import Model
+from alembert.model.model import check_model
 from alembert.model.printing import unknown
 from alembert.sensitivity import regressor as steps
 from alembert.sensitivity.regressor import REGRESSOR, TERMS, Parameter
@@ -71,6 +72,7 @@ def regressor(
     joints without; their Coulomb friction is smoothed below the speed `smoothing`. `parameters` maps the
     model's named parameters to numbers.
     """
+    check_model("regressor", model)
     compiled = compile_regressor(model, tuple(include), float(smoothing))
     found = compiled(q, v, a, parameters=parameters)
     if not projected(coordinates):

@@ -33,6 +33,7 @@ from alembert.linear.linear_model import LinearModel
 from alembert.linear.outputs import differentiate
 from alembert.linear.outputs import outputs as output_rows
 from alembert.model import Model
+from alembert.model.model import check_model
 from alembert.model.printing import unknown
 
 Array = np.ndarray
@@ -62,7 +63,7 @@ def linearize(
         parameters: names of parameters for the columns of E and F, at fixed q, v and tau.
         parameter_values: where not at their defaults.
     """
-    _ = model.is_constrained  # makes the model's algorithms known
+    check_model("linearize", model)
     q, v, tau = _state(model, q, v, tau)
     values = model.parameter_values | dict(parameter_values or {})
     given = quantities.inputs(model, inputs, values, "linearize")

@@ -29,6 +29,7 @@ from alembert.linear import printing, quantities
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
 from alembert.model import Model
+from alembert.model.model import check_model
 from alembert.model.printing import unknown
 
 Array = np.ndarray
@@ -215,7 +216,7 @@ def trim(
     By default all coordinates that are not fixed are free; when all are fixed, the actuators are (or all efforts,
     where the model has no actuators). Raises `NumericalError` with the joints that cannot be held.
     """
-    _ = model.is_constrained  # makes the model's algorithms known
+    check_model("trim", model)
     held = mapping("trim", "fixed", fixed)
     guess, problem = _set_up(model, q, v, tau, held, _names(free), dict(parameter_values or {}))
     at, iterations = _solve(problem, guess)

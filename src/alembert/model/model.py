@@ -74,7 +74,7 @@ else:
         """Stands in for `alembert.dynamics.Dynamics` until one of its methods is asked for."""
 
         def __getattr__(self, name: str) -> Any:
-            if name.startswith("_"):
+            if name.startswith("__"):  # what Python asks for; other modules want `_evaluate` and the like
                 raise AttributeError(name=name, obj=self)
             _add_algorithms()
             return object.__getattribute__(self, name)
@@ -428,3 +428,11 @@ def _find(table: Mapping[str, Any], name: str, kind: str, model: str) -> Any:
 
 def _with(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
     return (*items[:index], item, *items[index + 1 :])
+
+
+def check_model(function: str, model: Any) -> None:
+    """Refuse what is no `Model`."""
+    if not isinstance(model, Model):
+        raise ArgumentError(
+            f"{function}: model is a {type(model).__name__}, expected a Model; al.load reads one from a file"
+        )

@@ -28,7 +28,7 @@ from alembert.model.io import schema, toml, yaml
 from alembert.model.io.explanation import explanations, walk
 from alembert.model.io.location import Place, Source, read_text
 from alembert.model.io.schema import FORMAT, PARTS, VERSION, described
-from alembert.model.model import Model
+from alembert.model.model import Model, check_model
 from alembert.model.placement import Placement
 from alembert.model.printing import unknown
 
@@ -59,8 +59,7 @@ def loads(text: str, syntax: str = "toml", *, name: str = "<text>") -> Model:
 
 def dumps(model: Model, syntax: str = "toml") -> str:
     """A model as text, in the form that `loads` reads back to an equal model."""
-    if not isinstance(model, Model):
-        raise ArgumentError(f"save: model is a {type(model).__name__}, expected a Model")
+    check_model("save", model)
     return _syntax(syntax).write(plain_model(model))
 
 
