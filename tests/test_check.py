@@ -25,6 +25,17 @@ def test_dynamics_of_every_joint_type(kind):
     found.raise_if_above(1e-9)
 
 
+@pytest.mark.parametrize("kind", REGISTRY)
+def test_parameters_of_every_joint_type(kind):
+    """Full Jacobians with respect to masses, placements, axes, springs, friction and gravity, where the tree has them."""
+    model = library.random_tree(11, bodies=2, kinds=(kind, "prismatic"), attachments=True, parameters=True)
+    assert len(model.parameters) > 5
+    found = check.derivatives(model, CLOSED_FORMS, states=2, oracle="complex_step", show=False)
+    routes = {(row.algorithm, row.derivative, row.route) for row in found.comparisons}
+    assert {(name, "dparameters", "closed form") for name in CLOSED_FORMS} <= routes
+    found.raise_if_above(1e-9)
+
+
 @pytest.mark.parametrize("kinds", GROUPS, ids="-".join)
 def test_products_of_every_algorithm(kinds):
     model = library.random_tree(2, bodies=len(kinds), kinds=kinds, attachments=True)

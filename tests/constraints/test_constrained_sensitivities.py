@@ -436,3 +436,24 @@ def test_messages_of_products(linkage, state):
         UnsupportedError, match=r"^hessian: the accelerations of .* depend on each other through"
     ):
         linkage.hessian("hybrid_dynamics", resting, (zero, zero))
+
+
+def test_parameters_by_the_methods_that_trees_have(linkage, state):
+    """forward, inverse and hybrid dynamics, through the loop, against the products along each parameter."""
+    q, v, tau = state
+    d = linkage.forward_dynamics_derivatives(q, v, tau, sensitive_to=NAMES)
+    expected = linkage.constrained_dynamics_derivatives(q, v, tau, sensitive_to=NAMES)
+    for name in NAMES:
+        np.testing.assert_array_equal(d.dparameters[name], expected.dparameters[name])
+    i = linkage.inverse_dynamics_derivatives(q, v, d.acceleration, sensitive_to=NAMES)
+    inverse = linkage.constrained_inverse_dynamics_derivatives(q, v, d.acceleration, sensitive_to=NAMES)
+    np.testing.assert_array_equal(i.dparameters["length"], inverse.dparameters["length"])
+    given = {"accelerations": {"crank": 0.4}}
+    h = linkage.hybrid_dynamics_derivatives(q, v, **given, sensitive_to=["mass", "ratio"])
+    free, a_given, zero = np.array([0.0, 1, 1, 1]), np.array([0.4, 0, 0, 0]), np.zeros(4)
+    for name in ("mass", "ratio"):
+        along = np.eye(4)[NAMES.index(name)]
+        p = np.array([value for _, value in linkage.parameters])
+        at, directions = (q, v, zero, a_given, free, p), (zero, zero, zero, zero, zero, along)
+        _, change = linkage.jvp("hybrid_dynamics", at, directions)
+        np.testing.assert_allclose(h.dparameters[name], np.stack(change), rtol=1e-9, atol=1e-9)

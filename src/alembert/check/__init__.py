@@ -36,6 +36,8 @@ from alembert.model.printing import unknown
 Array = np.ndarray
 TOLERANCES = {"ad": 1e-9, "complex_step": 1e-9, "finite_difference": 1e-5}
 """what a correct derivative keeps to, by oracle"""
+NOTHING = 1e-6
+"""part of an algorithm's largest derivative below which another has its rounding rather than digits of its own"""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ def derivatives(
 
     Closed forms are compared where there are any (forward, inverse and hybrid dynamics), and the products `jvp` and `vjp`
     of every algorithm, with respect to a wrench on the last moving body and to parameters too. Errors are relative to the
-    size of the derivative at the state, or to its typical size over all states where it vanishes.
+    size of the derivative at the state, or to its typical size over all states where it vanishes, or to a millionth of the
+    algorithm's largest derivative where it vanishes throughout.
     """
     check_model("check.derivatives", model)
     if not model.nv:
@@ -168,22 +171,29 @@ def _compare(
 ) -> list[Comparison]:
     labels: list[str] = []
     pairs: dict[tuple[str, str], list[tuple[Array, Array]]] = {}
+    largest = 0.0
     for label, sample in samples:
         given = {key: sample[key] for key in _inputs(model, name)}
         J = oracle(given)
+        largest = max(largest, *(float(np.linalg.norm(x)) for x in J.values()))
         labels.append(label)
         routes = {**_closed_form(model, name, given, J), **_products(model, name, given, J, rng)}
         for key, pair in routes.items():
             pairs.setdefault(key, []).append(pair)
-    return [_worst(name, key, values, labels) for key, values in pairs.items()]
+    return [_worst(name, key, values, labels, NOTHING * largest) for key, values in pairs.items()]
 
 
 def _worst(
-    name: str, key: tuple[str, str], pairs: list[tuple[Array, Array]], labels: list[str]
+    name: str,
+    key: tuple[str, str],
+    pairs: list[tuple[Array, Array]],
+    labels: list[str],
+    least: float = 0.0,
 ) -> Comparison:
+    """`least` is the size below which a derivative is rounding of larger ones."""
     off = np.array([np.linalg.norm(np.ravel(x) - np.ravel(y)) for x, y in pairs])
     sizes = np.array([np.linalg.norm(y) for _, y in pairs])
-    sizes = np.maximum(sizes, np.median(sizes))
+    sizes = np.maximum(sizes, max(np.median(sizes), least))
     errors = off / np.where(sizes > 0, sizes, 1.0)
     errors = np.where(np.isfinite(errors), errors, np.inf)
     k = int(np.argmax(errors))
@@ -193,19 +203,28 @@ def _worst(
 def _closed_form(
     model: Model, name: str, given: Given, J: Mapping[str, Array]
 ) -> dict[tuple[str, str], tuple[Array, Array]]:
-    options = {"parameters": _named(model, given), "wrenches": _wrenches(model, name, given)}
+    options: dict[str, Any] = {
+        "parameters": _named(model, given),
+        "wrenches": _wrenches(model, name, given),
+        "sensitive_to": list(model.parameter_values),
+    }
     frame = _wrench_frame(model)
     if name == "forward_dynamics":
         f = model.forward_dynamics_derivatives(given["q"], given["v"], given["tau"], **options)
-        found = {"q": f.dq, "v": f.dv, "tau": f.dtau, "wrench": f.dwrenches[frame]}
+        found = {"q": f.dq, "v": f.dv, "tau": f.dtau, "wrench": f.dwrenches[frame], **_by_parameters(f)}
     elif name == "inverse_dynamics":
         i = model.inverse_dynamics_derivatives(given["q"], given["v"], given["a"], **options)
-        found = {"q": i.dq, "v": i.dv, "a": i.da, "wrench": i.dwrenches[frame]}
+        found = {"q": i.dq, "v": i.dv, "a": i.da, "wrench": i.dwrenches[frame], **_by_parameters(i)}
     elif name == "hybrid_dynamics":
         return _hybrid_closed_form(model, given, J, options)
     else:
         return {}
     return {(f"d{key}", "closed form"): (value, J[key]) for key, value in found.items()}
+
+
+def _by_parameters(d: Any) -> dict[str, Array]:
+    """The derivatives with respect to all parameters, in the last index."""
+    return {"parameters": np.stack([*d.dparameters.values()], axis=-1)} if d.dparameters else {}
 
 
 def _hybrid_closed_form(
@@ -222,6 +241,7 @@ def _hybrid_closed_form(
     )
     expected = {**J, "given": np.where(free, J["tau"], J["a_given"])}
     found = {"q": d.dq, "v": d.dv, "given": d.dgiven, "wrench": d.dwrenches[_wrench_frame(model)]}
+    found |= _by_parameters(d)
     return {
         (f"d{key}", "closed form"): (value.reshape(2 * model.nv, value.shape[-1]), expected[key])
         for key, value in found.items()

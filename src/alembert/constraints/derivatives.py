@@ -58,7 +58,7 @@ def forward(
 ) -> ConstrainedDerivatives:
     """(2) and (3)"""
     model = system.model
-    chosen = parameter_slopes.indices(model, function, sensitive_to)
+    chosen = model._parameter_indices(function, sensitive_to)
     forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
     s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, forces, parameters)
     nv, B = model.nv, len(s)

@@ -54,7 +54,7 @@ def inverse(
 ) -> ConstrainedInverseDerivatives:
     """(3)"""
     model, nv = system.model, system.model.nv
-    chosen = parameter_slopes.indices(model, function, sensitive_to)
+    chosen = model._parameter_indices(function, sensitive_to)
     forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
     s, forces = _with_wrenches(model, function, q, {"v": v, "a": a}, forces, parameters)
     driven = _driven(model, function, actuated)

@@ -22,8 +22,6 @@ from alembert.constraints.states import States
 from alembert.constraints.system import ConstraintSystem
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
-from alembert.errors import ArgumentError
-from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
     from alembert.constraints.compiled import Symbols
@@ -41,17 +39,6 @@ class ParameterSlopes:
     residual: Array
 
 
-def indices(model: Model, function: str, names: Sequence[str]) -> list[int]:
-    """Which parameters are named."""
-    if isinstance(names, str):
-        raise ArgumentError(f"{function}: sensitive_to is {names!r}, expected a list of names")
-    known = [name for name, _ in model.parameters]
-    for name in names:
-        if name not in known:
-            raise ArgumentError(unknown(f"{function}: sensitive_to: no parameter", name, known))
-    return [known.index(name) for name in names]
-
-
 def constraint_slopes(
     system: ConstraintSystem, s: States, a: Array, f: Array, chosen: Sequence[int]
 ) -> ParameterSlopes:
@@ -66,17 +53,10 @@ def effort_slopes(
     system: ConstraintSystem, s: States, a: Array, wrenches: Mapping[str, Any] | None, chosen: Sequence[int]
 ) -> Array:
     """r_p (B, nv, k), wrenches on frames included."""
-    model = system.model
-    shape = (*s.shape, 1)
-    at = [x.reshape(*shape, -1) for x in (s.q, s.vectors[0], a, np.asarray(s.parameters))]
-    zero = np.zeros(model.nv)
-    directions = np.eye(len(model.parameters))[list(chosen)]
-    given = {frame: np.asarray(x, dtype=float)[..., None, :] for frame, x in (wrenches or {}).items()}
-    _, change = system.all.unconstrained.jvp(
-        "inverse_dynamics", at, (zero, zero, zero, directions), wrenches=given or None
-    )
-    whole = np.broadcast_to(change, (*s.shape, len(chosen), model.nv)).reshape(-1, len(chosen), model.nv)
-    return np.swapaxes(whole, -1, -2)
+    forces = {frame: np.asarray(x, dtype=float) for frame, x in (wrenches or {}).items()}
+    q, v, a, values = (x.reshape(*s.shape, -1) for x in (s.q, s.vectors[0], a, np.asarray(s.parameters)))
+    found = system.all.unconstrained._effort_slopes(q, v, a, values, forces, chosen)
+    return found.reshape(-1, *found.shape[-2:])
 
 
 def kernel(model: Model, count: int, graph: Callable[[], Symbols]) -> Kernel:

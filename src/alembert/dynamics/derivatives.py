@@ -13,6 +13,7 @@ from alembert.dynamics.arguments import mapping
 from alembert.dynamics.frames import Reference
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError
+from alembert.model.printing import unknown
 from alembert.spatial import Ad_dual
 
 if TYPE_CHECKING:
@@ -43,20 +44,27 @@ class Derivatives:
         *,
         wrenches: Mapping[str, Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
+        sensitive_to: Sequence[str] = (),
     ) -> InverseDerivatives:
         """d tau/dq, d tau/dv and d tau/da = M at given accelerations, in O(n depth).
 
-        Loops and couplings are kept: then they are those of the actuators' efforts, and d tau/da is not M.
+        `sensitive_to` names parameters of the model to differentiate for as well, at fixed q, v and a: a tangent sweep for
+        each. Loops and couplings are kept: then they are those of the actuators' efforts, and d tau/da is not M.
         """
         name = "inverse_dynamics_derivatives"
         if self.is_constrained:
             d = self.constrained_inverse_dynamics_derivatives(
-                q, v, a, wrenches=wrenches, parameters=parameters
+                q, v, a, wrenches=wrenches, parameters=parameters, sensitive_to=sensitive_to
             )
-            return results.InverseDerivatives(d.dq, d.dv, d.da, d.dwrenches)
+            return results.InverseDerivatives(d.dq, d.dv, d.da, d.dwrenches, d.dparameters)
+        chosen = self._parameter_indices(name, sensitive_to)
         dq, dv, da = self._evaluate(name, (q, v, a), wrenches=wrenches, parameters=parameters)
-        forces = self._generalised_forces(q, wrenches, parameters)
-        return results.InverseDerivatives(dq, dv, da, {frame: -J for frame, J in forces.items()})
+        forces = {frame: -J for frame, J in self._generalised_forces(q, wrenches, parameters).items()}
+        slopes = {}
+        if chosen:
+            values = self._parameter_array(name, parameters)
+            slopes = _by_name(self._effort_slopes(q, v, a, values, wrenches, chosen), sensitive_to)
+        return results.InverseDerivatives(dq, dv, da, forces, slopes)
 
     def forward_dynamics_derivatives(
         self: Model,
@@ -66,17 +74,30 @@ class Derivatives:
         *,
         wrenches: Mapping[str, Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
+        sensitive_to: Sequence[str] = (),
     ) -> ForwardDerivatives:
-        """The accelerations and d a/dq, d a/dv, d a/dtau = M^-1 (for a tree; loops and couplings are kept)."""
+        """The accelerations and d a/dq, d a/dv, d a/dtau = M^-1 (for a tree; loops and couplings are kept).
+
+        `sensitive_to` names parameters of the model to differentiate for as well, at fixed q, v and tau: for a tree
+        da/dp = -M^-1 dtau/dp, with dtau/dp of inverse dynamics at these accelerations.
+        """
+        name = "forward_dynamics_derivatives"
+        slopes: Mapping[str, np.ndarray] = {}
         if self.is_constrained:
-            d = self.constrained_dynamics_derivatives(q, v, tau, wrenches=wrenches, parameters=parameters)
-            a, dq, dv, dtau = d.acceleration, d.dq, d.dv, d.dtau
-        else:
-            a, dq, dv, dtau = self._evaluate(
-                "forward_dynamics_derivatives", (q, v, tau), wrenches=wrenches, parameters=parameters
+            d = self.constrained_dynamics_derivatives(
+                q, v, tau, wrenches=wrenches, parameters=parameters, sensitive_to=sensitive_to
             )
+            a, dq, dv, dtau, slopes = d.acceleration, d.dq, d.dv, d.dtau, d.dparameters
+        else:
+            chosen = self._parameter_indices(name, sensitive_to)
+            a, dq, dv, dtau = self._evaluate(name, (q, v, tau), wrenches=wrenches, parameters=parameters)
+            if chosen:
+                values = self._parameter_array(name, parameters)
+                tau_p = self._effort_slopes(q, v, a, values, wrenches, chosen)
+                slopes = _by_name(-dtau @ tau_p, sensitive_to)
         forces = self._generalised_forces(q, wrenches, parameters)
-        return results.ForwardDerivatives(a, dq, dv, dtau, {frame: dtau @ J for frame, J in forces.items()})
+        by_frame = {frame: dtau @ J for frame, J in forces.items()}
+        return results.ForwardDerivatives(a, dq, dv, dtau, by_frame, slopes)
 
     def hybrid_dynamics_derivatives(
         self: Model,
@@ -87,30 +108,28 @@ class Derivatives:
         torques: Mapping[str, Any] | None = None,
         wrenches: Mapping[str, Any] | None = None,
         parameters: Mapping[str, Any] | None = None,
+        sensitive_to: Sequence[str] = (),
     ) -> HybridDerivatives:
-        """Derivatives of `hybrid_dynamics` with the same arguments.
+        """Derivatives of `hybrid_dynamics` with the same arguments, and with respect to the parameters `sensitive_to`.
 
         From M da + tau_q dq + tau_v dv = dtau, solved for the accelerations of the free and the efforts of the
         prescribed degrees of freedom; the part of M for the free ones is factored along the tree. With loops, from the
         derivatives of constrained forward dynamics, solved for the efforts of the prescribed ones.
         """
+        name = "hybrid_dynamics_derivatives"
+        chosen = self._parameter_indices(name, sensitive_to)
         result = self.hybrid_dynamics(
             q, v, accelerations=accelerations, torques=torques, wrenches=wrenches, parameters=parameters
         )
-        prescribed, _ = self._by_name(
-            "hybrid_dynamics_derivatives", {} if accelerations is None else accelerations, "accelerations"
-        )
+        prescribed, _ = self._by_name(name, {} if accelerations is None else accelerations, "accelerations")
         if self.is_constrained:
-            p, name = np.flatnonzero(prescribed), "hybrid_dynamics_derivatives"
-            return constrained_products.hybrid_derivatives(self, name, result, q, v, p, wrenches, parameters)[
-                0
-            ]
+            d, by_parameters = constrained_products.hybrid_derivatives(
+                self, name, result, q, v, np.flatnonzero(prescribed), wrenches, parameters, sensitive_to
+            )
+            return replace(d, dparameters=_by_name(by_parameters, sensitive_to))
         free = (~prescribed).astype(float)
         dq, dv, inverse, tau_q, tau_v, M = self._evaluate(
-            "hybrid_dynamics_derivatives",
-            (q, v, result.accelerations, free),
-            wrenches=wrenches,
-            parameters=parameters,
+            name, (q, v, result.accelerations, free), wrenches=wrenches, parameters=parameters
         )
         f, p = np.flatnonzero(~prescribed), np.flatnonzero(prescribed)
         M_fp, M_pf = M[..., f[:, None], p], M[..., p[:, None], f]
@@ -135,7 +154,44 @@ class Derivatives:
             for frame, J in self._generalised_forces(q, wrenches, parameters).items()
         }
         by_q, by_v = complete(tau_q, dq[..., f, :]), complete(tau_v, dv[..., f, :])
-        return results.HybridDerivatives(result, by_q, by_v, given, forces)
+        slopes = {}
+        if chosen:
+            values = self._parameter_array(name, parameters)
+            tau_p = self._effort_slopes(q, v, result.accelerations, values, wrenches, chosen)
+            slopes = _by_name(complete(tau_p, -inverse @ tau_p[..., f, :]), sensitive_to)
+        return results.HybridDerivatives(result, by_q, by_v, given, forces, slopes)
+
+    def _parameter_indices(self: Model, function: str, names: Sequence[str]) -> list[int]:
+        """Which parameters are named."""
+        if isinstance(names, str) or not isinstance(names, Sequence):
+            hint = "; values go into parameters" if isinstance(names, Mapping) else ""
+            raise ArgumentError(f"{function}: sensitive_to is {names!r}, expected a list of names{hint}")
+        known = list(self.parameter_values)
+        for name in names:
+            if name not in known:
+                raise ArgumentError(unknown(f"{function}: sensitive_to: no parameter", name, known))
+        return [known.index(name) for name in names]
+
+    def _effort_slopes(
+        self: Model,
+        q: Any,
+        v: Any,
+        a: np.ndarray,
+        values: np.ndarray,
+        wrenches: Mapping[str, Any] | None,
+        chosen: Sequence[int],
+    ) -> np.ndarray:
+        """dtau/dp of the tree's inverse dynamics at a fixed motion, (..., nv, parameters); `values` are all."""
+        arrays = [np.asarray(x, dtype=float) for x in (q, v, a, values)]
+        forces = {frame: np.asarray(x, dtype=float) for frame, x in (wrenches or {}).items()}
+        zero, directions = np.zeros(self.nv), np.eye(len(self.parameters))[list(chosen)]
+        _, change = self.jvp(
+            "inverse_dynamics",
+            [x[..., None, :] for x in arrays],
+            (zero, zero, zero, directions),
+            wrenches={frame: x[..., None, :] for frame, x in forces.items()},
+        )
+        return np.swapaxes(change, -1, -2)
 
     def _generalised_forces(
         self: Model, q: Any, wrenches: Mapping[str, Any] | None, parameters: Mapping[str, Any] | None
@@ -351,6 +407,11 @@ class Derivatives:
                 options = None
             self._kernels[key] = directional_kernels.kernel(self, mode, name, options, on_nodes=on_nodes)
         return self._kernels[key]
+
+
+def _by_name(slopes: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The columns of a matrix by the parameters that they belong to."""
+    return {name: slopes[..., k] for k, name in enumerate(names)}
 
 
 def _with_axis(x: np.ndarray) -> np.ndarray:

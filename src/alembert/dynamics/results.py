@@ -22,20 +22,23 @@ class HybridResult:
 class InverseDerivatives:
     """Of the efforts with respect to q (tangent), v and a, (..., nv, nv); `da` is the mass matrix.
 
-    `dwrenches` is with respect to each of the wrenches that were given, by frame, (..., nv, 6).
+    `dwrenches` is with respect to each of the wrenches that were given, by frame, (..., nv, 6), `dparameters` with respect
+    to the parameters that were asked for, by name, (..., nv).
     """
 
     dq: Array
     dv: Array
     da: Array
     dwrenches: Mapping[str, Array] = field(default_factory=dict)
+    dparameters: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ForwardDerivatives:
     """The accelerations (..., nv), and their derivatives (..., nv, nv); `dtau` is the inverse mass matrix.
 
-    `dwrenches` is with respect to each of the wrenches that were given, by frame, (..., nv, 6).
+    `dwrenches` is with respect to each of the wrenches that were given, by frame, (..., nv, 6), `dparameters` with respect
+    to the parameters that were asked for, by name, (..., nv).
     """
 
     acceleration: Array
@@ -43,6 +46,7 @@ class ForwardDerivatives:
     dv: Array
     dtau: Array
     dwrenches: Mapping[str, Array] = field(default_factory=dict)
+    dparameters: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class HybridDerivatives:
 
     `dgiven` is with respect to what is given for each degree of freedom: its acceleration where that is
     prescribed, its effort elsewhere. `dwrenches` is with respect to each of the wrenches that were given, by frame,
-    (..., 2, nv, 6).
+    (..., 2, nv, 6), `dparameters` with respect to the parameters that were asked for, by name, (..., 2, nv).
     """
 
     result: HybridResult
@@ -59,6 +63,7 @@ class HybridDerivatives:
     dv: Array
     dgiven: Array
     dwrenches: Mapping[str, Array] = field(default_factory=dict)
+    dparameters: Mapping[str, Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

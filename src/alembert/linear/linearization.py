@@ -73,15 +73,11 @@ def linearize(
 
     d: Any
     p = model._parameter_array("linearize", parameter_values)
-    if model.is_constrained:
-        names = [model.parameters[k][0] for k in chosen]
-        d = model.constrained_dynamics_derivatives(q, v, tau, parameters=parameter_values, sensitive_to=names)
-        da_dp = (
-            np.stack([*d.dparameters.values()], axis=-1) if chosen else np.zeros((*d.acceleration.shape, 0))
-        )
-    else:
-        d = model.forward_dynamics_derivatives(q, v, tau, parameters=parameter_values)
-        da_dp = -d.dtau @ _effort_changes(model, q, v, d.acceleration, p, chosen)  # (4)
+    names = [model.parameters[k][0] for k in chosen]
+    d = model.forward_dynamics_derivatives(q, v, tau, parameters=parameter_values, sensitive_to=names)
+    da_dp = np.zeros((*d.acceleration.shape, 0))
+    if chosen:
+        da_dp = np.stack([d.dparameters[name] for name in names], axis=-1)  # (4)
     batch = d.acceleration.shape[:-1]
     da_du = d.dtau @ given.matrix
     h = differentiate(model, rows, q, v, d.acceleration, p)
@@ -184,14 +180,3 @@ def _chosen(model: Model, names: Sequence[str], given: quantities.Inputs, tau: A
                     f"with inputs=['tau:{actuator.joint}'], or without that parameter"
                 )
     return [known.index(name) for name in ([names] if isinstance(names, str) else names)]
-
-
-def _effort_changes(model: Model, q: Array, v: Array, a: Array, p: Array, chosen: list[int]) -> Array:
-    """dtau/dp at fixed motion, (..., nv, number of parameters)."""
-    if not chosen:
-        return np.zeros((*a.shape, 0))
-    at = [x[..., None, :] for x in (q, v, a, p)]
-    zero = np.zeros(model.nv)
-    directions = np.eye(len(model.parameters))[chosen]
-    _, change = model.jvp("inverse_dynamics", at, (zero, zero, zero, directions))
-    return np.swapaxes(np.broadcast_to(change, (*a.shape[:-1], len(chosen), model.nv)), -1, -2)
