@@ -10,7 +10,7 @@ from simulate_helpers import model, state
 import alembert as al
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
 from alembert.library import random_tree
-from alembert.simulate import Drive, Event, Sampled, integrators, progress, simulate
+from alembert.simulate import Drive, Event, Sampled, Table, integrators, progress, simulate
 from alembert.simulate.choice import INTEGRATORS
 from alembert.simulate.schemes import SCHEMES
 
@@ -167,13 +167,57 @@ def test_work_of_held_efforts(integrator):
     """Records far apart from the samples: what is held does its work from sample to sample all the same."""
     m = al.library.two_link()
     control = Sampled(lambda t, q, v: [20 * np.sin(30 * t), -v[1]], period=0.02)
-    interval = 0.01 if integrator == "dop853" else 0.1
-    options = {"duration": 1.0, "step": 0.001, "interval": interval, "integrator": integrator}
+    options = {"duration": 1.0, "step": 0.001, "interval": 0.1, "integrator": integrator}
     run = simulate(m, [-1.0, 0.2], controller=control, **options)
     assert abs(run.report.work) > 0.1
     assert (
         run.report.energy_error < 1e-4
     )  # of order 2 in the step; in records far apart Simpson's rule would see nothing
+
+
+@pytest.mark.parametrize("interval", [0.01, 0.1, 1.0])
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"controller": lambda t, q, v: [3 * np.sin(3 * t), -2 * v[1]]},
+        {"controller": Sampled(lambda t, q, v: [3 * np.sin(3 * t), -2 * v[1]], period=0.05)},
+        {"efforts": {"shoulder": Table([0.0, 1.0, 3.0], [0.0, 4.0, 1.0], "linear")}},
+        {"wrenches": {"tip": lambda t, q, v: [0, 0, 0, np.sin(t), 0, q[0]]}, "integrator": "radau"},
+        {"prescribed": {"elbow": lambda t: (np.sin(t), np.cos(t), -np.sin(t))}, "v0": [0.0, 1.0]},
+        {
+            "controller": lambda t, q, v: [3 * np.sin(3 * t), 0.0],
+            "drives": {"shoulder": Drive(lag=0.1)},
+            "events": Event(lambda t, q, v: t - 1.234, "kick", action=lambda t, q, v: (q, v + 0.5)),
+        },
+    ],
+    ids=["continuous", "sampled", "table", "wrench", "prescribed", "lag and jump"],
+)
+def test_work_does_not_depend_on_the_records(more, interval):
+    """With error control it is added up along the steps: the balance is of the order of the tolerance."""
+    m = al.library.two_link()
+    for joint in m.joints:
+        m = m.replace_joint(joint.name, friction=al.Friction(viscous=(0.3,)))
+    options = {"integrator": "dop853", "tolerance": 1e-9, "v0": [0.0, 0.0], **more}
+    run = simulate(m, [0.5, 0.0], duration=3.0, interval=interval, **options)
+    assert abs(run.report.work) > 0.1
+    # dense output is of order 7, and radau's of order 3, of which friction sees the square of speeds
+    assert run.report.energy_error < (1e-5 if run.integrator == "radau" else 3e-7)
+    again = run.resume(1.0, time=run.time[len(run.time) // 3])
+    assert again.report.energy_error < (1e-5 if run.integrator == "radau" else 3e-7)
+    assert again.work[0] == 0
+
+
+def test_coarse_records_of_fixed_steps_are_told():
+    """What Simpson's rule misses between records must not look like an error of the scheme."""
+    m = al.library.two_link()
+    options = {"duration": 3.0, "step": 1e-3, "integrator": "rk4", "efforts": [1.0, -0.5]}
+    fine = simulate(m, [0.5, 0.0], **options).report
+    coarse = simulate(m, [0.5, 0.0], interval=0.25, **options).report
+    assert fine.energy_error < 1e-7  # of order 4: 0.001 s, some 10 rad/s
+    assert fine.work_error is None
+    assert "summed" not in str(fine)
+    assert coarse.work_error > 0.1 * coarse.energy_error > 1e-6
+    assert "the work is summed over the records, and known to" in str(coarse)
 
 
 def test_work_of_drives_with_memory():

@@ -26,6 +26,7 @@ from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule, common_tick
 from alembert.simulate.system import System
 from alembert.simulate.topology import Topology
+from alembert.simulate.work import Account
 
 Array = np.ndarray
 RECORDS_OF_ADAPTIVE = 1000
@@ -223,6 +224,7 @@ class March:
         held = np.where(system.prescribed, 0.0, held)
         effort = np.ascontiguousarray(system.efforts + held)
         flow = Flow(system, effort, within, lags=self.lags, command=command, ramp=ramp)
+        self.keeper.flow = flow
         self.keeper.hold(self.t, held, flow if self.lags is not None else None)
         self._let_feel(flow, self.t, self.q, self.v, self.z)
         while self.t < span_end and not self.keeper.stopped:
@@ -322,12 +324,16 @@ class AdaptiveKeeper:
         """records go onto the surface of constraints, and follow prescribed motion, one by one: so their bits do not
         depend on how many there are"""
         self.held: list[tuple[float, Array, Flow | None]] = []
+        self.flow: Flow | None = None
+        self.account = Account(system)
+        self.work: list[float] = []
         self.marks: list[Mark] = []
         self.stopped = False
 
     def start(self, q: Array, v: Array, z: Array) -> None:
         """The state from which the run starts is its first record."""
         self.time, self.q, self.v, self.z = [float(self.times[0])], [q], [v], [z]
+        self.work = [0.0]
 
     def hold(self, t: float, held: Array, flow: Flow | None) -> None:
         self.held.append((t, held, flow))
@@ -340,8 +346,10 @@ class AdaptiveKeeper:
 
     def upto(self, end: float, piece: adaptive.Piece) -> None:
         """Records of the grid within a piece, up to a time."""
+        assert self.flow is not None
         k = len(self.time)
         last = int(np.searchsorted(self.times, end * (1 + 1e-15) if end > 0 else end, side="right"))
+        self.work += self.account.over(piece, self.flow, end, self.times[k:last])
         if last > k:
             times = np.minimum(self.times[k:last], piece.end)
             q, v = piece.at(times)
@@ -368,6 +376,7 @@ class AdaptiveKeeper:
             self.q.append(q)
             self.v.append(v)
             self.z.append(z)
+            self.work.append(self.account.done)
 
     def _spans(self, time: Array) -> Array:
         """The number of the span of each record."""
@@ -388,11 +397,8 @@ class AdaptiveKeeper:
         time, zs = np.array(self.time), np.array(self.z)
         qs, vs = np.array(self.q), np.array(self.v)
         spans = self._spans(time)
-        kept, drive_states = None, None
+        drive_states = None
         held = np.array([x for _, x, _ in self.held])[spans]
-        if np.any(held):
-            parts = np.sum(held[:-1] * system.model.difference(qs[:-1], qs[1:]), axis=-1)
-            kept = held, np.r_[0.0, np.cumsum(parts)]
         if lags is not None:
             rows = []
             for span, t, q, v, z in zip(spans, time.tolist(), qs, vs, zs, strict=True):
@@ -417,11 +423,12 @@ class AdaptiveKeeper:
             system,
             options,
             tuple(self.marks),
-            kept,
+            None,
             tuple(self.topologies),
             tuple(record for _, record in events),
             drive_states,
             {} if march.schedule is None else march.schedule.measurements(),
+            np.array(self.work) - self.work[0] if self.account.is_kept else None,
         )
 
 

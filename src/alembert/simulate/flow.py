@@ -58,6 +58,16 @@ class Flow:
         """Efforts as numbers, those of continuous controllers among them if there are lags."""
         return self.effort if self.lags is None else self.effort + self.given(t, z, self.asked(t, q, v))
 
+    def efforts(self, t: float, q: Array, v: Array, z: Array) -> Array:
+        """All that drives, controllers and tables give, also on joints that follow a motion."""
+        system = self.system
+        given = self._effort(t, q, v, z) + system.feeds.fed_efforts(np.array([t]))[0]
+        if self.lags is None:
+            given = given + system.command(t, q, v)
+        if np.any(system.prescribed):
+            return np.where(system.prescribed, system.required_efforts(t, q, v, given), given)
+        return given
+
     def slope(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
         """v' and z'."""
         if self.lags is None:

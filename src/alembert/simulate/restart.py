@@ -73,6 +73,7 @@ def _content(run: Run) -> dict[str, Any]:
         "given": _digests(options["given"]),
         "values": {name: value for name, value in options["given"].items() if _is_plain(value)},
         "held": held,
+        "work": run._work,
         "drives": run.drive_states,
         "topologies": [[first, _topology(topology)] for first, topology in run._topologies],
         "events": [{f.name: getattr(e, f.name) for f in dataclasses.fields(e)} for e in run.events],
@@ -232,6 +233,7 @@ def load_run(path: str | Path, *, model: Model | None = None, **given: Any) -> R
         tuple(content["event_records"]),
         content["drives"],
         {name: Measurements(*x) for name, x in content["measurements"].items()},
+        content.get("work"),
     )
 
 

@@ -11,11 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
-from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.simulate.channels import Channel, request
@@ -24,7 +21,7 @@ from alembert.simulate.sensors import Measurements
 from alembert.simulate.showing import Showing
 from alembert.simulate.system import System
 from alembert.simulate.topology import Topology
-from alembert.simulate.variational import _friction
+from alembert.simulate.work import power
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -37,9 +34,9 @@ class Report:
     """How well a run kept what the physics keeps. Numbers are the worst over the run (and the batch).
 
     `energy_error` is |E - E(0) - work| over the largest kinetic energy; with `work` None no work was done,
-    otherwise it is the work of efforts, wrenches and friction up to the end, by Simpson's rule over the
-    records. `momentum_error` is the largest change of the momentum over the size of its terms, angular and
-    linear; None where something outside acts on the model.
+    otherwise it is the work of efforts, wrenches and friction up to the end. `momentum_error` is the largest
+    change of the momentum over the size of its terms, angular and linear; None where something outside acts
+    on the model.
     """
 
     integrator: str
@@ -54,6 +51,9 @@ class Report:
     """the largest residual of loops and couplings [m, rad]"""
     event_energy: float | None = None
     """what events (impacts, docking) have added to the energy, counted in the balance; None without events"""
+    work_error: float | None = None
+    """with fixed steps and records further apart, how well the work is known from them, on the scale of `energy_error`;
+    None where this is not what limits the balance"""
 
     def __str__(self) -> str:
         lines = [f"{self.integrator}: {self.reason}", f"steps: {self.steps}"]
@@ -62,6 +62,11 @@ class Report:
         else:
             lines.append(
                 f"energy and work ({self.work:.6g} J) balance to {self.energy_error:.1e} of the largest kinetic energy"
+            )
+        if self.work_error is not None:
+            lines.append(
+                f"  (the work is summed over the records, and known to {self.work_error:.1e} from them: a shorter interval "
+                "tells more)"
             )
         if self.momentum_error is not None:
             angular, linear = self.momentum_error
@@ -107,6 +112,8 @@ class Run(Showing):
     """(..., N, 2, nv): of drives with a lag or a rate limit, the effort before saturation and its rate"""
     measurements: Mapping[str, Measurements] = field(repr=False, default_factory=dict)
     """what sensors delivered, by name"""
+    _work: Array | None = field(repr=False, default=None)
+    """with error control, the work up to each record"""
 
     def __repr__(self) -> str:
         batch = f", {'x'.join(map(str, self.q.shape[:-2]))} motions" if self.q.ndim > 2 else ""
@@ -185,31 +192,24 @@ class Run(Showing):
     def work(self) -> Array:
         """(..., N): what efforts, wrenches and prescribed motion have put in, and friction has taken out.
 
-        Of efforts that are held over steps it is what they did; of the others by Simpson's rule over the records.
+        Integrators with error control add it up along their steps. With fixed steps, of efforts that are held over
+        steps it is what they did, of the others by Simpson's rule over the records.
         """
-        from scipy.integrate import cumulative_simpson
+        if self._work is not None:
+            return self._work
+        P, time = self._power_over_records, self.time
+        done = 0.0 if self._held is None else self._held[1]
+        if len(time) > 2:
+            return done + cumulative_simpson(P, x=time, axis=-1, initial=0.0)
+        steps = P[..., 1:] * np.diff(time)
+        return done + np.concatenate([np.zeros((*P.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1)
 
-        held, done = (0.0, 0.0) if self._held is None else self._held
+    @cached_property
+    def _power_over_records(self) -> Array:
+        """(..., N): of all but the efforts that are held over steps."""
+        held = 0.0 if self._held is None else self._held[0]
         given = np.where(self._system.prescribed, self.required_efforts, self.efforts - held)
-        smooth = given + _friction_efforts(self.model, self._system, self.v)
-        if self._acting is not None:
-            smooth = smooth + self._acting[1]
-        power = np.sum(smooth * self.v, axis=-1)
-        system = self._system
-        if system.has_wrenches:
-            for k, t in enumerate(self.time):
-                q, v = self.q[..., k, :], self.v[..., k, :]
-                wrenches = system.wrenches_at(float(t), q, v)
-                zero = np.zeros(self.model.nv)
-                power[..., k] += self.model.power(
-                    q, v, zero, wrenches=wrenches, parameters=system.own_parameters
-                )
-        if len(self.time) < 3:
-            steps = power[..., 1:] * np.diff(self.time)
-            return done + np.concatenate(
-                [np.zeros((*power.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1
-            )
-        return done + cumulative_simpson(power, x=self.time, axis=-1, initial=0.0)
+        return power(self._system, self.time, self.q, self.v, given)
 
     @cached_property
     def report(self) -> Report:
@@ -220,6 +220,7 @@ class Run(Showing):
         scale = max(float(np.max(self.kinetic_energy)), 1e-9 * float(np.max(np.abs(E))), np.finfo(float).tiny)
         closed = system.conserves_energy
         error = E - E[..., :1] - (0.0 if closed else self.work) - self._jumps
+        energy_error = float(np.max(np.abs(error))) / scale
         momentum = None
         if _is_isolated(system, self.efforts) and all(event.internal for event in self.events):
             h = self.momentum
@@ -241,13 +242,25 @@ class Run(Showing):
             self.reason,
             self.steps,
             float(E[..., 0].flat[0]) if E.ndim > 1 else float(E[0]),
-            float(np.max(np.abs(error))) / scale,
+            energy_error,
             None if closed else float(np.asarray(self.work[..., -1]).flat[0]),
             momentum,  # type: ignore[arg-type]
             max((float(np.max(x)) for x in lengths), default=None),
             self._constraint_error() if system.constrained else None,
             float(self._jumps[-1]) if self.events else None,
+            None if closed else self._work_error(energy_error, scale),
         )
+
+    def _work_error(self, energy_error: float, scale: float) -> float | None:
+        """What half as many records change of the work, where this may be what is missing in the balance."""
+        interval = self._options["interval"]
+        if self.step is None or interval is None or interval < 1.5 * self.step or len(self.time) < 5:
+            return None
+        P = self._power_over_records
+        coarse = cumulative_simpson(P[..., ::2], x=self.time[::2], axis=-1, initial=0.0)
+        fine = cumulative_simpson(P, x=self.time, axis=-1, initial=0.0)[..., ::2]
+        found = float(np.max(np.abs(fine - coarse))) / scale
+        return found if found > 0.1 * energy_error else None
 
     def _constraint_error(self) -> float:
         """The largest residual of what holds, at any record."""
@@ -401,6 +414,13 @@ class Run(Showing):
         return path
 
 
+def cumulative_simpson(*given: Any, **options: Any) -> Array:
+    """SciPy's, imported where it is needed."""
+    from scipy.integrate import cumulative_simpson
+
+    return cumulative_simpson(*given, **options)
+
+
 def _units(model: Model, which: str) -> list[str]:
     return [unit for joint in model.joints for _, unit in getattr(joint.type, which)]
 
@@ -436,23 +456,3 @@ def _is_isolated(system: System, efforts: Array) -> bool:
         if joint.type.nv != 6 or not bare or np.any(efforts[..., s]) or np.any(system.prescribed[s]):
             return False
     return True
-
-
-def _friction_efforts(model: Model, system: System, v: Array) -> Array:
-    if not system.dissipates:
-        return np.zeros_like(v)
-    arguments = [Argument("v", (model.nv,))]
-    if model.parameters:
-        arguments.append(Argument("parameters", (len(model.parameters),)))
-
-    def build() -> FunctionSource:
-        symbols = [ca.SX.sym(a.name, a.size) for a in arguments]
-        friction = _friction(model, symbols[1] if model.parameters else ca.SX(0, 1))
-        return FunctionSource(ca.Function("friction", symbols, [ca.densify(friction(symbols[0]))]))
-
-    key = f"{model.fingerprint}:friction"
-    kernel = Kernel("friction", arguments, [Argument("effort", (model.nv,))], key=key, build=build)
-    if not model.parameters:
-        return kernel(v)
-    parameters = system.parameter_array()
-    return kernel(v, parameters if parameters.ndim == 1 else parameters[..., None, :])

@@ -1,0 +1,102 @@
+"""The work of all that puts energy into a model or takes it out: efforts, wrenches, prescribed motion, friction.
+
+Runs with error control add it up along their steps, whatever the interval of their records. Over one step the power is
+a polynomial through Gauss points of the dense output,
+
+    P(t) = sum_k c_k L_k(x),    x = 2 (t - a)/(b - a) - 1,    W(t) = (b - a)/2 int_-1^x P dx         (1)
+
+with Legendre polynomials L_k. Runs with fixed steps have only their records (`alembert.simulate.result.Run.work`).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import casadi as ca
+import numpy as np
+from numpy.polynomial import legendre
+
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource
+from alembert.simulate.adaptive import Piece
+from alembert.simulate.flow import Flow
+from alembert.simulate.system import System
+from alembert.simulate.variational import _friction
+
+Array = np.ndarray
+FEW, MANY = 4, 8
+"""Gauss points of a step in which few records lie (its end counts), and of others (the way counts as well)"""
+
+
+def power(system: System, time: Array, q: Array, v: Array, given: Array) -> Array:
+    """(..., N), at times (N,): of the efforts `given`, friction, wrenches, and force elements without a potential."""
+    total = given + friction_efforts(system, v)
+    if system.acting is not None:
+        total = total + system.acting_at(time[:, None], q, v, along_time=True)[1]
+    found = np.sum(total * v, axis=-1)
+    if system.has_wrenches:
+        zero = np.zeros(system.own.nv)
+        for k, t in enumerate(time):
+            x, y = q[..., k, :], v[..., k, :]
+            wrenches = system.wrenches_at(float(t), x, y)
+            found[..., k] += system.own.power(x, y, zero, wrenches=wrenches, parameters=system.own_parameters)
+    return found
+
+
+def friction_efforts(system: System, v: Array) -> Array:
+    """(..., N, nv)."""
+    model = system.own
+    if not system.dissipates:
+        return np.zeros_like(v)
+    arguments = [Argument("v", (model.nv,))]
+    if model.parameters:
+        arguments.append(Argument("parameters", (len(model.parameters),)))
+
+    def build() -> FunctionSource:
+        symbols = [ca.SX.sym(a.name, a.size) for a in arguments]
+        friction = _friction(model, symbols[1] if model.parameters else ca.SX(0, 1))
+        return FunctionSource(ca.Function("friction", symbols, [ca.densify(friction(symbols[0]))]))
+
+    key = f"{model.fingerprint}:friction"
+    if key not in model._kernels:
+        results = [Argument("effort", (model.nv,))]
+        model._kernels[key] = Kernel("friction", arguments, results, key=key, build=build)
+    if not model.parameters:
+        return model._kernels[key](v)
+    parameters = model._parameter_array("simulate", system.own_parameters)
+    return model._kernels[key](v, parameters if parameters.ndim == 1 else parameters[..., None, :])
+
+
+class Account:
+    """The work along a run with error control; nothing is asked for where nothing does work."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.is_kept = not system.conserves_energy
+        self.done = 0.0
+        self._t = -np.inf
+
+    def over(self, piece: Piece, flow: Flow, end: float, times: Array) -> list[float]:
+        """Go on to `end`, at most that of the piece; the work up to each of the times in between."""
+        a, b = max(self._t, piece.start), min(end, piece.end)
+        if not self.is_kept or b <= a:
+            return [self.done] * len(times)
+        x, to_coefficients = _gauss(FEW if len(times) < FEW else MANY)
+        t = a + (x + 1) * (b - a) / 2
+        coefficients = legendre.legint(to_coefficients @ self._power(t, piece, flow), lbnd=-1)
+        where = np.clip(2 * (np.append(times, b) - a) / (b - a) - 1, -1.0, 1.0)
+        found = self.done + (b - a) / 2 * legendre.legval(where, coefficients)  # (1)
+        self.done, self._t = float(found[-1]), b
+        return found[:-1].tolist()
+
+    def _power(self, times: Array, piece: Piece, flow: Flow) -> Array:
+        (q, v), z = piece.at(times), piece.memory(times)
+        rows = zip(times.tolist(), q, v, z, strict=True)
+        return power(self.system, times, q, v, np.array([flow.efforts(*row) for row in rows]))
+
+
+@cache
+def _gauss(count: int) -> tuple[Array, Array]:
+    """Points in (-1, 1), and the matrix from values there to coefficients of Legendre polynomials."""
+    x, _ = legendre.leggauss(count)
+    return x, np.linalg.inv(legendre.legvander(x, count - 1))
