@@ -1,13 +1,4 @@
-"""Spatial operators as objects (Rodriguez, Jain, Kreutz-Delgado 1992), and what is computed with them.
-
-    ops = operators(model, q)
-    V = ops.phi.T @ (ops.H.T @ v)                   # the velocities of all bodies, O(n)
-    a = ops.mass_matrix.inverse @ tau               # [I - H psi K]^T D^-1 [I - H psi K] tau, O(n)
-    (I + ops.H @ ops.phi @ ops.K).inverse           # I - H psi K
-
-Operators act on columns stacked over the moving bodies (six entries each, body axes, angular first) or over
-the speeds. Bodies are numbered base first, so that phi, psi and [I + H phi K] are *upper* block triangular;
-the paper numbers them from the tips and has them lower. Nothing dense is formed but by `dense()`.
+"""Linear maps between stacked columns that stay sums, products and recursions of a few blocks.
 
 Two kinds of operator carry everything: a few blocks (`Blocks`: H, M, P, D, G, K, tau_bar, E_phi, E_psi,
 Upsilon) and the recursion (I - E)^-1 over strictly triangular blocks (`Recursion`: phi, psi). The rest are
@@ -23,30 +14,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from alembert.callable_module import make_callable
-from alembert.dynamics import kernels
-from alembert.dynamics.arguments import FrameLike, Parameters
-from alembert.dynamics.graphs import Options, graph
-from alembert.dynamics.results import Innovations
-from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
-from alembert.model import Model, Placement
-from alembert.spatial import Ad_dual
-from alembert.sweeps import operators as steps
 
 Array = np.ndarray
 Sizes = tuple[int, ...]
-
-
-# --- the algebra --------------------------------------------------------------------------------------------
 
 
 class Operator:
@@ -87,7 +62,7 @@ class Operator:
         raise NotImplementedError
 
     def _scaled(self, factor: float) -> Operator:
-        return _product(factor * _identity(self.rows), self)
+        return _product(factor * identity(self.rows), self)
 
     def __matmul__(self, other: Any) -> Any:
         if other is I:
@@ -107,13 +82,13 @@ class Operator:
         return self._scaled(-1.0)
 
     def __add__(self, other: Operator | Identity) -> Operator:
-        return _sum(self, _identity(self.rows) if isinstance(other, Identity) else other)
+        return _sum(self, identity(self.rows) if isinstance(other, Identity) else other)
 
     def __radd__(self, other: Identity) -> Operator:
         return self + other
 
     def __sub__(self, other: Operator | Identity) -> Operator:
-        return self + (-_identity(self.rows) if isinstance(other, Identity) else -other)
+        return self + (-identity(self.rows) if isinstance(other, Identity) else -other)
 
     def __rsub__(self, other: Identity) -> Operator:
         return -self + other
@@ -298,9 +273,9 @@ def _around_recursion(term: Operator) -> tuple[Blocks, Blocks, Blocks] | None:
     """A, E and B of A (I - E)^-1 B."""
     factors = list(term.factors) if isinstance(term, Product) else [term]
     if isinstance(factors[0], Recursion):
-        factors.insert(0, _identity(factors[0].rows))
+        factors.insert(0, identity(factors[0].rows))
     if isinstance(factors[-1], Recursion):
-        factors.append(_identity(factors[-1].rows))
+        factors.append(identity(factors[-1].rows))
     if len(factors) != 3:
         return None
     A, R, B = factors
@@ -309,11 +284,11 @@ def _around_recursion(term: Operator) -> tuple[Blocks, Blocks, Blocks] | None:
     )
 
 
-def _identity(sizes: Sizes) -> Blocks:
-    return _diagonal([np.eye(size) for size in sizes])
+def identity(sizes: Sizes) -> Blocks:
+    return diagonal([np.eye(size) for size in sizes])
 
 
-def _diagonal(blocks: Sequence[Array]) -> Blocks:
+def diagonal(blocks: Sequence[Array]) -> Blocks:
     rows, columns = (tuple(block.shape[axis] for block in blocks) for axis in (0, 1))
     return Blocks(rows, columns, {(k, k): block for k, block in enumerate(blocks)})
 
@@ -325,192 +300,3 @@ def _triangular(entries: Mapping[tuple[int, int], Array]) -> bool:
 def _slices(sizes: Sizes) -> list[slice]:
     ends = np.cumsum([0, *sizes]).tolist()
     return [slice(a, b) for a, b in itertools.pairwise(ends)]
-
-
-# --- the operators of a model -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class SpatialOperators:
-    """The operators of a model at one configuration, by their names in 002: those of its tree, whatever loops it has.
-
-    J_r and R are what armature and rotors add: D = H P H^T + J_r, K = E_phi G + R D^-1. Both are zero for a
-    tree of plain bodies, and only then do tau_bar P = tau_bar P tau_bar^T, E_psi = E_phi tau_bar,
-    M = P - E_psi P E_psi^T and H psi M psi^T H^T = D hold. Everything else here holds always.
-    """
-
-    model: Model
-    parameters: Mapping[str, float]
-    H: Blocks
-    M: Blocks
-    E_phi: Blocks
-    P: Blocks
-    D: Blocks
-    G: Blocks
-    K: Blocks
-    Upsilon: Blocks
-    J_r: Blocks
-    R: Blocks
-    I: ClassVar[Identity] = I
-
-    @cached_property
-    def phi(self) -> Recursion:
-        """(I - E_phi)^-1: composite bodies, all joints locked."""
-        return Recursion(self.E_phi)
-
-    @cached_property
-    def tau_bar(self) -> Operator:
-        """I - G H."""
-        return I - self.G @ self.H
-
-    @cached_property
-    def E_psi(self) -> Blocks:
-        """E_phi - K H."""
-        E = self.E_phi - self.K @ self.H
-        assert isinstance(E, Blocks)
-        return E
-
-    @cached_property
-    def psi(self) -> Recursion:
-        """(I - E_psi)^-1: articulated bodies, all joints free."""
-        return Recursion(self.E_psi)
-
-    @cached_property
-    def Omega(self) -> Operator:
-        """psi^T H^T D^-1 H psi: the bodies' accelerations due to forces on them. Its diagonal is Upsilon."""
-        X = self.H @ self.psi
-        return X.T @ self.D.inverse @ X
-
-    @cached_property
-    def mass_matrix(self) -> Operator:
-        """[I + H phi K] D [I + H phi K]^T; its inverse is lemma 0.3."""
-        L = I + self.H @ self.phi @ self.K
-        return L @ self.D @ L.T
-
-    def B(self, frames: Sequence[FrameLike]) -> Blocks:
-        """From forces at frames (frame axes, about their origins) to forces on bodies: J = B^T phi^T H^T."""
-        entries = {}
-        for j, (node, placement) in enumerate(self.model._carriers("B", frames)):
-            if node >= 0:
-                entries[node, j] = Ad_dual(placement.pose(self.parameters))
-        return Blocks(self.M.rows, (6,) * len(frames), entries)
-
-    def jacobian(self, frames: Sequence[FrameLike]) -> Operator:
-        """From speeds to the velocities of frames, in frame axes at their origins."""
-        return (self.H @ self.phi @ self.B(frames)).T
-
-
-def operators(model: Model, q: Any, *, parameters: Mapping[str, float] | None = None) -> SpatialOperators:
-    """The spatial operators at one configuration q (nq,)."""
-    x = model._numbers("operators", "q", q)
-    if x.shape != (model.nq,):
-        raise ArgumentError(f"operators: q has shape {x.shape}, expected ({model.nq},), one configuration")
-    function = model.symbolic.function(steps.OPERATORS, ("q",))
-    tree = model._tree
-    if not np.all(np.isfinite(x)):
-        raise ArgumentError("operators: q is not finite")
-    given = model._with_parameters("operators", parameters, x)
-    values = function.call([ca.DM(value) for value in given])
-    found = {name: value.full() for name, value in zip(steps.OPERATORS.result, values, strict=True)}
-
-    def square(name: str) -> Blocks:
-        return _diagonal([row.reshape(6, 6).T for row in found[name]])
-
-    def columns(name: str) -> list[Array]:
-        return [found[name][s].T for s in tree.v_slices]
-
-    def to_parent(blocks: Sequence[Array]) -> Blocks:
-        entries = {(parent, k): blocks[k] for k, parent in enumerate(tree.parents) if parent >= 0}
-        return Blocks((6,) * len(tree), tuple(block.shape[1] for block in blocks), entries)
-
-    return SpatialOperators(
-        model,
-        dict(zip(model.parameter_values, given[1].tolist(), strict=True)) if model.parameters else {},
-        H=_diagonal([S.T for S in columns("S")]),
-        M=square("M"),
-        E_phi=to_parent([row.reshape(6, 6).T for row in found["phi"]]),
-        P=square("P_matrix"),
-        D=_diagonal([D[: D.shape[1]] for D in columns("D_rows")]),
-        G=_diagonal(columns("G")),
-        K=to_parent(columns("K")),
-        Upsilon=square("Upsilon"),
-        J_r=_diagonal([np.diag(found["reflected"][s, 0]) for s in tree.v_slices]),
-        R=to_parent(columns("coupling")),
-    )
-
-
-# --- compiled -----------------------------------------------------------------------------------------------
-
-
-def innovations(model: Model, q: Any, *, parameters: Parameters = None) -> Innovations:
-    """The innovations factors of the mass matrix (lemma 0.1 of Rodriguez, Jain, Kreutz-Delgado 1992), for q (..., nq).
-
-    Of a model with loops or couplings, those of `mass_matrix` in all coordinates: that of the tree. So are the speeds below.
-    """
-    return Innovations(*_run(model, "innovations", parameters, q))
-
-
-def diagonalising_velocities(model: Model, q: Any, v: Any, *, parameters: Parameters = None) -> Array:
-    """n = [I + H phi K]^T v, with which the kinetic energy is 1/2 n^T D n; (..., nv) in O(n)."""
-    return _run(model, "diagonalising_velocities", parameters, q, v)
-
-
-def velocities_from_diagonal(model: Model, q: Any, n: Any, *, parameters: Parameters = None) -> Array:
-    """The speeds v of which `diagonalising_velocities` makes n."""
-    return _run(model, "velocities_from_diagonal", parameters, q, n)
-
-
-def admittance(model: Model, q: Any, frames: Sequence[FrameLike], *, parameters: Parameters = None) -> Array:
-    """Lambda = J M^-1 J^T of several frames together, (..., 6 k, 6 k): accelerations due to wrenches on them.
-
-    A frame is a name, or (name, placement) for a place on a body or frame; its six rows and columns are in
-    its own axes about its origin. O(n) for the bodies, then one climb per frame and one product per pair. Loops and
-    couplings hold: with them it is J E (E^T M E)^-1 E^T J^T, by dense solution.
-    """
-    if model.is_constrained:
-        return _closed_admittance(model, q, frames, parameters)
-    kernel = _admittance_kernel(model, model._carriers("admittance", frames))
-    return model._checked("admittance", kernel, model._with_parameters("admittance", parameters, q))
-
-
-_PROGRAMS = {
-    program.name: program
-    for program in (steps.INNOVATIONS, steps.DIAGONALISING_VELOCITIES, steps.VELOCITIES_FROM_DIAGONAL)
-}
-
-
-def _closed_admittance(model: Model, q: Any, frames: Sequence[FrameLike], parameters: Parameters) -> Array:
-    found = model._reduction("admittance", "independent", q, parameters)[0]
-    s, M = found.s, found.mass_matrix().reshape(-1, *2 * found.E.shape[-1:])
-    result = np.zeros((len(s), 6 * len(frames), 6 * len(frames)))
-    for k in range(len(s)):
-        values = {} if s.parameters is None else s.parameters[k].tolist()
-        named = dict(zip(model.parameter_values, values, strict=True))
-        X = operators(model, s.q[k], parameters=named).jacobian(frames) @ found.E[k]
-        result[k] = X @ np.linalg.solve(M[k], X.T)
-    return result.reshape(*s.shape, *result.shape[1:])
-
-
-def _run(model: Model, name: str, parameters: Parameters, *given: Any) -> Any:
-    return model._checked(name, _kernel(model, name), model._with_parameters(name, parameters, *given))
-
-
-@lru_cache(maxsize=64)
-def _kernel(model: Model, name: str) -> Kernel:
-    program = _PROGRAMS[name]
-    return kernels.program_kernel(model, model._tree, program, tuple(program.given))
-
-
-@lru_cache(maxsize=64)
-def _admittance_kernel(model: Model, located: tuple[tuple[int, Placement], ...]) -> Kernel:
-    inputs = kernels.arguments(model, model._tree, steps.OPERATORS, ("q",))
-
-    def build() -> Source:
-        return FunctionSource(graph(model, "admittance", Options(frames=located)).function)
-
-    size = 6 * len(located)
-    key = f"{model.fingerprint}:admittance:{located!r}"
-    return Kernel("admittance", inputs, [Argument("Lambda", (size, size))], key=key, build=build)
-
-
-make_callable(__name__, operators)

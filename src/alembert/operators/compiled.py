@@ -1,0 +1,92 @@
+"""What the operators give in O(n), for many configurations at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from alembert.dynamics import kernels
+from alembert.dynamics.arguments import FrameLike, Parameters
+from alembert.dynamics.graphs import Options, graph
+from alembert.dynamics.results import Innovations
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource, Source
+from alembert.model import Model, Placement
+from alembert.operators.of_model import operators
+from alembert.sweeps import operators as steps
+
+Array = np.ndarray
+
+
+def innovations(model: Model, q: Any, *, parameters: Parameters = None) -> Innovations:
+    """The innovations factors of the mass matrix (lemma 0.1 of Rodriguez, Jain, Kreutz-Delgado 1992), for q (..., nq).
+
+    Of a model with loops or couplings, those of `mass_matrix` in all coordinates: that of the tree. So are the speeds below.
+    """
+    return Innovations(*_run(model, "innovations", parameters, q))
+
+
+def diagonalising_velocities(model: Model, q: Any, v: Any, *, parameters: Parameters = None) -> Array:
+    """n = [I + H phi K]^T v, with which the kinetic energy is 1/2 n^T D n; (..., nv) in O(n)."""
+    return _run(model, "diagonalising_velocities", parameters, q, v)
+
+
+def velocities_from_diagonal(model: Model, q: Any, n: Any, *, parameters: Parameters = None) -> Array:
+    """The speeds v of which `diagonalising_velocities` makes n."""
+    return _run(model, "velocities_from_diagonal", parameters, q, n)
+
+
+def admittance(model: Model, q: Any, frames: Sequence[FrameLike], *, parameters: Parameters = None) -> Array:
+    """Lambda = J M^-1 J^T of several frames together, (..., 6 k, 6 k): accelerations due to wrenches on them.
+
+    A frame is a name, or (name, placement) for a place on a body or frame; its six rows and columns are in
+    its own axes about its origin. O(n) for the bodies, then one climb per frame and one product per pair. Loops and
+    couplings hold: with them it is J E (E^T M E)^-1 E^T J^T, by dense solution.
+    """
+    if model.is_constrained:
+        return _closed_admittance(model, q, frames, parameters)
+    kernel = _admittance_kernel(model, model._carriers("admittance", frames))
+    return model._checked("admittance", kernel, model._with_parameters("admittance", parameters, q))
+
+
+_PROGRAMS = {
+    program.name: program
+    for program in (steps.INNOVATIONS, steps.DIAGONALISING_VELOCITIES, steps.VELOCITIES_FROM_DIAGONAL)
+}
+
+
+def _closed_admittance(model: Model, q: Any, frames: Sequence[FrameLike], parameters: Parameters) -> Array:
+    found = model._reduction("admittance", "independent", q, parameters)[0]
+    s, M = found.s, found.mass_matrix().reshape(-1, *2 * found.E.shape[-1:])
+    result = np.zeros((len(s), 6 * len(frames), 6 * len(frames)))
+    for k in range(len(s)):
+        values = {} if s.parameters is None else s.parameters[k].tolist()
+        named = dict(zip(model.parameter_values, values, strict=True))
+        X = operators(model, s.q[k], parameters=named).jacobian(frames) @ found.E[k]
+        result[k] = X @ np.linalg.solve(M[k], X.T)
+    return result.reshape(*s.shape, *result.shape[1:])
+
+
+def _run(model: Model, name: str, parameters: Parameters, *given: Any) -> Any:
+    return model._checked(name, _kernel(model, name), model._with_parameters(name, parameters, *given))
+
+
+@lru_cache(maxsize=64)
+def _kernel(model: Model, name: str) -> Kernel:
+    program = _PROGRAMS[name]
+    return kernels.program_kernel(model, model._tree, program, tuple(program.given))
+
+
+@lru_cache(maxsize=64)
+def _admittance_kernel(model: Model, located: tuple[tuple[int, Placement], ...]) -> Kernel:
+    inputs = kernels.arguments(model, model._tree, steps.OPERATORS, ("q",))
+
+    def build() -> Source:
+        return FunctionSource(graph(model, "admittance", Options(frames=located)).function)
+
+    size = 6 * len(located)
+    key = f"{model.fingerprint}:admittance:{located!r}"
+    return Kernel("admittance", inputs, [Argument("Lambda", (size, size))], key=key, build=build)
