@@ -23,14 +23,10 @@ def main() -> None:
 
     # One motor for two joints: poles are placed, the modes cannot be decoupled.
     regulator = al.linear.place_poles(linear, [-4 + 1j, -4 - 1j, -6 + 1j, -6 - 1j])
-    q, v = model.integrate(posture.q, [0.03, -0.05]), np.zeros(2)
-    times, h = np.linspace(0.0, 3.0, 3001, retstep=True)
-    for t in times:  # semi-implicit Euler steps
-        if t in (0.0, 0.5, 1.0, 2.0, 3.0):
-            off = model.difference(posture.q, q)
-            print(f"t = {t:.1f} s: {off[0]:+.2e}, {off[1]:+.2e} rad from the posture")
-        v = v + h * model.forward_dynamics(q, v, regulator.efforts(q, v))
-        q = model.integrate(q, h * v)
+    start = model.integrate(posture.q, [0.03, -0.05])
+    run = al.simulate(model, start, duration=3.0, interval=0.5, controller=regulator)
+    for t, off in zip(run.time, model.difference(posture.q, run.q), strict=True):
+        print(f"t = {t:.1f} s: {off[0]:+.2e}, {off[1]:+.2e} rad from the posture")
 
     # How do the poles of the hanging arm move when rates are fed back to both motors?
     arm = al.library.two_link()

@@ -6,7 +6,7 @@ from linear_helpers import runge_kutta, state, tree
 
 from alembert import library
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.linear import decoupled_pd, linearize, place_poles
+from alembert.linear import decoupled_pd, linearize, lqr, place_poles
 from alembert.verify.mechanisms import lin_yae_two_link
 
 
@@ -108,3 +108,63 @@ def test_refusals():
         "place_poles: the inputs do not reach all of the state: rank 6 of 18"
     )
     assert refusal(place_poles, linear, [-1.0, -2.0]).startswith("place_poles: ")
+
+
+def test_lqr_against_the_riccati_equation():
+    """(2), and the cost from a state is x^T P x: what a simulated motion of the linear model costs."""
+    from scipy.linalg import expm
+
+    linear = linearize(library.acrobot(), [np.pi / 2, 0.0])
+    Q, R = np.diag([10.0, 20.0, 1.0, 2.0]), np.array([[0.5]])
+    regulator = lqr(linear, Q, R)
+    A, B, K = linear.A, linear.B, regulator.K
+    assert np.all(regulator.poles().real < 0)
+    closed = A - B @ K
+    x, h, cost = np.array([0.1, -0.05, 0.2, 0.0]), 1e-3, 0.0
+    start, Phi, half = x, expm(h * closed), expm(h / 2 * closed)
+    W = Q + K.T @ R @ K
+    for _ in range(20_000):
+        middle = half @ x
+        after = Phi @ x
+        cost += h / 6 * (x @ W @ x + 4 * middle @ W @ middle + after @ W @ after)
+        x = after
+    # P from K: the cost of any feedback solves a Lyapunov equation
+    from scipy.linalg import solve_continuous_lyapunov
+
+    P = solve_continuous_lyapunov(closed.T, -W)
+    assert cost == pytest.approx(start @ P @ start, rel=1e-8)
+    np.testing.assert_allclose(K, np.linalg.solve(R, B.T @ P), rtol=1e-6)  # the gains of least cost
+    for same in (lqr(linear, [10.0, 20.0, 1.0, 2.0], 0.5), lqr(linear, Q, [0.5])):
+        np.testing.assert_array_equal(same.K, K)
+
+
+def test_regulators_are_controllers():
+    from alembert.simulate import Sampled, simulate
+
+    model = library.acrobot()
+    regulator = lqr(linearize(model, [np.pi / 2, 0.0]), 10.0)
+    for controller in (regulator, Sampled(regulator, period=0.005)):
+        run = simulate(model, [np.pi / 2 + 0.02, -0.01], duration=6.0, step=0.005, controller=controller)
+        np.testing.assert_allclose(run.q[-1], [np.pi / 2, 0.0], atol=1e-3)
+
+
+def test_lqr_refuses():
+    linear = linearize(library.acrobot(), [np.pi / 2, 0.0])
+    assert refusal(lqr, linear, [1.0, 2.0]).startswith(
+        "lqr: Q is [1.0, 2.0], expected a number, 4 numbers or a symm"
+    )
+    assert refusal(lqr, linear, np.triu(np.ones((4, 4)))).startswith("lqr: Q is array(")
+    assert refusal(lqr, linear, "much").startswith("lqr: Q is 'much', expected a number")
+    assert (
+        refusal(lqr, linear, 1.0, 0.0) == "lqr: R has the eigenvalue 0, expected a positive definite matrix"
+    )
+    assert (
+        refusal(lqr, linear, [1.0, -1.0, 1.0, 1.0])
+        == "lqr: Q has the eigenvalue -1, expected none below zero"
+    )
+    satellite = library.satellite()
+    assert refusal(lqr, linearize(satellite, satellite.neutral()), 1.0).startswith(
+        "lqr: no feedback of least cost is stable: the inputs do not reach all of the state: rank 6 of 18"
+    )
+    hanging = linearize(library.two_link(), [-np.pi / 2, 0.0])
+    assert refusal(lqr, hanging, 0.0) == "lqr: no feedback of least cost is stable: Q does not see all modes"

@@ -220,6 +220,26 @@ def test_coarse_records_of_fixed_steps_are_told():
     assert "the work is summed over the records, and known to" in str(coarse)
 
 
+def test_limits_that_were_passed_are_told():
+    builder = al.ModelBuilder("limited", gravity=(0, 0, 0))
+    limits = al.Limits(lower=(-0.5,), upper=(0.5,), velocity=(2.0,), effort=(3.0,))
+    ball = al.Inertia.sphere(1.0, 0.5)
+    for name in ("a", "b"):
+        builder.body(name, ball, joint=al.Revolute(), joint_name=name, limits=limits)
+    builder.actuator("motor", "a", gear=2.0, limits=(-1.0, 1.0))
+    m = builder.build()
+    run = simulate(m, [0.0, 0.4], duration=0.2, step=0.01, efforts=[4.0, 1.0])
+    turned = 0.5 * 4.0 / 0.1 * 0.2**2  # the inertia is 0.1 kg m^2
+    expected = {"a": turned - 0.5, "b": turned / 4 - 0.1, "v:a": 6.0, "tau:a": 1.0, "actuator:motor": 1.0}
+    assert run.report.beyond_limits == pytest.approx(expected, abs=1e-12)
+    assert "limits of the model were passed: a by 0.3, b by 0.1, v:a by 6, tau:a by 1, actuator" in str(
+        run.report
+    )
+    kept = simulate(m, [0.0, 0.0], duration=0.2, step=0.01, efforts=[0.0, 1.0])
+    assert kept.report.beyond_limits == {}
+    assert "limits" not in str(kept.report)
+
+
 def test_work_of_drives_with_memory():
     m = al.library.two_link()
     options = {"duration": 1.0, "step": 0.001, "interval": 0.05, "integrator": "rk4"}

@@ -10,6 +10,7 @@ from alembert.linear.modes import Modes as Modes
 from alembert.linear.reachability import Reachability as Reachability
 from alembert.linear.regulators import Regulator as Regulator
 from alembert.linear.regulators import decoupled_pd as decoupled_pd
+from alembert.linear.regulators import lqr as lqr
 from alembert.linear.regulators import place_poles as place_poles
 from alembert.linear.trimming import Trim as Trim
 from alembert.linear.trimming import trim as trim

@@ -6,6 +6,12 @@ With P2 = M da/dq and P1 = M da/dv, so that M dv' = P2 e + P1 dv + G du, the fee
 
 makes every degree of freedom an oscillator of its own, e'' + L1 e' + L2 e = 0. Lin and Yae (1989), equations
 36-38, have the signs of P1 and P2 the other way round: there they stand on the left-hand side.
+
+The least of the integral of x^T Q x + u^T R u over all time is reached by
+
+    u = -R^-1 B^T P x,    A^T P + P A - P B R^-1 B^T P + Q = 0                                      (2)
+
+with the P for which A - B K is stable (Kalman 1960, "Contributions to the theory of optimal control").
 """
 
 from __future__ import annotations
@@ -26,7 +32,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Regulator:
-    """u = -K x about the point of `linear`."""
+    """u = -K x about the point of `linear`; `simulate` takes it as a controller."""
 
     linear: LinearModel
     K: Array
@@ -52,6 +58,10 @@ class Regulator:
         e, dv = np.broadcast_arrays(at.model.difference(at.q, q), v - at.v)
         x = np.concatenate([e[..., list(at.displacements)], dv[..., list(at.rates)]], axis=-1)
         return -(self.K @ x[..., None])[..., 0]
+
+    def __call__(self, t: float, q: Any, v: Any) -> Array:
+        """A controller's answer: the efforts at a state, whatever the time."""
+        return self.efforts(q, v)
 
     def efforts(self, q: Any, v: Any) -> Array:
         """tau at a state, (..., nv): that of the point and what the feedback adds."""
@@ -127,6 +137,56 @@ def place_poles(linear: LinearModel, poles: Sequence[complex], *, method: str = 
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"place_poles: {error}") from None
     return Regulator(linear, found.gain_matrix)
+
+
+def lqr(linear: LinearModel, Q: Any, R: Any = 1.0) -> Regulator:
+    """The linear quadratic regulator (2): state feedback that makes the integral of x^T Q x + u^T R u least.
+
+    `Q` weighs the states (`linear.state_names`), `R` the inputs: a matrix, a number for each, or one number.
+    """
+    from scipy.linalg import solve_continuous_are  # takes long to import
+
+    linear._one("lqr")
+    A, B = linear.A, linear.B
+    weights = _weight("Q", Q, linear.state_names), _weight("R", R, linear.input_names)
+    least = float(np.linalg.eigvalsh(weights[1]).min())
+    if least <= 0:
+        raise ArgumentError(f"lqr: R has the eigenvalue {least:.4g}, expected a positive definite matrix")
+    try:
+        P = solve_continuous_are(A, B, *weights)
+        found = Regulator(linear, np.linalg.solve(weights[1], B.T @ P))
+        stable = bool(np.all(found.poles().real < 0))
+    except np.linalg.LinAlgError:
+        stable = False
+    if not stable:
+        reached = linear.controllable()
+        why = (
+            f"the inputs do not reach all of the state: {reached}"
+            if not reached
+            else "Q does not see all modes"
+        )
+        raise ArgumentError(f"lqr: no feedback of least cost is stable: {why}")
+    return found
+
+
+def _weight(name: str, given: Any, signals: Sequence[str]) -> Array:
+    """A symmetric, positive semidefinite matrix of the size of the signals."""
+    n = len(signals)
+    try:
+        x = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        x = np.array(np.nan)
+    if x.shape in ((), (1,), (n,)):
+        x = np.diag(np.broadcast_to(x, (n,)))
+    if x.shape != (n, n) or not np.all(np.isfinite(x)) or not np.allclose(x, x.T, rtol=1e-9, atol=0):
+        raise ArgumentError(
+            f"lqr: {name} is {given!r}, expected a number, {n} numbers or a symmetric matrix ({n}, {n}) for "
+            f"{', '.join(signals)}"
+        )
+    least, most = np.linalg.eigvalsh(x)[[0, -1]]
+    if least < -1e-12 * max(abs(most), abs(least)):
+        raise ArgumentError(f"lqr: {name} has the eigenvalue {least:.4g}, expected none below zero")
+    return (x + x.T) / 2
 
 
 def _per_dof(model: Model, name: str, x: Any, count: int) -> Array:

@@ -20,8 +20,8 @@ from alembert.simulate.gravity import GravityGradient as GravityGradient
 from alembert.simulate.impacts import JointStops as JointStops
 from alembert.simulate.impacts import PlaneImpact as PlaneImpact
 from alembert.simulate.outside import Forces as Forces
+from alembert.simulate.report import Report as Report
 from alembert.simulate.restart import load_run as load_run
-from alembert.simulate.result import Report as Report
 from alembert.simulate.result import Run as Run
 from alembert.simulate.run import simulate as simulate
 from alembert.simulate.sensors import Measured as Measured

@@ -17,67 +17,17 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.simulate.channels import Channel, request
 from alembert.simulate.events import EventRecord
+from alembert.simulate.report import Report, report_of
 from alembert.simulate.sensors import Measurements
 from alembert.simulate.showing import Showing
 from alembert.simulate.system import System
 from alembert.simulate.topology import Topology
-from alembert.simulate.work import power
+from alembert.simulate.work import by_simpson, power
 
 if TYPE_CHECKING:
     from xarray import Dataset
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Report:
-    """How well a run kept what the physics keeps. Numbers are the worst over the run (and the batch).
-
-    `energy_error` is |E - E(0) - work| over the largest kinetic energy; with `work` None no work was done,
-    otherwise it is the work of efforts, wrenches and friction up to the end. `momentum_error` is the largest
-    change of the momentum over the size of its terms, angular and linear; None where something outside acts
-    on the model.
-    """
-
-    integrator: str
-    reason: str
-    steps: int
-    energy_start: float
-    energy_error: float
-    work: float | None
-    momentum_error: tuple[float, float] | None
-    quaternion_error: float | None
-    constraint_error: float | None = None
-    """the largest residual of loops and couplings [m, rad]"""
-    event_energy: float | None = None
-    """what events (impacts, docking) have added to the energy, counted in the balance; None without events"""
-    work_error: float | None = None
-    """with fixed steps and records further apart, how well the work is known from them, on the scale of `energy_error`;
-    None where this is not what limits the balance"""
-
-    def __str__(self) -> str:
-        lines = [f"{self.integrator}: {self.reason}", f"steps: {self.steps}"]
-        if self.work is None:
-            lines.append(f"energy kept to {self.energy_error:.1e} of the largest kinetic energy")
-        else:
-            lines.append(
-                f"energy and work ({self.work:.6g} J) balance to {self.energy_error:.1e} of the largest kinetic energy"
-            )
-        if self.work_error is not None:
-            lines.append(
-                f"  (the work is summed over the records, and known to {self.work_error:.1e} from them: a shorter interval "
-                "tells more)"
-            )
-        if self.momentum_error is not None:
-            angular, linear = self.momentum_error
-            lines.append(f"momentum kept to {angular:.1e} (angular) and {linear:.1e} (linear) of its terms")
-        if self.quaternion_error is not None:
-            lines.append(f"unit quaternions to {self.quaternion_error:.1e}")
-        if self.constraint_error is not None:
-            lines.append(f"loops and couplings closed to {self.constraint_error:.1e}")
-        if self.event_energy:
-            lines.append(f"events added {self.event_energy:.6g} J, which the balance counts")
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True, repr=False)
@@ -200,7 +150,7 @@ class Run(Showing):
         P, time = self._power_over_records, self.time
         done = 0.0 if self._held is None else self._held[1]
         if len(time) > 2:
-            return done + cumulative_simpson(P, x=time, axis=-1, initial=0.0)
+            return done + by_simpson(P, time)
         steps = P[..., 1:] * np.diff(time)
         return done + np.concatenate([np.zeros((*P.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1)
 
@@ -213,69 +163,8 @@ class Run(Showing):
 
     @cached_property
     def report(self) -> Report:
-        """How well energy, momentum and unit quaternions were kept."""
-        model, system = self.model, self._system
-        E = self.energy
-        # next to rest, the rounding of the potential energy is what can be kept
-        scale = max(float(np.max(self.kinetic_energy)), 1e-9 * float(np.max(np.abs(E))), np.finfo(float).tiny)
-        closed = system.conserves_energy
-        error = E - E[..., :1] - (0.0 if closed else self.work) - self._jumps
-        energy_error = float(np.max(np.abs(error))) / scale
-        momentum = None
-        if _is_isolated(system, self.efforts) and all(event.internal for event in self.events):
-            h = self.momentum
-            moved = np.abs(h - h[..., :1, :])
-            A = model.momentum_matrix(self.q, about="world", parameters=self._parameters)
-            terms = np.einsum(
-                "...ij,...j->...i", np.abs(A), np.abs(self.v)
-            )  # the body at rest too may have parts that move
-            parts = [slice(0, 3), slice(3, 6)]
-            momentum = tuple(
-                float(np.max(moved[..., s]) / max(np.max(terms[..., s]), np.finfo(float).tiny)) for s in parts
-            )
-        lengths = [
-            np.abs(np.linalg.norm(self.q[..., [s.start + k for k in entries]], axis=-1) - 1)
-            for s, entries in _quaternions(model)
-        ]
-        return Report(
-            self.integrator,
-            self.reason,
-            self.steps,
-            float(E[..., 0].flat[0]) if E.ndim > 1 else float(E[0]),
-            energy_error,
-            None if closed else float(np.asarray(self.work[..., -1]).flat[0]),
-            momentum,  # type: ignore[arg-type]
-            max((float(np.max(x)) for x in lengths), default=None),
-            self._constraint_error() if system.constrained else None,
-            float(self._jumps[-1]) if self.events else None,
-            None if closed else self._work_error(energy_error, scale),
-        )
-
-    def _work_error(self, energy_error: float, scale: float) -> float | None:
-        """What half as many records change of the work, where this may be what is missing in the balance."""
-        interval = self._options["interval"]
-        if self.step is None or interval is None or interval < 1.5 * self.step or len(self.time) < 5:
-            return None
-        P = self._power_over_records
-        coarse = cumulative_simpson(P[..., ::2], x=self.time[::2], axis=-1, initial=0.0)
-        fine = cumulative_simpson(P, x=self.time, axis=-1, initial=0.0)[..., ::2]
-        found = float(np.max(np.abs(fine - coarse))) / scale
-        return found if found > 0.1 * energy_error else None
-
-    def _constraint_error(self) -> float:
-        """The largest residual of what holds, at any record."""
-        system, worst = self._system, 0.0
-        firsts = [first for first, _ in self._topologies] + [len(self.time)]
-        for (first, topology), last in zip(self._topologies, firsts[1:], strict=True):
-            if topology.active and last > first:
-                values = {name: np.asarray(x) for name, x in topology.values.items()}
-                residual = system.model.constraint_residual(
-                    self.q[..., first:last, :],
-                    active=topology.active,
-                    parameters={**(self._parameters or {}), **values} or None,
-                )
-                worst = max(worst, float(np.max(np.abs(residual))))
-        return worst
+        """How well energy, momentum and unit quaternions were kept, and which limits of the model were not."""
+        return report_of(self)
 
     @cached_property
     def _jumps(self) -> Array:
@@ -414,45 +303,9 @@ class Run(Showing):
         return path
 
 
-def cumulative_simpson(*given: Any, **options: Any) -> Array:
-    """SciPy's, imported where it is needed."""
-    from scipy.integrate import cumulative_simpson
-
-    return cumulative_simpson(*given, **options)
-
-
 def _units(model: Model, which: str) -> list[str]:
     return [unit for joint in model.joints for _, unit in getattr(joint.type, which)]
 
 
 def _effort_unit(speed: str) -> str:
     return "N m" if speed.startswith("rad") else "N"
-
-
-def _quaternions(model: Model) -> list[tuple[slice, list[int]]]:
-    """Joints with a unit quaternion, and its entries."""
-    found = []
-    for joint, s in zip(model.joints, model._q_slices, strict=True):
-        entries = [
-            k for k, (label, _) in enumerate(joint.type.coordinates) if label in ("qw", "qx", "qy", "qz")
-        ]
-        if len(entries) == 4:
-            found.append((s, entries))
-    return found
-
-
-def _is_isolated(system: System, efforts: Array) -> bool:
-    """Nothing from outside acts: free joints to the world without anything on them, no gravity, no wrenches."""
-    model = system.model
-    if system.has_wrenches or any(model.value(g) for g in model.gravity):
-        return False
-    if system.acting is not None and not system.acting.internal:
-        return False
-    for joint in model.joints:
-        if joint.parent != "world":
-            continue
-        bare = not (joint.spring or joint.friction or joint.armature or joint.rotors)
-        s = model.v_slice(joint.name)
-        if joint.type.nv != 6 or not bare or np.any(efforts[..., s]) or np.any(system.prescribed[s]):
-            return False
-    return True

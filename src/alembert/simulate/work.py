@@ -67,6 +67,13 @@ def friction_efforts(system: System, v: Array) -> Array:
     return model._kernels[key](v, parameters if parameters.ndim == 1 else parameters[..., None, :])
 
 
+def by_simpson(P: Array, time: Array) -> Array:
+    """The integral of P (..., N) over time, up to each record."""
+    from scipy.integrate import cumulative_simpson
+
+    return cumulative_simpson(P, x=time, axis=-1, initial=0.0)
+
+
 class Account:
     """The work along a run with error control; nothing is asked for where nothing does work."""
 

@@ -38,6 +38,7 @@ class Simulate(Scenario, AtState):
         "momentum_error": "largest change, angular and linear, of its terms; null where something acts from outside",
         "quaternion_error": "largest, or null",
         "constraint_error": "of loops and couplings, largest, or null",
+        "beyond_limits": "by how much limits of the model were passed, by name",
         "events": "name and time of each, in their order",
         "files": "what was written, by kind",
     }
@@ -110,6 +111,7 @@ class Simulate(Scenario, AtState):
             "momentum_error": report.momentum_error,
             "quaternion_error": report.quaternion_error,
             "constraint_error": report.constraint_error,
+            "beyond_limits": report.beyond_limits,
             "events": [{"name": event.name, "time": event.time} for event in run.events],
         }
         units = [unit for joint in model.joints for _, unit in joint.type.coordinates]
