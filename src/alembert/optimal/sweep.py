@@ -241,7 +241,7 @@ class Sweep:
     ) -> tuple[Merit, float]:
         reference.accept(tested, trial)
         if self._anderson is not None:
-            self._anderson.moved(alpha * self.newton.direction())
+            self._anderson.moved(alpha * self.newton.direction() if alpha != 1 else self.newton.direction())
         self.newton.accept(alpha, dual)
         return trial, alpha
 
