@@ -362,3 +362,23 @@ def test_machine_code_lives_as_long_as_something_uses_it(states, single):
 
 def test_lanes_of_the_host():
     assert hosts.host().lanes in (2, 4, 8)
+
+
+def test_code_that_is_made_quickly_gives_the_same_bits():
+    x, y = ca.SX.sym("x", 40), ca.SX.sym("y", 3)
+    r = ca.sin(x) @ y.T
+    function = ca.Function("f", [x, y], [ca.densify(r.T @ r), ca.sqrt(1 + ca.sumsqr(x)) * ca.cumsum(x)])
+    kernels = [
+        Kernel(
+            "f",
+            [Argument("x", (40,)), Argument("y", (3,))],
+            [Argument("r", (3, 3)), Argument("s", (40,))],
+            key=f"quick {longest}",
+            build=lambda longest=longest: FunctionSource(function, longest=longest),
+        )
+        for longest in (None, 10)
+    ]
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(21, 40)), rng.normal(size=(21, 3))
+    for one, two in zip(kernels[0](x, y), kernels[1](x, y), strict=True):
+        np.testing.assert_array_equal(one, two)

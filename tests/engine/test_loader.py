@@ -23,7 +23,7 @@ def wait_for(stream, text, patience=10.0):
 
 def test_a_long_compile_says_so_and_wipes_the_line():
     with redirect_stderr(Terminal()) as terminal, loader.patience("forward_dynamics", delay=0.01):
-        wait_for(terminal, "alembert: compiling forward_dynamics ...")
+        wait_for(terminal, "alembert: compiling forward_dynamics, once ...")
     assert terminal.getvalue().endswith("\r\x1b[K")
 
 
@@ -45,3 +45,9 @@ def test_only_terminals_are_told(stream):
     with redirect_stderr(stream), loader.patience("f", delay=0.0):
         time.sleep(0.05)
     assert stream is None or stream.getvalue() == ""
+
+
+def test_a_line_for_files_where_progress_is_asked_for():
+    with redirect_stderr(io.StringIO()) as stream, loader.spoken(), loader.patience("f", delay=0.01):
+        wait_for(stream, "alembert: compiling f, once ...\n")
+    assert "\r" not in stream.getvalue()

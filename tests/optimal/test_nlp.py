@@ -86,6 +86,18 @@ def test_compiled_and_interpreted(monkeypatch):
         np.testing.assert_allclose(one, two, atol=1e-12 * np.abs(one).max())
 
 
+def test_second_derivatives_from_products(monkeypatch):
+    """Where their code would be long: columns without common nonzeros are found together."""
+    rng = np.random.default_rng(2)
+    for one, two in zip(forms(reach(), "dmoc", 9), forms(reach(), "dmoc", 9), strict=True):
+        w, y = 0.1 + rng.normal(size=one.program.size), rng.normal(size=one.program.rows)
+        found = one.program.second(w, 0.7, y)
+        with monkeypatch.context() as shorter:
+            shorter.setattr("alembert.optimal.blocks.LONGEST_SECOND", 0)
+            again = two.program.second(w, 0.7, y)
+        np.testing.assert_allclose(again, found, atol=1e-12 * np.abs(found).max())
+
+
 def test_what_is_known_of_a_point_is_used_again(monkeypatch):
     form = forms(ball(), "dmoc", 3)[1]
     calls = []

@@ -26,6 +26,9 @@ from alembert.engine.target import Target
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY, literal, suffix, vector_type
 
 CHUNK = 1200  # operations and loads; shorter ones cost traffic, longer ones compile time
+QUICK_CHUNK = (
+    100  # without optimisation longer ones run slower: values leave the registers in any order (measured)
+)
 WIDEST = 8  # doubles in a vector of any machine; rows of angles are whole vectors
 ANGLES = 256  # in one call for sines and cosines
 LONG = 3000  # values; beyond it one-lane code outgrows the first-level instruction cache
@@ -42,6 +45,7 @@ class Code:
     helpers: frozenset[str]  # names for `prelude`
     target: Target
     direct: int = 0  # the last results, which leave by an `alembert.engine.outlet`
+    quick: bool = False  # to be compiled without optimisation
 
 
 @dataclass(frozen=True)

@@ -353,7 +353,7 @@ class Kernel:
         if lanes == 1:
             shapes = [a.shape for a in self.arguments], [a.shape for a in self.results]
             text.append(fastcall.entry_points(BODY, *shapes, body.workspace))
-        return {"work": body.work}, loader.compile_ir("".join(text), target)
+        return {"work": body.work}, loader.compile_ir("".join(text), target, quick=body.quick)
 
     def _signature(self) -> str:
         return repr(([a.shape for a in self.arguments], [a.shape for a in self.results]))

@@ -87,7 +87,9 @@ def _factored(G: list[list[float]], order: list[int]) -> Callable[[list[float]],
             row.append((k, value))
             left -= value * value / pivot
         if left > LEAST * G[i][i]:
-            rows.append((i, left, [(k, value / pivot) for (k, value), (_, pivot, _) in zip(row, rows, strict=True)]))
+            rows.append(
+                (i, left, [(k, value / pivot) for (k, value), (_, pivot, _) in zip(row, rows, strict=True)])
+            )
 
     def solve(b: list[float]) -> list[float]:
         x = [0.0] * len(b)

@@ -6,8 +6,10 @@ with w_b some of the unknowns w, and S_b the rows of g that those of a block are
 instances of one block and the lanes of its compiled functions; its start and its end are one instance each, left, as
 short problems are, to CasADi's interpreter. Values, first derivatives, and second derivatives of the Lagrangian are
 compiled apart, for their structural nonzeros only, and a `Program` adds them up in the sparse matrices that general
-solvers take. What is known of a point is kept until another one comes, since solvers ask for cost, rows and slopes one
-after the other.
+solvers take. Where the code of second derivatives would be long, one product of them with a direction is compiled instead,
+and called with directions that mix columns without common nonzeros (Curtis, Powell and Reid, J. Inst. Math. Appl. 13, 1974).
+
+What is known of a point is kept until another one comes, since solvers ask for cost, rows and slopes one after the other.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ from alembert.optimal.time_sweep import together
 Array = np.ndarray
 FEW = 8
 """instances: with no more than these compiling would take longer than it saves"""
+LONGEST_SECOND = 40_000
+"""instructions of second derivatives; beyond, products are compiled: a fifth of the code, and some three times the work"""
+LABELS = {"values": "functions", "first": "derivatives", "second": "second derivatives"}
 _PATTERNS: dict[str, tuple[ca.Sparsity, ca.Sparsity]] = {}
 _FUNCTIONS: dict[str, ca.Function] = {}
 """by content, as kernels are"""
@@ -190,6 +195,10 @@ def _bind(block: Block, what: str, inputs: list[Array], outputs: Sequence[Array]
     sizes = {name: function.size1_in(k) for k, name in enumerate(names)}
     rows, key = function.size1_out(1), f"block {block.key} {what}"
 
+    def lagrangian(s: dict[str, ca.SX]) -> ca.SX:
+        f, g = function.call([s[name] for name in names])
+        return s["sigma"] * f + ca.dot(s["y"], g)
+
     def graph(s: dict[str, ca.SX]) -> list[ca.SX]:
         w = s[names[0]]
         f, g = function.call([s[name] for name in names])
@@ -197,19 +206,55 @@ def _bind(block: Block, what: str, inputs: list[Array], outputs: Sequence[Array]
             return [f, g]
         if what == "first":
             return [f, g, ca.gradient(f, w), _nonzeros(ca.jacobian(g, w), first)]
-        return [_nonzeros(ca.hessian(s["sigma"] * f + ca.dot(s["y"], g), w)[0], second)]
+        return [_nonzeros(ca.hessian(lagrangian(s), w)[0], second)]
+
+    def product(s: dict[str, ca.SX]) -> list[ca.SX]:
+        w = s[names[0]]
+        return [ca.jtimes(ca.gradient(lagrangian(s), w), w, s["along"])]
 
     if what == "second":
         sizes |= {"sigma": 1, "y": rows}
     if len(block.unknowns) <= FEW:
         return _interpreted(key, len(block.unknowns), sizes, graph, inputs, outputs)
+    if what == "second" and _length(sizes, graph) > LONGEST_SECOND:
+        return _by_products(block, key, sizes, product, inputs, outputs[0])
     results = {
         "values": {"f": (1,), "g": (rows,)},
         "first": {"f": (1,), "g": (rows,), "slope": (len(block.unknowns[0]),), "jacobian": (first.nnz(),)},
         "second": {"hessian": (second.nnz(),)},
     }[what]
-    kernel = compiled(f"{block.name} {what}", key, sizes, results, graph)
+    kernel = compiled(f"{LABELS[what]} of a {block.name}", key, sizes, results, graph)
     return kernel.bind(len(block.unknowns), inputs, outputs)
+
+
+def _length(sizes: dict[str, int], graph: Graph) -> int:
+    symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+    return int(ca.Function("length", list(symbols.values()), graph(symbols)).n_instructions())
+
+
+def _by_products(
+    block: Block, key: str, sizes: dict[str, int], product: Graph, inputs: list[Array], output: Array
+) -> Callable[[], None]:
+    """Second derivatives from their products with a few directions."""
+    pattern, count = block.patterns[1], len(block.unknowns)
+    size = pattern.size1()
+    variables, colors = _places((pattern + pattern.T).uni_coloring())
+    directions = np.zeros((colors.max() + 1, size))
+    directions[colors, variables] = 1.0
+    products = np.zeros((len(directions), count, size))
+    name = f"{LABELS['second']} of a {block.name}"
+    kernel = compiled(name, f"{key} product", sizes | {"along": size}, {"product": (size,)}, product)
+    runs = [kernel.bind(count, [*inputs, d], [p]) for d, p in zip(directions, products, strict=True)]
+    i, j = _places(pattern)
+    color = np.zeros(size, int)
+    color[variables] = colors
+
+    def run() -> None:
+        for one in runs:
+            one()
+        output[...] = products[color[j], :, i].T
+
+    return run
 
 
 def _interpreted(

@@ -55,8 +55,16 @@ LARGEST_COST = 2000
 """operations of the cost of a stage; beyond, finding out whether its curvature is constant would take too long"""
 CHUNK = 220
 """instructions in one function of `condensed`; with so many values in flight shorter ones are faster (measured)"""
+LONGEST = 25_000
+"""operations of a function; beyond, optimising its code would take longer than it saves in some hundred solves"""
 FARTHEST = 1e10
 """factor by which multipliers of bounds may differ from mu / distance (Waechter and Biegler 2006, (16))"""
+LABELS = {
+    "condensed": "derivatives of a stage",
+    "ends": "derivatives of the ends",
+    "trial": "functions of a stage",
+}
+"""what a user reads while functions are compiled"""
 _KERNELS: dict[str, Kernel] = {}
 """by content: problems that differ in numbers only share them"""
 
@@ -484,18 +492,19 @@ def compiled(
 ) -> Kernel:
     """The kernel of this content, made when it is first called; equal keys mean equal content."""
     given = {k: v if isinstance(v, tuple) else (v,) for k, v in inputs.items()}
+    label = LABELS.get(name.split()[0], name)
 
     def build() -> FunctionSource:
         symbols = {label: ca.SX.sym(label, *shape) for label, shape in given.items()}
         found = [ca.densify(ca.SX(v)) for v in graph(symbols)]
         function = ca.Function(name.split()[0], list(symbols.values()), found)
-        return FunctionSource(function, chunk=chunk)
+        return FunctionSource(function, chunk=chunk, longest=LONGEST)
 
     if key not in _KERNELS:
         if len(_KERNELS) > MOST_KERNELS:
             _KERNELS.clear()
         _KERNELS[key] = Kernel(
-            f"optimal control ({name})",
+            f"optimal control ({label})",
             [Argument(label, shape) for label, shape in given.items()],
             [Argument(label, shape) for label, shape in results.items()],
             key=key,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import numpy as np
 
+from alembert.engine import loader
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import chatter
@@ -95,9 +97,13 @@ def solve(
         it = guess._outcome.iterate
         x, u, z = it.x, it.u, it.z
     begin = known if solver == "sweep" else _is_warm(guess, stages)
-    outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, begin)
-    if known is not None and outcome.status in ("stalled", "failed"):  # other multipliers may lead elsewhere
-        outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, None)
+    with loader.spoken() if progress is True else nullcontext():
+        outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, begin)
+        if known is not None and outcome.status in (
+            "stalled",
+            "failed",
+        ):  # other multipliers may lead elsewhere
+            outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, None)
     if outcome.status in ("solved", "acceptable"):
         outcome.message = "; ".join(
             filter(None, (outcome.message, chatter.sentence(stages, outcome.iterate)))
