@@ -31,7 +31,7 @@ class Anderson:
     def __init__(self, primal: int) -> None:
         self.primal = primal
         self._products = np.zeros((DEPTH, DEPTH))
-        self._last: Array | None = None
+        self._last = np.empty(0)
         self.clear()
 
     def clear(self) -> None:
@@ -42,20 +42,20 @@ class Anderson:
 
     def propose(self, step: Array) -> Array | None:
         """(1) for the step from here; None where no move since the last step is known."""
-        if self._last is None:
+        if not self._last.size:
             self._last = np.empty_like(step)
             self._steps, self._both = np.empty((DEPTH, len(step))), np.empty((DEPTH, len(step)))
-        ready = self._known and self._move is not None
-        if ready:
-            self._learn(step)
+        move = self._move if self._known else None
+        if move is not None:
+            self._learn(step, move)
         self._last[...] = step
         self._known, self._move = True, None
-        return step - self._weights(step) @ self._both[: self._count] if ready else None
+        return step - self._weights(step) @ self._both[: self._count] if move is not None else None
 
-    def _learn(self, step: Array) -> None:
+    def _learn(self, step: Array, move: Array) -> None:
         k = self._next
         np.subtract(step, self._last, out=self._steps[k])
-        np.add(self._steps[k], self._move, out=self._both[k])
+        np.add(self._steps[k], move, out=self._both[k])
         self._next, self._count = (k + 1) % DEPTH, min(self._count + 1, DEPTH)
         fit = self._steps[: self._count, : self.primal]
         self._products[k, : self._count] = self._products[: self._count, k] = fit @ fit[k]
