@@ -7,6 +7,7 @@ import alembert as al
 from alembert.dynamics import directional_kernels
 from alembert.dynamics.programs import PROGRAMS
 from alembert.joints import REGISTRY
+from alembert.sensitivity import traces
 
 
 def products(model, mode, name, monkeypatch, most):
@@ -53,6 +54,17 @@ def test_tangent_of_every_algorithm_with_parameters(name, monkeypatch):
         6, bodies=3, kinds=("revolute", "spherical"), attachments=True, parameters=True
     )
     compare(model, "jvp", name, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (program, _) in PROGRAMS.items() if traces.has_adjoint(program)]
+)
+@pytest.mark.parametrize("parameters", [True, False], ids=["parameters", "numbers"])
+def test_adjoint_of_every_algorithm(name, parameters, monkeypatch):
+    """Speeds, nodes and totals as results; parameters in masses, placements, axes, springs, friction and gravity."""
+    kinds = ("revolute", "spherical") if parameters else ("free", "universal", "screw")
+    model = al.library.random_tree(6, bodies=3, kinds=kinds, attachments=True, parameters=parameters)
+    compare(model, "vjp", name, monkeypatch)
 
 
 def test_wrenches_on_frames_of_large_models(monkeypatch):

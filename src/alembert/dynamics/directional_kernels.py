@@ -162,7 +162,7 @@ def is_rolled(model: Model, mode: Mode, name: str) -> bool:
     program, _ = PROGRAMS[name]
     if len(tree) <= MOST_NODES or mode == "hessian":
         return False
-    return mode == "jvp" or traces.has_adjoint(program, tree.parameter_symbols)
+    return mode == "jvp" or traces.has_adjoint(program)
 
 
 def _forward_vjp_source(model: Model, on_nodes: bool) -> Source:
@@ -174,24 +174,25 @@ def _forward_vjp_source(model: Model, on_nodes: bool) -> Source:
     forward = kernels.program_source(tree, *_given("forward_dynamics", on_nodes), "auto")
     solve = kernels.program_source(tree, *PROGRAMS["solve_mass_matrix"], "rolled")
     inverse = RolledSource(INVERSE_DYNAMICS, tree, _given("inverse_dynamics", on_nodes)[1], "vjp")
-    wrench = {"wrench": 6 * len(tree)} if on_nodes else {}
-    results = {"dq": n, "dv": n} | {f"d{name}": size for name, size in wrench.items()}
+    more = {"wrench": 6 * len(tree)} if on_nodes else {}
+    tail = {"parameters": len(model.parameters)} if model.parameters else {}
+    results = {"dq": n, "dv": n} | {f"d{name}": size for name, size in (more | tail).items()}
     g = [ca.SX.sym("g", size) for size in results.values()]
     minus = FunctionSource(ca.Function("minus", g, [-x for x in g]))
     opposite = {f"g_{name}": size for name, size in results.items()}
     stages = [
-        Stage(forward, ["q", "v", "tau", *wrench], ["a"]),
-        Stage(solve, ["q", "weight"], ["dtau"]),
+        Stage(forward, ["q", "v", "tau", *more, *tail], ["a"]),
+        Stage(solve, ["q", "weight", *tail], ["dtau"]),
         Stage(
             inverse,
-            ["q", "v", "a", *wrench, "dtau"],
-            ["g_dq", "g_dv", "g_da", *(["g_dwrench"] if on_nodes else [])],
+            ["q", "v", "a", *more, *tail, "dtau"],
+            ["g_dq", "g_dv", "g_da", *(f"g_d{name}" for name in (more | tail))],
         ),
         Stage(minus, list(opposite), list(results)),
     ]
-    ordered = {"dq": n, "dv": n, "dtau": n, **{f"d{name}": size for name, size in wrench.items()}}
+    ordered = {"dq": n, "dv": n, "dtau": n, **{f"d{name}": size for name, size in (more | tail).items()}}
     return PipelineSource(
-        {"q": model.nq, "v": n, "tau": n, **wrench, "weight": n},
+        {"q": model.nq, "v": n, "tau": n, **more, **tail, "weight": n},
         ordered,
         {"a": n, "g_da": n, **opposite},
         stages,

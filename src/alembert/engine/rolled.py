@@ -29,19 +29,19 @@ from alembert.sweeps.program import LINE, Program, world
 from alembert.sweeps.tracing import trace
 from alembert.sweeps.tree import Tree
 
+Mode = Literal["", "jvp", "vjp", "jvp of vjp"]
+
 
 class RolledSource:
     """A program over a tree, as loops; it takes the inputs `given`, then the parameters if there are any.
 
-    `mode` makes it the program's tangent or adjoint (`alembert.sensitivity.traces`).
+    `mode` makes it the program's tangent or adjoint, or the tangent of its adjoint, of which the parameters are held
+    (`alembert.sensitivity.traces`).
     """
 
-    def __init__(
-        self, program: Program, tree: Tree, given: Sequence[str], mode: Literal["", "jvp", "vjp"] = ""
-    ) -> None:
+    def __init__(self, program: Program, tree: Tree, given: Sequence[str], mode: Mode = "") -> None:
         model = tree.model
         parameters = tree.parameter_symbols
-        original = {*program.result, *program.total, *(program.pairs.names if program.pairs else ())}
         self.program, self.tree, self.given = program, tree, tuple(given)
         self.parameters = parameters
         self.kinds = kinds(tree, parameters)
@@ -49,10 +49,18 @@ class RolledSource:
         serial = tree.parents == tuple(range(-1, len(tree) - 1))
         self.trace = trace(program, self.kinds, base, given, serial=serial)
         self.inputs = (*given, *(["parameters"] if model.parameters else []))
-        if mode == "jvp":
-            self._become(traces.tangent(program, self.kinds, self.trace, given, parameters))
-        elif mode == "vjp":
-            self._become(traces.adjoint(program, self.kinds, self.trace, given))
+        self.weight_widths: dict[str, int] = {}
+        """numbers for each node of inputs that weigh results over nodes"""
+        if mode in ("vjp", "jvp of vjp"):
+            for name, width in self._widths().items():
+                weight = traces.weight_of(name)
+                self.weight_widths |= {weight: width, f"d{weight}": width}
+            held = mode != "vjp"
+            self._become(traces.adjoint(program, self.kinds, self.trace, given, self.parameters, held=held))
+        program = self.program
+        original = {*program.result, *program.total, *(program.pairs.names if program.pairs else ())}
+        if mode in ("jvp", "jvp of vjp"):
+            self._become(traces.tangent(program, self.kinds, self.trace, self.inputs, parameters))
         program = self.program
         self.trace, self.pieces = in_pieces(self.trace)
         self.memory = Memory(self)
@@ -63,17 +71,14 @@ class RolledSource:
         """entries of matrices over the speeds of each joint"""
         self.table_stride = -(-model.nv // LINE) * LINE
         count = len(model.parameters)
+        self.widths = self._widths()
+        sizes_of_starts = {name: x.numel() for name, x in self.trace.starts.items()} | {"parameters": count}
         self.input_sizes = [
-            count if name in ("parameters", "dparameters") else sizes[program.given[name]]
+            sizes_of_starts.get(name)
+            or sizes.get(program.given[name])
+            or len(tree) * self.weight_widths[name]
             for name in self.inputs
         ]
-        self.widths = {
-            name: len(visit.outputs[name])
-            for loop in self.trace.loops
-            for visit in loop.visits
-            for name in program.result
-            if name in visit.outputs
-        }
         first = nv[self.kinds[0].nodes[0]] if len(tree) else 1
         for name, extent in program.result.items():
             if extent in ("table", "own"):  # as many rows or matrices for every kind
@@ -86,7 +91,9 @@ class RolledSource:
         }
         self.results |= {name: len(visit.outputs[name]) for name, (_, visit) in self.trace.totals.items()}
         self.results |= {name: model.nv**2 for name in (program.pairs.names if program.pairs else ())}
-        if mode == "jvp":  # values first, then changes
+        if self.trace.ends:
+            self.results["dparameters"] = len(model.parameters)
+        if mode.startswith("jvp"):  # values first, then changes
             names = sorted(self.results, key=lambda name: name not in original)
             self.results = {name: self.results[name] for name in names}
         self.output_sizes = list(self.results.values())
@@ -98,6 +105,16 @@ class RolledSource:
             found.trace,
             found.inputs,
         )
+
+    def _widths(self) -> dict[str, int]:
+        """How many numbers a visit gives to each result."""
+        return {
+            name: len(visit.outputs[name])
+            for loop in self.trace.loops
+            for visit in loop.visits
+            for name in self.program.result
+            if name in visit.outputs
+        }
 
     def _outputs(self, name: str, kind: int) -> list[ca.SX]:
         return next(

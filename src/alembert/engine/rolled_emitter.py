@@ -20,6 +20,7 @@ from alembert.engine.zeros import zero_function
 from alembert.sweeps.values import nonzeros
 from alembert.sweeps.visits import (
     ADDED,
+    BARS,
     COMPUTED,
     GATHERED,
     INNER,
@@ -30,6 +31,7 @@ from alembert.sweeps.visits import (
     Loop,
     PairsTrace,
     Visit,
+    world_area,
 )
 
 if TYPE_CHECKING:
@@ -87,6 +89,8 @@ class RolledEmitter:
             self.emit_loop(i, loop, visits)
         for name, (i, visit) in trace_.totals.items():
             self.emit_total(name, i, visit)
+        if trace_.ends:
+            self.emit_ends(trace_.ends)
         if trace_.pairs:
             self.emit_own_blocks(own)
             self.emit_pairs(trace_.pairs)
@@ -170,7 +174,8 @@ class RolledEmitter:
 
     def input_pointer(self, label: str) -> Pointer:
         if label in self.arguments:
-            return Pointer(self.arguments[label], self.source.program.given[label])
+            extent = self.source.program.given[label]
+            return Pointer(self.arguments[label], label if extent == "node" else extent)
         if label == READ:
             return Pointer(f"@{self.name}_constants", READ, double=True)
         if label in (SINES, COSINES):
@@ -180,6 +185,7 @@ class RolledEmitter:
     def columns(self, loop: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         m = self.memory
         widths = {name: size * m.node for name, size in self.source.widths.items()}
+        widths |= {name: size * m.node for name, size in self.source.weight_widths.items()}
         known = {"q": m.q, "v": m.v, "v6": 6 * m.v, "node6": 6 * m.node, READ: m.read, "angle": self.angle}
         nv = self.source.tree.model.nv
         known |= {"computed": m.computed, "record": m.record, "paired": m.paired, **m.own}
@@ -206,17 +212,14 @@ class RolledEmitter:
         values = self.memory.prologue
         if not values:
             return
-        symbols = {
-            "parameters": self.source.parameters,
-            "dparameters": self.source.trace.parameter_changes,
-        }
+        symbols = {"parameters": self.source.parameters, **self.source.trace.starts}
         known = {name: nonzeros(symbols[name]) for name in symbols if name in self.arguments}
         step = self.step(Visit(known, {"start": values}))
         function = self.function(step)
         first = ""
-        for name, shift in zip(step.inputs, step.shifts, strict=True):
-            self.calls.append(f"%{name} = getelementptr {self.T}, ptr {self.arguments[name]}, i64 {shift}")
-            first += f"ptr %{name}, "
+        for k, (name, shift) in enumerate(zip(step.inputs, step.shifts, strict=True)):
+            self.calls.append(f"%start{k} = getelementptr {self.T}, ptr {self.arguments[name]}, i64 {shift}")
+            first += f"ptr %start{k}, "
         self.calls.append(f"%scratch0 = getelementptr {self.T}, ptr %w, i64 {self.scratch}")
         self.calls.append(f"call void @{function}({first}ptr %w, ptr %scratch0)")
 
@@ -289,6 +292,7 @@ done:
                 SHARED: Pointer("%w", "record", loop.shared_start),
                 PASSED: Pointer("%w", "passed out"),
                 ADDED: Pointer("%w", "added out"),
+                BARS: Pointer("%w", "computed", self.memory.bars),
             }
             if loop.paired_start:
                 outputs[PAIRED] = Pointer("%w", "paired", loop.paired_start[kind])
@@ -317,6 +321,21 @@ done:
         self.calls.append(f"%scratch_{name} = getelementptr {self.T}, ptr %w, i64 {self.scratch}")
         arguments = [f"%total_{name}"] if step.inputs else []
         pointers = (*arguments, self.outputs[name], f"%scratch_{name}")
+        self.calls.append(f"call void @{function}({', '.join(f'ptr {p}' for p in pointers)})")
+
+    def emit_ends(self, visit: Visit) -> None:
+        """Gradients with respect to the parameters."""
+        step = self.step(visit)
+        function = self.function(step)
+        where = {world_area(i): start for i, start in enumerate(self.memory.world_added)}
+        where[BARS] = self.memory.bars
+        pointers = []
+        for label, shift in [*zip(step.inputs, step.shifts, strict=True), ("", self.scratch)]:
+            base = self.arguments.get(label, "%w")
+            at = where.get(label, 0) + shift
+            pointers.append(f"%end{len(pointers)}")
+            self.calls.append(f"{pointers[-1]} = getelementptr {self.T}, ptr {base}, i64 {at}")
+        pointers.insert(-1, self.outputs["dparameters"])
         self.calls.append(f"call void @{function}({', '.join(f'ptr {p}' for p in pointers)})")
 
     def emit_own_blocks(self, steps: list[_Step]) -> None:

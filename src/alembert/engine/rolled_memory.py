@@ -44,6 +44,7 @@ class Memory:
         self.constants, self.read = _constant_rows(source)
         # what the prologue fills: constants that follow from parameters, the world's parts, zeros
         self.computed, end = self._packed([len(kind.computed) for kind in source.kinds], 0)
+        computed = end
         prologue: list[ca.SX] = [ca.SX(0)] * end
         for kind in source.kinds:
             for k, expression in zip(kind.nodes, kind.expressions, strict=False):
@@ -67,6 +68,8 @@ class Memory:
         self.record, end = self._packed(shared + paired, len(prologue))
         self.paired = self.record + shared
         self.own, end = self._kept(source, end)
+        self.bars = end  # gradients, laid out like the computed constants
+        end += computed if trace_.ends else 0
         self.parent_record = np.where(self.parents < 0, world_shared, self.record[self.parents])
         self.loops: list[dict[str, np.ndarray]] = []
         self.world_added: list[int] = []

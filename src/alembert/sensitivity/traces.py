@@ -23,11 +23,13 @@ from typing import Any, Literal
 import casadi as ca
 import numpy as np
 
+from alembert.errors import UnsupportedError
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.program import Extent, Pairs, Program
 from alembert.sweeps.values import elements
 from alembert.sweeps.visits import (
     ADDED,
+    BARS,
     COMPUTED,
     GATHERED,
     OWN,
@@ -39,6 +41,7 @@ from alembert.sweeps.visits import (
     Trace,
     Visit,
     only_used,
+    world_area,
 )
 
 Scalars = list[ca.SX]
@@ -64,9 +67,14 @@ def weight_of(name: str) -> str:
 def tangent(
     program: Program, kinds: Sequence[Kind], trace: Trace, given: Sequence[str], parameters: ca.SX
 ) -> Differentiated:
-    """Results and their changes, for the inputs and their directions (d + name)."""
+    """Results and their changes, for the inputs and their directions (d + name).
+
+    `given` are all inputs, also those that only the world's parts depend on: the parameters and weights of totals.
+    """
+    if trace.ends is not None:
+        raise UnsupportedError(f"{program.name}: gradients with respect to parameters have no tangent sweep")
     extents: dict[str, Extent] = dict(program.given)
-    for name in given:
+    for name in (name for name in given if name in program.given):
         extents[f"d{name}"] = "v" if program.given[name] == "q" else program.given[name]
     result: dict[str, Extent] = dict(program.result)
     result |= {f"d{name}": extent for name, extent in program.result.items()}
@@ -74,11 +82,15 @@ def tangent(
     pairs = program.pairs
     if pairs:
         pairs = Pairs((*pairs.names, *(f"d{name}" for name in pairs.names)), pairs.visit)
-    changes = ca.SX.sym("dp", parameters.numel())
+    tail = ("parameters",) if parameters.numel() else ()
+    world_given = {**dict.fromkeys(tail, parameters), **trace.starts}
+    changes = {f"d{name}": ca.SX.sym("d", x.numel()) for name, x in world_given.items()}
+    at = [x for symbols in world_given.values() for x in elements(symbols)]
+    along = [x for symbols in changes.values() for x in elements(symbols)]
 
     def moved(values: Scalars) -> Scalars:
         """Values that follow from the parameters, with their changes."""
-        return _mixed(values, _slopes(values, elements(parameters), elements(changes)))
+        return _mixed(values, _slopes(values, at, along))
 
     joints = [kind.structure.joint for kind in kinds]
     visit = _Tangent(program)
@@ -112,12 +124,18 @@ def tangent(
         )
         for kind in kinds
     ]
-    tail = ("parameters",) if parameters.numel() else ()
-    inputs = (*given, *tail, *(f"d{name}" for name in (*given, *tail)))
+    inputs = (*given, *(f"d{name}" for name in given))
     return Differentiated(
         replace(program, given=extents, result=result, total=total, pairs=pairs),
         wider,
-        Trace(loops, [2 * x for x in trace.own_sizes], moved(trace.shared), totals, paired, changes),
+        Trace(
+            loops,
+            [2 * x for x in trace.own_sizes],
+            moved(trace.shared),
+            totals,
+            paired,
+            {**trace.starts, **changes},
+        ),
         inputs,
     )
 
@@ -193,20 +211,46 @@ class _Record:
         return symbol
 
 
-def has_adjoint(program: Program, parameters: ca.SX) -> bool:
-    """Matrices, totals and gradients with respect to parameters are left to the unrolled program."""
-    only_speeds = all(extent == "v" for extent in program.result.values())
-    return only_speeds and program.pairs is None and not program.total and not parameters.numel()
+def has_adjoint(program: Program) -> bool:
+    """Matrices over the speeds are left to the unrolled program."""
+    return program.pairs is None and set(program.result.values()) <= {"v", "v6", "node", "node6"}
 
 
-def adjoint(program: Program, kinds: Sequence[Kind], trace: Trace, given: Sequence[str]) -> Differentiated:
-    """The gradient of the weighted results with respect to the inputs (d + name), tangent for configurations."""
-    return _Adjoint(program, kinds, trace, given).run()
+def adjoint(
+    program: Program,
+    kinds: Sequence[Kind],
+    trace: Trace,
+    given: Sequence[str],
+    parameters: ca.SX,
+    *,
+    held: bool = False,
+) -> Differentiated:
+    """The gradient of the weighted results with respect to the inputs (d + name), tangent for configurations.
+
+    With respect to the parameters as well (the last result), unless they are `held`.
+    """
+    return _Adjoint(program, kinds, trace, given, parameters, held).run()
 
 
 class _Adjoint:
-    def __init__(self, program: Program, kinds: Sequence[Kind], trace: Trace, given: Sequence[str]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        kinds: Sequence[Kind],
+        trace: Trace,
+        given: Sequence[str],
+        parameters: ca.SX,
+        held: bool,
+    ) -> None:
         self.program, self.kinds, self.trace, self.given = program, kinds, trace, tuple(given)
+        self.parameters, self.for_parameters = parameters, bool(parameters.numel()) and not held
+        self.total_weights = {
+            weight_of(name): ca.SX.sym("weight", len(visit.outputs[name]))
+            for name, (_, visit) in trace.totals.items()
+        }
+        self.computed_bars: list[dict[int, ca.SX]] = [{} for _ in kinds]
+        self.world_bars: dict[int, Scalars] = {}
+        """for each inward loop that gives back to the world, the values of the world that it has gradients of"""
         self.records = [_Record() for _ in kinds]
         self.loops: list[Loop] = []
         self.place_shared()
@@ -256,13 +300,28 @@ class _Adjoint:
             for name in self.given
         }
         sizes = [len(record.entries) for record in self.records]
-        inputs = (*self.given, *(weight_of(name) for name in self.program.result))
+        tail = ("parameters",) if self.parameters.numel() else ()
+        inputs = (*self.given, *tail, *(weight_of(name) for name in self.program.result), *self.total_weights)
+        ends = self.parameter_gradient() if self.for_parameters else None
         return Differentiated(
-            replace(self.program, given=extents, result=result),
+            replace(self.program, given=extents, result=result, total=()),
             list(self.kinds),
-            Trace(self.loops, sizes, self.world, {}, None, ca.SX(0, 1)),
+            Trace(self.loops, sizes, self.world, {}, None, self.total_weights, ends),
             inputs,
         )
+
+    def parameter_gradient(self) -> Visit:
+        """Through the constants that are computed from them, and what the world starts with."""
+        p, inputs = self.parameters, {"parameters": elements(self.parameters)}
+        rows = {n: x for kind in self.kinds for n, x in zip(kind.nodes, kind.expressions, strict=False)}
+        values = [x for node in sorted(rows) for x in elements(rows[node])]
+        bars = inputs[BARS] = elements(ca.SX.sym("bar", len(values)))
+        for at, expressions in self.world_bars.items():
+            inputs[world_area(at)] = elements(ca.SX.sym("bar", len(expressions)))
+            values, bars = values + expressions, bars + inputs[world_area(at)]
+        visit = Visit(inputs, {"dparameters": _reverse(values, bars, elements(p))})
+        only_used(visit, _depends)
+        return visit
 
     # -- the program itself --------------------------------------------------------------------------------
 
@@ -334,7 +393,11 @@ class _Adjoint:
                 g.waiting = [self.records[k].keep(at, x) for x in back]
             visits.append(Visit(inputs, outputs))
         direction: Literal["outward", "inward"] = "inward" if outward else "outward"
-        world = [] if outward else [ca.SX(0)] * loop.gathered
+        world = [] if outward else self.total_bars(i, loop)
+        if outward:
+            self.world_bars[at] = [*loop.world, *(self.world[place] for place in used)]
+        elif used:
+            self.world_bars[at + 1] = [self.world[place] for place in used]
         self.loops.append(Loop(direction, visits, world, [], 0, [], count if outward else 0))
         if outward:
             self.collect(at, gradients, used, passed)
@@ -347,6 +410,16 @@ class _Adjoint:
                 visits.append(last)
             self.loops.append(Loop("inward", visits, [], [], 0, [], count))
             self.collect(at + 1, gradients, used, 0)
+
+    def total_bars(self, i: int, loop: Loop) -> Scalars:
+        """What the world gives back of what an inward loop has gathered in it: the weights of totals."""
+        world = [ca.SX(0)] * loop.gathered
+        for name, (at, visit) in self.trace.totals.items():
+            if at == i:
+                weights = elements(self.total_weights[weight_of(name)])
+                found = _reverse(visit.outputs[name], weights, visit.inputs[GATHERED])
+                world = [a + b for a, b in zip(world, found, strict=True)]
+        return world
 
     def add(self, inputs: dict[str, Scalars], outputs: dict[str, Scalars], back: Scalars) -> None:
         others = elements(ca.SX.sym("others", len(back)))
@@ -410,8 +483,9 @@ class _Adjoint:
                 weigh(visit.outputs[name], weight)
 
         wanted: list[tuple[str, int, ca.SX]] = []
+        ignored = (READ, ADDED) if self.for_parameters else (READ, ADDED, COMPUTED)
         for label, symbols in visit.inputs.items():
-            if label not in (READ, COMPUTED, ADDED):
+            if label not in ignored:
                 wanted += [(label, p, symbol) for p, symbol in enumerate(symbols)]
         found = _reverse(values, bars, [x for _, _, x in wanted])
         g = _Gradients(inputs, sums=sums)
@@ -426,6 +500,11 @@ class _Adjoint:
             elif label == SHARED:
                 if not gradient.is_zero():
                     g.shared[self.shared_at[p]] = gradient
+            elif label == COMPUTED:
+                if not gradient.is_zero():
+                    before = self.computed_bars[k].get(p)
+                    total = gradient if before is None else before + gradient
+                    self.computed_bars[k][p] = total if i == 0 else self.records[k].keep(at, total)
             elif label == PASSED:
                 g.passed.append(gradient)
             elif label == GATHERED:
@@ -435,6 +514,8 @@ class _Adjoint:
         g.passed += [zero] * (len(loop.world) - len(g.passed))
         g.gathered += [zero] * (loop.gathered - len(g.gathered))
         self.add_given(k, i, at, by_input, visit, joint, g)
+        if self.for_parameters and i == 0:
+            g.outputs[BARS] = [self.computed_bars[k].get(p, zero) for p in range(len(self.kinds[k].computed))]
         return g
 
     def add_given(

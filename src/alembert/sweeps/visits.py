@@ -12,6 +12,7 @@ It reads and writes *areas* of memory, lists of scalars:
     GATHERED         what its children's visits in this loop added up (all zero for a leaf)
     ADDED            what the visits of its siblings added up in its parent so far
     PAIRED           what it stored for pairs of nodes
+    BARS             in adjoints, the gradient with respect to its computed constants
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Literal
 
 import casadi as ca
 
-READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED, PAIRED = (
+READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED, PAIRED, BARS = (
     "constants",
     "computed constants",
     "own record",
@@ -31,7 +32,13 @@ READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED, PAIRED = (
     "gathered",
     "added",
     "paired record",
+    "gradients of computed constants",
 )
+
+
+def world_area(loop: int) -> str:
+    """What the roots have added up in the world in a loop."""
+    return f"world of loop {loop}"
 
 
 @dataclass
@@ -75,8 +82,10 @@ class Trace:
     totals: dict[str, tuple[int, Visit]]
     """for each total, the loop that gathers it and the copy from the world's gathered area"""
     pairs: PairsTrace | None
-    parameter_changes: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
-    """directions of the parameters, in traces of tangent sweeps"""
+    starts: dict[str, ca.SX] = field(default_factory=dict)
+    """what the world's parts depend on besides the parameters, by the names of inputs: their changes, weights of totals"""
+    ends: Visit | None = None
+    """last of all, gradients with respect to the parameters, from BARS and what the world has gathered (`world_area`)"""
 
 
 @dataclass
