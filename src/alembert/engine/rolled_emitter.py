@@ -329,7 +329,7 @@ done:
         function = self.function(step)
         where = {world_area(i): start for i, start in enumerate(self.memory.world_added)}
         where[BARS] = self.memory.bars
-        pointers = []
+        pointers: list[str] = []
         for label, shift in [*zip(step.inputs, step.shifts, strict=True), ("", self.scratch)]:
             base = self.arguments.get(label, "%w")
             at = where.get(label, 0) + shift
