@@ -23,7 +23,7 @@ import numpy as np
 
 from alembert.collector import no_collecting
 from alembert.deferred import deferred
-from alembert.engine import cache, fastcall, host, loader
+from alembert.engine import cache, fastcall, host, loader, recycling
 from alembert.engine.loader import Library
 from alembert.engine.target import Target
 from alembert.errors import ArgumentError
@@ -186,7 +186,7 @@ class Kernel:
         if given is not None and not _overlap(given, inputs):
             outputs = given
         else:
-            outputs = [np.empty(batch + result.shape, np.float64) for result in self.results]
+            outputs = [recycling.empty(batch + result.shape) for result in self.results]
         if count:
             self._run(inputs, outputs, batch, count, threads)
         if given is not None:
