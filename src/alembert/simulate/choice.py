@@ -86,7 +86,7 @@ def _eigenvalues(system: System, q: Array, v: Array, start: float) -> tuple[floa
     model = system.model
     springy = any(joint.spring is not None or joint.friction is not None for joint in model.joints)
     springy = springy or system.acting is not None
-    if not (springy or system.law is not None) or system.batch or np.any(system.prescribed) or model.nv > 60:
+    if not (springy or system.law is not None) or system.batch or system.prescribes or model.nv > 60:
         return 0.0, 0.0
     effort = system.efforts + system.command(start, q, v)
     if system.acting is not None:

@@ -100,7 +100,7 @@ def run_adaptive(
 
 
 def _refuse(system: System, name: str) -> None:
-    if name == "ida" and (system.constrained or np.any(system.prescribed)):
+    if name == "ida" and (system.constrained or system.prescribes):
         what = "a model with loops or couplings" if system.constrained else "prescribed motion"
         raise UnsupportedError(
             f"simulate: integrator 'ida' and {what} do not go together; choose 'cvode' or 'radau'"
@@ -320,7 +320,7 @@ class AdaptiveKeeper:
         self.v: list[Array] = []
         self.z: list[Array] = []
         self.time: list[float] = []
-        self.exactly = system.constrained or bool(np.any(system.prescribed))
+        self.exactly = system.constrained or system.prescribes
         """records go onto the surface of constraints, and follow prescribed motion, one by one: so their bits do not
         depend on how many there are"""
         self.held: list[tuple[float, Array, Flow | None]] = []

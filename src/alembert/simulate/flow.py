@@ -35,9 +35,7 @@ class Flow:
         self.system, self.effort, self.within = system, effort, within
         self.lags, self.command, self.ramp = lags, command, ramp
         self.size = 0 if lags is None else lags.size
-        self.exact = not (
-            system.laws or system.wrench_laws or system.motions or bool(np.any(system.prescribed))
-        )
+        self.exact = not (system.laws or system.wrench_laws or system.motions or system.prescribes)
         """whether the Jacobian is known"""
         self.on_surface = system.constrained and system.stabilisation.method == "projection"
         self.project, self.distance = system.settled, system.distance
@@ -64,7 +62,7 @@ class Flow:
         given = self._effort(t, q, v, z) + system.feeds.fed_efforts(np.array([t]))[0]
         if self.lags is None:
             given = given + system.command(t, q, v)
-        if np.any(system.prescribed):
+        if system.prescribes:
             return np.where(system.prescribed, system.required_efforts(t, q, v, given), given)
         return given
 

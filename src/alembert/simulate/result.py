@@ -131,7 +131,7 @@ class Run(Showing):
         """(..., N, nv): what the drives of prescribed joints must give; zero for the others."""
         total = np.zeros(self.v.shape)
         system = self._system
-        if np.any(system.prescribed):
+        if system.prescribes:
             for k, t in enumerate(self.time):
                 q, v, given = self.q[..., k, :], self.v[..., k, :], self.efforts[..., k, :]
                 system.topology = self._topology(k)

@@ -175,11 +175,11 @@ def simulate(
                 f"simulate: integrator {chosen!r} and a model with loops or couplings ({held!r}) do not go together; "
                 "choose 'radau' if it is stiff, otherwise 'rk4' or 'dop853'"
             )
-        if not model.is_constrained or system.check_closed(q, v) > ROUNDING or np.any(system.prescribed):
+        if not model.is_constrained or system.check_closed(q, v) > ROUNDING or system.prescribes:
             q, v = system.settled(start, q, v)
     system.stabilisation = Stabilisation(stabilisation, stabilisation_rate)
     system.stabilisation.check(model, chosen)
-    if system.constrained and np.any(system.prescribed) and stabilisation != "projection":
+    if system.constrained and system.prescribes and stabilisation != "projection":
         raise UnsupportedError(
             f"simulate: prescribed motion and stabilisation {stabilisation!r} do not go together; choose 'projection'"
         )

@@ -124,25 +124,32 @@ def adams_order(weights: Sequence[Fraction], newest: int) -> int:
 
 def runge_kutta(tableau: Tableau) -> Step:
     factors = tableau.factors or tuple((row,) if row else () for row in (*tableau.a, tableau.b))
+    times = [float(c) for c in tableau.c]
+    a, b = [_floats(row) for row in tableau.a], _floats(tableau.b)
+    ways = list(dict.fromkeys(row[:n] for row in factors for n in range(1, len(row) + 1)))
+    # of each way: the way without its last factor, and that factor; numbered, since hashing fractions takes long
+    steps = [(ways.index(way[:-1]) if len(way) > 1 else -1, _floats(way[-1])) for way in ways]
+    ends = [ways.index(row) if row else -1 for row in factors]
 
     def step(now: Now, h: Any, at: At, m: Manifold) -> tuple[Any, Any, Point]:
         points: list[Point] = []
-        moved: dict[tuple[tuple[Fraction, ...], ...], Any] = {(): now.q}
+        moved: dict[int, Any] = {-1: now.q}
 
-        def displaced(row: tuple[tuple[Fraction, ...], ...]) -> Any:
+        def displaced(way: int) -> Any:
             """(1); configurations on the way are shared between stages."""
-            if row not in moved:
-                moved[row] = m.integrate(displaced(row[:-1]), h * _combined(row[-1], [p.v for p in points]))
-            return moved[row]
+            if way not in moved:
+                before, weights = steps[way]
+                moved[way] = m.integrate(displaced(before), h * _weighted(weights, [p.v for p in points]))
+            return moved[way]
 
-        for c, a, row in zip(tableau.c, tableau.a, factors, strict=False):
-            t = now.t if c == 0 else now.t + float(c) * h
-            v = now.v if not points else now.v + h * _combined(a, [p.a for p in points])
-            points.append(at(t, displaced(row), v))
+        for c, weights, row, end in zip(times, a, factors, ends, strict=False):
+            t = now.t if c == 0 else now.t + c * h
+            v = now.v if not points else now.v + h * _weighted(weights, [p.a for p in points])
+            points.append(at(t, displaced(end), v))
             if len(row) <= 1:
-                moved[row] = points[-1].q
-        v = now.v + h * _combined(tableau.b, [p.a for p in points])
-        return displaced(factors[-1]), v, points[0]
+                moved[end] = points[-1].q
+        v = now.v + h * _weighted(b, [p.a for p in points])
+        return displaced(ends[-1]), v, points[0]
 
     return step
 
@@ -183,9 +190,17 @@ def _chart_rates(points: Sequence[Point], m: Manifold) -> list[Any]:
     return [points[0].v, *(m.chart_rate(m.difference(q, p.q), p.v) for p in points[1:])]
 
 
+def _floats(weights: Sequence[Fraction]) -> list[float]:
+    return [float(w) for w in weights]
+
+
 def _combined(weights: Sequence[Fraction], values: Sequence[Any]) -> Any:
+    return _weighted(_floats(weights), values)
+
+
+def _weighted(weights: Sequence[float], values: Sequence[Any]) -> Any:
     """The weighted sum; terms of weight zero are left out."""
-    terms = [x if w == 1 else float(w) * x for w, x in zip(weights, values, strict=True) if w]
+    terms = [x if w == 1 else w * x for w, x in zip(weights, values, strict=True) if w]
     total = terms[0]
     for term in terms[1:]:
         total = total + term

@@ -28,7 +28,7 @@ class Stepper:
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
         model = system.model
         closed = not system.constrained or system.compiles
-        closed = closed and not (system.constrained and np.any(system.prescribed))
+        closed = closed and not (system.constrained and system.prescribes)
         self.compiled = self.scheme is None or (closed and not system.motions and (held or not system.python))
         self.held = held
         self._parameters = [system.parameter_array()] if model.parameters else []

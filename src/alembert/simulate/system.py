@@ -70,7 +70,7 @@ class System:
         self.instruments = self._sort_sensors(sensors)
         self._sort_wrenches(wrenches or {})
         self._motions = Motions(model, prescribed or {}, self.feeds)
-        self.prescribed = self._motions.mask
+        self.prescribed, self.prescribes = self._motions.mask, self._motions.any
         """which speeds follow a motion"""
         self.motion, self.motions = self._motions.function, self._motions.functions
         elements = [*forces, *([field] if field is not None else []), *self.feeds.wrenches]
@@ -118,7 +118,7 @@ class System:
     def reaction(self, name: str, t: float, q: Array, v: Array) -> float:
         """The effort of a coupling that holds on its joint."""
         tau, wrenches = self.all_efforts(t, q, v, self.effort), self.wrenches_at(t, q, v)
-        if np.any(self.prescribed):
+        if self.prescribes:
             tau = self._hybrid(t, q, v, tau, wrenches)[1]
         found = self.model.constrained_dynamics(
             q,
@@ -322,7 +322,7 @@ class System:
         tau = self.all_efforts(t, q, v, effort, held=held, complete=complete)
         wrenches = self.wrenches_at(t, q, v, within)
         model = self.model
-        if np.any(self.prescribed):
+        if self.prescribes:
             a, _ = self._hybrid(t, q, v, tau, wrenches)
         elif self.constrained:
             a = model.constrained_dynamics(
@@ -426,7 +426,7 @@ class System:
 
     def nearest(self, q: Array, v: Array) -> tuple[Array, Array]:
         """The state nearest to one that has drifted; prescribed coordinates and speeds stay."""
-        if np.any(self.prescribed):
+        if self.prescribes:
             return self.model._constraint_projection_holding(
                 q, v, np.flatnonzero(self.prescribed), self.active, self.parameters
             )
@@ -453,7 +453,7 @@ class System:
             or self.has_wrenches
             or self.feeds.tables
             or (self.acting is not None and self.acting.does_work)
-            or np.any(self.prescribed)
+            or self.prescribes
         )
 
 
