@@ -173,3 +173,94 @@ def test_refusals(tmp_path, old, new, message):
     with pytest.raises(AlembertError) as caught:
         result(path)
     assert message in str(caught.value)
+
+
+ENSEMBLE = """format = "alembert-study"
+version = 1
+model = "%s"
+
+[outputs]
+report = ""
+
+[task]
+type = "ensemble"
+time = 1.0
+step = 0.01
+interval = 0.5
+members = 6
+spread.speed = { %s = 0.3 }
+"""
+
+
+def test_members_are_driven_and_watched(tmp_path):
+    """Each as it would be alone: controllers of both kinds, and an event that some of them meet."""
+    path = tmp_path / "study.toml"
+    (tmp_path / "law.py").write_text("def push(t, q, v):\n    return [0.5, -0.2 * v[1]]\n", encoding="utf-8")
+    python = '\n[[task.controllers]]\ntype = "python"\nfunction = "law.py:push"\n'
+    event = '\n[[task.events]]\nquantity = "v:elbow"\nabove = 0.3\naction = "note"\nname = "fast"\n'
+    path.write_text(ENSEMBLE % ("library:two_link", "elbow") + PD + python + event, encoding="utf-8")
+    done = result(path)
+    data = done.outcome.data
+    assert "law.py" in {file["path"] for file in done.manifest["inputs"]}
+    model, k, d = al.library.two_link(), np.array([900, 500]), np.array([60, 8])
+    ends, times = [], []
+    for member in range(6):
+        rng = np.random.default_rng([0, member])
+        _, dv = rng.normal(size=2), np.array([0.0, 0.3]) * rng.normal(size=2)
+
+        def law(t, q, v):
+            return k * ([0.4, np.pi / 6] - q) - d * v + [0.5, -0.2 * v[1]]
+
+        watch = al.simulate.Event(lambda t, q, v: v[1] - 0.3, "fast", 1, "note")
+        run = al.simulate(
+            model, [0, 0], dv, duration=1.0, step=0.01, integrator="rk4", controller=law, events=watch
+        )
+        ends.append(run.q[-1])
+        times += [event.time for event in run.events][:1]
+    np.testing.assert_allclose(list(data["mean_q"].values()), np.mean(ends, axis=0), rtol=0, atol=1e-9)
+    assert data["events"] == {"fast": (len(times), pytest.approx(np.mean(times)))}
+
+
+def test_members_close_their_loops(tmp_path):
+    path = tmp_path / "study.toml"
+    al.save(four_bar(), tmp_path / "bar.toml")
+    spread = 'spread.position = { crank = 0.1 }\nposition = { crank = 1.4, coupler = -1.4, rocker = 1.4 }\nhold = ["crank"]\n'
+    text = ENSEMBLE.replace("time = 1.0", "time = 0.2").replace("interval = 0.5", "")  # it folds up later
+    path.write_text(text % ("bar.toml", "crank") + spread, encoding="utf-8")
+    data = result(path).outcome.data
+    assert data["failed"] == {}
+    assert data["deviation_q"]["crank"] > 0.01
+
+
+def four_bar():
+    builder = al.ModelBuilder("four_bar", gravity=(0, -9.81, 0))
+    rod = al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0))
+    for name, parent in (("crank", "world"), ("coupler", "crank"), ("rocker", "world")):
+        place = (0, 0, 0) if name == "crank" else (1, 0, 0)
+        builder.body(name, rod, joint=al.Revolute(), joint_name=name, parent=parent, placement=place)
+    for name in ("coupler", "rocker"):
+        builder.frame(f"end of {name}", name, (1, 0, 0))
+    return builder.loop("pin", al.Revolute(), "end of coupler", "end of rocker").build()
+
+
+def test_quantities_that_differ_between_members_are_refused(tmp_path):
+    builder = al.ModelBuilder("pendulum")
+    length = builder.parameter("length", 1.0)
+    builder.body(
+        "bob", al.Inertia.point(1.0, (0, 0, -length)), joint=al.Revolute((0, 1, 0)), joint_name="pivot"
+    )
+    builder.frame("tip", "bob", (0, 0, -length))
+    al.save(builder.build(), tmp_path / "pendulum.toml")
+    path = tmp_path / "study.toml"
+    spread = "spread.parameters = { length = 0.1 }\n"
+    event = '\n[[task.events]]\nquantity = "%s"\nabove = 0.0\n'
+    for quantity in ("pivot", "v:pivot"):
+        path.write_text(ENSEMBLE % ("pendulum.toml", "pivot") + spread + event % quantity, encoding="utf-8")
+        assert result(path).outcome.data["failed"] == {}
+    path.write_text(
+        ENSEMBLE % ("pendulum.toml", "pivot") + spread + event % "frame:tip.position.x", encoding="utf-8"
+    )
+    with pytest.raises(
+        AlembertError, match=r"events\[0\].quantity: 'frame:tip.position.x' may depend on parameters"
+    ):
+        result(path)

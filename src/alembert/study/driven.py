@@ -84,6 +84,8 @@ class PD(_Towards):
     )
 
     def law(self, model: Model, place: Place, setting: Setting) -> tuple[Law, tuple[Path, ...]]:
+        from alembert.simulate import Batched
+
         target, most = self._target(model, place), self._limits(model, place)
         gains = np.zeros((2, model.nv))
         for row, which in zip(gains, ("stiffness", "damping"), strict=True):
@@ -93,7 +95,7 @@ class PD(_Towards):
         def law(t: float, q: Array, v: Array) -> Array:
             return np.clip(k * model.difference(q, target) - d * v, -most, most)
 
-        return law, ()
+        return Batched(law), ()
 
 
 class Feedback(_Towards):
@@ -105,6 +107,8 @@ class Feedback(_Towards):
     )
 
     def law(self, model: Model, place: Place, setting: Setting) -> tuple[Law, tuple[Path, ...]]:
+        from alembert.simulate import Batched
+
         target, most = self._target(model, place), self._limits(model, place)
         K = np.zeros((model.nv, 2 * model.nv))
         for name, row in self.gains.items():
@@ -119,7 +123,7 @@ class Feedback(_Towards):
             x = np.concatenate([model.difference(target, q), v], axis=-1)
             return np.clip(-x @ K.T, -most, most)  # (1)
 
-        return law, ()
+        return Batched(law), ()
 
 
 class Python(Controller):

@@ -15,6 +15,7 @@ from alembert.model import Model
 from alembert.model.io.schema import Table
 from alembert.model.printing import unknown
 from alembert.study import figures
+from alembert.study.driven import driven
 from alembert.study.parts import Grid
 from alembert.study.task import (
     AtState,
@@ -60,6 +61,7 @@ class Ensemble(Scenario, AtState):
         "deviation_q": "standard deviation of the coordinates at the end, by name",
         "mean_v": "of the speeds at the end, by name",
         "deviation_v": "standard deviation of the speeds at the end, by name",
+        "events": "by name, how many members met it, and the mean of their first times, s",
         "files": "what was written, by kind",
     }
     OUTPUTS: ClassVar = {
@@ -95,6 +97,14 @@ class Ensemble(Scenario, AtState):
     def run(self, model: Model, setting: Setting) -> Outcome:
         from alembert.simulate import ensemble
 
+        for k, event in enumerate(self.events):
+            if self.spread.parameters and event.quantity and not _is_state(model, event.quantity):
+                raise OptionError(
+                    ("events", k, "quantity"),
+                    f"{event.quantity!r} may depend on parameters, which differ between members; expected a coordinate or a "
+                    "speed",
+                )
+        extra = driven(self.controllers, self.events, model, self.parameter_values(model), setting)
         result = ensemble(
             model,
             self._vary(model),
@@ -107,9 +117,12 @@ class Ensemble(Scenario, AtState):
             backend=self.backend,
             checkpoint=None if self.checkpoint is None else setting.folder / self.checkpoint,
             progress=setting.progress,
+            controller=extra.controllers or None,
+            events=extra.events,
             **self.along(model),
         )
         (q, v), (dq, dv) = result.mean(), result.deviation()
+        happened = _happened(result)
         data = {
             "model": model.name,
             "members": len(result.q),
@@ -120,6 +133,7 @@ class Ensemble(Scenario, AtState):
             "deviation_q": _named(model.coordinate_names, dq),
             "mean_v": _named(model.speed_names, v),
             "deviation_v": _named(model.speed_names, dv),
+            "events": happened,
         }
         rows = [
             (f"{kind}.{name}", f"{a:.6g}", f"{b:.3g}")
@@ -130,12 +144,15 @@ class Ensemble(Scenario, AtState):
             for name, a, b in zip(names, mean[-1], spread[-1], strict=True)
         ]
         text = f"{len(result.q)} members, seed {self.seed}, {len(result.failures)} failed"
+        met = [(name, str(count), f"{first:.6g}") for name, (count, first) in happened.items()]
+        log = [Grid.of("events", ("event", "members", "first, mean [s]"), met)] if met else []
         failed = [f"member {k}: {why}" for k, why in list(result.failures.items())[:5]]
         return Outcome(
             data,
             (
                 "\n".join([text, *failed]),
                 Grid.of(f"at {result.time[-1]:g} s", ("", "mean", "deviation"), rows),
+                *log,
             ),
             files={
                 "save": partial(_save, result),
@@ -143,6 +160,7 @@ class Ensemble(Scenario, AtState):
             },
             figures={"Members": partial(figures.bands, result)} if len(result.time) > 2 else {},
             seeds={"ensemble": self.seed},
+            inputs=extra.inputs,
         )
 
     def _vary(self, model: Model) -> Callable[[np.random.Generator], dict[str, Any]]:
@@ -163,15 +181,11 @@ class Ensemble(Scenario, AtState):
         def vary(rng: np.random.Generator) -> dict[str, Any]:
             dq, dv, dtau = (width * draw(rng, model.nv) for width in widths)
             chances = dict(zip(values, draw(rng, len(values)), strict=True))
-            return {
-                "q0": model.integrate(q, dq),
-                "v0": v + dv,
-                "efforts": tau + dtau,
-                "parameters": {
-                    name: x + self.spread.parameters.get(name, 0.0) * chances[name]
-                    for name, x in values.items()
-                },
+            drawn = {
+                name: x + self.spread.parameters.get(name, 0.0) * chances[name] for name, x in values.items()
             }
+            q0, v0 = self.closed(model, model.integrate(q, dq), v + dv, drawn)
+            return {"q0": q0, "v0": v0, "efforts": tau + dtau, "parameters": drawn}
 
         return vary
 
@@ -184,6 +198,22 @@ class Ensemble(Scenario, AtState):
             )
         except OptionError as error:
             raise OptionError(("spread", which, *error.place[1:]), error.what) from None
+
+
+def _happened(result: Result) -> dict[str, tuple[int, float]]:
+    """By name, how many members met an event, and the mean of the times at which they first did."""
+    times: dict[str, list[float]] = {}
+    for log in result.events.values():
+        for name in dict.fromkeys(event.name for event in log):
+            times.setdefault(name, []).append(next(event.time for event in log if event.name == name))
+    return {name: (len(found), float(np.mean(found))) for name, found in sorted(times.items())}
+
+
+def _is_state(model: Model, text: str) -> bool:
+    """Whether a quantity is read off q or v."""
+    kind, colon, rest = text.partition(":")
+    known = {*model._joint_index, *model.coordinate_names, *model.speed_names}
+    return text in known or (bool(colon) and kind in ("q", "v") and rest in known)
 
 
 def _named(names: tuple[str, ...], x: Array) -> dict[str, float]:

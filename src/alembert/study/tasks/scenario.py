@@ -1,10 +1,11 @@
-"""What runs along a motion, as options of a task: force elements, gravity fields, drives, and what is recorded by name."""
+"""What runs along a motion, as options of a task: force elements, gravity fields, drives, controllers, events, records."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import BeforeValidator, Field, PlainSerializer, StrictStr, WithJsonSchema
 
 from alembert.errors import ArgumentError, ModelError
@@ -12,7 +13,10 @@ from alembert.expression import Expression
 from alembert.model import Model
 from alembert.model.io.schema import Table, default_value
 from alembert.model.printing import unknown
+from alembert.study.driven import AnyController, EventTable
 from alembert.study.task import Number, OptionError, Task
+
+Array = np.ndarray
 
 
 def _formula(value: Any) -> Any:
@@ -162,6 +166,29 @@ class Scenario(Task):
     record: list[StrictStr] = Field(
         default=[], description="Quantities by name for the records: energy, frame:hand.position@50, ..."
     )
+
+    hold: list[str] = Field(
+        default=[],
+        description="Joints that keep their position and speed while loops and couplings are closed at the start.",
+    )
+    controllers: list[AnyController] = Field(
+        default=[], description="What drives the joints, besides `effort`; their efforts add up."
+    )
+    events: list[EventTable] = Field(default=[], description="What ends a motion early, or is noted.")
+
+    def closed(
+        self, model: Model, q: Array, v: Array, parameters: Mapping[str, float] | None
+    ) -> tuple[Array, Array]:
+        """The nearest state at which loops and couplings are closed."""
+        for name in self.hold:
+            if name not in model._joint_index:
+                raise OptionError(
+                    ("hold",), unknown(f"model {model.name!r} has no joint", name, model._joint_index)
+                )
+        if not model.is_constrained:
+            return q, v
+        state = model.assemble(q, v, fixed=self.hold, parameters=parameters)
+        return state.q, state.v
 
     def along(self, model: Model) -> dict[str, Any]:
         """The options of `simulate`."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from alembert.model import Model
 from alembert.model.io.schema import Vector
-from alembert.model.printing import unknown
 from alembert.study import figures
-from alembert.study.driven import AnyController, EventTable, driven
+from alembert.study.driven import driven
 from alembert.study.parts import Grid
-from alembert.study.task import AtState, OptionError, Outcome, Output, Positive, Setting, by_joint
+from alembert.study.task import AtState, Outcome, Output, Positive, Setting, by_joint
 from alembert.study.tasks.scenario import Scenario
 
 PLOT = (".png", ".svg", ".pdf")
@@ -59,23 +58,13 @@ class Simulate(Scenario, AtState):
     absolute_tolerance: Positive = Field(default=1e-11, description="The same, in SI units.")
     gravity: Vector | None = Field(default=None, description="Another one than the model's, m/s^2.")
 
-    hold: list[str] = Field(
-        default=[],
-        description="Joints that keep their position and speed while loops and couplings are closed at the start.",
-    )
-
-    controllers: list[AnyController] = Field(
-        default=[], description="What drives the joints, besides `effort`; their efforts add up."
-    )
-    events: list[EventTable] = Field(default=[], description="What ends the run early, or is noted.")
-
     def run(self, model: Model, setting: Setting) -> Outcome:
         from alembert.simulate import simulate
 
         if self.gravity is not None:
             model = model.replace(gravity=self.gravity)
         parameters = self.parameter_values(model)
-        q, v = start(self, model)
+        q, v = self.closed(model, self.coordinates(model), self.speeds(model), parameters)
         extra = driven(self.controllers, self.events, model, parameters, setting)
         run = simulate(
             model,
@@ -129,17 +118,3 @@ class Simulate(Scenario, AtState):
             figures={"Motion": run.plot},
             inputs=extra.inputs,
         )
-
-
-def start(task: Simulate, model: Model) -> tuple[Any, Any]:
-    """Where the motion starts; the loops and couplings of a model are closed near it."""
-    q, v = task.coordinates(model), task.speeds(model)
-    for name in task.hold:
-        if name not in model._joint_index:
-            raise OptionError(
-                ("hold",), unknown(f"model {model.name!r} has no joint", name, model._joint_index)
-            )
-    if not model.is_constrained:
-        return q, v
-    state = model.assemble(q, v, fixed=task.hold, parameters=task.parameter_values(model))
-    return state.q, state.v
