@@ -1,12 +1,16 @@
 """A problem's stages as a nonlinear program, for general solvers.
 
-Points are seen in charts about the guess, which stay fixed during a solve. In the form `staged` the unknowns are those of
-the stages, in their order, and with the charts' coordinates d_k of the points
+In the form `staged` the unknowns are those of the stages, in their order,
 
-    d_{k+1} - local(guess_{k+1}, f(x_k, u_k, z_k)) = 0,    c(x_k, u_k, z_k) = 0                        (1)
+    x_{k+1} - f(x_k, u_k, z_k) = 0,    c(x_k, u_k, z_k) = 0                                            (1)
 
-DMOC has a smaller one, `smallest`: with the momenta eliminated, the unknowns are the configurations at the nodes and the
-controls, and the equations of motion match the momenta of neighbouring stages (Leyendecker et al. 2009, (13) and (18)),
+with points as the numbers that they are. Quaternions are four of these: every function takes them at length one, f gives
+them so, and one equation more says so of the first. Coordinates of charts about the guess would be fewer, but have
+an edge at half a turn from it: there f jumps, and no general solver finds across.
+
+DMOC has a smaller one, `smallest`: with the momenta eliminated, the unknowns are the configurations at the nodes, in
+charts about the guess, and the controls, and the equations of motion match the momenta of neighbouring stages, which needs
+no chart about the guess to have an inverse (Leyendecker et al. 2009, (13) and (18)),
 
     p^+_{k-1} - p^-_k = 0                                                                              (2)
 """
@@ -33,7 +37,7 @@ class Rows:
     """Which rows of g are what. `path`: (N, rows of d), -1 where there is no bound."""
 
     motion: Array
-    """(1), (N, states); or (2), (N - 1, speeds)"""
+    """(1), (N, numbers of a point); or (2), (N - 1, speeds)"""
     implicit: Array
     """c, (N, rows of c)"""
     start: Array
@@ -48,8 +52,6 @@ class Form:
 
     stages: Stages
     program: Program
-    points: Array
-    """x of the guess"""
     start: Array
     """w of the guess"""
     rows: Rows
@@ -61,15 +63,18 @@ class Form:
     def is_smallest(self) -> bool:
         return not self.structure
 
-    def residuals(self, g: Array) -> Residuals:
-        """What the stages miss, from the values of the rows."""
+    def residuals(self, w: Array, g: Array) -> Residuals:
+        """What the stages miss, from the unknowns and the values of the rows."""
         rows, (n, _, nz, _) = self.rows, self.stages.sizes
         gap, c = np.zeros((self.stages.count, n)), np.zeros((self.stages.count, nz))
         if self.is_smallest:
             nv = self.stages.chart.nv
             gap[:-1, nv : 2 * nv] = g[rows.motion]
         else:
-            gap, c = -g[rows.motion], g[rows.implicit]
+            chart, c = self.stages.chart, g[rows.implicit]
+            width = chart.point + self.stages.sizes[1] + nz
+            points = w[(np.arange(1, self.stages.count + 1) * width)[:, None] + np.arange(chart.point)]
+            gap = chart.difference(self.unpack(w)[0][1:], points - g[rows.motion])
         return Residuals(gap, c, np.where(rows.path >= 0, np.append(g, 0.0)[rows.path], 0.0))
 
 
@@ -87,9 +92,10 @@ def dimensions(stages: Stages) -> tuple[int, int]:
         nv = stages.chart.nv
         variables = (N + 1) * nv + N * m + stages.is_free
         return variables, len(stages.start_names) + (N - 1) * nv + len(stages.end_names)
-    free = int(stages.is_free)
-    variables = (N + 1) * (n - free) + N * (m + nz) + free
-    return variables, len(stages.start_names) + N * (n - free + nz) + len(stages.end_names)
+    free, numbers = int(stages.is_free), stages.chart.point
+    variables = (N + 1) * (numbers - free) + N * (m + nz) + free
+    lengths = numbers - n
+    return variables, len(stages.start_names) + lengths + N * (numbers - free + nz) + len(stages.end_names)
 
 
 class _Counter:
@@ -119,15 +125,18 @@ class _Counter:
 
 def staged(stages: Stages, x: Array, u: Array, z: Array) -> Form:
     """(1)"""
-    n, m, nz, nd = stages.sizes
+    _, m, nz, nd = stages.sizes
     chart, N, p = stages.chart, stages.count, stages.problem.parameters
+    n = chart.point
+    own, s, parameters = ca.SX.sym("x", n), ca.SX.sym("s", 3), ca.SX.sym("p", len(p))
+    proper, norms = _proper(stages, own)
     counter, motion, implicit, path, first = _Counter(), [], [], [], np.empty(0, int)
     rows: list[int] = []
     for k in range(N):  # FATROP wants them in this order
         motion.append(counter.equations(n))
         before = counter.count
         if k == 0:
-            first = counter.equations(len(stages.start_names))
+            first = counter.equations(len(stages.start_names) + norms.numel())
         implicit.append(counter.equations(nz))
         path.append(counter.bounds(stages.lower[k], stages.upper[k]))
         rows.append(counter.count - before)
@@ -136,40 +145,50 @@ def staged(stages: Stages, x: Array, u: Array, z: Array) -> Form:
     bounded = counter.bounds(stages.end_lower, stages.end_upper)
     rows.append(counter.count - before)
 
-    dx, us, zs, next_ = (ca.SX.sym(name, k) for name, k in (("dx", n), ("u", m), ("z", nz), ("next", n)))
-    point, after = ca.SX.sym("x", chart.point), ca.SX.sym("after", chart.point)
-    s, parameters = ca.SX.sym("s", 3), ca.SX.sym("p", len(p))
-    found, cost, c, d = stages.stage(chart.retract(point, dx), us, zs, s, parameters)
-    w = ca.vertcat(dx, us, zs, next_)
-    gap = next_ - chart.local(after, found)
-    stage = ca.Function("stage", [w, point, after, s, parameters], [cost, ca.vertcat(gap, c, d)])
+    us, zs, next_ = (ca.SX.sym(name, k) for name, k in (("u", m), ("z", nz), ("next", n)))
+    found, cost, c, d = stages.stage(proper, us, zs, s, parameters)
+    w = ca.vertcat(own, us, zs, next_)
+    stage = ca.Function("stage", [w, s, parameters], [cost, ca.vertcat(next_ - found, c, d)])
     width = n + m + nz
     unknowns = width * np.arange(N)[:, None] + np.arange(width + n)
     places = np.hstack([motion, implicit, path])
-    ends = _ends(stages, [dx, point, s, parameters], chart.retract(point, dx))
-    given = (x[:-1].copy(), x[1:].copy(), stages.numbers, p)
+    start, finish = _ends(stages, [own, s, parameters], proper)
+    start = ca.Function("start", [own, s, parameters], [0, ca.vertcat(start(own, s, parameters)[1], norms)])
     blocks = [
-        Block("stage", stage, unknowns, places.astype(int), given),
-        Block("start", ends[0], unknowns[:1, :n], first[None], (x[:1], stages.numbers[:1], p)),
+        Block("stage", stage, unknowns, places.astype(int), (stages.numbers, p)),
+        Block("start", start, unknowns[:1, :n], first[None], (stages.numbers[:1], p)),
         Block(
-            *("end", ends[1], N * width + np.arange(n)[None], np.concatenate([end, bounded])[None]),
-            given=(x[-1:], stages.numbers[-1:], p),
+            *("end", finish, N * width + np.arange(n)[None], np.concatenate([end, bounded])[None]),
+            given=(stages.numbers[-1:], p),
         ),
     ]
-    guess = np.append(np.hstack([np.zeros((N, n)), u, z]).ravel(), np.zeros(n))
+    guess = np.append(np.hstack([x[:-1], u, z]).ravel(), x[-1])
 
     def unpack(w: Array) -> tuple[Array, Array, Array]:
         inner = w[: N * width].reshape(N, width)
-        moved = chart.move(x, np.vstack([inner[:, :n], w[N * width :]]))
-        return moved, inner[:, n : n + m].copy(), inner[:, n + m :].copy()
+        points = np.vstack([inner[:, :n], w[N * width :]])
+        still = np.zeros((N + 1, chart.tangent))
+        return chart.move(points, still), inner[:, n : n + m].copy(), inner[:, n + m :].copy()
 
     structure = {"N": N, "nx": [n] * (N + 1), "nu": [m + nz] * N + [0], "ng": rows}
     program = counter.program(len(guess), blocks)
     found_rows = Rows(
-        *(np.array(motion), np.array(implicit).reshape(N, nz), first, end),
+        *(np.array(motion), np.array(implicit).reshape(N, nz), first[: len(stages.start_names)], end),
         *(np.array(path).reshape(N, nd), bounded),
     )
-    return Form(stages, program, x, guess, found_rows, unpack, structure)
+    return Form(stages, program, guess, found_rows, unpack, structure)
+
+
+def _proper(stages: Stages, x: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """The point of numbers x, with quaternions of length one, and what their lengths miss."""
+    chart = stages.chart
+    point = chart.retract(x, ca.SX.zeros(chart.tangent))
+    off = []
+    if chart.model is not None:
+        for joint, q in zip(chart.model.joints, chart.model._q_slices, strict=True):
+            if joint.type.nq > joint.type.nv:
+                off.append((ca.sumsqr(x[q]) - ca.sumsqr(point[q])) / 2)
+    return point, ca.vertcat(ca.SX(0, 1), *off)
 
 
 def smallest(stages: Stages, x: Array, u: Array) -> Form:
@@ -225,7 +244,7 @@ def smallest(stages: Stages, x: Array, u: Array) -> Form:
         return moved, w[unknowns[:, nv : nv + m]], steps
 
     rows = Rows(motion, np.empty((N, 0), int), first, end, path.reshape(N, nd), bounded)
-    return Form(stages, counter.program(len(guess), blocks), x, guess, rows, unpack)
+    return Form(stages, counter.program(len(guess), blocks), guess, rows, unpack)
 
 
 def _ends(stages: Stages, symbols: list[ca.SX], point: ca.SX) -> tuple[ca.Function, ca.Function]:

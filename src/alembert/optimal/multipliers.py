@@ -4,7 +4,8 @@ The Lagrangian of the stages is
 
     L = sum_k l + lambda_{k+1}' local(x_{k+1}, f) + nu_k' c + y_k' d,  with those of start (sigma) and end (eta)    (1)
 
-In the form `staged` the multipliers of its rows are -lambda, seen in the charts about the guess. In the form `smallest`
+In the form `staged` the multipliers of its rows are slopes along the numbers of a point, whose parts along its tangent
+vectors are -lambda. In the form `smallest`
 those of matching momenta are the parts of lambda that belong to momenta, and since c depends on them by -1, and what a
 stage displaces is its z,
 
@@ -38,7 +39,7 @@ def iterate(form: Form, w: Array, y: Array, g: Array) -> Iterate:
     if form.is_smallest:
         _through_the_stages(stages, costates, y[rows.motion], x, u, z, path)
     else:
-        costates[1:] = -_in_present_charts(stages, form.points[1:], x[1:], y[rows.motion])
+        costates[1:] = -_along_tangents(stages, x[1:], y[rows.motion])
     return Iterate(
         *(x, u, z, _held(d, stages.lower, stages.upper, path)),
         *(_held(ends, stages.end_lower, stages.end_upper, bounded), costates, sigma, eta),
@@ -67,16 +68,16 @@ def _at_the_ends(stages: Stages, x: Array, sigma: Array, eta: Array, bounded: Ar
     return start.full()[:, 0], end.full()[:, 0]
 
 
-def _in_present_charts(stages: Stages, seen_from: Array, x: Array, y: Array) -> Array:
-    """Slopes y along coordinates of the charts about the points `seen_from`, as slopes along tangent vectors at x."""
+def _along_tangents(stages: Stages, x: Array, y: Array) -> Array:
+    """Slopes y along the numbers of the points x, as slopes along tangent vectors there."""
     chart = stages.chart
     if chart.model is None:
         return y
-    d, point, guess = ca.SX.sym("d", chart.tangent), ca.SX.sym("x", chart.point), ca.SX.sym("x", chart.point)
-    value = ca.SX.sym("y", chart.tangent)
-    slope = ca.gradient(ca.dot(value, chart.local(guess, chart.retract(point, d))), d)
-    f = ca.Function("slope", [d, point, guess, value], [ca.densify(slope)]).map(len(x))
-    return np.asarray(f(np.zeros_like(y).T, x.T, seen_from.T, y.T).full().T)
+    d, point = ca.SX.sym("d", chart.tangent), ca.SX.sym("x", chart.point)
+    value = ca.SX.sym("y", chart.point)
+    slope = ca.gradient(ca.dot(value, chart.retract(point, d)), d)
+    f = ca.Function("slope", [d, point, value], [ca.densify(slope)]).map(len(x))
+    return np.asarray(f(np.zeros((len(x), chart.tangent)).T, x.T, y.T).full().T)
 
 
 def _through_the_stages(

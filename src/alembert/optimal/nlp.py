@@ -12,20 +12,22 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.optimal.blocks import Program
 from alembert.optimal.forms import has_smallest, smallest, staged
 from alembert.optimal.multipliers import iterate
 from alembert.optimal.oracle import Oracle
 from alembert.optimal.stages import Stages
-from alembert.optimal.sweep import Iteration, Outcome
+from alembert.optimal.sweep import ACCEPTABLE, Iteration, Outcome, acceptable
 from alembert.optimal.watching import Watch, interruptible
 
 Array = np.ndarray
-WARM: dict[str, Any] = {
-    **{"mu_init": 1e-8, "bound_mult_init_method": "mu-based"},
-    **dict.fromkeys(("bound_push", "bound_frac", "slack_bound_push", "slack_bound_frac"), 1e-8),
+WARM = dict.fromkeys(("mu_init", "bound_push", "bound_frac"), 1e-8)
+WARM_IPOPT: dict[str, Any] = {
+    **{"bound_mult_init_method": "mu-based"},
+    **dict.fromkeys(("slack_bound_push", "slack_bound_frac"), 1e-8),
 }
-"""options of IPOPT for a start from a solution: else the first barrier pushes it off its bounds, and may lead to another
-optimum; FATROP takes a small first barrier badly (measured)"""
+"""options for a start from a solution: else the first barrier pushes it off its bounds, and may lead to another optimum;
+and those that only IPOPT has"""
 
 
 def solve_nlp(
@@ -50,11 +52,12 @@ def solve_nlp(
     options: dict[str, Any] = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}
     options["cache"] = oracle.functions
     own: dict[str, Any] = {"tol": tolerance, "max_iter": iterations, "print_level": 0}
+    own |= WARM if warm else {}
     if is_fatrop:
         equality = (program.lower == program.upper).tolist()
         options |= {"structure_detection": "manual", "equality": equality, "fatrop": own, **form.structure}
     else:
-        own |= {"sb": "yes", **(WARM if warm else {})}
+        own |= {"sb": "yes", **(WARM_IPOPT if warm else {})}
         options |= {"ipopt": own, "iteration_callback": watch}
     function = ca.nlpsol("solver", solver, oracle.expressions, options)
     program.functions  # noqa: B018  (compiles what has not been compiled before)
@@ -82,6 +85,8 @@ def solve_nlp(
         status, message = "interrupted", "interrupted; this is the best iterate so far"
     elif stats.get("success") and not ended:
         status, message = "solved", "solved"
+    elif (off := _error(program, w, y)) <= ACCEPTABLE * tolerance:
+        status, message = acceptable(off)
     elif len(history) > iterations:
         status, message = "iterations", f"stopped after {iterations} iterations"
     else:
@@ -92,13 +97,26 @@ def solve_nlp(
         iterate(form, w, y, g),
         cost,
         float(np.max(np.maximum(program.lower - g, g - program.upper), initial=0.0)),
-        history[-1].slope if history else np.nan,
+        float(np.abs(program.slope(w, 1.0, y)).max(initial=0.0)),
         history,
         np.zeros((stages.count, len(stages.u_names), stages.chart.tangent)),
-        form.residuals(g),
+        form.residuals(w, g),
         1.0,
         {"total": done - built, "with compiling": done - began},
     )
+
+
+def _error(program: Program, w: Array, y: Array) -> float:
+    """How far from a minimum: slope, products of multipliers and distances from bounds, and residuals, as IPOPT scales them
+    (Waechter and Biegler 2006, (5))."""
+    _, g = program.values(w)
+    beyond = np.maximum(program.lower - g, g - program.upper)
+    room = np.where(y > 0, program.upper - g, g - program.lower)
+    products = np.abs(y * np.where((y == 0) | (program.lower == program.upper), 0.0, room))
+    size = max(100.0, float(np.abs(y).mean())) / 100 if len(y) else 1.0
+    slope = np.abs(program.slope(w, 1.0, y))
+    found = [a.max(initial=0.0) for a in (slope / size, products / size, beyond)]
+    return float(max(found)) if np.isfinite(found).all() else np.inf
 
 
 def _history(stats: dict[str, Any], seconds: float) -> list[Iteration]:

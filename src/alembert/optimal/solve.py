@@ -92,17 +92,14 @@ def solve(
     exact = hessian == "exact" or (hessian == "auto" and (small or solver != "sweep"))
     report = reporter(progress)
     x, u, z = guesses.place(stages, start)
-    known = warm(stages, guess) if solver == "sweep" else None
+    known = warm(stages, guess)
     if known is not None and same_nodes(stages, guess):
         it = guess._outcome.iterate
         x, u, z = it.x, it.u, it.z
     begin = known if solver == "sweep" else _is_warm(guess, stages)
     with loader.spoken() if progress is True else nullcontext():
         outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, begin)
-        if known is not None and outcome.status in (
-            "stalled",
-            "failed",
-        ):  # other multipliers may lead elsewhere
+        if isinstance(begin, Warm) and outcome.status in ("stalled", "failed"):  # others may lead elsewhere
             outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, None)
     if outcome.status in ("solved", "acceptable"):
         outcome.message = "; ".join(

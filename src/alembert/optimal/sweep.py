@@ -109,7 +109,7 @@ class Sweep:
                 exactly = exactly or near
                 best, waited = (error, 0) if error < 0.9 * best else (best, waited + 1)
                 if waited > PATIENCE and error <= ACCEPTABLE * self.tolerance:
-                    status, message = _acceptable(error)
+                    status, message = acceptable(error)
                     break
                 if number == self.iterations:
                     break
@@ -123,7 +123,7 @@ class Sweep:
                     break
                 if found is None:
                     status, message = (
-                        _acceptable(error) if error <= ACCEPTABLE * self.tolerance else self._stalled
+                        acceptable(error) if error <= ACCEPTABLE * self.tolerance else self._stalled
                     )
                     break
                 merit, alpha = found
@@ -316,5 +316,6 @@ class Sweep:
         return found, 0.0
 
 
-def _acceptable(error: float) -> tuple[str, str]:
+def acceptable(error: float) -> tuple[str, str]:
+    """Status and message of an iterate that is nearly a solution."""
     return "acceptable", f"stopped at the error {error:.1e}: rounding allows no better step"
