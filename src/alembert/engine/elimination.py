@@ -1,24 +1,30 @@
 """The inward step of the sweep in time for stages of many states, on vectors along the rows of its matrices.
 
-With G = [A B b 0], rows of the states first, and the rows of the end's multipliers last, it forms
+With G = [A c B], c = [b 0], columns of the states first, then those of z, then those of the inputs, it forms
 
-    T = P G + [0 0 z],    H = [A B]' T + [Q N q; N' R r],    [z' G + W]                              (1)
+    T = P G + [0 z 0],    Y = [N' r R] + B' T,    K = D^-1 Y                                          (1)
 
-and eliminates the inputs from all rows by Gauss and Jordan's method. The matrix is symmetric, so that the factors
-of the other rows stand in the row of the pivot. What is left are P, z and W of the stage before, K and -k
-((4) and (5) of `alembert.optimal.time_sweep`). The straight-line code that the same step has for small stages is
-several times slower from about ten states and inputs on.
+where D is the last part of Y (Gauss and Jordan's method, in registers), and from these what the stage before needs,
+
+    [P z] = [Q q] + A' T - Y' K,    W = W + S' c - Y' K                                               (2)
+
+with S = z without its first column, and of Y and K in each the columns that belong there ((4) and (5) of
+`alembert.optimal.time_sweep`; k = -K in the columns of z). Y' is read as scalars from memory. Rows are gathered by loads
+under masks rather than by narrow stores, after which a wide load would have to wait. The straight-line code that the same
+step has for small stages is several times slower from about ten states and inputs on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
 
 from alembert.engine.target import Target
 from alembert.engine.vectormath import vector_type
 
-BLOCK = 4
-"""rows that are formed together, so that what they share is loaded once"""
+REGISTERS = 21
+"""sums that are formed at a time, of 32 vector registers"""
 NAMES = ("A", "B", "b", "Q", "N", "R", "q", "r", "D", "push", "shift", "P", "z", "W")
 RESULTS = ("P_out", "z_out", "W_out", "K", "k", "flag")
 
@@ -41,25 +47,32 @@ class _Step:
         self.name, self.n, self.m, self.columns, self.bounds = name, n, m, columns, bounds
         self.lanes = target.lanes
         self.T = vector_type(self.lanes)
-        self.fixed = n + m
-        self.vectors = -(-(self.fixed + columns) // self.lanes)
+        self.inputs = n + columns
+        """where the columns of the inputs begin"""
+        self.vectors = -(-(n + columns + m) // self.lanes)
+        self.kept = -(-(n + columns) // self.lanes)
+        """vectors that have columns of the states and of z"""
         self.width = self.vectors * self.lanes
-        self.rows = self.fixed + columns - 1
         self.lines: list[str] = []
         self.count = 0
-        self.G, self.M, self.H = 0, n * self.width, 2 * n * self.width
-        self.force = self.H + self.rows * self.width
+        self.G, self.M = 0, n * self.width
+        self.Y = 2 * n * self.width
+        self.turned = self.Y + m * self.width
+        self.force = self.turned + m * self.width
 
     def emit(self) -> tuple[str, int]:
+        self._turn()
         self._gather()
         self._product()
-        self._hessian()
-        self._eliminate()
-        self._leave()
+        if self.bounds:
+            self._forces()
+        K = self._eliminate(self._inputs())
+        self._states(K)
+        self._ends(K)
         parameters = ", ".join(f"ptr noalias %{x}" for x in (*NAMES, *RESULTS, "w"))
         body = "\n  ".join(self.lines)
         text = f"define internal void @{self.name}({parameters}) #0 {{\nentry:\n  {body}\n  ret void\n}}\n"
-        return text + self._declarations(), self.force + self.width + self.lanes
+        return text + self._declarations(), self.force + self.n + self.m + 2 * self.lanes
 
     def _declarations(self) -> str:
         T, L = self.T, self.lanes
@@ -72,155 +85,198 @@ class _Step:
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
+    def _turn(self) -> None:
+        """N', early: it is read in vectors when these stores have long been done."""
+        for i in range(self.n):
+            for a in range(self.m):
+                self._put(self._get("N", i * self.m + a), "w", self.turned + a * self.width + i)
+
     def _gather(self) -> None:
-        """G, row by row: what is stored too far is zero, or overwritten by what follows."""
         n, m = self.n, self.m
-        zero = f"{self.T} zeroinitializer"
         for i in range(n):
-            start = self.G + i * self.width
+            parts = [("A", i * n, n, 0), ("b", i, 1, n), ("B", i * m, m, self.inputs)]
             for v in range(self.vectors):
-                self._store(zero, "w", start + v * self.lanes)
-            self._copy("A", i * n, n, start)
-            self._copy("B", i * m, m, start + n)
-            self._put(self._get("b", i), "w", start + self.fixed)
+                self._store(self._row(parts, v), "w", self.G + i * self.width + v * self.lanes)
 
     def _product(self) -> None:
         """T of (1), from the lower triangle of P."""
-        n = self.n
-        for first in range(0, n, BLOCK):
-            block = range(first, min(first + BLOCK, n))
+        n, columns = self.n, self.columns
+        wanted = range(self.vectors)
+        for block in self._blocks(n, self.vectors):
+            sums = [[self._row([("z", i * columns, columns, n)], v) for v in wanted] for i in block]
             factors = [[("P", max(i, k) * n + min(i, k)) for k in range(n)] for i in block]
-            self._combine(factors, self.G, [self.M + i * self.width for i in block])
-        for i in range(n):
-            for j in range(self.columns):
-                self._add("w", self.M + i * self.width + self.fixed + j, self._get("z", i * self.columns + j))
-
-    def _hessian(self) -> None:
-        n, m, width = self.n, self.m, self.width
-        for first in range(0, self.fixed, BLOCK):
-            block = range(first, min(first + BLOCK, self.fixed))
-            factors = [[("w", self.G + k * width + c) for k in range(n)] for c in block]
-            self._combine(factors, self.M, [self.H + c * width for c in block])
-        shift = self._get("shift", 0)
-        for i in range(n):
-            row = self.H + i * width
-            self._accumulate("Q", i * n, n, row)
-            self._add("w", row + i, shift)
-            self._add("w", row + self.fixed, self._get("q", i))
-        for a in range(m):
-            row = self.H + (n + a) * width
-            for i in range(n):
-                self._add("w", row + i, self._get("N", i * m + a))
-            self._accumulate("R", a * m, m, row + n)
-            self._add("w", row + n + a, shift)
-            self._add("w", row + self.fixed, self._get("r", a))
-        if self.bounds:
-            self._forces()
-        ends = self.columns - 1
-        for first in range(0, ends, BLOCK):
-            block = range(first, min(first + BLOCK, ends))
-            factors = [[("z", k * self.columns + 1 + j) for k in range(n)] for j in block]
-            self._combine(
-                factors, self.G, [self.H + (self.fixed + j) * width for j in block], self.fixed // self.lanes
-            )
-        for j in range(ends):
-            for c in range(self.columns):
-                place = self.H + (self.fixed + j) * width + self.fixed + c
-                self._add("w", place, self._get("W", j * self.columns + c))
+            self._combine(sums, factors, self._rows(self.G, n, wanted), wanted)
+            for i, row in zip(block, sums, strict=True):
+                for v in wanted:
+                    self._store(row[v], "w", self.M + i * self.width + v * self.lanes)
 
     def _forces(self) -> None:
-        """D' push to the slopes."""
-        fixed, L = self.fixed, self.lanes
+        """D' push, of states and inputs."""
+        fixed, L = self.n + self.m, self.lanes
         for c in range(0, fixed, L):
             wide = min(L, fixed - c)
             total = f"{self.T} zeroinitializer"
             for d in range(self.bounds):
                 row = self._load("D", d * fixed + c, wide)
-                total = f"{self.T} {self._fma(self._splat(self._get('push', d)), row, total)}"
+                total = self._fma(self._splat(self._get("push", d)), row, total)
             self._store(total, "w", self.force + c)
-        for c in range(fixed):
-            self._add("w", self.H + c * self.width + fixed, self._get("w", self.force + c))
 
-    def _eliminate(self) -> None:
-        n, m, width, L = self.n, self.m, self.width, self.lanes
+    def _inputs(self) -> list[list[str]]:
+        """Y, also left in memory."""
+        n, m, wanted = self.n, self.m, range(self.vectors)
+        rows: list[list[str]] = []
+        for block in self._blocks(m, self.vectors):
+            sums = []
+            for a in block:
+                parts = [
+                    ("w", self.turned + a * self.width, n, 0),
+                    ("r", a, 1, n),
+                    ("R", a * m, m, self.inputs),
+                ]
+                sums.append([self._row(parts, v) for v in wanted])
+                self._plus(sums[-1], self.inputs + a, self._get("shift", 0))
+                if self.bounds:
+                    self._plus(sums[-1], n, self._get("w", self.force + n + a))
+            factors = [[("B", k * m + a) for k in range(n)] for a in block]
+            self._combine(sums, factors, self._rows(self.M, n, wanted), wanted)
+            for a, row in zip(block, sums, strict=True):
+                for v in range(self.kept):
+                    self._store(row[v], "w", self.Y + a * self.width + v * self.lanes)
+            rows += sums
+        return rows
+
+    def _eliminate(self, rows: list[list[str]]) -> list[list[str]]:
+        """K, and what is left of it in the results."""
+        n, columns, L, T = self.n, self.columns, self.lanes, self.T
         good = ""
-        for p in range(m):
-            row = self.H + (n + p) * width
-            pivot = self._get("w", row + n + p)
+        for p, row in enumerate(rows):
+            place, lane = divmod(self.inputs + p, L)
+            pivot = self._new(f"extractelement {row[place]}, i64 {lane}")
             positive = self._new(f"fcmp ogt double {pivot}, 0.0")
             good = self._new(f"and i1 {good}, {positive}") if good else positive
-            others = [(i, row + i) for i in range(n)]
-            others += [(n + a, self.H + (n + a) * width + n + p) for a in range(m) if a != p]
-            others += [(self.fixed + j, row + self.fixed + 1 + j) for j in range(self.columns - 1)]
-            factors = {i: self._get("w", place) for i, place in others}
-            inverse = self._splat(self._new(f"fdiv double 1.0, {pivot}"))
-            scaled = []
+            inverse = self._splat(self._new(f"fdiv double 1.0, {pivot}")).split(" ")[-1]
             for v in range(self.vectors):
-                whole = self._load("w", row + v * L, L)
-                value = self._new(f"fmul {self.T} {whole.split(' ')[-1]}, {inverse.split(' ')[-1]}")
-                self._store(f"{self.T} {value}", "w", row + v * L)
-                scaled.append(f"{self.T} {value}")
-            for i, factor in factors.items():
-                negative = self._splat(self._new(f"fneg double {factor}"))
-                target = self.H + i * width
-                for v in range(self.fixed // L if i >= self.fixed else 0, self.vectors):
-                    value = self._fma(negative, scaled[v], self._load("w", target + v * L, L))
-                    self._store(f"{self.T} {value}", "w", target + v * L)
+                row[v] = f"{T} {self._new(f'fmul {row[v]}, {inverse}')}"
+            for other in rows:
+                if other is not row:
+                    negative = self._negative(self._spread(other[place], lane))
+                    for v in range(self.vectors):
+                        other[v] = self._fma(negative, row[v], other[v])
         self._put(self._new(f"select i1 {good}, double 1.0, double 0.0"), "flag", 0)
+        for a, row in enumerate(rows):
+            self._leave(row, 0, n, "K", a * n)
+            self._leave([self._negative(x) for x in row[: self.kept]], n, columns, "k", a * columns)
+        return rows
 
-    def _leave(self) -> None:
-        n, m, columns, width = self.n, self.m, self.columns, self.width
-        for i in range(n):
-            row = self.H + i * width
-            self._move(row, "P_out", i * n, n)
-            self._move(row + self.fixed, "z_out", i * columns, columns)
-        for a in range(m):
-            row = self.H + (n + a) * width
-            self._move(row, "K", a * n, n)
-            for c in range(columns):
-                value = self._new(f"fneg double {self._get('w', row + self.fixed + c)}")
-                self._put(value, "k", a * columns + c)
-        for j in range(columns - 1):
-            self._move(self.H + (self.fixed + j) * width + self.fixed, "W_out", j * columns, columns)
+    def _states(self, K: list[list[str]]) -> None:
+        """P and z of (2)."""
+        n, wanted = self.n, range(self.kept)
+        negative = [[self._negative(row[v]) for v in wanted] for row in K]
+        for block in self._blocks(n, self.kept):
+            sums = []
+            for i in block:
+                sums.append([self._row([("Q", i * n, n, 0), ("q", i, 1, n)], v) for v in wanted])
+                self._plus(sums[-1], i, self._get("shift", 0))
+                if self.bounds:
+                    self._plus(sums[-1], n, self._get("w", self.force + i))
+            factors = [[("A", k * n + i) for k in range(n)] for i in block]
+            self._combine(sums, factors, self._rows(self.M, n, wanted), wanted)
+            self._combine(sums, [self._column_of_Y(i) for i in block], negative, wanted)
+            for i, row in zip(block, sums, strict=True):
+                self._leave(row, 0, n, "P_out", i * n)
+                self._leave(row, n, self.columns, "z_out", i * self.columns)
+
+    def _ends(self, K: list[list[str]]) -> None:
+        """W of (2)."""
+        n, columns = self.n, self.columns
+        wanted = range(n // self.lanes, self.kept)
+        negative = [[self._negative(row[v]) for v in range(self.kept)] for row in K] if columns > 1 else []
+        for block in self._blocks(columns - 1, len(wanted)):
+            sums = [[self._row([("W", j * columns, columns, n)], v) for v in range(self.kept)] for j in block]
+            factors = [[("z", k * columns + 1 + j) for k in range(n)] for j in block]
+            self._combine(sums, factors, self._rows(self.G, n, wanted), wanted)
+            self._combine(sums, [self._column_of_Y(n + 1 + j) for j in block], negative, wanted)
+            for j, row in zip(block, sums, strict=True):
+                self._leave(row, n, columns, "W_out", j * columns)
 
     # --- rows -------------------------------------------------------------------------------------------------------
 
+    def _blocks(self, count: int, vectors: int) -> list[range]:
+        """`count` rows in blocks of about equal size whose sums stay in registers."""
+        if not count:
+            return []
+        parts = -(-count // max(1, REGISTERS // vectors))
+        bounds = [count * k // parts for k in range(parts + 1)]
+        return [range(*pair) for pair in pairwise(bounds)]
+
+    def _column_of_Y(self, column: int) -> list[tuple[str, int]]:
+        return [("w", self.Y + p * self.width + column) for p in range(self.m)]
+
+    def _rows(self, start: int, count: int, wanted: range) -> list[Callable[[int], str]]:
+        """Rows in the workspace, loaded where they are used."""
+        return [
+            lambda v, k=k: self._load("w", start + k * self.width + v * self.lanes, self.lanes)
+            for k in range(count)
+        ]  # type: ignore[misc]
+
     def _combine(
         self,
+        sums: list[list[str]],
         factors: Sequence[Sequence[tuple[str, int]]],
-        source: int,
-        targets: Sequence[int],
-        first: int = 0,
+        rows: Sequence[Any],
+        wanted: range,
     ) -> None:
-        """Rows at `targets`: sums of the rows from `source` on, with the given scalars as factors."""
-        L = self.lanes
-        wanted = range(first, self.vectors)
-        sums = [[f"{self.T} zeroinitializer"] * self.vectors for _ in targets]
-        for k in range(len(factors[0])):
-            row = {v: self._load("w", source + k * self.width + v * L, L) for v in wanted}
-            for r, own in enumerate(factors):
-                factor = self._splat(self._get(*own[k]))
+        """Add to every sum the rows with its factors, which are scalars in memory."""
+        for k, row in enumerate(rows):
+            own = {v: row(v) if callable(row) else row[v] for v in wanted}
+            for total, scalars in zip(sums, factors, strict=True):
+                factor = self._splat(self._get(*scalars[k]))
                 for v in wanted:
-                    sums[r][v] = f"{self.T} {self._fma(factor, row[v], sums[r][v])}"
-        for r, target in enumerate(targets):
-            for v in wanted:
-                self._store(sums[r][v], "w", target + v * L)
+                    total[v] = self._fma(factor, own[v], total[v])
 
-    def _copy(self, source: str, offset: int, count: int, target: int) -> None:
-        for c in range(0, count, self.lanes):
-            self._store(self._load(source, offset + c, min(self.lanes, count - c)), "w", target + c)
+    def _row(self, parts: Sequence[tuple[str, int, int, int]], v: int) -> str:
+        """A vector of a row that is made of (array, offset, how many, from which column on); zeros elsewhere."""
+        L, T = self.lanes, self.T
+        found = f"{T} zeroinitializer"
+        for base, offset, count, column in parts:
+            first, last = max(0, column - v * L), min(L, column + count - v * L)
+            if first >= last:
+                continue
+            place = offset + v * L - column
+            if last - first == L:
+                found = self._load(base, place, L)
+                continue
+            mask = self._mask(last, first)
+            call = f"call {T} @llvm.masked.load.v{L}f64.p0"
+            found = f"{T} {self._new(f'{call}(ptr {self._address(base, place)}, i32 8, {mask}, {found})')}"
+        return found
 
-    def _accumulate(self, source: str, offset: int, count: int, target: int) -> None:
-        for c in range(0, count, self.lanes):
-            wide = min(self.lanes, count - c)
-            a = self._load(source, offset + c, wide).split(" ")[-1]
-            b = self._load("w", target + c, wide).split(" ")[-1]
-            self._store(f"{self.T} {self._new(f'fadd {self.T} {a}, {b}')}", "w", target + c, wide)
+    def _leave(self, row: Sequence[str], start: int, count: int, base: str, offset: int) -> None:
+        """Columns from `start` on to a result."""
+        L = self.lanes
+        for v in range(start // L, -(-(start + count) // L)):
+            first, last = max(0, start - v * L), min(L, start + count - v * L)
+            place = offset + v * L - start
+            if last - first == L:
+                self._store(row[v], base, place)
+            else:
+                call = f"call void @llvm.masked.store.v{L}f64.p0"
+                address = self._address(base, place)
+                self.lines.append(f"{call}({row[v]}, ptr {address}, i32 8, {self._mask(last, first)})")
 
-    def _move(self, source: int, target: str, offset: int, count: int) -> None:
-        for c in range(0, count, self.lanes):
-            wide = min(self.lanes, count - c)
-            self._store(self._load("w", source + c, wide), target, offset + c, wide)
+    def _plus(self, row: list[str], column: int, value: str) -> None:
+        """Add a number in one column."""
+        v, lane = divmod(column, self.lanes)
+        one = self._new(f"insertelement {self.T} zeroinitializer, double {value}, i64 {lane}")
+        row[v] = f"{self.T} {self._new(f'fadd {row[v]}, {one}')}"
+
+    def _spread(self, vector: str, lane: int) -> str:
+        """One lane in all."""
+        picks = ", ".join([f"i32 {lane}"] * self.lanes)
+        return f"{self.T} {self._new(f'shufflevector {vector}, {self.T} poison, <{self.lanes} x i32> <{picks}>')}"
+
+    def _negative(self, vector: str) -> str:
+        return f"{self.T} {self._new(f'fneg {vector}')}"
 
     # --- instructions -------------------------------------------------------------------------------------------------
 
@@ -230,18 +286,13 @@ class _Step:
         return f"%v{self.count}"
 
     def _address(self, base: str, offset: int) -> str:
-        return (
-            self._new(f"getelementptr inbounds double, ptr %{base}, i64 {offset}") if offset else f"%{base}"
-        )
+        return self._new(f"getelementptr double, ptr %{base}, i64 {offset}") if offset else f"%{base}"
 
     def _get(self, base: str, offset: int) -> str:
         return self._new(f"load double, ptr {self._address(base, offset)}, align 8")
 
     def _put(self, value: str, base: str, offset: int) -> None:
         self.lines.append(f"store double {value}, ptr {self._address(base, offset)}, align 8")
-
-    def _add(self, base: str, offset: int, value: str) -> None:
-        self._put(self._new(f"fadd double {self._get(base, offset)}, {value}"), base, offset)
 
     def _splat(self, value: str) -> str:
         T = self.T
@@ -251,10 +302,10 @@ class _Step:
         )
 
     def _fma(self, a: str, b: str, c: str) -> str:
-        return self._new(f"call {self.T} @llvm.fma.v{self.lanes}f64({a}, {b}, {c})")
+        return f"{self.T} {self._new(f'call {self.T} @llvm.fma.v{self.lanes}f64({a}, {b}, {c})')}"
 
-    def _mask(self, count: int) -> str:
-        marks = ", ".join(f"i1 {int(k < count)}" for k in range(self.lanes))
+    def _mask(self, last: int, first: int = 0) -> str:
+        marks = ", ".join(f"i1 {int(first <= k < last)}" for k in range(self.lanes))
         return f"{vector_type(self.lanes, 'i1')} <{marks}>"
 
     def _load(self, base: str, offset: int, count: int) -> str:
@@ -265,10 +316,5 @@ class _Step:
         call = f"call {T} @llvm.masked.load.v{self.lanes}f64.p0"
         return f"{T} {self._new(f'{call}(ptr {address}, i32 8, {self._mask(count)}, {T} zeroinitializer)')}"
 
-    def _store(self, value: str, base: str, offset: int, count: int | None = None) -> None:
-        address = self._address(base, offset)
-        if count is None or count == self.lanes:
-            self.lines.append(f"store {value}, ptr {address}, align 8")
-        else:
-            call = f"call void @llvm.masked.store.v{self.lanes}f64.p0"
-            self.lines.append(f"{call}({value}, ptr {address}, i32 8, {self._mask(count)})")
+    def _store(self, value: str, base: str, offset: int) -> None:
+        self.lines.append(f"store {value}, ptr {self._address(base, offset)}, align 8")
