@@ -17,12 +17,14 @@ step has for small stages is several times slower from about ten states and inpu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
-from typing import Any
 
 from alembert.engine.target import Target
 from alembert.engine.vectormath import vector_type
 
+Row = Callable[[int], str]
+"""gives the vectors of a row by number"""
 REGISTERS = 21
 """sums that are formed at a time, of 32 vector registers"""
 NAMES = ("A", "B", "b", "Q", "N", "R", "q", "r", "D", "push", "shift", "P", "z", "W")
@@ -105,7 +107,7 @@ class _Step:
         for block in self._blocks(n, self.vectors):
             sums = [[self._row([("z", i * columns, columns, n)], v) for v in wanted] for i in block]
             factors = [[("P", max(i, k) * n + min(i, k)) for k in range(n)] for i in block]
-            self._combine(sums, factors, self._rows(self.G, n, wanted), wanted)
+            self._combine(sums, factors, self._rows(self.G, n), wanted)
             for i, row in zip(block, sums, strict=True):
                 for v in wanted:
                     self._store(row[v], "w", self.M + i * self.width + v * self.lanes)
@@ -138,7 +140,7 @@ class _Step:
                 if self.bounds:
                     self._plus(sums[-1], n, self._get("w", self.force + n + a))
             factors = [[("B", k * m + a) for k in range(n)] for a in block]
-            self._combine(sums, factors, self._rows(self.M, n, wanted), wanted)
+            self._combine(sums, factors, self._rows(self.M, n), wanted)
             for a, row in zip(block, sums, strict=True):
                 for v in range(self.kept):
                     self._store(row[v], "w", self.Y + a * self.width + v * self.lanes)
@@ -171,7 +173,7 @@ class _Step:
     def _states(self, K: list[list[str]]) -> None:
         """P and z of (2)."""
         n, wanted = self.n, range(self.kept)
-        negative = [[self._negative(row[v]) for v in wanted] for row in K]
+        negative = [[self._negative(row[v]) for v in wanted].__getitem__ for row in K]
         for block in self._blocks(n, self.kept):
             sums = []
             for i in block:
@@ -180,7 +182,7 @@ class _Step:
                 if self.bounds:
                     self._plus(sums[-1], n, self._get("w", self.force + i))
             factors = [[("A", k * n + i) for k in range(n)] for i in block]
-            self._combine(sums, factors, self._rows(self.M, n, wanted), wanted)
+            self._combine(sums, factors, self._rows(self.M, n), wanted)
             self._combine(sums, [self._column_of_Y(i) for i in block], negative, wanted)
             for i, row in zip(block, sums, strict=True):
                 self._leave(row, 0, n, "P_out", i * n)
@@ -190,11 +192,11 @@ class _Step:
         """W of (2)."""
         n, columns = self.n, self.columns
         wanted = range(n // self.lanes, self.kept)
-        negative = [[self._negative(row[v]) for v in range(self.kept)] for row in K] if columns > 1 else []
+        negative = [[self._negative(row[v]) for v in range(self.kept)].__getitem__ for row in K]
         for block in self._blocks(columns - 1, len(wanted)):
             sums = [[self._row([("W", j * columns, columns, n)], v) for v in range(self.kept)] for j in block]
             factors = [[("z", k * columns + 1 + j) for k in range(n)] for j in block]
-            self._combine(sums, factors, self._rows(self.G, n, wanted), wanted)
+            self._combine(sums, factors, self._rows(self.G, n), wanted)
             self._combine(sums, [self._column_of_Y(n + 1 + j) for j in block], negative, wanted)
             for j, row in zip(block, sums, strict=True):
                 self._leave(row, n, columns, "W_out", j * columns)
@@ -212,23 +214,23 @@ class _Step:
     def _column_of_Y(self, column: int) -> list[tuple[str, int]]:
         return [("w", self.Y + p * self.width + column) for p in range(self.m)]
 
-    def _rows(self, start: int, count: int, wanted: range) -> list[Callable[[int], str]]:
+    def _rows(self, start: int, count: int) -> list[Row]:
         """Rows in the workspace, loaded where they are used."""
-        return [
-            lambda v, k=k: self._load("w", start + k * self.width + v * self.lanes, self.lanes)
-            for k in range(count)
-        ]  # type: ignore[misc]
+        return [partial(self._vector, start + k * self.width) for k in range(count)]
+
+    def _vector(self, row: int, v: int) -> str:
+        return self._load("w", row + v * self.lanes, self.lanes)
 
     def _combine(
         self,
         sums: list[list[str]],
         factors: Sequence[Sequence[tuple[str, int]]],
-        rows: Sequence[Any],
+        rows: Sequence[Row],
         wanted: range,
     ) -> None:
         """Add to every sum the rows with its factors, which are scalars in memory."""
         for k, row in enumerate(rows):
-            own = {v: row(v) if callable(row) else row[v] for v in wanted}
+            own = {v: row(v) for v in wanted}
             for total, scalars in zip(sums, factors, strict=True):
                 factor = self._splat(self._get(*scalars[k]))
                 for v in wanted:
