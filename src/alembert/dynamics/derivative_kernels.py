@@ -21,6 +21,7 @@ from alembert.model import Model
 from alembert.sensitivity.inverse_dynamics import (
     ABOVE,
     BELOW,
+    INVERSE_DYNAMICS_AND_DERIVATIVES,
     INVERSE_DYNAMICS_DERIVATIVES,
     INVERSE_DYNAMICS_TERMS,
     ROW_COUNT,
@@ -28,6 +29,7 @@ from alembert.sensitivity.inverse_dynamics import (
 )
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.sweeps import FORWARD_DYNAMICS, Tree
+from alembert.sweeps.program import expressions
 
 BY_ROWS = 12
 """speeds from which on rows fill the registers well enough (measured)"""
@@ -86,31 +88,37 @@ def _small_inverse_source(
 def _small_forward_source(
     tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
 ) -> Source:
-    """Accelerations, derivatives of inverse dynamics there, factor, then one solution per column."""
-    n, pattern = tree.model.nv, Pattern(tree)
-    at_a = tuple("a" if name == "tau" else name for name in names)
-    forward = kernels.program_source(tree, FORWARD_DYNAMICS, names, lowering)
-    inverse_inputs = kernels.arguments(tree.model, tree, INVERSE_DYNAMICS_DERIVATIVES, at_a)
-    inverse = _small_inverse_source(tree, at_a, inverse_inputs, lowering)
-    M = ca.SX.sym("M", n, n)
-    factorise = ca.Function("factorise", [M], [pattern.factor(M)])
+    """M and the efforts at rest, factor, accelerations, derivatives of inverse dynamics there; one solution per column.
+
+    The accelerations come from the factor, which is needed anyway: sweeps of their own would take longer.
+    """
+    n, pattern, program = tree.model.nv, Pattern(tree), INVERSE_DYNAMICS_AND_DERIVATIVES
+
+    def graph(*values: ca.SX) -> list[ca.SX]:
+        given = dict(zip(names, values[:-1], strict=True))
+        tau = given.pop("tau")
+        at_rest = expressions(program, tree, given, values[-1])
+        factor = pattern.factor(at_rest["da"])
+        a = pattern.solve(factor, tau - at_rest["tau"])
+        found = expressions(program, tree, {**given, "a": a}, values[-1])
+        return [a, factor, ca.vec(pattern.inverse(factor)), found["dq"], found["dv"]]
+
+    derivatives = kernels.function("forward_dynamics_derivatives", inputs, tree, graph)
     factor = ca.SX.sym("factor", pattern.size)
-    columns = [ca.SX.sym(name, n) for name in ("b_q", "b_v", "b_tau")]
+    columns = [ca.SX.sym(name, n) for name in ("b_q", "b_v")]
     solve = ca.Function("solve", [factor, *columns], [pattern.solve(factor, -b) for b in columns])
-    minus_one = ca.Function("minus_one", [], [ca.densify(-ca.SX.eye(n))])
-    given = [a.name for a in inputs]
-    at = ["a" if name == "tau" else name for name in given]
     stages: list[Stage | Columns] = [
-        Stage(forward, given, ["a"]),
-        Stage(inverse, at, ["tau_q", "tau_v", "M"]),
-        Stage(FunctionSource(factorise), ["M"], ["factor"]),
-        Stage(FunctionSource(minus_one), [], ["minus_one"]),
-        Columns(solve, "factor", ["tau_q", "tau_v", "minus_one"], ["dq", "dv", "dtau"], n),
+        Stage(
+            FunctionSource(derivatives, chunk=CHUNK, interleave=True),
+            [a.name for a in inputs],
+            ["a", "factor", "dtau", "tau_q", "tau_v"],
+        ),
+        Columns(solve, "factor", ["tau_q", "tau_v"], ["dq", "dv"], n),
     ]
     return PipelineSource(
         {a.name: a.size for a in inputs},
         {"a": n, "dq": n * n, "dv": n * n, "dtau": n * n},
-        {"tau_q": n * n, "tau_v": n * n, "M": n * n, "minus_one": n * n, "factor": pattern.size},
+        {"tau_q": n * n, "tau_v": n * n, "factor": pattern.size},
         stages,
     )
 

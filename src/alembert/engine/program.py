@@ -126,7 +126,7 @@ def from_casadi(function: ca.Function, *, fuse: bool = True) -> Program:
 
 
 def interleaved(function: ca.Function, *, fuse: bool = True) -> Program:
-    """The same program with its outputs, square matrices of one size, computed side by side.
+    """The same program with its last outputs, square matrices of one size, computed side by side after the others.
 
     Entries that couple the same two rows follow each other: they share operands, which then stay in registers.
     """
@@ -134,20 +134,21 @@ def interleaved(function: ca.Function, *, fuse: bool = True) -> Program:
         *(symbols := [ca.SX.sym(f"x{k}", *function.size_in(k)) for k in range(function.n_in())])
     )
     outputs = list(values) if isinstance(values, tuple) else [values]
-    n = outputs[0].shape[0]
-    places = [
+    n = outputs[-1].shape[0]
+    places = [(m, k, 0) for m, x in enumerate(outputs) if x.shape != (n, n) for k in range(x.numel())] + [
         (m, i, j)
         for k in range(n)
         for other in range(k + 1)
         for i, j in dict.fromkeys([(k, other), (other, k)])
-        for m in range(len(outputs))
+        for m, x in enumerate(outputs)
+        if x.shape == (n, n)
     ]
     entries = [outputs[m][i, j] for m, i, j in places]
     single = from_casadi(ca.Function(function.name(), symbols, [ca.densify(ca.vertcat(*entries))]), fuse=fuse)
     computed = single.outputs[0]
-    single.outputs = [[0] * (n * n) for _ in outputs]
+    single.outputs = [[0] * x.numel() for x in outputs]
     for value, (m, i, j) in zip(computed, places, strict=True):
-        single.outputs[m][i * n + j] = value
+        single.outputs[m][i * outputs[m].shape[1] + j] = value
     return single
 
 

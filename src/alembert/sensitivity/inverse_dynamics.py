@@ -35,6 +35,7 @@ import casadi as ca
 from alembert.sensitivity.joint_terms import own_effort_derivatives, subspace_terms
 from alembert.spatial import Force, Motion, Pose
 from alembert.spatial.arrays import cross, dot, identity, skew
+from alembert.sweeps.inverse_dynamics import own_effort
 from alembert.sweeps.kinematics import place, place_in_world
 from alembert.sweeps.program import Extent, Pairs, Program, Record, inward, outward
 
@@ -65,6 +66,18 @@ def gather(b: Record) -> None:
         n = b.rho @ b.a + cross(b.parent.V.angular, b.rho @ b.v)
         b.parent.add(F=Force(n, ca.SX(3, 1)), Q=-skew(b.rho @ b.v))
     b.parent.add(I=b.I, h=b.h, F=b.F, Q=b.Q)
+
+
+def exert(b: Record) -> None:
+    """The effort itself, as in `alembert.sweeps.inverse_dynamics` (2), (4)."""
+    effort = ca.vertcat(*(column.dot(b.F) for column in b.J))
+    reflected = b.node.reflected_inertia
+    if reflected is not None:
+        effort = effort + reflected @ b.a
+    if b.has("rho"):
+        effort = effort + b.rho.T @ b.parent.A.angular
+    own = own_effort(b)
+    b.tau = effort if own is None else effort - own
 
 
 def differentiate(b: Record) -> None:
@@ -201,5 +214,12 @@ INVERSE_DYNAMICS_DERIVATIVES = Program(
     "inverse_dynamics_derivatives",
     _GIVEN,
     _SWEEPS,
+    pairs=Pairs(("dq", "dv", "da"), _pair),
+)
+INVERSE_DYNAMICS_AND_DERIVATIVES = Program(
+    "inverse_dynamics_and_derivatives",
+    _GIVEN,
+    (*_SWEEPS, inward(exert)),
+    {"tau": "v"},
     pairs=Pairs(("dq", "dv", "da"), _pair),
 )

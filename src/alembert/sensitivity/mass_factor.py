@@ -5,6 +5,7 @@ O(n depth^2) and solving O(n depth) per right-hand side. For k from the last spe
 
     L_ki = M_ki / D_k,   M_ij -= L_ki M_kj                                        (1)
     M x = b:  outer to inner  b_i -= L_ki b_k;   b /= D;   inner to outer  b_k -= L_ki b_i       (2)
+    X = M^-1:  X_kj = X_jk = [j = k] / D_k - sum_i L_ki X_ij,  j <= k                            (3)
 """
 
 from __future__ import annotations
@@ -60,3 +61,15 @@ class Pattern:
             for i in reversed(self.inboard[k]):  # the nearest, which is known last, comes last
                 x[k] = x[k] - factor[self.positions[k, i]] * x[i]
         return ca.vertcat(*x)
+
+    def inverse(self, factor: ca.SX) -> ca.SX:
+        """(3)"""
+        n, start = len(self.inboard), len(self.positions)
+        X = ca.SX.zeros(n, n)
+        for k in range(n):
+            X[k, k] = factor[start + k]
+            for j in range(k + 1):
+                for i in reversed(self.inboard[k]):
+                    X[k, j] = X[k, j] - factor[self.positions[k, i]] * X[i, j]
+                X[j, k] = X[k, j]
+        return X
