@@ -8,6 +8,7 @@ import pytest
 
 import alembert as al
 from alembert import check, library
+from alembert.dynamics.directional_kernels import KNOWN
 from alembert.dynamics.programs import PROGRAMS
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.joints import REGISTRY
@@ -41,6 +42,25 @@ def test_products_of_every_algorithm(kinds):
     model = library.random_tree(2, bodies=len(kinds), kinds=kinds, attachments=True)
     rest = [name for name in PROGRAMS if name not in (*CLOSED_FORMS, "inverse_dynamics_derivatives")]
     check.derivatives(model, rest, states=4, show=False).raise_if_above(1e-9)
+
+
+def test_products_of_kinematics_momentum_and_manifold():
+    """What is no program but made from several, a parameter among the arguments; complex steps compile nothing."""
+    model = library.random_tree(
+        3, bodies=2, kinds=("spherical", "revolute"), attachments=True, parameters=True
+    )
+    rest = [name for name in KNOWN if name not in PROGRAMS]
+    assert {"momentum", "energy", "frame_jacobian", "center_of_mass", "difference"} < set(rest)
+    found = check.derivatives(model, rest, states=1, oracle="complex_step", show=False)
+    found.raise_if_above(1e-9)
+    assert {"frame_jacobian: dparameters", "difference: dq1", "momentum: dv"} < set(found.errors)
+
+
+@pytest.mark.parametrize("oracle", check.TOLERANCES)
+def test_hessians_of_a_frame_and_of_differences(oracle):
+    names = ("frame_velocity", "difference", "energy")
+    found = check.derivatives(library.pitcher(), names, states=1, oracle=oracle, second=True, show=False)
+    found.raise_if_above()
 
 
 def test_second_derivatives():

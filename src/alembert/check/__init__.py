@@ -22,10 +22,12 @@ from rich.table import Table
 
 from alembert.check.complex_numbers import run
 from alembert.check.states import Given, samples
+from alembert.dynamics import manifold
 from alembert.dynamics.constrained_products import GRAPH_OF as CONSTRAINED
-from alembert.dynamics.graphs import TAKES_WRENCHES, Options
+from alembert.dynamics.directional_kernels import KNOWN
+from alembert.dynamics.graphs import GRAPHS, TAKES_WRENCHES, Options
 from alembert.dynamics.kernels import graph_kernel
-from alembert.dynamics.programs import NEED_TREE, PROGRAMS
+from alembert.dynamics.programs import ALGORITHMS, NEED_TREE, PROGRAMS
 from alembert.dynamics.symbolic import constrained_options, inverse_options
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
@@ -34,6 +36,8 @@ from alembert.model.model import check_model
 from alembert.model.printing import unknown
 
 Array = np.ndarray
+CONFIGURATIONS = ("q", "q0", "q1")
+"""arguments that move along `integrate`"""
 TOLERANCES = {"ad": 1e-9, "complex_step": 1e-9, "finite_difference": 1e-5}
 """what a correct derivative keeps to, by oracle"""
 NOTHING = 1e-6
@@ -118,7 +122,7 @@ def derivatives(
 
     Args:
         model: with loops, couplings or equations, states are taken on them; their minimal set is that of each state.
-        name: an algorithm (those of `model.compile`), several, or "all".
+        name: an algorithm (those of `model.jvp`), several, or "all".
         states: how many random states besides the special ones: neutral, straight, at rest (nearby, where loops are closed).
         seed: of the random numbers.
         oracle: "ad", "complex_step" or "finite_difference".
@@ -126,19 +130,19 @@ def derivatives(
         show: whether to print.
 
     Closed forms are compared where there are any (forward, inverse and hybrid dynamics), and the products `jvp` and `vjp`
-    of every algorithm, with respect to a wrench on the last moving body and to parameters too. Errors are relative to the
-    size of the derivative at the state, or to its typical size over all states where it vanishes, or to a millionth of the
-    algorithm's largest derivative where it vanishes throughout.
+    of every algorithm, with respect to a wrench on the last moving body and to parameters too; that body is also the frame
+    of algorithms on frames. Errors are relative to the size of the derivative at the state, or to its typical size over all
+    states where it vanishes, or to a millionth of the algorithm's largest derivative where it vanishes throughout.
     """
     check_model("check.derivatives", model)
     if not model.nv:
         raise ArgumentError(f"check.derivatives: nothing moves in the model {model.name!r}")
     if oracle not in _ORACLES:
         raise ArgumentError(unknown("check.derivatives: no oracle", oracle, _ORACLES))
-    names = list(PROGRAMS) if name == "all" else [name] if isinstance(name, str) else list(name)
+    names = list(KNOWN) if name == "all" else [name] if isinstance(name, str) else list(name)
     for entry in names:
-        if entry not in PROGRAMS:
-            raise ArgumentError(unknown("check.derivatives: no algorithm", entry, PROGRAMS))
+        if entry not in KNOWN:
+            raise ArgumentError(unknown("check.derivatives: no algorithm", entry, KNOWN))
     if states < 0:
         raise ArgumentError(f"check.derivatives: states is {states}, expected zero or more")
     rng = np.random.default_rng(seed)
@@ -257,11 +261,13 @@ def _products(
     wrenches = _wrenches(model, name, given)
     moved = {frame: along["wrench"] for frame in wrenches or {}}
     directions = [x for key, x in along.items() if key != "wrench"]
-    value, change = model.jvp(name, at, directions, wrenches=wrenches, along_wrenches=moved)
+    options: Any = _frame_of(model, name)
+    value, change = model.jvp(name, at, directions, wrenches=wrenches, along_wrenches=moved, **options)
     values, changes = (x if isinstance(x, tuple) else (x,) for x in (value, change))
     expected = sum(x @ along[key] for key, x in J.items())
     weights = tuple(rng.normal(size=np.shape(x)) for x in values)
-    gradients = list(model.vjp(name, at, weights if len(weights) > 1 else weights[0], wrenches=wrenches))
+    weight = weights if len(weights) > 1 else weights[0]
+    gradients = list(model.vjp(name, at, weight, wrenches=wrenches, **options))
     by_key = {"wrench": gradients.pop()[_wrench_frame(model)]} if wrenches else {}
     by_key |= dict(zip((key for key in J if key != "wrench"), gradients, strict=True))
     found = {("along all", "jvp"): (_flat(changes), np.asarray(expected))}
@@ -280,7 +286,7 @@ def _compare_second(
     for label, sample in samples:
         given = {key: sample[key] for key in _inputs(model, name)}
         moving = [key for key in given if key not in ("parameters", "free")]
-        sizes = {key: model.nv if key == "q" else len(given[key]) for key in given}
+        sizes = {key: model.nv if key in CONFIGURATIONS else len(given[key]) for key in given}
         d = {key: rng.normal(size=sizes[key]) * (key in moving) for key in given}
         weights = [rng.normal(size=shape) for shape in _result_shapes(model, name)]
         H = model.hessian(
@@ -288,6 +294,7 @@ def _compare_second(
             [x for key, x in given.items() if key != "wrench"],
             tuple(weights) if len(weights) > 1 else weights[0],
             wrenches=_wrenches(model, name, given),
+            **_frame_of(model, name),
         )
         full = np.concatenate([d[key] for key in given if key != "parameters"])
         labels.append(label)
@@ -298,8 +305,9 @@ def _compare_second(
 def _result_shapes(model: Model, name: str) -> list[tuple[int, ...]]:
     if model.is_constrained and name in CONSTRAINED:
         return [(model.nv,)]
-    kernel = model._kernel(name)
-    return [result.shape for result in kernel.results]
+    if name in ALGORITHMS:
+        return [result.shape for result in model._kernel(name).results]
+    return [result.shape for result in model.symbolic.graph(name, _options(model, name, None)).results]
 
 
 def _curve(model: Model, name: str, q: Array | None) -> ca.Function:
@@ -307,10 +315,11 @@ def _curve(model: Model, name: str, q: Array | None) -> ca.Function:
     f = _flat_function(model, name, q)
     s = ca.SX.sym("s")
     x = [ca.SX.sym(f"x{k}", f.size1_in(k)) for k in range(f.n_in())]
-    d = [ca.SX.sym(f"d{k}", model.nv if k == 0 else x[k].shape[0]) for k in range(f.n_in())]
+    turned = [key in CONFIGURATIONS for key in _inputs(model, name)]
+    d = [ca.SX.sym("d", model.nv if is_q else y.shape[0]) for is_q, y in zip(turned, x, strict=True)]
     moved = [
-        model.symbolic.integrate(x[0], s * d[0]),
-        *(y + s * e for y, e in zip(x[1:], d[1:], strict=True)),
+        model.symbolic.integrate(y, s * e) if is_q else y + s * e
+        for is_q, y, e in zip(turned, x, d, strict=True)
     ]
     weight = ca.SX.sym("w", f.size1_out(0))
     value = ca.dot(f(*moved), weight)
@@ -345,8 +354,7 @@ def _second_difference(model: Model, name: str, q: Array | None) -> Callable[[Gi
     step = 1e-3
 
     def value(given: Given, d: Given, w: Array, s: float) -> float:
-        moved = {key: x + s * d[key] for key, x in given.items() if key != "q"}
-        found = kernel(*({"q": model.integrate(given["q"], s * d["q"])} | moved).values())
+        found = kernel(*(_moved(model, key, x, s * d[key]) for key, x in given.items()))
         return float(_flat(found if isinstance(found, tuple) else (found,)) @ w)
 
     def second(given: Given, d: Given, w: Array) -> float:
@@ -377,12 +385,23 @@ def _flat(parts: Iterable[Array]) -> Array:
 
 
 def _inputs(model: Model, name: str) -> tuple[str, ...]:
+    own = PROGRAMS[name][1] if name in PROGRAMS else GRAPHS[name][0]
     wrench = ("wrench",) if name in TAKES_WRENCHES else ()
-    return (*PROGRAMS[name][1], *wrench, *(("parameters",) if model.parameters else ()))
+    takes_parameters = model.parameters and name not in manifold.NAMES
+    return (*own, *wrench, *(("parameters",) if takes_parameters else ()))
+
+
+def _frame_of(model: Model, name: str) -> dict[str, Any]:
+    """The options of an algorithm on a frame."""
+    return {"frame": _wrench_frame(model)} if name.startswith("frame_") else {}
+
+
+def _moved(model: Model, key: str, x: Array, direction: Array) -> Array:
+    return model.integrate(x, direction) if key in CONFIGURATIONS else x + direction
 
 
 def _named(model: Model, given: Given) -> dict[str, float] | None:
-    if not model.parameters:
+    if "parameters" not in given:
         return None
     return dict(zip(model.parameter_values, given["parameters"].tolist(), strict=True))
 
@@ -394,7 +413,7 @@ def _options(model: Model, name: str, q: Array | None) -> Options:
     """Those of the graph, with the minimal set of constraints at q."""
     wrenches = (_wrench_frame(model),) if name in TAKES_WRENCHES else ()
     if q is None:
-        return Options(wrenches=wrenches)
+        return Options(wrenches=wrenches, **_frame_of(model, name))
     make = inverse_options if name == "inverse_dynamics" else constrained_options
     return Options(wrenches=wrenches, **make(model, "check.derivatives", q))
 
@@ -450,15 +469,14 @@ def _finite_difference(model: Model, name: str, q: Array | None) -> _Oracle:
     step = 1e-3
 
     def value(given: Given, key: str, direction: Array) -> Array:
-        moved = model.integrate(given[key], direction) if key == "q" else given[key] + direction
-        found = kernel(*({**given, key: moved}).values())
+        found = kernel(*{**given, key: _moved(model, key, given[key], direction)}.values())
         parts = found if isinstance(found, tuple) else (found,)
         return np.concatenate([np.ravel(x) for x in parts])
 
     def jacobian(given: Given) -> dict[str, Array]:
         found = {}
         for key, x in given.items():
-            size = model.nv if key == "q" else len(x)
+            size = model.nv if key in CONFIGURATIONS else len(x)
             scale = np.full(size, step)
             if key == "parameters":
                 scale = step * np.where(x == 0, 1.0, np.abs(x))
@@ -483,6 +501,8 @@ _ORACLES: dict[str, Callable[[Model, str, Array | None], _Oracle]] = {
 def _compiled(model: Model, name: str, q: Array | None) -> Kernel:
     if q is not None:  # without the guards that `compile` puts around it: differences leave the surface
         return graph_kernel(model, CONSTRAINED[name], _options(model, name, q), name)
+    if name not in ALGORITHMS:
+        return graph_kernel(model, name, _options(model, name, None), name)
     return model.compile(name, wrenches=[_wrench_frame(model)] if name in TAKES_WRENCHES else [])
 
 
@@ -490,7 +510,7 @@ def _flat_function(model: Model, name: str, q: Array | None) -> ca.Function:
     """The symbolic lowering with all results in one column, C order."""
     if q is not None:
         function = model.symbolic.graph(CONSTRAINED[name], _options(model, name, q)).function
-    elif name in TAKES_WRENCHES:
+    elif name in TAKES_WRENCHES or name not in PROGRAMS:
         function = model.symbolic.graph(name, _options(model, name, None)).function
     else:
         function = model.symbolic.function(*PROGRAMS[name])
@@ -504,7 +524,7 @@ def _seeds(model: Model, given: Given) -> tuple[Array, Array]:
     """The inputs in one column, and a direction per tangent coordinate in the columns of a matrix."""
     blocks = []
     for key, x in given.items():
-        if key == "q":
+        if key in CONFIGURATIONS:
             blocks.append(np.asarray(model.rate(x, np.eye(model.nv))).T)
         else:
             blocks.append(np.eye(len(x)))
@@ -517,5 +537,5 @@ def _seeds(model: Model, given: Given) -> tuple[Array, Array]:
 
 
 def _columns(model: Model, given: Given, J: Array) -> dict[str, Array]:
-    sizes = [model.nv if key == "q" else len(x) for key, x in given.items()]
+    sizes = [model.nv if key in CONFIGURATIONS else len(x) for key, x in given.items()]
     return dict(zip(given, np.split(J, np.cumsum(sizes)[:-1], axis=1), strict=True))

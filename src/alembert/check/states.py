@@ -44,7 +44,8 @@ def _inputs(model: Model, q: Array, v: Array, tau: Array, a: Array, rng: np.rand
     parameters = np.array([value for _, value in model.parameters])
     wrench = rng.normal(size=6) if np.any(tau) else np.zeros(6)
     given = {"q": q, "v": v, "tau": tau, "a": a, "a_given": tau[::-1], "free": free, "wrench": wrench}
-    return {**given, "parameters": parameters}
+    near = model.integrate(q, 0.3 * tau)  # far from half a turn, where differences jump
+    return {**given, "dv": tau, "n": tau, "q0": q, "q1": near, "parameters": parameters}
 
 
 def _on_constraints(model: Model, count: int, rng: np.random.Generator) -> Iterable[tuple[str, Given]]:

@@ -134,7 +134,7 @@ class Rolled:
         """All rows at one state."""
         tree = self.primary
         columns, X = tree._kernel("subspaces")(q)
-        Y = tree._kernel("momentum_matrix")(q)
+        Y = tree._kernel("world_momentum_rows")(q)
         V, A = tree._kernel("velocities")(q, v), tree._kernel("accelerations")(q, v, np.zeros(len(v)))
         X, V, A = (
             np.vstack([x, last]) for x, last in ((X, _WORLD), (V, _WORLD[1:7] * 0), (A, _WORLD[1:7] * 0))

@@ -11,7 +11,8 @@ import numpy as np
 from alembert.deferred import deferred
 from alembert.dynamics.arguments import mapping
 from alembert.dynamics.frames import Reference
-from alembert.engine.kernel import Kernel
+from alembert.dynamics.programs import NUMBERS
+from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
 from alembert.spatial import Ad_dual
@@ -220,9 +221,10 @@ class Derivatives:
         tangent for q. Where the model has parameters, `at` and `along` may end with vectors for them. `wrenches` act
         on frames, and change along `along_wrenches` (zero for frames not named there). Algorithms on frames
         (`frame_pose`, `frame_velocity`, `frame_jacobian`, ...) need `frame`, and take `reference`; momentum takes `about`.
-        An algorithm with several results (`hybrid_dynamics`: accelerations and efforts) gives tuples of values and of
-        changes. Of models with loops, couplings or equations, what they change (forward, inverse and hybrid dynamics) goes
-        through them; there `free` of hybrid dynamics, 1 or 0, is a choice: it takes no direction, and its gradient is zero.
+        Values are those of the method of that name. An algorithm with several results (`hybrid_dynamics`: accelerations and
+        efforts; `frame_pose`: rotation and translation) gives tuples of values and of changes. Of models with loops,
+        couplings or equations, what they change (forward, inverse and hybrid dynamics) goes through them; there `free` of
+        hybrid dynamics, 1 or 0, is a choice: it takes no direction, and its gradient is zero.
         """
         forces = mapping("jvp", "wrenches", wrenches)
         moved = mapping("jvp", "along_wrenches", along_wrenches)
@@ -237,10 +239,13 @@ class Derivatives:
             changes = [self._wrench_array("jvp", moved, None)]
             forces = {"": self._wrench_array("jvp", forces, None)}
         count = len(kernel.arguments) // 2
-        values = self._completed("jvp", name, at, count, 1.0, [*forces.values()])
-        given = (*values, *self._completed("jvp", name, along, count, 0.0, changes))
+        values = self._completed("jvp", name, at, kernel.arguments[:count], "at", [*forces.values()])
+        given = (*values, *self._completed("jvp", name, along, kernel.arguments[:count], "along", changes))
+        self._check_physical("jvp", kernel, given)
         found = self._checked("jvp", kernel, given)
         half = len(found) // 2
+        if name in NUMBERS:
+            return found[0][..., 0], found[1][..., 0]
         return found if half == 1 else (found[:half], found[half:])
 
     def vjp(
@@ -303,10 +308,11 @@ class Derivatives:
     ) -> Any:
         """The second derivative of weight . result with respect to all arguments together, (..., N, N).
 
-        The arguments follow each other in the order of `compile(name)`, q with its nv tangent directions, then the
-        wrenches. By differentiating the unrolled graph: meant for small models. `second_derivatives` gives the full
-        tensor. Parameters are held; options are those of `jvp`. Of models with loops, couplings or equations, what they
-        change is differentiated with the minimal set of constraint rows of the (first) state held.
+        The arguments follow each other in the order of `compile(name)`, q with its nv tangent directions (along
+        `integrate(q, d)`, in which the matrix is symmetric), then the wrenches. By differentiating the unrolled graph:
+        meant for small models. `second_derivatives` gives the full tensor. Parameters are held; options are those of
+        `jvp`. Of models with loops, couplings or equations, what they change is differentiated with the minimal set of
+        constraint rows of the (first) state held.
         """
         forces = mapping("hessian", "wrenches", wrenches)
         kernel = self._hessian_kernel(
@@ -355,7 +361,8 @@ class Derivatives:
         named = [replace(a, name=a.name.removeprefix("weight of ")) for a in weights]
         given = directional_kernels.weights(mode, named, weight, name)
         count = len(kernel.arguments) - len(given)
-        values = self._completed(mode, name, at, count, 1.0, [*forces.values()])
+        values = self._completed(mode, name, at, kernel.arguments[:count], "at", [*forces.values()])
+        self._check_physical(mode, kernel, values)
         return self._checked(mode, kernel, (*values, *given))
 
     def _hessian_kernel(self: Model, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
@@ -364,26 +371,43 @@ class Derivatives:
         directional_kernels.options(self, function, name, **options)
         return constrained_products.hessian_kernel(self, function, name, at, options["wrenches"])
 
+    def _check_physical(self: Model, function: str, kernel: Kernel, values: Sequence[Any]) -> None:
+        """Refuse parameters among the arguments that the builder would refuse."""
+        for argument, value in zip(kernel.arguments, values, strict=False):
+            if argument.name == "parameters" and value is not self._parameter_defaults:
+                p = self._numbers(function, "parameters", value)
+                if p.shape[-1:] == argument.shape and np.all(
+                    np.isfinite(p)
+                ):  # the kernel says what else is wrong
+                    self._physical.check(function, p)
+
     def _completed(
         self: Model,
         function: str,
         name: str,
         values: Sequence[Any],
-        count: int,
-        scale: float,
+        arguments: Sequence[Argument],
+        where: str,
         wrenches: Sequence[Any] = (),
     ) -> list[Any]:
-        """The arguments of an algorithm, wrenches among them, with the parameters at their defaults when left out."""
+        """The arguments of an algorithm, wrenches among them, with the parameters at their defaults when left out.
+
+        They stand `where`: "at" a state, or "along" a direction from it.
+        """
         listed = isinstance(values, Sequence) and not isinstance(values, str)
         if not listed and not (isinstance(values, np.ndarray) and values.ndim):
             raise ArgumentError(f"{function}: {name} takes a tuple of arguments, got {values!r}")
         given = list(values)
-        expected = count - len(wrenches)
-        if self.parameters and len(given) == expected - 1:
-            given.append(scale * self._parameter_defaults)
+        expected = len(arguments) - len(wrenches)
+        takes_parameters = bool(self.parameters) and arguments[-1].name == "parameters"
+        if takes_parameters and len(given) == expected - 1:
+            given.append(self._parameter_defaults if where == "at" else 0.0 * self._parameter_defaults)
         if len(given) != expected:
-            raise ArgumentError(f"{function}: {name} takes {expected} arguments, got {len(given)}")
-        return [*given[:-1], *wrenches, given[-1]] if self.parameters else [*given, *wrenches]
+            names = ", ".join(a.name for a in arguments if not a.name.startswith("wrench"))
+            raise ArgumentError(
+                f"{function}: {name} takes {expected} arguments, got {len(given)} in `{where}`; they are {names}"
+            )
+        return [*given[:-1], *wrenches, given[-1]] if takes_parameters else [*given, *wrenches]
 
     def _directional_kernel(
         self: Model,

@@ -98,9 +98,7 @@ def algorithm(model: Model, mode: str, name: str, options: Options | None) -> tu
         program, names = PROGRAMS[name]
         return found, model.symbolic.function(program, names)
     graph = model.symbolic.graph(name, options)
-    f = graph.function
-    results = tuple(Argument(f.name_out(k), _shape(f.size_out(k))) for k in range(f.n_out()))
-    return Algorithm(name, options, graph.inputs, results), f
+    return Algorithm(name, options, graph.inputs, graph.results), graph.function
 
 
 def plain(model: Model, name: str, *, on_nodes: bool = False) -> Algorithm:
@@ -266,7 +264,3 @@ def _split(column: ca.SX, results: Sequence[Argument]) -> list[ca.SX]:
         start += result.size
         found.append(ca.reshape(part, *result.shape) if len(result.shape) == 2 else part)
     return found
-
-
-def _shape(size: tuple[int, int]) -> tuple[int, ...]:
-    return size if size[1] > 1 else size[:1]

@@ -102,6 +102,8 @@ class Evaluation:
             from alembert.dynamics import derivative_kernels
 
             self._kernels[key] = derivative_kernels.hybrid_kernel(self, wrenches=wrenches, lowering=lowering)
+        elif name in ("momentum", "momentum_matrix"):
+            self._kernels[key] = kernels.momentum_kernel(self, name, lowering)
         else:
             program, names = PROGRAMS[name]
             self._kernels[key] = kernels.program_kernel(

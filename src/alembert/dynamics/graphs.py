@@ -74,6 +74,7 @@ class Graph:
 
     inputs: tuple[Argument, ...]
     function: ca.Function
+    results: tuple[Argument, ...]
 
 
 def graph(model: Model, name: str, options: Options) -> Graph:
@@ -103,7 +104,9 @@ def graph(model: Model, name: str, options: Options) -> Graph:
     )
     outputs = [ca.densify(value) for value in found.values()]
     function = ca.Function(name, symbols, outputs, [f"x{k}" for k in range(len(inputs))], list(found))
-    return Graph(tuple(inputs), function)
+    shapes = [x.shape if name in MATRICES or x.shape[1] > 1 else x.shape[:1] for x in outputs]
+    results = tuple(Argument(key, shape) for key, shape in zip(found, shapes, strict=True))
+    return Graph(tuple(inputs), function, results)
 
 
 def _argument(model: Model, name: str) -> Argument:
@@ -424,6 +427,15 @@ GRAPHS: dict[str, tuple[tuple[str, ...], Callable[[_Inputs], Results]]] = {
     **{name: _on_manifold(name) for name in manifold.NAMES},
 }
 """inputs in order, and what makes the results"""
+MATRICES = {
+    "mass_matrix",
+    "inverse_mass_matrix",
+    "frame_jacobian",
+    "momentum_matrix",
+    "innovations",
+    "inverse_dynamics_derivatives",
+}
+"""whose results are matrices, also where a model has one speed and they have one column"""
 CONSTRAINED = {
     "constrained_dynamics": (("q", "v", "tau"), _constrained),
     "constrained_accelerations": (("q", "v", "tau"), _constrained_forward),

@@ -13,7 +13,8 @@ from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.spatial import Force, Pose
-from alembert.sweeps import Program, Tree, expressions
+from alembert.spatial.arrays import skew
+from alembert.sweeps import COMPOSITE, MOMENTUM, MOMENTUM_MATRIX, Program, Tree, expressions
 from alembert.sweeps.program import flat
 from alembert.sweeps.tree import Where
 
@@ -106,6 +107,39 @@ def program_kernel(
 
     key = f"{model.fingerprint}:{program.name}:{','.join(names)}:{'rolled' if rolled else 'specialised'}"
     return Kernel(name or program.name, inputs, results(model, tree, program), key=key, build=build)
+
+
+def momentum_kernel(model: Model, name: str, lowering: Lowering) -> Kernel:
+    """Momentum about the centre of mass c, or the matrix of it: (h_w - c x h_v; h_v) of that about the world's origin."""
+    tree, matrix = model._tree, name == "momentum_matrix"
+    program, names = (MOMENTUM_MATRIX, ("q",)) if matrix else (MOMENTUM, ("q", "v"))
+    inputs = arguments(model, tree, program, names)
+    shape = (6, model.nv) if matrix else (6,)
+    result = Argument("matrix" if matrix else "h", shape)
+
+    def build() -> Source:
+        from alembert.engine.pipeline import PipelineSource, Stage
+
+        rows, total = ca.SX.sym("h", result.size), ca.SX.sym("total", WIDTHS["I"])
+        h = ca.reshape(rows, 6, -1)
+        c = total[1:4] / total[0]
+        moved = ca.vertcat(h[:3, :] - skew(c) @ h[3:, :], h[3:, :])
+        shift = FunctionSource(ca.Function("about", [rows, total], [ca.vec(moved.T)]))
+        given = [a.name for a in inputs]
+        of_all = [key for key in given if key != "v"]
+        return PipelineSource(
+            {a.name: a.size for a in inputs},
+            {result.name: result.size},
+            {"about_world": result.size, "total": WIDTHS["I"]},
+            [
+                Stage(program_source(tree, program, names, lowering), given, ["about_world"]),
+                Stage(program_source(tree, COMPOSITE, ("q",), lowering), of_all, ["total"]),
+                Stage(shift, ["about_world", "total"], [result.name]),
+            ],
+        )
+
+    how = "rolled" if is_rolled(tree, program, lowering) else "specialised"
+    return Kernel(name, inputs, [result], key=f"{model.fingerprint}:{name}:{how}", build=build)
 
 
 def placement_kernel(model: Model, frame: str, placement: Where) -> Kernel:
@@ -213,11 +247,8 @@ def hint(model: Model, extent: str) -> str:
 def graph_kernel(model: Model, graph_name: str, options: Any, name: str) -> Kernel:
     """An algorithm from its graph, without loops over the bodies."""
     graph = model.symbolic.graph(graph_name, options)
-    f = graph.function
-    results = [
-        Argument(f.name_out(k), f.size_out(k) if f.size2_out(k) > 1 else f.size_out(k)[:1])
-        for k in range(f.n_out())
-    ]
-    places = [model._carrier(frame) for frame in options.wrenches]
+    places = [model._carrier(frame) for frame in (*options.wrenches, options.frame)]
     key = f"{model.fingerprint}:{graph_name}:{options!r}:{places!r}"
-    return Kernel(name, list(graph.inputs), results, key=key, build=lambda: FunctionSource(f))
+    return Kernel(
+        name, list(graph.inputs), list(graph.results), key=key, build=lambda: FunctionSource(graph.function)
+    )

@@ -104,14 +104,14 @@ class Kinematics:
         self: Model, q: Any, v: Any, *, about: str = "center_of_mass", parameters: Parameters = None
     ) -> Array:
         """(angular, linear) momentum in world axes, (..., 6), about the centre of mass or about "world"'s origin."""
-        h = self._evaluate("momentum", (q, v), parameters=parameters)
+        h = self._evaluate("world_momentum", (q, v), parameters=parameters, caller="momentum")
         return self._about(h, q, about, "momentum", parameters)
 
     def momentum_matrix(
         self: Model, q: Any, *, about: str = "center_of_mass", parameters: Parameters = None
     ) -> Array:
         """The matrix that maps v to the momentum, (..., 6, nv)."""
-        columns = self._evaluate("momentum_matrix", (q,), parameters=parameters)
+        columns = self._evaluate("world_momentum_rows", (q,), parameters=parameters, caller="momentum_matrix")
         moved = self._about(columns, q, about, "momentum_matrix", parameters, extra=1)
         return np.swapaxes(moved, -1, -2)
 

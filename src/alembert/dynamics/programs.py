@@ -23,12 +23,14 @@ PROGRAMS: dict[str, tuple[Program, tuple[str, ...]]] = {
     "kinetic_energy": (sweeps.KINETIC_ENERGY, ("q", "v")),
     "potential_energy": (sweeps.POTENTIAL_ENERGY, ("q",)),
     "composite": (sweeps.COMPOSITE, ("q",)),
-    "momentum": (sweeps.MOMENTUM, ("q", "v")),
-    "momentum_matrix": (sweeps.MOMENTUM_MATRIX, ("q",)),
+    "world_momentum": (sweeps.MOMENTUM, ("q", "v")),
+    "world_momentum_rows": (sweeps.MOMENTUM_MATRIX, ("q",)),
     "inverse_dynamics_derivatives": (INVERSE_DYNAMICS_DERIVATIVES, ("q", "v", "a")),
 }
-ALGORITHMS = (*PROGRAMS, "forward_dynamics_derivatives")
+ALGORITHMS = (*PROGRAMS, "momentum", "momentum_matrix", "forward_dynamics_derivatives")
 """what has a kernel: the programs, and what is composed of several"""
+NUMBERS = {"kinetic_energy", "potential_energy", "energy", "power"}
+"""whose result is one number"""
 LABELS = {"solve_mass_matrix": {"tau": "x"}, "multiply_mass_matrix": {"a": "x"}}
 """what callers know the inputs of a program as, where it is something else"""
 INVERTING = {"forward_dynamics", "forward_dynamics_derivatives", "hybrid_dynamics", "solve_mass_matrix"}

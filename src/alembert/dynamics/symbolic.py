@@ -423,8 +423,8 @@ class Symbolic:
         model = self._model
         function, inputs = self._directional("jvp", name)
         count = len(inputs) // 2
-        values = model._completed("jvp", name, at, count, 1.0)
-        given = [*values, *model._completed("jvp", name, along, count, 0.0)]
+        values = model._completed("jvp", name, at, inputs[:count], "at")
+        given = [*values, *model._completed("jvp", name, along, inputs[:count], "along")]
         found = function(*checked("jvp", inputs, given))
         half = len(found) // 2
         return found if half == 1 else (found[:half], found[half:])
@@ -503,7 +503,7 @@ class Symbolic:
         function, inputs = self._directional(mode, name)
         results = [a for a in inputs if a.name.startswith("weight of ")]
         weights = directional_kernels.weights(mode, results, weight, name)
-        values = self._model._completed(mode, name, at, len(inputs) - len(weights), 1.0)
+        values = self._model._completed(mode, name, at, inputs[: len(inputs) - len(weights)], "at")
         return function(*checked(mode, inputs, [*values, *weights]))
 
     def _frame(self, name: str, frame: str, reference: Reference) -> dict[str, Any]:
