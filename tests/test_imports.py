@@ -20,6 +20,7 @@ ORDER = [
     "joints",
     "model",
     "model.io",
+    "convert",
     "library",
     "sweeps",
     "sensitivity",

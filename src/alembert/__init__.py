@@ -31,6 +31,7 @@ from alembert.spatial import Pose as Pose
 
 if _TYPE_CHECKING:
     from alembert import check as check
+    from alembert import convert as convert
     from alembert import linear as linear
     from alembert import optimal as optimal
     from alembert import verify as verify
@@ -58,6 +59,7 @@ _ON_FIRST_USE = {
     "Link": "alembert.constraints.connected",
     "admittance": "alembert.operators",
     "check": "alembert.check",
+    "convert": "alembert.convert",
     "diagonalising_velocities": "alembert.operators",
     "ensemble": "alembert.simulate",
     "forward_dynamics_as_lq": "alembert.sweeps.twin",

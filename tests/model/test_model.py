@@ -471,3 +471,32 @@ def test_shapes_of_the_world_have_known_parameters():
     builder.world(visuals=[Visual(Sphere(0.1), Placement((Expression("a"), 0, 0)))])
     with pytest.raises(ModelError, match=r"^a shape of the world uses the parameter 'a'; there is none$"):
         builder.build()
+
+
+def test_vectors_by_name():
+    model = library.satellite()
+    q = model.configuration({"attitude.z": 2.0, "spin_x": 0.5})
+    np.testing.assert_array_equal(q, [0, 0, 2, 1, 0, 0, 0, 0.5, 0, 0])
+    many = model.configuration({"spin_y": np.arange(4.0), "attitude": [1, 2, 3, 1, 0, 0, 0]})
+    assert many.shape == (4, model.nq)
+    np.testing.assert_array_equal(many[3], [1, 2, 3, 1, 0, 0, 0, 0, 3, 0])
+    np.testing.assert_array_equal(model.velocity({"attitude.wz": 0.1}), [0, 0, 0.1, 0, 0, 0, 0, 0, 0])
+    np.testing.assert_array_equal(model.configuration({}), model.neutral())
+    for x in (q, many):
+        np.testing.assert_array_equal(model.configuration(model.split(x)), x)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([1.0], r"^configuration: got \[1.0\], expected a mapping from joints to numbers$"),
+        ({"spin_w": 1}, "^configuration: no joint or coordinate 'spin_w'; did you mean 'spin_"),
+        ({"attitude": [1, 2]}, r"'attitude' is \[1, 2\], expected finite numbers \(attitude.x, attitude.y"),
+        ({"spin_x": "half"}, r"'spin_x' is 'half', expected finite numbers \(spin_x\)"),
+        ({"spin_x": float("nan")}, "'spin_x' is nan, expected finite numbers"),
+        ({"spin_x": [1, 2], "spin_y": [1, 2, 3]}, r"batch dimensions \(2,\), \(3,\) do not go together"),
+    ],
+)
+def test_vectors_by_name_are_checked(given, message):
+    with pytest.raises(ArgumentError, match=message):
+        library.satellite().configuration(given)

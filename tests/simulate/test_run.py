@@ -441,3 +441,13 @@ def test_the_table_of_integrators_in_the_documentation_is_current():
     page = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text(encoding="utf-8")
     for name, order, kind, keeps, use in integrators():
         assert f"| `{name}` | {order} | {kind} | {keeps} | {use} |" in page
+
+
+def test_a_start_by_joint():
+    m = al.library.satellite()
+    named = simulate(m, {"spin_x": 0.3}, {"attitude.wy": 0.2}, duration=0.1, step=0.01)
+    q, v = m.configuration({"spin_x": 0.3}), m.velocity({"attitude.wy": 0.2})
+    np.testing.assert_array_equal(named.q, simulate(m, q, v, duration=0.1, step=0.01).q)
+    assert np.array_equal(simulate(m, duration=0.1, step=0.01).q[0], m.neutral())
+    several = al.ensemble(m, {"v0": np.zeros((2, m.nv))}, q0={"spin_x": 0.3}, duration=0.1, step=0.01)
+    np.testing.assert_array_equal(several.q[0, 0], q)

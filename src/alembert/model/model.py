@@ -277,6 +277,54 @@ class Model(_Algorithms):
         parts = [joint.type.neutral() for joint in self.joints]
         return np.concatenate(parts) if parts else np.zeros(0)
 
+    def configuration(self, positions: Mapping[str, Any]) -> np.ndarray:
+        """The neutral configuration but for what is named: joints or single coordinates, `{"elbow": 0.5, "base.z": 1}`.
+
+        Numbers may have batch dimensions.
+        """
+        return self._named(positions, "configuration", self.neutral(), self._q_slices, self.coordinate_names)
+
+    def velocity(self, speeds: Mapping[str, Any]) -> np.ndarray:
+        """At rest but for what is named: joints or single speeds, `{"elbow": 0.5, "base.wz": 0.1}`."""
+        return self._named(speeds, "velocity", np.zeros(self.nv), self._v_slices, self.speed_names)
+
+    def _named(
+        self,
+        given: Mapping[str, Any],
+        function: str,
+        x: np.ndarray,
+        slices: tuple[slice, ...],
+        labels: tuple[str, ...],
+    ) -> np.ndarray:
+        if not isinstance(given, Mapping):
+            raise ArgumentError(f"{function}: got {given!r}, expected a mapping from joints to numbers")
+        places = {label: slice(k, k + 1) for k, label in enumerate(labels)}
+        places |= {joint.name: s for joint, s in zip(self.joints, slices, strict=True) if s.stop > s.start}
+        parts: list[tuple[slice, np.ndarray]] = []
+        for name, value in given.items():
+            if name not in places:
+                raise ArgumentError(printing.unknown(f"{function}: no joint or coordinate", name, places))
+            s = places[name]
+            try:
+                part = np.asarray(value, dtype=float)
+            except (TypeError, ValueError):
+                part = np.array(np.nan)
+            if s.stop - s.start == 1 and part.shape[-1:] != (1,):
+                part = part[..., None]
+            if part.shape[-1:] != (s.stop - s.start,) or not np.all(np.isfinite(part)):
+                listed = ", ".join(labels[s])
+                raise ArgumentError(f"{function}: {name!r} is {value!r}, expected finite numbers ({listed})")
+            parts.append((s, part))
+        try:
+            batch = np.broadcast_shapes(*(part.shape[:-1] for _, part in parts))
+        except ValueError:
+            shapes = ", ".join(str(part.shape[:-1]) for _, part in parts)
+            raise ArgumentError(f"{function}: batch dimensions {shapes} do not go together") from None
+        x = np.array(np.broadcast_to(x, (*batch, len(x))))
+        for s, part in parts:
+            x[..., s] = part
+        return x
+
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> np.ndarray:
         """Uniform within the limits (see `JointType.random` where there are none)."""
         rng = np.random.default_rng(rng)

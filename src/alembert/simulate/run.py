@@ -48,7 +48,7 @@ ROUNDING = 1e-14
 
 def simulate(
     model: Model,
-    q0: Any,
+    q0: Any = None,
     v0: Any = None,
     *,
     duration: float,
@@ -79,7 +79,8 @@ def simulate(
     Args:
         model: what moves. Loops, couplings and equations are kept at every step, by
             projection or (variational) by the step itself.
-        q0, v0: where it starts; at rest when v0 is left out.
+        q0, v0: where it starts: arrays, or by joint (`{"elbow": 0.5}`), others neutral and at rest; neutral and at
+            rest when left out.
         duration: how long [s], from `start`.
         step: of fixed-step schemes [s].
         interval: between records [s]; by default every step, or a thousandth of the duration with error
@@ -201,8 +202,10 @@ def _start(
     model: Model, q0: Any, v0: Any, parameters: Mapping[str, Any] | None
 ) -> tuple[Array, Array, tuple[int, ...]]:
     _ = model.symbolic  # makes the model's algorithms known
-    q = model._numbers("simulate", "q0", q0, model.nq, f"; the model has {model.nq} coordinates")
-    v = np.zeros(model.nv) if v0 is None else v0
+    q, v = (model.neutral() if q0 is None else q0), (np.zeros(model.nv) if v0 is None else v0)
+    q = model.configuration(q) if isinstance(q, Mapping) else q
+    v = model.velocity(v) if isinstance(v, Mapping) else v
+    q = model._numbers("simulate", "q0", q, model.nq, f"; the model has {model.nq} coordinates")
     v = model._numbers("simulate", "v0", v, model.nv, f"; the model has {model.nv} degrees of freedom")
     for name, x, names in (("q0", q, model.coordinate_names), ("v0", v, model.speed_names)):
         if not np.all(np.isfinite(x)):

@@ -574,7 +574,7 @@ def test_keyframes_are_read_beside_the_model(tmp_path):
         <key qpos="0 0 2 1 0 0 0 0"/></keyframe>"""
     path.write_text(document(body, key))
     with pytest.warns(
-        AlembertWarning, match=r"keyframes, which alembert\.model\.io\.mjcf_keyframes reads \(line 7\)"
+        AlembertWarning, match=r"keyframes, which alembert\.convert\.keyframes reads \(line 7\)"
     ):
         model = load_mjcf(path)
     found = keyframes(model, path)

@@ -81,7 +81,7 @@ def load_mjcf(
     for remark in remarks:
         reader.notes.add(f"what MuJoCo remarks: {remark}")
     if reader.m.nkey:
-        reader.notes.add("keyframes, which alembert.model.io.mjcf_keyframes reads", reader.line_of("key"))
+        reader.notes.add("keyframes, which alembert.convert.keyframes reads", reader.line_of("key"))
     try:
         model = gate.build(reader.builder)
     except ModelError as error:

@@ -78,7 +78,7 @@ def ensemble(
         vary: a function of a random generator, one of its own for each of the `members`, that gives any of
             `q0`, `v0`, `efforts` and `parameters` (a mapping); or, for a sweep, a mapping of the same with a
             row for each member.
-        q0, v0, efforts: where `vary` gives none; q0 is neutral by default.
+        q0, v0, efforts: where `vary` gives none, arrays or by joint; q0 is neutral by default.
         integrator: any. Those with fixed steps run in the lanes of the vector registers, those with error
             control (and runs with `events`) one member after the other.
         interval: between records [s]; by default only the start and the end.

@@ -155,7 +155,10 @@ class Draws:
 
 def numbers(model: Model, key: str, value: Any) -> Array:
     if not isinstance(value, np.ndarray) and isinstance(value, Mapping):
-        return model._by_name("ensemble", value, key)[1]
+        if key == "q0":
+            value = model.configuration(value)
+        else:
+            return model._by_name("ensemble", value, key)[1]
     return model._numbers("ensemble", key, value, model.nq if key == "q0" else model.nv, batch=False)
 
 
