@@ -144,6 +144,25 @@ def test_hand_over(move):
     assert "bounds that hold" not in other.diagnosis()
 
 
+def test_interruption_gives_the_best_iterate():
+    """The cheapest of those that keep all to 1e-6, or the nearest to it; not the one where Ctrl-C happens to come."""
+    example, seen = al.optimal.examples.goddard(), []
+    for last in (9, 14, 20):
+        seen.clear()
+
+        def watch(it, last=last):
+            seen.append((it.infeasibility if it.infeasibility > 1e-6 else 0.0, it.cost))
+            if it.number == last:
+                raise KeyboardInterrupt
+
+        found = example.solve(40, progress=watch)
+        assert found.status == "interrupted"
+        assert "best iterate so far" in found.message
+        off = found._outcome.infeasibility
+        assert (off if off > 1e-6 else 0.0, found._outcome.cost) == min(seen)
+        assert np.isfinite(found._outcome.slope)
+
+
 def test_progress_and_interruption():
     lines = []
     Problem(MASS, 1.0, **REST).solve(10, progress=lines.append)

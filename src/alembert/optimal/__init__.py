@@ -4,6 +4,7 @@ problem = al.optimal.Problem(model, 2.0, start={"q": q0, "v": 0}, end={"q": q1, 
 solution = problem.solve(steps=100)
 """
 
+from alembert.optimal import examples as examples
 from alembert.optimal.continuation import Continuation as Continuation
 from alembert.optimal.continuation import continuation as continuation
 from alembert.optimal.costs import Cost as Cost

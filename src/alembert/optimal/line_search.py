@@ -30,6 +30,8 @@ GROWTH, FREE_GROWTH = 100.0, 1e3
 alone lets them explode for a little less cost, and then may not find back"""
 LARGEST_RISE = 5.0
 """orders of magnitude by which the objective may rise in a step"""
+KEPT = 1e-6
+"""residual below which an iterate counts as feasible"""
 ROUNDING = 10 * float(np.finfo(float).eps)
 
 
@@ -47,6 +49,11 @@ class Merit(NamedTuple):
     @property
     def is_finite(self) -> bool:
         return math.isfinite(self.infeasibility + self.objective)
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """The best is the cheapest of those that keep all to `KEPT`, or the nearest to it."""
+        return (self.worst, self.cost) if self.worst > KEPT else (0.0, self.cost)
 
 
 @dataclass

@@ -86,6 +86,7 @@ class Sweep:
         self._restoring: Merit | None = None
         self._floor, self._returns = 0.0, 0
         self._safe = self._origin = (merit, newton.state())
+        kept = self._origin
         slope, exactly = np.inf, self.evaluation.tangent.is_plain
         status, message = "iterations", f"stopped after {self.iterations} iterations"
         try:
@@ -127,15 +128,26 @@ class Sweep:
                     )
                     break
                 merit, alpha = found
-                if merit.infeasibility <= max(self._safe[0].infeasibility, SAFE * self.filter.smallest):
-                    self._safe = (merit, newton.state())
+                safe = merit.infeasibility <= max(self._safe[0].infeasibility, SAFE * self.filter.smallest)
+                better = merit.rank < kept[0].rank
+                if safe or better:
+                    state = (merit, newton.state())
+                    self._safe = state if safe else self._safe
+                    kept = state if better else kept
         except KeyboardInterrupt:
-            status, message = "interrupted", "interrupted; this is the iterate it had reached"
+            status, message = "interrupted", "interrupted; this is the best iterate so far"
+            merit, slope = self._return_to(kept)
         newton.seconds["total"] = time.perf_counter() - began
         return Outcome(
             *(status, message, newton.it, merit.cost, merit.worst, slope, history),
             *(self._gains(), newton.residuals, newton.scale, dict(newton.seconds)),
         )
+
+    def _return_to(self, kept: tuple[Merit, tuple[Array, ...]]) -> tuple[Merit, float]:
+        """An earlier iterate, with the slope there."""
+        self.newton.return_to(kept[1])
+        self.newton.linearise()
+        return kept[0], self.newton.errors(kept[0], self.tolerance).slope
 
     def _gains(self) -> Array:
         """The gains of the last sweep; they and the costates leave in the coordinates of the stages' chart."""

@@ -12,11 +12,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.optimal.line_search import KEPT
 from alembert.optimal.sweep import Iteration
 
 Array = np.ndarray
-KEPT = 1e-6
-"""residual below which an iterate counts as feasible"""
 
 
 class Watch(ca.Callback):
