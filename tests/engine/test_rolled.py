@@ -97,13 +97,13 @@ def test_wrenches(branched, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["forward_dynamics", "inverse_dynamics", "mass_matrix", "potential_energy", "momentum_matrix"]
+    "name", ["forward_dynamics", "inverse_dynamics", "mass_matrix", "potential_energy", "world_momentum_rows"]
 )
 def test_parameters_at_run_time(with_parameters, name):
     check(with_parameters, name)
 
 
-@pytest.mark.parametrize("name", ["forward_dynamics", "mass_matrix", "momentum", "subspaces"])
+@pytest.mark.parametrize("name", ["forward_dynamics", "mass_matrix", "world_momentum", "subspaces"])
 def test_lanes_and_threads_give_the_same_bits(branched, name):
     kernel = rolled(branched, name)
     arguments = states(branched, kernel, count=2 * hosts.host().lanes + 3)
