@@ -129,3 +129,24 @@ def test_the_entry_point(file):
     )
     assert done.returncode == 0, done.stderr
     assert "rod_joint (revolute)" in done.stdout
+
+
+def test_bench_closes_loops(tmp_path):
+    builder = al.ModelBuilder("gears")
+    for name in ("driver", "driven"):
+        builder.body(name, al.Inertia.cylinder(1.0, 0.1, 0.02), joint=al.Revolute(), joint_name=name)
+    builder.coupling("mesh", "driven", ["driver"], [-2.0], offset=0.3)
+    save(builder.build(), tmp_path / "gears.toml")
+    found = json.loads(run("bench", tmp_path / "gears.toml", "--batch", 2, "--repeats", 1, "--json").stdout)
+    assert all(times["call_us"] > 0 for times in found["algorithms"].values())
+
+
+def test_bench_says_that_loops_do_not_close(tmp_path):
+    builder = al.ModelBuilder("apart")
+    builder.body("arm", al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)), joint=al.Revolute(), joint_name="arm")
+    builder.frame("tip", "arm", (1, 0, 0))
+    builder.frame("far", "world", (5, 0, 0))
+    builder.loop("never", al.Spherical(), "tip", "far")
+    save(builder.build(), tmp_path / "apart.toml")
+    result = run("bench", tmp_path / "apart.toml", code=1)
+    assert "no configuration was found at which the loops of 'apart' are closed" in result.stderr

@@ -220,3 +220,21 @@ def test_conflicts_and_unknown_names():
     assert refusal(named.actuator("pin", "pin").build(), free=["pin"]) == (
         "trim: free: 'pin' is a joint and an actuator; write 'q:pin' or 'actuator:pin'"
     )
+
+
+def test_rounding_at_a_limit_is_no_warning():
+    """Warnings are errors here."""
+    from alembert import ModelBuilder
+    from alembert.joints import Limits, Prismatic, Spring
+    from alembert.model import Inertia
+
+    builder = ModelBuilder("scale", gravity=(0, 0, -9.81))
+    builder.body(
+        "pan",
+        Inertia.point(1.0, (0, 0, 0)),
+        joint=Prismatic((0, 0, 1)),
+        joint_name="pan",
+        spring=Spring(stiffness=(9.81,)),
+        limits=Limits(lower=(-1.0 + 1e-15,)),
+    )
+    assert trim(builder.build(), q=[-0.5]).q[0] == pytest.approx(-1.0)

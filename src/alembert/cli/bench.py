@@ -15,7 +15,7 @@ import typer
 from alembert.cli import console
 from alembert.cli.app import PROGRAM, Json, command
 from alembert.cli.models import Floating, PackageDirs, complete_model, load_model
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.study.parts import Grid
 
 if TYPE_CHECKING:
@@ -150,15 +150,12 @@ def _machine() -> dict[str, Any]:
 
 
 def _measure(model: Model, name: str, batch: int, repeats: int, peer: Any) -> Row:
-    import numpy as np
 
     from alembert.engine.kernel import limit_threads
 
-    rng = np.random.default_rng(0)
     function = getattr(model, name)
     count = {"mass_matrix": 1, "energy": 2}.get(name, 3)
-    q = np.array([model.random_configuration(rng) for _ in range(batch)])
-    many = (q, *(rng.normal(size=(batch, model.nv)) for _ in range(2)))[:count]
+    many = _states(model, name, batch)[:count]
     one = tuple(x[0] for x in many)
     start = perf_counter()
     function(*one)
@@ -177,6 +174,26 @@ def _measure(model: Model, name: str, batch: int, repeats: int, peer: Any) -> Ro
         alone,
         other,
     )
+
+
+def _states(model: Model, name: str, batch: int) -> tuple[Any, Any, Any]:
+    """Random ones; of a model with loops or couplings one at which they are closed, over and over."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    if not model.is_constrained:
+        q = np.array([model.random_configuration(rng) for _ in range(batch)])
+        return q, *rng.normal(size=(2, batch, model.nv))
+    v, x = rng.normal(size=(2, model.nv))
+    for guess in (model.neutral(), *(model.random_configuration(rng) for _ in range(20))):
+        try:
+            state = model.assemble(guess, v)
+        except NumericalError:
+            continue
+        if name.startswith("inverse"):
+            x = model.forward_dynamics(state.q, state.v, x)
+        return tuple(np.tile(part, (batch, 1)) for part in (state.q, state.v, x))  # type: ignore[return-value]
+    raise NumericalError(f"bench: no configuration was found at which the loops of {model.name!r} are closed")
 
 
 def best(call: Callable[[], Any], repeats: int) -> float:

@@ -35,6 +35,7 @@ from alembert.model.printing import unknown
 Array = np.ndarray
 
 _TOLERANCE = 1e-10  # of the residual, relative to efforts and their derivatives
+_ROUNDING = 1e-9  # rad, m, N m or N: less beyond a limit is not worth a warning
 _CLOUD = 1e-6  # of the fastest pole: what counts as neither stable nor unstable
 _RESTARTS = tuple(radius for radius in (0.1, 0.5, 1.5, 3.0) for _ in range(4))  # rad or m
 
@@ -328,17 +329,17 @@ def _warn_of_limits(problem: _Problem, at: _Point, effort: Array) -> None:
         for name, x, low, high in zip(
             model.coordinate_names, at.q, model.lower_limits, model.upper_limits, strict=True
         )
-        if not low <= x <= high
+        if not low - _ROUNDING <= x <= high + _ROUNDING
     ]
     found += [
         (f"tau:{name}", x)
         for name, x, high in zip(model.speed_names, effort, model.effort_limits, strict=True)
-        if abs(x) > high
+        if abs(x) > high + _ROUNDING
     ]
     limits = quantities.actuators(model)
     for name, u in zip(problem.actuators, at.u, strict=True):
         low, high = limits[name].limits
-        if not low <= u <= high:
+        if not low - _ROUNDING <= u <= high + _ROUNDING:
             found.append((f"actuator:{name}", u))
     if found:
         listed = ", ".join(f"{name} = {x:.4g}" for name, x in found)
