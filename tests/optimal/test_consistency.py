@@ -6,7 +6,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError
-from alembert.optimal import Problem, System, running, terminal
+from alembert.optimal import Problem, System, duration, effort, running, terminal, tracking
 
 ARM = al.library.two_link()
 START, END = {"q": [-np.pi / 2, 0], "v": 0}, {"q": [0.3, 0.2], "v": 0}
@@ -105,3 +105,75 @@ def test_a_system_says_which_quantities_it_has():
     system = System(["x"], ["u"], lambda s: [s.u])
     with pytest.raises(ArgumentError, match="the running cost: there is no quantity 'pace'"):
         Problem(system, 1.0, cost=running(lambda s: ca.fabs(s.pace)))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"start": {"q": "upright"}}, "start q is 'upright', expected 2 numbers, 0 or a dictionary by joint"),
+        ({"limits": {"tau": -1}}, "limits tau is -1; one number bounds both sides, .* so it is 0 or more"),
+        ({"cost": running(lambda s: -ca.sumsqr(s.tau))}, "the cost falls without end as 'shoulder' grows"),
+        ({"cost": -1 * effort()}, "the cost falls without end as 'shoulder' grows, which has no limits"),
+        ({"actuated": [1]}, "Problem: actuated has 1, expected names"),
+        (
+            {"prescribed": {"elbow": lambda t: ca.sqrt(0.5 - t)}, "start": {}, "end": {}},
+            "the prescribed motion of 'elbow' or its speed is not finite at 0.5",
+        ),
+        ({"cost": running(lambda s: [][1])}, "the running cost: list index out of range"),
+    ],
+)
+def test_more_that_cannot_be(given, message):
+    with pytest.raises(ArgumentError, match=message):
+        Problem(ARM, 1.0, **({"start": START, "end": END} | given))
+
+
+def test_a_system_that_is_too_slow_is_refused():
+    """The rate of x is linear in v, that of v in the control: their limits say how far they can come."""
+    cart = System(["x", "v"], ["a"], lambda s: [2 * s.v - 0.1, s.a / s.mass], parameters={"mass": 2.0})
+    given = {"start": {"x": 0, "v": 0}, "end": {"x": 5, "v": 1}}
+    message = "'x' has to move by 5 within 2 s, a mean speed of 2.5, outside its limits -2.1 .. 1.9"
+    with pytest.raises(ArgumentError, match=message):
+        Problem(cart, 2.0, limits={"v": 1}, **given)
+    message = "'v' has to move by 1 within 2 s, a mean speed of 0.5, outside its limits -0.4 .. 0.4"
+    with pytest.raises(ArgumentError, match=message):
+        Problem(cart, 2.0, limits={"a": 0.8}, **given)
+    Problem(cart, (1.0, 4.0), limits={"v": 1, "a": 0.8}, **given)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: effort(-1), "effort: weight is -1, expected 0 or more"),
+        (lambda: effort({"elbow": -2.0}), "effort: weight is -2.0, expected 0 or more"),
+        (lambda: effort("much"), "effort: weight is 'much', expected a number"),
+        (lambda: duration(np.nan), "duration: weight is nan, expected a number"),
+        (lambda: effort() * np.inf, "cost: factor is inf, expected a number"),
+        (lambda: tracking(3), "tracking: q is 3, expected a function of the time"),
+        (lambda: tracking(lambda t: t, q_weight=None), "tracking: q_weight is None, expected a number"),
+        (lambda: System(["x"], ["u"], lambda s: [s.w]), "System: the rate: there is no quantity 'w'"),
+        (
+            lambda: System(["x"], ["u"], lambda s: [s.x + "u"]),
+            "System: the rate: .* returns one for each state",
+        ),
+        (lambda: System(["x", 1], ["u"], lambda s: [s.x]), "System: states has 1, expected names"),
+    ],
+)
+def test_costs_and_systems_that_cannot_be(make, message):
+    with pytest.raises(ArgumentError, match=message):
+        make()
+
+
+def test_one_name_alone_is_one_name():
+    assert System("speed", "force", lambda s: [s.force]).states == ("speed",)
+    assert Problem(ARM, 1.0, actuated="elbow").plant.controls == ("elbow",)
+
+
+def test_zero_is_the_neutral_configuration():
+    rows = Problem(ARM, 1.0, start={"q": 0, "v": 0}).start
+    assert [(row.name, row.lower) for row in rows] == [
+        *(("q shoulder", 0.0), ("q elbow", 0.0)),
+        *(("v shoulder", 0.0), ("v elbow", 0.0)),
+    ]
+    tumbling = al.library.satellite()
+    base = next(row for row in Problem(tumbling, 1.0, start={"q": 0}).start if row.point is not None)
+    assert base.point[-4:].tolist() == [1, 0, 0, 0]

@@ -96,7 +96,7 @@ def test_other_refusals():
         System(["x", "v"], ["a"], lambda s: [s.v])
     with pytest.raises(ArgumentError, match="expected one CasADi expression per state"):
         System(["x", "v"], ["a"], lambda s: ["fast", "slow"])
-    with pytest.raises(AttributeError, match="there is no quantity 'spin'"):
+    with pytest.raises(ArgumentError, match="System: the rate: there is no quantity 'spin'"):
         System(["x"], ["u"], lambda s: [s.spin])
 
 
@@ -108,6 +108,11 @@ def test_other_refusals():
         ("solve: no hessian 'bfgs'", {"hessian": "bfgs"}),
         ("solve: guess is a int, expected a solution", {"guess": 3}),
         ("solve: nodes has shape (3,), expected 11 increasing fractions", {"nodes": [0, 0.5, 1]}),
+        ("solve: nodes is 'even', expected 11 increasing", {"nodes": "even"}),
+        ("solve: nodes: 0.5 is followed by nan, expected 11", {"nodes": [0, 0.5, *[np.nan] * 8, 1]}),
+        ("solve: nodes: 0 .. 2, expected 11 increasing", {"nodes": np.linspace(0, 2, 11)}),
+        ("solve: progress is 'yes', expected True, False or a function", {"progress": "yes"}),
+        ("solve: the guess has no quantity 'tau'; there is time, q", {"guess": {"time": [0, 1], "tau": 1}}),
         ("solve: guess lacks 'time'", {"guess": {"q": 1}}),
         ("solve: the times of the guess are not increasing", {"guess": {"time": [1, 0], "q": 1}}),
         (

@@ -8,7 +8,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.optimal import Problem, System, duration, running
+from alembert.optimal import Problem, System, continuation, duration, effort, running, terminal
 from alembert.optimal.warm import warm
 
 MASS = System(["x", "v"], ["force"], lambda s: [s.v, s.force / s.mass], parameters={"mass": 2.0})
@@ -88,7 +88,7 @@ def test_periodic_motion():
 
 def test_contradiction_is_diagnosed():
     """Bounds on speed and force make the distance unreachable in the time."""
-    problem = Problem(MASS, 1.0, **REST, limits={"v": 0.5})
+    problem = Problem(MASS, 1.0, **REST, limits={"v": 1.5, "force": 3.0})
     solution = problem.solve(20, iterations=60, transcription="midpoint")
     assert not solution.success
     assert solution.violations()
@@ -102,9 +102,36 @@ def test_function_that_is_not_finite_is_located():
     system = System(["x"], ["u"], lambda s: [s.u + ca.log(s.x - 0.5)])
     solution = Problem(system, 1.0, start={"x": 1}, end={"x": 0.2}).solve(10)
     assert solution.status == "failed"
-    assert re.search(r"not finite in stage \d, t = .* s \(first x at point 2\)", solution.message)
-    assert re.search(r"x at point 2 at t = .*: not finite", solution.diagnosis())
+    assert re.search(r"^x at point 2 is not finite between t = .* and .* s$", solution.message)
+    assert "at t = " in solution.diagnosis()
     assert "every constraint is kept" not in solution.diagnosis()
+
+
+@pytest.mark.parametrize("solver", ["sweep", "ipopt", "fatrop"])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"cost": running(lambda s: ca.sqrt(s.x - 2))},
+            "the running cost is not finite between t = 0 and 0.2 s",
+        ),
+        ({"cost": effort() + terminal(lambda s: ca.log(s.v - 3))}, "the terminal cost is not finite"),
+        (
+            {"path": {"pace": (lambda s: ca.sqrt(s.v), 0.0, 9.0)}},
+            "the slope of 'pace' is not finite between t = 0 and 0.2 s",
+        ),
+        (
+            {"end": {"x": (1, 2), "near": (lambda s: ca.sqrt(s.v), (0.0, 1.0))}},
+            "the slope of 'near' at the end is not finite",
+        ),
+    ],
+)
+def test_what_is_not_finite_at_the_guess_is_named_by_every_solver(solver, given, message):
+    """FATROP itself would not come back."""
+    solution = Problem(MASS, 1.0, **(REST | given)).solve(5, solver=solver, transcription="rk4")
+    assert solution.status == "failed"
+    assert solution.message == message
+    assert message in solution.diagnosis()
 
 
 def test_slope_that_is_not_finite_is_located():
@@ -112,7 +139,17 @@ def test_slope_that_is_not_finite_is_located():
     system = System(["x", "y"], ["u"], lambda s: [s.u, ca.sqrt(s.x)])
     solution = Problem(system, 1.0, start={"x": 0, "y": 0}, end={"x": 1}).solve(10, transcription="rk4")
     assert solution.status == "failed"
-    assert "in stage 0, t = 0 s (first the slope of motion of y)" in solution.message
+    assert solution.message == "the slope of the motion of y is not finite between t = 0 and 0.1 s"
+
+
+def test_values_of_a_continuation_are_numbers():
+    with pytest.raises(ArgumentError, match=r"continuation: values is \['slow'\], expected numbers"):
+        continuation(lambda x: Problem(MASS, x, **REST), ["slow"])
+
+
+def test_a_guess_of_another_kind_is_refused(move):
+    with pytest.raises(ArgumentError, match="the guess is a solution of a System, expected one of a model"):
+        Problem(al.library.two_link(), 1.0).solve(5, guess=move)
 
 
 def test_save_and_use_as_guess(move, tmp_path):

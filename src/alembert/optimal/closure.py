@@ -209,6 +209,12 @@ def _no_conditions(problem: Problem, motions: Mapping[str, ca.Function]) -> None
         r = ca.SX(motions[name](t))
         both = ca.Function("r", [t], [r, ca.jacobian(r, t)])
         q, v = (part.full() for part in both.map(len(times))(times[None]))
+        finite = np.isfinite(q).all(axis=0) & np.isfinite(v).all(axis=0)
+        if not finite.all():
+            at = times[int(np.argmin(finite))]
+            raise ArgumentError(
+                f"Problem: the prescribed motion of {name!r} or its speed is not finite at {at:g} s"
+            )
         _returns(problem, name, q, v)
         for k, speed in enumerate(model.speed_names[model.v_slice(name)]):
             for row in problem.limits["state"]:

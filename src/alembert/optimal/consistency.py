@@ -8,9 +8,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
+import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.optimal.row import Row
+from alembert.optimal.row import FREE, Bounds, Row
 
 if TYPE_CHECKING:
     from alembert.optimal.problem import Problem
@@ -37,7 +38,9 @@ def _evaluated(where: str, function: Callable[[], Any]) -> Any:
         return function()
     except AttributeError as error:
         raise ArgumentError(f"Problem: {where}: {error}") from None
-    except (TypeError, NotImplementedError, RuntimeError) as error:
+    except ArgumentError:
+        raise
+    except Exception as error:  # whatever a user's function may raise
         reason = re.sub(r"^\S+:\d+: ", "", str(error).strip().splitlines()[-1])
         hint = (
             " For a choice write casadi.if_else(condition, then, otherwise)"
@@ -54,7 +57,7 @@ def _functions(problem: Problem) -> None:
     s = problem.moment(T, x, u, p, T)
     if not problem.cost.running and not problem.cost.terminal:
         raise ArgumentError("Problem: the cost has no terms; effort() is the usual one")
-    _evaluated("the running cost", lambda: problem.cost.rate(s))
+    _bounded(problem, u, _evaluated("the running cost", lambda: problem.cost.rate(s)))
     final = _evaluated("the terminal cost", lambda: problem.cost.final(s))
     if ca.depends_on(final, u):
         raise ArgumentError(
@@ -69,6 +72,18 @@ def _functions(problem: Problem) -> None:
             )
     for row in problem.path:
         _evaluated(f"path {row.name!r}", lambda row=row: row.value(s))  # type: ignore[misc]
+
+
+def _bounded(problem: Problem, u: ca.SX, rate: ca.SX) -> None:
+    """Refuse a cost that falls without end along a control which nothing limits."""
+    curvature = ca.hessian(rate, u)[0]
+    limited = {row.component for row in problem.limits["control"]}
+    for k, name in enumerate(problem.plant.controls):
+        entry = curvature[k, k]
+        if entry.is_constant() and float(entry) < 0 and name not in limited and not problem.path:
+            raise ArgumentError(
+                f"Problem: the cost falls without end as {name!r} grows, which has no limits; state some, or change the sign"
+            )
 
 
 def _conditions(problem: Problem) -> Iterator[tuple[str, Row]]:
@@ -160,24 +175,45 @@ def _periodic(problem: Problem) -> None:
 
 
 def _speeds(problem: Problem) -> None:
-    """Joints that would have to be faster than their limits to come from start to end in the longest time."""
-    model = problem.model
-    if model is None:
-        return
-    limits = {row.component: row for row in problem.limits["state"]}
+    """Joints or states that would have to be faster than their limits to come from start to end in the longest time."""
     first, last = (
         {row.component: row for row in rows if row.component and row.point is None}
         for rows in (problem.start, problem.end)
     )
-    for name in model.speed_names:
-        one, other, limit = first.get(f"q {name}"), last.get(f"q {name}"), limits.get(f"v {name}")
-        if one is None or other is None or limit is None:
+    T = problem.longest
+    for name, (slowest, fastest) in _rates(problem):
+        one, other = first.get(name), last.get(name)
+        if one is None or other is None:
             continue
         least, most = other.lower - one.upper, other.upper - one.lower
-        T = problem.longest
-        if least > limit.upper * T * (1 + 1e-9) or most < limit.lower * T * (1 + 1e-9):
-            way = least if least > 0 else most
+        if least > fastest * T * (1 + 1e-9) + 1e-12 or most < slowest * T * (1 + 1e-9) - 1e-12:
+            way = least if least > fastest * T else most
             raise ArgumentError(
-                f"Problem: {name!r} has to move by {way:g} within {T:g} s, a mean speed of {way / T:g}, outside its limits "
-                f"{limit}; nothing can satisfy both"
+                f"Problem: {name.removeprefix('q ')!r} has to move by {way:g} within {T:g} s, a mean speed of {way / T:g}, "
+                f"outside its limits {slowest:g} .. {fastest:g}; nothing can satisfy both"
             )
+
+
+def _rates(problem: Problem) -> Iterator[tuple[str, Bounds]]:
+    """Components of the state, and between what the limits hold their rates; of a system those that are linear."""
+    limits = {row.component: (row.lower, row.upper) for row in problem.limits["state"]}
+    if problem.model is not None:
+        for name in problem.model.speed_names:
+            yield f"q {name}", limits.get(f"v {name}", FREE)
+        return
+    plant = problem.plant
+    limits |= {row.component: (row.lower, row.upper) for row in problem.limits["control"]}
+    names = (*plant.tangent_names, *plant.controls)
+    t, w = ca.SX.sym("t"), ca.SX.sym("w", len(names))
+    x, u = w[: plant.chart.point], w[plant.chart.point :]
+    rate = plant.rate(t, x, u, ca.SX(problem.parameters))
+    slopes, still = ca.jacobian(rate, w), ca.substitute(rate, w, ca.SX.zeros(w.shape))
+    for k, name in enumerate(plant.tangent_names):
+        if not (slopes[k, :].is_constant() and still[k].is_constant()):
+            continue
+        low = high = float(still[k])
+        for j, slope in enumerate(np.asarray(ca.DM(slopes[k, :])).ravel()):
+            if slope:
+                ends = [slope * bound for bound in limits.get(names[j], FREE)]
+                low, high = low + min(ends), high + max(ends)
+        yield name, (low, high)

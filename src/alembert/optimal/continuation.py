@@ -51,7 +51,10 @@ def continuation(
     solve does not succeed, values in between are tried, up to a 64th of the way. `guess` is for the first
     one; `options` are those of `alembert.optimal.solve`.
     """
-    given = [float(v) if np.ndim(v) == 0 else np.asarray(v, dtype=float) for v in values]
+    try:
+        given = [float(v) if np.ndim(v) == 0 else np.asarray(v, dtype=float) for v in values]
+    except (TypeError, ValueError):
+        raise ArgumentError(f"continuation: values is {values!r}, expected numbers (or arrays)") from None
     if not given:
         raise ArgumentError(
             "continuation: values is empty, expected numbers to solve for, one after the other"

@@ -32,6 +32,7 @@ class Cost:
         return Cost(self.running + other.running, self.terminal + other.terminal)
 
     def __mul__(self, factor: float) -> Cost:
+        _factor("cost", "factor", factor)
         scaled = [tuple(_scaled(f, float(factor)) for f in terms) for terms in (self.running, self.terminal)]
         return Cost(*scaled)
 
@@ -59,6 +60,11 @@ def terminal(term: Term) -> Cost:
 def effort(weight: float | Mapping[str, float] = 1.0) -> Cost:
     """Half the integral of the squares of the controls; `weight` is one number, or one for some controls by name."""
 
+    for value in weight.values() if isinstance(weight, Mapping) else (weight,):
+        _factor("effort", "weight", value)
+        if value < 0:
+            raise ArgumentError(f"effort: weight is {value!r}, expected 0 or more: effort is made small")
+
     def term(s: Moment) -> ca.SX:
         if not isinstance(weight, Mapping):
             return float(weight) / 2 * ca.sumsqr(s.controls)
@@ -75,6 +81,7 @@ def effort(weight: float | Mapping[str, float] = 1.0) -> Cost:
 
 def duration(weight: float = 1.0) -> Cost:
     """The time that the motion takes."""
+    _factor("duration", "weight", weight)
     return Cost(terminal=(lambda s: float(weight) * s.duration,))
 
 
@@ -102,6 +109,12 @@ def tracking(
     """Half the integral of the squared distance from a motion given as CasADi expressions of the time t."""
     if q is None and v is None:
         raise ArgumentError("tracking: expected q or v, a function of the time")
+    for name, motion, weight in (("q", q, q_weight), ("v", v, v_weight)):
+        if motion is not None and not callable(motion):
+            raise ArgumentError(
+                f"tracking: {name} is {motion!r}, expected a function of the time that returns CasADi expressions"
+            )
+        _factor("tracking", f"{name}_weight", weight)
 
     def term(s: Moment) -> ca.SX:
         total = ca.SX(0)
@@ -118,6 +131,11 @@ def _column(value: Any) -> ca.SX:
     if isinstance(value, list | tuple):
         return ca.vertcat(*(ca.SX(x) for x in value))
     return ca.SX(np.asarray(value, dtype=float)) if isinstance(value, np.ndarray) else ca.SX(value)
+
+
+def _factor(function: str, name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
+        raise ArgumentError(f"{function}: {name} is {value!r}, expected a number")
 
 
 def _scaled(term: Term, factor: float) -> Term:

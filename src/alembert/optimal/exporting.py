@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError
+from alembert.linear import quantities
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,25 +31,48 @@ def to_xarray(solution: Solution) -> Dataset:
         coords={
             "control": list(solution.problem.plant.controls),
             "interval": solution.time[:-1] + np.diff(solution.time) / 2,
+            "control_unit": ("control", control_units(solution)),
         },
     )
     data: dict[str, Any] = {"controls": controls}
     if solution.model is None:
         states = list(solution.problem.plant.tangent_names)
-        data["x"] = xr.DataArray(solution.x, dims=("time", "state"), coords={"state": states})
+        units = {"state_unit": ("state", [solution.problem.plant.units.get(name, "") for name in states])}  # type: ignore[union-attr]
+        data["x"] = xr.DataArray(solution.x, dims=("time", "state"), coords={"state": states, **units})
     else:
         data["q"] = xr.DataArray(
             solution.q,
             dims=("time", "coordinate"),
-            coords={"coordinate": list(solution.model.coordinate_names)},
+            coords={
+                "coordinate": list(solution.model.coordinate_names),
+                "coordinate_unit": (
+                    "coordinate",
+                    [unit for joint in solution.model.joints for _, unit in joint.type.coordinates],
+                ),
+            },
         )
         data["v"] = xr.DataArray(
-            solution.v, dims=("time", "speed"), coords={"speed": list(solution.model.speed_names)}
+            solution.v,
+            dims=("time", "speed"),
+            coords={
+                "speed": list(solution.model.speed_names),
+                "speed_unit": ("speed", list(quantities.speed_units(solution.model))),
+            },
         )
     found = xr.Dataset(data, coords={"time": solution.time})
-    found["time"].attrs["units"] = "s"
-    found.attrs |= {"cost": solution.cost, "status": solution.status, "transcription": solution.transcription}
+    found["time"].attrs["units"] = found["interval"].attrs["units"] = "s"
+    names = ("cost", "duration", "status", "message", "transcription", "solver", "iterations")
+    found.attrs |= {name: getattr(solution, name) for name in names}
     return found
+
+
+def control_units(solution: Solution) -> list[str]:
+    """Of every control; "" where a system does not say."""
+    plant = solution.problem.plant
+    if solution.model is None:
+        return [plant.units.get(name, "") for name in plant.controls]  # type: ignore[union-attr]
+    units = quantities.effort_units(solution.model)
+    return [units[k] for k in plant.driven]  # type: ignore[union-attr]
 
 
 def plot(solution: Solution, path: str | Path | None = None) -> Figure:

@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import AlembertError, ArgumentError
+from alembert.model.printing import unknown
 from alembert.optimal.closure import given_parameters
 from alembert.optimal.plant import Mechanics, Momenta, System
 from alembert.optimal.problem import Problem
@@ -61,7 +62,15 @@ def make(problem: Problem, given: Any) -> Guess:
             raise ArgumentError(f"solve: the guess {str(given)!r} cannot be read: {reason}") from None
         return _from_arrays(problem, arrays)
     if isinstance(given, Mapping):
+        known = ("time", *(("q", "v", "efforts") if problem.model is not None else ("x",)), "controls")
+        for name in given:
+            if name not in (*known, "cost"):
+                raise ArgumentError(unknown("solve: the guess has no quantity", str(name), known))
         return _from_arrays(problem, given)
+    other = getattr(getattr(given, "problem", None), "model", problem.model)
+    if (other is None) != (problem.model is None):
+        kinds = ("a System", "a model") if problem.model is not None else ("a model", "a System")
+        raise ArgumentError(f"solve: the guess is a solution of {kinds[0]}, expected one of {kinds[1]}")
     names = ("time", "q", "v") if problem.model is not None else ("time", "x")
     if all(hasattr(given, name) for name in names):
         arrays = {name: getattr(given, name) for name in names}

@@ -65,18 +65,18 @@ def solve_nlp(
     ended = ""
     with interruptible(watch):
         try:
+            if not _finite(program, form.start):  # FATROP would not come back
+                raise RuntimeError("Invalid_Number_Detected")
             found = function(x0=form.start, lbg=program.lower, ubg=program.upper)
             w, y = (found[name].full()[:, 0] for name in ("x", "lam_g"))
         except RuntimeError as error:  # FATROP, where nothing is finite
-            if watch.best is None:
-                raise
-            (w, y), ended = watch.best, str(error).rsplit(": ", 1)[-1]
+            (w, y), ended = watch.best or (form.start, np.zeros(program.rows)), str(error).rsplit(": ", 1)[-1]
     done = time.perf_counter()
     if watch.failure is not None:
         raise watch.failure
     if watch.stop and watch.best is not None:
         w, y = watch.best
-    stats = function.stats()
+    stats = function.stats() if not ended else {}
     cost, g = program.values(w)
     if is_fatrop and not watch.stop and not np.array_equal(w, watch.latest):  # type: ignore[arg-type]
         watch.see(cost, g, w, y)  # it asks for no second derivatives where it ends
@@ -117,6 +117,11 @@ def _error(program: Program, w: Array, y: Array) -> float:
     slope = np.abs(program.slope(w, 1.0, y))
     found = [a.max(initial=0.0) for a in (slope / size, products / size, beyond)]
     return float(max(found)) if np.isfinite(found).all() else np.inf
+
+
+def _finite(program: Program, w: Array) -> bool:
+    """Whether a solver can begin there."""
+    return all(np.isfinite(part).all() for part in program.first(w))
 
 
 def _history(stats: dict[str, Any], seconds: float) -> list[Iteration]:

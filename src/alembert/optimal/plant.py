@@ -110,6 +110,17 @@ class Moment:
         return self._model.symbolic.frame_velocity(self.q, self.v, name, **reference, **self._given)[3:]
 
 
+def names_of(what: str, given: Any) -> tuple[str, ...]:
+    """Several names; one string alone, which is a sequence of letters too, is one name."""
+    if isinstance(given, str):
+        return (given,)
+    names = tuple(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise ArgumentError(f"{what} has {name!r}, expected names")
+    return names
+
+
 class Plant(Protocol):
     """What a transcription needs."""
 
@@ -145,7 +156,10 @@ class System:
         name: str = "system",
     ) -> None:
         self.name, self._rate = name, rate
-        self.states, self.controls = tuple(states), tuple(controls)
+        self.states, self.controls = (
+            names_of("System: states", states),
+            names_of("System: controls", controls),
+        )
         self.units = dict(units or {})
         self.parameters = tuple((str(k), float(v)) for k, v in (parameters or {}).items())
         names = [*self.states, *self.controls, *(k for k, _ in self.parameters)]
@@ -160,7 +174,16 @@ class System:
         self.chart = Chart(None, len(self.states))
         sizes = (1, len(self.states), len(self.controls), len(self.parameters))
         t, x, u, p = (ca.SX.sym(k, n) for k, n in zip("txup", sizes, strict=True))
-        self.rate(t, x, u, p)  # says at once what is wrong
+        try:  # says at once what is wrong
+            self.rate(t, x, u, p)
+        except ArgumentError:
+            raise
+        except AttributeError as error:
+            raise ArgumentError(f"System: the rate: {error}") from None
+        except (TypeError, ValueError, KeyError) as error:
+            raise ArgumentError(
+                f"System: the rate: {error}. It gets CasADi expressions and returns one for each state"
+            ) from None
 
     def __repr__(self) -> str:
         return f"<System {self.name!r}: {len(self.states)} states, {len(self.controls)} controls>"
@@ -308,7 +331,7 @@ def driven_dofs(
     by_actuator = {a.name: model.v_slice(a.joint).start + a.dof for a in model.actuators}
     speeds = {name: k for k, name in enumerate(model.speed_names)}
     found = set()
-    for name in actuated:
+    for name in names_of("Problem: actuated", actuated):
         if name in known:
             s = known[name]
             found |= set(range(s.start, s.stop))

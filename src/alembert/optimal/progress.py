@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from alembert.errors import ArgumentError
 from alembert.optimal.sweep import Iteration
 
 
@@ -16,6 +17,10 @@ def reporter(progress: Any) -> Callable[[Iteration], Any] | None:
         return progress
     if progress is None:
         progress = sys.stderr is not None and sys.stderr.isatty()
+    if not isinstance(progress, bool):
+        raise ArgumentError(
+            f"solve: progress is {progress!r}, expected True, False or a function of an iteration"
+        )
     if not progress:
         return None
 

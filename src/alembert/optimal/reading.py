@@ -98,9 +98,16 @@ class Reader:
                     raise ArgumentError(unknown(f"Problem: {what}: no joint", name, [j.name for j in moving]))
             return dict(given)
         expected = getattr(model, size)
-        if np.ndim(given) == 0 and size == "nv":
-            given = np.full(expected, float(given))
-        values = np.asarray(given, dtype=float)
+        try:
+            values = np.asarray(given, dtype=float)
+        except (TypeError, ValueError):
+            raise ArgumentError(
+                f"Problem: {what} is {given!r}, expected {expected} numbers, 0 or a dictionary by joint"
+            ) from None
+        if values.ndim == 0 and size == "nv":
+            values = np.full(expected, values)
+        elif values.ndim == 0 and values == 0:
+            values = model.neutral()
         if values.shape != (expected,):
             raise ArgumentError(
                 f"Problem: {what} has shape {values.shape}, expected ({expected},) or a dictionary by joint"
@@ -223,13 +230,17 @@ def _pair(what: str, given: Any, *, symmetric: bool = True) -> Bounds:
             return FREE
         if np.ndim(given) == 0:
             value = float(given)
-            low, high = (-abs(value), abs(value)) if symmetric else (value, value)
+            low, high = (-value, value) if symmetric else (value, value)
         else:
             low, high = (float(x) if x is not None else f for x, f in zip(given, FREE, strict=True))
     except (TypeError, ValueError):
         low = high = np.nan
     if np.isnan(low) or np.isnan(high) or (low == high and np.isinf(low)):
         raise ArgumentError(f"{what} is {given!r}, expected a number or a pair (lower, upper)")
+    if symmetric and np.ndim(given) == 0 and high < 0:
+        raise ArgumentError(
+            f"{what} is {given!r}; one number bounds both sides, from its negative to itself, so it is 0 or more"
+        )
     return low, high
 
 

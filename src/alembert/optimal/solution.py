@@ -289,6 +289,8 @@ class Solution:
         """In words: violated constraints by name and time, bounds that hold; at the last iterate also equations that
         repeat or contradict others, and constraints that are badly scaled."""
         lines = [f"{self.status}: {self.message}"]
+        if not np.isfinite(self.cost):
+            return f"{lines[0]}. A `guess` away from there, or limits and path constraints that keep it away, may help"
         violations = self.violations()
         lines += violated(violations, most)
         it = self._outcome.iterate

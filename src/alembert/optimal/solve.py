@@ -15,6 +15,7 @@ from alembert.model.printing import unknown
 from alembert.optimal import chatter
 from alembert.optimal import guess as guesses
 from alembert.optimal.evaluation import Evaluation
+from alembert.optimal.finite import locate
 from alembert.optimal.problem import Problem
 from alembert.optimal.progress import reporter
 from alembert.optimal.schemes import scheme
@@ -101,6 +102,10 @@ def solve(
         outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, begin)
         if isinstance(begin, Warm) and outcome.status in ("stalled", "failed"):  # others may lead elsewhere
             outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, None)
+    if outcome.status == "failed":
+        it = outcome.iterate
+        reached = (it.x, it.u, it.z) if all(np.isfinite(a).all() for a in (it.x, it.u, it.z)) else (x, u, z)
+        outcome.message = locate(stages, *reached) or outcome.message
     if outcome.status in ("solved", "acceptable"):
         outcome.message = "; ".join(
             filter(None, (outcome.message, chatter.sentence(stages, outcome.iterate)))
@@ -122,11 +127,21 @@ def _is_warm(guess: Any, stages: Stages) -> bool:
 def _nodes(steps: int, given: Any) -> np.ndarray | None:
     if given is None:
         return None
-    nodes = np.asarray(given, dtype=float)
-    if nodes.shape != (steps + 1,) or nodes[0] != 0 or nodes[-1] != 1 or np.any(np.diff(nodes) <= 0):
-        raise ArgumentError(
-            f"solve: nodes has shape {nodes.shape}, expected {steps + 1} increasing fractions of the duration, from 0 to 1"
+    expected = f"expected {steps + 1} increasing fractions of the duration, from 0 to 1"
+    try:
+        nodes = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"solve: nodes is {given!r}, {expected}") from None
+    if nodes.shape != (steps + 1,):
+        raise ArgumentError(f"solve: nodes has shape {nodes.shape}, {expected}")
+    if nodes[0] != 0 or nodes[-1] != 1 or not np.all(np.diff(nodes) > 0):
+        at = next((k for k in range(steps) if not nodes[k] < nodes[k + 1]), None)
+        what = (
+            f"{nodes[at]:g} is followed by {nodes[at + 1]:g}"
+            if at is not None
+            else f"{nodes[0]:g} .. {nodes[-1]:g}"
         )
+        raise ArgumentError(f"solve: nodes: {what}, {expected}")
     return nodes
 
 

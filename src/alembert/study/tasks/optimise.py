@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
+from alembert.linear import quantities
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.study import figures
@@ -180,13 +181,19 @@ def _save(solution: Any, path: Path) -> None:
         return
     model = solution.model
     efforts = _efforts(solution)
+    places = [unit for joint in model.joints for _, unit in joint.type.coordinates]
     names = [
-        *(f"q.{name}" for name in model.coordinate_names),
-        *(f"{kind}.{name}" for kind in ("v", "tau") for name in model.speed_names),
+        f"{kind}.{name} [{unit}]" if unit else f"{kind}.{name}"
+        for kind, labels, units in (
+            ("q", model.coordinate_names, places),
+            ("v", model.speed_names, quantities.speed_units(model)),
+            ("tau", model.speed_names, quantities.effort_units(model)),
+        )
+        for name, unit in zip(labels, units, strict=True)
     ]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["time", *names])
+        writer.writerow(["time [s]", *names])
         for row in np.column_stack([solution.time, solution.q, solution.v, efforts]):
             writer.writerow([repr(float(x)) for x in row])
 
