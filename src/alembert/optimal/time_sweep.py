@@ -321,7 +321,7 @@ def _start(start: Conditions, n: int) -> tuple[Array, Array]:
 def _solve_free(system: Array, right: Array, free: int, damping: float) -> Array:
     """What is free first, where it has a minimum of its own: weights of equations in it may be of any size."""
     if not np.isfinite(right).all():
-        raise Indefinite
+        raise Indefinite(0)
     try:
         factor = sl.cho_factor(system[:free, :free], lower=True)
     except (sl.LinAlgError, ValueError):
