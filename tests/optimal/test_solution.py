@@ -275,3 +275,67 @@ def test_controls_that_zigzag_are_named(transcription):
     assert "zigzags" in free.summary()
     assert arc(1e-3).message == "solved"
     assert arc(name="rk4").message == "solved"
+
+
+def test_ranges_and_panels_have_units_and_limits():
+    cart = al.library.cart_pole()
+    problem = Problem(
+        cart,
+        1.5,
+        start={"q": 0, "v": 0},
+        end={"q": [0.3, 0.0], "v": 0},
+        limits={"q": {"slide": 0.5}, "tau": 40.0},
+    )
+    solution = problem.solve(20)
+    assert solution.success
+    table = {row[0]: row[1:] for row in solution.ranges()}
+    assert set(table) == {
+        *(
+            "slide position [m]",
+            "hinge angle [rad]",
+            "slide speed [m/s]",
+            "hinge speed [rad/s]",
+            "slide force [N]",
+        )
+    }
+    assert table["slide position [m]"] == ("0 at 0 s", "0.3 at 1.5 s", "-0.5 .. 0.5")
+    assert table["hinge speed [rad/s]"][2] == "-"
+    motion = solution.motion()
+    assert list(motion.series) == [
+        *("forces [N]", "speeds [rad/s]", "speeds [m/s]", "angles [rad]", "positions [m]")
+    ]
+    assert motion.notes["steps"] == "20 of dmoc"
+    data = solution.to_xarray()
+    assert data.control_unit.values.tolist() == ["N"]
+    assert data.coordinate_unit.values.tolist() == ["m", "rad"]
+    assert data.attrs["solver"] == "sweep"
+
+
+def test_units_of_a_system():
+    units = {"x": "m", "force": "N"}
+    mass = System(["x", "v"], ["force"], lambda s: [s.v, s.force / 2], units=units)
+    solution = Problem(mass, 1.0, **REST).solve(10)
+    assert solution.to_xarray().state_unit.values.tolist() == ["m", ""]
+    assert [row[0] for row in solution.ranges()] == ["x [m]", "v", "force [N]"]
+
+
+def test_parameters_of_the_solution_are_drawn():
+    builder = al.ModelBuilder("pendulum")
+    length = builder.parameter("l", 0.8)
+    builder.body("rod", al.Inertia.rod(1.0, (0, 0, 0), (0, 0, -length)), joint=al.Revolute(axis=(0, 1, 0)))
+    model = builder.build()
+    problem = Problem(model, 1.0, start={"q": 0, "v": 0}, end={"q": [1.0], "v": 0}, parameters={"l": 0.5})
+    assert problem.solve(10).motion().parameters == {"l": 0.5}
+
+
+def test_steps_that_are_too_long_are_told():
+    """Euler's method has no idea of a vibration of 20 rad/s with steps of 0.1 s."""
+    spring = System(["x", "v"], ["u"], lambda s: [s.v, s.u - 400 * s.x])
+    ends = {"start": {"x": 0, "v": 0}, "end": {"x": 0.1, "v": 0}}
+    coarse = Problem(spring, 1.0, **ends).solve(10, transcription="euler")
+    assert coarse.success
+    assert coarse.check.is_coarse
+    assert "The steps are too long for this motion: one is off by" in coarse.summary()
+    fine = Problem(spring, 1.0, **ends).solve(100, transcription="radau")
+    assert fine.check.share < 1e-6
+    assert "too long" not in fine.summary()

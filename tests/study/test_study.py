@@ -503,8 +503,24 @@ def test_optimise_from_a_guess_and_by_its_command(tmp_path, monkeypatch):
     again = json.loads(run("optimise", path, "--json").stdout)["result"]
     assert again["iterations"] < first["result"]["iterations"]
     assert again["cost"] == pytest.approx(first["result"]["cost"], rel=1e-9)
-    for option in (["--steps", "30"], ["--end", "pivot=2"]):
-        assert "is a run file, which has its own options" in run("optimise", path, *option, code=2).stderr
+    given = [
+        "--solver",
+        "ipopt",
+        "--steps",
+        "10",
+        "--end",
+        "pivot=pi/4",
+        "--time",
+        "0.5,3",
+        "--cost",
+        "effort",
+    ]
+    other = json.loads(run("optimise", path, *given, "--save", "t.csv", "--json").stdout)
+    assert (other["result"]["solver"], other["result"]["steps"]) == ("ipopt", 10)
+    names, *rows = (tmp_path / other["files"]["save"]).read_text().splitlines()
+    assert names == "time [s],q.pivot [rad],v.pivot [rad/s],tau.pivot [N m]"
+    assert float(rows[-1].split(",")[1]) == pytest.approx(np.pi / 4, abs=1e-7)
+    assert "task.solver" in run("optimise", path, "--solver", "simplex", code=2).stderr
     path = write(tmp_path, text.replace(task, 'type = "simulate"'))
     assert "its task is 'simulate', not 'optimise'" in run("optimise", path, code=2).stderr
     with pytest.raises(al.AlembertError, match="cannot be read: No such file"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,10 +36,15 @@ Html = Annotated[Path | None, output("Write an animation for the browser: .html.
             "alembert optimise examples/acrobot.toml",
             "a run file with a task of this kind, as `alembert run` does",
         ),
+        (
+            "alembert optimise examples/acrobot.toml --solver ipopt --steps 200",
+            "the same with another solver and fewer steps",
+        ),
     ],
     keys=Optimise.KEYS,
 )
 def optimise(
+    context: typer.Context,
     model: ModelName,
     time: Annotated[
         str, typer.Option(metavar="SECONDS", help="How long; SHORTEST,LONGEST to have it found.")
@@ -88,18 +94,10 @@ def optimise(
 ) -> None:
     """Find the motion and the efforts of least cost from one state to another.
 
-    MODEL may also be a run file with a task `optimise`, which has its own options and outputs. Exits with 1 if no
+    MODEL may also be a run file with a task `optimise`: options given here take the place of its own, and outputs go into
+    the folder of its results. Exits with 1 if no
     solution is found; what was reached is written all the same.
     """
-    if _is_study(model):
-        lists = (position, speed, end, end_speed, free, actuated, parameter, package_dir)
-        plain = (time, cost, steps, transcription, solver, save, plot, html, floating)
-        if any(lists) or plain != ("2", "effort", 100, None, "sweep", None, None, None, False):
-            raise ArgumentError(
-                f"{model}: is a run file, which has its own options; change them with `alembert run {model} --set KEY=VALUE`"
-            )
-        perform_study(Path(model), [], as_json=as_json)
-        return
     try:
         span = [float(part) for part in time.split(",")]
     except ValueError:
@@ -119,7 +117,34 @@ def optimise(
         "parameters": pairs("--parameter", parameter),
     }
     outputs = {"save": save, "plot": plot, "html": html}
+    if _is_study(model):
+        given = {"floating": floating, "package_dir": package_dir, **options, **outputs}
+        perform_study(Path(model), _changes(context, given), as_json=as_json)
+        return
     perform(Optimise, model, options, outputs, as_json=as_json, floating=floating, package_dirs=package_dir)
+
+
+def _changes(context: typer.Context, options: dict[str, Any]) -> list[str]:
+    """What the command line says otherwise than a run file, as for `alembert run --set`."""
+
+    def is_given(name: str) -> bool:
+        name = {"parameters": "parameter"}.get(name, name)
+        return getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+
+    found = []
+    for name, value in options.items():
+        if not is_given(name):
+            continue
+        if name == "package_dir":
+            found.append(f"package_dirs={json.dumps([str(Path(folder).absolute()) for folder in value])}")
+        elif name in ("floating", "save", "plot", "html"):
+            place = name if name == "floating" else f"outputs.{name}"
+            found.append(f"{place}={json.dumps(value if name == 'floating' else str(value))}")
+        elif isinstance(value, dict):
+            found += [f"task.{name}.{json.dumps(key)}={json.dumps(one)}" for key, one in value.items()]
+        else:
+            found.append(f"task.{name}={json.dumps(value)}")
+    return found
 
 
 def _is_study(name: str) -> bool:

@@ -24,6 +24,10 @@ UNSTABLE = 1e3
 """errors of single intervals that grow by more do so because the motion is unstable"""
 
 
+COARSE = 0.1
+"""share of the range of a coordinate or speed by which a single interval may be off"""
+
+
 @dataclass(frozen=True)
 class Check:
     """How far a motion under the controls found, integrated by an independent accurate method, is from the solution."""
@@ -39,6 +43,13 @@ class Check:
     """steps of the simulation in each interval"""
     one_interval: float
     """the largest difference after one interval, when the simulation starts at the solution's node before it"""
+    share: float = 0.0
+    """the same in terms of how far that coordinate or speed moves in all"""
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether single intervals are off by much of the whole motion: then the solution means little."""
+        return not self.share <= COARSE
 
     @property
     def is_unstable(self) -> bool:
@@ -51,6 +62,11 @@ class Check:
             f"({self.component} at {self.time:.4g} s), "
             f"{self.final:.2e} at the end; {self.one_interval:.2e} in one interval"
         )
+        if self.is_coarse:
+            return (
+                f"{text}. The steps are too long for this motion: one is off by {self.share:.0%} of its range; take more of "
+                "them, or another transcription"
+            )
         return (
             f"{text}. The motion is unstable: follow it with solution.controller()"
             if self.is_unstable
@@ -73,14 +89,23 @@ def simulate(solution: Solution) -> Check:
     sizes = np.where(np.isfinite(gaps), np.abs(gaps), np.inf)
     k, at = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
     near = np.abs(_gaps(solution, parts, restart=True))
+    near = np.where(np.isfinite(near), near, np.inf)
     return Check(
         float(sizes[k, at]),
         float(np.max(sizes[-1])),
         names[at],
         float(solution.time[k]),
         parts,
-        float(np.max(np.where(np.isfinite(near), near, np.inf))),
+        float(np.max(near)),
+        float(np.max(near / _moved(solution))),
     )
+
+
+def _moved(solution: Solution) -> Array:
+    """How far each component of the state moves; those that hardly do count as a hundredth of the others."""
+    steps = solution.problem.plant.chart.difference(solution.x[:-1], solution.x[1:])
+    way = np.ptp(np.concatenate([np.zeros((1, steps.shape[1])), np.cumsum(steps, axis=0)]), axis=0)
+    return np.maximum(way, 0.01 * np.max(way, initial=0.0) + 1e-9)
 
 
 def _gaps(solution: Solution, parts: int, *, restart: bool = False) -> Array:

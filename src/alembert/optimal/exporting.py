@@ -1,7 +1,8 @@
-"""A solution as a dataset and as a picture."""
+"""A solution as a dataset, as a table of ranges and as pictures."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from alembert.optimal.solution import Solution
 
 Array = np.ndarray
+_PLACES = {"rad": "angles", "m": "positions", "": "quaternions"}
+_EFFORTS = {"N m": "torques", "N": "forces"}
+_ONE = {"speeds": "speed", "angles": "angle", "positions": "position", "torques": "torque", "forces": "force"}
 
 
 def to_xarray(solution: Solution) -> Dataset:
@@ -75,37 +79,121 @@ def control_units(solution: Solution) -> list[str]:
     return [units[k] for k in plant.driven]  # type: ignore[union-attr]
 
 
+@dataclass(frozen=True)
+class Panel:
+    """Quantities of one kind and unit over the time, with the bounds that the problem has for them."""
+
+    title: str
+    unit: str
+    time: Array
+    lines: dict[str, Array]
+    bounds: dict[str, tuple[float, float]]
+
+    @property
+    def label(self) -> str:
+        return f"{self.title} [{self.unit}]" if self.unit else self.title
+
+
+def panels(solution: Solution, *, fine: bool = True) -> list[Panel]:
+    """Coordinates or states and speeds at the nodes; controls in between too, unless not `fine`."""
+    model, plant = solution.model, solution.problem.plant
+    columns: list[tuple[str, str, str, str, Array]] = []
+    """title, unit, name, the name of its limit, values"""
+    if model is None:
+        units = plant.units  # type: ignore[union-attr]
+        for name, x in zip(plant.tangent_names, solution.x.T, strict=True):
+            columns.append(("states", units.get(name, ""), name, name, x))
+    else:
+        places = [unit for joint in model.joints for _, unit in joint.type.coordinates]
+        for name, unit, x in zip(model.coordinate_names, places, solution.q.T, strict=True):
+            columns.append((_PLACES.get(unit, "coordinates"), unit, name, f"q {name}", x))
+        for name, unit, x in zip(model.speed_names, quantities.speed_units(model), solution.v.T, strict=True):
+            columns.append(("speeds", unit, name, f"v {name}", x))
+    time = np.linspace(0, solution.duration, 20 * solution.steps + 1) if fine else solution.time
+    controls = solution.control_at(time).T
+    for name, unit, x in zip(plant.controls, control_units(solution), controls, strict=True):
+        columns.append((_EFFORTS.get(unit, "controls"), unit, name, name, x))
+    limits = solution.problem.limits
+    bounds = {row.component: (row.lower, row.upper) for row in (*limits["state"], *limits["control"])}
+    found: dict[tuple[str, str], Panel] = {}
+    for title, unit, name, limit, x in columns:
+        own = time if len(x) == len(time) else solution.time
+        panel = found.setdefault((title, unit), Panel(title, unit, own, {}, {}))
+        panel.lines[name] = x
+        if limit in bounds:
+            panel.bounds[name] = bounds[limit]
+    return list(found.values())
+
+
+def ranges(solution: Solution) -> list[tuple[str, str, str, str]]:
+    """Name and unit, the least and the largest value with their times, and the limits, of every quantity that moves."""
+    found = []
+    for panel in panels(solution):
+        kind = _ONE.get(panel.title, "") if solution.model is not None else ""
+        for name, x in panel.lines.items():
+            ends = [f"{x[k]:.4g} at {panel.time[k]:.4g} s" for k in (int(np.argmin(x)), int(np.argmax(x)))]
+            low, high = panel.bounds.get(name, (-np.inf, np.inf))
+            limit = f"{low:g} .. {high:g}" if np.isfinite(low) or np.isfinite(high) else "-"
+            label = f"{name} {kind}".strip()
+            found.append((f"{label} [{panel.unit}]" if panel.unit else label, *ends, limit))
+    return found
+
+
 def plot(solution: Solution, path: str | Path | None = None) -> Figure:
-    """States and controls over time (needs the extra `view`)."""
+    """States and controls over time, with limits (needs the extra `view`)."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise ArgumentError('solution.plot needs matplotlib: pip install "alembert[view]"') from None
-    model = solution.model
-    panels: list[tuple[str, Array, tuple[str, ...]]] = []
-    if model is None:
-        panels.append(("states", solution.x, solution.problem.plant.tangent_names))
-    else:
-        panels.append(("q [rad, m]", solution.q, model.coordinate_names))
-        panels.append(("v [rad/s, m/s]", solution.v, model.speed_names))
-    figure, axes = plt.subplots(len(panels) + 1, 1, sharex=True, figsize=(7, 2.2 * (len(panels) + 1)))
+    shown = panels(solution)
+    figure, axes = plt.subplots(
+        len(shown), 1, sharex=True, figsize=(7, 0.6 + 2.0 * len(shown)), squeeze=False, layout="constrained"
+    )
     styles = ["-", "--", ":", "-."]
-    for ax, (label, values, names) in zip(axes, panels, strict=False):
-        for k, name in enumerate(names):
-            ax.plot(solution.time, values[:, k], styles[k % 4], label=name)
-        ax.set_ylabel(label)
-        ax.legend(fontsize=7, ncols=3)
+    for ax, panel in zip(axes[:, 0], shown, strict=True):
+        for k, (name, x) in enumerate(panel.lines.items()):
+            (line,) = ax.plot(panel.time, x, styles[k % 4], label=name)
+            for bound in panel.bounds.get(name, ()):
+                if np.isfinite(bound) and _is_near(bound, x):
+                    ax.axhline(bound, color=line.get_color(), linewidth=0.8, alpha=0.5, linestyle=(0, (8, 3)))
+        ax.set_ylabel(panel.label, fontsize=8)
+        ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
         ax.grid(alpha=0.3)
-    fine = np.linspace(0, solution.duration, 20 * solution.steps + 1)
-    for k, name in enumerate(solution.problem.plant.controls):
-        axes[-1].plot(fine, solution.control_at(fine)[:, k], styles[k % 4], label=name)
-    axes[-1].set_ylabel("controls" if model is None else "efforts [N m, N]")
-    axes[-1].set_xlabel("time [s]")
-    axes[-1].legend(fontsize=7, ncols=3)
-    axes[-1].grid(alpha=0.3)
-    figure.suptitle(f"cost {solution.cost:.6g}, {solution.transcription}, {solution.steps} steps", fontsize=9)
-    figure.tight_layout()
+    axes[-1, 0].set_xlabel("time [s]")
+    axes[0, 0].set_title(
+        f"cost {solution.cost:.6g}, {solution.duration:.4g} s, {solution.steps} steps of {solution.transcription}",
+        fontsize=9,
+    )
     if path is not None:
         figure.savefig(path, dpi=150)
         plt.close(figure)
     return figure
+
+
+def convergence(solution: Solution) -> Figure:
+    """Cost, infeasibility and slope of the Lagrangian over the iterations (needs the extra `view`)."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3.6), layout="constrained")
+    above, below = figure.subplots(2, 1, sharex=True)
+    number = [i.number for i in solution.history]
+    above.plot(number, [i.cost for i in solution.history], ".-")
+    above.set_ylabel("cost")
+    for label, style, values in (
+        ("largest residual", ".-", [i.infeasibility for i in solution.history]),
+        ("slope of the Lagrangian", "x--", [i.slope for i in solution.history]),
+    ):
+        shown = np.array([v if v > 0 else np.nan for v in values], dtype=float)
+        if np.isfinite(shown).any():
+            below.semilogy(number, shown, style, label=label)
+    below.legend(fontsize=7)
+    below.set_xlabel("iteration")
+    for ax in (above, below):
+        ax.grid(alpha=0.3)
+    return figure
+
+
+def _is_near(bound: float, x: Array) -> bool:
+    """Whether a line at a bound leaves the curve something of the panel."""
+    low, high = float(np.min(x)), float(np.max(x))
+    return low - 2 * (high - low) <= bound <= high + 2 * (high - low)

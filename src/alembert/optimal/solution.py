@@ -337,13 +337,22 @@ class Solution:
 
     def motion(self, title: str = "") -> Motion:
         """The motion with its efforts, for `al.view` and films."""
+        from alembert.optimal.exporting import panels
         from alembert.view import Motion
 
         model = self._model("motion")
         efforts = np.zeros((len(self.time), model.nv))
         efforts[:, list(self.problem.plant.driven)] = self.control_at(self.time)  # type: ignore[union-attr]
-        notes = {"cost": f"{self.cost:.6g}", "iterations": str(self.iterations)}
-        return Motion(model, self.time, self.q, efforts=efforts, title=title, notes=notes)
+        notes = {
+            "status": self.status,
+            "cost": f"{self.cost:.6g}",
+            "duration": f"{self.duration:.4g} s",
+            "steps": f"{self.steps} of {self.transcription}",
+            "iterations": f"{self.iterations} of {self.solver}",
+        }
+        series = {panel.label: panel.lines for panel in reversed(panels(self, fine=False))}
+        own = {"efforts": efforts, "series": series, "notes": notes, "title": title}
+        return Motion(model, self.time, self.q, **own, **self._given)
 
     def to_html(self, path: str | Path, *, title: str = "") -> Path:
         """A page with the animation and plots, which opens without network or server."""
@@ -363,8 +372,14 @@ class Solution:
 
         return to_xarray(self)
 
+    def ranges(self) -> list[tuple[str, str, str, str]]:
+        """Every quantity with its unit, its least and largest value and when, and its limits: a table in words."""
+        from alembert.optimal.exporting import ranges
+
+        return ranges(self)
+
     def plot(self, path: str | Path | None = None) -> Figure:
-        """States and controls over time (needs the extra `view`)."""
+        """States and controls over time, with limits that are near (needs the extra `view`)."""
         from alembert.optimal.exporting import plot
 
         return plot(self, path)

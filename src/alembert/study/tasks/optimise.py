@@ -23,6 +23,7 @@ def _listed(value: Any) -> Any:
     return value if isinstance(value, (list, tuple)) else [value]
 
 
+_COSTS = {"effort": "half the integral of the squared efforts", "duration": "s"}
 Time: Any = Annotated[
     tuple[Positive, ...],
     BeforeValidator(_listed, json_schema_input_type=float | list[float]),
@@ -90,6 +91,7 @@ class Optimise(FromState):
 
     def run(self, model: Model, setting: Setting) -> Outcome:
         from alembert import optimal
+        from alembert.optimal.exporting import convergence
 
         problem = optimal.Problem(
             model,
@@ -125,14 +127,25 @@ class Optimise(FromState):
             "solver": str(solution.solver),
         }
         rows = [
-            ("cost", f"{data['cost']:.9g}"),
+            ("cost", f"{data['cost']:.9g} ({_COSTS[self.cost]})"),
             ("duration", f"{data['duration']:.6g} s, {data['steps']} steps ({data['transcription']})"),
             ("iterations", f"{data['iterations']} ({data['solver']})"),
             ("constraints", f"kept to {data['infeasibility']:.1e}"),
             ("check", str(solution.check)),
         ]
-        parts = [Grid.of(f"{model.name}: {data['status']}", ("", ""), rows, left=2)]
-        text = [] if solution.success else [str(solution.message), str(solution.diagnosis())]
+        held = [
+            name for name, y in solution.multipliers.items() if np.ndim(y) and np.abs(y).max(initial=0) > 1e-4
+        ]
+        if held:
+            rows.append(("limits reached", ", ".join(held)))
+        head = ("", "least", "largest", "limits")
+        parts = [
+            Grid.of(f"{model.name}: {data['status']}", ("", ""), rows, left=2),
+            Grid.of("Ranges", head, solution.ranges(), left=1),
+        ]
+        text = [] if solution.success else [str(solution.diagnosis())]
+        if solution.success and solution.message not in ("solved", "converged"):
+            text.append(str(solution.message))
         return Outcome(
             data,
             (*parts, *text),
@@ -141,7 +154,7 @@ class Optimise(FromState):
                 "plot": partial(figures.save, solution.plot),
                 "html": partial(_animate, solution),
             },
-            figures={"Solution": solution.plot},
+            figures={"Solution": solution.plot, "Convergence": partial(convergence, solution)},
             ok=bool(solution.success),
         )
 
@@ -206,7 +219,4 @@ def _efforts(solution: Any) -> Any:
 
 
 def _animate(solution: Any, path: Path) -> None:
-    from alembert.view import write_html
-
-    model = solution.model
-    write_html(path, model, solution.time, solution.q, efforts=_efforts(solution), title=model.name)
+    solution.to_html(path, title=solution.model.name)
