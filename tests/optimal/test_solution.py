@@ -212,6 +212,11 @@ def test_progress_and_interruption():
     problem = Problem(
         al.library.acrobot(), 4.0, start={"q": [-np.pi / 2, 0], "v": 0}, end={"q": [np.pi / 2, 0], "v": 0}
     )
+    for options in ({"solver": "ipopt"}, {"transcription": "splines"}):
+        lines.clear()
+        problem.solve(20, iterations=3, progress=lines.append, **options)
+        assert [line.number for line in lines] == [0, 1, 2, 3]
+        assert all(0 < line.step <= 1 and line.slope > 0 and line.barrier > 0 for line in lines[1:])
     solution = problem.solve(50, progress=stop)
     assert solution.status == "interrupted"
     assert solution.iterations == 3

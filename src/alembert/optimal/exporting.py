@@ -131,11 +131,11 @@ def ranges(solution: Solution) -> list[tuple[str, str, str, str]]:
     for panel in panels(solution):
         kind = _ONE.get(panel.title, "") if solution.model is not None else ""
         for name, x in panel.lines.items():
-            ends = [f"{x[k]:.4g} at {panel.time[k]:.4g} s" for k in (int(np.argmin(x)), int(np.argmax(x)))]
+            least, most = (f"{x[k]:.4g} at {panel.time[k]:.4g} s" for k in (np.argmin(x), np.argmax(x)))
             low, high = panel.bounds.get(name, (-np.inf, np.inf))
             limit = f"{low:g} .. {high:g}" if np.isfinite(low) or np.isfinite(high) else "-"
             label = f"{name} {kind}".strip()
-            found.append((f"{label} [{panel.unit}]" if panel.unit else label, *ends, limit))
+            found.append((f"{label} [{panel.unit}]" if panel.unit else label, least, most, limit))
     return found
 
 

@@ -60,6 +60,7 @@ def solve_nlp(
         own |= {"sb": "yes", **(WARM_IPOPT if warm else {})}
         options |= {"ipopt": own, "iteration_callback": watch}
     function = ca.nlpsol("solver", solver, oracle.expressions, options)
+    watch.solver = None if is_fatrop else function
     program.functions  # noqa: B018  (compiles what has not been compiled before)
     built = time.perf_counter()
     ended = ""

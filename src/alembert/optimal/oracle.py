@@ -85,7 +85,7 @@ class Oracle:
 
         def second(w: Array, _: Array, sigma: Array, y: Array) -> Array:
             if is_fatrop:
-                watch.see(*p.values(w), w, y)
+                watch.see(*p.values(w), w, y, float(np.abs(p.slope(w, float(sigma[0]), y)).max()))
             return p.second(w, float(sigma[0]), y)
 
         def lagrangian(w: Array, _: Array, sigma: Array, y: Array) -> Array:

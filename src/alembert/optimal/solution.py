@@ -351,7 +351,7 @@ class Solution:
             "iterations": f"{self.iterations} of {self.solver}",
         }
         series = {panel.label: panel.lines for panel in reversed(panels(self, fine=False))}
-        own = {"efforts": efforts, "series": series, "notes": notes, "title": title}
+        own: dict[str, Any] = {"efforts": efforts, "series": series, "notes": notes, "title": title}
         return Motion(model, self.time, self.q, **own, **self._given)
 
     def to_html(self, path: str | Path, *, title: str = "") -> Path:

@@ -16,6 +16,8 @@ from alembert.optimal.line_search import KEPT
 from alembert.optimal.sweep import Iteration
 
 Array = np.ndarray
+DETAILS = ("inf_du", "mu", "alpha_pr", "regularization_size")
+"""what IPOPT calls the slope of the Lagrangian, the barrier, the length of the step and the shift"""
 
 
 class Watch(ca.Callback):
@@ -35,6 +37,8 @@ class Watch(ca.Callback):
         self.failure: BaseException | None = None
         """what was raised on the way"""
         self._began = time.perf_counter()
+        self.solver: ca.Function | None = None
+        """IPOPT, which tells slope, barrier, step and shift while it runs"""
         self.construct("watch", {})
 
     def get_n_in(self) -> int:
@@ -60,17 +64,16 @@ class Watch(ca.Callback):
         array(results[0])[:] = self.stop
         return 0
 
-    def see(self, cost: float, g: Array, x: Array, y: Array) -> None:
-        """An iteration with this cost and these rows, at the unknowns x with the multipliers y."""
+    def see(self, cost: float, g: Array, x: Array, y: Array, slope: float = np.nan) -> None:
+        """An iteration with this cost and these rows, at unknowns x with multipliers y, and the slope of the Lagrangian."""
         off = float(np.max(np.maximum(self._lower - g, g - self._upper), initial=0.0))
-        unknown = (np.nan,) * 4
         rank = (off if off > KEPT else 0.0, cost)
         if np.isfinite(cost) and rank < self._rank:
             self._rank = rank
             self.best = x.copy(), y.copy()
         self.latest = x.copy()
         now = time.perf_counter() - self._began
-        self.history.append(Iteration(len(self.history), cost, off, *unknown, now))
+        self.history.append(Iteration(len(self.history), cost, off, *self._details(slope), now))
         if self._report is not None:
             try:
                 self._report(self.history[-1])
@@ -78,6 +81,15 @@ class Watch(ca.Callback):
                 self.stop = True
             except BaseException as error:  # must not pass through the solver's machine code
                 self.stop, self.failure = True, error
+
+    def _details(self, slope: float) -> tuple[float, float, float, float]:
+        if self._report is None or self.solver is None:  # nobody looks, or nothing is known
+            return slope, np.nan, np.nan, np.nan
+        told = self.solver.stats().get("iterations", {})
+        slope, barrier, step, shift = (
+            float(told[name][-1]) if told.get(name) else np.nan for name in DETAILS
+        )
+        return slope, barrier, step, shift
 
 
 def array(buffer: Any) -> Array:

@@ -189,6 +189,7 @@ def _search(rows: Rows, z: Array, tolerance: float, iterations: int, report: Any
         },
     }
     solver = ca.nlpsol("splines", "ipopt", nlp, options)
+    watch.solver = solver
     low, high = _range(rows.shooting.problem, n)
     with interruptible(watch):
         found = solver(x0=z, lbx=low, ubx=high, lbg=rows.lower, ubg=rows.upper)
