@@ -44,8 +44,8 @@ class Expansion:
     values: list[ca.SX]
     slopes: list[ca.SX]
     """(1)"""
-    second: Callable[[Lagrangian, Sequence[ca.SX], Sequence[ca.SX]], ca.SX]
-    """(4) of an expression of the functions, which may have further symbols: these, and their values"""
+    second: Callable[[Lagrangian, Sequence[ca.SX], Sequence[ca.SX]], ca.SX] | None
+    """(4) of an expression of the functions, which may have further symbols: these, and their values; None without (4)"""
 
 
 class Asked(Mechanics):
@@ -179,4 +179,5 @@ class Opened:
                 H = H - (X + X.T)
             return H
 
-        return Expansion(found[: len(results)], [total(table) for table in tables[count:]], second)
+        by_w = [total(table) for table in tables[count:]]
+        return Expansion(found[: len(results)], by_w, second if self.has_second else None)

@@ -23,14 +23,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.optimal.accelerations import Expansion
 from alembert.optimal.evaluation import MOST_KERNELS, Graph, compiled
 from alembert.optimal.time_sweep import together
 
 Array = np.ndarray
 FEW = 8
 """instances: with no more than these compiling would take longer than it saves"""
-LONGEST_SECOND = 40_000
-"""instructions of second derivatives; beyond, products are compiled: a fifth of the code, and some three times the work"""
+LONGEST_SECOND = 60_000
+"""instructions of second derivatives; beyond, a product may be compiled instead: less code, and some three times the work"""
 LABELS = {"values": "functions", "first": "derivatives", "second": "second derivatives"}
 _PATTERNS: dict[str, tuple[ca.Sparsity, ca.Sparsity]] = {}
 _FUNCTIONS: dict[str, ca.Function] = {}
@@ -50,6 +51,8 @@ class Block:
     """(instances, size of g_b): where they are in g; -1 for rows that bound nothing"""
     given: tuple[Array, ...]
     """what else the function takes, each (instances, size), or (size,) where it is the same for all"""
+    expand: Callable[[list[ca.SX]], Expansion] | None = None
+    """f_b and g_b with their derivatives at the function's inputs, where these are not left to automatic differentiation"""
 
     @cached_property
     def key(self) -> str:
@@ -200,12 +203,18 @@ def _bind(block: Block, what: str, inputs: list[Array], outputs: Sequence[Array]
         return s["sigma"] * f + ca.dot(s["y"], g)
 
     def graph(s: dict[str, ca.SX]) -> list[ca.SX]:
-        w = s[names[0]]
-        f, g = function.call([s[name] for name in names])
+        w, given = s[names[0]], [s[name] for name in names]
+        f, g = function.call(given)
         if what == "values":
             return [f, g]
+        expansion = block.expand(given) if block.expand is not None else None
         if what == "first":
-            return [f, g, ca.gradient(f, w), _nonzeros(ca.jacobian(g, w), first)]
+            slope, rows = expansion.slopes if expansion else (ca.gradient(f, w).T, ca.jacobian(g, w))
+            return [f, g, slope.T, _nonzeros(rows, first)]
+        if expansion is not None and expansion.second is not None:
+            weights = [s["sigma"], s["y"]]
+            found = expansion.second(lambda e: weights[0] * e[0] + ca.dot(weights[1], e[1]), weights, weights)
+            return [_nonzeros(found, second)]
         return [_nonzeros(ca.hessian(lagrangian(s), w)[0], second)]
 
     def product(s: dict[str, ca.SX]) -> list[ca.SX]:
@@ -216,7 +225,7 @@ def _bind(block: Block, what: str, inputs: list[Array], outputs: Sequence[Array]
         sizes |= {"sigma": 1, "y": rows}
     if len(block.unknowns) <= FEW:
         return _interpreted(key, len(block.unknowns), sizes, graph, inputs, outputs)
-    if what == "second" and _length(sizes, graph) > LONGEST_SECOND:
+    if what == "second" and _by_products_shorter(sizes, graph, product):
         return _by_products(block, key, sizes, product, inputs, outputs[0])
     results = {
         "values": {"f": (1,), "g": (rows,)},
@@ -227,9 +236,16 @@ def _bind(block: Block, what: str, inputs: list[Array], outputs: Sequence[Array]
     return kernel.bind(len(block.unknowns), inputs, outputs)
 
 
-def _length(sizes: dict[str, int], graph: Graph) -> int:
+def _by_products_shorter(sizes: dict[str, int], whole: Graph, product: Graph) -> bool:
+    """Whether second derivatives are long, and a product of them at most half as long."""
     symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
-    return int(ca.Function("length", list(symbols.values()), graph(symbols)).n_instructions())
+    symbols["along"] = ca.SX.sym("along", next(iter(sizes.values())))
+
+    def length(graph: Graph) -> int:
+        return int(ca.Function("length", list(symbols.values()), graph(symbols)).n_instructions())
+
+    long = length(whole)
+    return long > LONGEST_SECOND and 2 * length(product) < long
 
 
 def _by_products(

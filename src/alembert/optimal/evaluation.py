@@ -444,7 +444,7 @@ class Evaluation:
             Z = -_backward(ca.densify(R), Q.T @ ca.horzcat(implicit, C[:, :fixed]))
         else:
             nus, Z = ca.SX(0, 1), ca.SX(0, 1 + fixed)
-        if expansion is not None and self.exact:
+        if expansion is not None and self.exact and expansion.second is not None:
             H = expansion.second(lagrangian, [nu], [nus])
         else:
             whole = lagrangian(functions(self.stages.stage.call(place)))

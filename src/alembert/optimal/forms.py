@@ -24,6 +24,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.optimal.accelerations import Expansion
 from alembert.optimal.blocks import Block, Program
 from alembert.optimal.dmoc import Dmoc
 from alembert.optimal.outcome import Residuals
@@ -149,13 +150,28 @@ def staged(stages: Stages, x: Array, u: Array, z: Array) -> Form:
     found, cost, c, d = stages.stage(proper, us, zs, s, parameters)
     w = ca.vertcat(own, us, zs, next_)
     stage = ca.Function("stage", [w, s, parameters], [cost, ca.vertcat(next_ - found, c, d)])
+
+    def expand(at: list[ca.SX]) -> Expansion:
+        """By way of the bodies: `alembert.optimal.accelerations`."""
+        assert stages.opened is not None
+        w, s, p = at
+        own, us, zs, next_ = ca.vertsplit(w, [0, n, n + m, n + m + nz, w.numel()])
+
+        def functions(found: list[ca.SX]) -> list[ca.SX]:
+            return [found[1], ca.vertcat(next_ - found[0], found[2], found[3])]
+
+        return stages.opened.expand([_proper(stages, own)[0], us, zs, s, p], functions, w, at, at)
+
     width = n + m + nz
     unknowns = width * np.arange(N)[:, None] + np.arange(width + n)
     places = np.hstack([motion, implicit, path])
     start, finish = _ends(stages, [own, s, parameters], proper)
     start = ca.Function("start", [own, s, parameters], [0, ca.vertcat(start(own, s, parameters)[1], norms)])
     blocks = [
-        Block("stage", stage, unknowns, places.astype(int), (stages.numbers, p)),
+        Block(
+            *("stage", stage, unknowns, places.astype(int), (stages.numbers, p)),
+            expand=expand if stages.opened is not None else None,
+        ),
         Block("start", start, unknowns[:1, :n], first[None], (stages.numbers[:1], p)),
         Block(
             *("end", finish, N * width + np.arange(n)[None], np.concatenate([end, bounded])[None]),
