@@ -8,6 +8,7 @@ import numpy as np
 
 from alembert.engine import Argument, FunctionSource, Kernel, codegen, driver, loader, program
 from alembert.engine import host as hosts
+from alembert.engine.kernel import NO_MEMORY
 
 
 def kernel_of(function: ca.Function, name: str = "f", key: str | None = None, **options) -> Kernel:
@@ -53,7 +54,7 @@ class Lanes:
         count = len(arrays[0])
         results = [np.full((count, size), math.pi) for size in self.outputs]
         words = [word for x in (*arrays, *results) for word in (x.ctypes.data, 8 * x.shape[1], 8)]
-        assert self.batch((ctypes.c_int64 * len(words))(*words), 0, count) == 0
+        assert self.batch((ctypes.c_int64 * len(words))(*words), 0, count) != NO_MEMORY
         return results
 
 

@@ -1,5 +1,7 @@
 """Matrices of batches reach every state's own place: whatever the way, the alignment and the number of states."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -78,3 +80,36 @@ def test_batches_of_long_chains_go_state_by_state():
         np.testing.assert_array_equal(value[7], single)
     assert kernel.alone
     assert not model.compile("inverse_dynamics_derivatives").alone
+
+
+@pytest.mark.parametrize("name", [*NAMES, "mass_matrix", "forward_dynamics"])
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_is_not_finite_is_noticed_on_the_way(problem, name, streamed, wrong):
+    """In any state of a block, by every way: near, streamed, unaligned, with the states last."""
+    model, states = problem
+    kernel = model.compile(name, batch=True)
+    count = len(states[0]) if streamed and name in NAMES else 29
+    given = [x[:count].copy() for x in states[: len(kernel.arguments)]]
+    shapes = [(count, *r.shape) for r in kernel.results]
+    outs = [
+        [np.empty(shape) for shape in shapes],
+        [np.empty(8 * math.prod(shape) + 8).view(np.uint8)[8 : 8 + 8 * math.prod(shape)] for shape in shapes],
+        [np.moveaxis(np.empty((*shape[1:], count)), -1, 0) for shape in shapes],
+    ]
+    outs[1] = [x.view(np.float64).reshape(shape) for x, shape in zip(outs[1], shapes, strict=True)]
+    for out in outs if not streamed else outs[:2]:
+        assert kernel.checked(*given, out=out)[1] is True
+        for k in (0, 3, 8, count - 1):
+            kept = given[0][k, 0]
+            given[0][k, 0] = wrong
+            assert kernel.checked(*given, out=out)[1] is False
+            given[0][k, 0] = kept
+    assert kernel.checked(*given)[1] is True
+
+
+def test_single_states_are_not_checked_on_the_way(problem):
+    model, states = problem
+    kernel = model.compile("mass_matrix")
+    assert kernel.checked(states[0][0])[1] is None
+    assert kernel.checked(states[0][:0])[1] is True

@@ -56,8 +56,12 @@ class Evaluation:
             given = (*given, self._parameter_array(caller or name, parameters))
         elif parameters is not None and mapping(name, "parameters", parameters):
             raise ArgumentError(f"{name}: parameters are given, but the model has none")
+        finite: bool | None = None
         try:
-            result = kernel._function(*given) if out is None else kernel(*given, out=out)
+            if _is_batch(given):
+                result, finite = kernel.checked(*given, out=out)
+            else:
+                result = kernel._function(*given) if out is None else kernel(*given, out=out)
         except ArgumentError as error:
             text = str(error).replace(kernel.name, caller or name, 1)
             for label, known in KNOWN_AS.get(name, WRENCHES).items():
@@ -65,14 +69,15 @@ class Evaluation:
             raise ArgumentError(text) from None
         if name in INVERTING and self._lockable:
             self._mark_locked(name, given, result)
-        if not all_finite(result):
+            finite = None
+        if not (all_finite(result) if finite is None else finite):
             self._explain(caller or name, result, given, kernel)
         return result
 
     def _checked(self: Model, name: str, kernel: Kernel, given: tuple[Any, ...]) -> Any:
         """The results of a kernel, explained where they are not finite."""
-        result = kernel(*given)
-        if not all_finite(result):
+        result, finite = kernel.checked(*given) if _is_batch(given) else (kernel(*given), None)
+        if not (all_finite(result) if finite is None else finite):
             self._explain(name, result, given, kernel)
         return result
 
@@ -127,6 +132,11 @@ class Evaluation:
                     f"algorithm yet. {f'Use {instead}, or ' if instead else ''}model.replace({kind}s=()), which gives the "
                     "model without them"
                 )
+
+
+def _is_batch(given: tuple[Any, ...]) -> bool:
+    """Quick, and sure only when it says so."""
+    return bool(given) and type(given[0]) is np.ndarray and given[0].ndim > 1
 
 
 def _nothing_moves(kernel: Kernel, given: tuple[Any, ...], out: Any) -> Any:

@@ -9,8 +9,8 @@ W. Arrays of any layout come through the table, three words for each argument an
 A block is packed into the layout of the body (element j of all lanes together), computed and unpacked; large
 results may leave by `alembert.engine.outlet` while the body computes. In
 the last block the spare lanes repeat the last state; they compute the same bits and store them to the
-same place, so that no lane needs a condition. The function returns 0, or 1 when there is no memory for a
-large workspace.
+same place, so that no lane needs a condition. The function returns 0, 1 when there is no memory for a
+large workspace, or with several lanes 2 when a result may not be finite.
 """
 
 from __future__ import annotations
@@ -35,12 +35,17 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
     packed = outputs[: len(outputs) - code.direct]
     buffers = [_padded(size, lanes) for size in inputs]
     buffers += [_padded(size + 2 * lanes, lanes) for size in packed]
-    buffers += [outlet.outlet_size(lanes)] * (code.direct + 1)
+    outlets = range(len(buffers), len(buffers) + code.direct + 1)
+    buffers += [outlet.outlet_size()] * len(outlets)
     offsets = [sum(buffers[:k]) for k in range(len(buffers) + 1)]
     large = {size for size in packed if size >= LARGE} if lanes > 1 else set()
     reserve, release = scratch(8 * (offsets[-1] + code.workspace * lanes), "  ret i32 1")
 
     lines = [f"define i32 @{name}_batch(ptr %table, i64 %first, i64 %last) #0 {{", "entry:", reserve]
+    finite = [f"%finite{j}" for j, _ in enumerate(outlets)] if lanes > 1 else []
+    for name_, j in zip(finite, outlets, strict=False):
+        lines.append(f"  {name_} = getelementptr double, ptr %scratch, i64 {offsets[j] + outlet.FINITE}")
+        lines.append(f"  store {vector_type(lanes)} zeroinitializer, ptr {name_}, align {8 * lanes}")
     if code.direct or large:
         lines += [
             "  %states = sub i64 %last, %first",
@@ -92,22 +97,45 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
             lines.append(f"  call void @alembert_leave{size}(ptr %buffer{k}, ptr %outlet, i64 0, i64 {size})")
         else:
             lines.append(f"  call void @alembert_unpack(ptr %buffer{k}, {where}, i64 {size}, i64 %valid)")
+            if lanes > 1:
+                lines.append(f"  call void @alembert_check(ptr %buffer{k}, ptr %outlet, i64 {size})")
     lines += [
         f"  %next = add i64 %i, {lanes}",
         "  %more = icmp ult i64 %next, %last",
         "  br i1 %more, label %loop, label %done",
         "done:",
         *(["  fence seq_cst"] if code.direct or large else []),  # what was streamed, for other threads
+        *_status(finite, lanes),
         release,
-        "  ret i32 0",
+        "  ret i32 %status",
         "}",
         _packing(lanes),
+        *([outlet.checking(lanes)] if lanes > 1 else []),
         *([outlet.opening(lanes)] if code.direct or large else []),
         *(outlet.leaving(f"alembert_leave{n}", n, lanes, "#0", whole=True) for n in sorted(large)),
     ]
     if large and not code.direct:
         lines.append(outlet.METADATA)
     return "\n".join(lines)
+
+
+def _status(finite: Sequence[str], lanes: int) -> list[str]:
+    """IR of `%status`: 2 where a result was not finite."""
+    lines, total = [], "zeroinitializer"
+    T, B = vector_type(lanes), vector_type(lanes, "i1")
+    for j, pointer in enumerate(finite):
+        lines.append(f"  %seen{j} = load {T}, ptr {pointer}, align {8 * lanes}")
+        lines.append(f"  %sum{j} = fadd {T} {total}, %seen{j}")
+        total = f"%sum{j}"
+    if not finite:
+        return ["  %status = add i32 0, 0"]
+    return [
+        *lines,
+        f"  %wrong = fcmp uno {T} {total}, zeroinitializer",
+        f"  %bits = bitcast {B} %wrong to i{lanes}",
+        f"  %any = icmp ne i{lanes} %bits, 0",
+        "  %status = select i1 %any, i32 2, i32 0",
+    ]
 
 
 def scratch(size: int, out_of_memory: str) -> tuple[str, str]:

@@ -160,7 +160,7 @@ class Kernel:
         kept = (inputs, outputs)
 
         def run(_kept: Any = kept) -> None:
-            if code.batch(words, 0, count):
+            if code.batch(words, 0, count) == NO_MEMORY:
                 raise MemoryError(f"no memory for the workspace of {self.name}")
 
         return run
@@ -175,7 +175,17 @@ class Kernel:
             self._machine_code(1)
         return self._evaluate(*arrays, out=out, threads=threads)
 
+    def checked(self, *arrays: Any, out: Any = None) -> tuple[Any, bool | None]:
+        """The results, and whether all of them are finite; None where that was not found out on the way.
+
+        Not finite may also mean that they are so large that sums of them are not.
+        """
+        return self._computed(arrays, out, None)
+
     def _evaluate(self, *arrays: Any, out: Any = None, threads: int | None = None) -> Any:
+        return self._computed(arrays, out, threads)[0]
+
+    def _computed(self, arrays: Sequence[Any], out: Any, threads: int | None) -> tuple[Any, bool | None]:
         """Any arguments: convert, check, broadcast, compute."""
         if threads is not None and not (isinstance(threads, int) and threads > 0):
             raise ArgumentError(f"{self.name}: threads is {threads!r}, expected a positive integer or None")
@@ -187,15 +197,14 @@ class Kernel:
             outputs = given
         else:
             outputs = [recycling.empty(batch + result.shape) for result in self.results]
-        if count:
-            self._run(inputs, outputs, batch, count, threads)
+        finite = self._run(inputs, outputs, batch, count, threads) if count else True
         if given is not None:
             for target, value in zip(given, outputs, strict=True):
                 if target is not value:
                     target[...] = value
-            return out
+            return out, finite
         values = tuple(x if x.ndim else x[()] for x in outputs)
-        return values if len(values) != 1 else values[0]
+        return values if len(values) != 1 else values[0], finite
 
     def _evaluate_into(self, *arrays: Any) -> None:
         """What `fast` does with arguments that it does not take as they are."""
@@ -281,7 +290,7 @@ class Kernel:
         batch: tuple[int, ...],
         count: int,
         threads: int | None,
-    ) -> None:
+    ) -> bool | None:
         lanes = self._lanes
         code = self._machine_code(1 if count <= lanes // 2 else lanes)
         table: list[int] = []
@@ -299,9 +308,10 @@ class Kernel:
                 moves.append((x, np.empty(x.shape, np.float64)))
                 layout = _compact(moves[-1][1], result.size)
             table += layout
-        code.run(table, count, threads)
+        finite = code.run(table, count, threads)
         for x, compact in moves:
             x[...] = compact
+        return finite
 
     def _machine_code(self, lanes: int) -> _Compiled:
         code = self._compiled.get(lanes)
@@ -380,7 +390,8 @@ class _Compiled:
             )
             self.call, self.into = bound["call"], bound["into"]
 
-    def run(self, layouts: Sequence[int], count: int, threads: int | None) -> None:
+    def run(self, layouts: Sequence[int], count: int, threads: int | None) -> bool | None:
+        """Whether the results are finite, where that is known."""
         table = _words(len(layouts))(*layouts)
         blocks = -(-count // self.lanes)
         if threads is None:
@@ -393,10 +404,12 @@ class _Compiled:
             pool = _pool(threads - 1, os.getpid())
             others = [pool.submit(self.batch, table, *part) for part in itertools.pairwise(bounds[1:])]
             statuses = [self.batch(table, *bounds[:2]), *(other.result() for other in others)]
-        if any(statuses):
+        if NO_MEMORY in statuses:
             raise MemoryError(f"no memory for the workspace of {self.batch}")
+        return None if self.lanes == 1 else NOT_FINITE not in statuses
 
 
+NO_MEMORY, NOT_FINITE = 1, 2  # what the function for batches returns
 _BATCH = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 

@@ -12,6 +12,8 @@ and the few elements before the first and after the last whole vector go one by 
 *streamed* past the caches, which saves the memory from reading what is then overwritten. A call takes the elements that have
 become known since the last one, so that memory is busy while the next rows are computed; it reads at most two tiles of
 those that were known before.
+
+What leaves is checked on the way: 0 times the sum of its elements is zero, unless one of them is infinite or no number.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ from alembert.engine.vectormath import vector_type
 PLAIN, STREAMED, SCATTERED, ALIGNED = range(4)
 METADATA = "!77 = !{i32 1}\n"  # of streamed stores
 STREAMED_BYTES = 1 << 23  # of results; more of them would only pass through the caches
+FINITE = 16
+"""where an outlet keeps zero for each lane, or NaN since a result was not finite (or sums of results overflowed)"""
 
 
-def outlet_size(lanes: int) -> int:
+def outlet_size() -> int:
     """Doubles in an outlet."""
-    return max(16, lanes + 8)
+    return FINITE + 8
 
 
 def opening(lanes: int) -> str:
@@ -98,6 +102,7 @@ def _plain(w: Lines, count: int) -> None:
     W = w.width
     lanes = _pointers(w)
     start = w.let(f"and i64 %first, {-W}")
+    _check(w, "%first", "%last")
     tile = w.loop(start, w.let(f"sub nsw i64 %last, {W - 1}"), step=W)
     for lane, value in zip(lanes, transposed(w, _rows(w, tile.index, W)), strict=True):
         w.store(value, lane, tile.index, aligned=False)
@@ -140,19 +145,23 @@ def _aligned(w: Lines, count: int, label: str, *, whole: bool) -> None:
     past = ", !nontemporal !77" if label == "streamed" else ""
 
     def tiles(start: str, stop: str, targets: Sequence[str]) -> None:
-        tile = w.loop(start, stop, step=W)
+        tile = w.loop(start, stop, [_finite(w)], step=W)
         rows = _rows(w, tile.index, W + most)
+        checked = _with(w, rows[:W], tile.sums[0])
         for p in levels:
             rows = [w.choose(masks[p], rows[i + p], rows[i]) for i in range(len(rows) - p)]  # (1)
         for lane, value in zip(targets, transposed(w, rows), strict=False):
             w.do(f"store {w.T} {value}, ptr {w.at(lane, tile.index)}, align {8 * W}{past}")
-        w.end(tile)
+        w.end(tile, [checked])
+        _set_finite(w, tile.sums[0])
 
     tiles(begin("%first"), end, pointers)
     if whole:
         joined = w.let(f"load i64, ptr {w.at('%outlet', W + 2)}, align 8")
         w.branch(w.let(f"icmp eq i64 {joined}, 1"), f"{label}_joined", f"{label}_apart")
         w.label(f"{label}_joined")
+        _check(w, "0", uniform)
+        _check(w, end, str(count))
         following = ", ".join(f"i32 {(k + 1) % W}" for k in range(W))
         for i in range(2 * W):
             row = w.load("%x", i * W)
@@ -174,6 +183,9 @@ def _aligned(w: Lines, count: int, label: str, *, whole: bool) -> None:
     ends = w.let(f"icmp eq i64 %last, {count}")
     w.branch(w.let(f"or i1 {begins}, {ends}"), f"{label}_edges", f"{label}_done")
     w.label(f"{label}_edges")
+    few = w.let(f"icmp slt i64 {uniform}, %last")
+    _check(w, "%first", w.let(f"select i1 {few}, i64 {uniform}, i64 %last"))
+    _check(w, w.let(f"select i1 {ends}, i64 {end}, i64 %last"), "%last")
     each = w.loop("0", str(W))
     target = w.let(f"load ptr, ptr {w.at('%outlet', each.index)}, align 8")
     address = w.let(f"ptrtoint ptr {target} to i64")
@@ -197,6 +209,7 @@ def _scattered(w: Lines) -> None:
     W = w.width
     lanes = _pointers(w)
     step = w.let(f"load i64, ptr {w.at('%outlet', W)}, align 8")
+    _check(w, "%first", "%last")
     element = w.loop("%first", "%last")
     distance = w.let(f"mul nsw i64 {element.index}, {step}")
     source = w.at("%x", w.let(f"mul nsw i64 {element.index}, {W}"))
@@ -204,6 +217,36 @@ def _scattered(w: Lines) -> None:
         target = w.let(f"getelementptr i8, ptr {lane}, i64 {distance}")
         w.put(w.scalar(source, k), target)
     w.end(element)
+
+
+def _finite(w: Lines) -> str:
+    return w.load("%outlet", FINITE)
+
+
+def _set_finite(w: Lines, value: str) -> None:
+    w.store(value, "%outlet", FINITE)
+
+
+def _with(w: Lines, rows: Sequence[str], finite: str) -> str:
+    """What is to be kept when these are looked at."""
+    sums = list(rows)
+    while len(sums) > 1:
+        sums = [w.let(f"fadd {w.T} {a}, {b}") for a, b in zip(sums[::2], sums[1::2], strict=True)]
+    return w.let(f"fadd {w.T} {finite}, {w.times(sums[0], 'zeroinitializer')}")
+
+
+def _check(w: Lines, first: str, last: str) -> None:
+    """Look at the rows first..last-1."""
+    row = w.loop(first, last, [_finite(w)])
+    w.end(row, [_with(w, _rows(w, row.index, 1), row.sums[0])])
+    _set_finite(w, row.sums[0])
+
+
+def checking(lanes: int) -> str:
+    """IR of `void alembert_check(ptr x, ptr outlet, i64 count)`, for results that leave by other ways."""
+    w = Lines(lanes, fused=False)
+    _check(w, "0", "%count")
+    return w.function("alembert_check", ["ptr noalias %x", "ptr noalias %outlet", "i64 %count"], "#0")
 
 
 def _rows(w: Lines, first: str, count: int) -> list[str]:
