@@ -5,6 +5,7 @@ from alembert.identify.base import BaseParameters as BaseParameters
 from alembert.identify.base import base_parameters as base_parameters
 from alembert.identify.consistent import from_log_cholesky as from_log_cholesky
 from alembert.identify.consistent import is_consistent as is_consistent
+from alembert.identify.consistent import lifted as lifted
 from alembert.identify.consistent import log_cholesky_jacobian as log_cholesky_jacobian
 from alembert.identify.consistent import pseudo_inertia as pseudo_inertia
 from alembert.identify.consistent import to_log_cholesky as to_log_cholesky

@@ -112,7 +112,9 @@ def base_parameters(
     couplings they are those of E^T Y, which the efforts of its drives can tell.
     """
     check_model("base_parameters", model)
-    compiled = compile_regressor(model, tuple(include), float(smoothing))
+    compiled = compile_regressor(
+        model, (include,) if isinstance(include, str) else tuple(include), float(smoothing)
+    )
     q, v, a = random_states(compiled, seed) if states is None else states
     return from_regressor(stacked(compiled, q, v, a), compiled.columns, tolerance=tolerance)
 

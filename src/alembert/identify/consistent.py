@@ -55,8 +55,9 @@ def to_log_cholesky(ten: Any, *, reference: Any = None) -> Array:
 
 def from_log_cholesky(theta: Any, *, reference: Any = None) -> Array:
     """Ten-vectors (..., 10) of any theta (..., 10)."""
-    U = _total(theta, reference)
-    return ten_vector(U @ np.swapaxes(U, -1, -2))
+    with np.errstate(over="ignore", invalid="ignore"):  # far away: infinite, or not a number
+        U = _total(theta, reference)
+        return ten_vector(U @ np.swapaxes(U, -1, -2))
 
 
 def log_cholesky_jacobian(theta: Any, *, reference: Any = None) -> Array:
@@ -154,6 +155,10 @@ def _checked(function: str, what: str, value: Any) -> Array:
     x = np.asarray(value, dtype=float)
     if x.ndim == 0 or x.shape[-1] != 10:
         raise ArgumentError(f"{function}: {what} has shape {x.shape}, expected (..., 10)")
+    if not np.all(np.isfinite(x)):
+        raise ArgumentError(
+            f"{function}: {what} is {x[~np.isfinite(x)][0]} somewhere, expected finite numbers"
+        )
     return x
 
 

@@ -21,13 +21,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Literal
+from warnings import warn
 
 import numpy as np
 from scipy.interpolate import BSpline
 from scipy.linalg import null_space
 
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import AlembertWarning, ArgumentError, UnsupportedError
 from alembert.identify import base as bases
 from alembert.identify.base import BaseParameters
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
@@ -42,7 +44,7 @@ _STEP = 1e-6
 _BARRIER, _FALL = 0.02, 0.05  # weight of the barrier at first, and what is left of it at last
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExcitingTrajectory:
     """A motion (1); `sample` gives its states."""
 
@@ -62,13 +64,21 @@ class ExcitingTrajectory:
 
     def sample(self, times: Any) -> tuple[Array, Array, Array]:
         """q, v and a (T, nq) at times within the duration; a Fourier series goes on periodically."""
-        t = np.asarray(times, dtype=float)
-        if self.basis == "bspline" and (t.min() < 0 or t.max() > self.duration):
+        t = self.model._numbers("sample", "times", times)
+        if not np.all(np.isfinite(t)):
+            raise ArgumentError("sample: times are not all finite")
+        if self.basis == "bspline" and t.size and (t.min() < 0 or t.max() > self.duration):
             raise ArgumentError(
                 f"sample: times go from {t.min():.6g} to {t.max():.6g} s, expected 0 to {self.duration:.6g} s"
             )
         B, dB, ddB = _basis(self.basis, t, self.duration, len(self.coefficients))
         return self.center + B @ self.coefficients, dB @ self.coefficients, ddB @ self.coefficients
+
+    def __repr__(self) -> str:
+        return (
+            f"<ExcitingTrajectory of {self.model.name!r}: {self.duration:.6g} s, {self.basis}, condition number "
+            f"{self.condition:.3g} ({self.initial_condition:.3g} at first)>"
+        )
 
 
 def exciting_trajectory(
@@ -92,17 +102,17 @@ def exciting_trajectory(
     Args:
         functions: harmonics of the Fourier series, or B-splines per joint.
         samples: states at which regressor and limits are evaluated.
-        noise: standard deviation of each effort (nv,), by default all alike.
+        noise: standard deviation of each effort (nv,), by default all alike; inf for one that is not measured.
         margin: the part of each limit that may be used.
         iterations: of the optimiser; every one improves the motion.
         progress: whether to show a line, where there is a terminal.
 
     Joints without limits stay within half a turn or half a metre of zero and 3 rad/s or 1 m/s. All joints
-    must have q' = v: no spherical and no free ones.
+    must have q' = v: no spherical and no free ones. Warns where the motion leaves the limits between the samples.
     """
-    _check(model, duration, basis, functions, samples, criterion, margin)
+    _check(model, duration, basis, functions, samples, criterion, margin, iterations, seed)
     problem = _Problem.of(
-        compile_regressor(model, tuple(include), float(smoothing)),
+        compile_regressor(model, (include,) if isinstance(include, str) else tuple(include), float(smoothing)),
         duration, basis, functions, samples, criterion, noise, margin,
     )  # fmt: skip
     x0 = problem.start(np.random.default_rng(seed))
@@ -114,9 +124,35 @@ def exciting_trajectory(
     )
     center, C = problem.motion(x)
     condition, information = problem.quality(x)
-    return ExcitingTrajectory(
+    found = ExcitingTrajectory(
         model, basis, float(duration), center, C, condition, problem.quality(x0)[0], information
     )
+    _warn_between(found, 10 * samples)
+    return found
+
+
+def _warn_between(motion: ExcitingTrajectory, count: int) -> None:
+    """The limits are kept at the samples; few of them may miss a peak."""
+    model = motion.model
+    q, v, a = motion.sample(np.linspace(0.0, motion.duration, count))
+    tau = np.abs(model.inverse_dynamics(q, v, a)).max(axis=0)
+    beyond = [
+        f"{name} of {joint!r}"
+        for name, wrong in {
+            "position": np.any((q < model.lower_limits) | (q > model.upper_limits), axis=0),
+            "speed": np.abs(v).max(axis=0) > model.velocity_limits,
+            "effort": tau > model.effort_limits,
+        }.items()
+        for joint, is_wrong in zip(model.speed_names, wrong, strict=True)
+        if is_wrong
+    ]
+    if beyond:
+        warn(
+            f"exciting_trajectory: between the samples the motion is beyond the limits: {', '.join(beyond)}; take more "
+            "samples, or a smaller margin",
+            AlembertWarning,
+            stacklevel=3,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +184,11 @@ class _Problem:
         margin: float,
     ) -> _Problem:
         model = compiled.model
-        base = bases.from_regressor(compiled(*bases.random_states(compiled, 0)).Y, compiled.columns)
+        weight = _weights(model, noise)
+        shown = compiled(*bases.random_states(compiled, 0)).Y[
+            :, weight > 0
+        ]  # by the efforts that are measured
+        base = bases.from_regressor(shown, compiled.columns)
         size = 2 * functions if basis == "fourier" else functions
         ends = np.array([0.0, duration])
         t = np.linspace(0.0, duration, samples, endpoint=basis == "bspline")
@@ -170,7 +210,7 @@ class _Problem:
             _basis(basis, t, duration, size),
             rest,
             criterion,
-            _weights(model, noise),
+            weight,
             middle - half,
             middle + half,
             margin * speed,
@@ -305,8 +345,8 @@ def _envelope(x: Array) -> Array:
 def _weights(model: Model, noise: Any) -> Array:
     if noise is None:
         return np.ones(model.nv)
-    sigma = np.asarray(noise, dtype=float)
-    if sigma.shape != (model.nv,) or not np.all(sigma > 0):
+    sigma = model._numbers("exciting_trajectory", "noise", noise)
+    if sigma.shape != (model.nv,) or not np.all(sigma > 0) or np.all(np.isinf(sigma)):
         raise ArgumentError(
             f"exciting_trajectory: noise is {noise}, expected {model.nv} positive standard deviations"
         )
@@ -314,7 +354,15 @@ def _weights(model: Model, noise: Any) -> Array:
 
 
 def _check(
-    model: Model, duration: float, basis: str, functions: int, samples: int, criterion: str, margin: float
+    model: Model,
+    duration: float,
+    basis: str,
+    functions: int,
+    samples: int,
+    criterion: str,
+    margin: float,
+    iterations: int,
+    seed: int,
 ) -> None:
     check_model("exciting_trajectory", model)
     if model.is_constrained:
@@ -334,6 +382,19 @@ def _check(
         raise ArgumentError(
             f"exciting_trajectory: criterion is {criterion!r}, expected 'information' or 'condition'"
         )
+    for name, value in {
+        "functions": functions,
+        "samples": samples,
+        "iterations": iterations,
+        "seed": seed,
+    }.items():
+        if not isinstance(value, Integral) or value < 0:
+            raise ArgumentError(
+                f"exciting_trajectory: {name} is {value!r}, expected an integer, zero or more"
+            )
+    for name, number in {"duration": duration, "margin": margin}.items():
+        if not isinstance(number, Real):
+            raise ArgumentError(f"exciting_trajectory: {name} is {number!r}, expected a number")
     least = 2 if basis == "fourier" else 8
     if functions < least:
         raise ArgumentError(f"exciting_trajectory: functions is {functions}, expected at least {least}")

@@ -28,12 +28,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+from warnings import warn
 
 import numpy as np
 
-from alembert.errors import ArgumentError
+from alembert.errors import AlembertWarning, ArgumentError, NumericalError
 from alembert.identify import base as bases
-from alembert.identify import consistent, constrained
+from alembert.identify import consistent, constrained, doubts
 from alembert.identify.base import BaseParameters
 from alembert.identify.consistent_fit import ConsistentFit
 from alembert.identify.constrained import Projection
@@ -70,7 +71,8 @@ def identify(
             estimate (1), which moves the prior as little as needed and may be unphysical.
         include: terms to identify on every joint, also where the model has none: "viscous", "coulomb" or
             "armature".
-        fixed: bodies and joints that keep their values. Massless bodies always do.
+        fixed: bodies and joints that keep their values. Massless bodies always do. One name may stand alone, here and in
+            `include`.
         prior_spread: how far the prior may be off, as the logarithm of a factor; it only matters where the
             data say little.
         smoothing: speed of the Coulomb friction of joints whose model has none.
@@ -78,6 +80,8 @@ def identify(
     Of a model with loops or couplings the efforts are those of its drives, zero where nothing drives, and measured states
     are moved to the nearest that keep the constraints. Reactions need not be known: the equations are those of independent
     speeds, in which noise and residuals are given (`effort_names`).
+
+    Warns where the estimate does not explain an effort, or where no bodies can have the parameters that fit best.
     """
     check_model("identify", model)
     if not isinstance(data, Measurements):
@@ -89,9 +93,12 @@ def identify(
     data.check(model)
     if model.is_constrained:
         data = constrained.on_constraints(model, data)
-    compiled = compile_regressor(model, tuple(include), float(smoothing))
+    include, fixed = _listed(include), _listed(fixed)
+    compiled = compile_regressor(model, include, float(smoothing))
     problem = _Problem.of(compiled, data, fixed)
     linear = problem.least_squares()
+    if not np.any(data.tau):
+        raise ArgumentError("identify: all efforts are zero; were they recorded?")
     consistently = method == "consistent"
     estimate = _consistent(problem, linear, prior_spread) if consistently else _lifted(problem, linear)
     pi = compiled.pi.copy()
@@ -99,7 +106,7 @@ def identify(
     residuals = problem.tau - problem.predict(pi)
     errors, informed = np.zeros_like(pi), np.zeros_like(pi)
     errors[problem.free], informed[problem.free] = estimate.errors, estimate.informed
-    return Identification(
+    result = Identification(
         prior_model=model,
         method=method,
         columns=compiled.columns,
@@ -120,9 +127,17 @@ def identify(
         residuals=residuals,
         condition=linear.condition,
         excited=linear.rank,
-        include=tuple(include),
+        include=include,
         smoothing=float(smoothing),
     )
+    for sentence in doubts.sentences(result):
+        warn(f"identify: {sentence}", AlembertWarning, stacklevel=2)
+    return result
+
+
+def _listed(names: Sequence[str]) -> tuple[str, ...]:
+    """Several names, or one."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,10 +176,12 @@ class _Problem:
         if base.rank == 0:
             raise ArgumentError("identify: no motion of the model shows any of the parameters to identify")
         count = tau.size
-        if count < base.rank:
+        if count < base.rank or (count == base.rank and data.noise is None):
+            more = " more than" if count == base.rank else " at least"
+            why = ", since the noise is to be estimated too; or give noise=" if count == base.rank else ""
             raise ArgumentError(
                 f"identify: {len(data)} samples of {tau.shape[1]} efforts are {count} equations, "
-                f"expected at least {base.rank}, one per base parameter"
+                f"expected{more} {base.rank}, one per base parameter{why}"
             )
         return cls(compiled, data, free, base, Y, known, tau, projection)
 
@@ -293,8 +310,18 @@ def _consistent(problem: _Problem, linear: _Linear, spread: float) -> _Estimate:
         spread=spread,
     )
     x = fit.start()
-    for weight in _continuation(problem, linear):
-        x = fit.solve(x, weight)
+    try:
+        for weight in _continuation(problem, linear):
+            x = fit.solve(x, weight)
+    except NumericalError as error:
+        columns = [problem.compiled.columns[k] for k in problem.free]
+        against = doubts.impossible(problem.base, columns, linear.beta, linear.errors)
+        if not against:
+            raise
+        raise NumericalError(
+            f"identify: no bodies come near the parameters that fit best ({against}). {doubts.CAUSES} "
+            "method='least_squares' gives those parameters as they are"
+        ) from error
     inside = fit.inside(x)
     D = fit.slopes(x)
     _, s, Vt = np.linalg.svd(np.vstack([fit.R @ D, np.eye(len(x)) / spread])[:, inside], full_matrices=False)

@@ -13,6 +13,7 @@ Noise that was filtered is correlated: samples then are thinned to about the rat
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -20,12 +21,13 @@ from scipy import signal
 
 from alembert.errors import ArgumentError
 from alembert.model import Model
+from alembert.model.model import check_model
 
 Array = np.ndarray
 Filter = Literal["butterworth", "savitzky_golay"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Measurements:
     """T samples: q (T, nq), v, a and tau (T, nv); `noise` is the standard deviation of each effort, when it is known.
 
@@ -73,6 +75,12 @@ class Measurements:
     def __len__(self) -> int:
         return len(self.tau)
 
+    def __repr__(self) -> str:
+        known = (
+            "noise not given" if self.noise is None else f"noise {np.array2string(self.noise, precision=3)}"
+        )
+        return f"<Measurements: {len(self)} samples of {self.tau.shape[1]} efforts, {known}>"
+
     def check(self, model: Model, function: str = "identify") -> None:
         """Refuse data that are not of this model."""
         for name, width in (("q", model.nq), ("v", model.nv), ("a", model.nv), ("tau", model.nv)):
@@ -82,7 +90,10 @@ class Measurements:
                     f"{function}: {name} has {x.shape[1]} columns, expected {width}; "
                     f"the model has {model.nq} coordinates and {model.nv} degrees of freedom"
                 )
-        model.check_configuration(self.q)
+        try:
+            model.check_configuration(self.q)
+        except ArgumentError as error:
+            raise ArgumentError(str(error).replace("check_configuration", function, 1)) from None
 
     @classmethod
     def from_time_series(
@@ -118,6 +129,7 @@ class Measurements:
                 says.
             noise: see the class.
         """
+        check_model("from_time_series", model)
         t, x, y = (_numbers(f"from_time_series: {n}", z) for n, z in (("time", time), ("q", q), ("tau", tau)))
         _check_series(model, t, x, y)
         dt = float((t[-1] - t[0]) / (len(t) - 1))
@@ -125,11 +137,13 @@ class Measurements:
         if speeds is not None and speeds.shape != y.shape:
             raise ArgumentError(f"from_time_series: v has shape {speeds.shape}, expected {y.shape}")
         if filter == "butterworth":
-            if cutoff is None or not 0 < cutoff < 0.5 / dt:
+            if not isinstance(cutoff, Real) or not 0 < cutoff < 0.5 / dt:
                 raise ArgumentError(
-                    f"from_time_series: cutoff is {cutoff}, expected a frequency below half the sampling rate, "
+                    f"from_time_series: cutoff is {cutoff!r}, expected a frequency below half the sampling rate, "
                     f"{0.5 / dt:.4g} Hz"
                 )
+            if not isinstance(order, Integral) or order < 1:
+                raise ArgumentError(f"from_time_series: order is {order!r}, expected a positive integer")
             found, edge = _butterworth(model, x, y, speeds, dt, cutoff, order)
             passed = cutoff
         elif filter == "savitzky_golay":

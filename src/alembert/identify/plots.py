@@ -52,9 +52,13 @@ def _efforts(result: Identification, Figure: Any) -> Figure:
     data = result.data
     t, label = (np.arange(len(data)), "sample") if data.time is None else (data.time, "time [s]")
     predicted = result.measured - result.residuals
-    speeds = [unit for joint in result.prior_model.joints for _, unit in joint.type.speeds]
-    units = ["N m" if unit.startswith("rad") else "N" for unit in speeds]
-    names = result.effort_names
+    model, names = result.prior_model, result.effort_names
+    speeds = [unit for joint in model.joints for _, unit in joint.type.speeds]
+    of_all = {
+        name: "N m" if unit.startswith("rad") else "N"
+        for name, unit in zip(model.speed_names, speeds, strict=True)
+    }
+    units = [of_all[name] for name in names]  # those of independent speeds, where loops are closed
     figure, axes = _grid(Figure, len(names), f"{result.prior_model.name}: measured and predicted efforts")
     for k, (axis, name) in enumerate(zip(axes, names, strict=True)):
         axis.plot(t, result.measured[:, k], ".", ms=2, color=_MEASURED, label="measured")

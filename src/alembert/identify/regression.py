@@ -73,7 +73,9 @@ def regressor(
     model's named parameters to numbers.
     """
     check_model("regressor", model)
-    compiled = compile_regressor(model, tuple(include), float(smoothing))
+    compiled = compile_regressor(
+        model, (include,) if isinstance(include, str) else tuple(include), float(smoothing)
+    )
     found = compiled(q, v, a, parameters=parameters)
     if not projected(coordinates):
         return found

@@ -13,7 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, ModelError
 from alembert.identify.base import BaseParameters
 from alembert.identify.measurements import Measurements
 from alembert.identify.regression import SMOOTHING, regressor
@@ -112,7 +112,12 @@ class Identification:
 
         What is welded to a moving body is counted in that body's inertia and becomes massless itself.
         """
-        return _identified(self)
+        try:
+            return _identified(self)
+        except ModelError as error:
+            raise ModelError(
+                f"identify: least squares gives parameters that no body has: {error}. method='consistent' gives bodies"
+            ) from None
 
     def predict(self, q: Any, v: Any, a: Any) -> Array:
         """The efforts of other motions, by the estimates; those of `effort_names` where loops or couplings hold."""

@@ -102,8 +102,10 @@ def decoupled_pd(
         np.broadcast_to(_per_dof(linear.model, name, x, n), (n,))
         for name, x in (("frequency", frequency), ("damping", damping))
     )
-    if np.any(omega <= 0):
+    if not np.all((omega > 0) & np.isfinite(omega)):
         raise ArgumentError(f"decoupled_pd: frequency is {frequency!r}, expected positive numbers")
+    if not np.all((zeta >= 0) & np.isfinite(zeta)):
+        raise ArgumentError(f"decoupled_pd: damping is {damping!r}, expected numbers of zero or more")
     if np.any(linear.A[..., :n, :n]):
         raise UnsupportedError(
             "decoupled_pd: joints that turn in three dimensions are in motion at the point, so that e' is not dv; "
@@ -156,7 +158,7 @@ def lqr(linear: LinearModel, Q: Any, R: Any = 1.0) -> Regulator:
         P = solve_continuous_are(A, B, *weights)
         found = Regulator(linear, np.linalg.solve(weights[1], B.T @ P))
         stable = bool(np.all(found.poles().real < 0))
-    except np.linalg.LinAlgError:
+    except (np.linalg.LinAlgError, ValueError):  # what SciPy says of the same depends on its LAPACK
         stable = False
     if not stable:
         reached = linear.controllable()
