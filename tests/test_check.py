@@ -8,6 +8,7 @@ import pytest
 
 import alembert as al
 from alembert import check, library
+from alembert.dynamics import directional_kernels
 from alembert.dynamics.directional_kernels import KNOWN
 from alembert.dynamics.programs import PROGRAMS
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
@@ -70,8 +71,10 @@ def test_second_derivatives():
 
 
 @pytest.mark.parametrize("kind", REGISTRY)
-def test_hessians_of_every_joint_type(kind):
+@pytest.mark.parametrize("most", [0, 8], ids=["rolled", "unrolled"])
+def test_hessians_of_every_joint_type(kind, most, monkeypatch):
     """Along random directions of all arguments, the wrench among them."""
+    monkeypatch.setattr(directional_kernels, "MOST_NODES_TWICE", most)
     model = library.random_tree(5, bodies=1, kinds=(kind,), attachments=True)
     if not model.nv:
         return

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import alembert as al
+from alembert.dynamics import directional_kernels
 from alembert.joints import REGISTRY
 
 FRAME = "probe"
@@ -127,3 +128,46 @@ def test_refusals(tree):
     assert refusal(lambda: tree.second_derivatives("inverse_dynamics", (q, zero, zero), frames=FRAME)) == (
         "second_derivatives: no option 'frames'; there is wrenches, frame, reference, about"
     )
+
+
+@pytest.mark.parametrize("name", [*ALGORITHMS, "power"])
+def test_compositions_of_sweeps(name, monkeypatch):
+    """Loops over the bodies, and what follows from them, against the differentiated unrolled graph."""
+    model = build(("revolute", "spherical", "free"))
+    count, options = ALGORITHMS.get(name, (3, {"wrenches": {FRAME: np.arange(6.0)}}))
+    rng = np.random.default_rng(5)
+    p = np.array([value for _, value in model.parameters])
+    at = [model.random_configuration(rng), *rng.normal(size=(count - 1, model.nv)), p]
+    along = [*rng.normal(size=(count, model.nv)), rng.normal(size=len(p))]
+    found = []
+    for most in (0, 1000):
+        monkeypatch.setattr(directional_kernels, "MOST_NODES", most)
+        fresh = model.replace()
+        value, change = fresh.jvp(name, at, along, **options)
+        values, changes = (x if isinstance(x, tuple) else (x,) for x in (value, change))
+        weights = tuple(np.cos(np.arange(np.size(x))).reshape(np.shape(x)) for x in values)
+        gradients = fresh.vjp(name, at, weights if len(weights) > 1 else weights[0], **options)
+        kinds = [fresh._kernels[key].key.rsplit(":", 1)[1] for key in fresh._kernels if key[1] == name]
+        assert set(kinds) == {"rolled" if most == 0 else "unrolled"}
+        parts = [x for g in gradients for x in (g.values() if isinstance(g, dict) else [g])]
+        found.append([*values, *changes, *parts])
+    for x, y in zip(*found, strict=True):
+        # sums in another order: rounding
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-13 * max(1.0, np.abs(y).max()))
+
+
+def test_hessians_of_compositions(monkeypatch):
+    """Of a frame's velocity, with weights inside that depend on the state."""
+    model = build(("revolute", "spherical"))
+    rng = np.random.default_rng(6)
+    at = [model.random_configuration(rng), rng.normal(size=model.nv)]
+    weight = rng.normal(size=6)
+    for name, options in (
+        ("frame_velocity", {"frame": FRAME, "reference": "world"}),
+        ("momentum", {"about": "center_of_mass"}),
+    ):
+        found = []
+        for most in (0, 1000):
+            monkeypatch.setattr(directional_kernels, "MOST_NODES_TWICE", most)
+            found.append(model.replace().hessian(name, at, weight, **options))
+        np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-13 * np.abs(found[1]).max())

@@ -6,6 +6,7 @@ import pytest
 import alembert as al
 from alembert.dynamics import directional_kernels
 from alembert.dynamics.programs import PROGRAMS
+from alembert.errors import ArgumentError
 from alembert.joints import REGISTRY
 from alembert.sensitivity import traces
 
@@ -103,3 +104,65 @@ def test_a_chain_of_500():
     gradients = model.vjp("inverse_dynamics", (q, v, a), weight)
     for gradient, jacobian in zip(gradients, (d.dq, d.dv, d.da), strict=True):
         assert np.abs(gradient - weight @ jacobian).max() < 500 * 1e-15 * 500 * size
+
+
+def test_a_hessian_of_a_hundred_bodies():
+    """H d against differences of the weighted Jacobians along d, and wrong shapes refused as by small models."""
+    model = al.library.chain(100)
+    rng = np.random.default_rng(7)
+    x, d = rng.normal(size=(2, 3, 100))
+    weight = rng.normal(size=100)
+    H = model.hessian("inverse_dynamics", x, weight)
+    assert H.shape == (300, 300)
+    np.testing.assert_array_equal(H, H.T)
+
+    def gradient(s):
+        found = model.inverse_dynamics_derivatives(*(x + s * d))
+        return np.concatenate([weight @ y for y in (found.dq, found.dv, found.da)])
+
+    h = 1e-3
+    near, far = (gradient(s * h) - gradient(-s * h) for s in (1, 2))
+    expected = (8 * near - far) / (12 * h)
+    # fourth order: h^4 (1e-12) times a fifth derivative, larger by the number of bodies that a turn moves
+    assert np.abs(H @ d.ravel() - expected).max() < 1e-7 * np.abs(expected).max()
+    with pytest.raises(ArgumentError, match=r"hessian\(inverse_dynamics\): v has shape \(99,\), expected"):
+        model.hessian("inverse_dynamics", (x[0], x[1][:99], x[2]), weight)
+    batch = model.hessian("inverse_dynamics", (np.stack([x[0], d[0]]), x[1], x[2]), weight)
+    np.testing.assert_allclose(batch[0], H, rtol=0, atol=1e-13 * np.abs(H).max())
+
+
+def test_wrenches_on_frames_that_parameters_move(monkeypatch):
+    """In loops over the bodies, against the differentiated unrolled graph."""
+    builder = al.ModelBuilder("arm")
+    reach, mass = builder.parameter("reach", 0.4), builder.parameter("mass", 1.5)
+    for k in range(3):
+        builder.body(
+            f"link{k}",
+            al.Inertia(mass, (0.0, 0.1, reach / 2), (0.1, 0.0, 0.1, 0.0, 0.0, 0.1)),
+            joint=al.Spherical() if k == 1 else al.Revolute((0, 1, 0)),
+            parent=f"link{k - 1}" if k else "world",
+            placement=(0.0, 0.0, reach if k else 0.0),
+        )
+    builder.frame("hand", "link2", (reach, 0.1, 0.0))
+    builder.frame("back", "link2", (-reach, 0.0, 0.0))
+    builder.frame("side", "link0", (0.0, mass, 0.0))
+    model = builder.build()
+    rng = np.random.default_rng(3)
+    at = [model.random_configuration(rng), *rng.normal(size=(2, model.nv)), np.array([0.5, 1.2])]
+    along = [*rng.normal(size=(3, model.nv)), np.array([0.3, -0.7])]
+    F = {frame: rng.normal(size=6) for frame in ("hand", "back", "side")}
+    dF, weight = {"back": rng.normal(size=6)}, rng.normal(size=model.nv)
+    for name in ("forward_dynamics", "inverse_dynamics"):
+        found = []
+        for most in (0, 1000):
+            monkeypatch.setattr(directional_kernels, "MOST_NODES", most)
+            monkeypatch.setattr(directional_kernels, "MOST_NODES_TWICE", most)
+            m = model.replace()
+            *gradients, by_frame = m.vjp(name, at, weight, wrenches=F)
+            H = m.hessian(name, at, weight, wrenches=F)
+            found.append(
+                [*m.jvp(name, at, along, wrenches=F, along_wrenches=dF), *gradients, *by_frame.values(), H]
+            )
+        for x, y in zip(*found, strict=True):
+            # rounding, amplified by the condition of the mass matrix
+            np.testing.assert_allclose(x, y, rtol=0, atol=1e-11 * np.abs(y).max())

@@ -15,7 +15,6 @@ from alembert.dynamics.programs import NUMBERS
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
-from alembert.spatial import Ad_dual
 
 if TYPE_CHECKING:
     from alembert.dynamics import constrained_products, directional_kernels, results
@@ -234,10 +233,6 @@ class Derivatives:
             return constrained_products.jvp(self, name, at, along, forces, moved)
         kernel = self._directional_kernel("jvp", name, wrenches=tuple(forces), **options)
         changes = directional_kernels.gathered("jvp", tuple(forces), moved)
-        if self._on_nodes(forces):
-            moved = dict(zip(forces, changes, strict=True))
-            changes = [self._wrench_array("jvp", moved, None)]
-            forces = {"": self._wrench_array("jvp", forces, None)}
         count = len(kernel.arguments) // 2
         values = self._completed("jvp", name, at, kernel.arguments[:count], "at", [*forces.values()])
         given = (*values, *self._completed("jvp", name, along, kernel.arguments[:count], "along", changes))
@@ -270,30 +265,13 @@ class Derivatives:
             directional_kernels.options(self, "vjp", name, wrenches=tuple(forces), **options)
             return constrained_products.vjp(self, name, at, weight, forces)
         kernel = self._directional_kernel("vjp", name, wrenches=tuple(forces), **options)
-        on_nodes = self._on_nodes(forces)
-        given = {"": self._wrench_array("vjp", forces, None)} if on_nodes else forces
-        found = self._weighted("vjp", kernel, name, at, weight, given)
+        found = self._weighted("vjp", kernel, name, at, weight, forces)
         gradients = found if isinstance(found, tuple) else (found,)
-        if on_nodes:
-            return (*gradients[:-1], self._from_nodes(tuple(forces), gradients[-1]))
         if not forces:
             return gradients
         start = len(gradients) - len(forces) - bool(self.parameters)
         by_frame = dict(zip(forces, gradients[start : start + len(forces)], strict=True))
         return (*gradients[:start], *gradients[start + len(forces) :], by_frame)
-
-    def _on_nodes(self: Model, wrenches: Mapping[str, Any]) -> bool:
-        """Whether products take the wrenches on all bodies rather than those on frames: in loops over the bodies."""
-        large = len(self._tree) > directional_kernels.MOST_NODES
-        return bool(wrenches) and large and not self.parameters
-
-    def _from_nodes(self: Model, frames: Sequence[str], gradient: np.ndarray) -> dict[str, np.ndarray]:
-        """Gradients with respect to wrenches on frames from those on the nodes, the transpose of `_wrench_array`."""
-        found = {}
-        for frame in frames:
-            node, offset = self._locate("vjp", frame, None)
-            found[frame] = gradient[..., node, :] @ Ad_dual(offset)
-        return found
 
     def hessian(
         self: Model,
@@ -367,7 +345,7 @@ class Derivatives:
 
     def _hessian_kernel(self: Model, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
         if not (self.is_constrained and name in CONSTRAINED):
-            return self._directional_kernel("hessian", name, **options)
+            return self._directional_kernel("hessian", name, of_any_size=True, **options)
         directional_kernels.options(self, function, name, **options)
         return constrained_products.hessian_kernel(self, function, name, at, options["wrenches"])
 
@@ -418,18 +396,20 @@ class Derivatives:
         frame: str | None = None,
         reference: Reference | None = None,
         about: str | None = None,
+        of_any_size: bool = False,
     ) -> Kernel:
-        key = (mode, name, wrenches, frame, reference, about)
+        """`of_any_size`: a Hessian that may be made of products, which is no kernel to compile or export."""
+        key = (mode, name, wrenches, frame, reference, about, of_any_size)
         if key not in self._kernels:
             options = directional_kernels.options(
                 self, mode, name, wrenches=wrenches, frame=frame, reference=reference, about=about
             )
-            on_nodes = mode != "hessian" and self._on_nodes(dict.fromkeys(wrenches))
-            if on_nodes:
-                for name_of_frame in wrenches:
-                    self._check_moves(mode, name_of_frame)
-                options = None
-            self._kernels[key] = directional_kernels.kernel(self, mode, name, options, on_nodes=on_nodes)
+            for name_of_frame in wrenches:
+                self._check_moves(mode, name_of_frame)
+            if of_any_size:
+                self._kernels[key] = directional_kernels.hessian_kernel(self, name, options)
+            else:
+                self._kernels[key] = directional_kernels.kernel(self, mode, name, options)
         return self._kernels[key]
 
 

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import casadi as ca
 import numpy as np
 
-from alembert.dynamics import kernels
+from alembert.dynamics import compositions, kernels
 from alembert.dynamics.frames import check_about, check_reference
-from alembert.dynamics.graphs import GRAPHS, TAKES_WRENCHES, Options
+from alembert.dynamics.graphs import GRAPHS, TAKES_WRENCHES, Options, graph_inputs
 from alembert.dynamics.programs import NEED_TREE, PROGRAMS
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.pipeline import PipelineSource, Stage
-from alembert.engine.rolled import RolledSource
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.sensitivity import directional, traces
-from alembert.sweeps import INVERSE_DYNAMICS, Program
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -28,6 +25,8 @@ if TYPE_CHECKING:
 Mode = Literal["jvp", "vjp", "hessian"]
 MOST_NODES = 24
 """of which the products are unrolled; that takes some 70 ms of compiling for each, loops less than 1 s for any number"""
+MOST_NODES_TWICE = 8
+"""of which second derivatives are unrolled"""
 _NOT = {"admittance", "hybrid_dynamics_derivatives", "forward_dynamics_derivatives"}
 KNOWN = tuple(dict.fromkeys((*PROGRAMS, *(name for name in GRAPHS if name not in _NOT))))
 """algorithms that can be differentiated"""
@@ -101,43 +100,90 @@ def algorithm(model: Model, mode: str, name: str, options: Options | None) -> tu
     return Algorithm(name, options, graph.inputs, graph.results), graph.function
 
 
-def plain(model: Model, name: str, *, on_nodes: bool = False) -> Algorithm:
-    """`on_nodes`: with the wrenches on all nodes as a further input."""
-    program, names = _given(name, on_nodes)
+def plain(model: Model, name: str) -> Algorithm:
+    program, names = PROGRAMS[name]
     inputs = kernels.arguments(model, model._tree, program, names)
     return Algorithm(name, None, tuple(inputs), tuple(kernels.results(model, model._tree, program)))
 
 
-def _given(name: str, on_nodes: bool) -> tuple[Program, tuple[str, ...]]:
-    program, names = PROGRAMS[name]
-    return program, (*names, "wrench") if on_nodes else names
+def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kernel:
+    _check_tree(model, mode, name)
+    c = composed(model, mode, name, options)
+    found = _algorithm(model, mode, name, options, c)
+    inputs, outputs = arguments(model, mode, found)
+
+    def build() -> Source:
+        if c is None or mode == "hessian":
+            return FunctionSource(function(model, mode, name, options))
+        return (compositions.tangent(c) if mode == "jvp" else compositions.adjoint(c)).source()
+
+    key = _key(model, mode, name, options, "unrolled" if c is None or mode == "hessian" else "rolled")
+    return Kernel(f"{mode}({name})", inputs, outputs, key=key, build=build)
 
 
-def kernel(model: Model, mode: Mode, name: str, options: Options | None, *, on_nodes: bool = False) -> Kernel:
+def hessian_kernel(model: Model, name: str, options: Options | None) -> Any:
+    """Called like the kernel of the unrolled Hessian; of large models, made of products along all directions."""
+    c = composed(model, "hessian", name, options)
+    if c is None:
+        return kernel(model, "hessian", name, options)
+    _check_tree(model, "hessian", name)
+    found = _algorithm(model, "hessian", name, options, c)
+    inputs, outputs = arguments(model, "hessian", found)
+    front = Kernel(f"hessian({name})", inputs, outputs, key="", build=c.source)
+    held = ["parameters"] if found.with_parameters else []
+    whole = compositions.tangent(compositions.adjoint(c, held))
+    count = len(found.inputs) - len(held)
+    changes = replace(whole, results=whole.results[count:])
+    moved = [
+        Argument(f"d{a.name}", (model.nv,) if is_q else a.shape)
+        for a, is_q in zip(found.inputs, found.turned, strict=True)
+    ]
+    weights = [replace(a, name=f"d{a.name}") for a in inputs[len(found.inputs) :]]
+    results = [replace(a, name=f"change {k}") for k, a in enumerate(moved[:count])]
+    key = _key(model, "hessian", name, options, "rolled")
+    inner = Kernel(f"hessian({name})", [*inputs, *moved, *weights], results, key=key, build=changes.source)
+    return compositions.RolledHessian(front, inner, [a.size for a in moved[:count]])
+
+
+def composed(model: Model, mode: Mode, name: str, options: Options | None) -> compositions.Composition | None:
+    """What an algorithm is composed of, where its derivatives are loops over the bodies; None where they are unrolled."""
+    if len(model._tree) <= (MOST_NODES_TWICE if mode == "hessian" else MOST_NODES):
+        return None
+    if options is not None:
+        return compositions.of_graph(model, name, options)
+    if mode != "jvp" and not traces.has_adjoint(PROGRAMS[name][0]):
+        return None
+    return compositions.of_program(model, name)
+
+
+def _algorithm(
+    model: Model, mode: Mode, name: str, options: Options | None, c: compositions.Composition | None
+) -> Algorithm:
+    """Without making the graph of a large model."""
+    if options is None:
+        return plain(model, name)
+    if c is None:
+        return algorithm(model, mode, name, options)[0]
+    inputs, _ = graph_inputs(model, name, options)
+    last = c.operations[-1]
+    assert isinstance(last, compositions.Small)
+    shapes = [_shape(last.function.size_out(k)) for k in range(last.function.n_out())]
+    labels = [label.removeprefix("result ") for label in last.outputs]
+    results = [Argument(label, shape) for label, shape in zip(labels, shapes, strict=True)]
+    return Algorithm(name, options, tuple(inputs), tuple(results))
+
+
+def _key(model: Model, mode: Mode, name: str, options: Options | None, how: str) -> str:
+    places = [model._carrier(x) for x in (*options.wrenches, options.frame)] if options else []
+    return f"{model.fingerprint}:{mode}:{name}:{options!r}:{places!r}:{how}"
+
+
+def _check_tree(model: Model, mode: Mode, name: str) -> None:
     if model.is_constrained and name in NEED_TREE:
         raise UnsupportedError(
             f"{mode}: {name} of a model with loops, couplings or equations: its methods jvp, vjp and hessian take "
             "forward_dynamics, inverse_dynamics and hybrid_dynamics through them"
         )
-    found = (
-        plain(model, name, on_nodes=on_nodes) if options is None else algorithm(model, mode, name, options)[0]
-    )
-    inputs, outputs = arguments(model, mode, found)
-
-    rolled = options is None and is_rolled(model, mode, name)
-
-    def build() -> Source:
-        if not rolled or mode == "hessian":
-            return FunctionSource(function(model, mode, name, options))
-        if mode == "vjp" and name == "forward_dynamics":
-            return _forward_vjp_source(model, on_nodes)
-        program, names = _given(name, on_nodes)
-        return RolledSource(program, model._tree, names, mode)
-
-    places = [model._carrier(x) for x in (*options.wrenches, options.frame)] if options else []
-    how = "rolled" if rolled else "unrolled"
-    key = f"{model.fingerprint}:{mode}:{name}:{on_nodes}:{options!r}:{places!r}:{how}"
-    return Kernel(f"{mode}({name})", inputs, outputs, key=key, build=build)
 
 
 def constrained_kernel(model: Model, mode: Mode, called: str, name: str, options: Options) -> Kernel:
@@ -151,49 +197,6 @@ def constrained_kernel(model: Model, mode: Mode, called: str, name: str, options
         outputs,
         key=key,
         build=lambda: FunctionSource(function(model, mode, name, options)),
-    )
-
-
-def is_rolled(model: Model, mode: Mode, name: str) -> bool:
-    """Whether to differentiate the loops over the bodies rather than code for each of them."""
-    tree = model._tree
-    program, _ = PROGRAMS[name]
-    if len(tree) <= MOST_NODES or mode == "hessian":
-        return False
-    return mode == "jvp" or traces.has_adjoint(program)
-
-
-def _forward_vjp_source(model: Model, on_nodes: bool) -> Source:
-    """The gradient of weight . a, with mu = M^-1 weight, is mu and minus the gradient of mu . (inverse dynamics at a).
-
-    Less work than the adjoint of the articulated sweep, whose inward half it saves.
-    """
-    tree, n = model._tree, model.nv
-    forward = kernels.program_source(tree, *_given("forward_dynamics", on_nodes), "auto")
-    solve = kernels.program_source(tree, *PROGRAMS["solve_mass_matrix"], "rolled")
-    inverse = RolledSource(INVERSE_DYNAMICS, tree, _given("inverse_dynamics", on_nodes)[1], "vjp")
-    more = {"wrench": 6 * len(tree)} if on_nodes else {}
-    tail = {"parameters": len(model.parameters)} if model.parameters else {}
-    results = {"dq": n, "dv": n} | {f"d{name}": size for name, size in (more | tail).items()}
-    g = [ca.SX.sym("g", size) for size in results.values()]
-    minus = FunctionSource(ca.Function("minus", g, [-x for x in g]))
-    opposite = {f"g_{name}": size for name, size in results.items()}
-    stages = [
-        Stage(forward, ["q", "v", "tau", *more, *tail], ["a"]),
-        Stage(solve, ["q", "weight", *tail], ["dtau"]),
-        Stage(
-            inverse,
-            ["q", "v", "a", *more, *tail, "dtau"],
-            ["g_dq", "g_dv", "g_da", *(f"g_d{name}" for name in (more | tail))],
-        ),
-        Stage(minus, list(opposite), list(results)),
-    ]
-    ordered = {"dq": n, "dv": n, "dtau": n, **{f"d{name}": size for name, size in (more | tail).items()}}
-    return PipelineSource(
-        {"q": model.nq, "v": n, "tau": n, **more, **tail, "weight": n},
-        ordered,
-        {"a": n, "g_da": n, **opposite},
-        stages,
     )
 
 

@@ -79,22 +79,14 @@ class Graph:
 
 def graph(model: Model, name: str, options: Options) -> Graph:
     """The graph of an algorithm; the parameters are its last input, where the model has any."""
-    names, build = CONSTRAINED[name] if name in CONSTRAINED else GRAPHS[name]
-    if options.point:
-        names = (*names, "point")
-    if name == "hybrid_dynamics" and options.free is None:
-        names = (*names, "free")
-    inputs = [_argument(model, key) for key in names]
-    inputs += [Argument(f"wrench on {frame!r}", (6,), "moment, then force") for frame in options.wrenches]
-    takes_parameters = bool(model.parameters) and name not in manifold.NAMES
-    if takes_parameters:
-        known = ", ".join(key for key, _ in model.parameters)
-        inputs.append(Argument("parameters", (len(model.parameters),), f"the model has {known}"))
+    inputs, names = graph_inputs(model, name, options)
+    build = (CONSTRAINED[name] if name in CONSTRAINED else GRAPHS[name])[1]
+    takes_parameters = bool(inputs) and inputs[-1].name == "parameters"
     symbols = [ca.SX.sym(f"x{k}", *a.shape) for k, a in enumerate(inputs)]
     p = symbols[-1] if takes_parameters else ca.SX(0, 1)
     wrenches = symbols[len(names) : len(names) + len(options.wrenches)]
     found = build(
-        _Inputs(
+        Inputs(
             model._tree,
             options,
             dict(zip(names, symbols, strict=False)),
@@ -109,6 +101,21 @@ def graph(model: Model, name: str, options: Options) -> Graph:
     return Graph(tuple(inputs), function, results)
 
 
+def graph_inputs(model: Model, name: str, options: Options) -> tuple[list[Argument], tuple[str, ...]]:
+    """All inputs of an algorithm, and the names of those that are neither wrenches nor the parameters."""
+    names, _ = CONSTRAINED[name] if name in CONSTRAINED else GRAPHS[name]
+    if options.point:
+        names = (*names, "point")
+    if name == "hybrid_dynamics" and options.free is None:
+        names = (*names, "free")
+    inputs = [_argument(model, key) for key in names]
+    inputs += [Argument(f"wrench on {frame!r}", (6,), "moment, then force") for frame in options.wrenches]
+    if model.parameters and name not in manifold.NAMES:
+        known = ", ".join(key for key, _ in model.parameters)
+        inputs.append(Argument("parameters", (len(model.parameters),), f"the model has {known}"))
+    return inputs, names
+
+
 def _argument(model: Model, name: str) -> Argument:
     if name == "point":
         return Argument(name, (3,))
@@ -117,7 +124,7 @@ def _argument(model: Model, name: str) -> Argument:
 
 
 @dataclass(frozen=True)
-class _Inputs:
+class Inputs:
     """What the graph of an algorithm is made from."""
 
     tree: Tree
@@ -194,25 +201,25 @@ Results = dict[str, ca.SX]
 def _of_program(name: str, program: Program, names: tuple[str, ...]) -> tuple[tuple[str, ...], Any]:
     labels = LABELS.get(name, {})
 
-    def build(s: _Inputs) -> Results:
+    def build(s: Inputs) -> Results:
         more = {inside: s.given[label] for inside, label in labels.items()}
         return s.run(program, **more)
 
     return tuple(labels.get(key, key) for key in names), build
 
 
-def _frame_pose(s: _Inputs) -> Results:
+def _frame_pose(s: Inputs) -> Results:
     record, X_BC, _ = s.at
     X = record.X_W @ X_BC
     return {"rotation": X.rotation, "translation": X.translation}
 
 
-def _frame_velocity(s: _Inputs) -> Results:
+def _frame_velocity(s: Inputs) -> Results:
     record, X_BC, _ = s.at
     return {"velocity": s.refer(record.X_W @ X_BC, X_BC.motion_inverse(record.V)).vector()}
 
 
-def _frame_acceleration(s: _Inputs) -> Results:
+def _frame_acceleration(s: Inputs) -> Results:
     """(2)"""
     record, X_BC, _ = s.at
     V, A = X_BC.motion_inverse(record.V), X_BC.motion_inverse(record.A)
@@ -221,12 +228,12 @@ def _frame_acceleration(s: _Inputs) -> Results:
     return {"acceleration": s.refer(record.X_W @ X_BC, A).vector()}
 
 
-def _frame_jacobian_rate(s: _Inputs) -> Results:
+def _frame_jacobian_rate(s: Inputs) -> Results:
     given = {**s.given, "a": ca.SX(s.tree.model.nv, 1)}
-    return {"rate": _frame_acceleration(_Inputs(s.tree, s.options, given, {}, s.p))["acceleration"]}
+    return {"rate": _frame_acceleration(replace(s, given=given, wrenches={}))["acceleration"]}
 
 
-def _frame_jacobian(s: _Inputs) -> Results:
+def _frame_jacobian(s: Inputs) -> Results:
     record, X_BC, node = s.at
     X_WC = record.X_W @ X_BC
     J = ca.SX(6, s.tree.model.nv)
@@ -238,7 +245,7 @@ def _frame_jacobian(s: _Inputs) -> Results:
     return {"jacobian": J}
 
 
-def _center_of_mass(s: _Inputs) -> Results:
+def _center_of_mass(s: Inputs) -> Results:
     """(3)"""
     total = s.run(sweeps.COMPOSITE)["I"]
     if total[0].is_zero():
@@ -247,26 +254,26 @@ def _center_of_mass(s: _Inputs) -> Results:
     return {"center": total[1:4] / total[0]}
 
 
-def _momentum(s: _Inputs) -> Results:
+def _momentum(s: Inputs) -> Results:
     return {"h": _about(s, s.run(sweeps.MOMENTUM)["h"])}
 
 
-def _momentum_matrix(s: _Inputs) -> Results:
+def _momentum_matrix(s: Inputs) -> Results:
     return {"matrix": _about(s, s.run(sweeps.MOMENTUM_MATRIX)["Y"].T)}
 
 
-def _about(s: _Inputs, h: ca.SX) -> ca.SX:
+def _about(s: Inputs, h: ca.SX) -> ca.SX:
     """(3)"""
     if s.options.about == "world":
         return h
     return ca.vertcat(h[:3, :] - ca.skew(_center_of_mass(s)["center"]) @ h[3:, :], h[3:, :])
 
 
-def _energy(s: _Inputs) -> Results:
+def _energy(s: Inputs) -> Results:
     return {"E": s.run(sweeps.KINETIC_ENERGY)["T"] + s.run(sweeps.POTENTIAL_ENERGY)["E"]}
 
 
-def _power(s: _Inputs) -> Results:
+def _power(s: Inputs) -> Results:
     total = ca.dot(s.given["tau"], s.given["v"])
     records, _ = s.moved
     for frame, F in s.wrenches.items():
@@ -276,7 +283,7 @@ def _power(s: _Inputs) -> Results:
     return {"P": total}
 
 
-def _inverse_mass_matrix(s: _Inputs) -> Results:
+def _inverse_mass_matrix(s: Inputs) -> Results:
     pattern = Pattern(s.tree)
     factor = pattern.factor(s.run(sweeps.MASS_MATRIX)["matrix"])
     return {"inverse": _solved(pattern, factor, ca.SX.eye(s.tree.model.nv))}
@@ -288,7 +295,7 @@ def _solved(pattern: Pattern, factor: ca.SX, columns: ca.SX) -> ca.SX:
     return ca.horzcat(*(pattern.solve(factor, columns[:, k]) for k in range(columns.shape[1])))
 
 
-def _forward_derivatives(s: _Inputs) -> Results:
+def _forward_derivatives(s: Inputs) -> Results:
     """(4)"""
     a = s.run(sweeps.FORWARD_DYNAMICS)["a"]
     d = s.run(INVERSE_DYNAMICS_DERIVATIVES, a=a)
@@ -298,13 +305,13 @@ def _forward_derivatives(s: _Inputs) -> Results:
     return {"acceleration": a} | {name: _solved(pattern, factor, b) for name, b in rows.items()}
 
 
-def _hybrid(s: _Inputs) -> Results:
+def _hybrid(s: Inputs) -> Results:
     free = s.given["free"] if s.options.free is None else ca.SX(ca.DM([float(x) for x in s.options.free]))
     found = s.run(sweeps.HYBRID_DYNAMICS, a_given=s.given["a"], free=free)
     return {"accelerations": found["a"], "efforts": found["effort"]}
 
 
-def _hybrid_derivatives(s: _Inputs) -> Results:
+def _hybrid_derivatives(s: Inputs) -> Results:
     """(4) for the free speeds; the efforts of the others follow from M a + tau_q dq + tau_v dv."""
     assert s.options.free is not None
     result = _hybrid(s)
@@ -330,7 +337,7 @@ def _hybrid_derivatives(s: _Inputs) -> Results:
     }
 
 
-def _constrained(s: _Inputs) -> Results:
+def _constrained(s: Inputs) -> Results:
     """Constrained accelerations, the forces of all rows, and the wrenches of loops."""
     rows = s.tree.model._constraint_rows
     masks = np.zeros((2, rows.count))
@@ -346,11 +353,11 @@ def _constrained(s: _Inputs) -> Results:
     return {"a": a, "forces": f, "wrenches": wrenches}
 
 
-def _constrained_forward(s: _Inputs) -> Results:
+def _constrained_forward(s: Inputs) -> Results:
     return {"a": _constrained(s)["a"]}
 
 
-def _constrained_hybrid(s: _Inputs) -> Results:
+def _constrained_hybrid(s: Inputs) -> Results:
     """From a = a_0 + A_p tau_p, affine in the efforts of the prescribed speeds, A_pp tau_p = a_p - a_0p.
 
     What is prescribed is in the options; the input `free` changes nothing.
@@ -370,7 +377,7 @@ def _constrained_hybrid(s: _Inputs) -> Results:
     return {"a": a_0 + A_p @ found, "effort": tau}
 
 
-def _constrained_inverse(s: _Inputs) -> Results:
+def _constrained_inverse(s: Inputs) -> Results:
     """Efforts, the forces of all rows, and the wrenches of loops."""
     o, model = s.options, s.tree.model
     given = dict(s.given) | ({"wrench": s.wrench_rows} if s.wrenches else {})
@@ -381,30 +388,30 @@ def _constrained_inverse(s: _Inputs) -> Results:
     return {"efforts": u, "forces": f, "wrenches": wrenches}
 
 
-def _constrained_efforts(s: _Inputs) -> Results:
+def _constrained_efforts(s: Inputs) -> Results:
     return {"efforts": _constrained_inverse(s)["efforts"]}
 
 
-def _independent(s: _Inputs) -> Results:
+def _independent(s: Inputs) -> Results:
     found = equations(s.tree, s.given["q"], s.given["v"], s.p)
     by = reduced_symbols.basis(found, s.options.chosen, s.options.independent)
     return {"E": by.E, "rate": by.rate}
 
 
-def _admittance(s: _Inputs) -> Results:
+def _admittance(s: Inputs) -> Results:
     places = [(node, place.symbolic_pose(s.parameters)) for node, place in s.options.frames]
     return {"Lambda": steps.admittance(s.tree, places, s.given["q"], s.p)}
 
 
 def _on_manifold(name: str) -> tuple[tuple[str, ...], Any]:
-    def build(s: _Inputs) -> Results:
+    def build(s: Inputs) -> Results:
         result = {"integrate": "moved", "difference": "dv", "rate": "dq"}[name]
         return {result: manifold.expression(s.tree.model, name, *s.given.values())}
 
     return manifold.NAMES[name], build
 
 
-GRAPHS: dict[str, tuple[tuple[str, ...], Callable[[_Inputs], Results]]] = {
+GRAPHS: dict[str, tuple[tuple[str, ...], Callable[[Inputs], Results]]] = {
     **{name: _of_program(name, *found) for name, found in PROGRAMS.items()},
     "hybrid_dynamics": (("q", "v", "tau", "a"), _hybrid),
     "inverse_mass_matrix": (("q",), _inverse_mass_matrix),

@@ -1,0 +1,515 @@
+"""Algorithms as compositions of sweeps and small functions, and their derivatives, for models of any size.
+
+What follows from sweeps (`alembert.dynamics.graphs`: the velocity of a frame from that of its body, the energy from two
+totals, wrenches on frames that act on bodies) is a short list of operations on named buffers:
+
+    Sweep    a program over the bodies, or its adjoint, as loops
+    Small    a function of a few numbers, as straight code
+    Place    rows of a table that is zero elsewhere
+    Pick     rows of a table
+
+The tangent of a list has every operation together with its change, in the same order; the adjoint has the adjoints of the
+operations in the opposite order, and sums what several of them give back to the same buffer. The tangent of the adjoint
+makes Hessians: with g the adjoint of weight . result, its changes along each direction in turn are the rows of D in
+
+    H = (D + D^T) / 2,    D_ij = d/ds g_j(x + s e_i)                                                  (1)
+
+For configurations x + s e_i is integrate(q, s e_i). D is not symmetric where turns about different axes do not commute; the
+second derivative of f(integrate(q, e)) with respect to e is its symmetric part, since t -> integrate(q, t e) has the
+constant velocity e.
+
+The adjoint of forward dynamics a(q, v, tau) needs no adjoint of its sweep: with mu = M^-1 weight, the gradient of weight . a
+with respect to tau is mu, and with respect to everything else minus that of mu . (inverse dynamics at a).       (2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from alembert import sweeps
+from alembert.dynamics import kernels
+from alembert.dynamics.graphs import GRAPHS, Inputs, Options, graph_inputs
+from alembert.dynamics.programs import PROGRAMS
+from alembert.engine.kernel import Kernel
+from alembert.engine.pipeline import PipelineSource, Stage
+from alembert.engine.rolled import Mode, RolledSource
+from alembert.engine.scatter import ScatterSource
+from alembert.engine.source import FunctionSource, Source
+from alembert.sensitivity import directional, traces
+from alembert.spatial import Motion, Pose
+from alembert.sweeps import Program, Tree
+from alembert.sweeps.program import Record
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """`names` are the program's inputs; the parameters follow them, where the model has any, then weights in an adjoint."""
+
+    program: Program
+    names: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    mode: Mode = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Small:
+    function: ca.Function
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    rows: tuple[int, ...]
+    count: int
+    width: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Pick:
+    rows: tuple[int, ...]
+    count: int
+    width: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+Operation = Sweep | Small | Place | Pick
+
+
+@dataclass(frozen=True, eq=False)
+class Composition:
+    """Buffers that go in and come out, the sizes of all, and the operations in order."""
+
+    tree: Tree
+    inputs: tuple[str, ...]
+    results: tuple[str, ...]
+    sizes: dict[str, int]
+    operations: tuple[Operation, ...]
+
+    def change_size(self, buffer: str) -> int:
+        return self.tree.model.nv if buffer == "q" else self.sizes[buffer]
+
+    def source(self) -> Source:
+        tree, made = self.tree, self.needed()
+        results, copies = _distinct(self)
+        stages = [Stage(_source(tree, x), _safe(x.inputs), _safe(x.outputs)) for x in (*made, *copies)]
+        inside = {name for x in (*made, *copies) for name in x.outputs} - set(results)
+        sizes = self.sizes | {new: self.sizes[old] for new, old in zip(results, self.results, strict=True)}
+        return PipelineSource(
+            {safe: sizes[name] for name, safe in zip(self.inputs, _safe(self.inputs), strict=True)},
+            {safe: sizes[name] for name, safe in zip(results, _safe(results), strict=True)},
+            {safe: sizes[name] for name, safe in zip(sorted(inside), _safe(sorted(inside)), strict=True)},
+            stages,
+        )
+
+    def needed(self) -> list[Operation]:
+        """The operations that some result depends on."""
+        wanted, found = set(self.results), []
+        for x in reversed(self.operations):
+            if wanted & set(x.outputs):
+                found.append(x)
+                wanted |= set(x.inputs)
+        return found[::-1]
+
+
+def _distinct(c: Composition) -> tuple[list[str], list[Operation]]:
+    """Names of results that are neither inputs nor other results, and the copies that this takes."""
+    names: list[str] = []
+    copies: list[Operation] = []
+    for name in c.results:
+        if name in c.inputs or name in names:
+            x = ca.SX.sym("x", c.sizes[name])
+            copies.append(Small(ca.Function("copy", [x], [x]), (name,), (f"{name} as result {len(names)}",)))
+            name = copies[-1].outputs[0]
+        names.append(name)
+    return names, copies
+
+
+def _safe(names: Sequence[str]) -> list[str]:
+    """Names of buffers as the intermediate language takes them."""
+    return ["b_" + "".join(c if c.isalnum() else f"_{ord(c):x}_" for c in name) for name in names]
+
+
+def _source(tree: Tree, x: Operation) -> Source:
+    if isinstance(x, Sweep):
+        if not x.mode:
+            return kernels.program_source(tree, x.program, x.names)
+        return RolledSource(x.program, tree, x.names, x.mode)
+    if isinstance(x, Small):
+        return FunctionSource(x.function)
+    if isinstance(x, Place):
+        rows = [ca.SX.sym("row", x.width) for _ in x.rows]
+        return ScatterSource(ca.Function("place", rows, rows), x.rows, x.count)
+    table = ca.SX.sym("table", x.count * x.width)
+    rows = [table[x.width * k : x.width * (k + 1)] for k in x.rows]
+    return FunctionSource(ca.Function("pick", [table], rows))
+
+
+# --- derivatives ----------------------------------------------------------------------------------------------
+
+
+def tangent(c: Composition) -> Composition:
+    """Results and their changes, for the inputs and their changes."""
+    sizes = dict(c.sizes)
+    operations: list[Operation] = []
+    for x in c.needed():
+        inputs, outputs = (*x.inputs, *_changes(x.inputs)), (*x.outputs, *_changes(x.outputs))
+        if isinstance(x, Sweep):
+            mode: Mode = "jvp of vjp" if x.mode == "vjp" else "jvp"
+            operations.append(Sweep(x.program, x.names, inputs, outputs, mode))
+        elif isinstance(x, Small):
+            operations.append(Small(_tangent_of(x.function), inputs, outputs))
+        else:
+            again = type(x)(x.rows, x.count, x.width, _changes(x.inputs), _changes(x.outputs))
+            operations += [x, again]
+    for buffer in c.sizes:
+        sizes[f"d {buffer}"] = c.change_size(buffer)
+    return Composition(
+        c.tree,
+        (*c.inputs, *_changes(c.inputs)),
+        (*c.results, *_changes(c.results)),
+        sizes,
+        tuple(operations),
+    )
+
+
+def adjoint(c: Composition, held: Sequence[str] = ()) -> Composition:
+    """The gradients of the weighted results with respect to the inputs, but for those that are `held`."""
+    return _Adjoint(c, held).run()
+
+
+class _Adjoint:
+    def __init__(self, c: Composition, held: Sequence[str]) -> None:
+        self.c, self.held, self.sizes = c, held, dict(c.sizes)
+        self.operations: list[Operation] = list(c.needed())
+        self.bars: dict[str, list[str]] = {}
+        """for each buffer, what was given back to it so far"""
+
+    def run(self) -> Composition:
+        weights = []
+        for k, name in enumerate(self.c.results):
+            weights.append(self.new(f"weight {k}", self.c.sizes[name]))
+            self.bars.setdefault(name, []).append(weights[-1])
+        for x in reversed(self.c.needed()):
+            if any(name in self.bars for name in x.outputs):
+                self.reverse(x)
+        wanted = [name for name in self.c.inputs if name not in self.held]
+        results = tuple(self.bar(name) for name in wanted)
+        return Composition(
+            self.c.tree, (*self.c.inputs, *weights), results, self.sizes, tuple(self.operations)
+        )
+
+    def new(self, name: str, size: int) -> str:
+        while name in self.sizes:
+            name += "'"
+        self.sizes[name] = size
+        return name
+
+    def bar(self, buffer: str) -> str:
+        """The buffer of all that was given back to one."""
+        parts, size = self.bars.get(buffer, []), self.c.change_size(buffer)
+        if len(parts) == 1:
+            return parts[0]
+        symbols = [ca.SX.sym("x", size) for _ in parts]
+        total = ca.densify(sum(symbols, ca.SX.zeros(size)))
+        name = self.new(f"bar {buffer}", size)
+        self.operations.append(Small(ca.Function("sum", symbols, [total]), tuple(parts), (name,)))
+        self.bars[buffer] = [name]
+        return name
+
+    def give(self, buffers: Sequence[str]) -> tuple[str, ...]:
+        """New buffers for what goes back to some."""
+        found = []
+        for buffer in buffers:
+            found.append(self.new(f"bar {buffer}", self.c.change_size(buffer)))
+            if buffer not in self.held:
+                self.bars.setdefault(buffer, []).append(found[-1])
+        return tuple(found)
+
+    def reverse(self, x: Operation) -> None:
+        weights = tuple(self.bar(name) for name in x.outputs)
+        if isinstance(x, Pick):
+            self.operations.append(Place(x.rows, x.count, x.width, weights, self.give(x.inputs)))
+        elif isinstance(x, Place):
+            self.operations.append(Pick(x.rows, x.count, x.width, weights, self.give(x.inputs)))
+        elif isinstance(x, Small):
+            kept = [k for k, name in enumerate(x.inputs) if name not in self.held]
+            outputs = self.give([x.inputs[k] for k in kept])
+            self.operations.append(Small(_adjoint_of(x.function, kept), (*x.inputs, *weights), outputs))
+        elif x.program is sweeps.FORWARD_DYNAMICS:
+            self.reverse_forward_dynamics(x, weights[0])
+        else:
+            given = [name for name in x.inputs if name not in self.held]
+            self.operations.append(Sweep(x.program, x.names, (*x.inputs, *weights), self.give(given), "vjp"))
+
+    def reverse_forward_dynamics(self, x: Sweep, weight: str) -> None:
+        """(2)"""
+        inputs = dict(zip((*x.names, "parameters"), x.inputs, strict=False))
+        tail = [inputs["parameters"]] if "parameters" in inputs else []
+        names = tuple("a" if name == "tau" else name for name in x.names)
+        (mu,) = self.give([inputs["tau"]])
+        self.operations.append(
+            Sweep(sweeps.SOLVE_MASS_MATRIX, ("q", "tau"), (inputs["q"], weight, *tail), (mu,))
+        )
+        at = [x.outputs[0] if name == "a" else inputs[name] for name in names]
+        others = [
+            name for name in (*(inputs[n] for n in x.names if n != "tau"), *tail) if name not in self.held
+        ]
+        size = self.c.sizes[x.outputs[0]]
+        opposite = {name: self.new(f"opposite {name}", self.c.change_size(name)) for name in others}
+        opposite["a"] = self.new("opposite a", size)
+        order = ["a" if n == "a" else inputs[n] for n in names] + [t for t in tail if t not in self.held]
+        outputs = tuple(opposite[name] for name in order)
+        self.operations.append(Sweep(sweeps.INVERSE_DYNAMICS, names, (*at, *tail, mu), outputs, "vjp"))
+        g = [ca.SX.sym("g", self.sizes[opposite[name]]) for name in others]
+        minus = ca.Function("minus", g, [-y for y in g])
+        self.operations.append(Small(minus, tuple(opposite[name] for name in others), self.give(others)))
+
+
+def _changes(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"d {name}" for name in names)
+
+
+def _symbols(f: ca.Function) -> tuple[list[ca.SX], list[ca.SX]]:
+    x = [ca.SX.sym("x", *f.size_in(k)) for k in range(f.n_in())]
+    found = f(*x)
+    return x, [ca.densify(y) for y in (found if isinstance(found, tuple) else (found,))]
+
+
+def _tangent_of(f: ca.Function) -> ca.Function:
+    x, y = _symbols(f)
+    d = [ca.SX.sym("d", *each.shape) for each in x]
+    along = ca.jtimes(directional.stacked(y), directional.stacked(x), directional.stacked(d))
+    return ca.Function("tangent", [*x, *d], [*y, *_like(along, y)])
+
+
+def _adjoint_of(f: ca.Function, kept: Sequence[int]) -> ca.Function:
+    """The gradient with respect to some of its inputs."""
+    x, y = _symbols(f)
+    w = [ca.SX.sym("w", *each.shape) for each in y]
+    wanted = [x[k] for k in kept]
+    back = ca.jtimes(directional.stacked(y), directional.stacked(wanted), directional.stacked(w), True)
+    return ca.Function("adjoint", [*x, *w], _like(back, wanted))
+
+
+def _like(column: ca.SX, parts: Sequence[ca.SX]) -> list[ca.SX]:
+    found, start = [], 0
+    for part in parts:
+        found.append(ca.densify(ca.reshape(column[start : start + part.numel()], *part.shape)))
+        start += part.numel()
+    return found
+
+
+# --- algorithms -----------------------------------------------------------------------------------------------
+
+
+def of_program(model: Model, name: str) -> Composition:
+    program, names = PROGRAMS[name]
+    inputs = kernels.arguments(model, model._tree, program, names)
+    results = kernels.results(model, model._tree, program)
+    sizes = {a.name: a.size for a in inputs} | {f"result {r.name}": r.size for r in results}
+    given, found = tuple(a.name for a in inputs), tuple(f"result {r.name}" for r in results)
+    return Composition(model._tree, given, found, sizes, (Sweep(program, names, given, found),))
+
+
+def of_graph(model: Model, name: str, options: Options) -> Composition | None:
+    """What a graph is composed of; None where it is not made of sweeps that have adjoints."""
+    if name not in GRAPHS:
+        return None
+    inputs, names = graph_inputs(model, name, options)
+    symbols = {a.name: ca.SX.sym("x", *a.shape) for a in inputs}
+    keys = [*symbols]
+    forces = keys[len(names) : len(names) + len(options.wrenches)]
+    p = symbols.get("parameters", ca.SX(0, 1))
+    s = _Watching(
+        model._tree,
+        options,
+        {key: symbols[key] for key in names},
+        dict(zip(options.wrenches, (symbols[key] for key in forces), strict=True)),
+        p,
+        buffers=symbols,
+    )
+    try:
+        found = GRAPHS[name][1](s)
+    except _NotComposed:
+        return None
+    used = {h.element_hash() for x in found.values() for h in ca.symvar(x)}
+    given = {key: x for key, x in s.buffers.items() if used & {h.element_hash() for h in ca.symvar(x)}}
+    if "q" in given:  # its directions are tangent
+        return None
+    last = ca.Function("last", [*given.values()], [ca.densify(x) for x in found.values()])
+    outputs = tuple(f"result {key}" for key in found)
+    sizes = {key: x.numel() for key, x in s.buffers.items()}
+    sizes |= {label: last.numel_out(k) for k, label in enumerate(outputs)}
+    operations = (*s.operations, Small(last, tuple(given), outputs))
+    return Composition(model._tree, tuple(keys), outputs, sizes, operations)
+
+
+class _NotComposed(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class _Watching(Inputs):
+    """Inputs of a graph that note the sweeps it runs, and give symbols for their results."""
+
+    buffers: dict[str, ca.SX] = field(default_factory=dict)
+    operations: list[Operation] = field(default_factory=list)
+
+    def run(self, program: Program, **more: ca.SX) -> dict[str, ca.SX]:
+        if not traces.has_adjoint(program) or not len(self.tree):
+            raise _NotComposed
+        if self.wrenches and "wrench" in program.given:
+            more = {**more, "wrench": self.wrench_table}
+        return self.sweep(program, *self.named(program, {**self.given, **more}))
+
+    def named(self, program: Program, values: Mapping[str, ca.SX]) -> tuple[tuple[str, ...], list[str]]:
+        """The inputs of a program that are given, and their buffers."""
+        found = {key: self.label_of(values[key]) for key in program.given if key in values}
+        found = {key: label for key, label in found.items() if label}
+        return tuple(found), list(found.values())
+
+    def sweep(
+        self, program: Program, names: tuple[str, ...], given: Sequence[str], label: str = ""
+    ) -> dict[str, ca.SX]:
+        tail = ["parameters"] if self.tree.model.parameters else []
+        label = label or f"{program.name} {len(self.operations)}"
+        found = {}
+        for r in kernels.results(self.tree.model, self.tree, program):
+            found[r.name] = self.buffers[f"{label}: {r.name}"] = ca.SX.sym("y", *r.shape)
+        outputs = tuple(f"{label}: {name}" for name in found)
+        self.operations.append(Sweep(program, names, (*given, *tail), outputs))
+        return found
+
+    def label_of(self, value: ca.SX) -> str:
+        """The buffer that a symbol stands for; "" for zeros."""
+        if not value.nnz():
+            return ""
+        for label, x in self.buffers.items():
+            if x is value or (x.shape == value.shape and ca.is_equal(x, value)):
+                return label
+        raise _NotComposed
+
+    @property
+    def wrench_table(self) -> ca.SX:
+        """The wrenches on the nodes, as a buffer."""
+        label = "wrench on nodes"
+        if label not in self.buffers:
+            rows: dict[int, ca.SX] = {}
+            for frame, F in self.wrenches.items():
+                node, X = self.locate(frame)
+                force = kernels.carried(X, F)
+                rows[node] = rows[node] + force if node in rows else force
+            given = [key for key in self.buffers if key.startswith("wrench on ") or key == "parameters"]
+            carry = ca.Function(
+                "carry", [self.buffers[key] for key in given], [ca.densify(x) for x in rows.values()]
+            )
+            parts = tuple(f"wrench on node {node}" for node in rows)
+            self.operations.append(Small(carry, tuple(given), parts))
+            for part in parts:
+                self.buffers[part] = ca.SX.sym("f", 6)
+            self.buffers[label] = ca.SX.sym("F", len(self.tree), 6)
+            self.operations.append(Place(tuple(rows), len(self.tree), 6, parts, (label,)))
+        return self.buffers[label]
+
+    @property
+    def moved(self) -> Any:
+        return _Moved(self), _Moving(self, -1)
+
+    @property
+    def at(self) -> Any:
+        node, X_BC = self.locate(self.options.frame)
+        if node < 0:
+            raise _NotComposed
+        return self.moved[0][node], X_BC, node
+
+
+class _Moved:
+    def __init__(self, s: _Watching) -> None:
+        self.s = s
+
+    def __getitem__(self, node: int) -> _Moving:
+        return _Moving(self.s, node)
+
+
+class _Moving(Record):
+    """Pose, velocity, acceleration and columns of one node, each read from the table that a sweep makes of them."""
+
+    def __init__(self, s: _Watching, node: int) -> None:
+        super().__init__(_s=s, _node=node)
+
+    def __getattr__(self, name: str) -> Any:
+        s, node = self.__dict__["_s"], self.__dict__["_node"]
+        if node < 0 or name not in _TABLES:
+            raise _NotComposed
+        program, make = _TABLES[name]
+        table = f"table: {name}"
+        if table not in s.buffers:
+            s.sweep(program, *s.named(program, s.given), "table")
+        if name == "columns":
+            return s.buffers[table][s.tree.v_slices[node], :].T
+        row = f"{name} of node {node}"
+        if row not in s.buffers:
+            n, width = len(s.tree), kernels.WIDTHS[name]
+            s.buffers[row] = ca.SX.sym("row", width)
+            s.operations.append(Pick((node,), n, width, (table,), (row,)))
+        return make(s.buffers[row])
+
+
+def _pose(row: ca.SX) -> Pose:
+    return Pose(ca.reshape(row[:9], 3, 3).T, row[9:])
+
+
+_TABLES: dict[str, tuple[Program, Any]] = {
+    "X_W": (sweeps.POSES, _pose),
+    "V": (sweeps.VELOCITIES, Motion.from_vector),
+    "A": (sweeps.ACCELERATIONS, Motion.from_vector),
+    "columns": (replace(sweeps.SUBSPACES, name="columns", result={"columns": "v6"}), None),
+}
+
+
+# --- Hessians -------------------------------------------------------------------------------------------------
+
+
+class RolledHessian:
+    """(1): called like the kernel `front` of the unrolled Hessian, which is never compiled."""
+
+    def __init__(self, front: Kernel, inner: Kernel, changes: Sequence[int]) -> None:
+        self.arguments, self.results, self.name = front.arguments, front.results, front.name
+        self._front, self._inner, self._changes = front, inner, changes
+
+    def __call__(self, *given: Any) -> Array:
+        arrays = self._front._inputs(given)
+        self._front._batch(arrays)
+        count = sum(self._changes)
+        own = [np.expand_dims(x, x.ndim - len(a.shape)) for x, a in zip(arrays, self.arguments, strict=True)]
+        directions = np.split(np.eye(count), np.cumsum(self._changes)[:-1], axis=1)
+        rest = self._inner.arguments[len(own) + len(directions) :]
+        moved = [
+            d.reshape(count, *a.shape)
+            for d, a in zip(directions, self._inner.arguments[len(own) :], strict=False)
+        ]
+        found = self._inner(*own, *moved, *(np.zeros(a.shape) for a in rest))
+        parts = found if isinstance(found, tuple) else (found,)
+        D = np.concatenate(
+            [
+                x.reshape(*x.shape[: x.ndim - len(r.shape)], -1)
+                for x, r in zip(parts, self._inner.results, strict=True)
+            ],
+            axis=-1,
+        )
+        return (D + np.swapaxes(D, -1, -2)) / 2
