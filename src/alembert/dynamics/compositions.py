@@ -146,8 +146,6 @@ def _safe(names: Sequence[str]) -> list[str]:
 
 def _source(tree: Tree, x: Operation) -> Source:
     if isinstance(x, Sweep):
-        if not x.mode:
-            return kernels.program_source(tree, x.program, x.names)
         return RolledSource(x.program, tree, x.names, x.mode)
     if isinstance(x, Small):
         return FunctionSource(x.function)

@@ -287,9 +287,9 @@ class Derivatives:
         """The second derivative of weight . result with respect to all arguments together, (..., N, N).
 
         The arguments follow each other in the order of `compile(name)`, q with its nv tangent directions (along
-        `integrate(q, d)`, in which the matrix is symmetric), then the wrenches. By differentiating the unrolled graph:
-        meant for small models. `second_derivatives` gives the full tensor. Parameters are held; options are those of
-        `jvp`. Of models with loops, couplings or equations, what they change is differentiated with the minimal set of
+        `integrate(q, d)`, in which the matrix is symmetric), then the wrenches. One
+        tangent of the reverse sweep for each of the N directions; models of up to 8 bodies have straight code for all at
+        once. `second_derivatives` gives the full tensor. Parameters are held; options are those of `jvp`. Of models with loops, couplings or equations, what they change is differentiated with the minimal set of
         constraint rows of the (first) state held.
         """
         forces = mapping("hessian", "wrenches", wrenches)

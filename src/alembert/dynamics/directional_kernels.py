@@ -11,7 +11,7 @@ import numpy as np
 
 from alembert.dynamics import compositions, kernels
 from alembert.dynamics.frames import check_about, check_reference
-from alembert.dynamics.graphs import GRAPHS, TAKES_WRENCHES, Options, graph_inputs
+from alembert.dynamics.graphs import GRAPHS, TAKES_WRENCHES, Options, graph_inputs, graph_results
 from alembert.dynamics.programs import NEED_TREE, PROGRAMS
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
@@ -167,10 +167,10 @@ def _algorithm(
     inputs, _ = graph_inputs(model, name, options)
     last = c.operations[-1]
     assert isinstance(last, compositions.Small)
-    shapes = [_shape(last.function.size_out(k)) for k in range(last.function.n_out())]
+    sizes = [last.function.size_out(k) for k in range(last.function.n_out())]
     labels = [label.removeprefix("result ") for label in last.outputs]
-    results = [Argument(label, shape) for label, shape in zip(labels, shapes, strict=True)]
-    return Algorithm(name, options, tuple(inputs), tuple(results))
+    results = graph_results(name, dict(zip(labels, sizes, strict=True)))
+    return Algorithm(name, options, tuple(inputs), results)
 
 
 def _key(model: Model, mode: Mode, name: str, options: Options | None, how: str) -> str:

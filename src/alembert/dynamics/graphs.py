@@ -96,9 +96,12 @@ def graph(model: Model, name: str, options: Options) -> Graph:
     )
     outputs = [ca.densify(value) for value in found.values()]
     function = ca.Function(name, symbols, outputs, [f"x{k}" for k in range(len(inputs))], list(found))
-    shapes = [x.shape if name in MATRICES or x.shape[1] > 1 else x.shape[:1] for x in outputs]
-    results = tuple(Argument(key, shape) for key, shape in zip(found, shapes, strict=True))
-    return Graph(tuple(inputs), function, results)
+    return Graph(tuple(inputs), function, graph_results(name, {key: x.shape for key, x in found.items()}))
+
+
+def graph_results(name: str, shapes: Mapping[str, tuple[int, int]]) -> tuple[Argument, ...]:
+    """The results of an algorithm: columns, but for those that are matrices."""
+    return tuple(Argument(key, x if name in MATRICES or x[1] > 1 else x[:1]) for key, x in shapes.items())
 
 
 def graph_inputs(model: Model, name: str, options: Options) -> tuple[list[Argument], tuple[str, ...]]:

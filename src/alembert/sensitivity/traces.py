@@ -40,6 +40,7 @@ from alembert.sweeps.visits import (
     PairsTrace,
     Trace,
     Visit,
+    hashes,
     only_used,
     world_area,
 )
@@ -319,9 +320,10 @@ class _Adjoint:
         for at, expressions in self.world_bars.items():
             inputs[world_area(at)] = elements(ca.SX.sym("bar", len(expressions)))
             values, bars = values + expressions, bars + inputs[world_area(at)]
-        visit = Visit(inputs, {"dparameters": _reverse(values, bars, elements(p))})
-        only_used(visit, _depends)
-        return visit
+        found = _reverse(values, bars, elements(p))
+        used = hashes(ca.symvar(ca.vertcat(*found)))
+        inputs = {label: x for label, x in inputs.items() if not used.isdisjoint(hashes(x))}
+        return Visit(inputs, {"dparameters": found})
 
     # -- the program itself --------------------------------------------------------------------------------
 
