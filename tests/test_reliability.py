@@ -229,3 +229,19 @@ def test_warnings_name_the_line_of_the_caller(tmp_path):
     with pytest.warns(al.AlembertWarning, match="novelty") as seen:
         al.load(file)
     assert seen[0].filename == __file__
+
+
+def test_the_tests_limit_threads_before_numpy_is_there(tmp_path):
+    """And turn warnings into errors all the same."""
+    tests = Path(__file__).parent
+    (tmp_path / "test_probe.py").write_text(
+        "import os, warnings\nimport pytest\nfrom alembert import AlembertWarning\n"
+        "def test_probe():\n"
+        "    assert os.environ['EARLY'] == 'False'\n"
+        "    with pytest.raises(AlembertWarning):\n"
+        "        warnings.warn('so', AlembertWarning)\n"
+    )
+    early = "import os, sys\nos.environ['EARLY'] = str('numpy' in sys.modules)\n"
+    (tmp_path / "conftest.py").write_text(early + (tests / "conftest.py").read_text(encoding="utf-8"))
+    command = [sys.executable, "-m", "pytest", "-c", tests.parent / "pyproject.toml", "--rootdir", tmp_path]
+    subprocess.run([*command, "-n", "0", "-q", tmp_path], check=True, timeout=120, cwd=tmp_path)

@@ -100,11 +100,6 @@ def chart_kernel(model: Model, name: str) -> Kernel:
     return model._kernels[key]
 
 
-def is_flat(model: Model) -> bool:
-    """Whether all configurations simply add, so that one chart covers them."""
-    return all(joint.type.is_vector_space for joint in model.joints)
-
-
 def curved(model: Model) -> np.ndarray:
     """The speeds of joints whose configurations do not simply add."""
     found = np.zeros(model.nv, dtype=bool)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,10 +41,6 @@ class Outcome:
     switched: bool = False
     stop: bool = False
     internal: bool = True
-
-
-class Action(Protocol):
-    def apply(self, system: System, t: float, q: Array, v: Array) -> Outcome: ...
 
 
 @dataclass(frozen=True)
