@@ -20,6 +20,8 @@ from alembert.optimal.row import Row
 from alembert.optimal.stages import Stages
 
 Array = np.ndarray
+INSIDE = 0.1
+"""share of the range of a control or state that a straight guess keeps from its bounds"""
 BRANCH_STEPS = 40
 """of a straight guess, in which loops are closed one after the other"""
 
@@ -85,14 +87,14 @@ def make(problem: Problem, given: Any) -> Guess:
 
 
 def straight(problem: Problem) -> Guess:
-    """From start to end at constant speed, without controls."""
+    """From start to end at constant speed, with controls as small as their bounds allow at some distance."""
     duration = problem.shortest if not problem.is_free else _middle(problem.shortest, problem.longest)
     model = problem.model
     fraction = np.array([0.0, 1.0])
     controls = np.zeros((2, len(problem.plant.controls)))
     for row in problem.limits["control"]:
         k = problem.plant.controls.index(row.component)
-        controls[:, k] = np.clip(0.0, row.lower, row.upper)
+        controls[:, k] = _inside(row)
     if model is None:
         assert isinstance(problem.plant, System)
         ends = [_stated(problem, rows) for rows in (problem.start, problem.end)]
@@ -100,7 +102,7 @@ def straight(problem: Problem) -> Guess:
         for k, name in enumerate(problem.plant.states):
             first, last = (values.get(name) for values in ends)
             within = next((r for r in problem.limits["state"] if r.component == name), None)
-            rest = float(np.clip(0.0, within.lower, within.upper)) if within else 0.0
+            rest = _inside(within) if within else 0.0
             first = first if first is not None else last
             last = last if last is not None else first
             points[:, k] = (rest if first is None else first, rest if last is None else last)
@@ -171,6 +173,16 @@ def _stated_joint(problem: Problem, joint: Any, sv: slice, rows: list[Row], othe
             if name in limits:
                 q[k] = np.clip(q[k], limits[name].lower, limits[name].upper)
     return q
+
+
+def _inside(row: Row) -> float:
+    """The value nearest to 0 that is not too near the bounds: solvers make only short steps from there."""
+    low, high = row.lower, row.upper
+    if np.isfinite(low) and np.isfinite(high):
+        return float(np.clip(0.0, low + INSIDE * (high - low), high - INSIDE * (high - low)))
+    if np.isfinite(low):
+        return max(0.0, low + INSIDE * max(1.0, abs(low)))
+    return min(0.0, high - INSIDE * max(1.0, abs(high))) if np.isfinite(high) else 0.0
 
 
 def _middle(low: float, high: float) -> float:

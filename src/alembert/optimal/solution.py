@@ -230,7 +230,12 @@ class Solution:
 
     @property
     def multipliers(self) -> dict[str, Array]:
-        """Of bounds along the way (positive at the upper one, negative at the lower one), and of conditions at the ends."""
+        """Of bounds along the way (positive at the upper one, negative at the lower one), and of conditions at the ends.
+
+        With a bound or a condition moved up by d, the optimal cost falls by d times its multiplier (bounds along the way:
+        times their sum); units are those of the cost over those of the bounded quantity. `costates` rise with the
+        cost: the slope of the remaining cost along the state.
+        """
         it, scale = self._outcome.iterate, self._outcome.scale
         found: dict[str, Array] = {
             name: it.path.y[:, k] / scale for k, name in enumerate(self.stages.path_names)
