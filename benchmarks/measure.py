@@ -23,6 +23,7 @@ import numpy as np
 import pinocchio as pin
 
 from alembert import save, sweeps
+from alembert.engine.kernel import limit_threads
 from benchmarks import loops, models, optimal, pinocchio_codegen, pinocchio_cpp, simulation, timing
 from benchmarks.timing import Effort
 
@@ -247,9 +248,22 @@ def _derivatives_in_cache(
         label = f"{algorithm.replace('_', ' ')}, batches of {count} into the same arrays, per state"
         peer = min(peers[algorithm])
         rows.append(_against(f"{algorithm}/chunk", label, name, ours, results.baseline, peer))
+        label = (
+            f"{algorithm.replace('_', ' ')}, batch of {BATCH} by the model's method, one thread, per state"
+        )
+        ours = _by_method(name, algorithm, effort)
+        rows.append(_against(f"{algorithm}/method", label, name, ours, results.baseline, peer))
     label = f"zeroing the memory of {BATCH} results of derivatives past the caches, per state"
     rows.append(Row("memory", label, name, timing.zeroing(BATCH * size, effort) / BATCH))
     return rows
+
+
+def _by_method(name: str, algorithm: str, effort: Effort) -> float:
+    """As users call it: new arrays for the results, and checks."""
+    method = getattr(models.alembert_model(name), algorithm)
+    q, v, x = models.states(name, BATCH)
+    with limit_threads(1):
+        return timing.best(lambda: method(q, v, x), Effort(effort.seconds, min(effort.repeats, 20)), BATCH)
 
 
 def _generated(
