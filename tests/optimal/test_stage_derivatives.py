@@ -54,7 +54,10 @@ def test_derivatives_by_way_of_the_bodies(make, name):
 
 @pytest.mark.parametrize(
     ("make", "name"),
-    [(al.library.arm7, "euler"), (al.library.acrobot, "rk4"), (al.library.cart_pole, "radau")],
+    [
+        *((al.library.arm7, "euler"), (al.library.acrobot, "rk4"), (al.library.cart_pole, "radau")),
+        *((al.library.satellite, "euler"), (al.library.satellite, "midpoint")),
+    ],
 )
 def test_curvature_by_way_of_the_bodies(make, name):
     """The exact Hessian is that of automatic differentiation, with slopes of bounds and of z in it."""
