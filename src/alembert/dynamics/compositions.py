@@ -146,6 +146,8 @@ def _safe(names: Sequence[str]) -> list[str]:
 
 def _source(tree: Tree, x: Operation) -> Source:
     if isinstance(x, Sweep):
+        if x.program is sweeps.FORWARD_DYNAMICS and not x.mode and not tree.model.parameters:
+            return kernels.program_source(tree, x.program, x.names)  # code for each body is a third faster
         return RolledSource(x.program, tree, x.names, x.mode)
     if isinstance(x, Small):
         return FunctionSource(x.function)
