@@ -492,6 +492,10 @@ class RolledHessian:
         self.arguments, self.results, self.name = front.arguments, front.results, front.name
         self._front, self._inner, self._changes = front, inner, changes
 
+    def checked(self, *given: Any) -> tuple[Array, None]:
+        """As of kernels: whether the results are finite is not found out on the way."""
+        return self(*given), None
+
     def __call__(self, *given: Any) -> Array:
         arrays = self._front._inputs(given)
         self._front._batch(arrays)
