@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.optimal import Problem, effort
+from alembert.optimal import Problem, effort, examples, turning
 
 HANGING, UPRIGHT = [-np.pi / 2, 0.0], [np.pi / 2, 0.0]
 
@@ -153,3 +153,20 @@ def test_a_start_from_which_nothing_leads_on():
     )
     guess = {"time": np.linspace(0, 4, N + 1), "q": q, "v": v, "controls": np.zeros((N + 1, 1))}
     assert problem.solve(N, guess=guess).success
+
+
+def test_steps_keep_the_limits_of_speed_and_half_a_turn():
+    """Speeds are limited where the nodes are, and along the steps: else the pitcher's steps were four times as fast. With
+    five steps an arm would turn by half a turn in one of them, which the solution says."""
+    example = examples.pitcher()
+    solution = example.solve(8)
+    assert solution.success
+    speeds = solution._outcome.iterate.z / (solution.duration / 8)
+    assert np.abs(speeds).max() < 40 + 1e-6
+    assert turning.largest(solution.stages, solution._outcome.iterate)[0] < np.pi
+    solution._outcome.iterate.z[3, 1:4] = 0.0, 3.5, 0.0
+    assert turning.is_beyond(solution.stages, solution._outcome.iterate)
+    short = turning.sentence(solution.stages, solution._outcome.iterate)
+    assert short == (
+        "shoulder turns by 3.5 rad within a step, where half a turn is the most that has a meaning: take more steps"
+    )

@@ -10,7 +10,7 @@ from alembert.optimal.examples import EXAMPLES, Example
 HANGING = examples.HANGING
 STEPS = {
     **{"swing up": 12, "arm": 20, "acrobot": 40, "acrobot from 1 0": 40, "acrobot from 1 3": 40},
-    **{"branched acrobot": 30, "obstacle": 12, "four bar": 8, "satellite": 8, "two wheels": 8, "pitcher": 7},
+    **{"branched acrobot": 30, "obstacle": 12, "four bar": 8, "satellite": 8, "two wheels": 8, "pitcher": 8},
     **{"brachistochrone": 10, "bryson denham": 20, "hager": 10, "hypersensitive": None, "goddard": 40},
     "van der pol": 20,
 }

@@ -12,7 +12,7 @@ import numpy as np
 from alembert.engine import loader
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
-from alembert.optimal import chatter
+from alembert.optimal import chatter, turning
 from alembert.optimal import guess as guesses
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.finite import locate
@@ -102,14 +102,14 @@ def solve(
         outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, begin)
         if isinstance(begin, Warm) and outcome.status in ("stalled", "failed"):  # others may lead elsewhere
             outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, None)
+    solved, it = outcome.status in ("solved", "acceptable"), outcome.iterate
     if outcome.status == "failed":
-        it = outcome.iterate
         reached = (it.x, it.u, it.z) if all(np.isfinite(a).all() for a in (it.x, it.u, it.z)) else (x, u, z)
         outcome.message = locate(stages, *reached) or outcome.message
-    if outcome.status in ("solved", "acceptable"):
-        outcome.message = "; ".join(
-            filter(None, (outcome.message, chatter.sentence(stages, outcome.iterate)))
-        )
+    if solved and turning.is_beyond(stages, it):
+        outcome.status, outcome.message = "failed", "no motion of the model"
+    remarks = (turning.sentence(stages, it), chatter.sentence(stages, it) if solved else "")
+    outcome.message = "; ".join(filter(None, (outcome.message, *remarks)))
     return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")
 
 

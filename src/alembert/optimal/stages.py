@@ -24,6 +24,7 @@ import numpy as np
 
 from alembert.optimal.accelerations import Opened, asked
 from alembert.optimal.closure import conditions, returning
+from alembert.optimal.dmoc import Dmoc
 from alembert.optimal.plant import Chart, Mechanics, Moment, Momenta, Plant
 from alembert.optimal.problem import Problem
 from alembert.optimal.projection import Projected
@@ -127,6 +128,11 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
     fixed = {row.component for row in problem.start if row.is_equation and row.component}
     for row in problem.limits["state"]:
         rows.add(row.name, row.value(node), (row.lower, row.upper), first=row.component not in fixed)
+        if isinstance(scheme, Dmoc) and row.component.startswith(
+            "v "
+        ):  # what steps make of time is another speed
+            for moment, _ in interval.moments:
+                rows.add(f"{row.name} along the step", row.value(moment), (row.lower, row.upper))
     for row in (*problem.limits["control"], *problem.path):
         involved = ca.depends_on(row.value(node), u)
         places = [moment for moment, _ in interval.moments] if involved else [node]
