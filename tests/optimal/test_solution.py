@@ -60,6 +60,18 @@ def test_rates_of_controls_are_bounded():
     assert solution.success
 
 
+@pytest.mark.parametrize("transcription", ["trapezoidal", "hermite-simpson", "radau"])
+def test_rates_of_controls_are_bounded_between_nodes_too(transcription):
+    """The slope of the control's polynomial inside every interval, by differences of what `control_within` gives."""
+    problem = Problem(MASS, 1.0, **REST, limits={"rate": {"force": 60.0}, "force": 10.0})
+    solution = problem.solve(11, transcription=transcription)
+    assert solution.success
+    shares = np.linspace(0, 1, 51)
+    for k in range(11):
+        u = solution.control_within(np.full(51, k), shares)[:, 0]
+        assert np.abs(np.diff(u)).max() * 50 * 11 <= 60 * (1 + 1e-6)
+
+
 def test_path_constraint_and_free_start():
     """A mass that starts anywhere left of -1 and must keep x v below a bound."""
     problem = Problem(

@@ -149,8 +149,10 @@ def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None
             rows.add(row.name + " at the start", row.value(at_start), (row.lower, row.upper), only_first=True)
     for k, pair in enumerate(problem.rates):
         if pair != FREE:
-            change = (values[-1][k] - kept[k]) / h
-            rows.add(f"rate of {controls[k]}", change, pair, first=scheme.node_controls)
+            changes = _rates(scheme, kept[k], [value[k] for value in values])
+            for j, (change, known) in enumerate(changes):
+                name = _numbered(f"rate of {controls[k]}", j, len(changes))
+                rows.add(name, change / h, pair, first=known)
     for row in problem.start:
         if row.is_bound:
             rows.add(f"start {row.name}", row.value(node), (row.lower, row.upper), only_first=True)
@@ -278,6 +280,29 @@ class _Rows:
 
 def _column(rows: Any) -> ca.SX:
     return ca.vertcat(ca.SX(0, 1), *rows)
+
+
+def _rates(scheme: Scheme, kept: ca.SX, values: list[ca.SX]) -> list[tuple[ca.SX, bool]]:
+    """How fast a control changes, in terms of the length of the stage, and whether that is known in the first one too.
+
+    Between its values a control is a polynomial. Those of degree 2, of Hermite-Simpson and Radau, have their largest
+    slopes at the ends of the stage; where stages share no value, the first one is reached from the last one before.
+    """
+    if len(values) == 1:
+        return [(values[0] - kept, scheme.node_controls)]
+    places = (0.0, *scheme.places) if scheme.node_controls else scheme.places
+    points = [kept, *values] if scheme.node_controls else values
+    found: list[tuple[ca.SX, bool]] = []
+    for where in (0.0, 1.0):
+        slope = ca.SX(0)
+        for i, place in enumerate(places):
+            others = [other for j, other in enumerate(places) if j != i]
+            basis = np.polynomial.Polynomial.fromroots(others)
+            slope += float(basis.deriv()(where) / basis(place)) * points[i]
+        found.append((slope, True))
+    if not scheme.node_controls:
+        found.append(((values[0] - kept) / scheme.places[0], False))
+    return found
 
 
 def _numbered(name: str, k: int, count: int) -> str:
