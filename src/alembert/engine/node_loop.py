@@ -42,9 +42,9 @@ class Table:
         return len(self._columns) + 1
 
     def data(self, order: np.ndarray, case: np.ndarray) -> str:
-        """Rows in the order of the loop; the case comes last."""
-        columns = [*self._columns, case]
-        return constant_data(self.name, np.array(columns, dtype=np.int32).T[order])
+        """A row for each visit, of nodes in this `order`; its case comes last."""
+        columns = [*(column[order] for column in self._columns), case]
+        return constant_data(self.name, np.array(columns, dtype=np.int32).T)
 
 
 class NodeLoop:

@@ -13,7 +13,7 @@ from alembert.engine import codegen, program
 from alembert.engine.codegen import Code
 from alembert.engine.node_loop import NodeLoop, Pointer, Table, constant_data
 from alembert.engine.program import Program as Instructions
-from alembert.engine.rolled_memory import round_up
+from alembert.engine.rolled_memory import Run, round_up
 from alembert.engine.target import Target
 from alembert.engine.vectormath import bits, literal, vector_type
 from alembert.engine.zeros import zero_function
@@ -85,8 +85,8 @@ class RolledEmitter:
         self.emit_prologue()
         self.emit_padding()
         self.emit_angles()
-        for i, (loop, visits) in enumerate(zip(trace_.loops, steps, strict=True)):
-            self.emit_loop(i, loop, visits)
+        for run in self.memory.runs:
+            self.emit_run(run, steps)
         for name, (i, visit) in trace_.totals.items():
             self.emit_total(name, i, visit)
         if trace_.ends:
@@ -279,31 +279,36 @@ done:
         self.calls.append(f"call void @alembert_sincos(ptr {x}, ptr {s}, ptr {c}, i64 {size * self.lanes})")
         self.work += 10 * self.angles
 
-    def emit_loop(self, i: int, loop: Loop, steps: Sequence[_Step]) -> None:
-        table = Table(f"{self.name}_table{i}", self.columns(self.memory.loops[i]))
+    def emit_run(self, run: Run, steps: Sequence[Sequence[_Step]]) -> None:
+        count = len(self.source.kinds)
+        columns = {name: x for i in run.loops for name, x in self.memory.loops[i].items()}
+        table = Table(f"{self.name}_table{run.loops[0]}", self.columns(columns))
         body = NodeLoop(self.T, table)
         body.begin()
-        for kind in body.cases(len(steps)):
-            step = steps[kind]
-            if not step.outputs:
-                continue
-            outputs = {
-                **{label: Pointer("%w", label) for label in self.memory.own},
-                SHARED: Pointer("%w", "record", loop.shared_start),
-                PASSED: Pointer("%w", "passed out"),
-                ADDED: Pointer("%w", "added out"),
-                BARS: Pointer("%w", "computed", self.memory.bars),
-            }
-            if loop.paired_start:
-                outputs[PAIRED] = Pointer("%w", "paired", loop.paired_start[kind])
-            for name, extent in self.source.program.result.items():
-                outputs[name] = Pointer(self.outputs[name], _RESULT_COLUMN.get(extent) or name)
-                if extent in ("table", "own") and name in step.outputs:
-                    step.places[step.outputs.index(name)] = self.places(name, extent, kind)
-            self.visit(body, step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
+        for case in body.cases(count * len(run.loops)):
+            which, kind = divmod(case, count)
+            self.emit_visit(body, self.source.trace.loops[run.loops[which]], kind, steps[run.loops[which]][kind])
         body.end()
-        order = self.memory.node if loop.direction == "outward" else self.memory.node[::-1]
-        self.finish(f"{self.name}_loop{i}", body, table, order)
+        visits = np.array(run.visits, dtype=np.int64).reshape(-1, 2)
+        cases = self.memory.kind[visits[:, 1]] + count * (visits[:, 0] - run.loops[0])
+        self.finish(f"{self.name}_loop{run.loops[0]}", body, table, visits[:, 1], cases)
+
+    def emit_visit(self, body: NodeLoop, loop: Loop, kind: int, step: _Step) -> None:
+        if not step.outputs:
+            return
+        outputs = {
+            **{label: Pointer("%w", label) for label in self.memory.own},
+            SHARED: Pointer("%w", "record", loop.shared_start),
+            PASSED: Pointer("%w", "passed out"),
+            ADDED: Pointer("%w", "added out"),
+        }
+        if loop.paired_start:
+            outputs[PAIRED] = Pointer("%w", "paired", loop.paired_start[kind])
+        for name, extent in self.source.program.result.items():
+            outputs[name] = Pointer(self.outputs[name], _RESULT_COLUMN.get(extent) or name)
+            if extent in ("table", "own") and name in step.outputs:
+                step.places[step.outputs.index(name)] = self.places(name, extent, kind)
+        self.visit(body, step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
 
     def places(self, name: str, extent: str, kind: int) -> list[int]:
         """Where the entries of a table or of the joint's own matrices go, from the first."""
@@ -355,7 +360,7 @@ done:
             step.places = dict.fromkeys(range(len(step.outputs)), _block(size, size, nv))
             self.visit(body, step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
         body.end()
-        self.finish(f"{self.name}_own", body, table, self.memory.node)
+        self.finish(f"{self.name}_own", body, table, self.memory.node, self.memory.kind)
 
     def emit_pairs(self, pairs: PairsTrace) -> None:
         """For every node, a walk through its ancestors."""
@@ -402,10 +407,9 @@ done:
         return pairs.names if pairs else ()
 
     def finish(
-        self, name: str, body: NodeLoop, table: Table, order: np.ndarray, cases: np.ndarray | None = None
+        self, name: str, body: NodeLoop, table: Table, order: np.ndarray, cases: np.ndarray
     ) -> None:
-        kind = self.memory.kind if cases is None else cases
-        self.text.append(table.data(order, kind))
+        self.text.append(table.data(order, cases))
         self.text.append(
             f"define internal void @{name}({self.parameters}) noinline #0 {{\n{body.finished(len(order))}}}\n"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import casadi as ca
@@ -67,19 +68,21 @@ class Memory:
             paired = np.array(trace_.pairs.sizes)[trace_.pairs.form]
         self.record, end = self._packed(shared + paired, len(prologue))
         self.paired = self.record + shared
+        self.runs = _runs(source)
         self.own, end = self._kept(source, end)
         self.bars = end  # gradients, laid out like the computed constants
         end += computed if trace_.ends else 0
         self.parent_record = np.where(self.parents < 0, world_shared, self.record[self.parents])
         self.loops: list[dict[str, np.ndarray]] = []
         self.world_added: list[int] = []
-        for loop, world_pass in zip(trace_.loops, world_passes, strict=True):
+        orders = {i: [k for j, k in run.visits if j == i] for run in self.runs for i in run.loops}
+        for i, (loop, world_pass) in enumerate(zip(trace_.loops, world_passes, strict=True)):
             columns: dict[str, np.ndarray] = {}
             if loop.world:
-                end = self._pass_outward(columns, len(loop.world), world_pass, end)
+                end = self._pass_outward(columns, len(loop.world), world_pass, end, orders[i])
             self.world_added.append(zeros)
             if loop.gathered:
-                end = self._add_inward(columns, loop.gathered, zeros, end)
+                end = self._add_inward(columns, loop.gathered, zeros, end, orders[i])
             self.loops.append(columns)
         self.end = round_up(end)
 
@@ -95,29 +98,35 @@ class Memory:
         end = start
         found = {piece: [0] * len(self.kind) for piece in source.pieces}
         kinds = self.kind.tolist()
-        for i, loop in enumerate(source.trace.loops):
-            written, left = (
+        written, left = (
+            [
                 [(found[piece], sizes) for piece, sizes in source.pieces.items() if getattr(piece, at) == i]
-                for at in ("written", "last")
-            )
-            for k in range(len(kinds)) if loop.direction == "outward" else reversed(range(len(kinds))):
-                for offsets, sizes in written:
-                    size = sizes[kinds[k]]
-                    spare = free.setdefault(size, [])
-                    if spare:
-                        offsets[k] = spare.pop()
-                    else:
-                        offsets[k], end = end, end + size
-                for offsets, sizes in left:
-                    free[sizes[kinds[k]]].append(offsets[k])
+                for i in range(len(source.trace.loops))
+            ]
+            for at in ("written", "last")
+        )
+        for i, k in (visit for run in self.runs for visit in run.visits):
+            for offsets, sizes in written[i]:
+                size = sizes[kinds[k]]
+                spare = free.setdefault(size, [])
+                if spare:
+                    offsets[k] = spare.pop()
+                else:
+                    offsets[k], end = end, end + size
+            for offsets, sizes in left[i]:
+                free[sizes[kinds[k]]].append(offsets[k])
         return {piece.label: np.array(offsets) for piece, offsets in found.items()}, end
 
-    def _pass_outward(self, columns: dict[str, np.ndarray], size: int, top: int, start: int) -> int:
+    def _pass_outward(
+        self, columns: dict[str, np.ndarray], size: int, top: int, start: int, order: Sequence[int]
+    ) -> int:
         slots = _Slots(start, size)
         waiting = self.children[1:].tolist()  # children that have not been visited
         own = [0] * len(waiting)
         received = [0] * len(waiting)
-        for k, parent in enumerate(self.parents.tolist()):
+        parents = self.parents.tolist()
+        for k in order:
+            parent = parents[k]
             own[k] = slots.take()
             received[k] = own[parent] if parent >= 0 else top
             if not waiting[k]:
@@ -129,13 +138,15 @@ class Memory:
         columns["passed in"], columns["passed out"] = np.array(received), np.array(own)
         return slots.end
 
-    def _add_inward(self, columns: dict[str, np.ndarray], size: int, zeros: int, start: int) -> int:
+    def _add_inward(
+        self, columns: dict[str, np.ndarray], size: int, zeros: int, start: int, order: Sequence[int]
+    ) -> int:
         slots = _Slots(start, size)
         n = len(self.parents)
         gathered = [zeros] * (n + 1)  # the world last
         before, after = [0] * n, [0] * n
         parents = self.parents.tolist()
-        for k in reversed(range(n)):
+        for k in order:
             parent = parents[k]
             before[k] = gathered[parent]
             after[k] = gathered[parent] = slots.take()
@@ -144,6 +155,43 @@ class Memory:
         columns["added out"] = np.array(after)
         self.world_added[-1] = gathered[n]
         return slots.end
+
+
+@dataclass(frozen=True)
+class Run:
+    """Loops that run together: their numbers, and (number, node) of the visits in order."""
+
+    loops: Sequence[int]
+    visits: Sequence[tuple[int, int]]
+
+
+def _runs(source: Rolled) -> list[Run]:
+    """A loop outward runs together with one inward that follows, branch by branch.
+
+    A node is visited inward as soon as all that is outboard of it has been: its record is still in the nearest cache, and
+    the memory is free for the next branch. Children come last first, which is the order that a loop inward adds them in.
+    """
+    directions = [loop.direction for loop in source.trace.loops]
+    n = len(source.tree)
+    children: list[list[int]] = [[] for _ in range(n + 1)]  # of the world last
+    for k, parent in enumerate(source.tree.parents):
+        children[parent].append(k)
+    runs: list[Run] = []
+    i = 0
+    while i < len(directions):
+        if directions[i : i + 2] == ["outward", "inward"]:
+            visits, waiting = [], [(i, k) for k in children[n]]
+            while waiting:
+                j, k = visit = waiting.pop()
+                visits.append(visit)
+                if j == i:
+                    waiting += [(i + 1, k), *((i, child) for child in children[k])]
+            runs.append(Run((i, i + 1), visits))
+        else:
+            order = range(n) if directions[i] == "outward" else reversed(range(n))
+            runs.append(Run((i,), [(i, k) for k in order]))
+        i += len(runs[-1].loops)
+    return runs
 
 
 class _Slots:
