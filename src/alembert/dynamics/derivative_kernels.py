@@ -40,8 +40,8 @@ CHUNK = 220
 
 SUMS = [
     Sums(
-        [(ROWS[k] + r, ROWS[j] + r) for k, j, count in BELOW[name] for r in range(count)],
-        [(ROWS[ABOVE[name][0]] + r, ROWS[ABOVE[name][1]] + r) for r in range(ABOVE[name][2])],
+        [(ROWS[k][r], ROWS[j][r]) for k, j, count in BELOW[name] for r in range(count)],
+        [(ROWS[ABOVE[name][0]][r], ROWS[ABOVE[name][1]][r]) for r in range(ABOVE[name][2])],
     )
     for name in ("dq", "dv", "da")
 ]

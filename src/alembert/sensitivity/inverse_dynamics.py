@@ -51,12 +51,13 @@ def move_in_world(b: Record) -> None:
     if bias is not None:
         b.A = b.A + X.motion(Motion.from_vector(bias))
     I = b.node.inertia.transform(X)
-    b.I, b.h = I, I @ b.V
-    b.F = I @ b.A + b.V.cross_force(b.h) - X.force(Force.from_vector(b.wrench))
+    momentum = I @ b.V
+    b.I, b.l = I, momentum.linear
+    b.F = I @ b.A + b.V.cross_force(momentum) - X.force(Force.from_vector(b.wrench))
     w, v, h = b.V.angular, b.V.linear, I.moment
     T = I.inertia @ skew(w)
     hv = _outer(h, v)
-    b.Q = -(T + T.T + hv + hv.T - 2 * dot(h, v) * identity(3, like=h)) - skew(b.h.angular)  # (8)
+    b.Q = -(T + T.T + hv + hv.T - 2 * dot(h, v) * identity(3, like=h)) - skew(momentum.angular)  # (8)
     if b.node.structure.rotors and b.parent.has("Q"):
         b.rho = b.parent.X_W.rotation @ b.node.rotor_momentum
 
@@ -65,7 +66,7 @@ def gather(b: Record) -> None:
     if b.has("rho"):
         n = b.rho @ b.a + cross(b.parent.V.angular, b.rho @ b.v)
         b.parent.add(F=Force(n, ca.SX(3, 1)), Q=-skew(b.rho @ b.v))
-    b.parent.add(I=b.I, h=b.h, F=b.F, Q=b.Q)
+    b.parent.add(I=b.I, l=b.l, F=b.F, Q=b.Q)
 
 
 def exert(b: Record) -> None:
@@ -96,7 +97,7 @@ def differentiate(b: Record) -> None:
         b.zeta = [b.zeta[k] + b.V.cross(s[k]) + t[k] for k in range(nv)]
     b.zeta = [x + P.V.cross(y) for x, y in zip(b.zeta, b.xi, strict=True)]
     b.U = [b.I @ column for column in J]
-    b.R = [b.Q.T @ column.angular + 2 * cross(b.h.linear, column.linear) for column in J]
+    b.R = [b.Q.T @ column.angular + 2 * cross(b.l, column.linear) for column in J]
     b.Wq = [b.I @ b.zeta[k] + _two_B(b, b.xi[k]) + J[k].cross_force(b.F) for k in range(nv)]
     b.Wv = [b.I @ b.mu[k] + _two_B(b, J[k]) for k in range(nv)]
     if b.has("rho"):
@@ -104,27 +105,28 @@ def differentiate(b: Record) -> None:
         b.Wv = [x + Force(s, ca.SX(3, 1)) for x, s in zip(b.Wv, b.spin, strict=True)]
 
 
+_ORDER = (
+    *(("xi", r) for r in range(3)),
+    *((name, r) for name in ("mu", "zeta", "J") for r in range(6)),
+    *((name, r) for r in range(6) for name in ("U", "Wv", "Wq", "R") if name != "R" or r < 3),
+)
+"""of the rows in a table: those that share factors follow each other, so that these stay in the registers"""
+ROWS = {name: [k for k, (other, _) in enumerate(_ORDER) if other == name] for name, _ in _ORDER}
+ROW_COUNT = len(_ORDER)
+
+
 def tabulate(b: Record) -> None:
     """All that (5)-(7) and (9) multiply, a column for each speed; and the blocks of the joint with itself."""
     U, R = _coupling(b)
-    columns = [
-        ca.vertcat(
-            *(field[k].vector() for field in (b.J, b.zeta, b.mu)),
-            b.xi[k].angular,
-            U[k].vector(),
-            R[k],
-            b.Wq[k].vector(),
-            b.Wv[k].vector(),
-        )
-        for k in range(b.node.nv)
-    ]
+    columns = []
+    for k in range(b.node.nv):
+        parts = {name: x[k].vector() for name, x in (("J", b.J), ("zeta", b.zeta), ("mu", b.mu), ("U", U))}
+        parts |= {"xi": b.xi[k].angular, "R": R[k], "Wq": b.Wq[k].vector(), "Wv": b.Wv[k].vector()}
+        columns.append(ca.vertcat(*(parts[name][r] for name, r in _ORDER)))
     b.terms = ca.horzcat(*columns)
     b.blocks = [block for block, _ in _pair(b, b)]
 
 
-ROWS = {"J": 0, "zeta": 6, "mu": 12, "xi": 18, "U": 21, "R": 27, "Wq": 30, "Wv": 36}
-"""where the rows of `tabulate` begin"""
-ROW_COUNT = 42
 BELOW = {
     "dq": (("U", "zeta", 6), ("R", "xi", 3)),
     "dv": (("U", "mu", 6), ("R", "J", 3)),
@@ -173,7 +175,7 @@ def _own_terms(b: Record, blocks: list[ca.SX]) -> list[ca.SX]:
 
 def _two_B(b: Record, x: Motion) -> Force:
     """(8)"""
-    return Force(b.Q @ x.angular, -2 * cross(b.h.linear, x.angular))
+    return Force(b.Q @ x.angular, -2 * cross(b.l, x.angular))
 
 
 def _combine(columns: list[Motion], values: ca.SX) -> Motion:
