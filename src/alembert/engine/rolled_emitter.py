@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 SINES, COSINES = "sines", "cosines"
 
 
+_Key = tuple[int, bool]
+
+
 @dataclass
 class _Step:
     """A visit as instructions, with what its arguments and results are."""
@@ -78,9 +81,9 @@ class RolledEmitter:
 
     def emit(self) -> Code:
         trace_ = self.source.trace
-        steps = [[self.step(visit) for visit in loop.visits] for loop in trace_.loops]
+        steps = [self.steps(i) for i in range(len(trace_.loops))]
         own = [self.step(visit) for visit in trace_.pairs.own] if trace_.pairs else []
-        self.place_angles([*steps, own])
+        self.place_angles([*steps, {(kind, False): step for kind, step in enumerate(own)}])
         self.text.append(constant_data(f"{self.name}_constants", self.memory.constants))
         self.emit_prologue()
         self.emit_padding()
@@ -105,6 +108,14 @@ class RolledEmitter:
 
     # -- steps -------------------------------------------------------------------------------------------
 
+    def steps(self, loop: int) -> dict[_Key, _Step]:
+        """By kind, and whether it is for the first nodes that add to their parents: nothing is to be read there."""
+        found = {}
+        for kind, visit in enumerate(self.source.trace.loops[loop].visits):
+            for first in np.unique(self.memory.first[loop][self.memory.kind == kind]).tolist():
+                found[kind, first] = self.step(_first(visit) if first else visit)
+        return found
+
     def step(self, visit: Visit) -> _Step:
         function = ca.Function(
             "visit",
@@ -123,13 +134,13 @@ class RolledEmitter:
                 instructions.b[i] -= lowest[instructions.a[i]]
         return _Step(instructions, inputs, list(visit.outputs), lowest)
 
-    def place_angles(self, steps: list[list[_Step]]) -> None:
+    def place_angles(self, steps: Sequence[Mapping[_Key, _Step]]) -> None:
         """Turn sines and cosines of coordinates into inputs, and lay out the angles."""
         source = self.source
         per_kind: list[dict[int, int]] = [{} for _ in source.kinds]
         for visits in steps:
-            for step, angles in zip(visits, per_kind, strict=False):
-                _hoist(step, angles)
+            for (kind, _), step in visits.items():
+                _hoist(step, per_kind[kind])
         counts = np.array([len(angles) for angles in per_kind], dtype=np.int64)[self.memory.kind]
         self.angle = np.cumsum(counts) - counts
         self.angles = int(counts.sum())
@@ -279,21 +290,23 @@ done:
         self.calls.append(f"call void @alembert_sincos(ptr {x}, ptr {s}, ptr {c}, i64 {size * self.lanes})")
         self.work += 10 * self.angles
 
-    def emit_run(self, run: Run, steps: Sequence[Sequence[_Step]]) -> None:
-        count = len(self.source.kinds)
+    def emit_run(self, run: Run, steps: Sequence[Mapping[_Key, _Step]]) -> None:
         columns = {name: x for i in run.loops for name, x in self.memory.loops[i].items()}
         table = Table(f"{self.name}_table{run.loops[0]}", self.columns(columns))
+        cases = [(i, key) for i in run.loops for key in steps[i]]
+        visits = [
+            cases.index((i, (int(self.memory.kind[k]), bool(self.memory.first[i][k])))) for i, k in run.visits
+        ]
         body = NodeLoop(self.T, table)
         body.begin()
-        for case in body.cases(count * len(run.loops)):
-            which, kind = divmod(case, count)
-            self.emit_visit(body, self.source.trace.loops[run.loops[which]], kind, steps[run.loops[which]][kind])
+        for case in body.cases(len(cases)):
+            i, (kind, first) = cases[case]
+            self.emit_visit(body, self.source.trace.loops[i], kind, steps[i][kind, first], visits.count(case))
         body.end()
-        visits = np.array(run.visits, dtype=np.int64).reshape(-1, 2)
-        cases = self.memory.kind[visits[:, 1]] + count * (visits[:, 0] - run.loops[0])
-        self.finish(f"{self.name}_loop{run.loops[0]}", body, table, visits[:, 1], cases)
+        order = np.array([k for _, k in run.visits], dtype=np.int64)
+        self.finish(f"{self.name}_loop{run.loops[0]}", body, table, order, np.array(visits, dtype=np.int64))
 
-    def emit_visit(self, body: NodeLoop, loop: Loop, kind: int, step: _Step) -> None:
+    def emit_visit(self, body: NodeLoop, loop: Loop, kind: int, step: _Step, times: int) -> None:
         if not step.outputs:
             return
         outputs = {
@@ -308,7 +321,7 @@ done:
             outputs[name] = Pointer(self.outputs[name], _RESULT_COLUMN.get(extent) or name)
             if extent in ("table", "own") and name in step.outputs:
                 step.places[step.outputs.index(name)] = self.places(name, extent, kind)
-        self.visit(body, step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
+        self.visit(body, step, self.pointers(step, outputs), times)
 
     def places(self, name: str, extent: str, kind: int) -> list[int]:
         """Where the entries of a table or of the joint's own matrices go, from the first."""
@@ -406,9 +419,7 @@ done:
         pairs = self.source.program.pairs
         return pairs.names if pairs else ()
 
-    def finish(
-        self, name: str, body: NodeLoop, table: Table, order: np.ndarray, cases: np.ndarray
-    ) -> None:
+    def finish(self, name: str, body: NodeLoop, table: Table, order: np.ndarray, cases: np.ndarray) -> None:
         self.text.append(table.data(order, cases))
         self.text.append(
             f"define internal void @{name}({self.parameters}) noinline #0 {{\n{body.finished(len(order))}}}\n"
@@ -425,6 +436,18 @@ _INPUT_COLUMN = {
     GATHERED: "gathered",
     ADDED: "added in",
 }
+
+
+def _first(visit: Visit) -> Visit:
+    """The visit of a node that is the first to add to its parent."""
+    known = visit.inputs.get(ADDED, [])
+    if not known:
+        return visit
+    values = [x for part in visit.outputs.values() for x in part]
+    zeros = ca.SX.zeros(len(known))
+    new = iter(nonzeros(ca.densify(ca.substitute(ca.vertcat(*values), ca.vertcat(*known), zeros))))
+    inputs = {label: x for label, x in visit.inputs.items() if label != ADDED}
+    return Visit(inputs, {label: [next(new) for _ in part] for label, part in visit.outputs.items()})
 
 
 def _block(rows: int, columns: int, width: int) -> list[int]:

@@ -75,6 +75,8 @@ class Memory:
         self.parent_record = np.where(self.parents < 0, world_shared, self.record[self.parents])
         self.loops: list[dict[str, np.ndarray]] = []
         self.world_added: list[int] = []
+        self.first: list[np.ndarray] = []
+        """for each loop, the nodes to whose parent nothing has been added before"""
         orders = {i: [k for j, k in run.visits if j == i] for run in self.runs for i in run.loops}
         for i, (loop, world_pass) in enumerate(zip(trace_.loops, world_passes, strict=True)):
             columns: dict[str, np.ndarray] = {}
@@ -84,6 +86,7 @@ class Memory:
             if loop.gathered:
                 end = self._add_inward(columns, loop.gathered, zeros, end, orders[i])
             self.loops.append(columns)
+            self.first.append(columns.get("added in", self.node + zeros + 1) == zeros)
         self.end = round_up(end)
 
     def _packed(self, sizes: Sequence[int] | np.ndarray, start: int) -> tuple[np.ndarray, int]:
