@@ -139,8 +139,8 @@ class RolledEmitter:
         source = self.source
         per_kind: list[dict[int, int]] = [{} for _ in source.kinds]
         for visits in steps:
-            for (kind, _), step in visits.items():
-                _hoist(step, per_kind[kind])
+            for (number, _), step in visits.items():
+                _hoist(step, per_kind[number])
         counts = np.array([len(angles) for angles in per_kind], dtype=np.int64)[self.memory.kind]
         self.angle = np.cumsum(counts) - counts
         self.angles = int(counts.sum())
