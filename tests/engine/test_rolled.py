@@ -184,22 +184,38 @@ def test_memory_is_given_to_one_at_a_time(every_joint):
     """Follow the visits: nobody writes what somebody has still to read, or what the visit itself reads."""
     source = RolledSource(HYBRID_DYNAMICS, Tree.of(every_joint), PROGRAMS["hybrid_dynamics"][1])
     memory, owner = source.memory, {}
-    for i, loop in enumerate(source.trace.loops):
-        nodes = range(len(source.tree)) if loop.direction == "outward" else reversed(range(len(source.tree)))
-        for k in nodes:
-            visit = loop.visits[memory.kind[k]]
-            for piece, sizes in source.pieces.items():
-                places = range(memory.own[piece.label][k], memory.own[piece.label][k] + sizes[memory.kind[k]])
-                if piece.label in visit.inputs:
-                    assert all(owner[p] == (piece, k) for p in places)
-            for piece, sizes in source.pieces.items():
-                places = range(memory.own[piece.label][k], memory.own[piece.label][k] + sizes[memory.kind[k]])
-                if piece.written == i:
-                    assert all(p not in owner or owner[p][0].last < i or owner[p][1] != k for p in places)
-                    assert not any(
-                        p in owner and owner[p][0].label in visit.inputs and owner[p][1] == k for p in places
-                    )
-                    owner.update(dict.fromkeys(places, (piece, k)))
+    for i, k in (visit for run in memory.runs for visit in run.visits):
+        visit = source.trace.loops[i].visits[memory.kind[k]]
+        for piece, sizes in source.pieces.items():
+            places = range(memory.own[piece.label][k], memory.own[piece.label][k] + sizes[memory.kind[k]])
+            if piece.label in visit.inputs:
+                assert all(owner[p] == (piece, k) for p in places)
+        for piece, sizes in source.pieces.items():
+            places = range(memory.own[piece.label][k], memory.own[piece.label][k] + sizes[memory.kind[k]])
+            if piece.written == i:
+                assert all(p not in owner or owner[p][0].last < i or owner[p][1] != k for p in places)
+                assert not any(
+                    p in owner and owner[p][0].label in visit.inputs and owner[p][1] == k for p in places
+                )
+                owner.update(dict.fromkeys(places, (piece, k)))
+
+
+def test_branches_are_left_before_the_next_begins(every_joint):
+    """Every node once in every loop, outward after its parent, inward after its children and its own visit outward."""
+    source = RolledSource(HYBRID_DYNAMICS, Tree.of(every_joint), PROGRAMS["hybrid_dynamics"][1])
+    loops, parents, n = source.trace.loops, source.tree.parents, len(source.tree)
+    visits = [visit for run in source.memory.runs for visit in run.visits]
+    assert sorted(visits) == [(i, k) for i in range(len(loops)) for k in range(n)]
+    when = {visit: place for place, visit in enumerate(visits)}
+    for i, k in visits:
+        outward = loops[i].direction == "outward"
+        if parents[k] >= 0:
+            assert (when[i, parents[k]] < when[i, k]) == outward
+        assert not i or when[i - 1, k] < when[i, k]
+    together = source.memory.runs[0]
+    assert [loops[i].direction for i in together.loops] == ["outward", "inward"]
+    leaf = max(set(range(n)) - set(parents))  # the last comes first, and goes back at once
+    assert together.visits.index((1, leaf)) == together.visits.index((0, leaf)) + 1
 
 
 # -- fusing sweeps -----------------------------------------------------------------------------------------------
