@@ -218,7 +218,8 @@ def _solving(name: str, tools: TreeMatrices, tables: list[str], results: int) ->
     """-M^-1 times dtau/dq and dtau/dv, and M^-1; where some speeds are `chosen`, for these, and what it was made from."""
     factored_only = tools.lanes > 1 and "%chosen" not in tables
     sums = [*SUMS[:2], Sums(SUMS[2].below, [])] if factored_only else SUMS  # half of M does
-    products, factor = tools.products(sums, ROW_COUNT), TreeFactor(tools)
+    factor = TreeFactor(tools)
+    products = tools.products(sums, ROW_COUNT, zeros=factor.read_empty if factored_only else None)
     scratch = Scratch(tools.lanes)
     for matrix in ("%q", "%v", "%tau", "%M", "%L"):
         scratch.take(matrix, tools.matrix)

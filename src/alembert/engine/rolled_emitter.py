@@ -314,6 +314,7 @@ done:
             SHARED: Pointer("%w", "record", loop.shared_start),
             PASSED: Pointer("%w", "passed out"),
             ADDED: Pointer("%w", "added out"),
+            BARS: Pointer("%w", "computed", self.memory.bars),
         }
         if loop.paired_start:
             outputs[PAIRED] = Pointer("%w", "paired", loop.paired_start[kind])

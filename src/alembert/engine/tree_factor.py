@@ -336,8 +336,11 @@ class TreeFactor:
             return known
         w, n, leave = self.tools.lines(), self.relations.n, bool(parts) and self.many
         functions = {size: self._outward_rows(sign, wide, size) for size in self._sizes}
-        lists = Lists()
-        rows = [(group.size, (group.first, *lists.add(group.inboard))) for group in self._groups]
+        lists, rows = Lists(), []
+        for group in self._groups:
+            panels = self._panels(group) if self.many else ([], [])
+            spans = (lists.add(x) for x in (group.inboard, *panels))
+            rows.append((group.size, (group.first, *(x for span in spans for x in span))))
         table = self.tools.data("outward_lists", lists.content)
         more = [*_pointers("%all", "%o", "%I", "%oI"), "i64 %part"] if leave else []
         if leave:
@@ -358,6 +361,25 @@ class TreeFactor:
         given = ["ptr noalias %L", "ptr noalias %D", "ptr %x", "ptr %to"]
         return self.tools.finish(label, w, [*given, *more])
 
+    def _panels(self, group: Group) -> tuple[list[int], list[int]]:
+        """Of the rows of many states, where panels begin: those with something in them, and the others."""
+        most, n = self._most // group.size, self.relations.n
+        related = self.tools.related[group.first]
+        starts = range(0, n - most + 1, most)
+        filled = [c for c in starts if not related.isdisjoint(range(c, c + most))]
+        return filled, [c for c in starts if c not in filled]
+
+    @property
+    def read_empty(self) -> list[set[int]]:
+        """For each row, columns without a relative that `solve` reads in panels with others: they must be zero."""
+        n, found = self.relations.n, []
+        for group in self._groups:
+            columns = set(range(n))
+            for c in self._panels(group)[1]:
+                columns -= set(range(c, c + self._most // group.size))
+            found += [columns - self.tools.related[k] for k in group.own]
+        return found
+
     def _outward_rows(self, sign: int, wide: int, size: int) -> str:
         label = f"outward_rows{size}_{wide}{'plus' if sign > 0 else 'minus'}"
         if known := self.tools.known(label):
@@ -372,11 +394,15 @@ class TreeFactor:
             inverse = w.spread(w.scalar(pivots, a))
             scales.append(inverse if sign > 0 else w.minus(inverse))
 
-        def panel(offset: str | int, count: int) -> None:
+        def panel(offset: str | int, count: int, *, filled: bool = True) -> None:
             at = w.at(rows, offset)
-            begin = [
-                w.times(w.load(at, a * stride + b * V), scales[a]) for a in range(size) for b in range(count)
-            ]
+            begin = ["zeroinitializer" if sign > 0 else "splat (double -0.0)"]  # as if zeros were read
+            if filled:
+                begin = [
+                    w.times(w.load(at, a * stride + b * V), scales[a])
+                    for a in range(size)
+                    for b in range(count)
+                ]
             sums = self._outward_sums(w, factors, w.at("%x", offset), size, count, begin)
             self._outward_corner(w, corner, sums)
             for a, row in enumerate(sums):
@@ -390,14 +416,15 @@ class TreeFactor:
         else:
             most = self._most // size
             rest = wide % most
-            if wide > rest:
-                block = w.loop("0", str(wide - rest), step=most)
-                panel(block.index, most)
+            for start, stop, filled in (("%filled", "%filled_end", True), ("%fresh", "%fresh_end", False)):
+                block = w.loop(start, stop)
+                panel(w.number("%list", block.index), most, filled=filled)
                 w.end(block)
             if rest:
                 panel(wide - rest, rest)
-        given = ["ptr noalias %L", "ptr noalias %D", "ptr %x", "ptr %to"]
-        return self.tools.finish(label, w, [*given, *_GROUP])
+        given = ["ptr noalias %L", "ptr noalias %D", "ptr %x", "ptr %to", *_GROUP]
+        panels = [f"i64 %{x}" for x in ("filled", "filled_end", "fresh", "fresh_end")]
+        return self.tools.finish(label, w, [*given, *panels])
 
     def _outward_sums(
         self, w: Lines, factors: str, source: str, size: int, count: int, begin: list[str]

@@ -142,14 +142,22 @@ class TreeMatrices:
 
     # -- (1) -----------------------------------------------------------------------------------------------
 
-    def products(self, sums: Sequence[Sums], height: int, *, final: bool = False) -> str:
+    def products(
+        self,
+        sums: Sequence[Sums],
+        height: int,
+        *,
+        final: bool = False,
+        zeros: Sequence[set[int]] | None = None,
+    ) -> str:
         """`void NAME(ptr table, ptr own, ptr matrix, ...)`: one matrix for each of `sums`, from tables with `height` rows.
 
         `own` has the entries of `own_entries`, for one matrix after the other. `final`: the matrices are results. Those of
-        one state have no padding then; those of many leave by the outlets that follow, one for each matrix.
+        one state have no padding then; those of many leave by the outlets that follow, one for each matrix. `zeros`: of many
+        states, the columns of each row that must be zero where it has no relative; None for all.
         """
         if self.lanes > 1:
-            return self._products_of_many(sums, height, final=final)
+            return self._products_of_many(sums, height, final=final, zeros=zeros)
         r, w = self.relations, self.lines()
         n, V, stride, packed = r.n, self.width, self.stride, final
         names = [f"%m{j}" for j in range(len(sums))]
@@ -190,7 +198,9 @@ class TreeMatrices:
         w.end(row)
         return self.finish("products", w, _pointers(["%table", "%own", *names]))
 
-    def _products_of_many(self, sums: Sequence[Sums], height: int, *, final: bool) -> str:
+    def _products_of_many(
+        self, sums: Sequence[Sums], height: int, *, final: bool, zeros: Sequence[set[int]] | None
+    ) -> str:
         """Two rows at a time where they have the same relatives, in turn with their leaving.
 
         Rows that leave are kept in a small part of the cache: the matrices are buffers that begin with what the tiles of the
@@ -217,6 +227,8 @@ class TreeMatrices:
             empty = set(range(n)) - self.related[first]
             known = zero[0] if len(pair) == 1 else zero[0] & zero[1]
             clear = empty - known if final else empty
+            if zeros is not None:
+                clear = clear & {column for k in pair for column in zeros[k]}
             for place in zero[: len(pair)]:
                 place.clear()
                 place.update(empty)
