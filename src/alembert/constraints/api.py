@@ -415,7 +415,9 @@ class Constraints:
     ) -> Array:
         name = "inverse_dynamics"
         system = self._constraint_rows.system(name, None)
-        return dynamics.inverse(system, name, q, v, a, None, None, wrenches, parameters, CLOSED).efforts
+        return dynamics.inverse(
+            system, name, q, v, a, None, None, wrenches, parameters, CLOSED, reactions=False
+        ).efforts
 
     def _constrained_accelerations(
         self: Model, q: Any, v: Any, tau: Any, wrenches: Mapping[str, Any] | None, parameters: Parameters

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import quick, rank
+from alembert.constraints import drives, quick, rank
+from alembert.constraints.drives import Drives
 from alembert.constraints.results import (
     ConstrainedEfforts,
     ConstrainedResult,
@@ -178,13 +179,21 @@ def inverse(
     wrenches: Wrenches,
     parameters: Parameters,
     closed: float,
+    *,
+    reactions: bool = True,
 ) -> ConstrainedEfforts:
     """(3), with the smallest weighted sum of squares where several efforts do the same."""
     model = system.model
     forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
+    by = _drives(system, function, actuated)
+    root = np.sqrt(weight_vector(model, function, weights))[by.driven] if weights else by.equal
+    if by.current is not None:
+        quickly = _attempt_inverse(
+            system, function, (q, v, a), by, root, forces, parameters, closed, reactions
+        )
+        if quickly is not None:
+            return quickly
     s, forces = _with_wrenches(model, function, q, {"v": v, "a": a}, forces, parameters)
-    driven = _driven(model, function, actuated)
-    w = np.sqrt(weight_vector(model, function, weights))[driven]
     needed = _tree(system, "inverse_dynamics", function, s, forces)
     v, a = s.vectors
     if system.count:
@@ -193,29 +202,87 @@ def inverse(
     else:
         t = _no_terms(s, model.nv)
     efforts, f = np.zeros((len(s), model.nv)), np.zeros((len(s), system.count))
-    for k in range(len(s)):
+    left, tried, current = np.arange(len(s)), set(), by.current
+    while len(left):
+        if current is not None and current not in tried:
+            tried.add(current)
+            arrays = (x[left] for x in (s.q, v, a))
+            last = () if s.parameters is None else (s.parameters[left],)
+            u, pushes, _, status = by.solve(tuple(arrays), needed[left], root, last)
+            fine = drives.served(status, closed, unique=reactions)
+            efforts[left[fine]], f[left[fine]] = u[fine], pushes[fine][:, system.picked]
+            left = left[~fine]
+            continue
+        k = int(left[0])
         rows = system.choice(function, s, t, k).rows if system.count else np.arange(0)
-        G = t.jacobian[k]
         _check_acceleration(system, function, t, a[k], v[k], k)
-        dependent, free = rank.independent_columns(G[rows])
-        E = rank.kernel_basis(G[rows], dependent, free)
-        demand = E.T @ needed[k]
-        B = E[driven].T / w
-        u = np.linalg.lstsq(B, demand, rcond=1e-10)[0]
-        left = demand - B @ u
-        if np.max(np.abs(left), initial=0.0) > CONSISTENT * (
-            np.linalg.norm(needed[k]) + np.linalg.norm(E) * 1e-9
-        ):
-            i = free[int(np.argmax(np.abs(left)))]
-            raise NumericalError(
-                f"{function}: the actuated set ({_listed(model, driven)}) cannot give this motion: {len(free)} degrees "
-                f"of freedom are left by the constraints, the set drives {np.linalg.matrix_rank(B, rtol=1e-10)} of them, "
-                f"and {model.speed_names[i]!r} lacks an effort of {np.max(np.abs(left)):.3g}"
-            )
-        efforts[k, driven] = u / w
-        if system.count:
-            f[k] = np.linalg.lstsq(G.T, needed[k] - efforts[k], rcond=rank.RANK)[0]
-    return ConstrainedEfforts(efforts.reshape(*s.shape, model.nv), system.reactions(s, t, f))
+        dependent, free = rank.independent_columns(t.jacobian[k, rows])
+        current = by.learn(rows, free)
+        if current is None or current in tried:
+            E = rank.kernel_basis(t.jacobian[k, rows], dependent, free)
+            efforts[k, by.driven] = _smallest(model, function, E, needed[k], by.driven, root, free)
+            if system.count:
+                f[k] = np.linalg.lstsq(t.jacobian[k].T, needed[k] - efforts[k], rcond=rank.RANK)[0]
+            left = left[1:]
+    return ConstrainedEfforts(
+        efforts.reshape(*s.shape, model.nv), system.reactions(s, t, f) if reactions else {}
+    )
+
+
+def _drives(system: ConstraintSystem, function: str, actuated: Sequence[str] | None) -> Drives:
+    if actuated is None and None in system.drives:
+        return system.drives[None]
+    driven = _driven(system.model, function, actuated)
+    key = None if actuated is None else tuple(driven.tolist())
+    return system.drives.setdefault(key, Drives(system, driven))
+
+
+def _attempt_inverse(
+    system: ConstraintSystem,
+    function: str,
+    given: tuple[Any, ...],
+    by: Drives,
+    root: Array,
+    forces: Array | None,
+    parameters: Parameters,
+    closed: float,
+    reactions: bool,
+) -> ConstrainedEfforts | None:
+    """The compiled function on the arguments as they come, if it serves all states."""
+    model = system.model
+    if parameters and not model.parameters:
+        return None
+    last = (model._parameter_array(function, parameters),) if model.parameters else ()
+    kernel = system.all.primary._kernel("inverse_dynamics", wrenches=forces is not None)
+    try:
+        needed = kernel(*given, *last) if forces is None else kernel(*given, forces, *last)
+        u, f, wrenches, status = by.solve(given, needed, root, last)
+    except (ArgumentError, TypeError, ValueError):
+        return None
+    if status.ndim == 1:
+        serves, slack, other = status.tolist()
+        good = serves == 1.0 and slack <= closed and not (reactions and other > rank.RANK**2)
+    else:
+        good = bool(np.all(drives.served(status, closed, unique=reactions)))
+    return ConstrainedEfforts(u, system.named(f, wrenches) if reactions else {}) if good else None
+
+
+def _smallest(
+    model: Model, function: str, E: Array, needed: Array, driven: Array, root: Array, free: Array
+) -> Array:
+    """(3) at one state."""
+    demand = E.T @ needed
+    B = E[driven].T / root
+    u = np.linalg.lstsq(B, demand, rcond=1e-10)[0]
+    left = demand - B @ u
+    if np.max(np.abs(left), initial=0.0) > CONSISTENT * (np.linalg.norm(needed) + np.linalg.norm(E) * 1e-9):
+        i = free[int(np.argmax(np.abs(left)))]
+        raise NumericalError(
+            f"{function}: the actuated set ({_listed(model, driven)}) cannot give this motion: {len(free)} degrees "
+            f"of freedom are left by the constraints, the set drives {np.linalg.matrix_rank(B, rtol=1e-10)} of them, "
+            f"and {model.speed_names[i]!r} lacks an effort of {np.max(np.abs(left)):.3g}"
+        )
+    return u / root
 
 
 def _check_acceleration(

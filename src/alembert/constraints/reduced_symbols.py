@@ -46,6 +46,17 @@ class Basis:
     quality: ca.SX
 
 
+@dataclass(frozen=True, eq=False)
+class Efforts:
+    """(2) and (3), with the wrenches of the loops; the pivots of B B^T and its diagonal in their order."""
+
+    u: ca.SX
+    f: ca.SX
+    wrenches: ca.SX
+    D: ca.SX
+    diagonal: ca.SX
+
+
 def check_unrolled(model: Model, function: str, count: int) -> None:
     """Refuse more rows than are unrolled."""
     if count > MOST:
@@ -90,16 +101,9 @@ def inverse(
     r = expressions(INVERSE_DYNAMICS, model._tree, dict(given), parameters)["tau"]
     found = equations(model._tree, given["q"], given["v"], parameters)
     by = basis(found, rows, free)
-    B = by.E[list(driven), :].T @ ca.diag(1 / ca.sqrt(ca.DM(list(weights))))
-    D, LT, order = ca.ldl(ca.densify(B @ B.T))
-    u = ca.SX(model.nv, 1)
-    u[list(driven)] = B.T @ ca.ldl_solve(by.E.T @ r, D, LT, order) / ca.sqrt(ca.DM(list(weights)))
-    f = ca.SX(slices[-1].stop, 1)
-    if rows:
-        dependent = [k for k in range(model.nv) if k not in set(free)]
-        f[list(rows)] = by.Q @ _lower(by.U.T, (r - u)[dependent])
-    wrenches = [f[s].T @ found.basis[s, :] for s in slices[: len(model.loops)]] or [ca.SX(1, 6)]
-    results = (u, f, ca.vertcat(*wrenches))
+    solved = efforts(model, slices, found, by, (rows, free, driven), ca.sqrt(ca.DM(list(weights))), r)
+    results = (solved.u, solved.f, solved.wrenches)
+    D = solved.D
     if not guarded:
         return results
     size = ca.SX(0)
@@ -108,15 +112,40 @@ def inverse(
     pivot = ca.SX(1)
     for k in range(D.numel()):
         pivot = ca.fmin(pivot, D[k] / size)
-    good = _on_surface(found, slices, active, given["v"], given["a"])
+    slack, kept = on_surface(found, slices, active, given["v"], given["a"])
+    good = ca.logic_and(slack <= CLOSED, kept)
     good = ca.logic_and(good, ca.logic_and(by.quality > GOOD, pivot > REGULAR))
     return tuple(ca.if_else(good, x, ca.SX.nan(*x.shape)) for x in map(ca.densify, results))  # type: ignore[return-value]
 
 
-def _on_surface(
+def efforts(
+    model: Model,
+    slices: Sequence[slice],
+    found: Equations,
+    by: Basis,
+    chosen: tuple[Sequence[int], Sequence[int], Sequence[int]],
+    root: ca.SX | ca.DM,
+    r: ca.SX,
+) -> Efforts:
+    """(2) and (3) for r; `chosen` are rows, independent columns and driven ones, `root` is W^1/2 of these."""
+    rows, free, driven = chosen
+    B = ca.sparsify(by.E[list(driven), :].T @ ca.diag(1 / root))
+    matrix = B @ B.T + ca.SX(ca.Sparsity.diag(len(free)), 0)  # pivots that vanish are there, and seen
+    D, LT, order = ca.ldl(matrix)
+    u = ca.SX(model.nv, 1)
+    u[list(driven)] = B.T @ ca.ldl_solve(by.E.T @ r, D, LT, order) / root
+    f = ca.SX(slices[-1].stop, 1)
+    if rows:
+        dependent = [k for k in range(model.nv) if k not in set(free)]
+        f[list(rows)] = by.Q @ _lower(by.U.T, (r - u)[dependent])
+    wrenches = [f[s].T @ found.basis[s, :] for s in slices[: len(model.loops)]] or [ca.SX(1, 6)]
+    return Efforts(u, f, ca.vertcat(*wrenches), D, ca.vertcat(*(matrix[i, i] for i in order)))
+
+
+def on_surface(
     found: Equations, slices: Sequence[slice], active: Sequence[int], v: ca.SX, a: ca.SX
-) -> ca.SX:
-    """Whether the state is closed and the acceleration keeps it so, by the tolerances of the numerical algorithms."""
+) -> tuple[ca.SX, ca.SX]:
+    """How far the state is off, and whether the acceleration keeps it, by the tolerances of the numerical algorithms."""
     root, held = ca.sqrt(scales(found.jacobian, slices)), list(active)
     opened, broken, left = (
         largest((x / root)[held])
@@ -125,7 +154,7 @@ def _on_surface(
     speed = ca.dot(v, v)
     slack = opened + broken / ca.fmax(ca.sqrt(speed), STILL)
     size = ca.fmax(ca.sqrt(ca.dot(a, a)) + speed, STILL)
-    return ca.logic_and(slack <= CLOSED, left <= (BREAKS + 100 * slack) * size)
+    return slack, left <= (BREAKS + 100 * slack) * size
 
 
 def _upper(U: ca.SX, b: ca.SX) -> ca.SX:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import compiled, kernels, rolled
+from alembert.constraints import compiled, drives, kernels, rolled
 from alembert.constraints.parts import parts
 from alembert.constraints.rolled import Rolled
 from alembert.constraints.system import ConstraintSystem
@@ -53,6 +53,7 @@ class ConstraintRows:
         self.count = int(ends[-1])
         self.holonomic = np.array([x for part in self.parts for x in part.holonomic], dtype=bool)
         self._systems: dict[tuple[str, ...], ConstraintSystem] = {}
+        self._drives: dict[tuple[drives.Chosen, tuple[int, ...]], Kernel] = {}
 
     @cached_property
     def primary(self) -> Model:
@@ -141,6 +142,15 @@ class ConstraintRows:
     def tree(self, *, wrenches: bool) -> Kernel:
         """The compiled terms of the tree that the solution starts from, shared by all sets of constraints."""
         return kernels.tree_kernel(self.primary, wrenches=wrenches)
+
+    def drives(self, chosen: drives.Chosen, active: tuple[int, ...]) -> Kernel:
+        """Inverse dynamics by some of the active rows, independent and driven speeds."""
+        key = (chosen, active)
+        if key not in self._drives:
+            self._drives[key] = drives.kernel(
+                self.model, list(self.slices.values()), lambda: self.graph, chosen, active
+            )
+        return self._drives[key]
 
     def system(self, function: str, active: Sequence[str] | None) -> ConstraintSystem:
         if active is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.constraints import admittance, rank
+from alembert.constraints.drives import Drives
 from alembert.constraints.rank import Choice
 from alembert.constraints.states import States, Terms, states
 from alembert.constraints.tolerances import CONSISTENT, OFF, STILL
@@ -27,6 +28,9 @@ Array = np.ndarray
 class _Kept(threading.local):
     choice: Choice | None = None
     masks: tuple[Array, Array]
+
+    def __init__(self) -> None:
+        self.drives: dict[tuple[int, ...] | None, Drives] = {}
 
 
 class ConstraintSystem:
@@ -117,6 +121,11 @@ class ConstraintSystem:
     def masks(self) -> tuple[Array, Array]:
         """Which rows, of all constraints of the model, are in the minimal set, and which are active."""
         return self._kept.masks
+
+    @property
+    def drives(self) -> dict[tuple[int, ...] | None, Drives]:
+        """What served inverse dynamics, by the driven speeds (None: those of the model)."""
+        return self._kept.drives
 
     # --- the tree's response --------------------------------------------------------------------------------
 
