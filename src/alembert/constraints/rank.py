@@ -54,7 +54,14 @@ def choose(G: Array, groups: Sequence[slice], tolerance: float) -> Choice:
     pivots = np.abs(np.diag(R))
     rank = int(np.count_nonzero(pivots > limit))
     rows = np.sort(candidates[order[:rank]])
-    return Choice(rows, np.setdiff1d(np.arange(m), rows), float(pivots[rank - 1]) if rank else 1.0)
+    return Choice(rows, others(m, rows), float(pivots[rank - 1]) if rank else 1.0)
+
+
+def others(count: int, chosen: Array) -> Array:
+    """The numbers below `count` that are not chosen, ascending."""
+    left = np.ones(count, dtype=bool)
+    left[chosen] = False
+    return np.flatnonzero(left)
 
 
 def independent_columns(G: Array) -> tuple[Array, Array]:
@@ -66,10 +73,10 @@ def independent_columns(G: Array) -> tuple[Array, Array]:
 
 
 def kernel_basis(G: Array, dependent: Array, free: Array) -> Array:
-    """E (n x (n - r)) with G E = 0 for r independent rows, the unit matrix in the rows `free`."""
-    E = np.zeros((G.shape[1], len(free)))
-    E[free] = np.eye(len(free))
-    E[dependent] = -np.linalg.solve(G[:, dependent], G[:, free])
+    """E (..., n, n - r) with G E = 0 for r independent rows (..., r, n), the unit matrix in the rows `free`."""
+    E = np.zeros((*G.shape[:-2], G.shape[-1], len(free)))
+    E[..., free, :] = np.eye(len(free))
+    E[..., dependent, :] = -np.linalg.solve(G[..., dependent], G[..., free])
     return E
 
 

@@ -16,8 +16,9 @@ import numpy as np
 from alembert.constraints import rank
 from alembert.constraints.dynamics import _listed, _no_terms, _tree, named_dofs
 from alembert.constraints.results import IndependentCoordinates
-from alembert.constraints.states import States
+from alembert.constraints.states import States, Terms
 from alembert.constraints.system import ConstraintSystem
+from alembert.constraints.tolerances import GOOD, OFF, RANK
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
@@ -83,15 +84,17 @@ def reduction(
     t = system.terms(s, speeds) if system.count else _no_terms(s, model.nv)
     if system.count and closed < np.inf:
         system.check_closed(function, s, t, speeds, closed)
-    rows = [system.choice(function, s, t, k).rows if system.count else np.arange(0) for k in range(len(s))]
-    free = _free(system, function, t.jacobian[0, rows[0]], names, argument)
-    dependent = np.setdiff1d(np.arange(model.nv), free)
+    first = system.choice(function, s, t, 0).rows if system.count else np.arange(0)
+    free = _free(system, function, t.jacobian[0, first], names, argument)
+    dependent = rank.others(model.nv, free)
     E = np.zeros((len(s), model.nv, len(free)))
     rate = None if speeds is None else np.zeros((len(s), model.nv))
-    for k in range(len(s)):
-        G = t.jacobian[k, rows[k]]
+    served = _fill(t, first, dependent, free, E, rate)
+    for k in np.flatnonzero(~served).tolist():
+        rows = system.choice(function, s, t, k).rows if system.count else first
+        G = t.jacobian[k, rows]
         size = np.linalg.svd(G[:, dependent], compute_uv=False)
-        if len(rows[k]) != len(dependent) or (len(size) and size[-1] <= rank.RANK * size[0]):
+        if len(rows) != len(dependent) or (len(size) and size[-1] <= RANK * size[0]):
             where = f", state {system._position(s, k)}" if s.shape else ""
             raise NumericalError(
                 f"{function}: the speeds {_listed(model, free)} do not determine the others at this configuration{where}; "
@@ -99,8 +102,32 @@ def reduction(
             )
         E[k] = rank.kernel_basis(G, dependent, free)
         if rate is not None:
-            rate[k, dependent] = -np.linalg.solve(G[:, dependent], t.bias[k, rows[k]])
+            rate[k, dependent] = -np.linalg.solve(G[:, dependent], t.bias[k, rows])
     return Reduction(system, s, free, E, rate)
+
+
+def _fill(t: Terms, rows: Array, dependent: Array, free: Array, E: Array, rate: Array | None) -> Array:
+    """(1) of all states by the same rows, where these are well conditioned and the others follow; which states it were."""
+    if len(rows) != len(dependent):
+        return np.zeros(len(E), dtype=bool)
+    R = t.jacobian[:, rows]
+    size = np.linalg.svd(R[:, :, dependent], compute_uv=False)
+    served = size[:, -1] > GOOD * size[:, 0] if len(rows) else np.ones(len(E), dtype=bool)
+    at = np.flatnonzero(served)
+    found = rank.kernel_basis(R[at], dependent, free)
+    dropped = rank.others(t.jacobian.shape[1], rows)
+    if len(dropped):
+        left = np.abs(t.jacobian[np.ix_(at, dropped)] @ found) / t.scale[np.ix_(at, dropped)][..., None]
+        allowed = RANK + np.minimum(10 * t.slack[at], OFF)
+        allowed = allowed * (1 + np.max(np.abs(found), axis=(1, 2), initial=0.0))
+        follow = np.max(left, axis=(1, 2), initial=0.0) <= allowed
+        served[at[~follow]] = False
+        at, found = at[follow], found[follow]
+    E[at] = found
+    if rate is not None:
+        right = t.bias[np.ix_(at, rows)][..., None]
+        rate[np.ix_(at, dependent)] = -np.linalg.solve(R[at][:, :, dependent], right)[..., 0]
+    return served
 
 
 def _free(

@@ -10,13 +10,15 @@ import numpy as np
 
 from alembert.dynamics import kernels
 from alembert.dynamics.arguments import FrameLike, Parameters
+from alembert.dynamics.frames import jacobian, pose
 from alembert.dynamics.graphs import Options, graph
 from alembert.dynamics.results import Innovations
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.model import Model, Placement
-from alembert.operators.of_model import operators
+from alembert.spatial import Pose
 from alembert.sweeps import operators as steps
+from alembert.sweeps.tree import Where
 
 Array = np.ndarray
 
@@ -59,15 +61,28 @@ _PROGRAMS = {
 
 
 def _closed_admittance(model: Model, q: Any, frames: Sequence[FrameLike], parameters: Parameters) -> Array:
+    places = model._carriers("admittance", frames)
     found = model._reduction("admittance", "independent", q, parameters)[0]
     s, M = found.s, found.mass_matrix().reshape(-1, *2 * found.E.shape[-1:])
-    result = np.zeros((len(s), 6 * len(frames), 6 * len(frames)))
-    for k in range(len(s)):
-        values = {} if s.parameters is None else s.parameters[k].tolist()
-        named = dict(zip(model.parameter_values, values, strict=True))
-        X = operators(model, s.q[k], parameters=named).jacobian(frames) @ found.E[k]
-        result[k] = X @ np.linalg.solve(M[k], X.T)
+    columns, X_W = model._kernel("subspaces")(*s.given(s.q))
+    parts = []
+    for node, place in places:
+        if node < 0:
+            parts.append(np.zeros((len(s), 6, model.nv)))
+            continue
+        X = pose(X_W, node, _offset(model, place, s.parameters))
+        parts.append(jacobian(columns, model._tree.support[node], X, "local"))
+    X = np.concatenate(parts, axis=1) @ found.E
+    result = X @ np.linalg.solve(M, np.swapaxes(X, -1, -2))
     return result.reshape(*s.shape, *result.shape[1:])
+
+
+def _offset(model: Model, place: Where, parameters: Array | None) -> Pose:
+    """A place on its body, at each row of the parameters."""
+    if parameters is None:
+        return place.pose()
+    found = [place.pose(dict(zip(model.parameter_values, row, strict=True))) for row in parameters.tolist()]
+    return Pose(np.array([X.rotation for X in found]), np.array([X.translation for X in found]))
 
 
 def _run(model: Model, name: str, parameters: Parameters, *given: Any) -> Any:
