@@ -209,8 +209,11 @@ def inverse(
             arrays = (x[left] for x in (s.q, v, a))
             last = () if s.parameters is None else (s.parameters[left],)
             u, pushes, _, status = by.solve(tuple(arrays), needed[left], root, last)
-            fine = drives.served(status, closed, unique=reactions)
+            fine = drives.served(status, closed, unique=False)
             efforts[left[fine]], f[left[fine]] = u[fine], pushes[fine][:, system.picked]
+            if reactions:
+                several = left[fine & (status[:, 2] > rank.RANK**2)]
+                f[several] = _smallest_forces(t.jacobian[several], needed[several] - efforts[several])
             left = left[~fine]
             continue
         k = int(left[0])
@@ -222,7 +225,7 @@ def inverse(
             E = rank.kernel_basis(t.jacobian[k, rows], dependent, free)
             efforts[k, by.driven] = _smallest(model, function, E, needed[k], by.driven, root, free)
             if system.count:
-                f[k] = np.linalg.lstsq(t.jacobian[k].T, needed[k] - efforts[k], rcond=rank.RANK)[0]
+                f[k] = _smallest_forces(t.jacobian[k], needed[k] - efforts[k])
             left = left[1:]
     return ConstrainedEfforts(
         efforts.reshape(*s.shape, model.nv), system.reactions(s, t, f) if reactions else {}
@@ -283,6 +286,11 @@ def _smallest(
             f"and {model.speed_names[i]!r} lacks an effort of {np.max(np.abs(left)):.3g}"
         )
     return u / root
+
+
+def _smallest_forces(G: Array, y: Array) -> Array:
+    """The smallest f with G^T f = y, over a batch."""
+    return (np.linalg.pinv(np.swapaxes(G, -1, -2), rcond=rank.RANK) @ y[..., None])[..., 0]
 
 
 def _check_acceleration(
