@@ -89,3 +89,22 @@ def test_states_within_a_batch_where_the_rank_is_another_are_seen():
         pytest.raises(NumericalError, match="do not determine the others at this configuration, state 1"),
     ):
         other.mass_matrix(q[::-1], coordinates="independent")
+
+
+def test_admittance_over_parameters_that_place_the_frame():
+    builder = al.ModelBuilder("geared", gravity=(0, -9.81, 0))
+    length = builder.parameter("length", 1.0)
+    rod = al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0))
+    builder.body("first", rod, joint=al.Revolute(), joint_name="a")
+    builder.body("second", rod, joint=al.Revolute(), parent="first", placement=(length, 0, 0), joint_name="b")
+    builder.frame("tip", "second", (length, 0, 0))
+    builder.coupling("gear", "b", ["a"], [-2.0])
+    model = builder.build()
+    q, lengths = np.array([0.3, -0.6]), np.array([0.5, 1.0, 2.0])
+    batch = al.admittance(model, q, ["tip"], parameters={"length": lengths})
+    for found, value in zip(batch, lengths, strict=True):
+        # one motion: Lambda = x x^T / m with x = J E, m = E^T M E
+        E = np.array([1.0, -2.0])
+        x = model.frame_jacobian(q, "tip", parameters={"length": value}) @ E
+        m = E @ model.mass_matrix(q, parameters={"length": value}) @ E
+        np.testing.assert_allclose(found, np.outer(x, x) / m, atol=1e-13)
