@@ -8,15 +8,13 @@ from alembert.optimal import Problem, effort, examples, terminal
 from alembert.optimal.examples import EXAMPLES, Example
 
 HANGING = examples.HANGING
-STEPS = {
-    **{"swing up": 12, "arm": 20, "acrobot": 40, "acrobot from 1 0": 40, "acrobot from 1 3": 40},
-    **{"branched acrobot": 30, "obstacle": 12, "four bar": 8, "satellite": 8, "two wheels": 8, "pitcher": 8},
-    **{"brachistochrone": 10, "bryson denham": 20, "hager": 10, "hypersensitive": None, "goddard": 40},
-    "van der pol": 20,
-}
-"""fewer than the examples have by default: enough for the same kind of motion"""
+STEPS = {"brachistochrone": 10, "bryson_denham": 20, "hager": 10, "goddard": 40, "van_der_pol": 20}
+"""fewer than the examples have, so that what barriers leave does not hide in flat directions; else those they have"""
 REPEATED = ("satellite", "two_wheels")
 """at their ends all speeds are zero, which momentum says of six of them: multipliers are not determined"""
+
+FAR = {"satellite": 1e-3, "two_wheels": 1e-3, "pitcher": 5e-3}
+"""how far states may be apart, where speeds are some 30 rad/s and the cost is flat about the optimum"""
 
 
 def bounded():
@@ -42,27 +40,25 @@ def hand_speed():
     return Example(problem, 12, {"guess": near})
 
 
-def test_every_example_is_here():
-    assert set(STEPS) == set(EXAMPLES)
-
-
 @pytest.mark.parametrize("make", [*EXAMPLES.values(), bounded, hand_speed], ids=lambda make: make.__name__)
 def test_same_solution(make):
     """To the tolerance of 1e-8 of slopes, and of barriers where bounds hold: the sweep stops at a barrier of 1e-9.
 
-    The others start from the solution of the sweep, since most problems have several local optima.
+    All three start from the guess that the example has, with its steps.
     """
-    example, steps = make(), STEPS.get(make.__name__.replace("_", " "))
+    example, steps = make(), STEPS.get(make.__name__)
     sweep = example.solve(steps)
     assert sweep.success, sweep.diagnosis()
     name = make.__name__
     for solver in ("ipopt", "fatrop"):
         tolerance = 1e-6 if (name in REPEATED and solver == "fatrop") else 1e-9
-        other = example.solve(steps, solver=solver, guess=sweep, tolerance=tolerance)
+        other = example.solve(steps, solver=solver, tolerance=tolerance)
         assert other.success, other.message
         assert other.cost == pytest.approx(sweep.cost, rel=1e-6)
-        far = 1e-5 if name in REPEATED else 1e-7  # speeds of wheels are some 20 rad/s
-        np.testing.assert_allclose(other.x, sweep.x, rtol=far, atol=1e-4)
+        if other.status == "acceptable":  # rounding has stopped it: on from there, with a small barrier
+            other = example.solve(steps, solver=solver, tolerance=tolerance, guess=other)
+            assert other.success, other.message
+        np.testing.assert_allclose(other.x, sweep.x, rtol=1e-7, atol=FAR.get(name, 1e-4))
         if name in REPEATED:
             continue
         size = np.abs(sweep.costates).max()

@@ -48,21 +48,52 @@ def _rest_to_rest(model: Model, time: float, start: Any, end: Any, **more: Any) 
     return Problem(model, time, start={"q": start, "v": 0}, end={"q": end, "v": 0}, **more)
 
 
+def _through(time: float, way: Any) -> dict[str, Any]:
+    """A guess through postures at equal intervals."""
+    return {"time": np.linspace(0.0, time, len(way)), "q": np.array(way)}
+
+
 def swing_up() -> Example:
-    """Two driven links swing up in 1 s (Leyendecker et al. 2009, section 7.1)."""
-    return Example(_rest_to_rest(library.two_link(), 1.0, HANGING, UPRIGHT), 100)
+    """Two driven links swing up in 1 s, folded (Leyendecker et al. 2009, section 7.1)."""
+    guess = _through(1.0, [HANGING, [-1.9, 2.2], [-0.4, 2.9], [0.9, 2.0], UPRIGHT])
+    return Example(_rest_to_rest(library.two_link(), 1.0, HANGING, UPRIGHT), 100, {"guess": guess})
 
 
 def arm() -> Example:
     """The same arm from lying to standing in 2 s: it swings down first (Sohl and Bobrow 2001, section 5.1)."""
-    guess = {"time": [0.0, 1.0, 2.0], "q": [[0.0, 0.0], [-3.1, 3.5], UPRIGHT]}
+    guess = _through(2.0, [[0.0, 0.0], [-3.1, 3.5], UPRIGHT])
     return Example(_rest_to_rest(library.two_link(), 2.0, [0.0, 0.0], UPRIGHT), 100, {"guess": guess})
 
 
 def acrobot(first: float = HANGING[0]) -> Example:
-    """Only the elbow is driven: 4 s to swing up from hanging (Sohl and Bobrow 2001, section 5.2)."""
-    model = library.acrobot(lengths=(1.0, 1.0))
-    return Example(_rest_to_rest(model, 4.0, [first, 0.0], UPRIGHT), 200)
+    """Only the elbow is driven: 4 s to swing up from hanging (Sohl and Bobrow 2001, section 5.2).
+
+    It has many optima, each with a swing of its own. Postures on the way to the cheapest that we know choose one; from
+    other angles `first` the guess is straight.
+    """
+    problem = _rest_to_rest(library.acrobot(lengths=(1.0, 1.0)), 4.0, [first, 0.0], UPRIGHT)
+    way = ACROBOT.get(first)
+    return Example(
+        problem, 200, {} if way is None else {"guess": _through(4.0, [[first, 0.0], *way, UPRIGHT])}
+    )
+
+
+ACROBOT: dict[float, list[list[float]]] = {
+    HANGING[0]: [
+        *([-2.0, 1.9], [-1.8, 2.1], [-0.9, -1.2], [-1.6, -2.7], [-2.1, -1.7], [-2.3, 2.5], [0.4, 2.5]),
+        *([1.1, 1.3], [1.4, 0.6]),
+    ],
+    -1.0: [
+        *([-1.3, 0.6], [-1.6, 0.9], [-1.4, -0.5], [-1.5, -2.0], [-2.0, -2.4], [-2.3, -2.4], [-2.2, -2.1]),
+        *([-2.0, -1.3], [-2.4, 1.6], [-1.1, 2.8], [0.2, 2.5], [0.8, 1.6], [1.2, 0.8], [1.4, 0.3], [1.5, 0.2]),
+        *([1.5, 0.1], [1.5, 0.2], [1.5, 0.2], [1.5, 0.1]),
+    ],
+    -1.3: [
+        *([-1.1, -0.9], [-2.1, 1.5], [-2.3, 3.9], [-2.7, 7.2], [-1.5, 7.2], [0.4, 3.3], [1.0, 1.4]),
+        *([1.4, 0.3], [1.5, 0.0], [1.6, 0.0], [1.6, 0.1]),
+    ],
+}
+"""postures at equal intervals, by the angle at which it starts; from -1.3 the second link goes round"""
 
 
 def acrobot_from_1_0() -> Example:
@@ -77,8 +108,13 @@ def acrobot_from_1_3() -> Example:
 
 def branched_acrobot() -> Example:
     """A trunk on a passive joint, lifted by two legs, from q1 = -1.0 (Sohl and Bobrow 2001, section 5.3)."""
-    model = library.branched_acrobot()
-    return Example(_rest_to_rest(model, 4.0, [-1.0, 0.0, 0.0], {"base": np.pi / 2}), 100)
+    problem = _rest_to_rest(library.branched_acrobot(), 4.0, [-1.0, 0.0, 0.0], {"base": np.pi / 2})
+    way = [
+        *([-1.0, 0.0, 0.0], [-1.8, 1.8, 1.8], [-2.6, 2.2, 2.2], [-2.1, -0.1, -0.1], [-1.0, -2.6, -2.8]),
+        *([-0.2, -2.3, -3.3], [-1.0, 0.5, -3.1], [-2.4, 2.7, -1.9], [-3.3, 2.0, 1.7], [-1.6, -2.2, 3.0]),
+        *([0.4, -3.1, 2.1], [1.3, -2.8, 0.4], [np.pi / 2, -2.4, -0.3]),
+    ]
+    return Example(problem, 200, {"guess": _through(4.0, way)})
 
 
 def obstacle(radius: float = 0.3) -> Example:
@@ -135,17 +171,53 @@ def two_wheels() -> Example:
 
 
 def pitcher() -> Example:
-    """A pitch: the largest speed of the hand along y, at a time that is free (Leyendecker et al. 2009, 7.3)."""
+    """A pitch: the largest speed of the hand along y, at a time that is free (Leyendecker et al. 2009, 7.3).
+
+    As there, every joint is limited as in a body, and the guess goes through postures of a pitch: without limits of the
+    shoulder the arm whirls, in as many ways as there are solvers.
+    """
     model = library.pitcher()
-    q, back, forward = (model.neutral() for _ in range(3))
-    q[-1] = np.pi / 4
+
+    def upper_arm(s: Any) -> tuple[Any, Any, Any]:
+        """Its direction in the collarbone: outwards, forwards, up."""
+        w, x, y, z = ca.vertsplit(s.position("shoulder"))
+        return -2 * (x * z + w * y), 2 * (w * x - y * z), 2 * (x * x + y * y) - 1
+
+    def twist(s: Any) -> Any:
+        """Above zero beyond a quarter turn about its length."""
+        w, _, _, z = ca.vertsplit(s.position("shoulder"))
+        return z * z - w * w
+
+    way = np.array(
+        [
+            [0.0, 1.0, 0.0, 0.0, 0.0, np.pi / 4],
+            [-0.3, 0.98, 0.1, 0.0, 0.2, 0.3],
+            [-0.7, 0.93, 0.0, 0.21, -0.31, 0.6],
+            [-0.9, 0.88, -0.2, 0.2, -0.39, 1.6],
+            [-1.1, 0.83, -0.21, -0.1, -0.52, 1.9],
+            [-1.2, 0.7, 0.0, -0.4, -0.6, 1.2],
+            [-1.2, 0.53, 0.21, -0.63, -0.53, 0.1],
+            [-1.2, 0.49, 0.2, -0.69, -0.49, 0.0],
+            [-1.2, 0.39, 0.29, -0.78, -0.39, 0.0],
+            [-1.2, 0.48, 0.29, -0.77, -0.29, 0.3],
+            [-1.2, 0.5, 0.7, 0.0, -0.5, 1.5],
+            [-0.3, 0.89, 0.2, 0.3, -0.3, 2.4],
+        ]
+    )
+    way[:, 1:5] /= np.linalg.norm(way[:, 1:5], axis=1, keepdims=True)
     problem = Problem(
         model,
-        (0.1, 1.0),
-        start={"q": q, "v": 0},
+        (0.1, 0.5),
+        start={"q": way[0], "v": 0},
         end={
             "hand forward": (lambda s: s.frame("hand").translation[1], (0.0, np.inf)),
             "hand up": (lambda s: s.frame("hand").translation[2], (0.0, np.inf)),
+        },
+        path={
+            "arm across": (lambda s: upper_arm(s)[0], -0.5, np.inf),
+            "arm behind": (lambda s: upper_arm(s)[1], -0.5, np.inf),
+            "arm overhead": (lambda s: upper_arm(s)[2], -np.inf, 0.87),
+            "arm twisted": (twist, -np.inf, 0.0),
         },
         limits={
             "q": {"torso": (-1.2, 1.6), "elbow": (0.0, 2.5)},
@@ -154,9 +226,7 @@ def pitcher() -> Example:
         },
         cost=terminal(lambda s: -s.velocity("hand")[1]) + 1e-3 * effort(),
     )
-    back[0], back[-1] = -0.8, 1.8
-    forward[0], forward[1:5], forward[-1] = 1.0, (0.8, 0.6, 0.0, 0.0), 0.3
-    return Example(problem, 35, {"guess": {"time": [0.0, 0.3, 0.5], "q": np.array([q, back, forward])}})
+    return Example(problem, 35, {"guess": _through(0.498, way)})
 
 
 def brachistochrone(
