@@ -68,7 +68,7 @@ def arm() -> Example:
 def acrobot(first: float = HANGING[0]) -> Example:
     """Only the elbow is driven: 4 s to swing up from hanging (Sohl and Bobrow 2001, section 5.2).
 
-    It has many optima, each with a swing of its own. Postures on the way to the cheapest that we know choose one; from
+    It has many optima, each with a swing of its own. Postures on the way to one of the cheaper ones choose it; from
     other angles `first` the guess is straight.
     """
     problem = _rest_to_rest(library.acrobot(lengths=(1.0, 1.0)), 4.0, [first, 0.0], UPRIGHT)
