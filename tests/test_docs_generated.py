@@ -12,8 +12,11 @@ from alembert.joints import REGISTRY
 DOCS = Path(__file__).parents[1] / "docs"
 HINT = "run python docs/generate.py"
 NOT_ALGORITHMS = {"check_configuration", "check_tree", "compile"}
-INSIDE = {"poses", "velocities", "accelerations", "subspaces", "composite"}
-"""programs behind the methods on frames and on the centre of mass"""
+INSIDE = {
+    *("poses", "velocities", "accelerations", "subspaces", "composite"),
+    *("world_momentum", "world_momentum_rows"),
+}
+"""programs behind the methods on frames, on the centre of mass and on momentum"""
 
 
 @pytest.fixture(scope="module")

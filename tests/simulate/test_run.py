@@ -182,7 +182,8 @@ def test_work_of_held_efforts(integrator):
         {"controller": lambda t, q, v: [3 * np.sin(3 * t), -2 * v[1]]},
         {"controller": Sampled(lambda t, q, v: [3 * np.sin(3 * t), -2 * v[1]], period=0.05)},
         {"efforts": {"shoulder": Table([0.0, 1.0, 3.0], [0.0, 4.0, 1.0], "linear")}},
-        {"wrenches": {"tip": lambda t, q, v: [0, 0, 0, np.sin(t), 0, q[0]]}, "integrator": "radau"},
+        {"efforts": {"shoulder": Table([0.0, 1.0, 3.0], [0.0, 4.0, 1.0], "linear")}, "integrator": "radau"},
+        {"wrenches": {"tip": lambda t, q, v: [0, 0, 0, np.sin(t), 0, q[0]]}},
         {"prescribed": {"elbow": lambda t: (np.sin(t), np.cos(t), -np.sin(t))}, "v0": [0.0, 1.0]},
         {
             "controller": lambda t, q, v: [3 * np.sin(3 * t), 0.0],
@@ -190,7 +191,7 @@ def test_work_of_held_efforts(integrator):
             "events": Event(lambda t, q, v: t - 1.234, "kick", action=lambda t, q, v: (q, v + 0.5)),
         },
     ],
-    ids=["continuous", "sampled", "table", "wrench", "prescribed", "lag and jump"],
+    ids=["continuous", "sampled", "table", "radau", "wrench", "prescribed", "lag and jump"],
 )
 def test_work_does_not_depend_on_the_records(more, interval):
     """With error control it is added up along the steps: the balance is of the order of the tolerance."""
