@@ -13,8 +13,8 @@ STEPS = {"brachistochrone": 10, "bryson_denham": 20, "hager": 10, "goddard": 40,
 REPEATED = ("satellite", "two_wheels")
 """at their ends all speeds are zero, which momentum says of six of them: multipliers are not determined"""
 
-FAR = {"satellite": 1e-3, "two_wheels": 1e-3, "pitcher": 5e-3}
-"""how far states may be apart, where speeds are some 30 rad/s and the cost is flat about the optimum"""
+FAR = {"two_wheels": 1e-3, "pitcher": 5e-3}
+"""how far states may be apart, where speeds are some 30 rad/s and the cost is flat about the optimum (found: 4e-4, 1.3e-3)"""
 
 
 def bounded():
