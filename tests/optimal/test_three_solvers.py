@@ -14,7 +14,8 @@ REPEATED = ("satellite", "two_wheels")
 """at their ends all speeds are zero, which momentum says of six of them: multipliers are not determined"""
 
 FAR = {"two_wheels": 1e-3, "pitcher": 5e-3}
-"""how far states may be apart, where speeds are some 30 rad/s and the cost is flat about the optimum (found: 4e-4, 1.3e-3)"""
+"""how far states may be apart, where speeds are some 30 rad/s and the cost is flat about the optimum; they are
+4e-4 and 1.3e-3 apart"""
 
 
 def bounded():
