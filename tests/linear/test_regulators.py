@@ -6,7 +6,7 @@ from linear_helpers import runge_kutta, state, tree
 
 from alembert import library
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.linear import decoupled_pd, linearize, lqr, place_poles
+from alembert.linear import decoupled_pd, linearize, lqr, place_poles, trim
 from alembert.verify.mechanisms import lin_yae_two_link
 
 
@@ -110,6 +110,17 @@ def test_refusals():
     assert refusal(place_poles, linear, [-1.0, -2.0]).startswith("place_poles: ")
 
 
+def test_what_is_no_linear_model():
+    model = library.pendulum()
+    hint = (
+        "expected a LinearModel; al.linearize(model, q, v, tau) makes one of a model, or linearize() of what al.trim has "
+        "found"
+    )
+    assert refusal(lqr, model, 1.0) == f"lqr: linear is a Model, {hint}"
+    assert refusal(place_poles, trim(model), [-1.0, -2.0]) == f"place_poles: linear is a Trim, {hint}"
+    assert refusal(decoupled_pd, 3, 1.0, 1.0) == f"decoupled_pd: system is an int, {hint}"
+
+
 def test_lqr_against_the_riccati_equation():
     """(2), and the cost from a state is x^T P x: what a simulated motion of the linear model costs."""
     from scipy.linalg import expm
@@ -167,4 +178,10 @@ def test_lqr_refuses():
         "lqr: no feedback of least cost is stable: the inputs do not reach all of the state: rank 6 of 18"
     )
     hanging = linearize(library.two_link(), [-np.pi / 2, 0.0])
-    assert refusal(lqr, hanging, 0.0) == "lqr: no feedback of least cost is stable: Q does not see all modes"
+    assert refusal(lqr, hanging, 0.0).startswith(
+        "lqr: no feedback of least cost is stable: Q does not see all modes: rank 0 of 4"
+    )
+    spinning = linearize(satellite, satellite.neutral()).reduced(
+        ["attitude.wx", "attitude.wy", "attitude.wz"]
+    )
+    assert refusal(lqr, spinning, [1.0, 1.0, 0.0, 1.0, 1.0, 1.0]).endswith("margin 1); lost: q:attitude.wz")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
     from alembert.linear.linear_model import LinearModel
@@ -31,6 +31,11 @@ def motion(linear: LinearModel, k: int, amplitude: float | None = None) -> Motio
     """Mode number `k` (from 0) as a motion; `amplitude` is that of its largest displacement."""
     from alembert.view import Motion
 
+    if linear.whole is not None and len(linear.whole.displacements) > len(linear.displacements):
+        raise UnsupportedError(
+            f"motion: the linear model is a part that leaves out {', '.join(linear.left_out)}, which move along; "
+            "show the modes of the whole, linear.whole.modes()"
+        )
     modes = linear.modes()
     if not -len(modes) <= k < len(modes):
         raise ArgumentError(f"motion: mode {k} of {len(modes)}, expected 0 to {len(modes) - 1}")

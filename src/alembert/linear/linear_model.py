@@ -14,7 +14,7 @@ import scipy.linalg
 from scipy.optimize import linear_sum_assignment
 
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
-from alembert.linear import modes, printing, quantities
+from alembert.linear import modes, printing, quantities, reduction
 from alembert.linear.modes import Modes
 from alembert.linear.reachability import Reachability, reachability
 from alembert.model import Model
@@ -111,6 +111,8 @@ class LinearModel:
     """the degrees of freedom whose displacements are states: all of them, independent ones of a model with loops"""
     rates: tuple[int, ...]
     """those whose speeds are"""
+    whole: LinearModel | None = None
+    """what this is a part of, see `reduced`"""
 
     @property
     def batch(self) -> tuple[int, ...]:
@@ -135,7 +137,8 @@ class LinearModel:
         for name, value in self.parameter_values.items():
             full = np.broadcast_to(np.asarray(value, dtype=float), self.batch)
             parameters[name] = full[index]
-        return dataclasses.replace(self, **changes, parameter_values=parameters)
+        whole = None if self.whole is None else self.whole[index]
+        return dataclasses.replace(self, **changes, parameter_values=parameters, whole=whole)
 
     @property
     def remark(self) -> str:
@@ -146,6 +149,15 @@ class LinearModel:
         return (
             f"not about an equilibrium: {self.model.speed_names[k]} accelerates by {self.a[k]:.4g} "
             f"{quantities.speed_units(self.model)[k]}^2; see al.trim"
+        )
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The states of the whole that `reduced` has left out."""
+        return (
+            tuple(name for name in self.whole.state_names if name not in self.state_names)
+            if self.whole
+            else ()
         )
 
     # --- poles and modes ----------------------------------------------------------------------------------
@@ -170,6 +182,17 @@ class LinearModel:
         """Whether the outputs tell all of the state, and what they do not see."""
         self._one("observable")
         return reachability(self.A.T, self.C.T, self.state_names, tolerance)
+
+    def reduced(
+        self, states: Any = None, *, inputs: Any = None, outputs: Any = None, neglect: float = 1e-10
+    ) -> LinearModel:
+        """The part with these states, inputs and outputs; all of them where left out.
+
+        `states` are names of states (`q:elbow`), or of joints and degrees of freedom for both displacement and speed. The
+        part is exact where no state that is left out acts on one that is kept, and refused otherwise; `neglect` is the
+        size of couplings to ignore, relative to the largest entry of A. Outputs that depend on what is left out go too.
+        """
+        return reduction.reduced(self, states, inputs, outputs, float(neglect))
 
     # --- responses ----------------------------------------------------------------------------------------
 
@@ -335,9 +358,13 @@ class LinearModel:
         if self.output_names == self.state_names:
             signals = [row for row in signals if row[0] != "output"]
         found: list[Any] = [repr(self), *([self.remark] if self.remark else [])]
+        if self.left_out:
+            found.append(f"part of a linear model, without {', '.join(self.left_out)}")
         found += [printing.table("signals", ("", "name", "unit"), signals, left=3)]
         if len(self.state_names) <= 8:
             found += [self.table(name) for name in ("A", "B")]
+        if self.displacements != self.rates:  # no second-order modes
+            return [*found, f"poles [rad/s]: {', '.join(f'{pole:.5g}' for pole in self.poles())}"]
         return [*found, self.modes()]
 
     def _finite(self, function: str, what: str, value: Any) -> Array:

@@ -151,6 +151,11 @@ class Modes:
 def modes(linear: LinearModel) -> Modes:
     """All modes of one linear model."""
     n = len(linear.displacements)
+    if linear.whole is not None and linear.displacements != linear.rates:
+        raise UnsupportedError(
+            "modes: the part has displacements without their speeds, or speeds without displacements, which second-order "
+            "modes have no form for; `poles` gives the eigenvalues"
+        )
     if len(linear.rates) != n:
         raise UnsupportedError(
             f"modes: something rolls: {n} displacements and {len(linear.rates)} speeds are independent, which second-order "

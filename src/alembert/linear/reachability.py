@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 Array = np.ndarray
+_SHOWN = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +38,17 @@ class Reachability:
         if self:
             return verdict
         weight = np.linalg.norm(self.lost, axis=0)
-        names = [self.state_names[k] for k in np.argsort(-weight, kind="stable") if weight[k] > 1e-6]
-        return f"{verdict}; lost: {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}"
+        never = [name for name, w in zip(self.state_names, weight, strict=True) if w > 1 - 1e-9]
+        mixed = [name for name, w in zip(self.state_names, weight, strict=True) if 1e-6 < w <= 1 - 1e-9]
+        parts = [_listed(never)] if never else []
+        count = self.size - self.rank - len(never)
+        if count and mixed:
+            parts.append(f"{count} combination{'s' * (count != 1)} of {_listed(mixed)}")
+        return f"{verdict}; lost: {'; '.join(parts)}"
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:_SHOWN])}{f' and {len(names) - _SHOWN} more' if len(names) > _SHOWN else ''}"
 
 
 def reachability(A: Array, B: Array, names: tuple[str, ...], tolerance: float) -> Reachability:

@@ -23,8 +23,10 @@ from typing import Any
 import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
+from alembert.linear import reduction
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
+from alembert.linear.reachability import reachability
 from alembert.model import Model
 
 Array = np.ndarray
@@ -92,7 +94,12 @@ def decoupled_pd(
         )
     else:
         linear = system
+        _check_linear("decoupled_pd", "system", linear)
     n = len(linear.rates)
+    if linear.whole is not None and linear.displacements != linear.rates:
+        raise UnsupportedError(
+            "decoupled_pd: the part has displacements without their speeds, or speeds without displacements; use place_poles"
+        )
     if len(linear.displacements) != n:
         raise UnsupportedError(
             f"decoupled_pd: something rolls: {len(linear.displacements)} displacements and {n} speeds are independent; use "
@@ -129,10 +136,13 @@ def place_poles(linear: LinearModel, poles: Sequence[complex], *, method: str = 
     """
     from scipy.signal import place_poles as place  # takes long to import
 
+    _check_linear("place_poles", "linear", linear)
     linear._one("place_poles")
     reached = linear.controllable()
     if not reached:
-        raise ArgumentError(f"place_poles: the inputs do not reach all of the state: {reached}")
+        raise ArgumentError(
+            f"place_poles: the inputs do not reach all of the state: {reduction.advice(linear, reached)}"
+        )
     try:
         wanted = np.asarray(poles).astype(complex)
         found = place(linear.A, linear.B, wanted if np.any(wanted.imag) else wanted.real, method=method)
@@ -148,6 +158,7 @@ def lqr(linear: LinearModel, Q: Any, R: Any = 1.0) -> Regulator:
     """
     from scipy.linalg import solve_continuous_are  # takes long to import
 
+    _check_linear("lqr", "linear", linear)
     linear._one("lqr")
     A, B = linear.A, linear.B
     weights = _weight("Q", Q, linear.state_names), _weight("R", R, linear.input_names)
@@ -162,13 +173,22 @@ def lqr(linear: LinearModel, Q: Any, R: Any = 1.0) -> Regulator:
         stable = False
     if not stable:
         reached = linear.controllable()
-        why = (
-            f"the inputs do not reach all of the state: {reached}"
-            if not reached
-            else "Q does not see all modes"
-        )
+        why = f"the inputs do not reach all of the state: {reduction.advice(linear, reached)}"
+        if reached:
+            seen = reachability(A.T, _root(weights[0]), linear.state_names, 1e-10)
+            why = f"Q does not see all modes: {seen}"
         raise ArgumentError(f"lqr: no feedback of least cost is stable: {why}")
     return found
+
+
+def _check_linear(function: str, argument: str, linear: Any) -> None:
+    if isinstance(linear, LinearModel):
+        return
+    kind = type(linear).__name__
+    hint = "al.linearize(model, q, v, tau) makes one of a model, or linearize() of what al.trim has found"
+    raise ArgumentError(
+        f"{function}: {argument} is {'an' if kind[0] in 'AEIOUaeiou' else 'a'} {kind}, expected a LinearModel; {hint}"
+    )
 
 
 def _weight(name: str, given: Any, signals: Sequence[str]) -> Array:
@@ -189,6 +209,12 @@ def _weight(name: str, given: Any, signals: Sequence[str]) -> Array:
     if least < -1e-12 * max(abs(most), abs(least)):
         raise ArgumentError(f"lqr: {name} has the eigenvalue {least:.4g}, expected none below zero")
     return (x + x.T) / 2
+
+
+def _root(Q: Array) -> Array:
+    """W with W W^T = Q."""
+    values, vectors = np.linalg.eigh(Q)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def _per_dof(model: Model, name: str, x: Any, count: int) -> Array:
