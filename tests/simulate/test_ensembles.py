@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.simulate import ensemble, simulate
-from alembert.simulate.ensembles import blocks
+from alembert.simulate.ensembles import backends, blocks
 
 
 @pytest.fixture(scope="module")
@@ -521,6 +523,62 @@ def test_a_script_without_guard(tmp_path, backend):
             "alembert.errors.UnsupportedError: ensemble: the worker processes could not start. They import the script"
         )
     )
+
+
+class Pool(ThreadPoolExecutor):
+    """In place of a pool of processes: `submit` raises what it is given, call by call, until there is no more."""
+
+    def __init__(self, *errors):
+        super().__init__(1)
+        self.errors, self.waited = list(errors), False
+
+    def submit(self, *call):
+        if self.errors and (error := self.errors.pop(0)) is not None:
+            raise error
+        return super().submit(*call)
+
+    def shutdown(self, wait=True, **options):
+        self.waited = wait
+        super().shutdown(wait, **options)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(9, "Bad file descriptor"),
+        BrokenPipeError(),
+        RuntimeError("after shutdown"),
+        BrokenProcessPool(),
+    ],
+)
+def test_workers_that_die_while_they_are_started(model, monkeypatch, error):
+    """How the pool says so depends on how far it has come. The pool's own thread has ended before the message: a
+    script that ends with it would otherwise write into the pipe this thread closes, and print that last."""
+    pool = Pool(error)
+    monkeypatch.setattr(backends, "ProcessPoolExecutor", lambda *_: pool)
+    with pytest.raises(
+        UnsupportedError, match=r"ensemble: the worker processes could not start\. They import"
+    ):
+        ensemble(model, vary, members=2, backend="processes", workers=1, **OPTIONS)
+    assert pool.waited
+
+
+def test_a_pool_that_breaks_between_two_blocks(model, monkeypatch):
+    """The block it does not take is sent to the next one."""
+    pools = [Pool(None, None, OSError(9, "Bad file descriptor")), Pool()]
+    monkeypatch.setattr(backends, "ProcessPoolExecutor", lambda *_: pools.pop(0))
+    run = ensemble(model, vary, members=6, block=2, backend="processes", workers=1, **OPTIONS)
+    assert not pools
+    np.testing.assert_array_equal(run.q, ensemble(model, vary, members=6, **OPTIONS).q)
+
+
+def test_what_a_controller_raises_in_a_worker_stays_what_it_is(model, monkeypatch):
+    def unplugged(t, q, v):
+        raise OSError(9, "Bad file descriptor")
+
+    monkeypatch.setattr(backends, "ProcessPoolExecutor", lambda *_: Pool())
+    run = ensemble(model, vary, members=2, controller=unplugged, backend="processes", workers=1, **OPTIONS)
+    assert run.failures == dict.fromkeys((0, 1), "OSError: [Errno 9] Bad file descriptor")
 
 
 def test_dask_is_optional(model, monkeypatch):

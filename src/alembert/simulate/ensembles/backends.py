@@ -163,14 +163,31 @@ def _processes(question: Question, workers: int) -> Iterator[Backend]:
             pool.shutdown(wait=False, cancel_futures=True)
         pools[:] = [ProcessPoolExecutor(workers, get_context("spawn"))]
 
+    def submit(*block: Any) -> Future[Block]:
+        try:
+            return pools[0].submit(_remote, digest, packed, *block)
+        except (
+            OSError,
+            RuntimeError,
+        ):  # of the pool: what the model and its controllers raise comes with the result
+            lost: Future[Block] = Future()
+            lost.set_exception(BrokenExecutor())
+            return lost
+
     renew()
     try:
-        pools[0].submit(os.getpid).result()
-    except BrokenExecutor:
-        raise UnsupportedError(UNGUARDED) from None
-    try:
-        yield Backend(lambda *block: pools[0].submit(_remote, digest, packed, *block), workers, renew)
+        try:
+            pools[0].submit(os.getpid).result()
+        except BrokenExecutor:
+            raise UnsupportedError(UNGUARDED) from None
+        except (
+            OSError,
+            RuntimeError,
+        ) as error:  # a worker was dead before its pipe was written, or there can be none
+            raise UnsupportedError(UNGUARDED) from error
+        yield Backend(submit, workers, renew)
     finally:
+        # waits for a broken pool too: its thread closes the pipe by which the interpreter, if it ends now, wakes it
         pools[0].shutdown(wait=True, cancel_futures=True)
 
 
