@@ -168,6 +168,9 @@ def test_trim(tmp_path):
     tau = al.library.two_link().gravity_forces([0.3, 0.5])
     assert list(found.outcome.data["tau"].values()) == pytest.approx(tau)
     assert found.outcome.data["stability"] == "unstable"
+    pushed = run_study(study(tmp_path, f"{options}\nwrenches.tip = [0, 0, 0, 0, 0, 2]"))
+    assert pushed.outcome.data["wrenches"] == {"tip": [0, 0, 0, 0, 0, 2]}
+    assert list(pushed.outcome.data["tau"].values()) != pytest.approx(tau)
 
 
 def test_linearize(tmp_path):

@@ -80,7 +80,7 @@ class RootLocus:
 class LinearModel:
     """x' = A x + B u + E p,  y = C x + D u + F p, all deviations from a point.
 
-    x = (displacements in tangent space; speeds). The point is (q, v, tau), with accelerations `a` and outputs `y`
+    x = (displacements in tangent space; speeds). The point is (q, v, tau, wrenches), with accelerations `a` and outputs `y`
     there. Along a trajectory all arrays have leading batch dimensions; `linear[k]` takes one point.
     """
 
@@ -111,6 +111,10 @@ class LinearModel:
     """the degrees of freedom whose displacements are states: all of them, independent ones of a model with loops"""
     rates: tuple[int, ...]
     """those whose speeds are"""
+    wrenches: Mapping[str, Array] = dataclasses.field(default_factory=dict)
+    """on frames at the point, which the efforts `tau` do not contain"""
+    wrench_inputs: tuple[tuple[int, str, int], ...] = ()
+    """(input, frame, component) of the inputs that are wrenches; their columns of `G` are those at the point"""
     whole: LinearModel | None = None
     """what this is a part of, see `reduced`"""
 
@@ -138,7 +142,10 @@ class LinearModel:
             full = np.broadcast_to(np.asarray(value, dtype=float), self.batch)
             parameters[name] = full[index]
         whole = None if self.whole is None else self.whole[index]
-        return dataclasses.replace(self, **changes, parameter_values=parameters, whole=whole)
+        wrenches = {frame: F[index] for frame, F in self.wrenches.items()}
+        return dataclasses.replace(
+            self, **changes, parameter_values=parameters, whole=whole, wrenches=wrenches
+        )
 
     @property
     def remark(self) -> str:
@@ -165,6 +172,12 @@ class LinearModel:
     def poles(self) -> Array:
         """The eigenvalues of A (..., states), by real part and then imaginary part."""
         return np.sort_complex(np.linalg.eigvals(self.A))
+
+    @property
+    def has_modes(self) -> bool:
+        """Whether displacements and speeds are those of the same degrees of freedom; not where something rolls."""
+        same = self.displacements == self.rates
+        return same if self.whole is not None else len(self.displacements) == len(self.rates)
 
     def modes(self) -> Modes:
         """Natural frequencies, damping ratios and mode shapes."""
@@ -363,7 +376,7 @@ class LinearModel:
         found += [printing.table("signals", ("", "name", "unit"), signals, left=3)]
         if len(self.state_names) <= 8:
             found += [self.table(name) for name in ("A", "B")]
-        if self.displacements != self.rates:  # no second-order modes
+        if not self.has_modes:
             return [*found, f"poles [rad/s]: {', '.join(f'{pole:.5g}' for pole in self.poles())}"]
         return [*found, self.modes()]
 

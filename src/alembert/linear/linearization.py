@@ -49,6 +49,7 @@ def linearize(
     outputs: Sequence[str] = (),
     parameters: Sequence[str] = (),
     parameter_values: Mapping[str, Any] | None = None,
+    wrenches: Mapping[str, Any] | None = None,
 ) -> LinearModel:
     """The linear model about an equilibrium, any state, or every state of a batch (a trajectory).
 
@@ -58,15 +59,18 @@ def linearize(
         v: speeds (..., nv); zero when left out.
         tau: efforts (..., nv); zero when left out.
         inputs: names of actuators, joints or degrees of freedom; by default the actuators of the model, or all
-            efforts where it has none. An actuator's input is its effort over its gear.
+            efforts where it has none. An actuator's input is its effort over its gear. `wrench:tool` (or `wrench:tool.fz`)
+            are changes of a wrench on a frame: the columns of B are then those of a disturbance, or of a thruster.
         outputs: names, see `alembert.linear.outputs`; by default the whole state.
         parameters: names of parameters for the columns of E and F, at fixed q, v and tau.
         parameter_values: where not at their defaults.
+        wrenches: on frames, (..., 6) each, moment and force in the frame's axes, in which they stay fixed.
     """
     check_model("linearize", model)
     q, v, tau = _state(model, q, v, tau)
     values = model.parameter_values | dict(parameter_values or {})
-    given = quantities.inputs(model, inputs, values, "linearize")
+    forces = quantities.wrenches(model, wrenches, "linearize")
+    given = quantities.inputs(model, inputs, values, "linearize", q)
     rows = output_rows(model, outputs, "linearize")
     chosen = _chosen(model, parameters, given, tau)
     n = model.nv
@@ -74,7 +78,9 @@ def linearize(
     d: Any
     p = model._parameter_array("linearize", parameter_values)
     names = [model.parameters[k][0] for k in chosen]
-    d = model.forward_dynamics_derivatives(q, v, tau, parameters=parameter_values, sensitive_to=names)
+    d = model.forward_dynamics_derivatives(
+        q, v, tau, wrenches=forces or None, parameters=parameter_values, sensitive_to=names
+    )
     da_dp = np.zeros((*d.acceleration.shape, 0))
     if chosen:
         da_dp = np.stack([d.dparameters[name] for name in names], axis=-1)  # (4)
@@ -112,6 +118,8 @@ def linearize(
         mass_matrix=np.linalg.inv(d.dtau) if not model.is_constrained else np.zeros((*batch, 0, 0)),
         displacements=tuple(range(n)),
         rates=tuple(range(n)),
+        wrenches={frame: np.broadcast_to(F, (*batch, 6)) for frame, F in forces.items()},
+        wrench_inputs=given.wrenches,
     )
     return _reduced(linear, parameter_values, chosen) if model.is_constrained else linear
 

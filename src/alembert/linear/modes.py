@@ -151,7 +151,7 @@ class Modes:
 def modes(linear: LinearModel) -> Modes:
     """All modes of one linear model."""
     n = len(linear.displacements)
-    if linear.whole is not None and linear.displacements != linear.rates:
+    if linear.whole is not None and not linear.has_modes:
         raise UnsupportedError(
             "modes: the part has displacements without their speeds, or speeds without displacements, which second-order "
             "modes have no form for; `poles` gives the eigenvalues"

@@ -1,7 +1,8 @@
 """Coordinates, speeds, efforts and actuators by name, and their units.
 
-A name may say what it is before a colon: `q:elbow`, `v:elbow`, `tau:elbow`, `actuator:motor`. After it comes a
-joint (all of its degrees of freedom) or a single degree of freedom, named as in `model.speed_names`.
+A name may say what it is before a colon: `q:elbow`, `v:elbow`, `tau:elbow`, `actuator:motor`, `wrench:tool`. After it comes
+a joint (all of its degrees of freedom) or a single degree of freedom, named as in `model.speed_names`; for wrenches a frame,
+or one component on it: `wrench:tool.fz` of mx, my, mz (moment), fx, fy, fz (force), in the frame's axes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert.dynamics.arguments import mapping
 from alembert.errors import ArgumentError
 from alembert.expression import Expression, Scalar, evaluate
 from alembert.model import Actuator, Model
@@ -19,6 +21,7 @@ from alembert.model.printing import unknown
 
 Array = np.ndarray
 _EFFORTS = {"rad/s": "N m", "m/s": "N"}
+COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
 
 
 def split(name: Any, kinds: Iterable[str], function: str, argument: str) -> tuple[str, str]:
@@ -73,10 +76,17 @@ class Inputs:
     units: tuple[str, ...]
     matrix: Array
     actuators: tuple[Actuator, ...]
+    wrenches: tuple[tuple[int, str, int], ...]
+    """(input, frame, component)"""
 
 
-def inputs(model: Model, names: Sequence[str] | None, values: Mapping[str, Any], function: str) -> Inputs:
-    """By the names of joints, degrees of freedom and actuators; None: all actuators, or all efforts."""
+def inputs(
+    model: Model, names: Sequence[str] | None, values: Mapping[str, Any], function: str, q: Array
+) -> Inputs:
+    """By the names of joints, degrees of freedom, actuators and wrenches; None: all actuators, or all efforts.
+
+    A wrench is worth the efforts J(q)^T F, with `values` of the parameters.
+    """
     if names is None:
         names = [f"actuator:{a.name}" for a in model.actuators] or [f"tau:{n}" for n in model.speed_names]
     if isinstance(names, str):
@@ -86,8 +96,9 @@ def inputs(model: Model, names: Sequence[str] | None, values: Mapping[str, Any],
     found: list[str] = []
     columns: list[Array] = []
     used: list[Actuator] = []
+    pushes: list[tuple[int, str, int]] = []
     for name in names:
-        kind, rest = split(name, ("tau", "actuator"), function, "inputs")
+        kind, rest = split(name, ("tau", "actuator", "wrench"), function, "inputs")
         kind = kind or _which(model, rest, function)
         if kind == "actuator":
             if rest not in known:
@@ -98,6 +109,14 @@ def inputs(model: Model, names: Sequence[str] | None, values: Mapping[str, Any],
             found.append(units[k] if np.all(gear == 1.0) else "")
             columns.append(gear[..., None] * np.eye(model.nv)[k])
             used.append(actuator)
+        elif kind == "wrench":
+            frame, components = wrench(model, rest, function, "inputs")
+            J = wrench_efforts(model, frame, q, values)
+            for k in components:
+                pushes.append((len(labels), frame, k))
+                labels.append(f"{frame}.{COMPONENTS[k]}")
+                found.append("N m" if k < 3 else "N")
+                columns.append(J[..., k])
         else:
             for k in degrees_of_freedom(model, rest, function, "inputs"):
                 labels.append(model.speed_names[k])
@@ -107,7 +126,40 @@ def inputs(model: Model, names: Sequence[str] | None, values: Mapping[str, Any],
         if labels.count(label) > 1:
             raise ArgumentError(f"{function}: inputs: {label!r} is named twice")
     matrix = np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros((model.nv, 0))
-    return Inputs(tuple(labels), tuple(found), matrix, tuple(used))
+    return Inputs(tuple(labels), tuple(found), matrix, tuple(used), tuple(pushes))
+
+
+def wrench(model: Model, name: str, function: str, argument: str) -> tuple[str, tuple[int, ...]]:
+    """The frame and the components that a name stands for."""
+    frame, dot, component = name.rpartition(".")
+    known = {f.name for f in model.frames} | {b.name for b in model.bodies}
+    if name in known or not dot or component not in COMPONENTS:
+        frame, components = name, tuple(range(6))
+    else:
+        components = (COMPONENTS.index(component),)
+    if frame not in known:
+        raise ArgumentError(unknown(f"{function}: {argument}: no frame", frame, known))
+    model._check_moves(function, frame)
+    return frame, components
+
+
+def wrenches(
+    model: Model, given: Mapping[str, Any] | None, function: str, *, batch: bool = True
+) -> dict[str, Array]:
+    """Wrenches on frames that move, as arrays."""
+    found = {}
+    for frame, F in mapping(function, "wrenches", given).items():
+        wrench(model, f"{frame}", function, "wrenches")
+        found[frame] = model._numbers(
+            function, f"wrench on {frame!r}", F, 6, ": moment, then force", batch=batch
+        )
+    return found
+
+
+def wrench_efforts(model: Model, frame: str, q: Array, values: Mapping[str, Any]) -> Array:
+    """J^T, (..., nv, 6): the efforts that a wrench on the frame is worth."""
+    given = dict(values) if model.parameters else None
+    return np.swapaxes(model.frame_jacobian(q, frame, parameters=given), -1, -2)
 
 
 def number(value: Scalar, values: Mapping[str, Any]) -> Array:

@@ -77,6 +77,9 @@ def reduced(linear: LinearModel, states: Any, inputs: Any, outputs: Any, neglect
         mass_matrix=mass,
         displacements=tuple(linear.displacements[k] for k in places),
         rates=tuple(linear.rates[k] for k in speeds),
+        wrench_inputs=tuple(
+            (chosen.index(k), frame, c) for k, frame, c in linear.wrench_inputs if k in chosen
+        ),
         whole=linear.whole or linear,
     )
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.linear import reduction
+from alembert.linear import quantities, reduction
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
 from alembert.linear.reachability import reachability
@@ -66,8 +66,21 @@ class Regulator:
         return self.efforts(q, v)
 
     def efforts(self, q: Any, v: Any) -> Array:
-        """tau at a state, (..., nv): that of the point and what the feedback adds."""
-        return self.linear.tau + (self.linear.G @ self.inputs(q, v)[..., None])[..., 0]
+        """tau at a state, (..., nv): that of the point and what the feedback adds.
+
+        Inputs that are wrenches count as the efforts that they are worth there; the wrenches of the point itself
+        (`linear.wrenches`) are none of the regulator's: `simulate(..., wrenches=)` takes them.
+        """
+        at = self.linear
+        u = self.inputs(q, v)
+        G = at.G
+        if at.wrench_inputs:
+            q = at.model._numbers("Regulator.efforts", "q", q, at.model.nq)
+            G = np.array(np.broadcast_to(G, (*u.shape[:-1], *G.shape[-2:])))
+            for k, frame, component in at.wrench_inputs:
+                values = at.model.parameter_values | dict(at.parameter_values)
+                G[..., k] = quantities.wrench_efforts(at.model, frame, q, values)[..., component]
+        return at.tau + (G @ u[..., None])[..., 0]
 
 
 def decoupled_pd(
@@ -96,7 +109,7 @@ def decoupled_pd(
         linear = system
         _check_linear("decoupled_pd", "system", linear)
     n = len(linear.rates)
-    if linear.whole is not None and linear.displacements != linear.rates:
+    if linear.whole is not None and not linear.has_modes:
         raise UnsupportedError(
             "decoupled_pd: the part has displacements without their speeds, or speeds without displacements; use place_poles"
         )

@@ -2,10 +2,10 @@
 
 The residual is what inverse dynamics at a = 0 asks of the joints beyond the efforts that are there,
 
-    r = ID(q, v, 0) - tau - G u = 0,                                                         (1)
+    r = ID(q, v, 0) - tau - G u - J^T F = 0,                                                 (1)
 
-over the free ones of q (tangent), v, tau and the actuators' u. Levenberg-Marquardt steps on the manifold, with exact
-derivatives; where (1) leaves a choice, the solution nearest to the guess is found by
+over the free ones of q (tangent), v, tau, the actuators' u and the wrenches F. Levenberg-Marquardt steps on the manifold,
+with exact derivatives; where (1) leaves a choice, the solution nearest to the guess is found by
 
     x <- x + g - J^+ (r + J g),   g = guess - x                                              (2)
 
@@ -17,20 +17,20 @@ Loops, couplings and equations add their forces f to what is free, and their row
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from alembert.dynamics.arguments import mapping
-from alembert.errors import AlembertWarning, ArgumentError, NumericalError
+from alembert.errors import AlembertWarning, NumericalError
 from alembert.linear import printing, quantities
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
+from alembert.linear.trim_problem import Point, Problem, listed, set_up
 from alembert.model import Model
 from alembert.model.model import check_model
-from alembert.model.printing import unknown
 
 Array = np.ndarray
 
@@ -55,11 +55,19 @@ class Trim:
     free: tuple[str, ...]
     iterations: int
     parameter_values: Mapping[str, float]
+    wrenches: Mapping[str, Array]
+    """on frames, (6,) each"""
 
     def linearize(self, **options: Any) -> LinearModel:
         """The linear model there; options as those of `alembert.linearize`."""
         return linearize(
-            self.model, self.q, self.v, self.tau, parameter_values=self.parameter_values or None, **options
+            self.model,
+            self.q,
+            self.v,
+            self.tau,
+            parameter_values=self.parameter_values or None,
+            wrenches=self.wrenches,
+            **options,
         )
 
     def eigenvalues(self) -> Array:
@@ -84,6 +92,12 @@ class Trim:
             *((f"v:{n}", x, u) for n, x, u in zip(model.speed_names, self.v, speeds, strict=True) if x),
             *((f"tau:{n}", x, u) for n, x, u in zip(model.speed_names, self.tau, efforts, strict=True)),
             *((f"actuator:{n}", x, "") for n, x in self.inputs.items()),
+            *(
+                (f"wrench:{frame}.{quantities.COMPONENTS[k]}", x, "N m" if k < 3 else "N")
+                for frame, F in self.wrenches.items()
+                for k, x in enumerate(F)
+                if x
+            ),
         ]
         title = f"equilibrium of {model.name}, found with {', '.join(self.free) or 'nothing'} free"
         body = ((name, printing.number(x, 8), unit) for name, x, unit in rows)
@@ -91,109 +105,6 @@ class Trim:
 
     def __str__(self) -> str:
         return printing.text(self.__rich__())
-
-
-@dataclass(frozen=True, eq=False)
-class _Point:
-    q: Array
-    v: Array
-    tau: Array
-    u: Array
-    f: Array
-    """of the constraints"""
-
-
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """What is free, by index, and the model with its parameters."""
-
-    model: Model
-    parameters: Mapping[str, float]
-    q: list[int]
-    v: list[int]
-    tau: list[int]
-    u: list[int]
-    actuators: tuple[str, ...]
-    G: Array
-    rows: int
-    """of the constraints"""
-    weight: float
-    """of residuals of constraints against missing efforts"""
-
-    @property
-    def size(self) -> int:
-        return len(self.q) + len(self.v) + len(self.tau) + len(self.u) + self.rows
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        speeds = self.model.speed_names
-        return (
-            *(f"q:{speeds[k]}" for k in self.q),
-            *(f"v:{speeds[k]}" for k in self.v),
-            *(f"tau:{speeds[k]}" for k in self.tau),
-            *(f"actuator:{self.actuators[k]}" for k in self.u),
-        )
-
-    def evaluate(self, at: _Point) -> tuple[Array, Array, float]:
-        """r and J of (1), and the size of the efforts that residuals are judged against."""
-        zero = np.zeros(self.model.nv)
-        parameters = self.parameters or None
-        effort = at.tau + self.G @ at.u
-        tree = self.model._constraint_rows.primary if self.rows else self.model
-        asked = tree.inverse_dynamics(at.q, at.v, zero, parameters=parameters)
-        d = tree.inverse_dynamics_derivatives(at.q, at.v, zero, parameters=parameters)
-        one = np.eye(self.model.nv)
-        J = np.concatenate([d.dq[:, self.q], d.dv[:, self.v], -one[:, self.tau], -self.G[:, self.u]], axis=1)
-        scale = max(np.abs(x).max(initial=0.0) for x in (asked, effort, d.dq, d.dv, d.da))
-        if self.rows:
-            return self.constrained(at, asked - effort, J, float(scale))
-        return asked - effort, J, float(scale)
-
-    def constrained(self, at: _Point, r: Array, J: Array, scale: float) -> tuple[Array, Array, float]:
-        """(3)"""
-        model = self.model
-        c = model._constraint_slopes("trim", at.q, at.v, at.f, self.parameters or None)
-        J[:, : len(self.q)] -= c.push_q[:, self.q]
-        blocks = [[J, -c.G.T]]
-        none = np.zeros((self.rows, len(self.tau) + len(self.u) + self.rows))
-        left = [r - c.G.T @ at.f, self.weight * c.residual]
-        blocks.append(
-            [
-                np.hstack([c.G[:, self.q] * c.holonomic[:, None], np.zeros((self.rows, len(self.v))), none])
-                * self.weight
-            ]
-        )
-        if np.any(at.v) or self.v:
-            left += [self.weight * (c.G @ at.v), self.weight * c.bias]
-            blocks.append([np.hstack([c.speed_q[:, self.q], c.G[:, self.v], none]) * self.weight])
-            blocks.append([np.hstack([c.bias_q[:, self.q], c.bias_v[:, self.v], none]) * self.weight])
-        return np.concatenate(left), np.vstack([np.hstack(row) for row in blocks]), scale
-
-    def move(self, at: _Point, step: Array) -> _Point:
-        parts = np.split(step, np.cumsum([len(self.q), len(self.v), len(self.tau), len(self.u)]))
-        dq = np.zeros(self.model.nv)
-        dq[self.q] = parts[0]
-        moved = _Point(self.model.integrate(at.q, dq), at.v.copy(), at.tau.copy(), at.u.copy(), at.f.copy())
-        everything = range(self.rows)
-        for x, where, part in zip(
-            (moved.v, moved.tau, moved.u, moved.f),
-            (self.v, self.tau, self.u, everything),
-            parts[1:],
-            strict=True,
-        ):
-            x[where] += part
-        return moved
-
-    def difference(self, at: _Point, to: _Point) -> Array:
-        return np.concatenate(
-            [
-                self.model.difference(at.q, to.q)[self.q],
-                (to.v - at.v)[self.v],
-                (to.tau - at.tau)[self.tau],
-                (to.u - at.u)[self.u],
-                to.f - at.f,
-            ]
-        )
 
 
 def trim(
@@ -205,6 +116,7 @@ def trim(
     fixed: Mapping[str, Any] | None = None,
     free: Sequence[str] | None = None,
     parameter_values: Mapping[str, float] | None = None,
+    wrenches: Mapping[str, Any] | None = None,
 ) -> Trim:
     """Find a state without accelerations.
 
@@ -212,14 +124,24 @@ def trim(
     the guess or as `fixed` says. Names are those of coordinates (`elbow` or `q:elbow`), speeds (`v:elbow`), efforts
     (`tau:elbow`) and actuators (`motor` or `actuator:motor`), of a whole joint or of one degree of freedom; `q`, `v`, `tau`
     and `actuators` stand for all that are not fixed. An actuator that is named gives all the effort of its degree of
-    freedom.
+    freedom. `wrenches` (6,) act on frames, fixed in the frames' axes; `wrench:foot` or `wrench:foot.fz` among the free ones
+    are found as well, from there on or from zero.
 
     By default all coordinates that are not fixed are free; when all are fixed, the actuators are (or all efforts,
     where the model has no actuators). Raises `NumericalError` with the joints that cannot be held.
     """
     check_model("trim", model)
     held = mapping("trim", "fixed", fixed)
-    guess, problem = _set_up(model, q, v, tau, held, _names(free), dict(parameter_values or {}))
+    guess, problem = set_up(
+        model,
+        q,
+        v,
+        tau,
+        held,
+        listed(free),
+        dict(parameter_values or {}),
+        quantities.wrenches(model, wrenches, "trim", batch=False),
+    )
     at, iterations = _solve(problem, guess)
     r, J, scale = problem.evaluate(at)
     if np.abs(r).max(initial=0.0) > _TOLERANCE * scale:
@@ -252,13 +174,14 @@ def trim(
         problem.names,
         iterations,
         problem.parameters,
+        problem.wrenches(at),
     )
 
 
 # --- solving --------------------------------------------------------------------------------------------------
 
 
-def _solve(problem: _Problem, start: _Point) -> tuple[_Point, int]:
+def _solve(problem: Problem, start: Point) -> tuple[Point, int]:
     """Levenberg-Marquardt from `start`, as far as it goes."""
     at, damping = start, 1e-4
     r, J, scale = problem.evaluate(at)
@@ -282,7 +205,7 @@ def _solve(problem: _Problem, start: _Point) -> tuple[_Point, int]:
     return at, 200
 
 
-def _nearest(problem: _Problem, at: _Point, guess: _Point) -> _Point:
+def _nearest(problem: Problem, at: Point, guess: Point) -> Point:
     """(2), as long as the residual stays within the tolerance and the guess comes nearer."""
     best, distance = at, float(np.linalg.norm(problem.difference(guess, at)))
     for _ in range(100):
@@ -299,7 +222,7 @@ def _nearest(problem: _Problem, at: _Point, guess: _Point) -> _Point:
     return best
 
 
-def _failure(problem: _Problem, r: Array) -> str:
+def _failure(problem: Problem, r: Array) -> str:
     model = problem.model
     units, names = quantities.effort_units(model), model.speed_names
     largest = np.argsort(-np.abs(r[: model.nv]), kind="stable")[:3]
@@ -322,7 +245,7 @@ def _failure(problem: _Problem, r: Array) -> str:
     return f"trim: no equilibrium found: {missing} at the best point, with {free} free{hint}"
 
 
-def _warn_of_limits(problem: _Problem, at: _Point, effort: Array) -> None:
+def _warn_of_limits(problem: Problem, at: Point, effort: Array) -> None:
     model = problem.model
     found = [
         (name, x)
@@ -344,167 +267,3 @@ def _warn_of_limits(problem: _Problem, at: _Point, effort: Array) -> None:
     if found:
         listed = ", ".join(f"{name} = {x:.4g}" for name, x in found)
         warnings.warn(f"trim: beyond limits at the equilibrium: {listed}", AlembertWarning, stacklevel=3)
-
-
-# --- names ----------------------------------------------------------------------------------------------------
-
-
-def _set_up(
-    model: Model,
-    q: Any,
-    v: Any,
-    tau: Any,
-    fixed: Mapping[str, Any],
-    free: Sequence[str] | None,
-    parameters: dict[str, float],
-) -> tuple[_Point, _Problem]:
-    point = {
-        "q": model.neutral() if q is None else model._numbers("trim", "q", q, model.nq, batch=False).copy(),
-        "v": np.zeros(model.nv)
-        if v is None
-        else model._numbers("trim", "v", v, model.nv, batch=False).copy(),
-        "tau": np.zeros(model.nv)
-        if tau is None
-        else model._numbers("trim", "tau", tau, model.nv, batch=False).copy(),
-    }
-    known = quantities.actuators(model)
-    held: dict[str, set[int]] = {"q": set(), "v": set(), "tau": set()}
-    inputs: dict[str, float] = {}
-    for name, value in fixed.items():
-        kind, rest = _kind(model, name, "fixed")
-        if kind == "actuator":
-            x = model._numbers("trim", f"fixed: {name!r}", value)
-            if x.ndim:
-                raise ArgumentError(f"trim: fixed: {name!r} has shape {x.shape}, expected a number")
-            inputs[rest] = float(x)
-        else:
-            dofs = _fix(model, kind, rest, name, value, point)
-            _refuse(name, [n for n in dofs if n in held[kind]], model, "fixed", "is fixed twice")
-            held[kind].update(dofs)
-    loose: dict[str, list[int]] = {"q": [], "v": [], "tau": []}
-    driving: list[str] = []
-    for name in _default_free(model, held) if free is None else free:
-        kind, rest = _kind(model, name, "free")
-        if kind == "actuator":
-            names = [x for x in known if x not in inputs] if not rest else [rest]
-            if rest in inputs:
-                raise ArgumentError(f"trim: {name!r} is both fixed and free")
-            driving += [x for x in names if x not in driving]
-        elif not rest:
-            taken = {quantities.driven(model, known[x]) for x in inputs} if kind == "tau" else set()
-            loose[kind] += [
-                k for k in range(model.nv) if k not in held[kind] | taken and k not in loose[kind]
-            ]
-        else:
-            dofs = quantities.degrees_of_freedom(model, rest, "trim", "free")
-            _refuse(name, [k for k in dofs if k in held[kind]], model, "free", "is both fixed and free")
-            loose[kind] += [k for k in dofs if k not in loose[kind]]
-    used = (*inputs, *driving)
-    values = model.parameter_values | parameters
-    model._parameter_array("trim", parameters)
-    G = np.zeros((model.nv, len(used)))
-    u = np.zeros(len(used))
-    for column, name in enumerate(used):
-        k = quantities.driven(model, known[name])
-        G[k, column] = quantities.number(known[name].gear, values)
-        if k in held["tau"] or k in loose["tau"]:
-            raise ArgumentError(
-                f"trim: the actuator {name!r} and tau:{model.speed_names[k]} are both named; an actuator gives all "
-                "the effort of its degree of freedom"
-            )
-        guess = point["tau"][k] / G[k, column] if G[k, column] else 0.0
-        u[column] = inputs.get(name, guess)
-    for name in used:
-        point["tau"][quantities.driven(model, known[name])] = 0.0
-    try:
-        model.check_configuration(point["q"])
-    except ArgumentError as error:
-        raise ArgumentError(str(error).replace("check_configuration", "trim", 1)) from None
-    rows = model._constraint_rows.count if model.is_constrained else 0
-    problem = _Problem(
-        model,
-        parameters,
-        sorted(loose["q"]),
-        sorted(loose["v"]),
-        sorted(loose["tau"]),
-        list(range(len(inputs), len(used))),
-        used,
-        G,
-        rows,
-        model.mass if rows else 1.0,
-    )
-    return _Point(point["q"], point["v"], point["tau"], u, np.zeros(rows)), problem
-
-
-def _kind(model: Model, name: str, argument: str) -> tuple[str, str]:
-    """What a name means; the rest is empty where it means all of a kind."""
-    if name in ("q", "v", "tau"):
-        return name, ""
-    if name == "actuators" and argument == "free":
-        return "actuator", ""
-    kind, rest = quantities.split(name, ("q", "v", "tau", "actuator"), "trim", argument)
-    known = quantities.actuators(model)
-    if not kind:
-        joint = quantities.is_joint_or_dof(model, rest) or rest in model.coordinate_names
-        if joint and rest in known:
-            raise ArgumentError(
-                f"trim: {argument}: {rest!r} is a joint and an actuator; write 'q:{rest}' or 'actuator:{rest}'"
-            )
-        if not joint and rest not in known:
-            names = [*model._joint_index, *model.speed_names, *known]
-            raise ArgumentError(
-                unknown(f"trim: {argument}: no joint, degree of freedom or actuator", rest, names)
-            )
-        kind = "q" if joint else "actuator"
-    if kind == "actuator" and rest not in known:
-        raise ArgumentError(unknown(f"trim: {argument}: no actuator", rest, known))
-    return kind, rest
-
-
-def _fix(model: Model, kind: str, rest: str, name: str, value: Any, point: dict[str, Array]) -> list[int]:
-    """Put a fixed value into the point; the degrees of freedom that it holds."""
-    if not rest:
-        width = model.nq if kind == "q" else model.nv
-        point[kind][:] = model._numbers("trim", f"fixed: {name!r}", value, width, batch=False)
-        return list(range(model.nv))
-    if (
-        kind == "q"
-        and rest not in model._joint_index
-        and rest in (*model.coordinate_names, *model.speed_names)
-    ):
-        joint = next(j for j in model.joints if rest.startswith(f"{j.name}."))
-        if not joint.type.is_vector_space:
-            raise ArgumentError(
-                f"trim: fixed: {name!r}: the coordinates of a {joint.type.kind} joint are only fixed together, "
-                f"{joint.name!r}; to fix some of its directions, leave them out of free"
-            )
-    dofs = quantities.degrees_of_freedom(model, rest, "trim", "fixed")
-    where: Any = dofs
-    if kind == "q":
-        where = model.q_slice(rest) if rest in model._joint_index else [model.coordinate_names.index(rest)]
-    x = model._numbers("trim", f"fixed: {name!r}", value)
-    width = len(point[kind][where])
-    if x.shape != (width,) and not (width == 1 and x.shape == ()):
-        raise ArgumentError(f"trim: fixed: {name!r} has shape {x.shape}, expected ({width},)")
-    point[kind][where] = x
-    return dofs
-
-
-def _names(free: Sequence[str] | None) -> Sequence[str] | None:
-    if isinstance(free, str):
-        return [free]
-    if free is not None and not (isinstance(free, Iterable) and all(isinstance(name, str) for name in free)):
-        raise ArgumentError(f"trim: free is {free!r}, expected a list of names")
-    return free
-
-
-def _default_free(model: Model, held: dict[str, set[int]]) -> Iterable[str]:
-    if len(held["q"]) < model.nv:
-        return ("q",)
-    return ("actuators",) if model.actuators else ("tau",)
-
-
-def _refuse(name: str, dofs: list[int], model: Model, argument: str, what: str) -> None:
-    if dofs:
-        listed = ", ".join(model.speed_names[k] for k in dofs)
-        raise ArgumentError(f"trim: {argument}: {name!r} {what} ({listed})")

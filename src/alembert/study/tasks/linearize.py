@@ -32,6 +32,7 @@ class Linearize(Trimmed):
         "q": "coordinates of the point, by joint",
         "v": "speeds, by joint",
         "tau": "efforts, by joint",
+        "wrenches": "moment and force on frames, by name",
         "states": "their names",
         "inputs": "their names",
         "outputs": "their names",
@@ -43,7 +44,7 @@ class Linearize(Trimmed):
         "E": "",
         "F": "",
         "poles": "[real, imaginary] of each, rad/s",
-        "modes": "kind, pole, frequency (rad/s), damping, shape (by degree of freedom) of each",
+        "modes": "kind, pole, frequency (rad/s), damping, shape (by degree of freedom) of each; none where something rolls",
         "controllable": "whether the inputs reach all of the state",
         "observable": "whether the outputs tell all of it",
         "files": "what was written, by kind",
@@ -60,7 +61,8 @@ class Linearize(Trimmed):
         default=False, strict=True, description="Find an equilibrium first, from the state as a guess."
     )
     inputs: list[str] | None = Field(
-        default=None, description="Actuators, joints or degrees of freedom; the actuators, or all efforts."
+        default=None,
+        description="Actuators, joints, degrees of freedom, wrench:tool or wrench:tool.fz; the actuators, or all efforts.",
     )
     outputs: list[str] = Field(
         default=[], description="q:elbow, v:elbow, a sensor, frame:hand.position, ...; the whole state."
@@ -85,6 +87,7 @@ class Linearize(Trimmed):
                 self.speeds(model),
                 self.speeds(model, "effort"),
                 parameter_values=self.parameter_values(model),
+                wrenches=self.wrenches,
                 **options,  # type: ignore[arg-type]
             )
         data = _data(linear)
@@ -108,6 +111,7 @@ def _data(linear: LinearModel) -> dict[str, Any]:
     return {
         "model": model.name,
         **{key: by_joint(model, getattr(linear, key)) for key in ("q", "v", "tau")},
+        "wrenches": {frame: F.tolist() for frame, F in linear.wrenches.items()},
         "states": list(linear.state_names),
         "inputs": list(linear.input_names),
         "outputs": list(linear.output_names),
@@ -124,14 +128,15 @@ def _data(linear: LinearModel) -> dict[str, Any]:
                     name: [x.real, x.imag] for name, x in zip(mode.names, mode.shape.tolist(), strict=True)
                 },
             }
-            for mode in linear.modes()
+            for mode in (linear.modes() if linear.has_modes else ())
         ],
     }
 
 
 def _parts(linear: LinearModel) -> list[Part]:
     found: list[Part] = [linear.remark] if linear.remark else []
-    found += [Grid.from_rich(linear.modes().__rich__())]
+    if linear.has_modes:
+        found += [Grid.from_rich(linear.modes().__rich__())]
     if len(linear.state_names) <= _SHOWN:
         shown = ["A", "B"]
         if linear.output_names != linear.state_names:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from alembert.model import Model
 from alembert.study.parts import Grid
-from alembert.study.task import AtState, Number, Outcome, Output, Setting, by_joint
+from alembert.study.task import AtState, Number, Numbers, Outcome, Output, Setting, by_joint
 
 
 class Trimmed(AtState):
@@ -23,7 +23,11 @@ class Trimmed(AtState):
     )
     free: list[str] | None = Field(
         default=None,
-        description="What may change: names as in `fixed`, or q, v, tau, actuators; all coordinates that are not fixed.",
+        description="What may change: names as in `fixed`, wrench:foot, wrench:foot.fz, or q, v, tau, actuators; "
+        "all coordinates that are not fixed.",
+    )
+    wrenches: dict[str, Numbers] = Field(
+        default={}, description="Moment and force on frames, in the axes of the frame: six numbers each."
     )
 
     def equilibrium(self, model: Model) -> Any:
@@ -37,6 +41,7 @@ class Trimmed(AtState):
             fixed=self.fixed or None,
             free=self.free,
             parameter_values=self.parameter_values(model),
+            wrenches=self.wrenches,
         )
 
 
@@ -49,6 +54,7 @@ class Trim(Trimmed):
         "v": "speeds, by joint",
         "tau": "efforts, by joint",
         "inputs": "of actuators that were free or fixed, by name",
+        "wrenches": "moment and force on frames, by name",
         "free": "what was allowed to change",
         "residual": "largest effort that is missing",
         "stability": "stable, unstable or marginal, by the poles",
@@ -68,6 +74,7 @@ class Trim(Trimmed):
             "v": by_joint(model, found.v),
             "tau": by_joint(model, found.tau),
             "inputs": dict(found.inputs),
+            "wrenches": {frame: F.tolist() for frame, F in found.wrenches.items()},
             "free": list(found.free),
             "residual": float(abs(found.residual).max(initial=0.0)),
             "stability": found.stability,
