@@ -7,6 +7,9 @@ totals, wrenches on frames that act on bodies) is a short list of operations on 
     Small    a function of a few numbers, as straight code
     Place    rows of a table that is zero elsewhere
     Pick     rows of a table
+    Sum      buffers added up, or subtracted
+    Product  the sum of products of matrices over the speeds
+    Inverse  of a symmetric one
 
 The tangent of a list has every operation together with its change, in the same order; the adjoint has the adjoints of the
 operations in the opposite order, and sums what several of them give back to the same buffer. The tangent of the adjoint
@@ -35,6 +38,7 @@ from alembert import sweeps
 from alembert.dynamics import kernels
 from alembert.dynamics.graphs import GRAPHS, Inputs, Options, graph_inputs
 from alembert.dynamics.programs import PROGRAMS
+from alembert.engine.dense import InverseSource, ProductSource, SumSource
 from alembert.engine.kernel import Kernel
 from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.rolled import Mode, RolledSource
@@ -87,7 +91,30 @@ class Pick:
     outputs: tuple[str, ...]
 
 
-Operation = Sweep | Small | Place | Pick
+@dataclass(frozen=True, eq=False)
+class Sum:
+    signs: tuple[int, ...]
+    size: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """sign (A B + C D + ...) of the inputs A, B, C, D, ..."""
+
+    sign: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+Operation = Sweep | Small | Place | Pick | Sum | Product | Inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +126,8 @@ class Composition:
     results: tuple[str, ...]
     sizes: dict[str, int]
     operations: tuple[Operation, ...]
+    shapes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """of a graph's results, by their names in it"""
 
     def change_size(self, buffer: str) -> int:
         return self.tree.model.nv if buffer == "q" else self.sizes[buffer]
@@ -132,8 +161,7 @@ def _distinct(c: Composition) -> tuple[list[str], list[Operation]]:
     copies: list[Operation] = []
     for name in c.results:
         if name in c.inputs or name in names:
-            x = ca.SX.sym("x", c.sizes[name])
-            copies.append(Small(ca.Function("copy", [x], [x]), (name,), (f"{name} as result {len(names)}",)))
+            copies.append(Sum((1,), c.sizes[name], (name,), (f"{name} as result {len(names)}",)))
             name = copies[-1].outputs[0]
         names.append(name)
     return names, copies
@@ -151,6 +179,12 @@ def _source(tree: Tree, x: Operation) -> Source:
         return RolledSource(x.program, tree, x.names, x.mode)
     if isinstance(x, Small):
         return FunctionSource(x.function)
+    if isinstance(x, Sum):
+        return SumSource(x.signs, x.size)
+    if isinstance(x, Product):
+        return ProductSource(tree.model.nv, len(x.inputs) // 2, x.sign)
+    if isinstance(x, Inverse):
+        return InverseSource(tree.model.nv)
     if isinstance(x, Place):
         rows = [ca.SX.sym("row", x.width) for _ in x.rows]
         return ScatterSource(ca.Function("place", rows, rows), x.rows, x.count)
@@ -173,6 +207,16 @@ def tangent(c: Composition) -> Composition:
             operations.append(Sweep(x.program, x.names, inputs, outputs, mode))
         elif isinstance(x, Small):
             operations.append(Small(_tangent_of(x.function), inputs, outputs))
+        elif isinstance(x, Sum):
+            operations += [x, replace(x, inputs=_changes(x.inputs), outputs=_changes(x.outputs))]
+        elif isinstance(x, Product):
+            pairs = zip(x.inputs[::2], x.inputs[1::2], strict=True)
+            terms = [y for A, B in pairs for y in (f"d {A}", B, A, f"d {B}")]
+            operations += [x, Product(x.sign, tuple(terms), _changes(x.outputs))]
+        elif isinstance(x, Inverse):
+            (M,), (N,), half = x.inputs, x.outputs, f"half of d {x.outputs[0]}"
+            sizes[half] = c.sizes[N]
+            operations += [x, Product(1, (f"d {M}", N), (half,)), Product(-1, (N, half), (f"d {N}",))]
         else:
             again = type(x)(x.rows, x.count, x.width, _changes(x.inputs), _changes(x.outputs))
             operations += [x, again]
@@ -224,10 +268,8 @@ class _Adjoint:
         parts, size = self.bars.get(buffer, []), self.c.change_size(buffer)
         if len(parts) == 1:
             return parts[0]
-        symbols = [ca.SX.sym("x", size) for _ in parts]
-        total = ca.densify(sum(symbols, ca.SX.zeros(size)))
         name = self.new(f"bar {buffer}", size)
-        self.operations.append(Small(ca.Function("sum", symbols, [total]), tuple(parts), (name,)))
+        self.operations.append(Sum((1,) * len(parts), size, tuple(parts), (name,)))
         self.bars[buffer] = [name]
         return name
 
@@ -250,6 +292,15 @@ class _Adjoint:
             kept = [k for k, name in enumerate(x.inputs) if name not in self.held]
             outputs = self.give([x.inputs[k] for k in kept])
             self.operations.append(Small(_adjoint_of(x.function, kept), (*x.inputs, *weights), outputs))
+        elif isinstance(x, Inverse):  # M^-1 is symmetric
+            (given,) = self.give(x.inputs)
+            half = self.new(f"half of {given}", self.sizes[given])
+            self.operations += [
+                Product(1, (weights[0], x.outputs[0]), (half,)),
+                Product(-1, (x.outputs[0], half), (given,)),
+            ]
+        elif isinstance(x, Sum | Product):  # only in derivatives, of which there are tangents
+            raise AssertionError(f"{x} has no adjoint")
         elif x.program is sweeps.FORWARD_DYNAMICS:
             self.reverse_forward_dynamics(x, weights[0])
         else:
@@ -275,9 +326,8 @@ class _Adjoint:
         order = ["a" if n == "a" else inputs[n] for n in names] + [t for t in tail if t not in self.held]
         outputs = tuple(opposite[name] for name in order)
         self.operations.append(Sweep(sweeps.INVERSE_DYNAMICS, names, (*at, *tail, mu), outputs, "vjp"))
-        g = [ca.SX.sym("g", self.sizes[opposite[name]]) for name in others]
-        minus = ca.Function("minus", g, [-y for y in g])
-        self.operations.append(Small(minus, tuple(opposite[name] for name in others), self.give(others)))
+        for name, given in zip(others, self.give(others), strict=True):
+            self.operations.append(Sum((-1,), self.sizes[given], (opposite[name],), (given,)))
 
 
 def _changes(names: Sequence[str]) -> tuple[str, ...]:
@@ -347,16 +397,21 @@ def of_graph(model: Model, name: str, options: Options) -> Composition | None:
         found = GRAPHS[name][1](s)
     except _NotComposed:
         return None
-    used = {h.element_hash() for x in found.values() for h in ca.symvar(x)}
+    found = {key: ca.densify(x) for key, x in found.items()}
+    known = {key: s.known(x) for key, x in found.items()}
+    rest = {f"result {key}": x for key, x in found.items() if not known[key]}
+    used = {h.element_hash() for x in rest.values() for h in ca.symvar(x)}
     given = {key: x for key, x in s.buffers.items() if used & {h.element_hash() for h in ca.symvar(x)}}
-    if "q" in given:  # its directions are tangent
+    if not {"q", "q0", "q1"}.isdisjoint(given):  # their directions are tangent
         return None
-    last = ca.Function("last", [*given.values()], [ca.densify(x) for x in found.values()])
-    outputs = tuple(f"result {key}" for key in found)
-    sizes = {key: x.numel() for key, x in s.buffers.items()}
-    sizes |= {label: last.numel_out(k) for k, label in enumerate(outputs)}
-    operations = (*s.operations, Small(last, tuple(given), outputs))
-    return Composition(model._tree, tuple(keys), outputs, sizes, operations)
+    sizes = {key: x.numel() for key, x in (s.buffers | rest).items()}
+    operations = list(s.operations)
+    if rest:
+        last = ca.Function("last", [*given.values()], [*rest.values()])
+        operations.append(Small(last, tuple(given), tuple(rest)))
+    shapes = {key: x.shape for key, x in found.items()}
+    outputs = tuple(known[key] or f"result {key}" for key in found)
+    return Composition(model._tree, tuple(keys), outputs, sizes, tuple(operations), shapes)
 
 
 class _NotComposed(Exception):
@@ -399,10 +454,23 @@ class _Watching(Inputs):
         """The buffer that a symbol stands for; "" for zeros."""
         if not value.nnz():
             return ""
+        label = self.known(value)
+        if not label:
+            raise _NotComposed
+        return label
+
+    def known(self, value: ca.SX) -> str:
+        """The same, or "" where there is none."""
         for label, x in self.buffers.items():
             if x is value or (x.shape == value.shape and ca.is_equal(x, value)):
                 return label
-        raise _NotComposed
+        return ""
+
+    def inverse(self, M: ca.SX) -> ca.SX:
+        label = self.label_of(M)
+        self.buffers["inverse"] = ca.SX.sym("N", *M.shape)
+        self.operations.append(Inverse((label,), ("inverse",)))
+        return self.buffers["inverse"]
 
     @property
     def wrench_table(self) -> ca.SX:

@@ -165,12 +165,7 @@ def _algorithm(
     if c is None:
         return algorithm(model, mode, name, options)[0]
     inputs, _ = graph_inputs(model, name, options)
-    last = c.operations[-1]
-    assert isinstance(last, compositions.Small)
-    sizes = [last.function.size_out(k) for k in range(last.function.n_out())]
-    labels = [label.removeprefix("result ") for label in last.outputs]
-    results = graph_results(name, dict(zip(labels, sizes, strict=True)))
-    return Algorithm(name, options, tuple(inputs), results)
+    return Algorithm(name, options, tuple(inputs), graph_results(name, c.shapes))
 
 
 def _key(model: Model, mode: Mode, name: str, options: Options | None, how: str) -> str:

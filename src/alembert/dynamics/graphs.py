@@ -162,6 +162,11 @@ class Inputs:
         node, placement = self.tree.model._carrier(frame)
         return node, placement.symbolic_pose(self.parameters)
 
+    def inverse(self, M: ca.SX) -> ca.SX:
+        """Of the mass matrix."""
+        pattern = Pattern(self.tree)
+        return _solved(pattern, pattern.factor(M), ca.SX.eye(self.tree.model.nv))
+
     @cached_property
     def moved(self) -> tuple[list[Record], Record]:
         """Records with poses, and with velocities and accelerations as far as speeds and accelerations are given."""
@@ -287,9 +292,7 @@ def _power(s: Inputs) -> Results:
 
 
 def _inverse_mass_matrix(s: Inputs) -> Results:
-    pattern = Pattern(s.tree)
-    factor = pattern.factor(s.run(sweeps.MASS_MATRIX)["matrix"])
-    return {"inverse": _solved(pattern, factor, ca.SX.eye(s.tree.model.nv))}
+    return {"inverse": s.inverse(s.run(sweeps.MASS_MATRIX)["matrix"])}
 
 
 def _solved(pattern: Pattern, factor: ca.SX, columns: ca.SX) -> ca.SX:

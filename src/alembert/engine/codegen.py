@@ -67,15 +67,20 @@ def emit_function(
     uniform: Container[int] = (),
     places: Mapping[int, Sequence[int]] | None = None,
     spacing: Spacing | None = None,
+    in_place: bool = False,
 ) -> Code:
     """IR of the function `name` with the given number of lanes.
 
     The arguments `uniform` are single doubles, the same for all lanes. `places` says where the elements of a result go,
-    unless it is one after the other. With a `spacing` elements are that far apart.
+    unless it is one after the other. With a `spacing` elements are that far apart. `in_place` says that elements of results
+    may be where elements of arguments are, of which each is read once, for that result.
     """
     if lanes == 1 and sum(program.needed()) > LONG:
         target = target.compact()
-    return _Emitter(name, program, lanes, target, chunk, uniform, places or {}, spacing).emit()
+    emitter = _Emitter(name, program, lanes, target, chunk, uniform, places or {}, spacing)
+    if in_place:
+        emitter.noalias = ""
+    return emitter.emit()
 
 
 def prelude(helpers: frozenset[str], lanes: int, target: Target) -> str:
@@ -114,6 +119,7 @@ class _Emitter:
         spacing: Spacing | None,
     ):
         self.name = name
+        self.noalias = " noalias"
         self.uniform = uniform
         self.places = places
         self.spacing = spacing
@@ -150,16 +156,16 @@ class _Emitter:
                 self.emit_values(k, piece)
             callee = f"@{self.name}_{k}"
             pointers = ", ".join(f"ptr {p}" for p in sorted(self.pointers))
-            noalias = ", ".join(f"ptr noalias {p}" for p in sorted(self.pointers))
+            noalias = ", ".join(f"ptr{self.noalias} {p}" for p in sorted(self.pointers))
             body = "\n  ".join(self.lines)
             functions.append(
                 f"define internal void {callee}({noalias}) noinline #0 {{\n  {body}\n  ret void\n}}\n"
             )
             calls.append(f"call void {callee}({pointers})")
             self.reset()
-        parameters = [f"ptr noalias %i{k}" for k in range(len(self.program.input_sizes))]
-        parameters += [f"ptr noalias %o{k}" for k in range(len(self.program.outputs))]
-        parameters.append("ptr noalias %w")
+        names = [f"%i{k}" for k in range(len(self.program.input_sizes))]
+        names += [*(f"%o{k}" for k in range(len(self.program.outputs))), "%w"]
+        parameters = [f"ptr{self.noalias} {x}" for x in names]
         if len(calls) == 1:
             functions.clear()
             calls = [body]

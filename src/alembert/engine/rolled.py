@@ -66,6 +66,7 @@ class RolledSource:
         self.memory = Memory(self)
 
         sizes = {"q": model.nq, "v": model.nv, "node6": 6 * len(tree), "v6": 6 * model.nv}
+        sizes["matrix"] = model.nv**2
         nv = [joint.type.nv for joint in tree.joints]
         self.own_size = sum(n * n for n in nv)
         """entries of matrices over the speeds of each joint"""

@@ -25,10 +25,12 @@ from alembert.sweeps.visits import (
     GATHERED,
     INNER,
     PAIRED,
+    PAIRED_BARS,
     PASSED,
     READ,
     SHARED,
     Loop,
+    PairsAdjoint,
     PairsTrace,
     Visit,
     world_area,
@@ -89,6 +91,8 @@ class RolledEmitter:
         self.emit_padding()
         self.emit_angles()
         for run in self.memory.runs:
+            if trace_.back and trace_.back.before == run.loops[0]:
+                self.emit_pairs_adjoint(trace_.back)
             self.emit_run(run, steps)
         for name, (i, visit) in trace_.totals.items():
             self.emit_total(name, i, visit)
@@ -161,7 +165,13 @@ class RolledEmitter:
             name = f"{self.name}_step{len(self.functions)}"
             uniform = {k for k, label in enumerate(step.inputs) if label == READ}
             code = codegen.emit_function(
-                name, step.instructions, self.lanes, self.target, uniform=uniform, places=step.places
+                name,
+                step.instructions,
+                self.lanes,
+                self.target,
+                uniform=uniform,
+                places=step.places,
+                in_place=not set(step.inputs).isdisjoint(step.outputs),
             )
             self.text.append(code.text)
             self.helpers |= code.helpers
@@ -186,7 +196,8 @@ class RolledEmitter:
     def input_pointer(self, label: str) -> Pointer:
         if label in self.arguments:
             extent = self.source.program.given[label]
-            return Pointer(self.arguments[label], label if extent == "node" else extent)
+            column = {"node": label, "matrix": "diagonal"}.get(extent, extent)
+            return Pointer(self.arguments[label], column)
         if label == READ:
             return Pointer(f"@{self.name}_constants", READ, double=True)
         if label in (SINES, COSINES):
@@ -200,6 +211,7 @@ class RolledEmitter:
         known = {"q": m.q, "v": m.v, "v6": 6 * m.v, "node6": 6 * m.node, READ: m.read, "angle": self.angle}
         nv = self.source.tree.model.nv
         known |= {"computed": m.computed, "record": m.record, "paired": m.paired, **m.own}
+        known["paired bars"] = m.paired_bars
         sizes = np.array([joint.type.nv**2 for joint in self.source.tree.joints], dtype=np.int64)
         known |= {"table": m.v * self.table_steps[1], "own matrices": np.cumsum(sizes) - sizes}
         known |= {"parent record": m.parent_record, "row": nv * m.v, "diagonal": nv * m.v + m.v}
@@ -415,6 +427,43 @@ done:
         body.end()
         self.finish(f"{self.name}_pairs", body, table, self.memory.node, self.memory.form)
 
+    def emit_pairs_adjoint(self, pairs: PairsAdjoint) -> None:
+        """For every node, a walk through its ancestors that gives back to both."""
+        m = self.memory
+        self.text.append(zero_function(f"{self.name}_forget", self.lanes * m.paired_bars_size))
+        self.calls.append(f"%forget = getelementptr {self.T}, ptr %w, i64 {int(m.paired_bars[0])}")
+        self.calls.append(f"call void @{self.name}_forget(ptr %forget)")
+        table = Table(f"{self.name}_back_table", self.columns({"parent": m.parents}))
+        body = NodeLoop(self.T, table)
+        body.begin()
+        forms = range(len(pairs.sizes))
+        for outer in body.cases(len(forms)):
+            v, row = body.load("%row", "v"), body.load("%row", "row")
+            climb = f"climb{outer}"
+            body.climb(climb, body.load("%row", "parent"))
+            for inner in body.cases(len(forms), climb):
+                at = f"%{climb}_row"
+                places = {
+                    "0": body.line(f"add i64 {row}, {body.load(at, 'v')}"),
+                    "1": body.line(f"add i64 {body.load(at, 'row')}, {v}"),
+                }
+                visit, added = _additions(pairs.visits[outer, inner])
+                step = self.step(visit)
+                step.places = dict(enumerate(added))
+                arguments = []
+                for label, shift in [*zip(step.inputs, step.shifts, strict=True), *((x, 0) for x in step.outputs)]:
+                    base = label.removeprefix(INNER)
+                    if base in _INPUT_COLUMN:
+                        pointer = Pointer("%w", _INPUT_COLUMN[base], shift)
+                        arguments.append(body.address(pointer, "%row" if base == label else at))
+                    else:
+                        matrix = body.at(self.arguments[label[:-2]], places[label[-1]])
+                        arguments.append(body.at(matrix, shift))
+                self.call(body, step, arguments, self.source.tree.pairs // len(pairs.visits))
+            body.climbed(climb)
+        body.end()
+        self.finish(f"{self.name}_back", body, table, m.node, m.form)
+
     @property
     def pair_names(self) -> tuple[str, ...]:
         pairs = self.source.program.pairs
@@ -434,6 +483,7 @@ _INPUT_COLUMN = {
     SHARED: "parent record",
     PASSED: "passed in",
     PAIRED: "paired",
+    PAIRED_BARS: "paired bars",
     GATHERED: "gathered",
     ADDED: "added in",
 }
@@ -449,6 +499,18 @@ def _first(visit: Visit) -> Visit:
     new = iter(nonzeros(ca.densify(ca.substitute(ca.vertcat(*values), ca.vertcat(*known), zeros))))
     inputs = {label: x for label, x in visit.inputs.items() if label != ADDED}
     return Visit(inputs, {label: [next(new) for _ in part] for label, part in visit.outputs.items()})
+
+
+def _additions(visit: Visit) -> tuple[Visit, list[list[int]]]:
+    """A visit that adds to what it reads, without what it leaves as it is, and the places of the rest."""
+    outputs, places = {}, []
+    for label, values in visit.outputs.items():
+        known = [x.element_hash() for x in visit.inputs.get(label, [])]
+        changed = [p for p, x in enumerate(values) if x.element_hash() != known[p]]
+        if changed:
+            outputs[label] = [values[p] for p in changed]
+            places.append(changed)
+    return Visit(visit.inputs, outputs), places
 
 
 def _block(rows: int, columns: int, width: int) -> list[int]:

@@ -63,13 +63,16 @@ class Memory:
 
         shared = len(trace_.shared)
         paired = np.zeros(len(source.kinds), dtype=np.int64)
-        if trace_.pairs:
-            self.form = np.array(trace_.pairs.form)[self.kind]
-            paired = np.array(trace_.pairs.sizes)[trace_.pairs.form]
+        pairs = trace_.pairs or trace_.back
+        if pairs:
+            self.form = np.array(pairs.form)[self.kind]
+            paired = np.array(pairs.sizes)[pairs.form]
         self.record, end = self._packed(shared + paired, len(prologue))
         self.paired = self.record + shared
         self.runs = _runs(source)
         self.own, end = self._kept(source, end)
+        self.paired_bars, end = self._packed(paired if trace_.back else 0 * paired, end)
+        self.paired_bars_size = end - int(self.paired_bars[0])
         self.bars = end  # gradients, laid out like the computed constants
         end += computed if trace_.ends else 0
         self.parent_record = np.where(self.parents < 0, world_shared, self.record[self.parents])
@@ -180,9 +183,10 @@ def _runs(source: Rolled) -> list[Run]:
     for k, parent in enumerate(source.tree.parents):
         children[parent].append(k)
     runs: list[Run] = []
+    cut = source.trace.back.before if source.trace.back else 0  # all pairs come between
     i = 0
     while i < len(directions):
-        if directions[i : i + 2] == ["outward", "inward"]:
+        if directions[i : i + 2] == ["outward", "inward"] and i + 1 != cut:
             visits, waiting = [], [(i, k) for k in children[n]]
             while waiting:
                 j, k = visit = waiting.pop()

@@ -32,11 +32,15 @@ from alembert.sweeps.visits import (
     BARS,
     COMPUTED,
     GATHERED,
+    INNER,
     OWN,
+    PAIRED,
+    PAIRED_BARS,
     PASSED,
     READ,
     SHARED,
     Loop,
+    PairsAdjoint,
     PairsTrace,
     Trace,
     Visit,
@@ -117,6 +121,14 @@ def tangent(
             {key: visit(x, None) for key, x in trace.pairs.visits.items()},
             [2 * size for size in trace.pairs.sizes],
         )
+    back = trace.back
+    if back:
+        back = PairsAdjoint(
+            back.before,
+            back.form,
+            {key: visit(x, None) for key, x in back.visits.items()},
+            [2 * size for size in back.sizes],
+        )
     wider = [
         replace(
             kind,
@@ -136,6 +148,7 @@ def tangent(
             totals,
             paired,
             {**trace.starts, **changes},
+            back,
         ),
         inputs,
     )
@@ -154,9 +167,9 @@ class _Tangent:
                 inputs[label] = symbols
                 continue
             at += symbols
-            if label in self._given:
+            if label in self._given or label[:-2] in self._given:  # a side of the block of a matrix
                 inputs[label] = symbols
-                if self._given[label] == "q":
+                if self._given.get(label) == "q":
                     change = ca.SX.sym("d", joint.nv)
                     along += elements(ca.densify(joint.rate(ca.vertcat(*symbols), change)))
                 else:
@@ -178,7 +191,7 @@ class _Tangent:
         return Visit(inputs, outputs)
 
 
-_KEPT = (OWN, SHARED, PASSED, ADDED, "paired record")
+_KEPT = (OWN, SHARED, PASSED, ADDED, PAIRED, PAIRED_BARS, INNER + PAIRED_BARS)
 
 
 def _part(visit: Visit, name: str) -> Visit:
@@ -213,8 +226,7 @@ class _Record:
 
 
 def has_adjoint(program: Program) -> bool:
-    """Matrices over the speeds are left to the unrolled program."""
-    return program.pairs is None and set(program.result.values()) <= {"v", "v6", "node", "node6"}
+    return set(program.result.values()) <= {"v", "v6", "node", "node6"}
 
 
 def adjoint(
@@ -244,6 +256,13 @@ class _Adjoint:
         held: bool,
     ) -> None:
         self.program, self.kinds, self.trace, self.given = program, kinds, trace, tuple(given)
+        self.width = sum(kind.structure.joint.nv * len(kind.nodes) for kind in kinds)
+        self.forward = len(trace.loops)
+        self.matrices = program.pairs.names if program.pairs else ()
+        self.back = self.pairs_adjoint(trace.pairs) if trace.pairs else None
+        if trace.pairs:  # the blocks of nodes with themselves come last, as a loop
+            last = Loop("outward", trace.pairs.own, [], trace.own_sizes, len(trace.shared))
+            self.trace = replace(trace, loops=[*trace.loops, last])
         self.parameters, self.for_parameters = parameters, bool(parameters.numel()) and not held
         self.total_weights = {
             weight_of(name): ca.SX.sym("weight", len(visit.outputs[name]))
@@ -282,7 +301,7 @@ class _Adjoint:
             self.world += loop.world
 
     def run(self) -> Differentiated:
-        for i, loop in enumerate(self.trace.loops):
+        for i, loop in enumerate(self.trace.loops[: self.forward]):
             self.repeat(i, loop)
         for i in reversed(range(len(self.trace.loops))):
             self.reverse(i, self.trace.loops[i])
@@ -296,6 +315,7 @@ class _Adjoint:
                 only_used(visit, _depends)
         extents: dict[str, Extent] = dict(self.program.given)
         extents |= {weight_of(name): extent for name, extent in self.program.result.items()}
+        extents |= {weight_of(name): "matrix" for name in self.matrices}
         result: dict[str, Extent] = {
             f"d{name}": "v" if self.program.given[name] == "q" else self.program.given[name]
             for name in self.given
@@ -303,11 +323,12 @@ class _Adjoint:
         sizes = [len(record.entries) for record in self.records]
         tail = ("parameters",) if self.parameters.numel() else ()
         inputs = (*self.given, *tail, *(weight_of(name) for name in self.program.result), *self.total_weights)
+        inputs += tuple(weight_of(name) for name in self.matrices)
         ends = self.parameter_gradient() if self.for_parameters else None
         return Differentiated(
-            replace(self.program, given=extents, result=result, total=()),
+            replace(self.program, given=extents, result=result, total=(), pairs=None),
             list(self.kinds),
-            Trace(self.loops, sizes, self.world, {}, None, self.total_weights, ends),
+            Trace(self.loops, sizes, self.world, {}, None, self.total_weights, self.back, ends),
             inputs,
         )
 
@@ -336,7 +357,7 @@ class _Adjoint:
                 for label, symbols in visit.inputs.items()
                 if label not in (OWN, SHARED, PASSED)
             }
-            outputs = {label: values for label, values in visit.outputs.items() if label == ADDED}
+            outputs = {label: values for label, values in visit.outputs.items() if label in (ADDED, PAIRED)}
             inputs[SHARED] = self.shared_symbols(i, visit)
             outputs[SHARED] = [*visit.outputs.get(SHARED, []), *visit.outputs.get(PASSED, [])]
             visits.append(Visit(inputs, outputs))
@@ -372,6 +393,36 @@ class _Adjoint:
         return symbols
 
     # -- backwards -----------------------------------------------------------------------------------------
+
+    def pairs_adjoint(self, pairs: PairsTrace) -> PairsAdjoint:
+        """The adjoints of all pairs; they only read what nodes stored for them."""
+        widths = {
+            form: kind.structure.joint.nv for form, kind in zip(pairs.form, self.kinds, strict=True)
+        }
+        visits = {}
+        for (outer, inner), visit in pairs.visits.items():
+            inputs, values, bars = dict(visit.inputs), [], []
+            for name in self.matrices:
+                for side, rows, columns in ((0, widths[outer], widths[inner]), (1, widths[inner], widths[outer])):
+                    all_, block = self.block(rows, columns)
+                    inputs[f"{weight_of(name)} {side}"] = all_
+                    values += visit.outputs.get(f"{name} {side}", [ca.SX(0)] * len(block))
+                    bars += block
+            outputs = {}
+            for label in (PAIRED, INNER + PAIRED):
+                at = visit.inputs.get(label, [])
+                own = label.replace(PAIRED, PAIRED_BARS)
+                inputs[own] = elements(ca.SX.sym("bar", len(at)))
+                found = _reverse(values, bars, at)
+                outputs[own] = [a + b for a, b in zip(inputs[own], found, strict=True)]
+            visits[outer, inner] = Visit(inputs, outputs)
+            only_used(visits[outer, inner], _depends)
+        return PairsAdjoint(self.forward, pairs.form, visits, pairs.sizes)
+
+    def block(self, rows: int, columns: int) -> tuple[Scalars, Scalars]:
+        """Symbols for the entries of a matrix from the first to the last of a block, and those of the block."""
+        symbols = elements(ca.SX.sym("weight", (rows - 1) * self.width + columns))
+        return symbols, [symbols[i * self.width + j] for i in range(rows) for j in range(columns)]
 
     def reverse(self, i: int, loop: Loop) -> None:
         outward = loop.direction == "outward"
@@ -449,7 +500,7 @@ class _Adjoint:
 
     def gradients(self, k: int, i: int, at: int, loop: Loop) -> _Gradients:
         """The adjoint of one visit."""
-        visit, joint = self.from_record(loop.visits[k], self.gathered[k][i]), self.kinds[k].structure.joint
+        visit, joint = self.from_record(loop.visits[k], self.gathered[k].get(i, [])), self.kinds[k].structure.joint
         outward = loop.direction == "outward"
         inputs = {
             label: symbols
@@ -478,6 +529,14 @@ class _Adjoint:
         if not outward and ADDED in visit.outputs:
             inputs[PASSED] = elements(ca.SX.sym("bar", loop.gathered))
             weigh(visit.outputs[ADDED], inputs[PASSED])
+        if self.back and visit.outputs.get(PAIRED):
+            inputs[PAIRED_BARS] = elements(ca.SX.sym("bar", self.back.sizes[self.back.form[k]]))
+            start = loop.paired_start[k]
+            weigh(visit.outputs[PAIRED], inputs[PAIRED_BARS][start : start + len(visit.outputs[PAIRED])])
+        for name in self.matrices:
+            if f"{name} 0" in visit.outputs and i == self.forward:
+                inputs[weight_of(name)], block = self.block(joint.nv, joint.nv)
+                weigh(visit.outputs[f"{name} 0"], block)
         for name in self.program.result:
             if name in visit.outputs:
                 weight = elements(ca.SX.sym("weight", len(visit.outputs[name])))

@@ -45,11 +45,12 @@ class Record:
 
 
 Step = Callable[[Record], None]
-Extent = Literal["q", "v", "v6", "node6", "node", "table", "own"]
+Extent = Literal["q", "v", "v6", "node6", "node", "table", "own", "matrix"]
 """One entry per coordinate, one or six per speed, six or (results) any number per node.
 
 Results may also be a `table`, with a column for every speed and padded rows, or `own`, a list of square matrices over the
-speeds of the joint: the entries of the first matrix of all nodes, then of the second, and so on.
+speeds of the joint: the entries of the first matrix of all nodes, then of the second, and so on. An input that is a
+`matrix` over all speeds shows every node the block of its own.
 """
 LINE = 8  # entries to which the rows of a table are padded: a cache line
 

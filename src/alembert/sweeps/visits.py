@@ -13,6 +13,7 @@ It reads and writes *areas* of memory, lists of scalars:
     ADDED            what the visits of its siblings added up in its parent so far
     PAIRED           what it stored for pairs of nodes
     BARS             in adjoints, the gradient with respect to its computed constants
+    PAIRED_BARS      in adjoints, that with respect to what it stored for pairs
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Literal
 
 import casadi as ca
 
-READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED, PAIRED, BARS = (
+READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED, PAIRED, BARS, PAIRED_BARS = (
     "constants",
     "computed constants",
     "own record",
@@ -33,6 +34,7 @@ READ, COMPUTED, OWN, SHARED, PASSED, GATHERED, ADDED, PAIRED, BARS = (
     "added",
     "paired record",
     "gradients of computed constants",
+    "gradients of the paired record",
 )
 
 
@@ -84,6 +86,7 @@ class Trace:
     pairs: PairsTrace | None
     starts: dict[str, ca.SX] = field(default_factory=dict)
     """what the world's parts depend on besides the parameters, by the names of inputs: their changes, weights of totals"""
+    back: PairsAdjoint | None = None
     ends: Visit | None = None
     """last of all, gradients with respect to the parameters, from BARS and what the world has gathered (`world_area`)"""
 
@@ -100,6 +103,20 @@ class PairsTrace:
     """for the forms of a node and of one inboard of it"""
     sizes: list[int]
     """scalars that nodes of each form store for it"""
+
+
+@dataclass
+class PairsAdjoint:
+    """What the weights of matrices give back to the records of both nodes of every pair, before the loop `before`.
+
+    Visits read the blocks "weight of NAME 0" and "weight of NAME 1" out of rows as long as the matrices', and add to
+    PAIRED_BARS of the outer node and, with INNER before it, of the inner one.
+    """
+
+    before: int
+    form: list[int]
+    visits: dict[tuple[int, int], Visit]
+    sizes: list[int]
 
 
 def hashes(symbols: Iterable[ca.SX]) -> set[int]:
