@@ -293,11 +293,11 @@ class _Adjoint:
             outputs = self.give([x.inputs[k] for k in kept])
             self.operations.append(Small(_adjoint_of(x.function, kept), (*x.inputs, *weights), outputs))
         elif isinstance(x, Inverse):  # M^-1 is symmetric
-            (given,) = self.give(x.inputs)
-            half = self.new(f"half of {given}", self.sizes[given])
+            (back,) = self.give(x.inputs)
+            half = self.new(f"half of {back}", self.sizes[back])
             self.operations += [
                 Product(1, (weights[0], x.outputs[0]), (half,)),
-                Product(-1, (x.outputs[0], half), (given,)),
+                Product(-1, (x.outputs[0], half), (back,)),
             ]
         elif isinstance(x, Sum | Product):  # only in derivatives, of which there are tangents
             raise AssertionError(f"{x} has no adjoint")

@@ -35,10 +35,8 @@ class SumSource:
         total = ""
         for k, sign in enumerate(self._signs):
             x = f.load(f"%i{k}", j.place, aligned=False)
-            if total:
-                total = f.let(f"{'fadd' if sign > 0 else 'fsub'} {f.T} {total}, {x}")
-            else:
-                total = x if sign > 0 else f.minus(x)
+            signed = x if sign > 0 else f.minus(x)
+            total = f.let(f"fadd {f.T} {total}, {signed}") if total else signed
         f.store(total, "%o", j.place, aligned=False)
         j.end()
         pointers = [*(f"ptr noalias %i{k}" for k in range(len(self._signs))), "ptr noalias %o", "ptr %w"]
@@ -76,7 +74,7 @@ class ProductSource:
 
 
 class InverseSource:
-    """The inverse of a symmetric positive (n, n) matrix."""
+    """The inverse of a symmetric positive (n, n) matrix, the last row first: outboard speeds before inboard ones."""
 
     def __init__(self, n: int) -> None:
         self._n = n
@@ -87,27 +85,28 @@ class InverseSource:
         n = self._n
         f = Lines(_width(n, lanes, target), lanes=lanes, fused=False)
         f.do(f"call void @{name}_copy(ptr %i0, ptr %o, ptr %w)")
-        k = f.loop("0", str(n))
-        pivot_row = f.let(f"mul nsw i64 {k.index}, {n}")
-        pivot = f.at("%o", f.let(f"add nsw i64 {pivot_row}, {k.index}"))
+        order = f.loop("0", str(n))
+        k = f.let(f"sub nsw i64 {n - 1}, {order.index}")
+        pivot_row = f.let(f"mul nsw i64 {k}, {n}")
+        pivot = f.at("%o", f.let(f"add nsw i64 {pivot_row}, {k}"))
         inverse = f.let(f"fdiv {f.E} {f.one}, {f.scalar(pivot)}")
         f.put(f.one, pivot)
         source = f.at("%o", pivot_row)
         _scale(f, source, inverse, n)
         i = f.loop("0", str(n))
-        other = f.let(f"icmp ne i64 {i.index}, {k.index}")
+        other = f.let(f"icmp ne i64 {i.index}, {k}")
         mark = f"{i.name}_other"
         f.branch(other, mark, f"{mark}_done")
         f.label(mark)
         row = f.at("%o", f.let(f"mul nsw i64 {i.index}, {n}"))
-        entry = f.at(row, k.index)
+        entry = f.at(row, k)
         factor = f.let(f"fneg {f.E} {f.scalar(entry)}")
         f.put("zeroinitializer" if "<" in f.E else "0.0", entry)
         _add(f, row, source, factor, n)
         f.do(f"br label %{mark}_done")
         f.label(f"{mark}_done")
         f.end(i)
-        f.end(k)
+        f.end(order)
         text = _function(f, name, ["ptr noalias %i0", "ptr %o", "ptr %w"], target)
         return Code(copy.text + text, 0, n**3 // f.width, frozenset(), target)
 
@@ -144,9 +143,7 @@ def _add(f: Lines, row: str, other: str, factor: str, n: int) -> None:
     spread = f.spread(factor)
     j = f.loop("0", str(whole), step=f.width)
     x = f.load(other, j.index, aligned=False)
-    f.store(
-        f.plus_product(spread, x, f.load(row, j.index, aligned=False)), row, j.index, aligned=False
-    )
+    f.store(f.plus_product(spread, x, f.load(row, j.index, aligned=False)), row, j.index, aligned=False)
     f.end(j)
     for k in range(whole, n):
         f.put(f.element_plus_product(factor, f.scalar(other, k), f.scalar(row, k)), row, k)
@@ -155,4 +152,8 @@ def _add(f: Lines, row: str, other: str, factor: str, n: int) -> None:
 def _function(f: Lines, name: str, pointers: Sequence[str], target: Target) -> str:
     """With multiply-adds in one rounding where the machine has them, without declaring them once more."""
     text = f.function(name, pointers, "#0")
-    return text.replace(" fmul ", " fmul contract ").replace(" fadd ", " fadd contract ") if target.fused else text
+    return (
+        text.replace(" fmul ", " fmul contract ").replace(" fadd ", " fadd contract ")
+        if target.fused
+        else text
+    )

@@ -451,7 +451,10 @@ done:
                 step = self.step(visit)
                 step.places = dict(enumerate(added))
                 arguments = []
-                for label, shift in [*zip(step.inputs, step.shifts, strict=True), *((x, 0) for x in step.outputs)]:
+                for label, shift in [
+                    *zip(step.inputs, step.shifts, strict=True),
+                    *((x, 0) for x in step.outputs),
+                ]:
                     base = label.removeprefix(INNER)
                     if base in _INPUT_COLUMN:
                         pointer = Pointer("%w", _INPUT_COLUMN[base], shift)

@@ -396,14 +396,15 @@ class _Adjoint:
 
     def pairs_adjoint(self, pairs: PairsTrace) -> PairsAdjoint:
         """The adjoints of all pairs; they only read what nodes stored for them."""
-        widths = {
-            form: kind.structure.joint.nv for form, kind in zip(pairs.form, self.kinds, strict=True)
-        }
+        widths = {form: kind.structure.joint.nv for form, kind in zip(pairs.form, self.kinds, strict=True)}
         visits = {}
         for (outer, inner), visit in pairs.visits.items():
             inputs, values, bars = dict(visit.inputs), [], []
             for name in self.matrices:
-                for side, rows, columns in ((0, widths[outer], widths[inner]), (1, widths[inner], widths[outer])):
+                for side, rows, columns in (
+                    (0, widths[outer], widths[inner]),
+                    (1, widths[inner], widths[outer]),
+                ):
                     all_, block = self.block(rows, columns)
                     inputs[f"{weight_of(name)} {side}"] = all_
                     values += visit.outputs.get(f"{name} {side}", [ca.SX(0)] * len(block))
@@ -500,7 +501,10 @@ class _Adjoint:
 
     def gradients(self, k: int, i: int, at: int, loop: Loop) -> _Gradients:
         """The adjoint of one visit."""
-        visit, joint = self.from_record(loop.visits[k], self.gathered[k].get(i, [])), self.kinds[k].structure.joint
+        visit, joint = (
+            self.from_record(loop.visits[k], self.gathered[k].get(i, [])),
+            self.kinds[k].structure.joint,
+        )
         outward = loop.direction == "outward"
         inputs = {
             label: symbols
