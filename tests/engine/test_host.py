@@ -101,9 +101,9 @@ def test_a_process_older_than_the_source_keeps_nothing(cache_directory, asked, m
 
 
 def test_old_records_go(cache_directory):
-    for k in range(cache._RECORDS + 5):
+    for k in range(cache._MOST[cache.RECORD] + 5):
         cache.store(f"record{k}", {"k": k}, b"", cache.RECORD)
-    assert len(list(cache_directory.glob("*.als"))) == cache._RECORDS
+    assert len(list(cache_directory.glob("*.als"))) == cache._MOST[cache.RECORD]
     cache.store("f" * 64, {}, b"code")
     assert len(cache.entries()) == cache.clear() == 1
     assert list(cache_directory.iterdir()) == []

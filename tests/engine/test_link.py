@@ -187,7 +187,7 @@ def test_kernels_are_images_with_the_same_bits(name, lowering, monkeypatch):
     q = np.array([model.random_configuration(rng) for _ in range(20)])
     rest = [rng.standard_normal((20, a.shape[0])) for a in kernel.arguments[1:]]
     found = [kernel(q, *rest), kernel(q[0], *(x[0] for x in rest))]
-    assert len(made) == 2
+    assert len(made) >= 2  # and what kernels share, if they are the first here
     assert all(image.is_image(code) for code in made)
 
     leave_to_llvm(monkeypatch)

@@ -25,9 +25,13 @@ from typing import Any, NamedTuple
 from alembert.errors import AlembertWarning
 
 SIZE_LIMIT = 512 * 1024**2  # bytes; the least recently used entries go first
-KERNEL, RECORD = ".alo", ".als"  # suffixes: machine code; what all kernels of a machine depend on
+KERNEL, RECORD, SHARED = (
+    ".alo",
+    ".als",
+    ".alc",
+)  # suffixes: machine code; what all kernels depend on; what they share
 _MAGIC = b"alembert-object-2\n"
-_RECORDS = 20
+_MOST = {RECORD: 20, SHARED: 200}  # files of a suffix
 
 
 class Entry(NamedTuple):
@@ -92,8 +96,8 @@ def store(name: str, properties: dict[str, Any], code: bytes, suffix: str = KERN
             temporary = file.name
             file.write(data)
         os.replace(temporary, folder / (name + suffix))
-        if suffix == RECORD:
-            _forget(folder)
+        if suffix in _MOST:
+            _forget(folder, suffix)
         elif _due(name, len(data)):
             _trim(folder)
     except OSError:
@@ -118,7 +122,8 @@ def clear() -> int:
     """Remove all entries; how many there were."""
     found = entries()
     folder = directory()
-    for entry in (*found, *(() if folder is None else _scan(folder, RECORD))):
+    others = [] if folder is None else [entry for suffix in _MOST for entry in _scan(folder, suffix)]
+    for entry in (*found, *others):
         _remove(entry.path)
     return len(found)
 
@@ -156,9 +161,9 @@ def _trim(folder: Path) -> None:
         excess -= entry.size
 
 
-def _forget(folder: Path) -> None:
-    """Remove all but the most recently used records; every edit of Alembert and every boot make a new one."""
-    for entry in sorted(_scan(folder, RECORD), key=lambda entry: entry.used)[:-_RECORDS]:
+def _forget(folder: Path, suffix: str) -> None:
+    """Remove all but the most recently used ones; every edit of Alembert and every boot make a new one."""
+    for entry in sorted(_scan(folder, suffix), key=lambda entry: entry.used)[: -_MOST[suffix]]:
         _remove(entry.path)
 
 

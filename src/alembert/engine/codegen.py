@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import casadi as ca
 
-from alembert.engine import vectormath
+from alembert.engine import shared, vectormath
 from alembert.engine.program import FMS, FNMA, Program
 from alembert.engine.target import Target
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY, literal, suffix, vector_type
@@ -84,23 +84,14 @@ def emit_function(
 
 
 def prelude(helpers: frozenset[str], lanes: int, target: Target) -> str:
-    """What the functions of a module share: attributes, declarations, sine and cosine, library calls."""
+    """What the functions of a module share: attributes, declarations, library calls."""
     T, kind = vector_type(lanes), suffix(lanes)
     text = [target.attributes]
     unary = ["sqrt", "floor", "ceil", "fabs"]
     declared = {f"declare {T} @llvm.{name}.{kind}({T})" for name in unary}
     declared.add(f"declare {T} @llvm.fma.{kind}({T}, {T}, {T})")
     declared.add(f"declare {T} @llvm.copysign.{kind}({T}, {T})")
-    if "sincos" in helpers:
-        text.append(vectormath.sincos_array(target.lanes, fused=target.fused))
-        V, B = vector_type(target.lanes), vector_type(target.lanes, "i1")
-        declared |= {
-            f"declare {V} @llvm.fma.{suffix(target.lanes)}({V}, {V}, {V})",
-            f"declare {V} @llvm.fabs.{suffix(target.lanes)}({V})",
-            f"declare i1 @llvm.vector.reduce.or.{suffix(target.lanes, 'i1')}({B})",
-        }
-        declared.discard("declare double @llvm.fabs.f64(double)")
-    for name in sorted(helpers - {"sincos"}):
+    for name in sorted(helpers):
         operands = 2 if name in LIBRARY_BINARY.values() else 1
         text.append(vectormath.library_call(name, operands, lanes))
     return "\n".join([*text, *sorted(declared)]) + "\n"
@@ -259,7 +250,6 @@ class _Emitter:
         self.lines.append(f"store {self.T} {value}, ptr {address}, align {self.align}")
 
     def emit_angles(self, k: int, piece: Piece) -> None:
-        self.helpers.add("sincos")
         angles, sines, _ = piece.rows
         for position, i in enumerate(piece.angles):
             self.store(self.names[i] or self.load(i), "%w", angles + position)
@@ -267,7 +257,7 @@ class _Emitter:
             self.store(self.zero, "%w", angles + position)
         x, s, c = (self.address("%w", row) for row in piece.rows)
         count = (sines - angles) * self.lanes
-        self.lines.append(f"call void @alembert_sincos(ptr {x}, ptr {s}, ptr {c}, i64 {count})")
+        self.lines.append(f"call void @{shared.sincos(self.target)}(ptr {x}, ptr {s}, ptr {c}, i64 {count})")
 
     def emit_values(self, k: int, piece: Piece) -> None:
         kept = set(piece.kept)

@@ -6,8 +6,8 @@ W. Arrays of any layout come through the table, three words for each argument an
     address of the first state's first element, bytes between states (0: the same for all), bytes between
     elements
 
-A block is packed into the layout of the body (element j of all lanes together), computed and unpacked; large
-results may leave by `alembert.engine.outlet` while the body computes. In
+A block is packed into the layout of the body (element j of all lanes together), computed and unpacked, by functions that
+all kernels share (`alembert.engine.shared`); large results may leave by `alembert.engine.outlet` while the body computes. In
 the last block the spare lanes repeat the last state; they compute the same bits and store them to the
 same place, so that no lane needs a condition. The function returns 0, 1 when there is no memory for a
 large workspace, or with several lanes 2 when a result may not be finite.
@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from alembert.engine import outlet
+from alembert.engine import outlet, shared
 from alembert.engine.codegen import Code
 from alembert.engine.vectormath import vector_type
 
@@ -31,7 +31,7 @@ LARGE = 32  # elements of a result from which on an outlet is faster than unpack
 
 
 def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], code: Code, lanes: int) -> str:
-    """IR of the loop for a body with the given numbers of elements, and of what it calls."""
+    """IR of the loop for a body with the given numbers of elements."""
     packed = outputs[: len(outputs) - code.direct]
     buffers = [_padded(size, lanes) for size in inputs]
     buffers += [_padded(size + 2 * lanes, lanes) for size in packed]
@@ -41,6 +41,7 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
     large = {size for size in packed if size >= LARGE} if lanes > 1 else set()
     reserve, release = scratch(8 * (offsets[-1] + code.workspace * lanes), "  ret i32 1")
 
+    call = {x: shared.packing(x, lanes, code.target) for x in ("place", "pack", "unpack", "check", "outlet")}
     lines = [f"define i32 @{name}_batch(ptr %table, i64 %first, i64 %last) #0 {{", "entry:", reserve]
     finite = [f"%finite{j}" for j, _ in enumerate(outlets)] if lanes > 1 else []
     for name_, j in zip(finite, outlets, strict=False):
@@ -75,15 +76,15 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
         direct = f"ptr %buffer{k}, ptr %s{k}, i64 %b{k}, i64 %e{k}"
         if k >= len(inputs) + len(packed):
             more = f"i64 %valid, i64 {outputs[k - len(inputs)]}, i1 %stream"
-            lines.append(f"  call void @alembert_outlet({direct}, {more})")
+            lines.append(f"  call void @{call['outlet']}({direct}, {more})")
             pointers.append(f"ptr %buffer{k}")
             continue
         if k < len(inputs):
             lines.append(
-                f"  %x{k} = call ptr @alembert_pack({direct}, i64 {inputs[k]}, i64 %valid, i1 %again)"
+                f"  %x{k} = call ptr @{call['pack']}({direct}, i64 {inputs[k]}, i64 %valid, i1 %again)"
             )
         else:
-            lines.append(f"  %x{k} = call ptr @alembert_place({direct})")
+            lines.append(f"  %x{k} = call ptr @{call['place']}({direct})")
         pointers.append(f"ptr %x{k}")
     lines.append(f"  %workspace = getelementptr double, ptr %scratch, i64 {offsets[-1]}")
     lines.append(f"  call void @{name}({', '.join([*pointers, 'ptr %workspace'])})")
@@ -91,14 +92,15 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
     for k, size in enumerate(packed, len(inputs)):
         where = f"ptr %s{k}, i64 %b{k}, i64 %e{k}"
         if size in large:
+            leave = shared.leave(size, lanes, code.target, whole=True)
             lines.append(
-                f"  call void @alembert_outlet(ptr %outlet, {where}, i64 %valid, i64 {size}, i1 %stream)"
+                f"  call void @{call['outlet']}(ptr %outlet, {where}, i64 %valid, i64 {size}, i1 %stream)"
             )
-            lines.append(f"  call void @alembert_leave{size}(ptr %buffer{k}, ptr %outlet, i64 0, i64 {size})")
+            lines.append(f"  call void @{leave}(ptr %buffer{k}, ptr %outlet, i64 0, i64 {size}, i64 {size})")
         else:
-            lines.append(f"  call void @alembert_unpack(ptr %buffer{k}, {where}, i64 {size}, i64 %valid)")
+            lines.append(f"  call void @{call['unpack']}(ptr %buffer{k}, {where}, i64 {size}, i64 %valid)")
             if lanes > 1:
-                lines.append(f"  call void @alembert_check(ptr %buffer{k}, ptr %outlet, i64 {size})")
+                lines.append(f"  call void @{call['check']}(ptr %buffer{k}, ptr %outlet, i64 {size})")
     lines += [
         f"  %next = add i64 %i, {lanes}",
         "  %more = icmp ult i64 %next, %last",
@@ -108,14 +110,8 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
         *_status(finite, lanes),
         release,
         "  ret i32 %status",
-        "}",
-        _packing(lanes),
-        *([outlet.checking(lanes)] if lanes > 1 else []),
-        *([outlet.opening(lanes)] if code.direct or large else []),
-        *(outlet.leaving(f"alembert_leave{n}", n, lanes, "#0", whole=True) for n in sorted(large)),
+        "}\n",
     ]
-    if large and not code.direct:
-        lines.append(outlet.METADATA)
     return "\n".join(lines)
 
 
@@ -165,8 +161,8 @@ def _padded(size: int, lanes: int) -> int:
     return -(-count // 8) * 8
 
 
-def _packing(lanes: int) -> str:
-    """IR of `pack`, `place` (where the body puts a result) and `unpack`."""
+def packing(lanes: int) -> str:
+    """IR of `pack`, `place` (where the body puts a result) and `unpack`; of many lanes `check` and `outlet` too."""
     if lanes == 1:
         return (
             _ONE_LANE
@@ -180,6 +176,8 @@ def _packing(lanes: int) -> str:
         + _loop("elements_in", lanes, 1, _element_in(lanes))
         + _loop("elements_out", lanes, 1, _element_out(lanes))
         + _masked_declarations(lanes)
+        + outlet.checking(lanes)
+        + outlet.opening(lanes)
     )
 
 

@@ -35,11 +35,11 @@ def digest(key: str, lanes: int, target: Target) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def store(name: str, properties: dict[str, Any], code: bytes) -> None:
-    """Keep a kernel in the cache, unless the source changed while this process was running its older version."""
+def store(name: str, properties: dict[str, Any], code: bytes, suffix: str = cache.KERNEL) -> None:
+    """Keep machine code in the cache, unless the source changed while this process was running its older version."""
     before = own_source.state()
     if not before.changed and own_source.look().text == before.text:
-        cache.store(name, properties, code)
+        cache.store(name, properties, code, suffix)
 
 
 @functools.cache

@@ -70,8 +70,9 @@ def opening(lanes: int) -> str:
     return w.function("alembert_outlet", parameters, "#0")
 
 
-def leaving(name: str, count: int, lanes: int, attributes: str, *, whole: bool = False) -> str:
-    """IR of `void NAME(ptr x, ptr outlet, i64 first, i64 last)`: elements first..last-1 of `count` have become known.
+def leaving(name: str, residue: int, lanes: int, attributes: str, *, whole: bool = False) -> str:
+    """IR of `void NAME(ptr x, ptr outlet, i64 first, i64 last, i64 count)`: elements first..last-1 of `count` have become
+    known. The code is for numbers of elements with this residue modulo the lanes.
 
     The memory at x has room for a tile more than the elements. `whole`: they are always all of them, at least two tiles, and
     there is room for two more. The vector across the end of a state and the beginning of the next, where this follows at
@@ -83,22 +84,23 @@ def leaving(name: str, count: int, lanes: int, attributes: str, *, whole: bool =
     cases = " ".join(f"i64 {way}, label %{label}" for way, label in ways.items())
     w.do(f"switch i64 {way}, label %plain [{cases}]")
     w.label("plain")
-    _plain(w, count)
+    _plain(w, residue)
     w.do("ret void")
     for label in ("streamed", "aligned"):
         w.label(label)
-        _aligned(w, count, label, whole=whole)
+        _aligned(w, residue, label, whole=whole)
         w.do("ret void")
     w.label("scattered")
     _scattered(w)
-    return w.function(name, ["ptr noalias %x", "ptr noalias %outlet", "i64 %first", "i64 %last"], attributes)
+    parameters = ["ptr noalias %x", "ptr noalias %outlet", "i64 %first", "i64 %last", "i64 %count"]
+    return w.function(name, parameters, attributes)
 
 
 def _pointers(w: Lines) -> list[str]:
     return [w.let(f"load ptr, ptr {w.at('%outlet', k)}, align 8") for k in range(w.width)]
 
 
-def _plain(w: Lines, count: int) -> None:
+def _plain(w: Lines, residue: int) -> None:
     W = w.width
     lanes = _pointers(w)
     start = w.let(f"and i64 %first, {-W}")
@@ -107,19 +109,19 @@ def _plain(w: Lines, count: int) -> None:
     for lane, value in zip(lanes, transposed(w, _rows(w, tile.index, W)), strict=True):
         w.store(value, lane, tile.index, aligned=False)
     w.end(tile)
-    if count % W:
-        w.branch(w.let(f"icmp eq i64 %last, {count}"), "plain_rest", "plain_done")
+    if residue:
+        w.branch(w.let("icmp eq i64 %last, %count"), "plain_rest", "plain_done")
         w.label("plain_rest")
-        rest = str(count - count % W)
+        rest = w.let(f"sub nsw i64 %count, {residue}")
         for lane, value in zip(lanes, transposed(w, _rows(w, rest, W)), strict=True):
-            w.store_first(value, count % W, w.at(lane, rest))
+            w.store_first(value, residue, w.at(lane, rest))
         w.do("br label %plain_done")
         w.label("plain_done")
 
 
-def _aligned(w: Lines, count: int, label: str, *, whole: bool) -> None:
+def _aligned(w: Lines, residue: int, label: str, *, whole: bool) -> None:
     W, I = w.width, vector_type(w.width, "i64")
-    grain = math.gcd(count, W)
+    grain = math.gcd(residue, W)
     levels = [p for p in (4, 2, 1) if grain <= p < W]
     most = W - grain  # the largest shift
     addresses = w.let(f"load {I}, ptr %outlet, align 8")
@@ -161,18 +163,19 @@ def _aligned(w: Lines, count: int, label: str, *, whole: bool) -> None:
         w.branch(w.let(f"icmp eq i64 {joined}, 1"), f"{label}_joined", f"{label}_apart")
         w.label(f"{label}_joined")
         _check(w, "0", uniform)
-        _check(w, end, str(count))
+        _check(w, end, "%count")
         following = ", ".join(f"i32 {(k + 1) % W}" for k in range(W))
+        behind = w.at("%x", w.let(f"mul nsw i64 %count, {W}"))
         for i in range(2 * W):
             row = w.load("%x", i * W)
             turned = w.let(f"shufflevector {w.T} {row}, {w.T} poison, <{W} x i32> <{following}>")
-            w.store(turned, "%x", (count + i) * W)
+            w.store(turned, behind, i * W)
         tiles(end, w.let(f"add nsw i64 {end}, {2 * W}"), pointers[:-1])
         first_state = w.let("load ptr, ptr %outlet, align 8")
         head = w.let(f"extractelement {I} {heads}, i64 0")
         last_state = w.let(f"load ptr, ptr {w.at('%outlet', W - 1)}, align 8")
         tail = w.let(f"add nsw i64 {end}, {w.let(f'extractelement {I} {shifts}, i64 {W - 1}')}")
-        for lane, state, start, stop in ((0, first_state, "0", head), (W - 1, last_state, tail, str(count))):
+        for lane, state, start, stop in ((0, first_state, "0", head), (W - 1, last_state, tail, "%count")):
             edge = w.loop(start, stop)
             place = w.let(f"add nsw i64 {w.let(f'mul nsw i64 {edge.index}, {W}')}, {lane}")
             w.put(w.scalar("%x", place), state, edge.index)
@@ -180,7 +183,7 @@ def _aligned(w: Lines, count: int, label: str, *, whole: bool) -> None:
         w.do("ret void")
         w.label(f"{label}_apart")
     begins = w.let(f"icmp slt i64 %first, {W}")
-    ends = w.let(f"icmp eq i64 %last, {count}")
+    ends = w.let("icmp eq i64 %last, %count")
     w.branch(w.let(f"or i1 {begins}, {ends}"), f"{label}_edges", f"{label}_done")
     w.label(f"{label}_edges")
     few = w.let(f"icmp slt i64 {uniform}, %last")

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from alembert.engine import codegen, outlet
+from alembert.engine import codegen
 from alembert.engine.codegen import Code
 from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.target import Target
@@ -76,7 +76,6 @@ class PerStateSource:
         fma = f"declare {T} @llvm.fma.{suffix(target.lanes)}({T}, {T}, {T})\n"
         if fma not in codegen.prelude(first.helpers, lanes, first.target) + first.text:
             text.append(fma)
-        text.append(outlet.METADATA)
         inputs = [f"%i{k}" for k in range(len(self.input_sizes))]
         outputs = [f"%o{k}" for k in range(len(self.output_sizes))]
         start, lines, tables = padded(first.workspace), [], []

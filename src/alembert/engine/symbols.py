@@ -1,17 +1,27 @@
-"""Where the functions are that machine code calls: those of the C library."""
+"""Where the functions are that machine code calls: those of the C library, and those that kernels share."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
 import sys
+from collections.abc import Callable
 
 PREFIX = "alembert_c_"  # our names for the mathematical ones: LLVM must not fold or replace the calls
+SHARED = "alembert_shared_"  # names of what `alembert.engine.shared` provides
+_PROVIDERS: list[Callable[[str], int]] = []
+
+
+def provide(shared: Callable[[str], int]) -> None:
+    """Ask `shared` for names that begin with SHARED."""
+    _PROVIDERS[:] = [shared]
 
 
 @functools.cache
 def address(symbol: str) -> int:
     """Where a function is; AttributeError when it is nowhere."""
+    if symbol.startswith(SHARED):
+        return _PROVIDERS[0](symbol)
     if symbol.startswith(PREFIX):
         function = getattr(_mathematics(), symbol.removeprefix(PREFIX))
     else:

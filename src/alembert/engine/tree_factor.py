@@ -353,9 +353,9 @@ class TreeFactor:
                 return
             begin = w.let(f"mul nsw i64 {numbers[0]}, {n}")
             end = w.let(f"add nsw i64 {begin}, {n * size}")
-            w.do(f"call void @{self.tools.leave()}(ptr %all, ptr %o, i64 {begin}, i64 {end})")
+            self.tools.leave(w, "%all", "%o", begin, end)
             part = [w.let(f"udiv i64 {w.let(f'add nsw i64 {x}, {shift}')}, {parts}") for x in (begin, end)]
-            w.do(f"call void @{self.tools.leave()}(ptr %I, ptr %oI, i64 {part[0]}, i64 {part[1]})")
+            self.tools.leave(w, "%I", "%oI", *part)
 
         self.tools.each(w, label, rows, call)
         given = ["ptr noalias %L", "ptr noalias %D", "ptr %x", "ptr %to"]
@@ -476,7 +476,7 @@ class TreeFactor:
         outs = [f"%o{j}" for j in range(count + 1)]
         for name, out in zip(names, outs, strict=True):
             if self.many:
-                w.do(f"call void @{self.tools.leave()}(ptr {name}, ptr {out}, i64 0, i64 {n * n})")
+                self.tools.leave(w, name, out, 0, n * n)
             else:
                 w.do(f"call void @{self._pack()}(ptr {name}, ptr {out})")
         row = w.loop("0", str(n))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.engine import outlet
+from alembert.engine import shared
 from alembert.engine.loops import Lines
 from alembert.engine.node_loop import constant_data
 from alembert.engine.target import Target
@@ -254,7 +254,7 @@ class TreeMatrices:
             start = w.let(f"mul nsw i64 {numbers[0]}, {n}")
             stop = w.let(f"add nsw i64 {start}, {size * n}")
             for place, way in zip(places, outlets, strict=True):
-                w.do(f"call void @{self.leave()}(ptr {place}, ptr {way}, i64 {start}, i64 {stop})")
+                self.leave(w, place, way, start, stop)
             move = w.loop("0", str(kept))
             for name in names:
                 w.store(w.load(w.at(name, size * n), move.index), name, move.index)
@@ -392,13 +392,11 @@ class TreeMatrices:
 
     # -- out -----------------------------------------------------------------------------------------------
 
-    def leave(self) -> str:
-        """`void NAME(ptr matrix, ptr outlet, i64 first, i64 last)`, see `alembert.engine.outlet`."""
-        if known := self.known("leave"):
-            return known
-        name = f"{self.name}_leave"
-        self.text.append(outlet.leaving(name, self.relations.n**2, self.lanes, self.attributes))
-        return name
+    def leave(self, w: Lines, matrix: str, way: str, first: object, last: object) -> None:
+        """Elements first..last-1 of a matrix go out, see `alembert.engine.outlet`."""
+        count = self.relations.n**2
+        name = shared.leave(count, self.lanes, self.target, whole=False)
+        w.do(f"call void @{name}(ptr {matrix}, ptr {way}, i64 {first}, i64 {last}, i64 {count})")
 
 
 class Lists:

@@ -189,6 +189,18 @@ def sincos_array(width: int, *, fused: bool) -> str:
     return f"{head} {{\n{body}\n}}\n{_SINCOS_FAR}"
 
 
+def sincos_module(width: int, *, fused: bool) -> str:
+    """`sincos_array` with all that it needs but the attributes."""
+    T, kind = vector_type(width), suffix(width)
+    declared = [
+        f"declare {T} @llvm.fma.{kind}({T}, {T}, {T})",
+        f"declare i1 @llvm.vector.reduce.or.{suffix(width, 'i1')}({vector_type(width, 'i1')})",
+    ]
+    if width > 1:
+        declared.append(f"declare {T} @llvm.fabs.{kind}({T})")
+    return "\n".join([sincos_array(width, fused=fused), *declared]) + "\n"
+
+
 _INTEGER = frozenset(("add", "shl", "lshr", "xor"))
 
 _SINCOS_FAR = f"""\
