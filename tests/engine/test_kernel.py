@@ -382,3 +382,21 @@ def test_code_that_is_made_quickly_gives_the_same_bits():
     x, y = rng.normal(size=(21, 40)), rng.normal(size=(21, 3))
     for one, two in zip(kernels[0](x, y), kernels[1](x, y), strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+def test_a_kernel_that_is_only_bound_has_no_entry_points():
+    """Called all the same, it checks in Python and gives the same bits."""
+    q, v, u = np.random.default_rng(5).normal(size=(3, 4))
+    plain = kernel_of(pendulum_like(4))
+    bound = kernel_of(pendulum_like(4), bound=True)
+    for x, y in zip(plain(q, v, u), bound(q, v, u), strict=True):
+        assert same_bits(np.asarray(x), np.asarray(y))
+    assert bound._compiled[1].call is None
+    results = np.empty((1, 4)), np.empty((1, 1))
+    bound.bind(1, [x[None] for x in (q, v, u)], results)()
+    assert same_bits(results[0][0], plain(q, v, u)[0])
+    into = np.empty(4), np.empty(1)
+    bound.fast()(q, v, u, *into)
+    assert same_bits(into[0], results[0][0])
+    with pytest.raises(ArgumentError, match="f: q has shape"):
+        bound(q[:3], v, u)

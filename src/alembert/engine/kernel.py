@@ -78,6 +78,8 @@ class Kernel:
 
     `key` identifies the content: equal keys mean equal code. `build` makes the content, when the cache
     does not have it. `alone`: batches go state by state, because what several need at a time would leave the caches.
+    `bound`: it is there for `bind`, and called through Python's checks otherwise; with twenty arguments the entry points for
+    single states take ten times as long to compile as the rest.
     """
 
     def __init__(
@@ -90,9 +92,10 @@ class Kernel:
         build: Callable[[], Source],
         documentation: str = "",
         alone: bool = False,
+        bound: bool = False,
     ):
         self.name = name
-        self.alone = alone
+        self.alone, self.bound = alone, bound
         self.arguments = tuple(arguments)
         self.results = tuple(results)
         self.key = key
@@ -360,13 +363,13 @@ class Kernel:
             driver.batch_function(BODY, source.input_sizes, source.output_sizes, body, lanes),
             driver.HEAP,
         ]
-        if lanes == 1:
+        if lanes == 1 and not self.bound:
             shapes = [a.shape for a in self.arguments], [a.shape for a in self.results]
             text.append(fastcall.entry_points(BODY, *shapes, body.workspace))
         return {"work": body.work}, loader.compile_ir("".join(text), target, quick=body.quick)
 
     def _signature(self) -> str:
-        return repr(([a.shape for a in self.arguments], [a.shape for a in self.results]))
+        return repr(([a.shape for a in self.arguments], [a.shape for a in self.results], self.bound))
 
 
 class _Compiled:
@@ -379,7 +382,7 @@ class _Compiled:
         self.batch = _BATCH(library.function(f"{BODY}_batch"))
         self.call: Callable[..., Any] | None = None
         self.into: Callable[..., None] = kernel._evaluate_into
-        if lanes == 1 and fastcall.supported():
+        if lanes == 1 and not kernel.bound and fastcall.supported():
             bound = fastcall.bind(
                 library.variable(f"{BODY}_table"),
                 {entry: library.function(f"{BODY}_{entry}") for entry in ("call", "into")},

@@ -509,6 +509,7 @@ def compiled(
             [Argument(label, shape) for label, shape in results.items()],
             key=key,
             build=build,
+            bound=True,
         )
     return _KERNELS[key]
 

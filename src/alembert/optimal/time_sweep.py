@@ -428,6 +428,7 @@ def end_kernels(n: int, m: int, ends: int) -> tuple[Kernel, Kernel, Kernel]:
             [Argument(*item) for item in results.items()],
             key=f"time sweep {name} {n} {m} {ends}",
             build=build,
+            bound=True,
         )
 
     def opening(Q: ca.SX, q: ca.SX, R: ca.SX, C: ca.SX, c: ca.SX, rho: ca.SX, shift: ca.SX) -> list[ca.SX]:
