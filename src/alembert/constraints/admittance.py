@@ -64,14 +64,15 @@ def by_admittance(
 
 
 def orthogonal(M: Array, R: Array, b: Array) -> tuple[Array, Array]:
-    """(5): x = M^-1 R^T f with R x = b, and f, for independent rows R."""
-    r = len(R)
-    Q, U = np.linalg.qr(R.T, mode="complete")
-    Q1, Q2, U = Q[:, :r], Q[:, r:], U[:r]
-    x = Q1 @ np.linalg.solve(U.T, b)
-    if r < len(M):
-        x = x - Q2 @ np.linalg.solve(Q2.T @ M @ Q2, Q2.T @ (M @ x))
-    return x, np.linalg.solve(U, Q1.T @ (M @ x))
+    """(5): x = M^-1 R^T f with R x = b, and f, for independent rows R (..., r, nv)."""
+    r = R.shape[-2]
+    Q, U = np.linalg.qr(np.swapaxes(R, -1, -2), mode="complete")
+    Q1, Q2, U = Q[..., :r], Q[..., r:], U[..., :r, :]
+    x = Q1 @ np.linalg.solve(np.swapaxes(U, -1, -2), b[..., None])
+    if r < M.shape[-1]:
+        Q2_T = np.swapaxes(Q2, -1, -2)
+        x = x - Q2 @ np.linalg.solve(Q2_T @ M @ Q2, Q2_T @ (M @ x))
+    return x[..., 0], np.linalg.solve(U, np.swapaxes(Q1, -1, -2) @ (M @ x))[..., 0]
 
 
 def _cholesky(A: Array) -> tuple[Array, Array]:

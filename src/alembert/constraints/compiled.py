@@ -138,7 +138,7 @@ def _kernel(
     name: str,
     of_tree: tuple[str, ...],
     shapes: Mapping[str, tuple[int, ...]],
-    solution: Callable[[_Admittance, dict[str, ca.SX]], list[ca.SX]],
+    solution: Callable[[Admittance, dict[str, ca.SX]], list[ca.SX]],
 ) -> Kernel:
     """The terms at a state, then a solution from them."""
     pattern, rows = Pattern(model._tree), slices[-1].stop
@@ -163,7 +163,7 @@ def _kernel(
         inner = {part: ca.SX.sym(part, x.numel()) for part, x in outputs.items()}
         inner |= {a.name: ca.SX.sym(a.name, *a.shape) for a in (state[1], *tree, *masks)}
         terms_at = inner | {"G": ca.SX(G.sparsity(), inner["G"]), "T": ca.SX(T.sparsity(), inner["T"])}
-        answers = solution(_Admittance(model, pattern, terms_at, slices), terms_at)
+        answers = solution(Admittance(model, pattern, terms_at, slices), terms_at)
         solve = ca.Function("solve", list(inner.values()), [ca.densify(x) for x in answers])
         return PipelineSource(
             {a.name: a.size for a in inputs},
@@ -212,7 +212,7 @@ def solution(
         "phi": found.residual,
         "v": given["v"],
     }
-    a, f, wrenches, status = _accelerations(_Admittance(model, pattern, x, slices), x)
+    a, f, wrenches, status = _accelerations(Admittance(model, pattern, x, slices), x)
     if guarded:
         good = serves(status, CLOSED)
         a, f, wrenches = (ca.if_else(good, y, ca.SX.nan(*y.shape)) for y in map(ca.densify, (a, f, wrenches)))
@@ -230,7 +230,7 @@ def _parameters(model: Model) -> list[Argument]:
     return [Argument("parameters", (len(model.parameters),))] if model.parameters else []
 
 
-class _Admittance:
+class Admittance:
     """The factors of (3), and how large rows are."""
 
     def __init__(
@@ -259,27 +259,37 @@ class _Admittance:
         return found
 
     def inward(self, b: ca.SX) -> ca.SX:
-        """L^-T b; zeros of b that no nonzero reaches stay structural."""
-        x = {i: b[i] for i in range(b.numel()) if b[i].nnz()}
-        for k in reversed(range(b.numel())):
-            if k in x:
-                for i in self.pattern.inboard[k]:
-                    x[i] = x.get(i, ca.SX(0)) - self.factor[self.pattern.positions[k, i]] * x[k]
-        result = ca.SX(b.numel(), 1)
-        for i in sorted(x):
-            result[i] = x[i]
-        return result
+        """L^-T b"""
+        return inward(self.pattern, self.factor, b)
 
     def outward(self, x: ca.SX) -> ca.SX:
         """L^-1 x"""
-        found = [x[i] for i in range(x.numel())]
-        for k in range(len(found)):
-            for i in self.pattern.inboard[k]:
-                found[k] = found[k] - self.factor[self.pattern.positions[k, i]] * found[i]
-        return ca.vertcat(*found)
+        return outward(self.pattern, self.factor, x)
 
 
-def _accelerations(with_: _Admittance, x: dict[str, ca.SX]) -> list[ca.SX]:
+def inward(pattern: Pattern, factor: ca.SX, b: ca.SX) -> ca.SX:
+    """L^-T b; zeros of b that no nonzero reaches stay structural."""
+    x = {i: b[i] for i in range(b.numel()) if b[i].nnz()}
+    for k in reversed(range(b.numel())):
+        if k in x:
+            for i in pattern.inboard[k]:
+                x[i] = x.get(i, ca.SX(0)) - factor[pattern.positions[k, i]] * x[k]
+    result = ca.SX(b.numel(), 1)
+    for i in sorted(x):
+        result[i] = x[i]
+    return result
+
+
+def outward(pattern: Pattern, factor: ca.SX, x: ca.SX) -> ca.SX:
+    """L^-1 x"""
+    found = [x[i] for i in range(x.numel())]
+    for k in range(len(found)):
+        for i in pattern.inboard[k]:
+            found[k] = found[k] - factor[pattern.positions[k, i]] * found[i]
+    return ca.vertcat(*found)
+
+
+def _accelerations(with_: Admittance, x: dict[str, ca.SX]) -> list[ca.SX]:
     """(2)-(5)"""
     G, v, active = x["G"], x["v"], x["active"]
     z0 = with_.inward(x["rest"])
@@ -297,7 +307,7 @@ def _accelerations(with_: _Admittance, x: dict[str, ca.SX]) -> list[ca.SX]:
     return [a, f, ca.vertcat(*wrenches), ca.vertcat(with_.quality(), left, size, slack, other)]
 
 
-def _projection(with_: _Admittance, x: dict[str, ca.SX]) -> list[ca.SX]:
+def _projection(with_: Admittance, x: dict[str, ca.SX]) -> list[ca.SX]:
     """(6)"""
     G, v, phi = x["G"], x["v"], x["active"] * x["phi"]
     step, change = (with_.outward(with_.weighted @ with_.solve(-b)) for b in (phi, G @ v))

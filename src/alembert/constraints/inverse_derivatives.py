@@ -18,13 +18,14 @@ The minimal set is held. K is regular where the actuated set can give every moti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import parameter_slopes
-from alembert.constraints.derivatives import _constraint_derivatives, _inverse_derivatives
+from alembert.constraints import parameter_slopes, rank
+from alembert.constraints.derivatives import _constraint_derivatives, _inverse_derivatives, in_parts
 from alembert.constraints.dynamics import _driven, _listed, _no_terms, _tree, _with_wrenches, weight_vector
 from alembert.constraints.results import ConstrainedInverseDerivatives
 from alembert.constraints.states import States
@@ -64,46 +65,41 @@ def inverse(
     t = system.terms(s, v) if system.count else _no_terms(s, nv)
     if system.count:
         system.check_closed(function, s, t, v, closed)
-    rows = [system.choice(function, s, t, k).rows if system.count else np.arange(0) for k in range(len(s))]
-    S = np.eye(nv)[:, driven]
-    matrices, f, mu = [], np.zeros((len(s), system.all.count)), np.zeros((len(s), nv))
-    u = np.zeros((len(s), nv))
-    for k in range(len(s)):
-        R = t.jacobian[k, rows[k]]
-        check_determined(model, function, R, driven)
-        n, m = len(driven), len(R)
-        K = np.zeros((n + m + nv, n + m + nv))
-        K[:n, :n] = np.diag(w)
-        K[:n, n + m :], K[n + m :, :n] = S.T, S
-        K[n : n + m, n + m :], K[n + m :, n : n + m] = R, R.T
-        found = np.linalg.solve(K, np.concatenate([np.zeros(n + m), r[k]]))  # (2)
-        u[k, driven], mu[k] = found[:n], found[n + m :]
-        if m:
-            f[k, system.picked[rows[k]]] = found[n : n + m]
-        matrices.append(K)
+    chosen_rows = system.choices(function, s, t) if system.count else np.zeros((len(s), 0), dtype=bool)
+    sets = [*rank.alike(chosen_rows)]
+    f, mu, u = np.zeros((len(s), system.all.count)), np.zeros((len(s), nv)), np.zeros((len(s), nv))
+    n = len(driven)
+    for rows, at in sets:
+        R, m = t.jacobian[np.ix_(at, rows)], len(rows)
+        check_determined(model, function, R, driven, functools.partial(_which, system, s, at))
+        known = np.concatenate([np.zeros((len(at), n + m)), r[at]], axis=1)
+        found = np.linalg.solve(_matrix(w, R, driven), known[..., None])[..., 0]  # (2)
+        u[np.ix_(at, driven)], mu[at] = found[:, :n], found[:, n + m :]
+        f[np.ix_(at, system.picked[rows])] = found[:, n : n + m]
     r_q, r_v, M = _inverse_derivatives(system, s, a, forces)
     still = States(s.shape, s.q, (np.zeros_like(v),), s.parameters)
-    if system.count:
-        push_q = _constraint_derivatives(system, s, a, f)[0]
-        row_q = _constraint_derivatives(system, still, mu, f)[1]  # (G mu)_q
-    else:
-        push_q, row_q = np.zeros((len(s), nv, nv)), np.zeros((len(s), 0, nv))
-    if chosen:
-        r_p = parameter_slopes.effort_slopes(system, s, a, wrenches, chosen)
-        slopes = parameter_slopes.constraint_slopes(system, still, mu, f, chosen) if system.count else None
     count = 3 * nv + len(chosen)
     pushed = nv if wrenches else 0  # a wrench acts like efforts: dr = -J^T dF
+    of_bodies = np.zeros((len(s), nv, count + pushed))
+    of_rows = np.zeros((len(s), system.all.count, count + pushed))
+    of_bodies[..., : 3 * nv] = np.concatenate([r_q, r_v, M], axis=2)
+    of_bodies[..., count:] = np.eye(nv)[:, :pushed]
+    if system.count:
+        of_bodies[..., :nv] -= _constraint_derivatives(system, s, a, f)[0]
+        of_rows[..., :nv] = -_constraint_derivatives(system, still, mu, f)[1]  # (G mu)_q
+    if chosen:
+        of_bodies[..., 3 * nv : count] = parameter_slopes.effort_slopes(system, s, a, wrenches, chosen)
+        if system.count:
+            slopes = parameter_slopes.constraint_slopes(system, still, mu, f, chosen)
+            of_bodies[..., 3 * nv : count] -= slopes.push
+            of_rows[:, system.picked, 3 * nv : count] = -slopes.row
     answers = np.zeros((len(s), nv, count + pushed))
-    for k in range(len(s)):
-        n, m = len(driven), len(rows[k])
-        right = np.zeros((n + m + nv, count + pushed))
-        right[n + m :, count:] = np.eye(nv)[:, :pushed]
-        right[n : n + m, :nv] = -row_q[k, system.picked[rows[k]]] if m else 0.0
-        right[n + m :, : 3 * nv] = np.hstack([r_q[k] - push_q[k], r_v[k], M[k]])
-        if chosen:
-            right[n + m :, 3 * nv : count] = r_p[k] - (slopes.push[k] if slopes else 0.0)
-            right[n : n + m, 3 * nv : count] = -slopes.row[k, rows[k]] if slopes else 0.0
-        answers[k, driven] = np.linalg.solve(matrices[k], right)[:n]
+    for rows, states in sets:
+        for at in in_parts(states, (2 * nv + len(rows)) * (count + pushed)):
+            K = _matrix(w, t.jacobian[np.ix_(at, rows)], driven)
+            none = np.zeros((len(at), n, count + pushed))
+            right = np.concatenate([none, of_rows[np.ix_(at, system.picked[rows])], of_bodies[at]], axis=1)
+            answers[np.ix_(at, driven)] = np.linalg.solve(K, right)[:, :n]  # (3)
     parts = (u, *np.split(answers, [nv, 2 * nv, 3 * nv, count], axis=2))
     u, dq, dv, da, dp, dr = (x.reshape(*s.shape, *x.shape[1:]) for x in parts)
     by_name = {name: dp[..., i] for i, name in enumerate(sensitive_to)}
@@ -113,13 +109,33 @@ def inverse(
     return ConstrainedInverseDerivatives(u, dq, dv, da, by_name, by_frame)
 
 
-def check_determined(model: Model, function: str, R: Array, driven: Array) -> None:
-    """Whether the driven set can give every motion with R v = 0."""
-    V = np.linalg.svd(R)[2][len(R) :] if len(R) else np.eye(model.nv)  # motions that are left
-    size = np.linalg.svd(V[:, driven], compute_uv=False)
-    drives = int(np.sum(size > REGULAR * max(1.0, float(np.max(size, initial=0.0)))))
-    if drives < len(V):
+def _which(system: ConstraintSystem, s: States, at: Array, k: int) -> str:
+    return system.which(s, at[k])
+
+
+def _matrix(w: Array, R: Array, driven: Array) -> Array:
+    """K of (2) for rows (B, m, nv)."""
+    n, m, nv = len(driven), *R.shape[1:]
+    K = np.zeros((len(R), n + m + nv, n + m + nv))
+    each = np.arange(n)
+    K[:, each, each] = w
+    K[:, each, n + m + driven] = K[:, n + m + driven, each] = 1.0
+    K[:, n : n + m, n + m :], K[:, n + m :, n : n + m] = R, np.swapaxes(R, -1, -2)
+    return K
+
+
+def check_determined(
+    model: Model, function: str, R: Array, driven: Array, where: Callable[[int], str] = lambda k: ""
+) -> None:
+    """Whether the driven set can give every motion with R v = 0, for rows (B, m, nv); `where` is said of state k."""
+    m = R.shape[1]
+    left = model.nv - m
+    V = np.linalg.svd(R)[2][:, m:] if m else np.broadcast_to(np.eye(left), (len(R), left, left))
+    size = np.linalg.svd(V[..., driven], compute_uv=False)  # of the motions that are left
+    drives = np.sum(size > REGULAR * np.maximum(1.0, size.max(axis=-1, keepdims=True, initial=0.0)), axis=-1)
+    if np.any(drives < left):
+        k = int(np.argmax(drives < left))
         raise NumericalError(
-            f"{function}: the actuated set ({_listed(model, driven)}) drives {drives} of the {len(V)} degrees of freedom "
-            "that the constraints leave; efforts exist for some motions only, and have no derivative there"
+            f"{function}: the actuated set ({_listed(model, driven)}) drives {drives[k]} of the {left} degrees of freedom "
+            f"that the constraints leave{where(k)}; efforts exist for some motions only, and have no derivative there"
         )

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.constraints import admittance, rank
-from alembert.constraints.dynamics import _listed, _tree, _with_wrenches, named_dofs
+from alembert.constraints.dynamics import _listed, _smallest_forces, _tree, _with_wrenches, named_dofs
 from alembert.constraints.results import ControlForces
 from alembert.constraints.states import States
 from alembert.constraints.system import ConstraintSystem
@@ -186,27 +186,28 @@ def hybrid(
     M, t = system.mass_matrix(s), system.terms(s, v)
     system.check_closed(function, s, t, v, closed)
     dofs = np.flatnonzero(prescribed)
-    S = np.eye(model.nv)[dofs]
-    a, efforts = np.empty_like(v), tau.copy()
-    for k in range(len(s)):
-        B = np.vstack([t.jacobian[k], S])
-        b = np.concatenate([-t.bias[k], a_given[k, dofs]])
-        groups = [*system.groups, *(slice(system.count + i, system.count + i + 1) for i in range(len(dofs)))]
-        rows = rank.choose(B, groups, max(rank.RANK, min(10 * float(t.slack[k]), 1e-3))).rows
-        free = np.linalg.solve(M[k], tau[k] - bias[k])
-        x, _ = admittance.orthogonal(M[k], B[rows], b[rows] - B[rows] @ free)
-        a[k] = free + x
-        left = np.abs(B @ a[k] - b) / np.concatenate([t.scale[k], np.ones(len(dofs))])
-        if np.max(left, initial=0.0) > (1e-6 + 100 * t.slack[k]) * (
-            np.linalg.norm(a[k]) + v[k] @ v[k] + CONSISTENT
-        ):
-            names = _listed(model, dofs)
-            raise ArgumentError(
-                f"{function}: the accelerations given contradict the constraints: {names} cannot all follow, by "
-                f"{np.max(left):.3g}; prescribe fewer, or consistent ones"
-            )
-        u = np.linalg.lstsq(B.T, M[k] @ a[k] + bias[k] - tau[k], rcond=rank.RANK)[0]
-        efforts[k, dofs] += u[system.count :]
+    S = np.broadcast_to(np.eye(model.nv)[dofs], (len(s), len(dofs), model.nv))
+    B, b = np.concatenate([t.jacobian, S], axis=1), np.concatenate([-t.bias, a_given[:, dofs]], axis=1)
+    groups = [*system.groups, *(slice(system.count + i, system.count + i + 1) for i in range(len(dofs)))]
+    chosen = rank.choose_each(B, groups, system.tolerances(t))[0]
+    a = np.linalg.solve(M, (tau - bias)[..., None])[..., 0]  # free
+    for rows, at in rank.alike(chosen):
+        R = B[np.ix_(at, rows)]
+        a[at] += admittance.orthogonal(M[at], R, b[np.ix_(at, rows)] - (R @ a[at][..., None])[..., 0])[0]
+    left = np.abs((B @ a[..., None])[..., 0] - b)
+    left[:, : system.count] /= t.scale
+    worst = left.max(axis=1, initial=0.0)
+    size = np.linalg.norm(a, axis=1) + np.einsum("bi,bi->b", v, v) + CONSISTENT
+    broken = worst > (1e-6 + 100 * t.slack) * size
+    if np.any(broken):
+        k = int(np.argmax(broken))
+        raise ArgumentError(
+            f"{function}: the accelerations given contradict the constraints: {_listed(model, dofs)} cannot all follow, by "
+            f"{worst[k]:.3g}{system.which(s, k)}; prescribe fewer, or consistent ones"
+        )
+    efforts = tau.copy()
+    needed = (M @ a[..., None])[..., 0] + bias - tau
+    efforts[:, dofs] += _smallest_forces(B, needed)[:, system.count :]
     return a.reshape(*s.shape, -1), efforts.reshape(*s.shape, -1)
 
 

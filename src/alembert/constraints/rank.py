@@ -8,7 +8,7 @@ set then is well conditioned.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,8 @@ import numpy as np
 from alembert.constraints.tolerances import RANK as RANK
 
 Array = np.ndarray
+TIE = 1e-7
+"""relative difference of distances that is none: more than rounding makes of equal ones in a factorisation"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +45,65 @@ def scales(G: Array, groups: Sequence[slice]) -> Array:
 
 def choose(G: Array, groups: Sequence[slice], tolerance: float) -> Choice:
     """A minimal set of rows of G (m x nv)."""
-    m = len(G)
-    scaled = G / scales(G, groups)[:, None]
-    lengths = np.linalg.norm(scaled, axis=1)
-    limit = tolerance * max(float(np.max(lengths, initial=0.0)), np.finfo(float).tiny)
-    candidates = np.flatnonzero(
-        lengths > limit
-    )  # shorter rows are never chosen (those of planar loops vanish)
-    R, order = _pivoted(scaled[candidates].T)
-    pivots = np.abs(np.diag(R))
-    rank = int(np.count_nonzero(pivots > limit))
-    rows = np.sort(candidates[order[:rank]])
-    return Choice(rows, others(m, rows), float(pivots[rank - 1]) if rank else 1.0)
+    scaled, lengths, limit = _scaled(G[None], groups, np.array([tolerance]))
+    candidates = np.flatnonzero(lengths[0] > limit[0])
+    rows, margin = candidates, 1.0
+    if len(candidates):
+        R, order = _pivoted(scaled[0, candidates].T)
+        pivots = np.abs(R.diagonal())
+        rank = int(np.count_nonzero(pivots > limit[0]))
+        rows, margin = np.sort(candidates[order[:rank]]), float(pivots[rank - 1])
+    return Choice(rows, others(len(G), rows), margin)
+
+
+def choose_each(G: Array, groups: Sequence[slice], tolerance: Array) -> tuple[Array, Array]:
+    """The same for B matrices (B, m, nv), each by its own tolerance: (B, m) masks, and the margins (B,).
+
+    The matrices are orthogonalised together, each by its own pivots.
+    """
+    scaled, lengths, limit = _scaled(G, groups, tolerance)
+    candidates = lengths > limit[:, None]
+    chosen, margin, each = np.zeros(lengths.shape, dtype=bool), np.ones(len(G)), np.arange(len(G))
+    some = np.flatnonzero(candidates.any(axis=0))
+    left = scaled[:, some]
+    left[~candidates[:, some]] = 0.0
+    for _ in range(min(left.shape[1:])):
+        distance = np.einsum("bij,bij->bi", left, left)
+        row = distance.argmax(axis=1)
+        far = np.sqrt(distance[each, row])
+        more = far > limit
+        if not more.any():
+            break
+        direction = left[each, row] * (more / np.where(more, far, 1.0))[:, None]
+        left -= (left @ direction[..., None]) * direction[:, None]
+        left[each, row] = 0.0
+        chosen[each, some[row]] |= more
+        margin = np.where(more, far, margin)
+    return chosen, margin
+
+
+def _scaled(G: Array, groups: Sequence[slice], tolerance: Array) -> tuple[Array, Array, Array]:
+    """Rows to compare, their lengths, and up to which length (B,) they are none: those of planar loops vanish.
+
+    Of rows that are equally far away the first is to be taken, whatever rounding says: each is shorter by a trifle.
+    """
+    scaled = G * ((1 - TIE * np.arange(G.shape[1])) / scales(G, groups))[..., None]
+    lengths = np.sqrt(np.einsum("bij,bij->bi", scaled, scaled))
+    return scaled, lengths, tolerance * np.maximum(lengths.max(axis=1, initial=0.0), np.finfo(float).tiny)
+
+
+def choice(chosen: Array, margin: float) -> Choice:
+    """From a mask of the rows."""
+    return Choice(np.flatnonzero(chosen), np.flatnonzero(~chosen), margin)
+
+
+def alike(chosen: Array) -> Iterator[tuple[Array, Array]]:
+    """Of sets (B, m) that differ from state to state: each set that occurs, and the states that it is the set of."""
+    left = np.arange(len(chosen))
+    while len(left):
+        same = (chosen[left] == chosen[left[0]]).all(axis=1)
+        yield np.flatnonzero(chosen[left[0]]), left[same]
+        left = left[~same]
 
 
 def others(count: int, chosen: Array) -> Array:
@@ -68,7 +117,7 @@ def independent_columns(G: Array) -> tuple[Array, Array]:
     """For r independent rows (r x n): r columns that can be solved for, and the n - r others, ascending."""
     if not len(G):
         return np.arange(0), np.arange(G.shape[1])
-    _, order = _pivoted(G)
+    order = _pivoted(G)[1]
     return np.sort(order[: len(G)]), np.sort(order[len(G) :])
 
 
@@ -81,10 +130,8 @@ def kernel_basis(G: Array, dependent: Array, free: Array) -> Array:
 
 
 def _pivoted(A: Array) -> tuple[Array, Array]:
-    """R and the order of the columns in A P = Q R."""
-    if not A.size:
-        return A[:0], np.arange(A.shape[1])
-    from scipy.linalg import qr  # takes longer to import than the rest of the package
+    """A matrix whose upper triangle is R, and the order of the columns, in A P = Q R."""
+    from scipy.linalg.lapack import dgeqp3  # takes longer to import than the rest of the package
 
-    R, order = qr(A, mode="r", pivoting=True, check_finite=False)
-    return R, order
+    factors, order, _, _, _ = dgeqp3(A)
+    return factors, order - 1

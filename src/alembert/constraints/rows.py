@@ -110,6 +110,19 @@ class ConstraintRows:
         return derivative_kernel(self.model, list(self.slices.values()))
 
     @cached_property
+    def slopes(self) -> Kernel | None:
+        """The compiled solution for derivatives, unless it would be too large."""
+        from alembert.constraints import derivative_solution
+
+        slices = list(self.slices.values())
+        if (
+            self.solution is None
+            or derivative_solution.size(self.model, slices) > derivative_solution.LARGEST
+        ):
+            return None
+        return derivative_solution.kernel(self.model, slices, lambda: self.graph)
+
+    @cached_property
     def parameter_slopes(self) -> Kernel:
         from alembert.constraints.parameter_slopes import kernel
 

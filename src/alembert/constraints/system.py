@@ -74,7 +74,7 @@ class ConstraintSystem:
             return
         k = int(np.argmax(t.slack))
         row = np.abs(t.residual[k]) / t.scale[k]
-        where = "" if not s.shape else f" (state {self._position(s, k)})"
+        where = self.which(s, k)
         if np.max(row) > tolerance:
             i = int(np.argmax(row))
             raise ArgumentError(
@@ -185,7 +185,7 @@ class ConstraintSystem:
     # --- the minimal set ------------------------------------------------------------------------------------
 
     def _chosen(self, t: Terms, k: int, tolerance: float = rank.RANK) -> Choice:
-        """States off the surface cannot tell a redundant row better than they are off."""
+        """With a tolerance as in `tolerances`."""
         return rank.choose(t.jacobian[k], self.groups, max(tolerance, min(10 * float(t.slack[k]), OFF)))
 
     def choice(self, function: str, s: States, t: Terms, k: int) -> Choice:
@@ -196,6 +196,27 @@ class ConstraintSystem:
         elif self.kept.rank != choice.rank:
             self._remember(function, s, k, self.kept, choice)
         return choice
+
+    def choices(self, function: str, s: States, t: Terms) -> Array:
+        """A mask (B, m) of a minimal set for each state, remembered and told as `choice` does, state after state."""
+        if len(s) == 1:
+            chosen = np.zeros((1, self.count), dtype=bool)
+            chosen[0, self.choice(function, s, t, 0).rows] = True
+            return chosen
+        chosen, margin = rank.choose_each(t.jacobian, self.groups, self.tolerances(t))
+        ranks, done = chosen.sum(axis=1), 0
+        if len(s) and self.kept is None:
+            self.kept = rank.choice(chosen[0], float(margin[0]))
+        while len(other := np.flatnonzero(ranks[done:] != (self.kept.rank if self.kept else 0))):
+            k = done + int(other[0])
+            self._remember(function, s, k, self.kept, rank.choice(chosen[k], float(margin[k])))
+            done = k + 1
+        return chosen
+
+    @staticmethod
+    def tolerances(t: Terms) -> Array:
+        """States off the surface cannot tell a redundant row better than they are off."""
+        return np.maximum(rank.RANK, np.minimum(10 * t.slack, OFF))
 
     def _remember(self, function: str, s: States, k: int, before: Choice | None, choice: Choice) -> None:
         if before is None or before.rank == choice.rank:
@@ -283,6 +304,10 @@ class ConstraintSystem:
     def _position(self, s: States, k: int) -> Any:
         where = np.unravel_index(k, s.shape)
         return tuple(int(i) for i in where) if len(where) > 1 else int(where[0])
+
+    def which(self, s: States, k: Any) -> str:
+        """Of a batch, the number of a state."""
+        return f" (state {self._position(s, int(k))})" if s.shape else ""
 
     def _at(self, s: States, k: int) -> str:
         q = np.array2string(s.q[k], precision=6, threshold=8, edgeitems=3)

@@ -290,16 +290,18 @@ def _common_choice(
     dependent, free = rank.independent_columns(t.jacobian[0, choice.rows])
     if inverse:
         check_unrolled(model, function, len(choice.rows))
-    for k in range(len(s)):
-        G = t.jacobian[k, choice.rows]
-        parts = [G / t.scale[k, choice.rows, None]]
-        if inverse:
-            check_determined(model, function, G, _driven(model, function, None))
-            parts.append(parts[0][:, dependent])
-        served = all(np.linalg.svd(X, compute_uv=False)[-1] >= GOOD for X in parts if len(X))
-        if k and not (served and system._chosen(t, k).rank == choice.rank):
-            raise NumericalError(
-                f"{function}: the constraint rows or speeds that are independent at the first state are not at state {k}; "
-                "give the states one by one"
-            )
+    G = t.jacobian[:, choice.rows]
+    parts = [G / t.scale[:, choice.rows, None]]
+    if inverse:
+        check_determined(model, function, G, _driven(model, function, None), lambda k: system.which(s, k))
+        parts.append(parts[0][..., dependent])
+    served = rank.choose_each(t.jacobian, system.groups, system.tolerances(t))[0].sum(axis=1) == choice.rank
+    for X in parts if choice.rank else ():
+        served &= np.linalg.svd(X, compute_uv=False)[:, -1] >= GOOD
+    served[0] = True
+    if not served.all():
+        raise NumericalError(
+            f"{function}: the constraint rows or speeds that are independent at the first state are not at state "
+            f"{np.argmin(served)}; give the states one by one"
+        )
     return tuple(system.picked[choice.rows].tolist()), tuple(free.tolist()) if inverse else ()

@@ -75,8 +75,8 @@ def inverse_options(
         np.asarray(at, dtype=float)[None],
         np.zeros((1, model.nv)),
         *([model._parameter_defaults[None]] if model.parameters else []),
-    )[1][0]
-    inverse_derivatives.check_determined(model, function, G[list(found["chosen"])], driven)
+    )[1]
+    inverse_derivatives.check_determined(model, function, G[:, list(found["chosen"])], driven)
     return found | {"drives": (tuple(driven.tolist()), tuple(w.tolist()))}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.constraints import rank
 from alembert.constraints.tolerances import CLOSED
 from alembert.errors import ArgumentError
 from alembert.expression import evaluate
@@ -399,10 +400,8 @@ class System:
         """(..., rows): the rows of a minimal set of constraints at each state, 1, and 0 for the others."""
         s, terms = self.model._constraint_terms("simulate", q, {"v": v}, None, self.parameters)
         constraints = self.model._constraint_rows.system("simulate", None)
-        found = np.zeros((len(s), constraints.count))
-        for k in range(len(s)):
-            found[k, constraints._chosen(terms, k).rows] = 1.0
-        return found.reshape(*s.shape, constraints.count)
+        found, _ = rank.choose_each(terms.jacobian, constraints.groups, constraints.tolerances(terms))
+        return found.astype(float).reshape(*s.shape, constraints.count)
 
     def check_closed(self, q: Array, v: Array) -> float:
         """Refuse to start where loops of the model are open, or speeds open them; how far off, relative to their size."""

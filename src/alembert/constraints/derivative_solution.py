@@ -1,0 +1,186 @@
+"""Derivatives of constrained accelerations by compiled functions, where the minimal set in use serves the states.
+
+(2) of `derivatives` with the factors of `compiled`: M = L^T D L, Z = L^-T G^T and the factored admittance, each column of a
+right-hand side (b; c) by sweeps,
+
+    z = L^-T b,   f = Lambda^-1 (c - Z^T D^-1 z),   da = L^-1 D^-1 (z + Z f)                          (1)
+
+(b; c) are the columns for q, v and tau; the mask of the minimal set is an argument. None says: look closer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.constraints.compiled import Admittance, Symbols, inward, outward
+from alembert.constraints.equations import columns
+from alembert.constraints.tolerances import CONSISTENT, OFF, RANK
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.pipeline import Columns, PipelineSource, Stage
+from alembert.engine.source import FunctionSource, Source
+from alembert.sensitivity.mass_factor import Pattern
+
+if TYPE_CHECKING:
+    from alembert.constraints.system import ConstraintSystem
+    from alembert.model import Model
+
+Array = np.ndarray
+CLEAR = 1e-2
+"""smallest pivot of Lambda, with unit diagonal, at which it is used: the error is some eps/CLEAR^2"""
+NEAR = 1e-7
+"""how far off the surface the minimal set that is kept may be taken for that of the state"""
+LARGEST = 6_000
+"""numbers in the right-hand sides up to which they are spread by straight code"""
+
+
+def accelerations(
+    system: ConstraintSystem, given: Sequence[Any], masks: tuple[Array, Array], *, wrenches: bool
+) -> tuple[Array, ...] | None:
+    """Accelerations, forces, the tree's factor and (5) of `compiled`; `given` as in `quick.accelerations`."""
+    rows = system.all
+    if rows.slopes is None or rows.solution is None:
+        return None
+    last = given[-1:] if system.model.parameters else ()
+    factor, rest = rows.tree(wrenches=wrenches)(*given)
+    a, f, _, status = rows.solution(given[0], given[1], factor, rest, *masks, *last)
+    return a, f, factor, status
+
+
+def own_set(status: Array, closed: float) -> bool:
+    """Whether the masks are at all states those of the minimal set that each would choose."""
+    served = serves(status, min(closed, NEAR))
+    return bool(np.all(served & (status[..., 4] <= RANK**2)))
+
+
+def serves(status: Array, closed: float) -> Array:
+    """At which states the factors are good enough for derivatives."""
+    quality, left, size, slack, _ = np.moveaxis(status, -1, 0)
+    good = (quality > CLEAR**2) & (slack <= closed)
+    return good & (left <= (CONSISTENT + np.minimum(100 * slack, OFF)) * size)
+
+
+def slopes(
+    system: ConstraintSystem,
+    given: Sequence[Any],
+    forces: Array | None,
+    solved: Sequence[Array],
+    chosen: Array,
+) -> tuple[Array, Array, Array]:
+    """da/dq, da/dv, da/dtau where `accelerations` solved; `given` as there."""
+    rows = system.all
+    a, f, factor, _ = solved
+    q, v = given[:2]
+    last = given[-1:] if system.model.parameters else ()
+    pushes = () if forces is None else (forces,)
+    tree = rows.primary._kernel("inverse_dynamics_derivatives", wrenches=forces is not None)
+    r_q, r_v, _ = tree(q, v, a, *pushes, *last)
+    packed = rows.derivatives(q, v, a, f, *last)
+    assert rows.slopes is not None
+    dq, dv, dtau = rows.slopes(q, factor, chosen, r_q, r_v, *packed, *last)
+    return dq, dv, dtau
+
+
+def size(model: Model, slices: Sequence[slice]) -> int:
+    """Numbers in the right-hand sides."""
+    return model.nv * (2 * model.nv + 2 * slices[-1].stop)
+
+
+def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) -> Kernel:
+    """(q, factor, chosen, r_q, r_v, and the parts of `derivatives.derivative_kernel`[, parameters]) -> dq, dv, dtau."""
+    nv, rows, pattern = model.nv, slices[-1].stop, Pattern(model._tree)
+    touched = columns(model._tree)
+    sizes = [(s.stop - s.start, len(c)) for s, c in zip(slices, touched, strict=True)]
+    square, flat = sum(c * c for _, c in sizes), sum(m * c for m, c in sizes)
+    parameters = [Argument("parameters", (len(model.parameters),))] if model.parameters else []
+    inputs = [
+        Argument("q", (model.nq,)),
+        Argument("factor", (pattern.size,)),
+        Argument("chosen", (rows,)),
+        Argument("r_q", (nv, nv)),
+        Argument("r_v", (nv, nv)),
+        Argument("push_q", (square,)),
+        Argument("row_q", (flat,)),
+        Argument("row_v", (flat,)),
+        *parameters,
+    ]
+    results = [Argument(name, (nv, nv)) for name in ("dq", "dv", "dtau")]
+
+    def build() -> Source:
+        at = graph()
+        G = ca.sparsify(at.found.jacobian)
+        state = [at.q, *([at.parameters] if model.parameters else [])]
+        terms = ca.Function("terms", state, [ca.densify(G.nz[:])])
+        prepare, solve, respond = _functions(model, slices, pattern, G.sparsity())
+        spread = _spread(nv, rows, slices, touched)
+        named = [a.name for a in inputs[3:8]]
+        matrices = {"b_q": nv * nv, "b_v": nv * nv, "c_q": rows * nv, "c_v": rows * nv, "unit": nv * nv}
+        return PipelineSource(
+            {a.name: a.size for a in inputs},
+            {a.name: a.size for a in results},
+            {"G": G.nnz(), "shared": prepare.numel_out(0), **matrices},
+            [
+                Stage(FunctionSource(terms), ["q", *(a.name for a in parameters)], ["G"]),
+                Stage(FunctionSource(prepare), ["G", "factor", "chosen"], ["shared"]),
+                Stage(FunctionSource(spread), named, list(matrices)),
+                Columns(solve, "shared", ["b_q", "c_q", "b_v", "c_v"], ["dq", "dv"], nv),
+                Columns(respond, "shared", ["unit"], ["dtau"], nv),
+            ],
+        )
+
+    key = f"{model.fingerprint}:constrained_derivatives"
+    return Kernel("forward_dynamics_derivatives", inputs, results, key=key, build=build)
+
+
+def _spread(nv: int, rows: int, slices: Sequence[slice], touched: Sequence[Array]) -> ca.Function:
+    """The right-hand sides of (2) in `derivatives` as matrices, by rows, and the unit matrix."""
+    sizes = [(s.stop - s.start, len(c)) for s, c in zip(slices, touched, strict=True)]
+    r_q, r_v = ca.SX.sym("r_q", nv * nv), ca.SX.sym("r_v", nv * nv)
+    push = ca.SX.sym("push_q", sum(c * c for _, c in sizes))
+    packed = [ca.SX.sym(name, sum(m * c for m, c in sizes)) for name in ("row_q", "row_v")]
+    b_q, c = -r_q, [ca.SX.zeros(rows * nv), ca.SX.zeros(rows * nv)]
+    start = np.zeros(2, dtype=int)
+    for s, own in zip(slices, touched, strict=True):
+        for i in own:
+            for j in own:
+                b_q[int(i) * nv + int(j)] += push[int(start[0])]
+                start[0] += 1
+        for i in range(s.start, s.stop):
+            for j in own:
+                for target, source in zip(c, packed, strict=True):
+                    target[i * nv + int(j)] = -source[int(start[1])]
+                start[1] += 1
+    unit = ca.SX(np.eye(nv).ravel())
+    return ca.Function("spread", [r_q, r_v, push, *packed], [ca.densify(x) for x in (b_q, -r_v, *c, unit)])
+
+
+def _functions(
+    model: Model, slices: Sequence[slice], pattern: Pattern, G: ca.Sparsity
+) -> tuple[ca.Function, ca.Function, ca.Function]:
+    """What all columns share from entries of G, factor and mask; (1) for two columns; (1) for one with c = 0."""
+    entries, factor = ca.SX.sym("G", G.nnz()), ca.SX.sym("factor", pattern.size)
+    chosen = ca.SX.sym("chosen", G.size1())
+    by = Admittance(model, pattern, {"factor": factor, "chosen": chosen, "G": ca.SX(G, entries)}, slices)
+    Z, LT = ca.sparsify(by.Z), ca.sparsify(by.LT)
+    kept = [factor, chosen, by.D, LT.nz[:], Z.nz[:]]
+    prepare = ca.Function("prepare", [entries, factor, chosen], [ca.densify(ca.vertcat(*kept))])
+
+    shared = ca.SX.sym("shared", prepare.numel_out(0))
+    factor, chosen, D, upper, z = ca.vertsplit(shared, np.cumsum([0, *(x.numel() for x in kept)]).tolist())
+    Z, LT = ca.SX(Z.sparsity(), z), ca.SX(LT.sparsity(), upper)
+    inverse = factor[len(pattern.positions) :]
+    weighted = ca.diag(inverse) @ Z
+
+    def column(b: ca.SX, c: ca.SX) -> ca.SX:
+        """(1)"""
+        x = inverse * inward(pattern, factor, b)
+        f = chosen * ca.ldl_solve(chosen * (c - Z.T @ x), D, LT, by.order)
+        return ca.densify(outward(pattern, factor, x + weighted @ f))
+
+    b, d = ca.SX.sym("b", model.nv), ca.SX.sym("d", model.nv)
+    c, e = ca.SX.sym("c", G.size1()), ca.SX.sym("e", G.size1())
+    solve = ca.Function("solve", [shared, b, c, d, e], [column(b, c), column(d, e)])
+    return prepare, solve, ca.Function("respond", [shared, b], [column(b, ca.SX.zeros(G.size1()))])

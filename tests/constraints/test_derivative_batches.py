@@ -1,0 +1,178 @@
+"""Derivatives of constrained dynamics by compiled functions and by dense factors, of batches and of single states."""
+
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+from constraint_helpers import four_bars, parallelogram
+from test_drives import MODELS, gear, redundant, states
+
+import alembert as al
+from alembert.constraints import derivative_solution, rank
+from alembert.errors import ArgumentError, NumericalError
+from alembert.model import Actuator
+
+COUNT = 9
+# compiled factors lose eps / CLEAR^2 at most
+CLOSE = 1e-10
+
+
+def arrays(found):
+    """All of a result, by name."""
+    if isinstance(found, np.ndarray):
+        return {"": found}
+    if isinstance(found, tuple):
+        return {f"{k}{name}": x for k, part in enumerate(found) for name, x in arrays(part).items()}
+    if isinstance(found, dict):
+        return {f"{key}{name}": x for key, part in found.items() for name, x in arrays(part).items()}
+    fields = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
+    return {f"{key}.{name}": x for key, part in fields.items() for name, x in arrays(part).items()}
+
+
+def functions(model, free):
+    """By name, of q, v, tau and a; one independent speed is prescribed in hybrid dynamics."""
+    given = {free: 0.3}
+    masks = np.array([0.0 if name == free else 1.0 for name in model.speed_names])
+    frame = model.bodies[-1].name
+    push = {frame: np.arange(6.0)}
+    return {
+        "forward": lambda q, v, tau, a: model.forward_dynamics_derivatives(q, v, tau, wrenches=push),
+        "inverse": lambda q, v, tau, a: model.inverse_dynamics_derivatives(q, v, a, wrenches=push),
+        "hybrid": lambda q, v, tau, a: model.hybrid_dynamics(q, v, accelerations=given, wrenches=push),
+        "hybrid'": lambda q, v, tau, a: model.hybrid_dynamics_derivatives(q, v, accelerations=given),
+        "jvp": lambda q, v, tau, a: model.jvp("forward_dynamics", (q, v, tau), (v, a, tau)),
+        "vjp": lambda q, v, tau, a: model.vjp("inverse_dynamics", (q, v, a), tau),
+        "product": lambda q, v, tau, a: model.jvp(
+            "hybrid_dynamics", (q, v, tau, a, masks), (v, a, a, tau, 0.0 * masks)
+        ),
+    }
+
+
+def near(found, expected):
+    for name, x in arrays(expected).items():
+        size = max(1.0, float(np.max(np.abs(x), initial=0.0)))
+        np.testing.assert_allclose(arrays(found)[name], x, atol=CLOSE * size, rtol=CLOSE, err_msg=name)
+
+
+def some(model):
+    q, v, a = states(model, COUNT)
+    return q, v, np.random.default_rng(5).normal(size=v.shape), a
+
+
+@pytest.mark.parametrize("make", MODELS)
+def test_batches_single_states_and_dense_factors_agree(make, monkeypatch):
+    model = make()
+    at = some(model)
+    free = model.independent_coordinates(at[0][0]).names[0]
+    quick = functions(model, free)
+    with monkeypatch.context() as patched:
+        patched.setattr(derivative_solution, "LARGEST", 0)
+        other = pickle.loads(pickle.dumps(model)).replace(name="dense")
+        for name, function in functions(other, free).items():
+            dense = [function(*(x[k] for x in at)) for k in range(COUNT)]
+            batch = quick[name](*at)
+            for k in range(COUNT):
+                one = quick[name](*(x[k] for x in at))
+                near(one, dense[k])
+                for key, x in arrays(dense[k]).items():
+                    np.testing.assert_allclose(arrays(batch)[key][k], x, atol=CLOSE * (1 + np.max(np.abs(x))))
+            # dense factors over a batch, and a batch of another shape
+            near(function(*at), batch)
+            deep = quick[name](*(x.reshape(3, 3, -1) for x in at))
+            for key, x in arrays(batch).items():
+                np.testing.assert_allclose(
+                    arrays(deep)[key].reshape(x.shape), x, atol=CLOSE * (1 + np.max(np.abs(x)))
+                )
+    assert other._constraint_rows.slopes is None
+
+
+def test_compiled_derivatives_serve_where_they_can():
+    """The minimal set that is kept where rows vanish or all count, that of each state where there is a choice."""
+    model = four_bars(2).replace(name="served")
+    q, v = (np.array(x) for x in zip(*(parallelogram(model, x, 1.0) for x in (0.3, 0.5)), strict=True))
+    tau = np.ones((2, model.nv))
+    model.forward_dynamics(q, v, tau)
+    system = model._constraint_rows.system("test", None)
+    solved = derivative_solution.accelerations(system, (q, v, tau), system.masks, wrenches=False)
+    assert derivative_solution.own_set(solved[-1], 1e-2)
+    assert not derivative_solution.own_set(solved[-1], 1e-30)
+    other = redundant()
+    q, v, tau, _ = some(other)
+    other.forward_dynamics(q, v, tau)
+    system = other._constraint_rows.system("test", None)
+    solved = derivative_solution.accelerations(system, (q, v, tau), system.masks, wrenches=False)
+    assert np.all(derivative_solution.serves(solved[-1], 1e-2))
+    assert not derivative_solution.own_set(solved[-1], 1e-2)
+
+
+def folding(name):
+    model = four_bars(1).replace(name=name)
+    angles = (0.3, np.pi / 2 + 1e-5, 0.4, np.pi / 2, 0.5)
+    found = [parallelogram(model, angle, 0.0) for angle in angles]
+    return model, *(np.array(x) for x in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics_derivatives", "inverse_dynamics_derivatives"])
+def test_a_singular_state_of_a_batch_is_named_and_the_others_are_as_alone(name):
+    model, q, v = folding(f"folding for {name}")
+    zero = np.zeros(model.nv)
+    with pytest.warns(al.AlembertWarning, match=r"have rank 1 at q = .*, state 3 and 2 elsewhere"):
+        batch = getattr(model, name)(q, v, zero)
+    for k in (0, 1, 2, 4):
+        single = getattr(model, name)(q[k], v[k], zero)
+        # near the fold, 1e-5 away from it, forces are large and lose as many digits
+        loss = 1e5 if k == 1 else 1.0
+        np.testing.assert_allclose(
+            batch.dq[k], single.dq, atol=loss * CLOSE * (1 + np.max(np.abs(single.dq)))
+        )
+
+
+def test_states_in_the_order_of_their_rank():
+    model, q, v = folding("unfolding")
+    zero = np.zeros(model.nv)
+    with pytest.warns(al.AlembertWarning, match=r"have rank 2 at q = .*, state 1 but 1 at an earlier"):
+        model.forward_dynamics_derivatives(q[3:], v[3:], zero)
+
+
+def test_what_is_not_driven_names_the_state():
+    model, q, v = folding("undriven")
+    driven = model.replace(actuators=(Actuator("motor", "foot0"),))
+    with (
+        pytest.warns(al.AlembertWarning, match="state 2 and 2 elsewhere"),
+        pytest.raises(
+            NumericalError, match=r"drives 1 of the 2 degrees of freedom .* \(state 2\); efforts exist"
+        ),
+    ):
+        driven.inverse_dynamics_derivatives(q[[0, 2, 3]], v[[0, 2, 3]], np.zeros(model.nv))
+
+
+def test_accelerations_that_contradict_name_the_state():
+    model = gear()
+    q, v, *_ = some(model)
+    first, second = model.couplings[0].masters[0], model.couplings[0].joint
+    wrong = np.where(np.arange(COUNT) == 4, 1.0, -2.0)
+    with pytest.raises(ArgumentError, match=r"cannot all follow, by .* \(state 4\); prescribe fewer"):
+        model.hybrid_dynamics(q, v, accelerations={first: 1.0, second: wrong[:, None]})
+
+
+def test_minimal_sets_of_a_batch_are_those_of_its_matrices():
+    rng = np.random.default_rng(0)
+    for m, n, r in ((5, 3, 2), (4, 9, 4), (12, 7, 5), (1, 1, 1)):
+        G = rng.normal(size=(20, m, r)) @ rng.normal(size=(20, r, n))
+        G[::3, 0] = 0.0
+        G[7] = 0.0
+        groups = [slice(0, (m + 1) // 2), *([slice((m + 1) // 2, m)] if m > 1 else [])]
+        chosen, margin = rank.choose_each(G, groups, np.full(20, rank.RANK))
+        for k in range(20):
+            one = rank.choose(G[k], groups, rank.RANK)
+            np.testing.assert_array_equal(np.flatnonzero(chosen[k]), one.rows)
+            np.testing.assert_allclose(margin[k], one.margin, rtol=1e-9)
+            assert one.rank == np.linalg.matrix_rank(G[k])
+    # equally far: the first ones, whatever rounding says
+    turned = np.array([[1.0, -1, 0], [0, -1, 1], [-1, 0, 1]]) @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    for G in (turned, turned[[2, 0, 1]]):
+        assert rank.choose(G, [slice(0, 3)], rank.RANK).rows.tolist() == [0, 1]
+        assert rank.choose_each(G[None], [slice(0, 3)], np.array([rank.RANK]))[0].tolist() == [
+            [True, True, False]
+        ]
