@@ -92,9 +92,7 @@ def size(model: Model, slices: Sequence[slice]) -> int:
 def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) -> Kernel:
     """(q, factor, chosen, r_q, r_v, and the parts of `derivatives.derivative_kernel`[, parameters]) -> dq, dv, dtau."""
     nv, rows, pattern = model.nv, slices[-1].stop, Pattern(model._tree)
-    touched = columns(model._tree)
-    sizes = [(s.stop - s.start, len(c)) for s, c in zip(slices, touched, strict=True)]
-    square, flat = sum(c * c for _, c in sizes), sum(m * c for m, c in sizes)
+    square, flat = parts(model, slices)
     parameters = [Argument("parameters", (len(model.parameters),))] if model.parameters else []
     inputs = [
         Argument("q", (model.nq,)),
@@ -113,10 +111,20 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) 
         at = graph()
         G = ca.sparsify(at.found.jacobian)
         state = [at.q, *([at.parameters] if model.parameters else [])]
-        terms = ca.Function("terms", state, [ca.densify(G.nz[:])])
+        terms = ca.Function("terms", state, [nonzeros(G)])
         prepare, solve, respond = _functions(model, slices, pattern, G.sparsity())
-        spread = _spread(nv, rows, slices, touched)
-        named = [a.name for a in inputs[3:8]]
+        touched = columns(model._tree)
+        given = {
+            name: ca.SX.sym(name, n) for name, n in (("r_q", nv * nv), ("r_v", nv * nv), ("push_q", square))
+        }
+        given |= {name: ca.SX.sym(name, flat) for name in ("row_q", "row_v")}
+        right = [
+            spread_square(given["push_q"], nv, touched) - given["r_q"],
+            -given["r_v"],
+            *(-spread_rows(given[name], nv, slices, touched) for name in ("row_q", "row_v")),
+            ca.SX(np.eye(nv).ravel()),
+        ]
+        spread = ca.Function("spread", list(given.values()), [ca.densify(x) for x in right])
         matrices = {"b_q": nv * nv, "b_v": nv * nv, "c_q": rows * nv, "c_v": rows * nv, "unit": nv * nv}
         return PipelineSource(
             {a.name: a.size for a in inputs},
@@ -125,7 +133,7 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) 
             [
                 Stage(FunctionSource(terms), ["q", *(a.name for a in parameters)], ["G"]),
                 Stage(FunctionSource(prepare), ["G", "factor", "chosen"], ["shared"]),
-                Stage(FunctionSource(spread), named, list(matrices)),
+                Stage(FunctionSource(spread), list(given), list(matrices)),
                 Columns(solve, "shared", ["b_q", "c_q", "b_v", "c_v"], ["dq", "dv"], nv),
                 Columns(respond, "shared", ["unit"], ["dtau"], nv),
             ],
@@ -135,26 +143,37 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) 
     return Kernel("forward_dynamics_derivatives", inputs, results, key=key, build=build)
 
 
-def _spread(nv: int, rows: int, slices: Sequence[slice], touched: Sequence[Array]) -> ca.Function:
-    """The right-hand sides of (2) in `derivatives` as matrices, by rows, and the unit matrix."""
-    sizes = [(s.stop - s.start, len(c)) for s, c in zip(slices, touched, strict=True)]
-    r_q, r_v = ca.SX.sym("r_q", nv * nv), ca.SX.sym("r_v", nv * nv)
-    push = ca.SX.sym("push_q", sum(c * c for _, c in sizes))
-    packed = [ca.SX.sym(name, sum(m * c for m, c in sizes)) for name in ("row_q", "row_v")]
-    b_q, c = -r_q, [ca.SX.zeros(rows * nv), ca.SX.zeros(rows * nv)]
-    start = np.zeros(2, dtype=int)
-    for s, own in zip(slices, touched, strict=True):
+def parts(model: Model, slices: Sequence[slice]) -> tuple[int, int]:
+    """How many numbers of (R^T f)_q and of the rows' derivatives `derivatives.derivative_kernel` gives."""
+    sizes = [(s.stop - s.start, len(c)) for s, c in zip(slices, columns(model._tree), strict=True)]
+    return sum(c * c for _, c in sizes), sum(m * c for m, c in sizes)
+
+
+def nonzeros(x: ca.SX) -> ca.SX:
+    """As a column, empty where there are none."""
+    return ca.densify(x.nz[:]) if x.nnz() else ca.SX(0, 1)
+
+
+def spread_square(packed: ca.SX, nv: int, touched: Sequence[Array]) -> ca.SX:
+    """Blocks over the joints of each constraint, added up to a matrix, by rows."""
+    found, k = ca.SX(nv * nv, 1), 0
+    for own in touched:
         for i in own:
             for j in own:
-                b_q[int(i) * nv + int(j)] += push[int(start[0])]
-                start[0] += 1
+                found[int(i * nv + j)] += packed[k]
+                k += 1
+    return found
+
+
+def spread_rows(packed: ca.SX, nv: int, slices: Sequence[slice], touched: Sequence[Array]) -> ca.SX:
+    """Rows of each constraint over its joints, as a matrix, by rows."""
+    found, k = ca.SX(slices[-1].stop * nv, 1), 0
+    for s, own in zip(slices, touched, strict=True):
         for i in range(s.start, s.stop):
             for j in own:
-                for target, source in zip(c, packed, strict=True):
-                    target[i * nv + int(j)] = -source[int(start[1])]
-                start[1] += 1
-    unit = ca.SX(np.eye(nv).ravel())
-    return ca.Function("spread", [r_q, r_v, push, *packed], [ca.densify(x) for x in (b_q, -r_v, *c, unit)])
+                found[int(i * nv + j)] = packed[k]
+                k += 1
+    return found
 
 
 def _functions(
@@ -165,7 +184,7 @@ def _functions(
     chosen = ca.SX.sym("chosen", G.size1())
     by = Admittance(model, pattern, {"factor": factor, "chosen": chosen, "G": ca.SX(G, entries)}, slices)
     Z, LT = ca.sparsify(by.Z), ca.sparsify(by.LT)
-    kept = [factor, chosen, by.D, LT.nz[:], Z.nz[:]]
+    kept = [factor, chosen, by.D, nonzeros(LT), nonzeros(Z)]
     prepare = ca.Function("prepare", [entries, factor, chosen], [ca.densify(ca.vertcat(*kept))])
 
     shared = ca.SX.sym("shared", prepare.numel_out(0))

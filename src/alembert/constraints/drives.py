@@ -65,8 +65,14 @@ class Drives:
         self.current = chosen
         return chosen
 
+    @property
+    def slopes(self) -> Kernel:
+        """Derivatives by the current choice."""
+        assert self.current is not None
+        return self._system.all.drive_slopes(self.current)
+
     def solve(self, given: Sequence[Any], r: Array, root: Array, last: Sequence[Array]) -> Any:
-        """Efforts, forces of all rows, wrenches and (1) for q, v, a and the tree's efforts, by the current choice."""
+        """Efforts, forces of all rows, wrenches, mu and (1) for q, v, a and the tree's efforts, by the current choice."""
         assert self._kernel is not None
         return self._kernel(*given, r, root, *last)
 
@@ -84,7 +90,7 @@ def kernel(
     chosen: Chosen,
     active: tuple[int, ...],
 ) -> Kernel:
-    """(q, v, a, r, root[, parameters]) -> efforts, f, T f by loops, (1)."""
+    """(q, v, a, r, root[, parameters]) -> efforts, f, T f by loops, mu of `inverse_derivatives`, (1)."""
     rows, free, driven = chosen
     speeds = [Argument(name, (model.nv,)) for name in ("v", "a", "r")]
     inputs = [Argument("q", (model.nq,)), *speeds, Argument("root", (len(driven),))]
@@ -94,6 +100,7 @@ def kernel(
         Argument("efforts", (model.nv,)),
         Argument("f", (slices[-1].stop,)),
         Argument("wrenches", (max(1, len(model.loops)), 6)),
+        Argument("mu", (model.nv,)),
         Argument("status", (3,)),
     ]
 
@@ -124,7 +131,7 @@ def kernel(
             other = largest(ca.sum2(D * D) / scale[dropped])
         status = ca.vertcat(good, slack, other)
         values = [at.q, at.v, a, r, root, *([at.parameters] if model.parameters else [])]
-        outputs = [solved.u, solved.f, solved.wrenches, status]
+        outputs = [solved.u, solved.f, solved.wrenches, solved.mu, status]
         return FunctionSource(ca.Function("drives", values, [ca.densify(x) for x in outputs]))
 
     key = f"{model.fingerprint}:drives:{chosen}:{active}"

@@ -208,7 +208,7 @@ def inverse(
             tried.add(current)
             arrays = (x[left] for x in (s.q, v, a))
             last = () if s.parameters is None else (s.parameters[left],)
-            u, pushes, _, status = by.solve(tuple(arrays), needed[left], root, last)
+            u, pushes, _, _, status = by.solve(tuple(arrays), needed[left], root, last)
             fine = drives.served(status, closed, unique=False)
             efforts[left[fine]], f[left[fine]] = u[fine], pushes[fine][:, system.picked]
             if reactions:
@@ -259,7 +259,7 @@ def _attempt_inverse(
     kernel = system.all.primary._kernel("inverse_dynamics", wrenches=forces is not None)
     try:
         needed = kernel(*given, *last) if forces is None else kernel(*given, forces, *last)
-        u, f, wrenches, status = by.solve(given, needed, root, last)
+        u, f, wrenches, _, status = by.solve(given, needed, root, last)
     except (ArgumentError, TypeError, ValueError):
         return None
     if status.ndim == 1:

@@ -24,13 +24,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import parameter_slopes, rank
+from alembert.constraints import drives, parameter_slopes, rank
+from alembert.constraints.derivative_solution import NEAR
 from alembert.constraints.derivatives import _constraint_derivatives, _inverse_derivatives, in_parts
-from alembert.constraints.dynamics import _driven, _listed, _no_terms, _tree, _with_wrenches, weight_vector
+from alembert.constraints.drives import Drives
+from alembert.constraints.dynamics import _drives, _listed, _no_terms, _tree, _with_wrenches, weight_vector
 from alembert.constraints.results import ConstrainedInverseDerivatives
 from alembert.constraints.states import States
 from alembert.constraints.system import ConstraintSystem
-from alembert.errors import NumericalError
+from alembert.errors import ArgumentError, NumericalError
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -57,9 +59,17 @@ def inverse(
     model, nv = system.model, system.model.nv
     chosen = model._parameter_indices(function, sensitive_to)
     forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
+    by = _drives(system, function, actuated)
+    driven, w = by.driven, weight_vector(model, function, weights)[by.driven]
+    if not chosen:
+        quickly = _attempt(system, function, (q, v, a), by, np.sqrt(w), forces, parameters, closed)
+        if quickly is not None:
+            u, dq, dv, da, dr = quickly
+            pushes = model._generalised_forces(q, wrenches, parameters)
+            return ConstrainedInverseDerivatives(
+                u, dq, dv, da, {}, {frame: -dr @ J for frame, J in pushes.items()}
+            )
     s, forces = _with_wrenches(model, function, q, {"v": v, "a": a}, forces, parameters)
-    driven = _driven(model, function, actuated)
-    w = weight_vector(model, function, weights)[driven]
     r = _tree(system, "inverse_dynamics", function, s, forces)
     v, a = s.vectors
     t = system.terms(s, v) if system.count else _no_terms(s, nv)
@@ -76,6 +86,8 @@ def inverse(
         found = np.linalg.solve(_matrix(w, R, driven), known[..., None])[..., 0]  # (2)
         u[np.ix_(at, driven)], mu[at] = found[:, :n], found[:, n + m :]
         f[np.ix_(at, system.picked[rows])] = found[:, n : n + m]
+    if sets and system.count:
+        by.learn(sets[0][0], rank.independent_columns(t.jacobian[0, sets[0][0]])[1])
     r_q, r_v, M = _inverse_derivatives(system, s, a, forces)
     still = States(s.shape, s.q, (np.zeros_like(v),), s.parameters)
     count = 3 * nv + len(chosen)
@@ -107,6 +119,40 @@ def inverse(
         frame: -dr @ J for frame, J in model._generalised_forces(q, wrenches, parameters).items() if pushed
     }
     return ConstrainedInverseDerivatives(u, dq, dv, da, by_name, by_frame)
+
+
+def _attempt(
+    system: ConstraintSystem,
+    function: str,
+    given: tuple[Any, ...],
+    by: Drives,
+    root: Array,
+    forces: Array | None,
+    parameters: Mapping[str, Any] | None,
+    closed: float,
+) -> tuple[Array, ...] | None:
+    """u, dq, dv, da, dr by compiled functions on the arguments as they come, if their choice is that of all states."""
+    model, rows = system.model, system.all
+    if by.current is None or system.kept is None or system.kept.rank != len(by.current[0]):
+        return None
+    if parameters and not model.parameters:
+        return None
+    last = (model._parameter_array(function, parameters),) if model.parameters else ()
+    pushes = () if forces is None else (forces,)
+    kernel = rows.primary._kernel("inverse_dynamics", wrenches=forces is not None)
+    try:
+        r = kernel(*given, *pushes, *last)
+        u, f, _, mu, status = by.solve(given, r, root, last)
+    except (ArgumentError, TypeError, ValueError):
+        return None
+    if not np.all(drives.served(status, min(closed, NEAR), unique=True)):
+        return None
+    q, v, a = given
+    kernel = rows.primary._kernel("inverse_dynamics_derivatives", wrenches=forces is not None)
+    r_q, r_v, M = kernel(q, v, a, *pushes, *last)
+    push_q = rows.derivatives(q, v, a, f, *last)[0]
+    row_q = rows.derivatives(q, np.zeros(model.nv), mu, f, *last)[1]  # (G mu)_q
+    return u, *by.slopes(q, root, r_q, r_v, M, push_q, row_q, *last)
 
 
 def _which(system: ConstraintSystem, s: States, at: Array, k: int) -> str:

@@ -48,11 +48,12 @@ class Basis:
 
 @dataclass(frozen=True, eq=False)
 class Efforts:
-    """(2) and (3), with the wrenches of the loops; the pivots of B B^T and its diagonal in their order."""
+    """(2) and (3), with the wrenches of the loops and mu = -E y; the pivots of B B^T and its diagonal in their order."""
 
     u: ca.SX
     f: ca.SX
     wrenches: ca.SX
+    mu: ca.SX
     D: ca.SX
     diagonal: ca.SX
 
@@ -68,19 +69,24 @@ def check_unrolled(model: Model, function: str, count: int) -> None:
 
 def basis(found: Equations, rows: Sequence[int], free: Sequence[int]) -> Basis:
     """(1)"""
-    n = found.jacobian.shape[1]
+    return basis_of(found.jacobian[list(rows), :], found.bias[list(rows)], free)
+
+
+def basis_of(R: ca.SX, gamma: ca.SX, free: Sequence[int]) -> Basis:
+    """(1) for the rows of the minimal set."""
+    count, n = R.shape
     dependent = [k for k in range(n) if k not in set(free)]
-    R = ca.densify(found.jacobian[list(rows), :])
+    R = ca.densify(R)
     R_d = R[:, dependent]
     E, rate = ca.SX(n, len(free)), ca.SX(n, 1)
     E[list(free), :] = ca.SX.eye(len(free))
-    if not rows:
+    if not count:
         return Basis(E, rate, R_d, R_d, ca.SX(1))
     Q, U = ca.qr(R_d)
-    E[dependent, :] = -_upper(U, Q.T @ R[:, list(free)])
-    rate[dependent] = -_upper(U, Q.T @ found.bias[list(rows)])
+    E[dependent, :] = -upper(U, Q.T @ R[:, list(free)])
+    rate[dependent] = -upper(U, Q.T @ gamma)
     quality = ca.SX(1)
-    for k in range(len(rows)):
+    for k in range(count):
         quality = ca.fmin(quality, ca.fabs(U[k, k]) / ca.sqrt(ca.sumsqr(R_d[:, k])))
     return Basis(E, rate, Q, U, quality)
 
@@ -133,13 +139,14 @@ def efforts(
     matrix = B @ B.T + ca.SX(ca.Sparsity.diag(len(free)), 0)  # pivots that vanish are there, and seen
     D, LT, order = ca.ldl(matrix)
     u = ca.SX(model.nv, 1)
-    u[list(driven)] = B.T @ ca.ldl_solve(by.E.T @ r, D, LT, order) / root
+    y = ca.ldl_solve(by.E.T @ r, D, LT, order)
+    u[list(driven)] = B.T @ y / root
     f = ca.SX(slices[-1].stop, 1)
     if rows:
         dependent = [k for k in range(model.nv) if k not in set(free)]
         f[list(rows)] = by.Q @ _lower(by.U.T, (r - u)[dependent])
     wrenches = [f[s].T @ found.basis[s, :] for s in slices[: len(model.loops)]] or [ca.SX(1, 6)]
-    return Efforts(u, f, ca.vertcat(*wrenches), D, ca.vertcat(*(matrix[i, i] for i in order)))
+    return Efforts(u, f, ca.vertcat(*wrenches), -by.E @ y, D, ca.vertcat(*(matrix[i, i] for i in order)))
 
 
 def on_surface(
@@ -157,7 +164,7 @@ def on_surface(
     return slack, left <= (BREAKS + 100 * slack) * size
 
 
-def _upper(U: ca.SX, b: ca.SX) -> ca.SX:
+def upper(U: ca.SX, b: ca.SX) -> ca.SX:
     """U^-1 b, row by row from the last."""
     n = U.shape[0]
     x: list[ca.SX] = [ca.SX(1, b.shape[1])] * n

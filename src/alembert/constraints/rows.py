@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.constraints import compiled, drives, kernels, rolled
+from alembert.constraints.drives import Chosen
 from alembert.constraints.parts import parts
 from alembert.constraints.rolled import Rolled
 from alembert.constraints.system import ConstraintSystem
@@ -53,7 +54,8 @@ class ConstraintRows:
         self.count = int(ends[-1])
         self.holonomic = np.array([x for part in self.parts for x in part.holonomic], dtype=bool)
         self._systems: dict[tuple[str, ...], ConstraintSystem] = {}
-        self._drives: dict[tuple[drives.Chosen, tuple[int, ...]], Kernel] = {}
+        self._drives: dict[tuple[Chosen, tuple[int, ...]], Kernel] = {}
+        self._drive_slopes: dict[Chosen, Kernel] = {}
 
     @cached_property
     def primary(self) -> Model:
@@ -156,7 +158,7 @@ class ConstraintRows:
         """The compiled terms of the tree that the solution starts from, shared by all sets of constraints."""
         return kernels.tree_kernel(self.primary, wrenches=wrenches)
 
-    def drives(self, chosen: drives.Chosen, active: tuple[int, ...]) -> Kernel:
+    def drives(self, chosen: Chosen, active: tuple[int, ...]) -> Kernel:
         """Inverse dynamics by some of the active rows, independent and driven speeds."""
         key = (chosen, active)
         if key not in self._drives:
@@ -164,6 +166,17 @@ class ConstraintRows:
                 self.model, list(self.slices.values()), lambda: self.graph, chosen, active
             )
         return self._drives[key]
+
+    def drive_slopes(self, chosen: Chosen) -> Kernel:
+        """Derivatives of inverse dynamics by some rows, independent and driven speeds."""
+        from alembert.constraints import inverse_solution
+
+        if chosen not in self._drive_slopes:
+            slices = list(self.slices.values())
+            self._drive_slopes[chosen] = inverse_solution.kernel(
+                self.model, slices, lambda: self.graph, chosen
+            )
+        return self._drive_slopes[chosen]
 
     def system(self, function: str, active: Sequence[str] | None) -> ConstraintSystem:
         if active is None:
