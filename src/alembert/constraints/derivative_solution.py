@@ -11,6 +11,7 @@ right-hand side (b; c) by sweeps,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -112,7 +113,7 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) 
         G = ca.sparsify(at.found.jacobian)
         state = [at.q, *([at.parameters] if model.parameters else [])]
         terms = ca.Function("terms", state, [nonzeros(G)])
-        prepare, solve, respond = _functions(model, slices, pattern, G.sparsity())
+        by = column_functions(model, slices, pattern, G.sparsity())
         touched = columns(model._tree)
         given = {
             name: ca.SX.sym(name, n) for name, n in (("r_q", nv * nv), ("r_v", nv * nv), ("push_q", square))
@@ -129,13 +130,13 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) 
         return PipelineSource(
             {a.name: a.size for a in inputs},
             {a.name: a.size for a in results},
-            {"G": G.nnz(), "shared": prepare.numel_out(0), **matrices},
+            {"G": G.nnz(), "shared": by.prepare.numel_out(0), **matrices},
             [
                 Stage(FunctionSource(terms), ["q", *(a.name for a in parameters)], ["G"]),
-                Stage(FunctionSource(prepare), ["G", "factor", "chosen"], ["shared"]),
+                Stage(FunctionSource(by.prepare), ["G", "factor", "chosen"], ["shared"]),
                 Stage(FunctionSource(spread), list(given), list(matrices)),
-                Columns(solve, "shared", ["b_q", "c_q", "b_v", "c_v"], ["dq", "dv"], nv),
-                Columns(respond, "shared", ["unit"], ["dtau"], nv),
+                Columns(by.solve, "shared", ["b_q", "c_q", "b_v", "c_v"], ["dq", "dv"], nv),
+                Columns(by.respond, "shared", ["unit"], ["dtau"], nv),
             ],
         )
 
@@ -176,10 +177,20 @@ def spread_rows(packed: ca.SX, nv: int, slices: Sequence[slice], touched: Sequen
     return found
 
 
-def _functions(
+@dataclass(frozen=True)
+class ColumnFunctions:
+    """`prepare`: what all columns share, from entries of G, factor and mask. With that, `solve`: (1) for two columns (b; c),
+    `respond`: (1) for b alone, and `both`: without constraints, and with them, for b alone."""
+
+    prepare: ca.Function
+    solve: ca.Function
+    respond: ca.Function
+    both: ca.Function
+
+
+def column_functions(
     model: Model, slices: Sequence[slice], pattern: Pattern, G: ca.Sparsity
-) -> tuple[ca.Function, ca.Function, ca.Function]:
-    """What all columns share from entries of G, factor and mask; (1) for two columns; (1) for one with c = 0."""
+) -> ColumnFunctions:
     entries, factor = ca.SX.sym("G", G.nnz()), ca.SX.sym("factor", pattern.size)
     chosen = ca.SX.sym("chosen", G.size1())
     by = Admittance(model, pattern, {"factor": factor, "chosen": chosen, "G": ca.SX(G, entries)}, slices)
@@ -193,13 +204,19 @@ def _functions(
     inverse = factor[len(pattern.positions) :]
     weighted = ca.diag(inverse) @ Z
 
-    def column(b: ca.SX, c: ca.SX) -> ca.SX:
-        """(1)"""
+    def column(b: ca.SX, c: ca.SX | float = 0.0) -> tuple[ca.SX, ca.SX]:
+        """(1), and what it would be without constraints."""
         x = inverse * inward(pattern, factor, b)
         f = chosen * ca.ldl_solve(chosen * (c - Z.T @ x), D, LT, by.order)
-        return ca.densify(outward(pattern, factor, x + weighted @ f))
+        found = outward(pattern, factor, x + weighted @ f), outward(pattern, factor, x)
+        return ca.densify(found[0]), ca.densify(found[1])
 
     b, d = ca.SX.sym("b", model.nv), ca.SX.sym("d", model.nv)
     c, e = ca.SX.sym("c", G.size1()), ca.SX.sym("e", G.size1())
-    solve = ca.Function("solve", [shared, b, c, d, e], [column(b, c), column(d, e)])
-    return prepare, solve, ca.Function("respond", [shared, b], [column(b, ca.SX.zeros(G.size1()))])
+    alone, free = column(b)
+    return ColumnFunctions(
+        prepare,
+        ca.Function("solve", [shared, b, c, d, e], [column(b, c)[0], column(d, e)[0]]),
+        ca.Function("respond", [shared, b], [alone]),
+        ca.Function("both", [shared, b], [free, alone]),
+    )

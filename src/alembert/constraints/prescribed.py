@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import admittance, rank
+from alembert.constraints import admittance, hybrid_solution, rank
 from alembert.constraints.dynamics import _listed, _smallest_forces, _tree, _with_wrenches, named_dofs
 from alembert.constraints.results import ControlForces
 from alembert.constraints.states import States
@@ -180,11 +180,18 @@ def hybrid(
     """Accelerations and efforts where some degrees of freedom follow given accelerations, each by its own effort."""
     model = system.model
     forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
+    quickly = hybrid_solution.hybrid(
+        system, function, q, v, tau, a_given, prescribed, forces, parameters, closed
+    )
+    if quickly is not None:
+        return quickly
     s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau, "a": a_given}, forces, parameters)
     v, tau, a_given = s.vectors
     bias = _tree(system, "inverse_dynamics", function, States(s.shape, s.q, (v, 0 * v), s.parameters), forces)
     M, t = system.mass_matrix(s), system.terms(s, v)
     system.check_closed(function, s, t, v, closed)
+    if len(s):
+        system.prepare(s, closed)
     dofs = np.flatnonzero(prescribed)
     S = np.broadcast_to(np.eye(model.nv)[dofs], (len(s), len(dofs), model.nv))
     B, b = np.concatenate([t.jacobian, S], axis=1), np.concatenate([-t.bias, a_given[:, dofs]], axis=1)

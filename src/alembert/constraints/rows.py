@@ -125,6 +125,16 @@ class ConstraintRows:
         return derivative_solution.kernel(self.model, slices, lambda: self.graph)
 
     @cached_property
+    def prescription(self) -> Kernel | None:
+        """The compiled solution for hybrid dynamics, likewise."""
+        from alembert.constraints import hybrid_solution
+
+        if self.slopes is None or self.model.nv > hybrid_solution.MOST:
+            return None
+        slices = list(self.slices.values())
+        return hybrid_solution.prescription_kernel(self.model, slices, lambda: self.graph)
+
+    @cached_property
     def parameter_slopes(self) -> Kernel:
         from alembert.constraints.parameter_slopes import kernel
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import rank
+from alembert.constraints import hybrid_solution, rank
+from alembert.constraints.derivative_solution import CLEAR
 from alembert.constraints.dynamics import _driven, weight_vector
 from alembert.constraints.inverse_derivatives import check_determined
 from alembert.constraints.reduced_symbols import check_unrolled
@@ -30,6 +31,7 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 
 if TYPE_CHECKING:
+    from alembert.constraints.results import ConstrainedDerivatives
     from alembert.dynamics.results import HybridDerivatives, HybridResult
     from alembert.model import Model
 
@@ -218,6 +220,10 @@ def hybrid_derivatives(
         q, v, result.efforts, wrenches=wrenches, parameters=parameters, sensitive_to=names
     )
     A = d.dtau
+    if not wrenches and not names:
+        quickly = _quick_hybrid(model, result, d, p)
+        if quickly is not None:
+            return quickly, np.zeros((*A.shape[:-2], 2, model.nv, 0))
     A_pp = A[..., p[:, None], p]
     size = np.linalg.norm(A, axis=(-2, -1))
     if len(p) and np.any(np.linalg.svd(A_pp, compute_uv=False)[..., -1] < DEPENDENT * size):
@@ -244,6 +250,22 @@ def hybrid_derivatives(
     slopes = np.stack([d.dparameters[key] for key in names], axis=-1) if names else empty
     found = results.HybridDerivatives(result, respond(d.dq), respond(d.dv), by_given, forces)
     return found, respond(slopes)
+
+
+def _quick_hybrid(
+    model: Model, result: HybridResult, d: ConstrainedDerivatives, p: Array
+) -> HybridDerivatives | None:
+    """(1) by a compiled function, where the prescribed speeds are clearly independent."""
+    if model.nv > hybrid_solution.MOST:
+        return None
+    mask = np.zeros(model.nv)
+    mask[p] = 1.0
+    dq, dv, dgiven, quality = hybrid_solution.slopes_kernel(model.nv)(d.dtau, mask, d.dq, d.dv)
+    size = np.linalg.norm(d.dtau, axis=(-2, -1))
+    smallest = np.min(np.diagonal(d.dtau, axis1=-2, axis2=-1)[..., p], axis=-1, initial=np.inf)
+    if not (np.all(quality > CLEAR**2) and np.all(smallest > CLEAR**3 * size)):
+        return None
+    return results.HybridDerivatives(result, dq, dv, dgiven, {})
 
 
 # --- second derivatives ---------------------------------------------------------------------------------------
