@@ -6,7 +6,8 @@ At a conservative equilibrium (no velocity terms, K = -M A21 symmetric) the mode
 
 with real shapes that are orthogonal in M also where frequencies repeat, and rigid-body modes at omega = 0. Any
 other point has the eigenvectors of A; there the kernel of A gives the rigid-body modes, since their eigenvalues
-are defective and would come out as a small cloud around zero.
+are defective and would come out as a small cloud around zero. What counts as zero is in `alembert.linear.rounding`; slow
+modes beside stiff springs are none.
 """
 
 from __future__ import annotations
@@ -21,16 +22,15 @@ import numpy as np
 import scipy.linalg
 
 from alembert.errors import UnsupportedError
-from alembert.linear import printing
+from alembert.linear import printing, rounding
 
 if TYPE_CHECKING:
     from alembert.linear.linear_model import LinearModel
     from alembert.view import Motion
 
 Array = np.ndarray
-_NEGLIGIBLE = 1e-10  # of omega^2 in (1): a frequency 1e-5 of the highest
+_SYMMETRIC = 1e-9  # of what K was made from: less is rounding, with some room for the condition of M
 _SHOWN = 24  # motions on a page: some megabytes
-_CLOUD = 1e-6  # of the fastest pole: how far rounding moves a double zero, sqrt(eps) with some room
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,23 +164,25 @@ def modes(linear: LinearModel) -> Modes:
     names = tuple(linear.model.speed_names[k] for k in linear.displacements)
     if n == 0:
         return Modes((), linear)
-    K = -linear.mass_matrix @ linear.A[n:, :n]
-    scale = np.abs(K).max()
+    M, A21 = linear.mass_matrix, linear.A[n:, :n]
+    K, size = -M @ A21, np.abs(M) @ np.abs(A21) + rounding.stiffness(linear)
     still = not np.any(linear.A[:n, :n]) and not np.any(linear.A[n:, n:])
-    found = (
-        _conservative(K, linear.mass_matrix, names)
-        if still and np.abs(K - K.T).max() <= 1e-9 * scale
-        else _general(linear.A, names)
-    )
+    if still and np.all(np.abs(K - K.T) <= _SYMMETRIC * (size + size.T)):
+        found = _conservative(K, M, size, names)
+    else:
+        found = _general(linear.A, rounding.sizes(linear), names)
     return Modes(tuple(sorted(found, key=lambda mode: mode.frequency)), linear)
 
 
-def _conservative(K: Array, M: Array, names: tuple[str, ...]) -> list[Mode]:
-    """(1)"""
-    squares, shapes = scipy.linalg.eigh((K + K.T) / 2, (M + M.T) / 2)
+def _conservative(K: Array, M: Array, size: Array, names: tuple[str, ...]) -> list[Mode]:
+    """(1); the quotient of Rayleigh has the digits of slow modes that fast ones take from the eigenvalue."""
+    K, M = (K + K.T) / 2, (M + M.T) / 2
+    shapes = scipy.linalg.eigh(K, M)[1]
     found = []
-    for square, shape in zip(squares, shapes.T, strict=True):
-        if abs(square) <= _NEGLIGIBLE * np.abs(squares).max():
+    for shape in shapes.T:
+        stiffness = float(shape @ K @ shape)
+        square = stiffness / float(shape @ M @ shape)
+        if abs(stiffness) <= rounding.ROUNDINGS * float(np.abs(shape) @ size @ np.abs(shape)):
             found.append(Mode("rigid", 0j, _normalised(shape), names))
         elif square > 0:
             found.append(Mode("oscillation", 1j * float(np.sqrt(square)), _normalised(shape), names))
@@ -190,18 +192,19 @@ def _conservative(K: Array, M: Array, names: tuple[str, ...]) -> list[Mode]:
     return found
 
 
-def _general(A: Array, names: tuple[str, ...]) -> list[Mode]:
+def _general(A: Array, size: Array, names: tuple[str, ...]) -> list[Mode]:
     n = len(names)
     poles, vectors = np.linalg.eig(A)
-    zero = np.abs(poles) <= _CLOUD * np.abs(poles).max()
+    order = np.argsort(np.abs(poles), kind="stable")
+    zero = rounding.zero_poles(A, size)
     found = []
-    for pole, vector in zip(poles[~zero], vectors.T[~zero], strict=True):
+    for pole, vector in zip(poles[order[zero:]], vectors.T[order[zero:]], strict=True):
         if pole.imag == 0:
             found.append(Mode("real", complex(pole), _normalised(vector[:n].real), names))
         elif pole.imag > 0:
             found.append(Mode("oscillation", complex(pole), _normalised(vector[:n]), names))
-    if np.any(zero):
-        kernel = scipy.linalg.null_space(A, rcond=_NEGLIGIBLE)
+    if zero:
+        kernel = rounding.kernel(A, size)
         found += [Mode("rigid", 0j, _normalised(vector[:n]), names) for vector in kernel.T]
     return found
 

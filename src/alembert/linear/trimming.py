@@ -28,6 +28,7 @@ from alembert.errors import AlembertWarning, NumericalError
 from alembert.linear import printing, quantities
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
+from alembert.linear.rounding import settled_poles
 from alembert.linear.trim_problem import Point, Problem, listed, set_up
 from alembert.model import Model
 from alembert.model.model import check_model
@@ -36,7 +37,7 @@ Array = np.ndarray
 
 _TOLERANCE = 1e-10  # of the residual, relative to efforts and their derivatives
 _ROUNDING = 1e-9  # rad, m, N m or N: less beyond a limit is not worth a warning
-_CLOUD = 1e-6  # of the fastest pole: what counts as neither stable nor unstable
+_UNDAMPED = 1e-6  # of a pole: a smaller real part is neither stable nor unstable
 _RESTARTS = tuple(radius for radius in (0.1, 0.5, 1.5, 3.0) for _ in range(4))  # rad or m
 
 
@@ -77,11 +78,10 @@ class Trim:
     @property
     def stability(self) -> str:
         """ "stable" or "unstable" by the poles, "marginal" where the linear model leaves it open."""
-        poles = self.eigenvalues()
-        limit = _CLOUD * np.abs(poles).max(initial=0.0)
-        if np.any(poles.real > limit):
+        poles = settled_poles(self.linearize())
+        if np.any(poles.real > _UNDAMPED * np.abs(poles)):
             return "unstable"
-        return "stable" if np.all(poles.real < -limit) else "marginal"
+        return "stable" if np.all(poles.real < -_UNDAMPED * np.abs(poles)) else "marginal"
 
     def __rich__(self) -> Any:
         model = self.model
