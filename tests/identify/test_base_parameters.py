@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from alembert import ArgumentError, Inertia, ModelBuilder, Revolute, Rotor, library
+from alembert import ArgumentError, Fixed, Inertia, ModelBuilder, Revolute, Rotor, library
 from alembert.errors import AlembertWarning
 from alembert.identify import base_parameters, regressor
 
@@ -21,6 +21,13 @@ def test_a_pendulum_has_three():
 
 def test_without_gravity_only_its_moment_of_inertia_shows():
     assert base_parameters(library.pendulum().replace(gravity=(0, 0, 0))).base_names == ("bob.Iyy",)
+
+
+def test_of_a_model_that_does_not_move_there_are_none():
+    builder = ModelBuilder("block")
+    builder.body("block", Inertia.sphere(1.0, 0.1), joint=Fixed())
+    found = base_parameters(builder.build())
+    assert (found.rank, found.names) == (0, ())
 
 
 def test_about_a_vertical_axis_too():

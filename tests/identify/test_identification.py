@@ -124,6 +124,9 @@ def test_the_explained_share_of_an_effort_that_does_not_vary_is_unknown():
     still = dataclasses.replace(result, data=Measurements(d.q, d.v, d.a, tau), measured=tau)
     assert np.isnan(still.r_squared).tolist() == [k == 2 for k in range(7)]
     assert list(still.effort_table().columns[3].cells)[2] == "-"
+    tau[:, 2] = 3.0 * (1 + 1e-16 * np.arange(len(tau)))  # nor does rounding vary
+    constant = dataclasses.replace(result, data=Measurements(d.q, d.v, d.a, tau), measured=tau)
+    assert np.isnan(constant.r_squared).tolist() == [k == 2 for k in range(7)]
     biased = dataclasses.replace(result, residuals=result.residuals + 10 * np.std(d.tau, axis=0))
     assert np.all(biased.r_squared < -90)  # an offset is not explained either
 

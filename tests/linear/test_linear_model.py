@@ -196,6 +196,10 @@ def test_root_locus_with_direct_feed_through():
     m, k, g = 2.0, 8.0, 3.0
     found = linearize(masses(1, k, m), [0.0], outputs=["a"]).root_locus([[1.0]], [g])
     np.testing.assert_allclose(np.abs(found.poles), np.sqrt(k / (m + g)), rtol=1e-12)
+    linear = linearize(masses(1, k, m), [0.0], outputs=["a"])
+    assert refusal(linear.root_locus, [[1.0]], [-m], error=NumericalError).startswith(
+        "root_locus: at the gain -2 the direct part of the outputs feeds the inputs back to themselves"
+    )
 
 
 # --- structure -------------------------------------------------------------------------------------------------

@@ -301,6 +301,13 @@ def test_refusals():
         "linearize: parameters is a mapping, expected the names of the parameters to differentiate for; values go into "
         "parameter_values"
     )
+    assert (
+        refusal(linearize, model, q, parameters=3) == "linearize: parameters is 3, expected a list of names"
+    )
+    assert refusal(linearize, model, q, inputs=3) == "linearize: inputs is 3, expected a list of names"
+    assert refusal(linearize, model, q, parameter_values=[2.0]) == (
+        "linearize: parameter_values is [2.0], expected a mapping from names to arrays"
+    )
     message = refusal(linearize, model, q, tau=[1.0, 0.0], parameters=["ratio"], error=UnsupportedError)
     assert message.startswith("linearize: the gear of the input 'motor' depends on the parameter 'ratio'")
     assert linearize(model, q, tau=[0.0, 1.0], parameters="ratio").E.shape == (4, 1)

@@ -113,6 +113,18 @@ def test_wrenches_and_parameters_enter_the_derivatives(branched):
         np.testing.assert_allclose(d.dq[:, k], (ahead - behind) / (2 * h), atol=1e-6 * scale)
 
 
+def test_wrenches_alone_may_be_a_batch(branched):
+    """Then every result is one."""
+    rng = np.random.default_rng(3)
+    q, v, x = branched.random_configuration(rng), rng.normal(size=branched.nv), rng.normal(size=branched.nv)
+    frame = branched.bodies[-1].name
+    push = {frame: rng.normal(size=(4, 6))}
+    for name in ("inverse_dynamics_derivatives", "forward_dynamics_derivatives"):
+        d = getattr(branched, name)(q, v, x, wrenches=push)
+        assert d.dq.shape == (4, branched.nv, branched.nv)
+        assert d.dwrenches[frame].shape == (4, branched.nv, 6)
+
+
 def test_hybrid_derivatives_against_differences(branched):
     rng = np.random.default_rng(6)
     q, v = branched.random_configuration(rng), rng.normal(size=branched.nv)

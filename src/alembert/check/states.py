@@ -34,6 +34,11 @@ def samples(model: Model, count: int, rng: np.random.Generator) -> Iterable[tupl
         ("straight, in motion", _straight(model, rng), random(), random()),
         ("random, at rest", _regular(model, rng), zero, random()),
     ]
+    if any(joint.type.nq != joint.type.nv for joint in model.joints):
+        special += [
+            ("half a turn, at rest", _half_turn(model, rng), zero, random()),
+            ("half a turn, in motion", _half_turn(model, rng), random(), random()),
+        ]
     more = [(f"random {k + 1}", _regular(model, rng), random(), random()) for k in range(count)]
     for label, q, v, x in (*special, *more):
         yield label, _inputs(model, q, v, x, x, rng)
@@ -91,6 +96,17 @@ def _straight(model: Model, rng: np.random.Generator) -> Array:
         if joint.type.is_vector_space and joint.type.singularity(q[s] + turned * angles) is None:
             q[s] += turned * angles
     return q
+
+
+def _half_turn(model: Model, rng: np.random.Generator) -> Array:
+    """Every attitude half a turn away, about an axis of its own, where the scalar part of its quaternion is zero."""
+    turn = np.zeros(model.nv)
+    for joint, s in zip(model.joints, model._v_slices, strict=True):
+        if joint.type.nq != joint.type.nv:
+            turning = np.array([unit == "rad/s" for _, unit in joint.type.speeds], dtype=bool)
+            axis = rng.normal(size=joint.type.nv) * turning
+            turn[s] = np.pi * axis / np.linalg.norm(axis)
+    return model.integrate(model.neutral(), turn)
 
 
 def _regular(model: Model, rng: np.random.Generator) -> Array:

@@ -59,7 +59,10 @@ class Derivatives:
             return results.InverseDerivatives(d.dq, d.dv, d.da, d.dwrenches, d.dparameters)
         chosen = self._parameter_indices(name, sensitive_to)
         dq, dv, da = self._evaluate(name, (q, v, a), wrenches=wrenches, parameters=parameters)
-        forces = {frame: -J for frame, J in self._generalised_forces(q, wrenches, parameters).items()}
+        forces = {
+            frame: np.broadcast_to(-J, (*dq.shape[:-1], 6))
+            for frame, J in self._generalised_forces(q, wrenches, parameters).items()
+        }
         slopes = {}
         if chosen:
             values = self._parameter_array(name, parameters)

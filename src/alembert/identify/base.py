@@ -124,7 +124,8 @@ def stacked(compiled: CompiledRegressor, q: Any, v: Any, a: Any) -> Array:
     if compiled.model.is_constrained:
         q, v, a = np.broadcast_arrays(*map(np.atleast_2d, (q, v, a))) if np.ndim(q) < 2 else (q, v, a)
         return constrained.stacked(compiled, q, v, a)
-    return compiled(q, v, a).Y.reshape(-1, len(compiled.columns))
+    Y = compiled(q, v, a).Y
+    return Y.reshape(int(np.prod(Y.shape[:-1])), len(compiled.columns))
 
 
 def random_states(compiled: CompiledRegressor, seed: int) -> tuple[Array, Array, Array]:
@@ -140,7 +141,8 @@ def random_states(compiled: CompiledRegressor, seed: int) -> tuple[Array, Array,
 
 def from_regressor(Y: Any, columns: Sequence[Parameter], *, tolerance: float = RANK) -> BaseParameters:
     """The base parameters of stacked regressors (..., nv, p)."""
-    W = np.asarray(Y, dtype=float).reshape(-1, len(columns))
+    Y = np.asarray(Y, dtype=float)
+    W = Y.reshape(int(np.prod(Y.shape[:-1])), len(columns))
     if not np.all(np.isfinite(W)):
         raise ArgumentError("base_parameters: the regressor is not finite at some of the states")
     if not 0 < tolerance < 1:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = np.ndarray
+_ROUNDING = 1e-12  # of an effort: it does not vary by less
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,7 @@ class Identification:
     def r_squared(self) -> Array:
         """(nv,): the share of each effort's variance that the estimates explain; NaN where it does not vary."""
         total = np.var(self.measured, axis=0)
+        total = np.where(total > (_ROUNDING * np.abs(self.measured).max(axis=0)) ** 2, total, 0.0)
         left = np.mean(self.residuals**2, axis=0)
         return np.where(total > 0, 1 - left / np.where(total > 0, total, 1.0), np.nan)
 

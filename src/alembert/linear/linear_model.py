@@ -273,7 +273,13 @@ class LinearModel:
             k = np.atleast_1d(self._finite("root_locus", "gains", gains)).ravel()
         poles = np.empty((len(k), n), dtype=complex)
         for i, gain in enumerate(k):
-            loop = np.linalg.solve(np.eye(m) + gain * K @ D, gain * K @ C)
+            try:
+                loop = np.linalg.solve(np.eye(m) + gain * K @ D, gain * K @ C)
+            except np.linalg.LinAlgError:
+                raise NumericalError(
+                    f"root_locus: at the gain {gain:.6g} the direct part of the outputs feeds the inputs back to "
+                    "themselves, 1 + k K D is singular, and the poles are infinite"
+                ) from None
             found = np.sort_complex(np.linalg.eigvals(self.A - self.B @ loop))
             if i:  # branches keep their columns: the assignment of least total distance
                 found = found[linear_sum_assignment(np.abs(poles[i - 1][:, None] - found))[1]]

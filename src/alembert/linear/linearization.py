@@ -20,11 +20,12 @@ M^-1 P2, M^-1 P1 and M^-1 P3.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from alembert.dynamics.arguments import mapping
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import names_in
 from alembert.linear import quantities
@@ -68,7 +69,7 @@ def linearize(
     """
     check_model("linearize", model)
     q, v, tau = _state(model, q, v, tau)
-    values = model.parameter_values | dict(parameter_values or {})
+    values = {**model.parameter_values, **mapping("linearize", "parameter_values", parameter_values)}
     forces = quantities.wrenches(model, wrenches, "linearize")
     given = quantities.inputs(model, inputs, values, "linearize", q)
     rows = output_rows(model, outputs, "linearize")
@@ -176,6 +177,8 @@ def _chosen(model: Model, names: Sequence[str], given: quantities.Inputs, tau: A
             "linearize: parameters is a mapping, expected the names of the parameters to differentiate for; values go "
             "into parameter_values"
         )
+    if not isinstance(names, Iterable):
+        raise ArgumentError(f"linearize: parameters is {names!r}, expected a list of names")
     known = list(model.parameter_values)
     for name in [names] if isinstance(names, str) else names:
         if name not in known:

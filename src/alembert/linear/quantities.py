@@ -91,6 +91,8 @@ def inputs(
         names = [f"actuator:{a.name}" for a in model.actuators] or [f"tau:{n}" for n in model.speed_names]
     if isinstance(names, str):
         names = [names]
+    if not isinstance(names, Iterable):
+        raise ArgumentError(f"{function}: inputs is {names!r}, expected a list of names")
     units, known = effort_units(model), actuators(model)
     labels: list[str] = []
     found: list[str] = []

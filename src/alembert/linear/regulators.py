@@ -173,6 +173,8 @@ def lqr(linear: LinearModel, Q: Any, R: Any = 1.0) -> Regulator:
 
     _check_linear("lqr", "linear", linear)
     linear._one("lqr")
+    if not linear.input_names or not linear.state_names:
+        raise ArgumentError("lqr: the linear model has no inputs, or no states")
     A, B = linear.A, linear.B
     weights = _weight("Q", Q, linear.state_names), _weight("R", R, linear.input_names)
     least = float(np.linalg.eigvalsh(weights[1]).min())

@@ -139,7 +139,7 @@ def trim(
         tau,
         held,
         listed(free),
-        dict(parameter_values or {}),
+        dict(mapping("trim", "parameter_values", parameter_values)),
         quantities.wrenches(model, wrenches, "trim", batch=False),
     )
     at, iterations = _solve(problem, guess)
