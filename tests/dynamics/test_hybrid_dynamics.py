@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from dynamics_helpers import ROUNDING, TREES, relative, states, tree
 
+from alembert import library
 from alembert.engine.kernel import Kernel
 
 BATCH = 64
@@ -108,3 +109,18 @@ def test_another_mask_compiles_nothing(monkeypatch):
     for name in model.speed_names:
         model.hybrid_dynamics(q[0], v[0], accelerations={name: 1.0})
     assert built == []
+
+
+def test_a_number_for_each_state_of_a_batch_that_ends_in_one():
+    """Accelerations (3, 1) for states (3, 1, nq) are one for each, not nine."""
+    model = library.two_link()
+    rng = np.random.default_rng(0)
+    q, v = rng.normal(size=(2, 3, 1, 2))
+    a = rng.normal(size=(3, 1))
+    found = model.hybrid_dynamics(q, v, accelerations={"elbow": a})
+    assert found.accelerations.shape == (3, 1, 2)
+    np.testing.assert_array_equal(found.accelerations[..., 1], a)
+    flat = model.hybrid_dynamics(q[:, 0], v[:, 0], accelerations={"elbow": a})
+    np.testing.assert_array_equal(flat.accelerations, found.accelerations[:, 0])
+    d = model.hybrid_dynamics_derivatives(q, v, accelerations={"elbow": a})
+    assert d.dq.shape == (3, 1, 2, 2, 2)

@@ -486,6 +486,59 @@ def test_vectors_by_name():
         np.testing.assert_array_equal(model.configuration(model.split(x)), x)
 
 
+def test_a_last_dimension_of_one_by_name():
+    """It is the joint's own, unless the others have just that batch."""
+    model = library.satellite()
+    angles = np.arange(4.0)
+    column = model.configuration({"spin_x": angles[:, None], "spin_y": angles})
+    assert column.shape == (4, model.nq)
+    np.testing.assert_array_equal(column[:, 7], column[:, 8])
+    attitude = np.broadcast_to([1.0, 2, 3, 1, 0, 0, 0], (4, 1, 7))
+    grid = model.configuration({"spin_x": angles[:, None], "attitude": attitude})
+    assert grid.shape == (4, 1, model.nq)
+    np.testing.assert_array_equal(grid[:, 0, 7], angles)
+    np.testing.assert_array_equal(model.configuration(model.split(grid)), grid)
+    assert model.configuration({"spin_x": [0.5]}).shape == (model.nq,)
+
+
+def coupled_model(*couplings, limits=None):
+    builder = ModelBuilder("hand")
+    parent = "world"
+    for k in range(3):
+        builder.body(
+            f"b{k}",
+            Inertia.box(1.0, (0.1, 0.1, 0.1)),
+            joint=Revolute((0, 0, 1)),
+            joint_name=f"j{k}",
+            parent=parent,
+            limits=Limits(lower=(-1.0,), upper=(1.0,)) if limits is None else limits[k],
+        )
+        parent = f"b{k}"
+    for k, (joint, masters, ratios, offset) in enumerate(couplings):
+        builder.coupling(f"c{k}", joint, masters, ratios, offset=offset)
+    return builder.build()
+
+
+def test_random_configurations_follow_couplings():
+    chain = coupled_model(("j1", ("j0",), (2.0,), 0.1), ("j2", ("j1",), (-0.5,), 0.0))
+    found = np.array([chain.random_configuration(seed) for seed in range(30)])
+    np.testing.assert_allclose(found[:, 1], 0.1 + 2 * found[:, 0], atol=1e-14)
+    np.testing.assert_allclose(found[:, 2], -0.5 * found[:, 1], atol=1e-14)
+    assert np.abs(found).max() <= 1.0 + 1e-12
+    assert np.ptp(found[:, 1]) > 1.0
+    round_about = coupled_model(("j1", ("j0",), (1.0,), 0.0), ("j0", ("j1",), (1.0,), 0.0))
+    q = round_about.random_configuration(3)
+    assert q[0] == pytest.approx(q[1], abs=1e-14)
+    narrow = [Limits(lower=(0.5,), upper=(1.0,)), Limits(lower=(0.0,), upper=(0.1,)), Limits()]
+    far = coupled_model(("j1", ("j0",), (1.0,), 0.0), limits=narrow)
+    q = far.random_configuration(0)
+    assert q[0] == q[1]
+    free = coupled_model()
+    np.testing.assert_array_equal(
+        free.random_configuration(5), np.random.default_rng(5).uniform(-1.0, 1.0, 3)
+    )
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

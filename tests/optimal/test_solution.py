@@ -119,6 +119,7 @@ def test_function_that_is_not_finite_is_located():
     assert "every constraint is kept" not in solution.diagnosis()
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("solver", ["sweep", "ipopt", "fatrop"])
 @pytest.mark.parametrize(
     ("given", "message"),
@@ -139,7 +140,7 @@ def test_function_that_is_not_finite_is_located():
     ],
 )
 def test_what_is_not_finite_at_the_guess_is_named_by_every_solver(solver, given, message):
-    """FATROP itself would not come back."""
+    """FATROP itself would not come back. NumPy does not warn of it first."""
     solution = Problem(MASS, 1.0, **(REST | given)).solve(5, solver=solver, transcription="rk4")
     assert solution.status == "failed"
     assert solution.message == message

@@ -13,6 +13,7 @@ from alembert.dynamics import frames
 from alembert.errors import ArgumentError
 from alembert.expression import names_in
 from alembert.model import WORLD, Placement
+from alembert.model.by_name import with_own_axis
 from alembert.model.placement import PlacementProduct
 from alembert.model.printing import unknown
 from alembert.spatial import Pose
@@ -53,16 +54,18 @@ class Arguments:
         return x
 
     def _by_name(
-        self: Model, function: str, values: Mapping[str, Any] | None, what: str
+        self: Model, function: str, values: Mapping[str, Any] | None, what: str, states: Sequence[Any] = ()
     ) -> tuple[Array, Array]:
-        """Which speeds are named, and their values (..., nv)."""
+        """Which speeds are named, and their values (..., nv); `states` (..., n) go with them."""
         named = np.zeros(self.nv, dtype=bool)
         entries: list[tuple[str, slice, Array]] = []
-        for name, s in self._named_slices(function, values, what).items():
-            x = self._numbers(function, f"{what}: {name!r}", (values or {})[name])
+        slices = self._named_slices(function, values, what)
+        given = [
+            (self._numbers(function, f"{what}: {name!r}", (values or {})[name]), s.stop - s.start)
+            for name, s in slices.items()
+        ]
+        for (name, s), x in zip(slices.items(), with_own_axis(given, states), strict=True):
             width = s.stop - s.start
-            if width == 1 and (x.ndim == 0 or x.shape[-1] != 1):
-                x = x[..., None]
             if x.ndim == 0 or x.shape[-1] != width:
                 raise ArgumentError(
                     f"{function}: {what}: {name!r} has shape {x.shape}, expected (..., {width})"

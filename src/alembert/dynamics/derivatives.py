@@ -124,7 +124,9 @@ class Derivatives:
         result = self.hybrid_dynamics(
             q, v, accelerations=accelerations, torques=torques, wrenches=wrenches, parameters=parameters
         )
-        prescribed, _ = self._by_name(name, {} if accelerations is None else accelerations, "accelerations")
+        prescribed, _ = self._by_name(
+            name, {} if accelerations is None else accelerations, "accelerations", (q, v)
+        )
         if self.is_constrained:
             d, by_parameters = constrained_products.hybrid_derivatives(
                 self, name, result, q, v, np.flatnonzero(prescribed), wrenches, parameters, sensitive_to

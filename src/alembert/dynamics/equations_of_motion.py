@@ -98,10 +98,10 @@ class EquationsOfMotion:
         """Some degrees of freedom follow given accelerations, the others given efforts; returns both for all.
 
         `accelerations` and `torques` map joints (a number, or one per degree of freedom) or single degrees of freedom
-        (names as in `speed_names`) to values; efforts not named are zero.
+        (names as in `speed_names`) to values, (N,) or (N, 1) for N states; efforts not named are zero.
         """
-        free, a_given = self._by_name("hybrid_dynamics", accelerations, "accelerations")
-        given, tau = self._by_name("hybrid_dynamics", torques, "torques")
+        free, a_given = self._by_name("hybrid_dynamics", accelerations, "accelerations", (q, v))
+        given, tau = self._by_name("hybrid_dynamics", torques, "torques", (q, v))
         self._refuse_both("hybrid_dynamics", np.flatnonzero(free & given).tolist())
         if self.is_constrained:
             return results.HybridResult(

@@ -21,7 +21,8 @@ import numpy as np
 from alembert.collector import no_collecting
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, evaluate, scalar, scalars
-from alembert.model import printing
+from alembert.model import printing, sampling
+from alembert.model.by_name import with_own_axis
 from alembert.model.elements import (
     WORLD,
     Actuator,
@@ -280,7 +281,7 @@ class Model(_Algorithms):
     def configuration(self, positions: Mapping[str, Any]) -> np.ndarray:
         """The neutral configuration but for what is named: joints or single coordinates, `{"elbow": 0.5, "base.z": 1}`.
 
-        Numbers may have batch dimensions.
+        Numbers may have batch dimensions, (N,) or (N, 1) for one coordinate and (N, 4) for a quaternion.
         """
         return self._named(positions, "configuration", self.neutral(), self._q_slices, self.coordinate_names)
 
@@ -300,17 +301,18 @@ class Model(_Algorithms):
             raise ArgumentError(f"{function}: got {given!r}, expected a mapping from joints to numbers")
         places = {label: slice(k, k + 1) for k, label in enumerate(labels)}
         places |= {joint.name: s for joint, s in zip(self.joints, slices, strict=True) if s.stop > s.start}
-        parts: list[tuple[slice, np.ndarray]] = []
+        values: list[tuple[np.ndarray, int]] = []
         for name, value in given.items():
             if name not in places:
                 raise ArgumentError(printing.unknown(f"{function}: no joint or coordinate", name, places))
-            s = places[name]
             try:
                 part = np.asarray(value, dtype=float)
             except (TypeError, ValueError):
                 part = np.array(np.nan)
-            if s.stop - s.start == 1 and part.shape[-1:] != (1,):
-                part = part[..., None]
+            values.append((part, places[name].stop - places[name].start))
+        parts: list[tuple[slice, np.ndarray]] = []
+        for (name, value), part in zip(given.items(), with_own_axis(values), strict=True):
+            s = places[name]
             if part.shape[-1:] != (s.stop - s.start,) or not np.all(np.isfinite(part)):
                 listed = ", ".join(labels[s])
                 raise ArgumentError(f"{function}: {name!r} is {value!r}, expected finite numbers ({listed})")
@@ -326,13 +328,12 @@ class Model(_Algorithms):
         return x
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> np.ndarray:
-        """Uniform within the limits (see `JointType.random` where there are none)."""
-        rng = np.random.default_rng(rng)
-        parts = [
-            joint.type.random(rng, self.lower_limits[s], self.upper_limits[s])
-            for joint, s in zip(self.joints, self._q_slices, strict=True)
-        ]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        """Uniform within the limits (see `JointType.random` where there are none).
+
+        Coordinates that couplings (mimic joints) determine follow the others, within their own limits where a thousand
+        samples find such a configuration. Loops and equations are left open: `assemble` closes them from there.
+        """
+        return sampling.random_configuration(self, np.random.default_rng(rng))
 
     def split(self, vector: Any) -> dict[str, np.ndarray]:
         """A vector over q or v (…, nq or nv) as a dictionary by joint; fixed joints are left out.

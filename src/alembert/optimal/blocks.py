@@ -154,7 +154,8 @@ class Program:
     def slope(self, w: Array, sigma: float, y: Array) -> Array:
         """Of sigma f + y' g."""
         _, _, slope, jacobian = self.first(w)
-        return sigma * slope + np.bincount(self._columns, jacobian * y[self._rows], self.size)
+        with np.errstate(invalid="ignore"):  # what is not finite is named by those who ask
+            return sigma * slope + np.bincount(self._columns, jacobian * y[self._rows], self.size)
 
     def mirrored(self) -> tuple[ca.Sparsity, Array]:
         """The pattern of the Hessian with both triangles, and the places in the upper one of its entries."""

@@ -486,8 +486,9 @@ class Newton:
             return
         found = self.sweep.found[-self._duals.size :]
         w = np.concatenate([self.sweep.x[:-1], self.sweep.u], axis=1)[:, :, None]
-        y = held * np.matmul(lin.D, w)[:, :, 0]
-        end_y = end_held * (self._end_D @ self.sweep.x[-1])
+        with np.errstate(invalid="ignore"):  # what is not finite is named after this
+            y = held * np.matmul(lin.D, w)[:, :, 0]
+            end_y = end_held * (self._end_D @ self.sweep.x[-1])
         if max(np.abs(a).max(initial=0.0) for a in (found, y, end_y)) <= LARGEST_ESTIMATE:
             self._duals[...] = found
             self.it.path.high += y
