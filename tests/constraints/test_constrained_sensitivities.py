@@ -409,7 +409,7 @@ def test_messages_of_products(linkage, state):
 
     along = [zero] * 5
     assert refusal("jvp", at, (*along[:4], free)) == (
-        "jvp: dfree is not zero: of a model with loops, couplings or equations, free is a choice that does not vary"
+        "jvp: dfree is not zero: which speeds are free is a choice that does not vary"
     )
     assert refusal("jvp", (*at[:4], 0.5 * free), along).startswith(
         "jvp: free is [0.5 0.5 0.5 0.5], expected 1 for"

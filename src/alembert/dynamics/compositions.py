@@ -21,8 +21,9 @@ For configurations x + s e_i is integrate(q, s e_i). D is not symmetric where tu
 second derivative of f(integrate(q, e)) with respect to e is its symmetric part, since t -> integrate(q, t e) has the
 constant velocity e.
 
-The adjoint of forward dynamics a(q, v, tau) needs no adjoint of its sweep: with mu = M^-1 weight, the gradient of weight . a
-with respect to tau is mu, and with respect to everything else minus that of mu . (inverse dynamics at a).       (2)
+Products with the Jacobians of the dynamics are in closed form (`alembert.sensitivity.products`), unless parameters vary.
+There the adjoint of forward dynamics a(q, v, tau) needs no adjoint of its sweep either: with mu = M^-1 weight, the gradient
+of weight . a with respect to tau is mu, and with respect to everything else minus that of mu . (inverse dynamics at a).  (2)
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.rolled import Mode, RolledSource
 from alembert.engine.scatter import ScatterSource
 from alembert.engine.source import FunctionSource, Source
-from alembert.sensitivity import directional, traces
+from alembert.sensitivity import directional, products, traces
 from alembert.spatial import Motion, Pose
 from alembert.sweeps import Program, Tree
 from alembert.sweeps.program import Record
@@ -203,8 +204,7 @@ def tangent(c: Composition) -> Composition:
     for x in c.needed():
         inputs, outputs = (*x.inputs, *_changes(x.inputs)), (*x.outputs, *_changes(x.outputs))
         if isinstance(x, Sweep):
-            mode: Mode = "jvp of vjp" if x.mode == "vjp" else "jvp"
-            operations.append(Sweep(x.program, x.names, inputs, outputs, mode))
+            operations.append(_tangent_sweep(c.tree, x, inputs, outputs))
         elif isinstance(x, Small):
             operations.append(Small(_tangent_of(x.function), inputs, outputs))
         elif isinstance(x, Sum):
@@ -229,6 +229,13 @@ def tangent(c: Composition) -> Composition:
         sizes,
         tuple(operations),
     )
+
+
+def _tangent_sweep(tree: Tree, x: Sweep, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Sweep:
+    closed = products.tangent(x.program, x.names, parameters=bool(tree.model.parameters))
+    if closed and not x.mode:
+        return Sweep(*closed, inputs, outputs)
+    return Sweep(x.program, x.names, inputs, outputs, "jvp of vjp" if x.mode == "vjp" else "jvp")
 
 
 def adjoint(c: Composition, held: Sequence[str] = ()) -> Composition:
@@ -301,6 +308,15 @@ class _Adjoint:
             ]
         elif isinstance(x, Sum | Product):  # only in derivatives, of which there are tangents
             raise AssertionError(f"{x} has no adjoint")
+        else:
+            self.reverse_sweep(x, weights)
+
+    def reverse_sweep(self, x: Sweep, weights: tuple[str, ...]) -> None:
+        tail = x.inputs[len(x.names) :]
+        closed = products.adjoint(x.program, x.names, parameters=any(name not in self.held for name in tail))
+        if closed:
+            own = x.inputs[: len(x.names)]
+            self.operations.append(Sweep(*closed, (*own, *weights, *tail), self.give(own)))
         elif x.program is sweeps.FORWARD_DYNAMICS:
             self.reverse_forward_dynamics(x, weights[0])
         else:

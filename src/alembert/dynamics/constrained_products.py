@@ -69,10 +69,8 @@ def jvp(
     vectors = [
         model._numbers("jvp", what, x, A.shape[-1]) for (what, x), A in zip(given, matrices, strict=True)
     ]
-    if name == "hybrid_dynamics" and np.any(vectors[4]):
-        raise ArgumentError(
-            "jvp: dfree is not zero: of a model with loops, couplings or equations, free is a choice that does not vary"
-        )
+    if name == "hybrid_dynamics":
+        directional_kernels.check_choice(vectors[4])
     _batch("jvp", given, vectors, found)
     change = sum((A @ x[..., None])[..., 0] for A, x in zip(matrices, vectors, strict=True))
     if len(found.values) == 1:

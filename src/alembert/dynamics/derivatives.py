@@ -226,9 +226,9 @@ class Derivatives:
         on frames, and change along `along_wrenches` (zero for frames not named there). Algorithms on frames
         (`frame_pose`, `frame_velocity`, `frame_jacobian`, ...) need `frame`, and take `reference`; momentum takes `about`.
         Values are those of the method of that name. An algorithm with several results (`hybrid_dynamics`: accelerations and
-        efforts; `frame_pose`: rotation and translation) gives tuples of values and of changes. Of models with loops,
-        couplings or equations, what they change (forward, inverse and hybrid dynamics) goes through them; there `free` of
-        hybrid dynamics, 1 or 0, is a choice: it takes no direction, and its gradient is zero.
+        efforts; `frame_pose`: rotation and translation) gives tuples of values and of changes. `free` of hybrid dynamics,
+        1 or 0, is a choice: it takes no direction, and its gradient is zero. Of models with loops, couplings or equations,
+        what they change (forward, inverse and hybrid dynamics) goes through them.
         """
         forces = mapping("jvp", "wrenches", wrenches)
         moved = mapping("jvp", "along_wrenches", along_wrenches)
@@ -240,9 +240,12 @@ class Derivatives:
         changes = directional_kernels.gathered("jvp", tuple(forces), moved)
         count = len(kernel.arguments) // 2
         values = self._completed("jvp", name, at, kernel.arguments[:count], "at", [*forces.values()])
-        given = (*values, *self._completed("jvp", name, along, kernel.arguments[:count], "along", changes))
+        directions = self._completed("jvp", name, along, kernel.arguments[:count], "along", changes)
+        given = (*values, *directions)
         self._check_physical("jvp", kernel, given)
         found = self._checked("jvp", kernel, given)
+        if name == "hybrid_dynamics":
+            directional_kernels.check_choice(directions[4])
         half = len(found) // 2
         if name in NUMBERS:
             return found[0][..., 0], found[1][..., 0]
@@ -272,6 +275,8 @@ class Derivatives:
         kernel = self._directional_kernel("vjp", name, wrenches=tuple(forces), **options)
         found = self._weighted("vjp", kernel, name, at, weight, forces)
         gradients = found if isinstance(found, tuple) else (found,)
+        if name == "hybrid_dynamics":
+            gradients = (*gradients[:4], np.zeros_like(gradients[4]), *gradients[5:])
         if not forces:
             return gradients
         start = len(gradients) - len(forces) - bool(self.parameters)

@@ -17,7 +17,7 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
-from alembert.sensitivity import directional, traces
+from alembert.sensitivity import directional, products, traces
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -114,11 +114,24 @@ def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kern
 
     def build() -> Source:
         if c is None or mode == "hessian":
-            return FunctionSource(function(model, mode, name, options))
+            closed = _closed(model, mode, name) if options is None else None
+            return closed or FunctionSource(function(model, mode, name, options))
         return (compositions.tangent(c) if mode == "jvp" else compositions.adjoint(c)).source()
 
     key = _key(model, mode, name, options, "unrolled" if c is None or mode == "hessian" else "rolled")
     return Kernel(f"{mode}({name})", inputs, outputs, key=key, build=build)
+
+
+def _closed(model: Model, mode: Mode, name: str) -> Source | None:
+    """The code of a product in closed form, with a part for each body; None where there is no such form."""
+    if mode == "hessian" or name not in PROGRAMS or not len(model._tree):
+        return None
+    program, names = PROGRAMS[name]
+    if mode == "jvp":
+        found = products.tangent(program, names, parameters=bool(model.parameters))
+    else:
+        found = products.adjoint(program, names, parameters=bool(model.parameters))
+    return kernels.program_source(model._tree, *found, "specialised") if found else None
 
 
 def hessian_kernel(model: Model, name: str, options: Options | None) -> Any:
@@ -243,6 +256,12 @@ def weights(function: str, found: Sequence[Argument], weight: Any, name: str) ->
             f"{function}: {name} has {len(found)} results ({names}); give a tuple of {len(found)} weights"
         )
     return weight
+
+
+def check_choice(dfree: Any) -> None:
+    """Refuse a direction of `free` of hybrid dynamics."""
+    if np.any(dfree):
+        raise ArgumentError("jvp: dfree is not zero: which speeds are free is a choice that does not vary")
 
 
 def gathered(mode: str, frames: Sequence[str], along: Mapping[str, Any] | None) -> list[Any]:

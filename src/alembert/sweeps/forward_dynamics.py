@@ -111,7 +111,7 @@ def _add_coupled(b: Record, P: Any, z: Any, r: ca.SX) -> None:
 
 def respond(b: Record) -> None:
     """(5)"""
-    A = b.X.motion_inverse(b.parent.A)
+    b.A_in = A = b.X.motion_inverse(b.parent.A)
     b.a = b.ready - b.W @ (A if b.node.rotor_momentum is None else b.parent.A).vector()
     if b.has("free"):
         b.a = b.a + b.a_star

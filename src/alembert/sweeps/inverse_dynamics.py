@@ -30,6 +30,11 @@ def newton_euler(b: Record) -> None:
 def project(b: Record) -> None:
     """(2)-(4)"""
     b.tau = joint_effort(b, b.S.T @ b.f.vector())
+    hand_on(b)
+
+
+def hand_on(b: Record) -> None:
+    """(3), (4)"""
     reaction = b.X.force(b.f)
     r = b.node.rotor_momentum
     if r is not None:

@@ -30,7 +30,8 @@ def place_in_world(b: Record) -> None:
 def move(b: Record) -> None:
     """(2), (3)"""
     relative = Motion.from_vector(b.S @ b.v)
-    b.V = b.X.motion_inverse(b.parent.V) + relative
+    b.V_in = b.X.motion_inverse(b.parent.V)
+    b.V = b.V_in + relative
     b.c = b.V.cross(relative)
     bias = b.node.joint.bias(b.q, b.v)
     if bias is not None:
@@ -39,7 +40,8 @@ def move(b: Record) -> None:
 
 def accelerate(b: Record) -> None:
     """(4)"""
-    b.A = b.X.motion_inverse(b.parent.A) + Motion.from_vector(b.S @ b.a) + b.c
+    b.A_in = b.X.motion_inverse(b.parent.A)
+    b.A = b.A_in + Motion.from_vector(b.S @ b.a) + b.c
 
 
 def subspace_in_world(b: Record) -> None:

@@ -104,8 +104,10 @@ class Program:
 def world(tree: Tree, parameters: ca.SX, *, gravity: bool) -> Record:
     """The record above the roots: at rest, accelerating against gravity (so that weight needs no term of its own)."""
     zero = ca.SX(3, 1)
+    rest = Motion(zero, zero)
     g = tree.gravity(parameters) if gravity else zero
-    return Record(V=Motion(zero, zero), A=Motion(zero, -g), X_W=Pose(ca.SX.eye(3), zero), gravity=g)
+    changes = {"dw": zero, "zeta": rest, "Vh": rest}
+    return Record(V=rest, A=Motion(zero, -g), X_W=Pose(ca.SX.eye(3), zero), gravity=g, **changes)
 
 
 def unroll(
