@@ -166,3 +166,38 @@ def test_wrenches_on_frames_that_parameters_move(monkeypatch):
         for x, y in zip(*found, strict=True):
             # rounding, amplified by the condition of the mass matrix
             np.testing.assert_allclose(x, y, rtol=0, atol=1e-11 * np.abs(y).max())
+
+
+def test_the_hessian_of_forward_dynamics_from_that_of_inverse_dynamics(monkeypatch):
+    """With wrenches, in batches, against straight code."""
+    model = al.library.random_tree(6, bodies=3, kinds=("revolute", "spherical"), attachments=True)
+    rng = np.random.default_rng(5)
+    q = np.array([model.random_configuration(rng) for _ in range(3)])
+    v, tau, weight = rng.normal(size=(3, 3, model.nv))
+    forces = {model.bodies[-1].name: rng.normal(size=(3, 6)), model.bodies[0].name: rng.normal(size=6)}
+    found = {}
+    for most in (0, 1000):
+        monkeypatch.setattr(directional_kernels, "MOST_NODES_TWICE", most)
+        again = model.replace()
+        found[most] = again.hessian("forward_dynamics", (q, v, tau), weight, wrenches=forces)
+    assert found[0].shape == (3, 3 * model.nv + 12, 3 * model.nv + 12)
+    # rounding, amplified by the condition of the mass matrix
+    np.testing.assert_allclose(found[0], found[1000], rtol=0, atol=1e-11 * np.abs(found[1000]).max())
+    np.testing.assert_array_equal(found[0], np.swapaxes(found[0], -1, -2))
+
+
+def test_the_hessian_of_forward_dynamics_of_a_chain_of_100_against_differences():
+    model = al.library.chain(100)
+    rng = np.random.default_rng(8)
+    x, d = rng.normal(size=(2, 3, 100))
+    weight = rng.normal(size=100)
+    H = model.hessian("forward_dynamics", x, weight)
+
+    def gradient(s):
+        return np.concatenate(model.vjp("forward_dynamics", tuple(x + s * d), weight))
+
+    h = 1e-4
+    near, far = (gradient(s * h) - gradient(-s * h) for s in (1, 2))
+    expected = (8 * near - far) / (12 * h)
+    # rounding of the gradients (their size times 1e-16 times the condition, some 1e6) over h, and fourth order in h
+    assert np.abs(H @ d.ravel() - expected).max() < 1e-6 * np.abs(expected).max()

@@ -13,17 +13,11 @@ totals, wrenches on frames that act on bodies) is a short list of operations on 
 
 The tangent of a list has every operation together with its change, in the same order; the adjoint has the adjoints of the
 operations in the opposite order, and sums what several of them give back to the same buffer. The tangent of the adjoint
-makes Hessians: with g the adjoint of weight . result, its changes along each direction in turn are the rows of D in
-
-    H = (D + D^T) / 2,    D_ij = d/ds g_j(x + s e_i)                                                  (1)
-
-For configurations x + s e_i is integrate(q, s e_i). D is not symmetric where turns about different axes do not commute; the
-second derivative of f(integrate(q, e)) with respect to e is its symmetric part, since t -> integrate(q, t e) has the
-constant velocity e.
+makes Hessians (`alembert.dynamics.hessians`).
 
 Products with the Jacobians of the dynamics are in closed form (`alembert.sensitivity.products`), unless parameters vary.
 There the adjoint of forward dynamics a(q, v, tau) needs no adjoint of its sweep either: with mu = M^-1 weight, the gradient
-of weight . a with respect to tau is mu, and with respect to everything else minus that of mu . (inverse dynamics at a).  (2)
+of weight . a with respect to tau is mu, and with respect to everything else minus that of mu . (inverse dynamics at a).  (1)
 """
 
 from __future__ import annotations
@@ -33,14 +27,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
-import numpy as np
 
 from alembert import sweeps
 from alembert.dynamics import kernels
 from alembert.dynamics.graphs import GRAPHS, Inputs, Options, graph_inputs
 from alembert.dynamics.programs import PROGRAMS
 from alembert.engine.dense import InverseSource, ProductSource, SumSource
-from alembert.engine.kernel import Kernel
 from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.rolled import Mode, RolledSource
 from alembert.engine.scatter import ScatterSource
@@ -52,8 +44,6 @@ from alembert.sweeps.program import Record
 
 if TYPE_CHECKING:
     from alembert.model import Model
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,7 +314,7 @@ class _Adjoint:
             self.operations.append(Sweep(x.program, x.names, (*x.inputs, *weights), self.give(given), "vjp"))
 
     def reverse_forward_dynamics(self, x: Sweep, weight: str) -> None:
-        """(2)"""
+        """(1)"""
         inputs = dict(zip((*x.names, "parameters"), x.inputs, strict=False))
         tail = [inputs["parameters"]] if "parameters" in inputs else []
         names = tuple("a" if name == "tau" else name for name in x.names)
@@ -564,40 +554,3 @@ _TABLES: dict[str, tuple[Program, Any]] = {
     "A": (sweeps.ACCELERATIONS, Motion.from_vector),
     "columns": (replace(sweeps.SUBSPACES, name="columns", result={"columns": "v6"}), None),
 }
-
-
-# --- Hessians -------------------------------------------------------------------------------------------------
-
-
-class RolledHessian:
-    """(1): called like the kernel `front` of the unrolled Hessian, which is never compiled."""
-
-    def __init__(self, front: Kernel, inner: Kernel, changes: Sequence[int]) -> None:
-        self.arguments, self.results, self.name = front.arguments, front.results, front.name
-        self._front, self._inner, self._changes = front, inner, changes
-
-    def checked(self, *given: Any) -> tuple[Array, None]:
-        """As of kernels: whether the results are finite is not found out on the way."""
-        return self(*given), None
-
-    def __call__(self, *given: Any) -> Array:
-        arrays = self._front._inputs(given)
-        self._front._batch(arrays)
-        count = sum(self._changes)
-        own = [np.expand_dims(x, x.ndim - len(a.shape)) for x, a in zip(arrays, self.arguments, strict=True)]
-        directions = np.split(np.eye(count), np.cumsum(self._changes)[:-1], axis=1)
-        rest = self._inner.arguments[len(own) + len(directions) :]
-        moved = [
-            d.reshape(count, *a.shape)
-            for d, a in zip(directions, self._inner.arguments[len(own) :], strict=False)
-        ]
-        found = self._inner(*own, *moved, *(np.zeros(a.shape) for a in rest))
-        parts = found if isinstance(found, tuple) else (found,)
-        D = np.concatenate(
-            [
-                x.reshape(*x.shape[: x.ndim - len(r.shape)], -1)
-                for x, r in zip(parts, self._inner.results, strict=True)
-            ],
-            axis=-1,
-        )
-        return (D + np.swapaxes(D, -1, -2)) / 2

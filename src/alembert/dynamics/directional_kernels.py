@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import casadi as ca
 import numpy as np
 
-from alembert.dynamics import compositions, kernels
+from alembert.dynamics import compositions, hessians, kernels
 from alembert.dynamics.frames import check_about, check_reference
 from alembert.dynamics.graphs import GRAPHS, TAKES_WRENCHES, Options, graph_inputs, graph_results
 from alembert.dynamics.programs import NEED_TREE, PROGRAMS
@@ -143,6 +143,8 @@ def hessian_kernel(model: Model, name: str, options: Options | None) -> Any:
     found = _algorithm(model, "hessian", name, options, c)
     inputs, outputs = arguments(model, "hessian", found)
     front = Kernel(f"hessian({name})", inputs, outputs, key="", build=c.source)
+    if name == "forward_dynamics":
+        return hessians.ForwardHessian(front, model, options.wrenches if options else ())
     held = ["parameters"] if found.with_parameters else []
     whole = compositions.tangent(compositions.adjoint(c, held))
     count = len(found.inputs) - len(held)
@@ -155,7 +157,7 @@ def hessian_kernel(model: Model, name: str, options: Options | None) -> Any:
     results = [replace(a, name=f"change {k}") for k, a in enumerate(moved[:count])]
     key = _key(model, "hessian", name, options, "rolled")
     inner = Kernel(f"hessian({name})", [*inputs, *moved, *weights], results, key=key, build=changes.source)
-    return compositions.RolledHessian(front, inner, [a.size for a in moved[:count]])
+    return hessians.RolledHessian(front, inner, [a.size for a in moved[:count]])
 
 
 def composed(model: Model, mode: Mode, name: str, options: Options | None) -> compositions.Composition | None:
