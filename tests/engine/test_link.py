@@ -177,11 +177,17 @@ def test_nothing_is_both_written_and_run():
 @pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics_derivatives", "mass_matrix"])
 def test_kernels_are_images_with_the_same_bits(name, lowering, monkeypatch):
     monkeypatch.setenv("ALEMBERT_CACHE", "off")
-    model = al.library.random_tree(4, bodies=9, attachments=True)
-    made = []
-    monkeypatch.setattr(
-        loader, "link", SimpleNamespace(linked=lambda code: made.append(link.linked(code)) or made[-1])
-    )
+    model = al.library.random_tree(4, bodies=6, attachments=True)
+    compiled, objects, made = loader.compile_ir, {}, []
+
+    def both(text, target, **options):
+        with pytest.MonkeyPatch.context() as patch:
+            leave_to_llvm(patch)
+            objects[text] = compiled(text, target, **options)
+        made.append(link.linked(objects[text]))
+        return made[-1]
+
+    monkeypatch.setattr(loader, "compile_ir", both)
     kernel = model.compile(name, lowering=lowering)
     rng = np.random.default_rng(0)
     q = np.array([model.random_configuration(rng) for _ in range(20)])
@@ -190,8 +196,8 @@ def test_kernels_are_images_with_the_same_bits(name, lowering, monkeypatch):
     assert len(made) >= 2  # and what kernels share, if they are the first here
     assert all(image.is_image(code) for code in made)
 
-    leave_to_llvm(monkeypatch)
-    again = al.library.random_tree(4, bodies=9, attachments=True).compile(name, lowering=lowering)
+    monkeypatch.setattr(loader, "compile_ir", lambda text, target, **options: objects[text])
+    again = al.library.random_tree(4, bodies=6, attachments=True).compile(name, lowering=lowering)
     for x, y in zip(found, [again(q, *rest), again(q[0], *(x[0] for x in rest))], strict=True):
         for a, b in zip(*((z if isinstance(z, tuple) else (z,)) for z in (x, y)), strict=True):
             assert np.array_equal(a, b)

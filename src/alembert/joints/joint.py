@@ -16,6 +16,7 @@ S by differentiation. To close loops it needs `fit` as well (and `constraint_sub
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -134,10 +135,14 @@ class JointType(Pair):
 
     def random(self, rng: np.random.Generator, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         """Uniform between the limits; where there are none, within half a turn or one metre."""
-        reach = np.array([np.pi if unit == ANGLE else 1.0 for _, unit in self.coordinates])
-        low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2 * reach, -reach))
-        high = np.where(np.isfinite(upper), upper, np.where(np.isfinite(lower), lower + 2 * reach, reach))
-        return rng.uniform(low, high)
+        found = []  # one number or two: as arrays they would take many times longer
+        for (_, unit), low, high in zip(self.coordinates, lower.tolist(), upper.tolist(), strict=True):
+            reach = math.pi if unit == ANGLE else 1.0
+            bounded = math.isfinite(low), math.isfinite(high)
+            first = low if bounded[0] else high - 2 * reach if bounded[1] else -reach
+            last = high if bounded[1] else low + 2 * reach if bounded[0] else reach
+            found.append(rng.uniform(first, last))
+        return np.array(found)
 
     def problem(self, q: np.ndarray) -> str | None:
         """What is wrong with the coordinates `q` (..., nq), in words; None when nothing is."""
