@@ -255,6 +255,10 @@ def _derivatives_in_cache(
         rows.append(_against(f"{algorithm}/method", label, name, ours, results.baseline, peer))
     label = f"zeroing the memory of {BATCH} results of derivatives past the caches, per state"
     rows.append(Row("memory", label, name, timing.zeroing(BATCH * size, effort) / BATCH))
+    for kilobytes in (16, 256):
+        label = f"the same while computing on {kilobytes} kB, share of the time that is hidden"
+        share = timing.hidden_share(BATCH * size, effort, kilobytes * 128)
+        rows.append(Row(f"memory/{kilobytes}", label, name, share, unit="share"))
     return rows
 
 

@@ -78,26 +78,29 @@ def _processor() -> str:
     return next((line for line in lines if line.startswith("flags")), "")
 
 
-def run(name: str, effort: Effort, count: int = 64) -> dict[str, float] | None:
-    """Seconds per call of the dynamics (forward: the faster of its two conventions) and of their derivatives."""
+def run(name: str, effort: Effort, count: int = 64, kept: int = 4096) -> dict[str, float] | None:
+    """Seconds per call of the dynamics (forward: the faster of its two conventions) and of their derivatives.
+
+    These also with a copy of the matrices of each state, `kept` of them.
+    """
     binary = program()
     if binary is None:
         return None
     given = states_in_pinocchio(name, count)
-    text = as_text(pinocchio_model(name), given, effort)
+    text = as_text(pinocchio_model(name), given, effort, kept)
     found = subprocess.run([str(binary)], input=text, capture_output=True, text=True, check=True)
     first, second = found.stdout.splitlines()
-    local, world, inverse, forward_derivatives, inverse_derivatives, _ = (float(x) for x in first.split())
+    local, world, inverse, *derivatives, _ = (1e-6 * float(x) for x in first.split())
+    names = [f"{x}_dynamics_derivatives" for x in ("forward", "inverse")]
     return {
-        "forward_dynamics": 1e-6 * min(local, world),
-        "inverse_dynamics": 1e-6 * inverse,
-        "forward_dynamics_derivatives": 1e-6 * forward_derivatives,
-        "inverse_dynamics_derivatives": 1e-6 * inverse_derivatives,
+        "forward_dynamics": min(local, world),
+        "inverse_dynamics": inverse,
+        **dict(zip([*names, *(f"{name}/kept" for name in names)], derivatives, strict=True)),
         "accelerations": np.array([float(x) for x in second.split()]),  # type: ignore[dict-item]
     }
 
 
-def as_text(model: Any, given: States, effort: Effort) -> str:
+def as_text(model: Any, given: States, effort: Effort, kept: int = 1) -> str:
     lines = [str(model.njoints - 1)]
     for k in range(1, model.njoints):
         X, Y = model.jointPlacements[k], model.inertias[k]
@@ -107,7 +110,7 @@ def as_text(model: Any, given: States, effort: Effort) -> str:
         lines.append(
             f"{model.parents[k]} {model.joints[k].shortname()} " + " ".join(map(repr, map(float, numbers)))
         )
-    lines.append(f"{len(given.q)} {effort.seconds} {effort.repeats}")
+    lines.append(f"{len(given.q)} {effort.seconds} {effort.repeats} {kept}")
     for state in zip(*given, strict=True):
         lines.append(" ".join(repr(float(x)) for part in state for x in part))
     return "\n".join(lines) + "\n"

@@ -1,9 +1,10 @@
 // Times Pinocchio's forward and inverse dynamics in a C++ loop, compiled from its headers for this machine.
 //
 // Reads from standard input a tree (see pinocchio_tree.hpp), then states; writes the best time per call in microseconds
-// of each algorithm, and the accelerations of the first state.
+// of each algorithm, and the accelerations of the first state. Derivatives are timed twice: into the same Data for every
+// state, and with a copy of each state's matrices into an array for `kept` of them.
 //
-//   nstates seconds repeats, then q v tau of each state
+//   nstates seconds repeats kept, then q v tau of each state
 
 #define EIGEN_DONT_PARALLELIZE
 #include <pinocchio/algorithm/aba-derivatives.hpp>
@@ -12,6 +13,7 @@
 #include <pinocchio/algorithm/rnea-derivatives.hpp>
 #include <pinocchio/algorithm/rnea.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <iomanip>
 #include <iostream>
@@ -46,9 +48,9 @@ int main()
 {
   const pin::Model model = read_tree();
   pin::Data data(model);
-  int states, repeats;
+  int states, kept, repeats;
   double seconds;
-  std::cin >> states >> seconds >> repeats;
+  std::cin >> states >> seconds >> repeats >> kept;
   std::vector<Vector> q, v, tau;
   for (int k = 0; k < states; ++k)
   {
@@ -65,7 +67,7 @@ int main()
   });
   const double inverse =
     best(seconds, repeats, states, [&](int k) { sum += pin::rnea(model, data, q[k], v[k], tau[k])[0]; });
-  double forward_derivatives = 0, inverse_derivatives = 0;
+  double forward_derivatives = 0, inverse_derivatives = 0, forward_kept = 0, inverse_kept = 0;
   if (model.nv <= 100)
   {
     forward_derivatives = best(seconds, repeats, states, [&](int k) {
@@ -76,8 +78,26 @@ int main()
       pin::computeRNEADerivatives(model, data, q[k], v[k], tau[k]);
       sum += data.dtau_dq(0, 0);
     });
+    std::vector<double> array(3 * size_t(kept) * model.nv * model.nv, 0.0);
+    int at = 0;
+    const auto keep = [&](const auto & x, const auto & y, const auto & z) {
+      double * place = array.data() + 3 * size_t(at) * model.nv * model.nv;
+      place = std::copy(x.data(), x.data() + x.size(), place);
+      place = std::copy(y.data(), y.data() + y.size(), place);
+      std::copy(z.data(), z.data() + z.size(), place);
+      at = (at + 1) % kept;
+    };
+    forward_kept = best(seconds, repeats, states, [&](int k) {
+      pin::computeABADerivatives(model, data, q[k], v[k], tau[k]);
+      keep(data.ddq_dq, data.ddq_dv, data.Minv);
+    });
+    inverse_kept = best(seconds, repeats, states, [&](int k) {
+      pin::computeRNEADerivatives(model, data, q[k], v[k], tau[k]);
+      keep(data.dtau_dq, data.dtau_dv, data.M);
+    });
+    sum += array[0];
   }
   std::cout << std::setprecision(17) << forward << " " << world << " " << inverse << " " << forward_derivatives << " "
-            << inverse_derivatives << " " << sum << "\n";
+            << inverse_derivatives << " " << forward_kept << " " << inverse_kept << " " << sum << "\n";
   std::cout << pin::aba(model, data, q[0], v[0], tau[0]).transpose() << std::endl;
 }

@@ -86,13 +86,14 @@ def machine_loop(kernel: Kernel, arrays: Sequence[np.ndarray], lanes: int, effor
 
 
 _ZEROS = """
-define void @zeros(ptr %out, i64 %count) #0 {{
+declare <{W} x double> @llvm.fma.v{W}f64(<{W} x double>, <{W} x double>, <{W} x double>)
+define void @zeros(ptr %out, i64 %count, ptr %data, i64 %mask) #0 {{
 entry:
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  %p = getelementptr double, ptr %out, i64 %i
-  store <{W} x double> zeroinitializer, ptr %p, align {bytes}, !nontemporal !0
+{phis}
+{body}
   %next = add i64 %i, {W}
   %more = icmp slt i64 %next, %count
   br i1 %more, label %loop, label %done
@@ -106,15 +107,43 @@ done:
 
 def zeroing(count: int, effort: Effort) -> float:
     """Seconds to set so many doubles to zero by stores past the caches (the C library's are half as fast here)."""
-    W, target = lanes(), hosts.host()
-    library = loader.Library(
-        loader.compile_ir(target.attributes + _ZEROS.format(W=W, bytes=8 * W), target), target
+    return _zeroing(count, effort, store=True, operations=0, data=8)
+
+
+def hidden_share(count: int, effort: Effort, data: int) -> float:
+    """Of the time of such stores, the share that passes while the core computes on so many doubles.
+
+    After each store come products and sums with elements of the data, as many as take about as long.
+    """
+    stores, sums, both = (
+        _zeroing(count, effort, store=store, operations=operations, data=data)
+        for store, operations in ((True, 0), (False, 8), (True, 8))
     )
-    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library.function("zeros"))
-    x = np.ones(count + 2 * W)
-    start = -(-x.ctypes.data // 64) * 64
-    clear = functools.partial(function, start, count)
-    return best(clear, Effort(effort.seconds, min(effort.repeats, 20)))
+    return (stores + sums - both) / min(stores, sums)
+
+
+def _zeroing(count: int, effort: Effort, *, store: bool, operations: int, data: int) -> float:
+    W, target = lanes(), hosts.host()
+    T = f"<{W} x double>"
+    phis = [f"  %s{k} = phi {T} [ zeroinitializer, %entry ], [ %n{k}, %loop ]" for k in range(operations)]
+    lines = [f"  %o = mul i64 %i, {operations}"]
+    if store:
+        lines.append("  %p = getelementptr double, ptr %out, i64 %i")
+        lines.append(f"  store {T} zeroinitializer, ptr %p, align {8 * W}, !nontemporal !0")
+    for k in range(operations):
+        lines.append(f"  %a{k} = add i64 %o, {k * W}")
+        lines.append(f"  %b{k} = and i64 %a{k}, %mask")
+        lines.append(f"  %d{k} = getelementptr double, ptr %data, i64 %b{k}")
+        lines.append(f"  %x{k} = load volatile {T}, ptr %d{k}, align {8 * W}")
+        lines.append(f"  %n{k} = call {T} @llvm.fma.v{W}f64({T} %x{k}, {T} %x{k}, {T} %s{k})")
+    text = _ZEROS.format(W=W, phis="\n".join(phis), body="\n".join(lines))
+    library = loader.Library(loader.compile_ir(target.attributes + text, target), target)
+    types = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+    function = ctypes.CFUNCTYPE(None, *types)(library.function("zeros"))
+    x, y = np.ones(count + 2 * W), np.ones(data + 2 * W)
+    places = [-(-z.ctypes.data // 64) * 64 for z in (x, y)]
+    call = functools.partial(function, places[0], count, places[1], data - 1)
+    return best(call, Effort(effort.seconds, min(effort.repeats, 20)))
 
 
 def lanes() -> int:
