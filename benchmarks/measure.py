@@ -197,7 +197,9 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
                 q, v, x = (part[0] for part in there)
                 peers[algorithm].append(timing.best(lambda: call(other, data, q, v, x), effort))  # noqa: B023
             else:
-                peers[algorithm].append(found[algorithm])
+                for key in (algorithm, f"{algorithm}/kept"):
+                    if key in found:
+                        peers.setdefault(key, []).append(found[key])
             ours.setdefault((algorithm, "single"), []).append(timing.machine_loop(kernel, few, 1, effort))
             ours.setdefault((algorithm, "batch"), []).append(timing.machine_loop(kernel, many, W, effort))
     if found is not None:
@@ -214,7 +216,8 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
         words = algorithm.replace("_", " ")
         peer = min(peers[algorithm])
         rows.append(_against(key, f"{words}, {label}", name, min(taken), results.baseline, peer, goal))
-    rows += _derivatives_in_cache(name, kernels, peers, results, effort)
+    batches = {algorithm: min(taken) for (algorithm, kind), taken in ours.items() if kind == "batch"}
+    rows += _derivatives_in_memory(name, kernels, peers, batches, results, effort)
     rows += _generated(name, results, ours, effort)
     rows += _products(name, model, effort, min(ours["forward_dynamics", "single"]))
     batch = min(ours["forward_dynamics", "batch"])
@@ -230,14 +233,16 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
     return rows
 
 
-def _derivatives_in_cache(
+def _derivatives_in_memory(
     name: str,
     kernels: dict[str, Any],
     peers: dict[str, list[float]],
+    batches: dict[str, float],
     results: Results,
     effort: Effort,
 ) -> list[Row]:
-    """Derivatives into arrays that are used again, as Pinocchio does with its Data; and what memory allows at most."""
+    """Derivatives into arrays that are used again, as Pinocchio does with its Data; those of a batch kept by both; and what
+    memory allows at most."""
     rows = []
     size = sum(result.size for result in kernels["inverse_dynamics_derivatives"].results)
     count = CACHE // (8 * size) // 8 * 8
@@ -248,6 +253,12 @@ def _derivatives_in_cache(
         label = f"{algorithm.replace('_', ' ')}, batches of {count} into the same arrays, per state"
         peer = min(peers[algorithm])
         rows.append(_against(f"{algorithm}/chunk", label, name, ours, results.baseline, peer))
+        if kept := peers.get(f"{algorithm}/kept"):
+            label = (
+                f"{algorithm.replace('_', ' ')}, batch of {BATCH}, the results of all kept by both, per state"
+            )
+            batch = batches[algorithm]
+            rows.append(_against(f"{algorithm}/kept", label, name, batch, results.baseline, min(kept)))
         label = (
             f"{algorithm.replace('_', ' ')}, batch of {BATCH} by the model's method, one thread, per state"
         )
