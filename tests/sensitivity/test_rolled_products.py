@@ -177,19 +177,23 @@ def test_wrenches_on_frames_that_parameters_move(monkeypatch):
             np.testing.assert_allclose(x, y, rtol=0, atol=1e-11 * np.abs(y).max())
 
 
-def test_the_hessian_of_forward_dynamics_from_that_of_inverse_dynamics(monkeypatch):
+@pytest.mark.parametrize("name", ["forward_dynamics", "hybrid_dynamics"])
+def test_hessians_from_that_of_inverse_dynamics(name, monkeypatch):
     """With wrenches, in batches, against straight code."""
-    model = al.library.random_tree(6, bodies=3, kinds=("revolute", "spherical"), attachments=True)
+    model = al.library.random_tree(6, bodies=3, kinds=("revolute", "universal"), attachments=True)
     rng = np.random.default_rng(5)
     q = np.array([model.random_configuration(rng) for _ in range(3)])
-    v, tau, weight = rng.normal(size=(3, 3, model.nv))
+    v, tau, a, *weights = rng.normal(size=(5, 3, model.nv))
+    at, weight = (q, v, tau), weights[0]
+    if name == "hybrid_dynamics":
+        at, weight = (*at, a, (rng.random((3, model.nv)) < 0.6).astype(float)), tuple(weights)
     forces = {model.bodies[-1].name: rng.normal(size=(3, 6)), model.bodies[0].name: rng.normal(size=6)}
     found = {}
     for most in (0, 1000):
         monkeypatch.setattr(directional_kernels, "MOST_NODES_TWICE", most)
-        again = model.replace()
-        found[most] = again.hessian("forward_dynamics", (q, v, tau), weight, wrenches=forces)
-    assert found[0].shape == (3, 3 * model.nv + 12, 3 * model.nv + 12)
+        found[most] = model.replace().hessian(name, at, weight, wrenches=forces)
+    size = len(at) * model.nv + 12
+    assert found[0].shape == (3, size, size)
     # rounding, amplified by the condition of the mass matrix
     np.testing.assert_allclose(found[0], found[1000], rtol=0, atol=1e-11 * np.abs(found[1000]).max())
     np.testing.assert_array_equal(found[0], np.swapaxes(found[0], -1, -2))

@@ -307,7 +307,7 @@ class Derivatives:
         kernel = self._hessian_kernel(
             "hessian", name, at, wrenches=tuple(forces), frame=frame, reference=reference, about=about
         )
-        return self._weighted("hessian", kernel, name, at, weight, forces)
+        return _held(name, self.nv, self._weighted("hessian", kernel, name, at, weight, forces))
 
     def second_derivatives(self: Model, name: str, at: Sequence[Any], **options: Any) -> Any:
         """The tensor of all second derivatives of a result of m numbers, (..., m, N, N): `hessian` for each of them.
@@ -333,7 +333,7 @@ class Derivatives:
             key: _with_axis(self._numbers(function, f"wrench on {key!r}", x)) for key, x in forces.items()
         }
         weight = units if len(units) > 1 else units[0]
-        tensor = self._weighted(function, kernel, name, moved, weight, wider)
+        tensor = _held(name, self.nv, self._weighted(function, kernel, name, moved, weight, wider))
         found = np.split(tensor, np.cumsum(sizes)[:-1], axis=-3)
         return tuple(found) if len(found) > 1 else found[0]
 
@@ -427,6 +427,13 @@ class Derivatives:
 def _by_name(slopes: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
     """The columns of a matrix by the parameters that they belong to."""
     return {name: slopes[..., k] for k, name in enumerate(names)}
+
+
+def _held(name: str, nv: int, H: np.ndarray) -> np.ndarray:
+    """Hessians without what does not vary: which speeds are free in hybrid dynamics."""
+    if name == "hybrid_dynamics":
+        H[..., 4 * nv : 5 * nv, :] = H[..., 4 * nv : 5 * nv] = 0.0
+    return H
 
 
 def _with_axis(x: np.ndarray) -> np.ndarray:

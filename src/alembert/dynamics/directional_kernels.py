@@ -143,8 +143,8 @@ def hessian_kernel(model: Model, name: str, options: Options | None) -> Any:
     found = _algorithm(model, "hessian", name, options, c)
     inputs, outputs = arguments(model, "hessian", found)
     front = Kernel(f"hessian({name})", inputs, outputs, key="", build=c.source)
-    if name == "forward_dynamics":
-        return hessians.ForwardHessian(front, model, options.wrenches if options else ())
+    if name in ("forward_dynamics", "hybrid_dynamics"):
+        return hessians.ThroughInverseDynamics(front, model, name, options.wrenches if options else ())
     held = ["parameters"] if found.with_parameters else []
     whole = compositions.tangent(compositions.adjoint(c, held))
     count = len(found.inputs) - len(held)

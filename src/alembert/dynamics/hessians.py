@@ -15,6 +15,9 @@ and with mu = M^-1 weight, for G the Hessian of mu . inverse dynamics at a,
     H = -Z^T G Z,    Z = d(q, v, a, wrenches)/dx                                                      (2)
 
 of which the rows for a are the derivatives of forward dynamics, and G has blocks with a for q only: (2) is a sum over those.
+Hybrid dynamics, with weights w of the accelerations and e of the efforts, free speeds f and prescribed p, has (2) with
+
+    mu_f = M_ff^-1 (w_f + M_fp e_p),    mu_p = -e_p                                                   (3)
 """
 
 from __future__ import annotations
@@ -67,22 +70,15 @@ class RolledHessian:
         return (D + np.swapaxes(D, -1, -2)) / 2
 
 
-def _inverse(M: Array) -> Array:
-    """NaN where there is none, which callers explain."""
-    try:
-        return np.linalg.inv(M)
-    except np.linalg.LinAlgError:
-        return np.full_like(M, np.nan)
+class ThroughInverseDynamics:
+    """(2) of forward or hybrid dynamics: called like the kernel `front` of the unrolled Hessian, which is never compiled."""
 
-
-class ForwardHessian:
-    """(2): called like the kernel `front` of the unrolled Hessian, which is never compiled."""
-
-    def __init__(self, front: Kernel, model: Model, frames: tuple[str, ...]) -> None:
+    def __init__(self, front: Kernel, model: Model, name: str, frames: tuple[str, ...]) -> None:
         self.arguments, self.results, self.name = front.arguments, front.results, front.name
         self._front, self._nv, self._frames = front, model.nv, len(frames)
+        self._hybrid = name == "hybrid_dynamics"
         # loops and the derivatives of inverse dynamics: what forward dynamics has of its own takes longer to compile
-        self._forward = model._kernel("forward_dynamics", wrenches=bool(frames), lowering="rolled")
+        self._forward = model._kernel(name, wrenches=bool(frames), lowering="rolled")
         self._slopes = model._kernel("inverse_dynamics_derivatives", wrenches=bool(frames))
         if frames:
             self._forward, self._slopes = (
@@ -99,20 +95,34 @@ class ForwardHessian:
     def __call__(self, *given: Any) -> Array:
         arrays = self._front._inputs(given)
         self._front._batch(arrays)
-        (q, v, tau), others, weight = arrays[:3], arrays[3:-1], arrays[-1]
-        a = self._forward(q, v, tau, *others)
+        own, weights = (5, 2) if self._hybrid else (3, 1)
+        (q, v), others = arrays[:2], arrays[own:-weights]
+        found = self._forward(*arrays[:-weights])
+        a = found[0] if self._hybrid else found
         tau_q, tau_v, M = self._slopes(q, v, a, *others)
-        M_inverse = _inverse(M)
-        mu = (M_inverse @ weight[..., None])[..., 0]
+        if self._hybrid:
+            free = arrays[4]
+            mu, by_tau, by_given = _respond_hybrid(M, free, *arrays[-2:])
+            more = [by_given, np.zeros_like(by_given)]
+        else:
+            by_tau, more = _inverse(M), []
+            mu = (by_tau @ arrays[-1][..., None])[..., 0]
         G = self._inverse(q, v, a, *others, mu)
-        slopes = [-M_inverse @ tau_q, -M_inverse @ tau_v, M_inverse]
+        slopes = [-by_tau @ tau_q, -by_tau @ tau_v, by_tau, *more]
         if self._frames:
-            slopes.append(-M_inverse @ self._efforts(q, v, a, others))
-        n = self._nv
-        through = np.zeros_like(G)
-        through[..., :n, :] = G[..., :n, 2 * n : 3 * n] @ np.concatenate(slopes, axis=-1)
-        G[..., :n, 2 * n : 3 * n] = G[..., 2 * n : 3 * n, :n] = 0.0
-        return -(G + (through + np.swapaxes(through, -1, -2)))
+            slopes.append(-by_tau @ self._efforts(q, v, a, others))
+        return self._assembled(G, np.concatenate(slopes, axis=-1), own)
+
+    def _assembled(self, G: Array, a_x: Array, own: int) -> Array:
+        """(2), from the derivatives of the accelerations with respect to everything."""
+        n, size = self._nv, a_x.shape[-1]
+        H = np.zeros((*G.shape[:-2], size, size))
+        H[..., :n, :] = G[..., :n, 2 * n : 3 * n] @ a_x
+        H += np.swapaxes(H, -1, -2)
+        kept = np.r_[0 : 2 * n, own * n : size]
+        same = np.r_[0 : 2 * n, 3 * n : G.shape[-1]]
+        H[..., kept[:, None], kept] += G[..., same[:, None], same]
+        return -H
 
     def _efforts(self, q: Array, v: Array, a: Array, others: Sequence[Array]) -> Array:
         """dtau/d(wrenches) of inverse dynamics, (..., nv, 6 frames)."""
@@ -124,3 +134,20 @@ class ForwardHessian:
         ]
         _, change = self._pushes(*(x[..., None, :] for x in (q, v, a, *others)), *along)
         return np.swapaxes(change, -1, -2)
+
+
+def _inverse(M: Array) -> Array:
+    """NaN where there is none, which callers explain."""
+    try:
+        return np.linalg.inv(M)
+    except np.linalg.LinAlgError:
+        return np.full_like(M, np.nan)
+
+
+def _respond_hybrid(M: Array, free: Array, w: Array, e: Array) -> tuple[Array, Array, Array]:
+    """(3), and the derivatives of the accelerations with respect to tau and to the given ones."""
+    f, p = free[..., None], 1 - free
+    held = p[..., None] * np.eye(M.shape[-1])
+    by_tau = _inverse(f * M * free[..., None, :] + held) - held
+    mu = (by_tau @ (w[..., None] + M @ (p * e)[..., None]))[..., 0] - p * e
+    return mu, by_tau, held - by_tau @ M * p[..., None, :]
