@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from dynamics_helpers import states, tree
 
-from alembert import Coupling, Fixed, Gimbal, Inertia, ModelBuilder, Revolute, Spherical
+from alembert import Coupling, Fixed, Gimbal, Inertia, ModelBuilder, Revolute, Spherical, library
 from alembert.errors import AlembertWarning, ArgumentError, FileError, NumericalError, UnsupportedError
 
 
@@ -360,3 +360,34 @@ def test_export_and_compile_name_what_there_is(model, tmp_path):
         model.export_c("mass_matrix", tmp_path / "file" / "below")
     with pytest.raises(ArgumentError, match="export_c: directory is None, expected a path"):
         model.export_c("mass_matrix", None)
+
+
+def test_the_short_way_for_one_state_says_the_same():
+    """After the first call single states go straight to machine code; messages and results are those of the long way."""
+    model = library.two_link()
+    rng = np.random.default_rng(2)
+    q, v, x = rng.normal(size=(3, 2))
+    for name in ("forward_dynamics", "inverse_dynamics"):
+        method = getattr(model, name)
+        first = method(q, v, x)
+        assert model._direct[name] is not None
+        np.testing.assert_array_equal(method(q, v, x), first)
+        np.testing.assert_array_equal(method(q, np.stack([v, v]), x), np.stack([first, first]))
+        np.testing.assert_array_equal(method(q.tolist(), v, x), first)
+        out = np.empty(2)
+        assert method(q, v, x, out=out) is out
+        np.testing.assert_array_equal(out, first)
+        with pytest.raises(NumericalError, match=rf"^{name}: the result is not finite; v is nan at entry 1"):
+            method(q, np.array([0.0, np.nan]), x)
+        with pytest.raises(ArgumentError, match=rf"^{name}: v has shape \(3,\), expected \(..., 2\)"):
+            method(q, np.zeros(3), x)
+
+
+def test_a_coordinate_on_which_nothing_depends_may_be_anything():
+    """Results are looked at, not inputs; `check_configuration` looks at these."""
+    model = library.satellite()
+    q = model.neutral()
+    q[0] = np.nan
+    assert np.all(np.isfinite(model.mass_matrix(q)))
+    with pytest.raises(ArgumentError, match=r"^check_configuration: joint 'attitude': q is not finite"):
+        model.check_configuration(q)

@@ -54,6 +54,10 @@ class EquationsOfMotion:
         "conjugate_gradients" (matrix-free, O(n^2)); all give the same. Loops and couplings hold (by "factorise" in
         independent coordinates); `constrained_dynamics` also gives their reactions.
         """
+        if wrenches is None and parameters is None and out is None and method == "sweep":
+            found = self._one_state("forward_dynamics", q, v, tau)
+            if found is not None:
+                return found
         if self.is_constrained:
             return self._constrained_forward(q, v, tau, wrenches, parameters, method, out)
         if method == "sweep":
@@ -77,6 +81,10 @@ class EquationsOfMotion:
         Of a model with loops, couplings or equations, those of its actuators (of all joints, where it has none) that give
         accelerations which keep them, the smallest; `constrained_inverse_dynamics` takes other sets and gives reactions.
         """
+        if wrenches is None and parameters is None and out is None:
+            found = self._one_state("inverse_dynamics", q, v, a)
+            if found is not None:
+                return found
         if self.is_constrained:
             return self._given_out(
                 "inverse_dynamics", self._constrained_inverse(q, v, a, wrenches, parameters), out

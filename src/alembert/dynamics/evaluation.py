@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from alembert.sweeps import Tree
 
 if TYPE_CHECKING:
     from alembert.model import Model
+
+Array = np.ndarray
 
 _CONSTRAINED = {
     "inverse_dynamics": "constrained_inverse_dynamics (on symbols, symbolic.constrained_inverse_dynamics)",
@@ -72,7 +76,29 @@ class Evaluation:
             finite = None
         if not (all_finite(result) if finite is None else finite):
             self._explain(caller or name, result, given, kernel)
+        elif finite is None and type(result) is np.ndarray and result.ndim == 1 and name not in self._direct:
+            self._direct[name] = self._direct_call(name)
         return result
+
+    def _one_state(self: Model, name: str, q: Any, v: Any, x: Any) -> Array | None:
+        """The finite result for one state given by arrays, the short way; None: ask `_evaluate`."""
+        direct = self._direct.get(name)
+        if direct is None or not (type(q) is type(v) is type(x) is Array and q.ndim == v.ndim == x.ndim == 1):
+            return None
+        found = direct(q, v, x)
+        total = sum(found.tolist()) if len(found) < 100 else found.dot(found)
+        return found if isfinite(total) else None
+
+    @cached_property
+    def _direct(self) -> dict[str, Callable[..., Any] | None]:
+        """Of algorithms that were called: the compiled function for one state, where nothing but its result is checked."""
+        return {}
+
+    def _direct_call(self: Model, name: str) -> Callable[..., Any] | None:
+        kernel = self._kernels.get((name, False))
+        if kernel is None or self.parameters or self.is_constrained or (name in INVERTING and self._lockable):
+            return None
+        return kernel.function()
 
     def _checked(self: Model, name: str, kernel: Kernel, given: tuple[Any, ...]) -> Any:
         """The results of a kernel, explained where they are not finite."""
