@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from alembert import ArgumentError, Limits, library
-from alembert.errors import UnsupportedError
 from alembert.identify import exciting_trajectory
 
 
@@ -94,6 +93,23 @@ def test_an_arm_that_cannot_hold_itself_is_refused():
         exciting_trajectory(model, progress=False)
 
 
-def test_quaternions_are_refused():
-    with pytest.raises(UnsupportedError, match="exciting_trajectory: joint 'joint1' is free"):
-        exciting_trajectory(library.random_tree(0, bodies=1, kinds=["free"]))
+@pytest.mark.parametrize("kind", ["free", "spherical"])
+def test_spherical_and_free_joints_move_in_their_charts(kind):
+    """v and a are those of q: by differences on the manifold, h^2 of a motion with rates up to 10/s."""
+    model = library.random_tree(0, bodies=2, kinds=[kind, "revolute"])
+    assert any(joint.type.kind == kind for joint in model.joints)
+    found = exciting_trajectory(model, duration=4.0, functions=2, samples=40, iterations=3, progress=False)
+    assert found.information > -np.inf
+    t, h = np.linspace(0.0, 4.0, 41), 1e-4
+    q, v, a = found.sample(t)
+    assert q.shape == (41, model.nq)
+    model.check_configuration(q)
+    ahead, behind = found.sample(t + h), found.sample(t - h)
+    v_ = (model.difference(q, ahead[0]) - model.difference(q, behind[0])) / (2 * h)
+    np.testing.assert_allclose(v, v_, atol=1e-5)
+    np.testing.assert_allclose(a, (ahead[1] - behind[1]) / (2 * h), atol=1e-4)
+    np.testing.assert_allclose(v[[0, -1]], 0, atol=1e-9)
+    limits = np.where(np.isfinite(model.velocity_limits), model.velocity_limits, 3.0)
+    assert np.all(np.abs(v) <= limits)
+    more = exciting_trajectory(model, duration=4.0, functions=2, samples=40, iterations=8, progress=False)
+    assert more.information > found.information

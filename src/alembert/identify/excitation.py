@@ -2,9 +2,9 @@
 
     q(t) = center + B(t) C,     v = B' C,     a = B'' C                                             (1)
 
-with B the harmonics of a Fourier series or B-splines, restricted to motions that start and end at rest (v = a
-= 0). C and the centers minimise, over samples of the motion and with W the weighted regressor of the base
-parameters,
+(joints whose coordinates do not add move so in the exponential chart about their neutral place, see `chart`) with B the
+harmonics of a Fourier series or B-splines, restricted to motions that start and end at rest (v = a = 0). C and the centers
+minimise, over samples of the motion and with W the weighted regressor of the base parameters,
 
     "information"   -1/2 logdet(W^T W) / r         the volume of the confidence ellipsoid           (2)
     "condition"     log cond(W S^-1)               columns scaled to unit length                    (3)
@@ -31,6 +31,7 @@ from scipy.linalg import null_space
 
 from alembert.errors import AlembertWarning, ArgumentError, UnsupportedError
 from alembert.identify import base as bases
+from alembert.identify import chart
 from alembert.identify.base import BaseParameters
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
 from alembert.model import Model
@@ -52,9 +53,9 @@ class ExcitingTrajectory:
     basis: Basis
     duration: float
     center: Array
-    """(nq,)"""
+    """(nv,), of spherical and free joints in their charts"""
     coefficients: Array
-    """(functions, nq)"""
+    """(functions, nv)"""
     condition: float
     """of the scaled base regressor along the motion"""
     initial_condition: float
@@ -63,7 +64,7 @@ class ExcitingTrajectory:
     """-(2): larger is better"""
 
     def sample(self, times: Any) -> tuple[Array, Array, Array]:
-        """q, v and a (T, nq) at times within the duration; a Fourier series goes on periodically."""
+        """q (T, nq), v and a (T, nv) at times within the duration; a Fourier series goes on periodically."""
         t = self.model._numbers("sample", "times", times)
         if not np.all(np.isfinite(t)):
             raise ArgumentError("sample: times are not all finite")
@@ -72,7 +73,8 @@ class ExcitingTrajectory:
                 f"sample: times go from {t.min():.6g} to {t.max():.6g} s, expected 0 to {self.duration:.6g} s"
             )
         B, dB, ddB = _basis(self.basis, t, self.duration, len(self.coefficients))
-        return self.center + B @ self.coefficients, dB @ self.coefficients, ddB @ self.coefficients
+        C = self.coefficients
+        return chart.states(self.model, self.center + B @ C, dB @ C, ddB @ C)
 
     def __repr__(self) -> str:
         return (
@@ -107,8 +109,9 @@ def exciting_trajectory(
         iterations: of the optimiser; every one improves the motion.
         progress: whether to show a line, where there is a terminal.
 
-    Joints without limits stay within half a turn or half a metre of zero and 3 rad/s or 1 m/s. All joints
-    must have q' = v: no spherical and no free ones. Warns where the motion leaves the limits between the samples.
+    Joints without limits stay within half a turn or half a metre of zero and 3 rad/s or 1 m/s; so do spherical and free
+    joints about their neutral place, a free base as if something moved it and all its efforts were measured (`noise` says
+    otherwise). Loops and couplings are refused. Warns where the motion leaves the limits between the samples.
     """
     _check(model, duration, basis, functions, samples, criterion, margin, iterations, seed)
     problem = _Problem.of(
@@ -136,14 +139,15 @@ def _warn_between(motion: ExcitingTrajectory, count: int) -> None:
     model = motion.model
     q, v, a = motion.sample(np.linspace(0.0, motion.duration, count))
     tau = np.abs(model.inverse_dynamics(q, v, a)).max(axis=0)
+    outside = np.any((q < model.lower_limits) | (q > model.upper_limits), axis=0)
     beyond = [
-        f"{name} of {joint!r}"
-        for name, wrong in {
-            "position": np.any((q < model.lower_limits) | (q > model.upper_limits), axis=0),
-            "speed": np.abs(v).max(axis=0) > model.velocity_limits,
-            "effort": tau > model.effort_limits,
-        }.items()
-        for joint, is_wrong in zip(model.speed_names, wrong, strict=True)
+        f"{what} of {joint!r}"
+        for what, names, wrong in (
+            ("position", model.coordinate_names, outside),
+            ("speed", model.speed_names, np.abs(v).max(axis=0) > model.velocity_limits),
+            ("effort", model.speed_names, tau > model.effort_limits),
+        )
+        for joint, is_wrong in zip(names, wrong, strict=True)
         if is_wrong
     ]
     if beyond:
@@ -196,10 +200,14 @@ class _Problem:
         rest = null_space(
             np.vstack([B[:1], dB, ddB])
         )  # B C = 0 at the start, so that `center` is not given twice
-        turning = np.array([unit == "rad" for joint in model.joints for _, unit in joint.type.coordinates])
+        turning = np.array([unit == "rad/s" for joint in model.joints for _, unit in joint.type.speeds])
         reach = np.where(turning, np.pi / 2, 0.5)
-        low = np.where(np.isfinite(model.lower_limits), model.lower_limits, -reach)
-        high = np.where(np.isfinite(model.upper_limits), model.upper_limits, reach)
+        low, high = -reach, reach
+        for joint, at_q, at_v in zip(model.joints, model._q_slices, model._v_slices, strict=True):
+            if joint.type.is_vector_space:
+                least, most = model.lower_limits[at_q], model.upper_limits[at_q]
+                low[at_v] = np.where(np.isfinite(least), least, low[at_v])
+                high[at_v] = np.where(np.isfinite(most), most, high[at_v])
         middle, half = (low + high) / 2, margin * (high - low) / 2
         speed = np.where(
             np.isfinite(model.velocity_limits), model.velocity_limits, np.where(turning, 3.0, 1.0)
@@ -219,7 +227,7 @@ class _Problem:
 
     def start(self, rng: np.random.Generator) -> Array:
         """A random motion, scaled until it keeps every limit."""
-        n, k = self.compiled.model.nq, self.rest.shape[1]
+        n, k = self.compiled.model.nv, self.rest.shape[1]
         center = (self.low + self.high) / 2
         C = rng.normal(size=(k, n))
         B, dB, _ = (M @ self.rest for M in self.matrices)
@@ -237,26 +245,31 @@ class _Problem:
 
     def motion(self, x: Array) -> tuple[Array, Array]:
         """Centers and coefficients of motions (..., x)."""
-        n = self.compiled.model.nq
+        n = self.compiled.model.nv
         C = x[..., n:].reshape(*x.shape[:-1], self.rest.shape[1], n)
         return x[..., :n], self.rest @ C
 
     def states(self, x: Array) -> tuple[Array, Array, Array]:
         """q, v, a of motions (..., x): (..., samples, n)."""
+        return chart.states(self.compiled.model, *self.functions(x))
+
+    def functions(self, x: Array) -> tuple[Array, Array, Array]:
+        """What adds, with its derivatives."""
         center, C = self.motion(x)
         B, dB, ddB = self.matrices
         return center[..., None, :] + B @ C, dB @ C, ddB @ C
 
     def evaluate(self, x: Array) -> Array:
         """Objective and slacks (relative to the limits, positive inside) of motions (m, x)."""
-        q, v, a = self.states(x)
+        phi, *rates = self.functions(x)
+        q, v, a = chart.states(self.compiled.model, phi, *rates)
         found = self.compiled(q, v, a)
         W = self.base.regressor(found.Y) * self.weight[:, None]
         W = W.reshape(len(x), -1, self.base.rank)
         objective = np.array([self._objective(w) for w in W])
         half = (self.high - self.low) / 2
-        slacks = [1 - _envelope((q - self.low - half) / half), 1 - _envelope(np.abs(v) / self.speed)]
-        slacks.append(1 - _envelope(-(q - self.low - half) / half))
+        slacks = [1 - _envelope((phi - self.low - half) / half), 1 - _envelope(np.abs(v) / self.speed)]
+        slacks.append(1 - _envelope(-(phi - self.low - half) / half))
         bounded = np.isfinite(self.effort)
         if np.any(bounded):
             tau = found.predict()[..., bounded]
@@ -370,12 +383,6 @@ def _check(
             f"exciting_trajectory: model {model.name!r} has loops, couplings or equations, which joints that each follow a "
             "motion of their own would break; take a motion of the driven joints, and model.assemble for the others"
         )
-    for joint in model.joints:
-        if joint.type.nv and not joint.type.is_vector_space:
-            raise UnsupportedError(
-                f"exciting_trajectory: joint {joint.name!r} is {joint.type.kind}, whose coordinates do not add; "
-                "only joints with q' = v are supported"
-            )
     if basis not in ("fourier", "bspline"):
         raise ArgumentError(f"exciting_trajectory: basis is {basis!r}, expected 'fourier' or 'bspline'")
     if criterion not in ("information", "condition"):
