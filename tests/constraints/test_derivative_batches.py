@@ -6,10 +6,11 @@ import pickle
 import numpy as np
 import pytest
 from constraint_helpers import four_bars, parallelogram
-from test_drives import MODELS, gear, redundant, states
+from test_drives import MODELS, four_bar, gear, redundant, states
 
 import alembert as al
 from alembert.constraints import derivative_solution, rank
+from alembert.constraints.rows import ConstraintRows
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Actuator
 
@@ -67,7 +68,7 @@ def test_batches_single_states_and_dense_factors_agree(make, monkeypatch):
     free = model.independent_coordinates(at[0][0]).names[0]
     quick = functions(model, free)
     with monkeypatch.context() as patched:
-        patched.setattr(derivative_solution, "LARGEST", 0)
+        patched.setattr(ConstraintRows, "slopes", None)
         other = pickle.loads(pickle.dumps(model)).replace(name="dense")
         for name, function in functions(other, free).items():
             dense = [function(*(x[k] for x in at)) for k in range(COUNT)]
@@ -84,7 +85,18 @@ def test_batches_single_states_and_dense_factors_agree(make, monkeypatch):
                 np.testing.assert_allclose(
                     arrays(deep)[key].reshape(x.shape), x, atol=CLOSE * (1 + np.max(np.abs(x)))
                 )
-    assert other._constraint_rows.slopes is None
+
+
+def test_right_hand_sides_as_matrices(monkeypatch):
+    """Those of large models are spread before the compiled solution."""
+    model = four_bar().replace(name="small")
+    q, v, tau, _ = some(model)
+    expected = [model.forward_dynamics_derivatives(q, v, tau) for _ in range(2)][1]
+    monkeypatch.setattr(derivative_solution, "LARGEST", 0)
+    large = model.replace(name="large")
+    for _ in range(2):
+        near(large.forward_dynamics_derivatives(q, v, tau), expected)
+        near(large.forward_dynamics_derivatives(q[0], v[0], tau[0]).dq, expected.dq[0])
 
 
 def test_compiled_derivatives_serve_where_they_can():

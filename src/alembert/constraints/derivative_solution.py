@@ -10,7 +10,8 @@ right-hand side (b; c) by sweeps,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from alembert.engine.source import FunctionSource, Source
 from alembert.sensitivity.mass_factor import Pattern
 
 if TYPE_CHECKING:
+    from alembert.constraints.rows import ConstraintRows
     from alembert.constraints.system import ConstraintSystem
     from alembert.model import Model
 
@@ -81,29 +83,43 @@ def slopes(
     r_q, r_v, _ = tree(q, v, a, *pushes, *last)
     packed = rows.derivatives(q, v, a, f, *last)
     assert rows.slopes is not None
-    dq, dv, dtau = rows.slopes(q, factor, chosen, r_q, r_v, *packed, *last)
+    right = (r_q, r_v, *packed)
+    if not takes_parts(rows.model, rows.count):
+        right = matrices(rows, *right)
+    dq, dv, dtau = rows.slopes(q, factor, chosen, *right, *last)
     return dq, dv, dtau
 
 
-def size(model: Model, slices: Sequence[slice]) -> int:
-    """Numbers in the right-hand sides."""
-    return model.nv * (2 * model.nv + 2 * slices[-1].stop)
+def matrices(
+    rows: ConstraintRows, r_q: Array, r_v: Array, push_q: Array, row_q: Array, row_v: Array
+) -> tuple[Array, ...]:
+    """The right-hand sides b and c for q and v, and the unit matrix."""
+    batch, nv = r_q.shape[:-2], rows.model.nv
+    c_q, c_v = (-rows.spread(x).reshape(*batch, -1, nv) for x in (row_q, row_v))
+    return rows.spread_square(push_q).reshape(r_q.shape) - r_q, -r_v, c_q, c_v, np.eye(nv)
+
+
+def takes_parts(model: Model, rows: int) -> bool:
+    """Whether the kernel takes the parts of the right-hand sides, or matrices."""
+    return model.nv * (2 * model.nv + 2 * rows) <= LARGEST
 
 
 def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) -> Kernel:
-    """(q, factor, chosen, r_q, r_v, and the parts of `derivatives.derivative_kernel`[, parameters]) -> dq, dv, dtau."""
+    """(q, factor, chosen, right-hand sides[, parameters]) -> dq, dv, dtau.
+
+    The right-hand sides are r_q, r_v and the parts of `derivatives.derivative_kernel`, or the results of `matrices`.
+    """
     nv, rows, pattern = model.nv, slices[-1].stop, Pattern(model._tree)
     square, flat = parts(model, slices)
     parameters = [Argument("parameters", (len(model.parameters),))] if model.parameters else []
+    of_parts = {"r_q": (nv, nv), "r_v": (nv, nv), "push_q": (square,), "row_q": (flat,), "row_v": (flat,)}
+    spread = {"b_q": (nv, nv), "b_v": (nv, nv), "c_q": (rows, nv), "c_v": (rows, nv), "unit": (nv, nv)}
+    small = takes_parts(model, rows)
     inputs = [
         Argument("q", (model.nq,)),
         Argument("factor", (pattern.size,)),
         Argument("chosen", (rows,)),
-        Argument("r_q", (nv, nv)),
-        Argument("r_v", (nv, nv)),
-        Argument("push_q", (square,)),
-        Argument("row_q", (flat,)),
-        Argument("row_v", (flat,)),
+        *(Argument(*item) for item in (of_parts if small else spread).items()),
         *parameters,
     ]
     results = [Argument(name, (nv, nv)) for name in ("dq", "dv", "dtau")]
@@ -114,34 +130,36 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) 
         state = [at.q, *([at.parameters] if model.parameters else [])]
         terms = ca.Function("terms", state, [nonzeros(G)])
         by = column_functions(model, slices, pattern, G.sparsity())
-        touched = columns(model._tree)
-        given = {
-            name: ca.SX.sym(name, n) for name, n in (("r_q", nv * nv), ("r_v", nv * nv), ("push_q", square))
-        }
-        given |= {name: ca.SX.sym(name, flat) for name in ("row_q", "row_v")}
-        right = [
-            spread_square(given["push_q"], nv, touched) - given["r_q"],
-            -given["r_v"],
-            *(-spread_rows(given[name], nv, slices, touched) for name in ("row_q", "row_v")),
-            ca.SX(np.eye(nv).ravel()),
+        stages: list[Stage | Columns] = [
+            Stage(FunctionSource(terms), ["q", *(a.name for a in parameters)], ["G"]),
+            Stage(FunctionSource(by.prepare), ["G", "factor", "chosen"], ["shared"]),
+            Columns(by.solve, "shared", ["b_q", "c_q", "b_v", "c_v"], ["dq", "dv"], nv),
+            Columns(by.respond, "shared", ["unit"], ["dtau"], nv),
         ]
-        spread = ca.Function("spread", list(given.values()), [ca.densify(x) for x in right])
-        matrices = {"b_q": nv * nv, "b_v": nv * nv, "c_q": rows * nv, "c_v": rows * nv, "unit": nv * nv}
+        buffers = {"G": G.nnz(), "shared": by.prepare.numel_out(0)}
+        if small:
+            function = _spreading(model, slices, {name: math.prod(shape) for name, shape in of_parts.items()})
+            stages.insert(2, Stage(FunctionSource(function), list(of_parts), list(spread)))
+            buffers |= {name: math.prod(shape) for name, shape in spread.items()}
         return PipelineSource(
-            {a.name: a.size for a in inputs},
-            {a.name: a.size for a in results},
-            {"G": G.nnz(), "shared": by.prepare.numel_out(0), **matrices},
-            [
-                Stage(FunctionSource(terms), ["q", *(a.name for a in parameters)], ["G"]),
-                Stage(FunctionSource(by.prepare), ["G", "factor", "chosen"], ["shared"]),
-                Stage(FunctionSource(spread), list(given), list(matrices)),
-                Columns(by.solve, "shared", ["b_q", "c_q", "b_v", "c_v"], ["dq", "dv"], nv),
-                Columns(by.respond, "shared", ["unit"], ["dtau"], nv),
-            ],
+            {a.name: a.size for a in inputs}, {a.name: a.size for a in results}, buffers, stages
         )
 
-    key = f"{model.fingerprint}:constrained_derivatives"
+    key = f"{model.fingerprint}:constrained_derivatives:{small}"
     return Kernel("forward_dynamics_derivatives", inputs, results, key=key, build=build)
+
+
+def _spreading(model: Model, slices: Sequence[slice], sizes: Mapping[str, int]) -> ca.Function:
+    """`matrices` as straight code."""
+    nv, touched = model.nv, columns(model._tree)
+    given = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+    found = [
+        spread_square(given["push_q"], nv, touched) - given["r_q"],
+        -given["r_v"],
+        *(-spread_rows(given[name], nv, slices, touched) for name in ("row_q", "row_v")),
+        ca.SX(np.eye(nv).ravel()),
+    ]
+    return ca.Function("spread", list(given.values()), [ca.densify(x) for x in found])
 
 
 def parts(model: Model, slices: Sequence[slice]) -> tuple[int, int]:

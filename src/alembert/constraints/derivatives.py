@@ -274,19 +274,8 @@ def _constraint_derivatives(
 ) -> tuple[Array, Array, Array]:
     """(R^T f)_q (B, nv, nv), (G a + gamma)_q and gamma_v (B, m, nv), of all constraints."""
     rows = system.all
-    nv, B = system.model.nv, len(s)
     packed = rows.derivatives(*s.given(s.q, s.vectors[0], a, f))
-    push, row_q, row_v = np.zeros((B, nv, nv)), np.zeros((B, rows.count, nv)), np.zeros((B, rows.count, nv))
-    start = np.zeros(2, dtype=int)
-    for at, touched in zip(rows.slices.values(), columns(system.model._tree), strict=True):
-        c, m = len(touched), at.stop - at.start
-        own = np.arange(at.start, at.stop)
-        block = packed[0][:, start[0] : start[0] + c * c].reshape(B, c, c)
-        push[:, touched[:, None], touched] += block
-        for target, source in ((row_q, packed[1]), (row_v, packed[2])):
-            target[:, own[:, None], touched] = source[:, start[1] : start[1] + m * c].reshape(B, m, c)
-        start += (c * c, m * c)
-    return push, row_q, row_v
+    return rows.spread_square(packed[0]), rows.spread(packed[1]), rows.spread(packed[2])
 
 
 def derivative_kernel(model: Model, slices: Sequence[slice]) -> Evaluation:

@@ -11,6 +11,7 @@ import numpy as np
 
 from alembert.constraints import compiled, drives, kernels, rolled
 from alembert.constraints.drives import Chosen
+from alembert.constraints.equations import columns
 from alembert.constraints.parts import parts
 from alembert.constraints.rolled import Rolled
 from alembert.constraints.system import ConstraintSystem
@@ -66,6 +67,28 @@ class ConstraintRows:
         return kernels.terms_kernel(self.model, list(self.slices.values()))
 
     @cached_property
+    def touched(self) -> list[Array]:
+        """For every constraint the speeds that its rows may depend on."""
+        return columns(self.model._tree)
+
+    def spread(self, packed: Array) -> Array:
+        """(B, m, nv) from the entries over the touched speeds, constraint by constraint and row by row."""
+        nv, flat = self.model.nv, packed.reshape(-1, packed.shape[-1])
+        dense = np.zeros((len(flat), self.count * nv))
+        dense[:, self._places] = flat
+        return dense.reshape(-1, self.count, nv)
+
+    def spread_square(self, packed: Array) -> Array:
+        """(B, nv, nv): blocks over the touched speeds of each constraint, added up."""
+        nv, flat, start = self.model.nv, packed.reshape(-1, packed.shape[-1]), 0
+        dense = np.zeros((len(flat), nv, nv))
+        for touched in self.touched:
+            c = len(touched)
+            dense[:, touched[:, None], touched] += flat[:, start : start + c * c].reshape(-1, c, c)
+            start += c * c
+        return dense
+
+    @cached_property
     def _places(self) -> Array:
         rows, columns = kernels.jacobian_places(self.model, list(self.slices.values()))
         return rows * self.model.nv + columns
@@ -78,9 +101,7 @@ class ConstraintRows:
             none = np.zeros((len(given[0]), 0))
             return none, np.zeros((len(none), 0, self.model.nv)), none, np.zeros((len(none), 0, 6))
         residual, entries, bias, basis = self.kernel(*given)
-        G = np.zeros((len(residual), self.count * self.model.nv))
-        G[:, self._places] = entries
-        return residual, G.reshape(-1, self.count, self.model.nv), bias, basis
+        return residual, self.spread(entries), bias, basis
 
     @cached_property
     def graph(self) -> compiled.Symbols:
@@ -113,16 +134,12 @@ class ConstraintRows:
 
     @cached_property
     def slopes(self) -> Kernel | None:
-        """The compiled solution for derivatives, unless it would be too large."""
+        """The compiled solution for derivatives, where there is one for accelerations."""
         from alembert.constraints import derivative_solution
 
-        slices = list(self.slices.values())
-        if (
-            self.solution is None
-            or derivative_solution.size(self.model, slices) > derivative_solution.LARGEST
-        ):
+        if self.solution is None:
             return None
-        return derivative_solution.kernel(self.model, slices, lambda: self.graph)
+        return derivative_solution.kernel(self.model, list(self.slices.values()), lambda: self.graph)
 
     @cached_property
     def prescription(self) -> Kernel | None:
