@@ -114,7 +114,7 @@ def test_compiled_derivatives_serve_where_they_can():
     other.forward_dynamics(q, v, tau)
     system = other._constraint_rows.system("test", None)
     solved = derivative_solution.accelerations(system, (q, v, tau), system.masks, wrenches=False)
-    assert np.all(derivative_solution.serves(solved[-1], 1e-2))
+    assert np.all(derivative_solution.served(solved[-1], 1e-2))
     assert not derivative_solution.own_set(solved[-1], 1e-2)
 
 
@@ -166,6 +166,33 @@ def test_accelerations_that_contradict_name_the_state():
     wrong = np.where(np.arange(COUNT) == 4, 1.0, -2.0)
     with pytest.raises(ArgumentError, match=r"cannot all follow, by .* \(state 4\); prescribe fewer"):
         model.hybrid_dynamics(q, v, accelerations={first: 1.0, second: wrong[:, None]})
+
+
+def test_what_is_not_a_number_is_named():
+    model = gear()
+    q, v, tau, a = some(model)
+    names, bad = model.speed_names, np.array(a[0])
+    bad[2] = np.nan
+    for _ in range(2):  # the second time by compiled functions
+        with pytest.raises(NumericalError, match="hybrid_dynamics: a is nan at entry 0"):
+            model.hybrid_dynamics(q[0], v[0], accelerations={names[0]: np.nan})
+        with pytest.raises(NumericalError, match="derivatives: tau is nan at entry 2"):
+            model.forward_dynamics_derivatives(q[0], v[0], bad)
+        with pytest.raises(NumericalError, match="derivatives: a is nan at entry 2"):
+            model.inverse_dynamics_derivatives(q[0], v[0], bad)
+        model.hybrid_dynamics(q[0], v[0], accelerations={names[0]: 0.1})
+        model.forward_dynamics_derivatives(q[0], v[0], tau[0])
+        model.inverse_dynamics_derivatives(q[0], v[0], a[0])
+
+
+def test_no_states():
+    model = gear()
+    q, v, _, a = some(model)
+    for k in (slice(0, 0), 0, slice(0, 0)):  # first without a minimal set, in the end by compiled functions
+        for function in (model.forward_dynamics_derivatives, model.inverse_dynamics_derivatives):
+            assert function(q[k], v[k], a[k]).dq.shape == (*q[k].shape[:-1], model.nv, model.nv)
+        found = model.hybrid_dynamics_derivatives(q[k], v[k], accelerations={model.speed_names[0]: 1.0})
+        assert found.dq.shape == (*q[k].shape[:-1], 2, model.nv, model.nv)
 
 
 def test_minimal_sets_of_a_batch_are_those_of_its_matrices():

@@ -55,12 +55,22 @@ def accelerations(
 
 def own_set(status: Array, closed: float) -> bool:
     """Whether the masks are at all states those of the minimal set that each would choose."""
-    served = serves(status, min(closed, NEAR))
-    return bool(np.all(served & (status[..., 4] <= RANK**2)))
+    unique = status[..., 4] <= RANK**2
+    return all_served(status, min(closed, NEAR)) and bool(unique if status.ndim == 1 else np.all(unique))
 
 
-def serves(status: Array, closed: float) -> Array:
-    """At which states the factors are good enough for derivatives."""
+def all_served(status: Array, closed: float) -> bool:
+    """Whether the factors are good enough for derivatives at all states."""
+    if status.ndim > 1:
+        return bool(np.all(served(status, closed)))
+    quality, left, size, slack, _ = status.tolist()
+    return bool(
+        quality > CLEAR**2 and slack <= closed and left <= (CONSISTENT + min(100 * slack, OFF)) * size
+    )
+
+
+def served(status: Array, closed: float) -> Array:
+    """At which states of a batch they are."""
     quality, left, size, slack, _ = np.moveaxis(status, -1, 0)
     good = (quality > CLEAR**2) & (slack <= closed)
     return good & (left <= (CONSISTENT + np.minimum(100 * slack, OFF)) * size)

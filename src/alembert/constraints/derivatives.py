@@ -124,6 +124,8 @@ def _by_sets(
     slopes: Array,
 ) -> Array:
     """By compiled functions with the minimal sets of all states, into `a` and `slopes`; which states these served."""
+    if not len(s):
+        return np.zeros(0, dtype=bool)
     given = s.given(s.q, *s.vectors) if forces is None else s.given(s.q, *s.vectors, forces)
     chosen = np.zeros((len(s), system.all.count))
     chosen[:, system.picked] = sets
@@ -135,7 +137,7 @@ def _by_sets(
     a[:] = solved[0]
     found = derivative_solution.slopes(system, given, forces, solved, chosen)
     np.concatenate(found, axis=2, out=slopes)
-    return derivative_solution.serves(solved[-1], closed)
+    return derivative_solution.served(solved[-1], closed)
 
 
 def _dense(

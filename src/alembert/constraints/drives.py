@@ -77,8 +77,16 @@ class Drives:
         return self._kernel(*given, r, root, *last)
 
 
+def all_served(status: Array, closed: float, *, unique: bool) -> bool:
+    """Whether it serves all states; with `unique`, forces count: there must be no choice among them."""
+    if status.ndim > 1:
+        return bool(np.all(served(status, closed, unique=unique)))
+    serves, slack, other = status.tolist()
+    return bool(serves == 1.0 and slack <= closed and not (unique and other > RANK**2))
+
+
 def served(status: Array, closed: float, *, unique: bool) -> Array:
-    """Which states; with `unique`, forces count: there must be no choice among them."""
+    """Which states of a batch."""
     good = (status[..., 0] == 1.0) & (status[..., 1] <= closed)
     return good & (status[..., 2] <= RANK**2) if unique else good
 

@@ -262,11 +262,7 @@ def _attempt_inverse(
         u, f, wrenches, _, status = by.solve(given, needed, root, last)
     except (ArgumentError, TypeError, ValueError):
         return None
-    if status.ndim == 1:
-        serves, slack, other = status.tolist()
-        good = serves == 1.0 and slack <= closed and not (reactions and other > rank.RANK**2)
-    else:
-        good = bool(np.all(drives.served(status, closed, unique=reactions)))
+    good = drives.all_served(status, closed, unique=reactions)
     return ConstrainedEfforts(u, system.named(f, wrenches) if reactions else {}) if good else None
 
 

@@ -61,13 +61,15 @@ def hybrid(
         solved = derivative_solution.accelerations(
             system, (q, v, tau, *pushes, *last), system.masks, wrenches=forces is not None
         )
-        if solved is None or not np.all(derivative_solution.serves(solved[-1], min(closed, NEAR))):
+        if solved is None or not derivative_solution.all_served(solved[-1], min(closed, NEAR)):
             return None
         a0, _, factor, _ = solved
         a, u, quality = kernel(q, factor, system.masks[0], a0, a_given, prescribed.astype(float), *last)
     except (ArgumentError, TypeError, ValueError):
         return None
-    return (a, tau + u) if np.all(quality > CLEAR**2) else None
+    if not (quality.min(initial=1.0) > CLEAR**2 and np.isfinite(a).all()):
+        return None
+    return a, tau + u
 
 
 def prescription_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) -> Kernel:
@@ -123,26 +125,29 @@ def prescription_kernel(model: Model, slices: Sequence[slice], graph: Callable[[
 
 @functools.cache
 def slopes_kernel(nv: int) -> Kernel:
-    """(A, mask, a0_q, a0_v) -> derivatives of (accelerations; efforts) by q, v and what is given, and a pivot.
+    """(A, mask, a0_q, a0_v) -> derivatives of (accelerations; efforts) by q, v and what is given, and the quality of (1).
 
-    The pivot is the smallest relative to its diagonal entry in A.
+    That is the smallest pivot relative to its diagonal entry, and the smallest of these relative to the size of A.
     """
     inputs = [
         Argument("A", (nv, nv)),
         Argument("mask", (nv,)),
         *(Argument(x, (nv, nv)) for x in ("a_q", "a_v")),
     ]
-    results = [*(Argument(name, (2, nv, nv)) for name in ("dq", "dv", "dgiven")), Argument("quality", (1,))]
+    results = [*(Argument(name, (2, nv, nv)) for name in ("dq", "dv", "dgiven")), Argument("quality", (2,))]
 
     def build() -> Source:
         A, mask = ca.SX.sym("A", nv * nv), ca.SX.sym("mask", nv)
         _, D, LT, order = _masked(A, mask)
-        quality = ca.SX(1)
+        pivot, smallest, size = ca.SX(1), ca.SX(1), ca.sqrt(ca.sumsqr(A))
         for k, i in enumerate(order):
-            quality = ca.fmin(quality, ca.if_else(mask[i] > 0, D[k] / A[i * nv + i], 1.0))
+            pivot = ca.fmin(pivot, ca.if_else(mask[i] > 0, D[k] / A[i * nv + i], 1.0))
+            smallest = ca.fmin(smallest, ca.if_else(mask[i] > 0, A[i * nv + i] / size, 1.0))
         kept = [A, mask, D, nonzeros(LT)]
         unit = ca.densify(ca.SX(np.eye(nv).ravel()))
-        prepare = ca.Function("prepare", [A, mask], [ca.densify(ca.vertcat(*kept)), unit, quality])
+        prepare = ca.Function(
+            "prepare", [A, mask], [ca.densify(ca.vertcat(*kept)), unit, ca.vertcat(pivot, smallest)]
+        )
 
         shared = ca.SX.sym("shared", prepare.numel_out(0))
         A, mask, D, upper = ca.vertsplit(shared, np.cumsum([0, *(x.numel() for x in kept)]).tolist())

@@ -145,7 +145,7 @@ def _attempt(
         u, f, _, mu, status = by.solve(given, r, root, last)
     except (ArgumentError, TypeError, ValueError):
         return None
-    if not np.all(drives.served(status, min(closed, NEAR), unique=True)):
+    if not drives.all_served(status, min(closed, NEAR), unique=True):
         return None
     q, v, a = given
     kernel = rows.primary._kernel("inverse_dynamics_derivatives", wrenches=forces is not None)
