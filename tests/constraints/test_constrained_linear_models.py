@@ -33,6 +33,11 @@ def test_small_swings_of_a_hanging_row_of_windows():
     np.testing.assert_allclose(held.tau[0], -np.sin(0.3) * (3 / 2 + 2) * 9.81, rtol=1e-9)
 
 
+def test_no_states_at_all_are_refused():
+    with pytest.raises(al.ArgumentError, match=r"^linearize: takes at least one state of a model with loops"):
+        al.linearize(MODEL, np.zeros((0, MODEL.nq)))
+
+
 def test_a_linear_model_in_motion_agrees_with_differences():
     """On a spatial mechanism with loops of three kinds, at speed."""
     active = ["revolute", "universal", "spherical"]
