@@ -128,6 +128,9 @@ def test_refusals(tree):
     assert refusal(lambda: tree.second_derivatives("inverse_dynamics", (q, zero, zero), frames=FRAME)) == (
         "second_derivatives: no option 'frames'; there is wrenches, frame, reference, about"
     )
+    assert refusal(lambda: tree.second_derivatives("inverse_dynamics", None)) == (
+        "second_derivatives: inverse_dynamics takes a tuple of arguments, got None"
+    )
 
 
 @pytest.mark.parametrize("name", [*ALGORITHMS, "power"])

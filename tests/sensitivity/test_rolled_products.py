@@ -138,6 +138,7 @@ def test_a_hessian_of_a_hundred_bodies():
         model.hessian("inverse_dynamics", (x[0], x[1][:99], x[2]), weight)
     batch = model.hessian("inverse_dynamics", (np.stack([x[0], d[0]]), x[1], x[2]), weight)
     np.testing.assert_allclose(batch[0], H, rtol=0, atol=1e-13 * np.abs(H).max())
+    assert model.hessian("inverse_dynamics", (np.zeros((0, 100)), x[1], x[2]), weight).shape == (0, 300, 300)
 
 
 def test_wrenches_on_frames_that_parameters_move(monkeypatch):

@@ -328,6 +328,8 @@ class Derivatives:
         parts = np.split(np.eye(total), np.cumsum(sizes)[:-1], axis=1)
         units = tuple(x.reshape(total, *shape) for x, shape in zip(parts, shapes, strict=True))
         function = "second_derivatives"
+        if not isinstance(at, Sequence | np.ndarray) or isinstance(at, str):
+            raise ArgumentError(f"{function}: {name} takes a tuple of arguments, got {at!r}")
         moved = [_with_axis(self._numbers(function, f"argument {k}", x)) for k, x in enumerate(at)]
         wider = {
             key: _with_axis(self._numbers(function, f"wrench on {key!r}", x)) for key, x in forces.items()

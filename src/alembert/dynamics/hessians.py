@@ -62,7 +62,7 @@ class RolledHessian:
         parts = found if isinstance(found, tuple) else (found,)
         D = np.concatenate(
             [
-                x.reshape(*x.shape[: x.ndim - len(r.shape)], -1)
+                x.reshape(*x.shape[: x.ndim - len(r.shape)], r.size)
                 for x, r in zip(parts, self._inner.results, strict=True)
             ],
             axis=-1,
