@@ -116,6 +116,16 @@ def test_with_noise_estimates_are_within_their_standard_errors():
     assert np.all(result.r_squared > 0.99)
 
 
+def test_the_condition_number_is_that_of_the_weighted_equations():
+    """By its definition; columns of unit length, so that units do not count."""
+    result = noisy()
+    d = result.data
+    W = result.base.regressor(regressor(arm(), d.q, d.v, d.a).Y[..., result.free]) / result.noise[:, None]
+    W = W.reshape(-1, result.base.rank)
+    assert result.condition == pytest.approx(np.linalg.cond(W / np.linalg.norm(W, axis=0)), rel=1e-6)
+    assert f"condition number {result.condition:.3g}" in result.excitation
+
+
 def test_the_explained_share_of_an_effort_that_does_not_vary_is_unknown():
     result = noisy()
     tau = result.data.tau.copy()

@@ -69,6 +69,10 @@ def linearize(
     """
     check_model("linearize", model)
     q, v, tau = _state(model, q, v, tau)
+    if model.is_constrained and not min(q.size, v.size, tau.size):
+        raise ArgumentError(
+            "linearize: takes at least one state of a model with loops or couplings, to choose independent states at"
+        )
     values = {**model.parameter_values, **mapping("linearize", "parameter_values", parameter_values)}
     forces = quantities.wrenches(model, wrenches, "linearize")
     given = quantities.inputs(model, inputs, values, "linearize", q)
@@ -128,10 +132,6 @@ def linearize(
 def _reduced(linear: LinearModel, parameters: Mapping[str, Any] | None, chosen: Sequence[int]) -> LinearModel:
     """(5) and (6)"""
     model, n = linear.model, linear.model.nv
-    if 0 in linear.batch:
-        raise ArgumentError(
-            "linearize: takes at least one state of a model with loops or couplings, to choose independent states at"
-        )
     flat = [x.reshape(-1, x.shape[-1]) for x in (linear.q, linear.v)]
     tangents = model._constraint_tangents("linearize", flat[0], flat[1], parameters, chosen)
     q_dofs, v_dofs = tangents[0].q_dofs, tangents[0].v_dofs
