@@ -219,7 +219,7 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
     batches = {algorithm: min(taken) for (algorithm, kind), taken in ours.items() if kind == "batch"}
     rows += _derivatives_in_memory(name, kernels, peers, batches, results, effort)
     rows += _generated(name, results, ours, effort)
-    rows += _products(name, model, effort, min(ours["forward_dynamics", "single"]))
+    rows += _products(name, model, effort)
     batch = min(ours["forward_dynamics", "batch"])
     if pool_time is not None:
         label = f"forward dynamics, batch of {BATCH}, per state"
@@ -302,16 +302,30 @@ def _generated(
     return rows
 
 
-def _products(name: str, model: Any, effort: Effort, function: float) -> list[Row]:
-    """Jacobian-vector and vector-Jacobian products, in units of the function itself."""
-    few = list(models.states(name, 64))
-    tangents = [x[:, : model.nv] for x in few]
+def _products(name: str, model: Any, effort: Effort) -> list[Row]:
+    """Jacobian-vector and vector-Jacobian products, in units of the function itself, in turn with it."""
+    states = list(models.states(name, 64))
+    free = (np.arange(64 * model.nv).reshape(64, model.nv) % 3 > 0).astype(float)
+    given = dict.fromkeys(("forward_dynamics", "inverse_dynamics"), states)
+    given["hybrid_dynamics"] = [*states, np.ascontiguousarray(states[2][::-1]), free]
     rows = []
-    for mode, arrays in (("jvp", [*few, *tangents]), ("vjp", [*few, tangents[0]])):
-        kernel = model._directional_kernel(mode, "forward_dynamics").prepare(1)
-        ours = timing.machine_loop(kernel, [np.ascontiguousarray(x) for x in arrays], 1, effort) / function
-        label = f"{mode} of forward dynamics, in units of the function"
-        rows.append(Row(mode, label, name, ours, unit="x", measure="ours", goal=4.0))
+    for algorithm, at in given.items():
+        kernels = {"function": model.compile(algorithm)}
+        kernels |= {mode: model._directional_kernel(mode, algorithm) for mode in ("jvp", "vjp")}
+        for lanes, how in ((1, ""), (timing.lanes(), f", batches of {len(free)}")):
+            calls = []
+            for kernel in kernels.values():
+                more = [states[1][:, : a.size] for a in kernel.arguments[len(at) :]]
+                arrays = [np.ascontiguousarray(x) for x in (*at, *more)]
+                turn = Effort(effort.seconds, -(-effort.repeats // 5))
+                calls.append(
+                    functools.partial(timing.machine_loop, kernel.prepare(lanes), arrays, lanes, turn)
+                )
+            function, *taken = timing.best_of_each(calls, 5)
+            for mode, seconds in zip(("jvp", "vjp"), taken, strict=True):
+                label = f"{mode} of {algorithm.replace('_', ' ')}{how}, in units of the function"
+                key = mode if algorithm == "forward_dynamics" and not how else f"{mode}/{algorithm}/{lanes}"
+                rows.append(Row(key, label, name, seconds / function, unit="x", measure="ours", goal=4.0))
     return rows
 
 

@@ -26,7 +26,8 @@ from alembert.engine.vectormath import vector_type
 
 PLAIN, STREAMED, SCATTERED, ALIGNED = range(4)
 METADATA = "!77 = !{i32 1}\n"  # of streamed stores
-STREAMED_BYTES = 1 << 23  # of results; more of them would only pass through the caches
+STREAMED_BYTES = 1 << 22
+"""of results, beyond which they go past the caches: there to write them, and read them once, costs no more (measured)"""
 FINITE = 16
 """where an outlet keeps zero for each lane, or NaN since a result was not finite (or sums of results overflowed)"""
 

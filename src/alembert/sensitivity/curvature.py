@@ -78,7 +78,7 @@ def move_virtually(b: Record) -> None:
     T, hv = b.I.inertia @ skew(w), h @ v.T
     b.E = T + T.T + hv + hv.T - 2 * dot(h, v) * identity(3, like=h)
     b.Uh = b.I @ b.Vh
-    b.r = b.Q.T @ w + 2 * cross(b.l, v)
+    b.r = 2 * (b.Q.T @ w + cross(b.l, v))
 
 
 def gather_virtual(b: Record) -> None:
@@ -91,7 +91,7 @@ def bend(b: Record) -> None:
     columns = range(b.node.nv)
     b.alpha = [b.I @ b.xh[k] + b.J[k].cross_force(b.Uh) for k in columns]
     b.gamma = [_C(b, J) for J in b.J]
-    turned = [b.Q.T @ x.angular + 2 * cross(b.l, x.linear) for x in b.xh]
+    turned = [2 * (b.Q.T @ x.angular + cross(b.l, x.linear)) for x in b.xh]
     b.beta = [turned[k] + cross(b.J[k].angular, b.r) + _C(b, b.xi[k]) for k in columns]
 
 

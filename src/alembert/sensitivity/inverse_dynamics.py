@@ -17,12 +17,12 @@ With composite I, B and F over the subtree of a node, U = I J, R = 2 B^T J, for 
     dtau_k/dv_j = U_k^T mu_j + R_k^T J_j,       dtau_j/dv_k = J_j^T (I mu + 2 B J)_k                (6)
     dtau_k/da_j = U_k^T J_j                                                                         (7)
 
-and dtau_k/dq_k has g besides. 2 B has only its angular columns: for x = (w; v), 2 B x = (Q w; -2 l x w) with the linear
-momentum l and, T = I w~, h the first moment and n the angular momentum of the body moving with (w; v),
+and dtau_k/dq_k has g besides. B has only its angular columns: for x = (w; v), B x = (Q w; w x l) with the linear momentum l
+and, for a body with the moments h and I that moves with (w; v), by I w~ + w~ I = (tr(I) w - I w)~,
 
-    Q = -(T + T^T + h v^T + v h^T - 2 (h.v) 1) - n~                                                 (8)
+    Q = w~ (I - tr(I) 1 / 2) + (h.v) 1 - v h^T                                                      (8)
 
-Rotors on P with momentum rho v_k (rho = R_P r): Q_P -= (rho v)~; for j strictly inboard of k, U_k += rho,
+Rotors on P with momentum rho v_k (rho = R_P r): Q_P -= (rho v)~ / 2; for j strictly inboard of k, U_k += rho,
 R_k += w_P x rho, and the force of (6) on the inboard nodes += w_P x rho.                           (9)
 
 Sources: Carpentier and Mansard 2018; Singh, Russell and Wensing 2022, here for joints of any width and changing S.
@@ -55,9 +55,8 @@ def move_in_world(b: Record) -> None:
     b.I, b.l = I, momentum.linear
     b.F = I @ b.A + b.V.cross_force(momentum) - X.force(Force.from_vector(b.wrench))
     w, v, h = b.V.angular, b.V.linear, I.moment
-    T = I.inertia @ skew(w)
-    hv = _outer(h, v)
-    b.Q = -(T + T.T + hv + hv.T - 2 * dot(h, v) * identity(3, like=h)) - skew(momentum.angular)  # (8)
+    one = identity(3, like=h)
+    b.Q = skew(w) @ (I.inertia - ca.trace(I.inertia) / 2 * one) + dot(h, v) * one - v @ h.T  # (8)
     if b.node.structure.rotors and b.parent.has("Q"):
         b.rho = b.parent.X_W.rotation @ b.node.rotor_momentum
 
@@ -65,7 +64,7 @@ def move_in_world(b: Record) -> None:
 def gather(b: Record) -> None:
     if b.has("rho"):
         n = b.rho @ b.a + cross(b.parent.V.angular, b.rho @ b.v)
-        b.parent.add(F=Force(n, ca.SX(3, 1)), Q=-skew(b.rho @ b.v))
+        b.parent.add(F=Force(n, ca.SX(3, 1)), Q=-skew(b.rho @ b.v) / 2)
     b.parent.add(I=b.I, l=b.l, F=b.F, Q=b.Q)
 
 
@@ -97,7 +96,7 @@ def differentiate(b: Record) -> None:
         b.zeta = [b.zeta[k] + b.V.cross(s[k]) + t[k] for k in range(nv)]
     b.zeta = [x + P.V.cross(y) for x, y in zip(b.zeta, b.xi, strict=True)]
     b.U = [b.I @ column for column in J]
-    b.R = [b.Q.T @ column.angular + 2 * cross(b.l, column.linear) for column in J]
+    b.R = [2 * (b.Q.T @ column.angular + cross(b.l, column.linear)) for column in J]
     b.Wq = [b.I @ b.zeta[k] + _two_B(b, b.xi[k]) + J[k].cross_force(b.F) for k in range(nv)]
     b.Wv = [b.I @ b.mu[k] + _two_B(b, J[k]) for k in range(nv)]
     if b.has("rho"):
@@ -175,7 +174,8 @@ def _own_terms(b: Record, blocks: list[ca.SX]) -> list[ca.SX]:
 
 def _two_B(b: Record, x: Motion) -> Force:
     """(8)"""
-    return Force(b.Q @ x.angular, -2 * cross(b.l, x.angular))
+    w = 2 * x.angular
+    return Force(b.Q @ w, cross(w, b.l))
 
 
 def _combine(columns: list[Motion], values: ca.SX) -> Motion:
@@ -187,10 +187,6 @@ def _combine(columns: list[Motion], values: ca.SX) -> Motion:
 
 def _motions(X: Pose, columns: ca.SX) -> list[Motion]:
     return [X.motion(Motion.from_vector(columns[:, k])) for k in range(columns.shape[1])]
-
-
-def _outer(a: ca.SX, b: ca.SX) -> ca.SX:
-    return a @ b.T
 
 
 def _matrix(rows: list[list[ca.SX]]) -> ca.SX:
