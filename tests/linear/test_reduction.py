@@ -5,7 +5,7 @@ import pytest
 
 from alembert import Inertia, ModelBuilder, library
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.joints import Free, Revolute, Spring
+from alembert.joints import Free, Friction, Prismatic, Revolute, Spring
 from alembert.linear import decoupled_pd, linearize, lqr, place_poles
 from alembert.simulate import simulate
 
@@ -134,6 +134,59 @@ def test_nothing_is_reached_apart():
     assert text.endswith(
         "No part of the state is free of what they do not reach; linearise with other inputs="
     )
+
+
+def panelled(damping):
+    """A hub with two panels on springs and a wheel; the panels' symmetric mode moves no wheel's axis."""
+    builder = ModelBuilder("panels", gravity=(0, 0, 0))
+    builder.body("hub", Inertia.box(500.0, (1.5, 1.5, 1.5)), joint=Free(), joint_name="hub")
+    for name, side in (("left", 1), ("right", -1)):
+        builder.body(
+            name,
+            Inertia.box(10.0, (1.0, 2.0, 0.05), center=(0, float(side), 0)),
+            parent="hub",
+            placement=(0, 0.75 * side, 0),
+            joint=Revolute((1, 0, 0)),
+            joint_name=name,
+            spring=Spring((500.0,)),
+            friction=Friction(viscous=(damping,)),
+        )
+    builder.body(
+        "wheel", Inertia.cylinder(8.0, 0.2, 0.05), parent="hub", joint=Revolute((1, 0, 0)), joint_name="wheel"
+    )
+    return builder.actuator("motor", "wheel").build()
+
+
+def test_what_is_stable_by_itself_may_be_part_of_it():
+    """A wheel holds the hub's attitude about its axis, though it does not reach the panels' damped symmetric mode."""
+    model = panelled(damping=2.0)
+    linear = linearize(model, model.neutral())
+    text = refusal(lqr, linear, 1.0)
+    assert "reach, or are stable: linear.reduced(['hub.wx', 'left', 'right'])" in text
+    part = linear.reduced(["hub.wx", "left", "right"])
+    assert not part.controllable()
+    assert lqr(part, 1.0).poles().real.max() < 0
+    assert "the inputs reach: linear.reduced(" not in refusal(place_poles, part, [-1.0] * 6)
+    swinging = panelled(damping=0.0)
+    assert "'left'" not in refusal(lqr, linearize(swinging, swinging.neutral()), 1.0)
+
+
+def test_a_model_that_rolls_is_printed():
+    builder = ModelBuilder("wheel", gravity=(0, 0, 0))
+    builder.body("slide", Inertia.box(1.0, (0.1, 0.1, 0.1)), joint=Prismatic((1, 0, 0)), joint_name="slide")
+    builder.body(
+        "turn",
+        Inertia.box(1.0, (0.1, 0.1, 0.1)),
+        joint=Revolute((0, 1, 0)),
+        joint_name="turn",
+        parent="slide",
+    )
+    builder.equation("roll", "x_dot - 0.5 * r_dot", {"x": "slide", "r": "turn"})
+    model = builder.build()
+    linear = linearize(model, [0.0, 0.0])
+    assert len(linear.displacements) == 2
+    assert len(linear.rates) == 1
+    assert "poles [rad/s]: " in str(linear)
 
 
 def test_arm_of_a_space_robot():

@@ -103,6 +103,16 @@ def test_a_pendulum_under_a_horizontal_force():
     np.testing.assert_array_equal(np.delete(held.wrenches["tip"], 3), 0)
 
 
+def test_a_base_that_nothing_carries():
+    builder = ModelBuilder("stool")
+    builder.body("stool", Inertia.box(10.0, (1.0, 1.0, 1.0)), joint=Free(), joint_name="base")
+    assert refusal(trim, builder.build(), error=NumericalError) == (
+        "trim: no equilibrium found: joint 'base.vz' lacks 98.1 N at the best point, with q:base.wx, q:base.wy, q:base.wz, "
+        "q:base.vx, q:base.vy, q:base.vz free; nothing carries the base: free forces on it as well, such as 'wrench:FOOT' "
+        "for a frame FOOT"
+    )
+
+
 def test_ground_carries_a_standing_body():
     """Efforts and forces at two feet: equilibrium of a free body, nearest to no force at all: equal shares."""
     builder = ModelBuilder("stool")

@@ -84,21 +84,33 @@ def reduced(linear: LinearModel, states: Any, inputs: Any, outputs: Any, neglect
     )
 
 
-def advice(linear: LinearModel, reached: Reachability) -> str:
-    """What the inputs do not reach, with the poles that stay as they are, and parts that they do reach."""
+def advice(linear: LinearModel, reached: Reachability, *, stable: bool = False) -> str:
+    """What the inputs do not reach, with the poles that stay as they are, and parts that they do reach.
+
+    `stable`: parts may also have what inputs do not reach and is stable by itself.
+    """
     poles = np.linalg.eigvals(reached.lost @ linear.A @ reached.lost.T)
     listed = "; ".join(
         _counted(np.sort_complex(np.where(np.abs(poles) < 1e-6 * _size(linear.A), 0.0, poles)))
     )
     text = f"{reached}. What they do not reach keeps its poles, {listed}"
-    found = [f"linear.reduced({part})" for part in parts(linear)]
+    found = [f"linear.reduced({part})" for part in parts(linear, stable=stable)]
     if found:
-        return f"{text}. Parts that nothing else acts on and the inputs reach: {' or '.join(found)}"
+        which = "reach, or are stable" if stable else "reach"
+        return f"{text}. Parts that nothing else acts on and the inputs {which}: {' or '.join(found)}"
     return f"{text}. No part of the state is free of what they do not reach; linearise with other inputs="
 
 
-def parts(linear: LinearModel) -> list[list[str]]:
+def parts(linear: LinearModel, *, stable: bool = False) -> list[list[str]]:
     """Largest sets of degrees of freedom that are a part by (1) and are reached, begun at the first one and at the last."""
+
+    def reached(at: Array) -> bool:
+        A = linear.A[at[:, None], at]
+        found = reachability(A, linear.B[at], tuple(linear.state_names[k] for k in at), 1e-10)
+        if found or not stable or not found.rank:
+            return bool(found)
+        return bool(np.linalg.eigvals(found.lost @ A @ found.lost.T).real.max() < -1e-6 * _size(linear.A))
+
     n, m = len(linear.displacements), len(linear.rates)
     couples = np.abs(linear.A) > _ROUNDING * _size(linear.A)
     dofs = sorted({*linear.displacements, *linear.rates})
@@ -109,9 +121,7 @@ def parts(linear: LinearModel) -> list[list[str]]:
             own = [k for k in range(n + m) if (*linear.displacements, *linear.rates)[k] == dof]
             trial = _closure(couples, kept | set(own))
             at = np.array(sorted(trial))
-            if len(trial) > len(kept) and reachability(
-                linear.A[at[:, None], at], linear.B[at], tuple(linear.state_names[k] for k in at), 1e-10
-            ):
+            if len(trial) > len(kept) and reached(at):
                 kept = trial
         names = _short(linear, kept)
         if names and names not in found:

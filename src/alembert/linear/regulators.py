@@ -188,7 +188,7 @@ def lqr(linear: LinearModel, Q: Any, R: Any = 1.0) -> Regulator:
         stable = False
     if not stable:
         reached = linear.controllable()
-        why = f"the inputs do not reach all of the state: {reduction.advice(linear, reached)}"
+        why = f"the inputs do not reach all of the state: {reduction.advice(linear, reached, stable=True)}"
         if reached:
             seen = reachability(A.T, _root(weights[0]), linear.state_names, 1e-10)
             why = f"Q does not see all modes: {seen}"

@@ -39,6 +39,8 @@ _TOLERANCE = 1e-10  # of the residual, relative to efforts and their derivatives
 _ROUNDING = 1e-9  # rad, m, N m or N: less beyond a limit is not worth a warning
 _UNDAMPED = 1e-6  # of a pole: a smaller real part is neither stable nor unstable
 _RESTARTS = tuple(radius for radius in (0.1, 0.5, 1.5, 3.0) for _ in range(4))  # rad or m
+_ALIKE = 3  # restarts that end with as much missing as the guess did: it will not get better
+_LISTED = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +101,7 @@ class Trim:
                 if x
             ),
         ]
-        title = f"equilibrium of {model.name}, found with {', '.join(self.free) or 'nothing'} free"
+        title = f"equilibrium of {model.name}, found with {_shortened(self.free)} free"
         body = ((name, printing.number(x, 8), unit) for name, x, unit in rows)
         return printing.table(title, ("", "value", "unit"), body)
 
@@ -146,6 +148,7 @@ def trim(
     r, J, scale = problem.evaluate(at)
     if np.abs(r).max(initial=0.0) > _TOLERANCE * scale:
         rng = np.random.default_rng(0)
+        alike, least = 0, float(np.linalg.norm(r))
         for radius in _RESTARTS if problem.q or problem.v else ():
             step = np.zeros(problem.size)
             moving = len(problem.q) + len(problem.v)
@@ -156,6 +159,9 @@ def trim(
             if np.abs(found[0]).max(initial=0.0) <= _TOLERANCE * found[2]:
                 at, (r, J, scale) = other, found
                 break
+            alike += bool(np.isclose(np.linalg.norm(found[0]), least, rtol=1e-6))
+            if alike == _ALIKE:
+                raise NumericalError(_failure(problem, r))
         else:
             raise NumericalError(_failure(problem, r))
     if problem.size and np.linalg.matrix_rank(J, tol=1e-9 * max(scale, 1e-300)) < problem.size:
@@ -231,18 +237,28 @@ def _failure(problem: Problem, r: Array) -> str:
         for k in largest
         if abs(r[k]) > 1e-3 * np.abs(r).max()
     )
-    free = ", ".join(problem.names) or "nothing"
+    free = _shortened(problem.names)
     if problem.rows and np.argmax(np.abs(r)) >= model.nv:
         row = (int(np.argmax(np.abs(r))) - model.nv) % problem.rows
         owner = model._constraint_rows.system("trim", None).owner_name(row)
-        return f"trim: no equilibrium found: {owner} cannot be satisfied, with {', '.join(problem.names) or 'nothing'} free"
+        return (
+            f"trim: no equilibrium found: {owner} cannot be satisfied, with {_shortened(problem.names)} free"
+        )
     one = problem.size == 1
     hint = (
         f"; {problem.size} free {'quantity' if one else 'quantities'} cannot hold {model.nv} degrees of freedom in general"
         if problem.size < model.nv
         else "; free an effort, or start from another guess"
     )
+    joint = next(j for j in model.joints if int(largest[0]) in range(model.nv)[model.v_slice(j.name)])
+    if joint.type.kind == "free" and not problem.frames:
+        hint = "; nothing carries the base: free forces on it as well, such as 'wrench:FOOT' for a frame FOOT"
     return f"trim: no equilibrium found: {missing} at the best point, with {free} free{hint}"
+
+
+def _shortened(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "") or "nothing"
 
 
 def _warn_of_limits(problem: Problem, at: Point, effort: Array) -> None:
