@@ -185,6 +185,27 @@ def test_what_is_not_a_number_is_named():
         model.inverse_dynamics_derivatives(q[0], v[0], a[0])
 
 
+def test_a_locked_joint_of_a_batch():
+    builder = al.ModelBuilder("gimballed")
+    rod = al.Inertia.rod(1.0, (0, 0, 0), (1, 0.2, 0.1))
+    builder.body("base", al.Inertia.box(2.0, (0.3, 0.4, 0.5)), joint=al.Gimbal(), joint_name="gimbal")
+    builder.body("first", rod, joint=al.Revolute(), parent="base", joint_name="a")
+    builder.body("second", rod, joint=al.Revolute(), parent="first", placement=(1, 0, 0), joint_name="b")
+    builder.coupling("gear", "b", ["a"], [-2.0])
+    model = builder.build()
+    E = model.independent_coordinates(model.neutral()).E
+    q, v = (x @ E.T for x in np.random.default_rng(0).normal(size=(2, 4, E.shape[1])))
+    tau = np.ones(model.nv)
+    q[2, 1] = np.pi / 2
+    for _ in range(2):
+        with pytest.warns(al.AlembertWarning, match="gimbal"):
+            batch = model.forward_dynamics_derivatives(q, v, tau)
+        assert np.isnan(batch.acceleration[2]).any()
+        assert np.isnan(batch.dq[2]).any()
+        for k in (0, 1, 3):
+            near(batch.dq[k], model.forward_dynamics_derivatives(q[k], v[k], tau).dq)
+
+
 def test_no_states():
     model = gear()
     q, v, _, a = some(model)

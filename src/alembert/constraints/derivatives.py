@@ -78,6 +78,7 @@ def forward(
     sets = system.choices(function, s, t)
     a, slopes = np.empty((len(s), model.nv)), np.empty((len(s), model.nv, 3 * model.nv + len(chosen)))
     served = np.zeros(len(s), dtype=bool) if chosen else _by_sets(system, s, forces, sets, closed, a, slopes)
+    served &= np.isfinite(free).all(axis=-1)  # not where a joint is locked
     if not served.any():
         a, slopes = _dense(system, s, t, free, sets, forces, wrenches, chosen)
     elif not served.all():
