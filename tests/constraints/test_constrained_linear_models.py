@@ -38,6 +38,22 @@ def test_no_states_at_all_are_refused():
         al.linearize(MODEL, np.zeros((0, MODEL.nq)))
 
 
+def test_a_batch_of_no_states_gives_none():
+    none, zero = np.zeros((0, MODEL.nq)), np.zeros(MODEL.nv)
+    foot = {"foot0": 1.0}
+    for found, shape in (
+        (MODEL.constraint_residual(none), (10,)),
+        (MODEL.constraint_bias(none, none), (10,)),
+        (MODEL.assemble(none).q, (5,)),
+        (MODEL.forward_dynamics(none, zero, zero), (5,)),
+        (MODEL.constrained_dynamics(none, zero, zero).accelerations, (5,)),
+        (MODEL.inverse_dynamics(none, zero, zero), (5,)),
+        (MODEL.hybrid_dynamics(none, zero, accelerations=foot).efforts, (5,)),
+        (MODEL.forward_dynamics_derivatives(none, zero, zero).dq, (5, 5)),
+    ):
+        assert found.shape == (0, *shape)
+
+
 def test_a_linear_model_in_motion_agrees_with_differences():
     """On a spatial mechanism with loops of three kinds, at speed."""
     active = ["revolute", "universal", "spherical"]

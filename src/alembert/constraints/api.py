@@ -276,7 +276,7 @@ class Constraints:
     ) -> Array:
         """(..., m): zero where all loops are closed; rows of loops first, then of couplings, then of equations."""
         s, t = self._constraint_terms("constraint_residual", q, {}, active, parameters)
-        return t.residual.reshape(*s.shape, -1)
+        return t.residual.reshape(*s.shape, t.residual.shape[-1])
 
     def constraint_jacobian(
         self: Model, q: Any, *, active: Active = None, parameters: Parameters = None
@@ -290,7 +290,7 @@ class Constraints:
     ) -> Array:
         """gamma (..., m) of d/dt (G v) = G v' + gamma."""
         s, t = self._constraint_terms("constraint_bias", q, {"v": v}, active, parameters)
-        return t.bias.reshape(*s.shape, -1)
+        return t.bias.reshape(*s.shape, t.bias.shape[-1])
 
     # --- assembly ---------------------------------------------------------------------------------------------
 

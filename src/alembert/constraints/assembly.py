@@ -80,11 +80,11 @@ def _each(
             raise NumericalError(f"{error} (state {where if len(where) > 1 else where[0]})") from None
     q, v = (np.array([getattr(x, name) for x in found]) for name in "qv")
     return State(
-        q.reshape(*s.shape, -1),
-        v.reshape(*s.shape, -1),
-        max(x.residual for x in found),
-        max(x.velocity_residual for x in found),
-        max(x.iterations for x in found),
+        q.reshape(*s.shape, system.model.nq),
+        v.reshape(*s.shape, system.model.nv),
+        max((x.residual for x in found), default=0.0),
+        max((x.velocity_residual for x in found), default=0.0),
+        max((x.iterations for x in found), default=0),
     )
 
 
@@ -219,7 +219,13 @@ def project(
     s = states(model, function, q, {} if v is None else {"v": v}, parameters)
     speeds = s.vectors[0] if s.vectors else np.zeros((len(s), model.nv))
     if not system.count:
-        return State(s.q.reshape(*s.shape, -1).copy(), speeds.reshape(*s.shape, -1).copy(), 0.0, 0.0, 0)
+        return State(
+            s.q.reshape(*s.shape, s.q.shape[-1]).copy(),
+            speeds.reshape(*s.shape, speeds.shape[-1]).copy(),
+            0.0,
+            0.0,
+            0,
+        )
     if len(s) and system.prepare(s, CLOSED):
         last = () if s.parameters is None else (s.parameters,)
         found = quick.projection(system, s.q, speeds, last, CLOSURE)
@@ -252,7 +258,7 @@ def corrections(
     x, _ = system.respond(function, s, t, -t.residual, off + 1e-6, forces=False)
     b = -(t.jacobian @ speeds[..., None])[..., 0]
     y, _ = system.respond(function, s, t, b, np.linalg.norm(speeds, axis=-1) + 1e-6, forces=False)
-    return x.reshape(*s.shape, -1), y.reshape(*s.shape, -1)
+    return x.reshape(*s.shape, x.shape[-1]), y.reshape(*s.shape, y.shape[-1])
 
 
 def _on_surface(system: ConstraintSystem, function: str, s: States) -> tuple[States, Terms, int]:

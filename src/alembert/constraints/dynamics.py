@@ -70,7 +70,7 @@ def forward(
     system.check_closed(function, s, t, s.vectors[0], closed)
     finite = np.isfinite(a).all(axis=-1)
     f = np.full((len(s), system.count), np.nan)
-    if finite.all():
+    if len(s) and finite.all():
         x, f = _correct(system, function, s, t, a, reactions)
         a = a + x
     elif finite.any():
@@ -315,7 +315,7 @@ def _tree(system: ConstraintSystem, name: str, function: str, s: States, forces:
     result = np.asarray(kernel(*given))
     shaped = result.reshape(*s.shape, result.shape[-1])
     if tree._lockable and name == "forward_dynamics":
-        tree._mark_locked(function, (s.q.reshape(*s.shape, -1),), shaped)
+        tree._mark_locked(function, (s.q.reshape(*s.shape, s.q.shape[-1]),), shaped)
     tree._explain(function, shaped, given, kernel)
     return result
 

@@ -66,7 +66,7 @@ def project(
                     f"{function}: {system.owner_name(i)} {what} {values[i]:.3g}{_held(model, held)}: the mechanism cannot "
                     "follow the prescribed motion here"
                 )
-    return found.reshape(*s.shape, -1), speeds.reshape(*s.shape, -1)
+    return found.reshape(*s.shape, found.shape[-1]), speeds.reshape(*s.shape, speeds.shape[-1])
 
 
 def impulse(

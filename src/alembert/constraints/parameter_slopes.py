@@ -54,7 +54,9 @@ def effort_slopes(
 ) -> Array:
     """r_p (B, nv, k), wrenches on frames included."""
     forces = {frame: np.asarray(x, dtype=float) for frame, x in (wrenches or {}).items()}
-    q, v, a, values = (x.reshape(*s.shape, -1) for x in (s.q, s.vectors[0], a, np.asarray(s.parameters)))
+    q, v, a, values = (
+        x.reshape(*s.shape, x.shape[-1]) for x in (s.q, s.vectors[0], a, np.asarray(s.parameters))
+    )
     found = system.all.unconstrained._effort_slopes(q, v, a, values, forces, chosen)
     return found.reshape(-1, *found.shape[-2:])
 

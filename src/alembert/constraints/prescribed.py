@@ -215,7 +215,7 @@ def hybrid(
     efforts = tau.copy()
     needed = (M @ a[..., None])[..., 0] + bias - tau
     efforts[:, dofs] += _smallest_forces(B, needed)[:, system.count :]
-    return a.reshape(*s.shape, -1), efforts.reshape(*s.shape, -1)
+    return a.reshape(*s.shape, a.shape[-1]), efforts.reshape(*s.shape, efforts.shape[-1])
 
 
 def _wanted(system: ConstraintSystem, function: str, s: States, motions: Mapping[str, Any]) -> _Wanted:
