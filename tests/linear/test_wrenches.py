@@ -81,6 +81,10 @@ def test_a_four_bar_under_a_load():
 
     close(linear.A[1, 0], differentiated(lambda e: a(e=e[0]), 1)[0, 0])
     close(linear.B[1, 1], differentiated(lambda e: a(push=e[0]), 1)[0, 0])
+    text = refusal(trim, model, q=guess, fixed={"foot0": 0.4}, error=NumericalError)
+    assert text.endswith(
+        "what is fixed may take an effort to hold, free=['q', 'actuators'] or ['q', 'tau:JOINT']"
+    )
     free = trim(model, q=guess, fixed={"foot0": 0.4}, free=["q", "wrench:end0.fx"])
     assert free.wrenches["end0"][3] == pytest.approx(np.tan(0.4) * 2 * G)
 

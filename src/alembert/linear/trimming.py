@@ -41,6 +41,7 @@ _UNDAMPED = 1e-6  # of a pole: a smaller real part is neither stable nor unstabl
 _RESTARTS = tuple(radius for radius in (0.1, 0.5, 1.5, 3.0) for _ in range(4))  # rad or m
 _ALIKE = 3  # restarts that end with as much missing as the guess did: it will not get better
 _LISTED = 8
+_HOLD = "; what is fixed may take an effort to hold, free=['q', 'actuators'] or ['q', 'tau:JOINT']"
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,12 +239,11 @@ def _failure(problem: Problem, r: Array) -> str:
         if abs(r[k]) > 1e-3 * np.abs(r).max()
     )
     free = _shortened(problem.names)
+    held = problem.rows and len(problem.q) < model.nv and not (problem.tau or problem.u or problem.F)
     if problem.rows and np.argmax(np.abs(r)) >= model.nv:
         row = (int(np.argmax(np.abs(r))) - model.nv) % problem.rows
         owner = model._constraint_rows.system("trim", None).owner_name(row)
-        return (
-            f"trim: no equilibrium found: {owner} cannot be satisfied, with {_shortened(problem.names)} free"
-        )
+        return f"trim: no equilibrium found: {owner} cannot be satisfied, with {free} free{_HOLD if held else ''}"
     one = problem.size == 1
     hint = (
         f"; {problem.size} free {'quantity' if one else 'quantities'} cannot hold {model.nv} degrees of freedom in general"
@@ -251,6 +251,8 @@ def _failure(problem: Problem, r: Array) -> str:
         else "; free an effort, or start from another guess"
     )
     joint = next(j for j in model.joints if int(largest[0]) in range(model.nv)[model.v_slice(j.name)])
+    if held:
+        hint = _HOLD
     if joint.type.kind == "free" and not problem.frames:
         hint = "; nothing carries the base: free forces on it as well, such as 'wrench:FOOT' for a frame FOOT"
     return f"trim: no equilibrium found: {missing} at the best point, with {free} free{hint}"
