@@ -117,12 +117,18 @@ class ThroughInverseDynamics:
         """(2), from the derivatives of the accelerations with respect to everything."""
         n, size = self._nv, a_x.shape[-1]
         H = np.zeros((*G.shape[:-2], size, size))
-        H[..., :n, :] = G[..., :n, 2 * n : 3 * n] @ a_x
-        H += np.swapaxes(H, -1, -2)
-        kept = np.r_[0 : 2 * n, own * n : size]
-        same = np.r_[0 : 2 * n, 3 * n : G.shape[-1]]
-        H[..., kept[:, None], kept] += G[..., same[:, None], same]
-        return -H
+        through = G[..., :n, 2 * n : 3 * n] @ a_x
+        H[..., :n, :] = -through
+        H[..., :n] -= np.swapaxes(through, -1, -2)
+        H[..., :n, :n] = (H[..., :n, :n] + np.swapaxes(H[..., :n, :n], -1, -2)) / 2  # to the last bit
+        states = slice(0, 2 * n)
+        parts = [(states, states)]  # here and in G
+        if self._frames:
+            parts.append((slice(own * n, size), slice(3 * n, G.shape[-1])))
+        for rows, rows_there in parts:
+            for columns, columns_there in parts:
+                H[..., rows, columns] -= G[..., rows_there, columns_there]
+        return H
 
     def _efforts(self, q: Array, v: Array, a: Array, others: Sequence[Array]) -> Array:
         """dtau/d(wrenches) of inverse dynamics, (..., nv, 6 frames)."""
