@@ -111,3 +111,12 @@ def test_a_spinning_body_has_three_poles_that_precess():
     kinds = [mode.kind for mode in modes]
     assert kinds == ["rigid"] + 2 * ["oscillation"]
     np.testing.assert_allclose(modes.frequencies[1:], [0.5 * w, w], rtol=1e-12)
+
+
+def test_a_humanoid_in_the_air_has_damped_joints_and_nothing_else():
+    """Six speeds of the base have no damping; in free fall its attitude moves it sideways, which is a chain of zeros."""
+    model = al.library.humanoid()
+    for gravity, rigid in (((0, 0, 0), 37), (model.gravity, 35)):
+        modes = al.linearize(model.replace(gravity=gravity), model.neutral()).modes()
+        kinds = [mode.kind for mode in modes]
+        assert (kinds.count("rigid"), kinds.count("real"), len(kinds)) == (rigid, 31, rigid + 31)

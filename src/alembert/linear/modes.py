@@ -196,7 +196,7 @@ def _general(A: Array, size: Array, names: tuple[str, ...]) -> list[Mode]:
     n = len(names)
     poles, vectors = np.linalg.eig(A)
     order = np.argsort(np.abs(poles), kind="stable")
-    zero = rounding.zero_poles(A, size)
+    zero = rounding.count_zero(poles, A, size)
     found = []
     for pole, vector in zip(poles[order[zero:]], vectors.T[order[zero:]], strict=True):
         if pole.imag == 0:
