@@ -32,8 +32,8 @@ Array = np.ndarray
 ROUNDINGS = 1e-12
 """what sums of some hundred terms may lose, 1e3 eps and some room"""
 CLOUD = 1.5e-8
-"""of the fastest pole: the square root of eps, below which stiffnesses do not reach; longer chains of zeros, those of a falling
-body, leave such poles that (2) may take for others"""
+"""of the fastest pole: the square root of eps, below which stiffnesses do not reach; long chains of zeros (those of a
+falling body) leave such poles, which (2) may take for others"""
 
 
 def stiffness(linear: LinearModel) -> Array:
