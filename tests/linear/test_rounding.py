@@ -76,10 +76,10 @@ def test_slow_modes_beside_stiff_springs(stiffness, damping):
 
 
 def test_slow_instability_beside_a_stiff_spring():
-    model = pendulum_and_spring(1e14, damping=100.0)
+    model = pendulum_and_spring(1e12, damping=100.0)
     assert al.trim(model, q=[0.0, np.pi]).stability == "unstable"
     assert al.trim(model).stability == "stable"
-    assert al.trim(pendulum_and_spring(1e14)).stability == "marginal"
+    assert al.trim(pendulum_and_spring(1e12)).stability == "marginal"
 
 
 def test_masses_that_float_together():
