@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import report
-from benchmarks.measure import PARTS, Results, measure
+from benchmarks.measure import PARTS, measure
+from benchmarks.rows import Results
 
 _ROOT = Path(__file__).parents[1]
 _RESULTS = _ROOT / "benchmarks" / "results"

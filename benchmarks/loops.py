@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
 
 import alembert as al
 from benchmarks import timing
+from benchmarks.rows import Row, against
 from benchmarks.timing import Effort
-
-if TYPE_CHECKING:
-    from benchmarks.measure import Row
 
 WINDOWS = 40
 ACCURACY = 1e-4
@@ -20,8 +18,6 @@ ACCURACY = 1e-4
 
 
 def rows(effort: Effort, *, notes: dict[str, Any]) -> list[Row]:
-    from benchmarks.measure import _against
-
     model = four_bars(WINDOWS)
     q, v = upright(model)
     tau, tilted = np.zeros(model.nv), 0.4 * v  # posts and beams turn against each other as they do in motion
@@ -40,7 +36,7 @@ def rows(effort: Effort, *, notes: dict[str, Any]) -> list[Row]:
     )
     label = f"constrained accelerations, {WINDOWS} four-bar windows, from Python"
     return [
-        _against("loops", label, "A02", ours, "pin.constraintDynamics", peer, 3.0),
+        against("loops", label, "A02", ours, "pin.constraintDynamics", peer, 3.0),
         *_second(model, q, v, notes),
     ]
 
@@ -93,8 +89,6 @@ def _pinocchio(model: al.Model, windows: int) -> Any:
 
 def _second(model: al.Model, q: np.ndarray, v: np.ndarray, notes: dict[str, Any]) -> list[Row]:
     """The longest steps with which either program reaches the accuracy, and the time that the second then takes."""
-    from benchmarks.measure import _against
-
     try:
         from benchmarks.exudyn_four_bars import SOLVERS, FourBars
     except ImportError:
@@ -115,7 +109,7 @@ def _second(model: al.Model, q: np.ndarray, v: np.ndarray, notes: dict[str, Any]
     peers = [_coarsest(lambda n, s=s: other.run(n, 1.0, s), exact, 25) for s in SOLVERS]  # type: ignore[misc]
     peer, steps = min(peers)
     label = f"a second of {WINDOWS} windows to {ACCURACY:g} rad ({count} steps, theirs {steps})"
-    return [_against("loops/second", label, "A02", best, "Exudyn", peer, 10.0)]
+    return [against("loops/second", label, "A02", best, "Exudyn", peer, 10.0)]
 
 
 def _coarsest(run: Any, exact: float, steps: int) -> tuple[float, int]:

@@ -15,7 +15,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -28,10 +28,8 @@ from alembert.optimal.schemes import scheme
 from alembert.optimal.stages import cut
 from alembert.optimal.sweep import Sweep
 from benchmarks import timing
+from benchmarks.rows import Row, against
 from benchmarks.timing import Effort
-
-if TYPE_CHECKING:
-    from benchmarks.measure import Row
 
 Array = np.ndarray
 DURATION = 4.0
@@ -158,8 +156,6 @@ def _each(solution: Solution) -> float:
 
 
 def _per_iteration(N: int, quick: bool, notes: dict[str, Any]) -> list[Row]:
-    from benchmarks.measure import _against
-
     problem, (q, v) = acrobot(), motion(N)
     peers = {name: Plain(N, name) for name in ("ipopt", "fatrop")}
     calls: list[Callable[[], float]] = []
@@ -188,15 +184,13 @@ def _per_iteration(N: int, quick: bool, notes: dict[str, Any]) -> list[Row]:
         label = f"swing-up, {name}, N = {N}, exact Hessian, per iteration"
         key = f"optimal/{name.lower()}/{N}"
         found += [
-            _against(f"{key}/ipopt", label, "acrobot", ours, "CasADi + IPOPT, RK4", ipopt, 10.0),
-            _against(f"{key}/fatrop", label, "acrobot", ours, "CasADi + FATROP, RK4", fatrop, 8.0),
+            against(f"{key}/ipopt", label, "acrobot", ours, "CasADi + IPOPT, RK4", ipopt, 10.0),
+            against(f"{key}/fatrop", label, "acrobot", ours, "CasADi + FATROP, RK4", fatrop, 8.0),
         ]
     return found
 
 
 def _to_a_solution(count: int, notes: dict[str, Any]) -> list[Row]:
-    from benchmarks.measure import _against
-
     N, rng = 100, np.random.default_rng(0)
     problem, peer = acrobot(), Plain(100, "ipopt")
     starts = [motion(N, rng) for _ in range(count)]
@@ -235,15 +229,13 @@ def _to_a_solution(count: int, notes: dict[str, Any]) -> list[Row]:
             mine, other = np.median(seconds[good]), np.median(theirs[good, 0])
             key = f"optimal/{name}/solution"
             found.append(
-                _against(key, label, "acrobot", float(mine), "CasADi + IPOPT, RK4", float(other), 5.0)
+                against(key, label, "acrobot", float(mine), "CasADi + IPOPT, RK4", float(other), 5.0)
             )
     notes["optimal_starts"] = " ".join(sentences)
     return found
 
 
 def _growth(lengths: tuple[int, ...], turns: int) -> list[Row]:
-    from benchmarks.measure import Row
-
     problem = acrobot()
     _ours(problem, *motion(lengths[0]), "rk4", 2)
     calls = [lambda N=N: _each(_ours(problem, *motion(N), "rk4", 20)) for N in lengths]
@@ -305,8 +297,6 @@ def _stage_derivatives(problem: Problem, N: int, exact: bool, effort_: Effort) -
 
 
 def _against_crocoddyl(effort_: Effort, quick: bool, notes: dict[str, Any]) -> list[Row]:
-    from benchmarks.measure import _against
-
     N, problem = 100, reach()
     kinds = {"gauss-newton": "Gauss-Newton", "exact": "exact Hessian"}
 
@@ -346,12 +336,12 @@ def _against_crocoddyl(effort_: Effort, quick: bool, notes: dict[str, Any]) -> l
         label = f"reach, Euler, N = {N}, {word}, per iteration"
         goal = 2.5 if theirs else None
         key = f"optimal/reach/{hessian}"
-        found.append(_against(key, label, "arm7", min(each[hessian]), "Crocoddyl FDDP", iteration, goal))
+        found.append(against(key, label, "arm7", min(each[hessian]), "Crocoddyl FDDP", iteration, goal))
     for hessian, word in kinds.items():
         label = f"reach, derivatives of a stage, {word}"
         goal = 10.0 if theirs and hessian == "gauss-newton" else None
         key, peer = f"optimal/stage/{hessian}", "Crocoddyl calc + calcDiff"
-        found.append(_against(key, label, "arm7", min(stage[hessian]), peer, derivatives, goal))
+        found.append(against(key, label, "arm7", min(stage[hessian]), peer, derivatives, goal))
     return found
 
 

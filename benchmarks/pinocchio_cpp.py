@@ -78,7 +78,7 @@ def _processor() -> str:
     return next((line for line in lines if line.startswith("flags")), "")
 
 
-def run(name: str, effort: Effort, count: int = 64, kept: int = 4096) -> dict[str, float] | None:
+def run(name: str, effort: Effort, count: int = 64, kept: int = 1) -> dict[str, float] | None:
     """Seconds per call of the dynamics (forward: the faster of its two conventions) and of their derivatives.
 
     These also with a copy of the matrices of each state, `kept` of them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measure import BATCH, Results, Row
+from benchmarks.rows import BATCH, Results, Row
 
 
 def quantity(value: float, unit: str) -> str:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mujoco
 import mujoco.rollout
@@ -18,10 +18,8 @@ from alembert.simulate.loop import RECORDS
 from alembert.simulate.stepper import Stepper
 from alembert.simulate.system import System
 from benchmarks import models, timing
+from benchmarks.rows import Row, against
 from benchmarks.timing import Effort
-
-if TYPE_CHECKING:
-    from benchmarks.measure import Row
 
 STEP = 1e-3
 TURNS = 5
@@ -76,8 +74,6 @@ class _Steps:
 
 def _against_mujoco(name: str, effort: Effort) -> list[Row]:
     """MuJoCo's loop is `rollout`, in C; contacts and limits are off, its integrator is the same."""
-    from benchmarks.measure import _against
-
     model, other = models.alembert_model(name), models.mujoco_model(name)
     other.opt.timestep = STEP
     data = mujoco.MjData(other)
@@ -109,8 +105,8 @@ def _against_mujoco(name: str, effort: Effort) -> list[Row]:
     peer = "MuJoCo rollout of mj_step"
     label = f"semi-implicit step, batch of {LANES}, per motion, one core"
     return [
-        _against("step", "semi-implicit step, one motion", name, single, peer, theirs, goals[0]),
-        _against("step/batch", label, name, batch, peer, theirs, goals[1]),
+        against("step", "semi-implicit step, one motion", name, single, peer, theirs, goals[0]),
+        against("step/batch", label, name, batch, peer, theirs, goals[1]),
     ]
 
 
@@ -125,8 +121,6 @@ def _speeds_in_mujoco(model: al.Model, v: np.ndarray) -> np.ndarray:
 
 
 def _variational(effort: Effort) -> list[Row]:
-    from benchmarks.measure import Row
-
     model = models.alembert_model("panda7")
     q, v = model.neutral(), np.full(model.nv, 0.1)
     implicit, explicit = (_Steps(model, name, q, v, 100) for name in ("variational", "midpoint"))
@@ -141,8 +135,6 @@ def _variational(effort: Effort) -> list[Row]:
 
 
 def _against_exudyn(n: int, effort: Effort, notes: dict[str, Any]) -> list[Row]:
-    from benchmarks.measure import _against
-
     try:
         from benchmarks.exudyn_chain import Chain
     except ImportError:
@@ -161,7 +153,7 @@ def _against_exudyn(n: int, effort: Effort, notes: dict[str, Any]) -> list[Row]:
     )
     label = f"RK4 step, spatial pendulum chain of {n}"
     goal = {10: 15.0, 100: 50.0}[n]
-    return [_against("chain_step", label, f"chain{n}", taken[0], "Exudyn RK44", min(taken[1:]), goal)]
+    return [against("chain_step", label, f"chain{n}", taken[0], "Exudyn RK44", min(taken[1:]), goal)]
 
 
 # --- ensembles ----------------------------------------------------------------------------------------------------
@@ -177,7 +169,6 @@ def _ensembles(quick: bool, notes: dict[str, Any]) -> list[Row]:
     Dask's cluster is up before its turns, with the code in the caches of its workers, and not while two threads are
     compared with one core: idle it takes an eighth of a core.
     """
-    from benchmarks.measure import _against
 
     if (os.cpu_count() or 1) < 2:
         notes["without_threads"] = "There is one core: the rows of two threads are left out."
@@ -200,8 +191,8 @@ def _ensembles(quick: bool, notes: dict[str, Any]) -> list[Row]:
     alone, together = timing.middle_turn(*_steps_on_two_cores(model), turns)
     label = f"ensemble of {MEMBERS} members"
     found = [
-        _against("ensemble", f"{label}, {short:g} s each, two threads", "satellite", two, "one core", one, 1.8),
-        _against(
+        against("ensemble", f"{label}, {short:g} s each, two threads", "satellite", two, "one core", one, 1.8),
+        against(
             "ensemble/ceiling", "its compiled steps alone, on two cores at once", "satellite", together, "one core", alone
         ),
     ]  # fmt: skip
@@ -222,7 +213,7 @@ def _ensembles(quick: bool, notes: dict[str, Any]) -> list[Row]:
     label += f", {long:g} s each, two Dask workers"
     return [
         *found,
-        _against("ensemble/dask", label, "satellite", dask, "two threads", two, 1 / 1.1),
+        against("ensemble/dask", label, "satellite", dask, "two threads", two, 1 / 1.1),
     ]
 
 

@@ -9,7 +9,7 @@ from alembert.dynamics import directional_kernels
 from alembert.dynamics.programs import PROGRAMS
 from alembert.errors import ArgumentError
 from alembert.joints import REGISTRY
-from alembert.sensitivity import traces
+from alembert.sensitivity import adjoint_traces
 
 
 def products(model, mode, name, monkeypatch, most):
@@ -67,7 +67,7 @@ def test_tangent_of_every_algorithm_with_parameters(name, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, (program, _) in PROGRAMS.items() if traces.has_adjoint(program)]
+    "name", [name for name, (program, _) in PROGRAMS.items() if adjoint_traces.has_adjoint(program)]
 )
 @pytest.mark.parametrize("parameters", [True, False], ids=["parameters", "numbers"])
 def test_adjoint_of_every_algorithm(name, parameters, monkeypatch):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import casadi as ca
 import numpy as np
 
-from alembert.dynamics import compositions, hessians, kernels
+from alembert.dynamics import composed_algorithms, composition_derivatives, hessians, kernels
+from alembert.dynamics.compositions import Composition
 from alembert.dynamics.frames import check_about, check_reference
 from alembert.dynamics.graphs import GRAPHS, TAKES_WRENCHES, Options, graph_inputs, graph_results
 from alembert.dynamics.programs import NEED_TREE, PROGRAMS
@@ -17,7 +18,7 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
-from alembert.sensitivity import directional, products, traces
+from alembert.sensitivity import adjoint_traces, directional, products
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -116,7 +117,9 @@ def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kern
         if c is None or mode == "hessian":
             closed = _closed(model, mode, name) if options is None else None
             return closed or FunctionSource(function(model, mode, name, options))
-        return (compositions.tangent(c) if mode == "jvp" else compositions.adjoint(c)).source()
+        return (
+            composition_derivatives.tangent(c) if mode == "jvp" else composition_derivatives.adjoint(c)
+        ).source()
 
     key = _key(model, mode, name, options, "unrolled" if c is None or mode == "hessian" else "rolled")
     return Kernel(f"{mode}({name})", inputs, outputs, key=key, build=build)
@@ -146,7 +149,7 @@ def hessian_kernel(model: Model, name: str, options: Options | None) -> Any:
     if name in ("forward_dynamics", "hybrid_dynamics"):
         return hessians.ThroughInverseDynamics(front, model, name, options.wrenches if options else ())
     held = ["parameters"] if found.with_parameters else []
-    whole = compositions.tangent(compositions.adjoint(c, held))
+    whole = composition_derivatives.tangent(composition_derivatives.adjoint(c, held))
     count = len(found.inputs) - len(held)
     changes = replace(whole, results=whole.results[count:])
     moved = [
@@ -160,19 +163,19 @@ def hessian_kernel(model: Model, name: str, options: Options | None) -> Any:
     return hessians.RolledHessian(front, inner, [a.size for a in moved[:count]])
 
 
-def composed(model: Model, mode: Mode, name: str, options: Options | None) -> compositions.Composition | None:
+def composed(model: Model, mode: Mode, name: str, options: Options | None) -> Composition | None:
     """What an algorithm is composed of, where its derivatives are loops over the bodies; None where they are unrolled."""
     if len(model._tree) <= (MOST_NODES_TWICE if mode == "hessian" else MOST_NODES):
         return None
     if options is not None:
-        return compositions.of_graph(model, name, options)
-    if mode != "jvp" and not traces.has_adjoint(PROGRAMS[name][0]):
+        return composed_algorithms.of_graph(model, name, options)
+    if mode != "jvp" and not adjoint_traces.has_adjoint(PROGRAMS[name][0]):
         return None
-    return compositions.of_program(model, name)
+    return composed_algorithms.of_program(model, name)
 
 
 def _algorithm(
-    model: Model, mode: Mode, name: str, options: Options | None, c: compositions.Composition | None
+    model: Model, mode: Mode, name: str, options: Options | None, c: Composition | None
 ) -> Algorithm:
     """Without making the graph of a large model."""
     if options is None:

@@ -23,7 +23,7 @@ from alembert.engine.rolled_emitter import RolledEmitter
 from alembert.engine.rolled_memory import Memory
 from alembert.engine.rolled_records import in_pieces
 from alembert.engine.target import Target
-from alembert.sensitivity import traces
+from alembert.sensitivity import adjoint_traces, traces
 from alembert.sweeps.kinds import kinds
 from alembert.sweeps.program import LINE, Program, world
 from alembert.sweeps.tracing import trace
@@ -36,7 +36,7 @@ class RolledSource:
     """A program over a tree, as loops; it takes the inputs `given`, then the parameters if there are any.
 
     `mode` makes it the program's tangent or adjoint, or the tangent of its adjoint, of which the parameters are held
-    (`alembert.sensitivity.traces`).
+    (`alembert.sensitivity.traces`, `adjoint_traces`).
     """
 
     def __init__(self, program: Program, tree: Tree, given: Sequence[str], mode: Mode = "") -> None:
@@ -56,7 +56,9 @@ class RolledSource:
                 weight = traces.weight_of(name)
                 self.weight_widths |= {weight: width, f"d{weight}": width}
             held = mode != "vjp"
-            self._become(traces.adjoint(program, self.kinds, self.trace, given, self.parameters, held=held))
+            self._become(
+                adjoint_traces.adjoint(program, self.kinds, self.trace, given, self.parameters, held=held)
+            )
         program = self.program
         original = {*program.result, *program.total, *(program.pairs.names if program.pairs else ())}
         if mode in ("jvp", "jvp of vjp"):

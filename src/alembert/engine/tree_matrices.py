@@ -166,7 +166,7 @@ class TreeMatrices:
             self._side("left", [s.below for s in sums], below, lambda b, i: b < i // V),
             self._side("right", [s.above for s in sums], above, lambda b, i: b > i // V),
         ]
-        masks = [_bits(columns, i // V, V) for i in range(n) for columns in (below[i], above[i])]
+        masks = [_bits(columns, V).get(i // V, 0) for i in range(n) for columns in (below[i], above[i])]
         diagonal = self.data("diagonal", masks)
         zero = "zeroinitializer"
 
@@ -344,8 +344,9 @@ class TreeMatrices:
         whole: list[list[int]] = [[] for _ in range(r.n)]
         rest: list[list[int]] = [[] for _ in range(r.n)]
         for i in range(r.n):
+            filled = {i // V, *_bits(below[i], V), *_bits(above[i], V)}
             for b in range(self.blocks):
-                if b != i // V and not _bits(below[i], b, V) and not _bits(above[i], b, V):
+                if b not in filled:
                     partial = packed and V * (b + 1) > r.n
                     (rest if partial else whole)[i].append(V * b)
         for label, chosen, count in (("empty", whole, V), ("partly", rest, r.n % V)):
@@ -369,9 +370,7 @@ class TreeMatrices:
         V = self.width
         starts, blocks = [0], []
         for i, chosen in enumerate(columns):
-            for b in range(self.blocks):
-                if where(b, i) and _bits(chosen, b, V):
-                    blocks.append((b * V, _bits(chosen, b, V)))
+            blocks += [(b * V, bits) for b, bits in sorted(_bits(chosen, V).items()) if where(b, i)]
             starts.append(len(blocks))
         return _Side(terms, self.data(f"{label}_starts", starts), self.data(f"{label}_blocks", blocks))
 
@@ -434,8 +433,12 @@ class _Side:
         return [w.dot([(scalars[mine], vectors[other]) for mine, other in terms]) for terms in self.terms]
 
 
-def _bits(columns: set[int], block: int, width: int) -> int:
-    return sum(1 << (c - block * width) for c in columns if c // width == block)
+def _bits(columns: set[int], width: int) -> dict[int, int]:
+    """A bit for each of the columns, by block; those without any are left out."""
+    found: dict[int, int] = {}
+    for c in columns:
+        found[c // width] = found.get(c // width, 0) | 1 << c % width
+    return found
 
 
 def _pointers(names: Sequence[str]) -> list[str]:

@@ -1,0 +1,251 @@
+"""Oracles: slow routes to the derivatives of an algorithm that share as little as possible with the fast ones.
+
+First derivatives are Jacobians with respect to every input; second ones are taken along a curve through the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.check.complex_numbers import run
+from alembert.check.states import Given
+from alembert.dynamics import manifold
+from alembert.dynamics.constrained_products import GRAPH_OF as CONSTRAINED
+from alembert.dynamics.graphs import GRAPHS, TAKES_WRENCHES, Options
+from alembert.dynamics.kernels import graph_kernel
+from alembert.dynamics.programs import ALGORITHMS, PROGRAMS
+from alembert.dynamics.symbolic import constrained_options, inverse_options
+from alembert.engine.kernel import Kernel
+from alembert.model import Model
+
+Array = np.ndarray
+CONFIGURATIONS = ("q", "q0", "q1")
+"""arguments that move along `integrate`"""
+
+
+def wrench_frame(model: Model) -> str:
+    """The last body that moves."""
+    return next(body.name for body in reversed(model.bodies) if model._carrier(body.name)[0] >= 0)
+
+
+def frame_of(model: Model, name: str) -> dict[str, Any]:
+    """The options of an algorithm on a frame."""
+    return {"frame": wrench_frame(model)} if name.startswith("frame_") else {}
+
+
+def inputs(model: Model, name: str) -> tuple[str, ...]:
+    own = PROGRAMS[name][1] if name in PROGRAMS else GRAPHS[name][0]
+    wrench = ("wrench",) if name in TAKES_WRENCHES else ()
+    takes_parameters = model.parameters and name not in manifold.NAMES
+    return (*own, *wrench, *(("parameters",) if takes_parameters else ()))
+
+
+def flat(parts: Iterable[Array]) -> Array:
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+def moved(model: Model, key: str, x: Array, direction: Array) -> Array:
+    return model.integrate(x, direction) if key in CONFIGURATIONS else x + direction
+
+
+def graph_options(model: Model, name: str, q: Array | None) -> Options:
+    """Those of the graph, with the minimal set of constraints at q."""
+    wrenches = (wrench_frame(model),) if name in TAKES_WRENCHES else ()
+    if q is None:
+        return Options(wrenches=wrenches, **frame_of(model, name))
+    make = inverse_options if name == "inverse_dynamics" else constrained_options
+    return Options(wrenches=wrenches, **make(model, "check.derivatives", q))
+
+
+def per_minimal_set(
+    model: Model, name: str, make: Callable[[Model, str, Array | None], Any]
+) -> Callable[..., Any]:
+    """An oracle; of what constraints change, one for each of the minimal sets that states have."""
+    if not (model.is_constrained and name in CONSTRAINED):
+        return make(model, name, None)
+    made: dict[Options, Any] = {}
+
+    def oracle(given: Given, *more: Any) -> Any:
+        options = graph_options(model, name, given["q"])
+        if options not in made:
+            made[options] = make(model, name, given["q"])
+        return made[options](given, *more)
+
+    return oracle
+
+
+# --- first derivatives ---------------------------------------------------------------------------------------
+
+
+Oracle = Callable[[Given], dict[str, Array]]
+"""From inputs to the Jacobian of all results (one after the other, C order) with respect to each input, tangent for q."""
+
+
+def _ad(model: Model, name: str, q: Array | None) -> Oracle:
+    graph = _flat_function(model, name, q)
+    x = [ca.SX.sym(f"x{k}", graph.size1_in(k)) for k in range(graph.n_in())]
+    d = [ca.SX.sym(f"d{k}", graph.size1_in(k)) for k in range(graph.n_in())]
+    along = ca.jtimes(graph(*x), ca.vertcat(*x), ca.vertcat(*d))
+    forward = ca.Function("forward", [ca.vertcat(*x), ca.vertcat(*d)], [along])
+
+    def jacobian(given: Given) -> dict[str, Array]:
+        values, seeds = _seeds(model, given)
+        return _columns(model, given, np.asarray(forward(values, seeds)))
+
+    return jacobian
+
+
+def _complex_step(model: Model, name: str, q: Array | None) -> Oracle:
+    graph = _flat_function(model, name, q)
+    step = 1e-40
+
+    def jacobian(given: Given) -> dict[str, Array]:
+        values, seeds = _seeds(model, given)
+        return _columns(model, given, run(graph, values[:, None] + 1j * step * seeds).imag / step)
+
+    return jacobian
+
+
+def _finite_difference(model: Model, name: str, q: Array | None) -> Oracle:
+    kernel = _compiled(model, name, q)
+    step = 1e-3
+
+    def value(given: Given, key: str, direction: Array) -> Array:
+        found = kernel(*{**given, key: moved(model, key, given[key], direction)}.values())
+        parts = found if isinstance(found, tuple) else (found,)
+        return np.concatenate([np.ravel(x) for x in parts])
+
+    def jacobian(given: Given) -> dict[str, Array]:
+        found = {}
+        for key, x in given.items():
+            size = model.nv if key in CONFIGURATIONS else len(x)
+            scale = np.full(size, step)
+            if key == "parameters":
+                scale = step * np.where(x == 0, 1.0, np.abs(x))
+            columns = []
+            for k in range(size):
+                e = scale[k] * np.eye(size)[k]
+                near, far = (value(given, key, m * e) - value(given, key, -m * e) for m in (1, 2))
+                columns.append((8 * near - far) / (12 * scale[k]))
+            found[key] = np.stack(columns, axis=-1)
+        return found
+
+    return jacobian
+
+
+ORACLES: dict[str, Callable[[Model, str, Array | None], Oracle]] = {
+    "ad": _ad,
+    "complex_step": _complex_step,
+    "finite_difference": _finite_difference,
+}
+
+
+def _compiled(model: Model, name: str, q: Array | None) -> Kernel:
+    if q is not None:  # without the guards that `compile` puts around it: differences leave the surface
+        return graph_kernel(model, CONSTRAINED[name], graph_options(model, name, q), name)
+    if name not in ALGORITHMS:
+        return graph_kernel(model, name, graph_options(model, name, None), name)
+    return model.compile(name, wrenches=[wrench_frame(model)] if name in TAKES_WRENCHES else [])
+
+
+def _flat_function(model: Model, name: str, q: Array | None) -> ca.Function:
+    """The symbolic lowering with all results in one column, C order."""
+    if q is not None:
+        function = model.symbolic.graph(CONSTRAINED[name], graph_options(model, name, q)).function
+    elif name in TAKES_WRENCHES or name not in PROGRAMS:
+        function = model.symbolic.graph(name, graph_options(model, name, None)).function
+    else:
+        function = model.symbolic.function(*PROGRAMS[name])
+    x = [ca.SX.sym(f"x{k}", function.size1_in(k)) for k in range(function.n_in())]
+    found = function(*x)
+    results = found if isinstance(found, tuple) else (found,)
+    return ca.Function("flat", x, [ca.densify(ca.vertcat(*(ca.vec(y.T) for y in results)))])
+
+
+def _seeds(model: Model, given: Given) -> tuple[Array, Array]:
+    """The inputs in one column, and a direction per tangent coordinate in the columns of a matrix."""
+    blocks = []
+    for key, x in given.items():
+        if key in CONFIGURATIONS:
+            blocks.append(np.asarray(model.rate(x, np.eye(model.nv))).T)
+        else:
+            blocks.append(np.eye(len(x)))
+    seeds = np.zeros((sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)))
+    row = column = 0
+    for block in blocks:
+        seeds[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return np.concatenate(list(given.values())), seeds
+
+
+def _columns(model: Model, given: Given, J: Array) -> dict[str, Array]:
+    sizes = [model.nv if key in CONFIGURATIONS else len(x) for key, x in given.items()]
+    return dict(zip(given, np.split(J, np.cumsum(sizes)[:-1], axis=1), strict=True))
+
+
+# --- second derivatives --------------------------------------------------------------------------------------
+
+
+def _curve(model: Model, name: str, q: Array | None) -> ca.Function:
+    """Weighted results along (integrate(q, s d), v + s d, ...), a function of (s, d, inputs, weight)."""
+    f = _flat_function(model, name, q)
+    s = ca.SX.sym("s")
+    x = [ca.SX.sym(f"x{k}", f.size1_in(k)) for k in range(f.n_in())]
+    turned = [key in CONFIGURATIONS for key in inputs(model, name)]
+    d = [ca.SX.sym("d", model.nv if is_q else y.shape[0]) for is_q, y in zip(turned, x, strict=True)]
+    moved = [
+        model.symbolic.integrate(y, s * e) if is_q else y + s * e
+        for is_q, y, e in zip(turned, x, d, strict=True)
+    ]
+    weight = ca.SX.sym("w", f.size1_out(0))
+    value = ca.dot(f(*moved), weight)
+    return ca.Function("curve", [s, ca.vertcat(*d), ca.vertcat(*x), weight], [value])
+
+
+def _second_ad(model: Model, name: str, q: Array | None) -> Callable[[Given, Given, Array], float]:
+    curve = _curve(model, name, q)
+    s = ca.SX.sym("s")
+    more = [ca.SX.sym(f"m{k}", curve.size1_in(k)) for k in range(1, 4)]
+    first = ca.jtimes(curve(s, *more), s, ca.SX(1))
+    twice = ca.Function("twice", [s, *more], [ca.jtimes(first, s, ca.SX(1))])
+    return lambda given, d, w: float(twice(0.0, flat(d.values()), flat(given.values()), w))
+
+
+def _second_complex(model: Model, name: str, q: Array | None) -> Callable[[Given, Given, Array], float]:
+    curve = _curve(model, name, q)
+    s = ca.SX.sym("s")
+    more = [ca.SX.sym(f"m{k}", curve.size1_in(k)) for k in range(1, 4)]
+    slope = ca.Function("slope", [s, *more], [ca.jtimes(curve(s, *more), s, ca.SX(1))])
+    step = 1e-40
+
+    def value(given: Given, d: Given, w: Array) -> float:
+        column = np.concatenate([[1j * step], flat(d.values()), flat(given.values()), w])
+        return float(run(slope, column[:, None]).imag[0, 0] / step)
+
+    return value
+
+
+def _second_difference(model: Model, name: str, q: Array | None) -> Callable[[Given, Given, Array], float]:
+    kernel = _compiled(model, name, q)
+    step = 1e-3
+
+    def value(given: Given, d: Given, w: Array, s: float) -> float:
+        found = kernel(*(moved(model, key, x, s * d[key]) for key, x in given.items()))
+        return float(flat(found if isinstance(found, tuple) else (found,)) @ w)
+
+    def second(given: Given, d: Given, w: Array) -> float:
+        f = [value(given, d, w, s * step) for s in (-2, -1, 0, 1, 2)]
+        return (-f[0] + 16 * f[1] - 30 * f[2] + 16 * f[3] - f[4]) / (12 * step**2)
+
+    return second
+
+
+SECOND: dict[str, Callable[[Model, str, Array | None], Callable[[Given, Given, Array], float]]] = {
+    "ad": _second_ad,
+    "complex_step": _second_complex,
+    "finite_difference": _second_difference,
+}
