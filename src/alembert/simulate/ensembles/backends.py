@@ -140,6 +140,9 @@ UNGUARDED = (
     "ensemble: the worker processes could not start. They import the script that starts them: put the call of ensemble "
     "under if __name__ == '__main__':, or choose backend='threads'"
 )
+POOL_ERRORS = (OSError, RuntimeError)
+"""of a pool without workers: they were dead before their pipe was written, or there can be none; what the model and its
+controllers raise comes with the result"""
 
 
 def _refuse_importing() -> None:
@@ -166,10 +169,7 @@ def _processes(question: Question, workers: int) -> Iterator[Backend]:
     def submit(*block: Any) -> Future[Block]:
         try:
             return pools[0].submit(_remote, digest, packed, *block)
-        except (
-            OSError,
-            RuntimeError,
-        ):  # of the pool: what the model and its controllers raise comes with the result
+        except POOL_ERRORS:
             lost: Future[Block] = Future()
             lost.set_exception(BrokenExecutor())
             return lost
@@ -180,10 +180,7 @@ def _processes(question: Question, workers: int) -> Iterator[Backend]:
             pools[0].submit(os.getpid).result()
         except BrokenExecutor:
             raise UnsupportedError(UNGUARDED) from None
-        except (
-            OSError,
-            RuntimeError,
-        ) as error:  # a worker was dead before its pipe was written, or there can be none
+        except POOL_ERRORS as error:
             raise UnsupportedError(UNGUARDED) from error
         yield Backend(submit, workers, renew)
     finally:
