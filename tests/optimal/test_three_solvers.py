@@ -13,9 +13,9 @@ STEPS = {"brachistochrone": 10, "bryson_denham": 20, "hager": 10, "goddard": 40,
 REPEATED = ("satellite", "two_wheels")
 """at their ends all speeds are zero, which momentum says of six of them: multipliers are not determined"""
 
-FAR = {"two_wheels": 1e-3, "pitcher": 5e-3}
+FAR = {("two_wheels", "fatrop"): 6e-4, ("pitcher", "ipopt"): 2e-3, ("pitcher", "fatrop"): 2e-3}
 """how far states may be apart, where speeds are some 30 rad/s and the cost is flat about the optimum; they are
-4e-4 and 1.3e-3 apart"""
+4.4e-4, 1.3e-3 and 1.0e-3 apart, whatever the tolerance"""
 
 
 def bounded():
@@ -59,7 +59,7 @@ def test_same_solution(make):
         if other.status == "acceptable":  # rounding has stopped it: on from there, with a small barrier
             other = example.solve(steps, solver=solver, tolerance=tolerance, guess=other)
             assert other.success, other.message
-        np.testing.assert_allclose(other.x, sweep.x, rtol=1e-7, atol=FAR.get(name, 1e-4))
+        np.testing.assert_allclose(other.x, sweep.x, rtol=1e-7, atol=FAR.get((name, solver), 1e-4))
         if name in REPEATED:
             continue
         size = np.abs(sweep.costates).max()
