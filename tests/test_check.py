@@ -8,9 +8,9 @@ import pytest
 
 import alembert as al
 from alembert import check, library
-from alembert.dynamics import directional_kernels
-from alembert.dynamics.directional_kernels import KNOWN
-from alembert.dynamics.programs import PROGRAMS
+from alembert.algorithms import directional_kernels
+from alembert.algorithms.directional_kernels import KNOWN
+from alembert.algorithms.programs import PROGRAMS
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.joints import REGISTRY
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from alembert.dynamics import Dynamics
-from alembert.dynamics.programs import PROGRAMS
+from alembert.algorithms import Dynamics
+from alembert.algorithms.programs import PROGRAMS
 from alembert.joints import REGISTRY
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -46,8 +46,8 @@ def test_algorithms_are_current(kind, generate, shown):
 
 
 def test_no_algorithm_is_left_out(generate):
-    """Of trees: what `alembert.dynamics` itself gives a model."""
-    parts = [part for part in Dynamics.__mro__ if part.__module__.startswith("alembert.dynamics.")]
+    """Of trees: what `alembert.algorithms` itself gives a model."""
+    parts = [part for part in Dynamics.__mro__ if part.__module__.startswith("alembert.algorithms.")]
     methods = {name for part in parts for name in vars(part) if not name.startswith("_")}
     assert methods - NOT_ALGORITHMS <= set(generate.ALGORITHMS)
     assert set(PROGRAMS) - INSIDE <= set(generate.ALGORITHMS)

@@ -26,7 +26,7 @@ ORDER = [
     "sensitivity",
     "engine",
     "constraints",
-    "dynamics",
+    "algorithms",
     "operators",
     "view",
     "linear",
@@ -43,7 +43,7 @@ ORDER = [
 ]
 ROOT = Path(alembert.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
-LAZY_UPWARD = ("model.model", "_add_algorithms", "alembert.dynamics")
+LAZY_UPWARD = ("model.model", "_add_algorithms", "alembert.algorithms")
 """The one place that reaches up: a model finds its algorithms when they are first asked for."""
 
 
@@ -124,7 +124,7 @@ def test_modules_import_only_from_above(path):
         ("spatial.so3", "from alembert.joints import Revolute"),
         ("joints.free", "import alembert.model.model"),
         ("joints.free", "def f():\n    from alembert import library"),
-        ("model.model", "def f():\n    from alembert.dynamics import Dynamics"),
+        ("model.model", "def f():\n    from alembert.algorithms import Dynamics"),
         ("model.builder", "from alembert.model.io import load"),
         ("model.builder", "from alembert.model import io"),
         ("model.builder", "from . import io"),
@@ -142,7 +142,7 @@ def test_the_check_finds_violations(module, text):
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("model.model", "def _add_algorithms():\n    from alembert.dynamics import Dynamics"),
+        ("model.model", "def _add_algorithms():\n    from alembert.algorithms import Dynamics"),
         ("model.printing", "if TYPE_CHECKING:\n    from alembert.cli import main"),
         ("model.io.urdf", "from alembert.model import Model\nfrom . import xml\nfrom .. import builder"),
         ("cli.info", "import alembert\ndef f():\n    from alembert.view import show"),

@@ -15,10 +15,10 @@ from every_method import DIFFERENCE, MECHANISMS, TABLE, case_of, covers, near, s
 
 import alembert as al
 from alembert import identify
-from alembert.dynamics import Dynamics
-from alembert.dynamics.api import GRAPH_OF
-from alembert.dynamics.programs import ALGORITHMS
-from alembert.dynamics.symbolic import Symbolic
+from alembert.algorithms import Dynamics
+from alembert.algorithms.api import GRAPH_OF
+from alembert.algorithms.programs import ALGORITHMS
+from alembert.algorithms.symbolic import Symbolic
 from alembert.errors import UnsupportedError
 
 
@@ -384,7 +384,7 @@ def public(*classes):
 
 
 def test_no_method_is_left_out():
-    homes = ("alembert.dynamics.", "alembert.constraints.")
+    homes = ("alembert.algorithms.", "alembert.constraints.")
     parts = [part for part in Dynamics.__mro__ if part.__module__.startswith(homes)]
     assert public(*parts) == set(TABLE)
     known = ON_SYMBOLS | set(REFUSED_ON_SYMBOLS) | set(TREE)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.dynamics.derivative_kernels import BY_ROWS, SIDE_BY_SIDE
+from alembert.algorithms.derivative_kernels import BY_ROWS, SIDE_BY_SIDE
 from alembert.engine.outlet import STREAMED_BYTES
 
 NAMES = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")

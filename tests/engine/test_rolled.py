@@ -6,8 +6,8 @@ import pytest
 from engine_helpers import same_bits
 
 from alembert import WORLD, ModelBuilder, library
-from alembert.dynamics import kernels
-from alembert.dynamics.programs import PROGRAMS
+from alembert.algorithms import kernels
+from alembert.algorithms.programs import PROGRAMS
 from alembert.engine import host as hosts
 from alembert.engine.rolled import RolledSource
 from alembert.errors import ArgumentError, UnsupportedError

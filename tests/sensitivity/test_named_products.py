@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.dynamics import directional_kernels
+from alembert.algorithms import directional_kernels
 from alembert.joints import REGISTRY
 
 FRAME = "probe"

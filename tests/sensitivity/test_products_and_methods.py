@@ -7,7 +7,7 @@ import pytest
 
 import alembert as al
 from alembert import library
-from alembert.dynamics.directional_kernels import KNOWN
+from alembert.algorithms.directional_kernels import KNOWN
 
 MODELS = {
     "tree": library.random_tree(3, bodies=2, kinds=("spherical", "revolute"), attachments=True),

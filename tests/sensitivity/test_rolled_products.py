@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.dynamics import directional_kernels
-from alembert.dynamics.programs import PROGRAMS
+from alembert.algorithms import directional_kernels
+from alembert.algorithms.programs import PROGRAMS
 from alembert.errors import ArgumentError
 from alembert.joints import REGISTRY
 from alembert.sensitivity import adjoint_traces

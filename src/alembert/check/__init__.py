@@ -19,6 +19,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from alembert.algorithms.constrained_products import GRAPH_OF as CONSTRAINED
+from alembert.algorithms.directional_kernels import KNOWN
+from alembert.algorithms.graphs import TAKES_WRENCHES
+from alembert.algorithms.programs import ALGORITHMS, NEED_TREE
 from alembert.check.oracles import (
     CONFIGURATIONS,
     ORACLES,
@@ -32,10 +36,6 @@ from alembert.check.oracles import (
     wrench_frame,
 )
 from alembert.check.states import Given, samples
-from alembert.dynamics.constrained_products import GRAPH_OF as CONSTRAINED
-from alembert.dynamics.directional_kernels import KNOWN
-from alembert.dynamics.graphs import TAKES_WRENCHES
-from alembert.dynamics.programs import ALGORITHMS, NEED_TREE
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model import Model
 from alembert.model.model import check_model

@@ -11,14 +11,14 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.algorithms import manifold
+from alembert.algorithms.constrained_products import GRAPH_OF as CONSTRAINED
+from alembert.algorithms.graphs import GRAPHS, TAKES_WRENCHES, Options
+from alembert.algorithms.kernels import graph_kernel
+from alembert.algorithms.programs import ALGORITHMS, PROGRAMS
+from alembert.algorithms.symbolic import constrained_options, inverse_options
 from alembert.check.complex_numbers import run
 from alembert.check.states import Given
-from alembert.dynamics import manifold
-from alembert.dynamics.constrained_products import GRAPH_OF as CONSTRAINED
-from alembert.dynamics.graphs import GRAPHS, TAKES_WRENCHES, Options
-from alembert.dynamics.kernels import graph_kernel
-from alembert.dynamics.programs import ALGORITHMS, PROGRAMS
-from alembert.dynamics.symbolic import constrained_options, inverse_options
 from alembert.engine.kernel import Kernel
 from alembert.model import Model
 

@@ -10,8 +10,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.algorithms import kernels
 from alembert.constraints.coordinates import Coordinates, projected
-from alembert.dynamics import kernels
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError

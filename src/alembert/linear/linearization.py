@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.dynamics.arguments import mapping
+from alembert.algorithms.arguments import mapping
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import names_in
 from alembert.linear import quantities

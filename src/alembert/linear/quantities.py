@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.dynamics.arguments import mapping
+from alembert.algorithms.arguments import mapping
 from alembert.errors import ArgumentError
 from alembert.expression import Expression, Scalar, evaluate
 from alembert.model import Actuator, Model

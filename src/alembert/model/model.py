@@ -2,7 +2,7 @@
 
 Body i is moved by joint i; parents come before their children, and a subtree is a contiguous run of indices.
 Coordinates and speeds are laid out in the same order. The dynamics (`model.forward_dynamics`, ...) are added
-from `alembert.dynamics` on first use, so that a model can be read, checked and written without compiling
+from `alembert.algorithms` on first use, so that a model can be read, checked and written without compiling
 anything.
 """
 
@@ -40,15 +40,15 @@ from alembert.model.inertia import Inertia
 from alembert.model.placement import Placement
 
 if TYPE_CHECKING:
-    from alembert.dynamics import Dynamics as _Algorithms
+    from alembert.algorithms import Dynamics as _Algorithms
 else:
 
     def _add_algorithms() -> None:
-        """Give `Model` the methods of `alembert.dynamics.Dynamics`; once."""
+        """Give `Model` the methods of `alembert.algorithms.Dynamics`; once."""
         if "__getattr__" not in vars(_Algorithms):
             return
         with no_collecting():
-            from alembert.dynamics import Dynamics
+            from alembert.algorithms import Dynamics
 
         for part in Dynamics.__mro__[:-1]:
             for key, value in vars(part).items():
@@ -72,7 +72,7 @@ else:
             return list(super().__dir__())
 
     class _Algorithms(metaclass=_Listed):
-        """Stands in for `alembert.dynamics.Dynamics` until one of its methods is asked for."""
+        """Stands in for `alembert.algorithms.Dynamics` until one of its methods is asked for."""
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("__"):  # what Python asks for; other modules want `_evaluate` and the like

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from alembert.dynamics import kernels
-from alembert.dynamics.arguments import FrameLike, Parameters
-from alembert.dynamics.frames import jacobian, pose
-from alembert.dynamics.graphs import Options, graph
-from alembert.dynamics.results import Innovations
+from alembert.algorithms import kernels
+from alembert.algorithms.arguments import FrameLike, Parameters
+from alembert.algorithms.frames import jacobian, pose
+from alembert.algorithms.graphs import Options, graph
+from alembert.algorithms.results import Innovations
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.model import Model, Placement

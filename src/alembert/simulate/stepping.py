@@ -16,8 +16,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.dynamics import kernels
-from alembert.dynamics.programs import PROGRAMS
+from alembert.algorithms import kernels
+from alembert.algorithms.programs import PROGRAMS
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.model import Model

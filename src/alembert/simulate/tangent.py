@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import casadi as ca
 import numpy as np
 
-from alembert.dynamics import manifold
+from alembert.algorithms import manifold
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.joints import JointType

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.dynamics import frames as frame_poses
+from alembert.algorithms import frames as frame_poses
 from alembert.errors import FileError, warn
 from alembert.model import WORLD, Box, Capsule, Cylinder, Ellipsoid, Mesh, Model, Sphere, Visual
 from alembert.spatial import Pose

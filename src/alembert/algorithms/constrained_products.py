@@ -16,6 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.algorithms import directional_kernels, results
+from alembert.algorithms.arguments import common
+from alembert.algorithms.graphs import Options
+from alembert.algorithms.programs import PROGRAMS
 from alembert.constraints import hybrid_solution, rank
 from alembert.constraints.derivative_solution import CLEAR
 from alembert.constraints.dynamics import _driven, weight_vector
@@ -23,16 +27,12 @@ from alembert.constraints.inverse_derivatives import check_determined
 from alembert.constraints.reduced_symbols import check_unrolled
 from alembert.constraints.states import states
 from alembert.constraints.tolerances import CLOSED, GOOD
-from alembert.dynamics import directional_kernels, results
-from alembert.dynamics.arguments import common
-from alembert.dynamics.graphs import Options
-from alembert.dynamics.programs import PROGRAMS
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 
 if TYPE_CHECKING:
+    from alembert.algorithms.results import HybridDerivatives, HybridResult
     from alembert.constraints.results import ConstrainedDerivatives
-    from alembert.dynamics.results import HybridDerivatives, HybridResult
     from alembert.model import Model
 
 Array = np.ndarray

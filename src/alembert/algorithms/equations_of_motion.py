@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.algorithms import methods
+from alembert.algorithms.arguments import Parameters, Wrenches
+from alembert.algorithms.failures import all_finite
 from alembert.constraints.coordinates import Coordinates, projected
 from alembert.deferred import deferred
-from alembert.dynamics import methods
-from alembert.dynamics.arguments import Parameters, Wrenches
-from alembert.dynamics.failures import all_finite
 from alembert.errors import ArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
-    from alembert.dynamics import results
-    from alembert.dynamics.results import HybridResult
+    from alembert.algorithms import results
+    from alembert.algorithms.results import HybridResult
     from alembert.model import Model
 else:
-    results = deferred("alembert.dynamics.results")
+    results = deferred("alembert.algorithms.results")
 
 Array = np.ndarray
 

@@ -1,6 +1,6 @@
-"""Algorithms as compositions (`alembert.dynamics.compositions`), for models of any size.
+"""Algorithms as compositions (`alembert.algorithms.compositions`), for models of any size.
 
-A graph of `alembert.dynamics.graphs` is watched while it is built: the sweeps that it runs become operations, and what it
+A graph of `alembert.algorithms.graphs` is watched while it is built: the sweeps that it runs become operations, and what it
 makes of their results short functions between them.
 """
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from alembert import sweeps
-from alembert.dynamics import kernels
-from alembert.dynamics.compositions import (
+from alembert.algorithms import kernels
+from alembert.algorithms.compositions import (
     Composition,
     Inverse,
     Operation,
@@ -23,8 +23,8 @@ from alembert.dynamics.compositions import (
     Small,
     Sweep,
 )
-from alembert.dynamics.graphs import GRAPHS, Inputs, Options, graph_inputs
-from alembert.dynamics.programs import PROGRAMS
+from alembert.algorithms.graphs import GRAPHS, Inputs, Options, graph_inputs
+from alembert.algorithms.programs import PROGRAMS
 from alembert.sensitivity import adjoint_traces
 from alembert.spatial import Motion, Pose
 from alembert.sweeps import Program

@@ -8,32 +8,32 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from alembert.algorithms.arguments import Arguments
+from alembert.algorithms.configurations import Configurations
+from alembert.algorithms.derivatives import Derivatives
+from alembert.algorithms.energy import Energy
+from alembert.algorithms.equations_of_motion import EquationsOfMotion
+from alembert.algorithms.evaluation import Evaluation
+from alembert.algorithms.failures import Failures
+from alembert.algorithms.frames import Reference, check_about, check_reference
+from alembert.algorithms.kinematics import Kinematics
+from alembert.algorithms.programs import ALGORITHMS, NEED_TREE
 from alembert.constraints import Constraints
 from alembert.deferred import deferred
-from alembert.dynamics.arguments import Arguments
-from alembert.dynamics.configurations import Configurations
-from alembert.dynamics.derivatives import Derivatives
-from alembert.dynamics.energy import Energy
-from alembert.dynamics.equations_of_motion import EquationsOfMotion
-from alembert.dynamics.evaluation import Evaluation
-from alembert.dynamics.failures import Failures
-from alembert.dynamics.frames import Reference, check_about, check_reference
-from alembert.dynamics.kinematics import Kinematics
-from alembert.dynamics.programs import ALGORITHMS, NEED_TREE
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.model import WORLD
 from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
-    from alembert.dynamics import exporting, graphs, kernels, symbolic
-    from alembert.dynamics.symbolic import Symbolic
+    from alembert.algorithms import exporting, graphs, kernels, symbolic
+    from alembert.algorithms.symbolic import Symbolic
     from alembert.engine.kernel import Kernel
     from alembert.model import Model
 else:
-    exporting = deferred("alembert.dynamics.exporting")
-    graphs = deferred("alembert.dynamics.graphs")
-    kernels = deferred("alembert.dynamics.kernels")
-    symbolic = deferred("alembert.dynamics.symbolic")
+    exporting = deferred("alembert.algorithms.exporting")
+    graphs = deferred("alembert.algorithms.graphs")
+    kernels = deferred("alembert.algorithms.kernels")
+    symbolic = deferred("alembert.algorithms.symbolic")
 
 
 GRAPH_OF = {

@@ -11,8 +11,8 @@ from dynamics_helpers import ROUNDING, states, tree
 
 import alembert
 from alembert import Coupling, Fixed, Inertia, ModelBuilder, Revolute
-from alembert.dynamics import Dynamics
-from alembert.dynamics.symbolic import Symbolic
+from alembert.algorithms import Dynamics
+from alembert.algorithms.symbolic import Symbolic
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.joints import REGISTRY
 
@@ -183,7 +183,7 @@ def test_all_joint_types_are_met():
 
 
 def test_no_algorithm_is_left_out():
-    parts = [part for part in Dynamics.__mro__ if part.__module__.startswith("alembert.dynamics.")]
+    parts = [part for part in Dynamics.__mro__ if part.__module__.startswith("alembert.algorithms.")]
     methods = {name for part in parts for name in vars(part) if not name.startswith("_")}
     compared = {name for name, *_ in calls(tree("attached"))}
     assert (methods | set(FACTORS)) - NOT_SYMBOLIC == compared

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.algorithms import frames
 from alembert.deferred import deferred
-from alembert.dynamics import frames
 from alembert.errors import ArgumentError
 from alembert.expression import names_in
 from alembert.model import WORLD, Placement
@@ -20,12 +20,12 @@ from alembert.spatial import Pose
 from alembert.sweeps.tree import Where
 
 if TYPE_CHECKING:
-    from alembert.dynamics import kernels, physical
-    from alembert.dynamics.physical import Physical
+    from alembert.algorithms import kernels, physical
+    from alembert.algorithms.physical import Physical
     from alembert.model import Model
 else:
-    kernels = deferred("alembert.dynamics.kernels")
-    physical = deferred("alembert.dynamics.physical")
+    kernels = deferred("alembert.algorithms.kernels")
+    physical = deferred("alembert.algorithms.physical")
 
 Array = np.ndarray
 Wrenches = Mapping[str, Any]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.dynamics.graphs import GRAPHS, Options
+from alembert.algorithms.graphs import GRAPHS, Options
 from alembert.engine.c_export import export_c
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.dynamics import kernels
-from alembert.dynamics.arguments import Parameters, Wrenches, mapping
-from alembert.dynamics.failures import KNOWN_AS, WRENCHES, all_finite
-from alembert.dynamics.programs import INVERTING, LABELS, NEED_TREE, PROGRAMS
+from alembert.algorithms import kernels
+from alembert.algorithms.arguments import Parameters, Wrenches, mapping
+from alembert.algorithms.failures import KNOWN_AS, WRENCHES, all_finite
+from alembert.algorithms.programs import INVERTING, LABELS, NEED_TREE, PROGRAMS
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.sweeps import Tree
@@ -126,11 +126,11 @@ class Evaluation:
                 name, wrenches=wrenches, lowering=lowering
             )
         elif name in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
-            from alembert.dynamics import derivative_kernels
+            from alembert.algorithms import derivative_kernels
 
             self._kernels[key] = derivative_kernels.kernel(self, name, wrenches=wrenches, lowering=lowering)
         elif name == "hybrid_dynamics_derivatives":
-            from alembert.dynamics import derivative_kernels
+            from alembert.algorithms import derivative_kernels
 
             self._kernels[key] = derivative_kernels.hybrid_kernel(self, wrenches=wrenches, lowering=lowering)
         elif name in ("momentum", "momentum_matrix"):

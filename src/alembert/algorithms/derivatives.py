@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.algorithms.arguments import mapping
+from alembert.algorithms.frames import Reference
+from alembert.algorithms.programs import NUMBERS
 from alembert.deferred import deferred
-from alembert.dynamics.arguments import mapping
-from alembert.dynamics.frames import Reference
-from alembert.dynamics.programs import NUMBERS
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
-    from alembert.dynamics import constrained_products, directional_kernels, results
-    from alembert.dynamics.results import (
+    from alembert.algorithms import constrained_products, directional_kernels, results
+    from alembert.algorithms.results import (
         ForwardDerivatives,
         HybridDerivatives,
         InverseDerivatives,
     )
     from alembert.model import Model
 else:
-    constrained_products = deferred("alembert.dynamics.constrained_products")
-    directional_kernels = deferred("alembert.dynamics.directional_kernels")
-    results = deferred("alembert.dynamics.results")
+    constrained_products = deferred("alembert.algorithms.constrained_products")
+    directional_kernels = deferred("alembert.algorithms.directional_kernels")
+    results = deferred("alembert.algorithms.results")
 
 CONSTRAINED = ("forward_dynamics", "inverse_dynamics", "hybrid_dynamics")
 """what models with loops, couplings or equations have jvp, vjp and hessian of, through the constraints"""

@@ -1,6 +1,6 @@
 """Compositions of sweeps and small functions, for models of any size.
 
-What follows from sweeps (`alembert.dynamics.graphs`: the velocity of a frame from that of its body, the energy from two
+What follows from sweeps (`alembert.algorithms.graphs`: the velocity of a frame from that of its body, the energy from two
 totals, wrenches on frames that act on bodies) is a short list of operations on named buffers:
 
     Sweep    a program over the bodies, or its adjoint, as loops
@@ -11,7 +11,7 @@ totals, wrenches on frames that act on bodies) is a short list of operations on 
     Product  the sum of products of matrices over the speeds
     Inverse  of a symmetric one
 
-Which algorithms are made so: `alembert.dynamics.composed_algorithms`; their derivatives: `composition_derivatives`.
+Which algorithms are made so: `alembert.algorithms.composed_algorithms`; their derivatives: `composition_derivatives`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from alembert import sweeps
-from alembert.dynamics import kernels
+from alembert.algorithms import kernels
 from alembert.engine.dense import InverseSource, ProductSource, SumSource
 from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.rolled import Mode, RolledSource

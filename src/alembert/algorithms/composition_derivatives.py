@@ -1,8 +1,8 @@
-"""Tangents and adjoints of compositions (`alembert.dynamics.compositions`).
+"""Tangents and adjoints of compositions (`alembert.algorithms.compositions`).
 
 The tangent of a list has every operation together with its change, in the same order; the adjoint has the adjoints of the
 operations in the opposite order, and sums what several of them give back to the same buffer. The tangent of the adjoint
-makes Hessians (`alembert.dynamics.hessians`).
+makes Hessians (`alembert.algorithms.hessians`).
 
 Products with the Jacobians of the dynamics are in closed form (`alembert.sensitivity.products`), unless parameters vary.
 There the adjoint of forward dynamics a(q, v, tau) needs no adjoint of its sweep either: with mu = M^-1 weight, the gradient
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from alembert import sweeps
-from alembert.dynamics.compositions import (
+from alembert.algorithms.compositions import (
     Composition,
     Inverse,
     Operation,

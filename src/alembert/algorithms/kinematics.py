@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.dynamics import frames
-from alembert.dynamics.arguments import Parameters
-from alembert.dynamics.frames import Reference
+from alembert.algorithms import frames
+from alembert.algorithms.arguments import Parameters
+from alembert.algorithms.frames import Reference
 from alembert.errors import NumericalError
 from alembert.spatial import Pose
 
@@ -19,7 +19,7 @@ Array = np.ndarray
 
 
 class Kinematics:
-    """Mixed into `Model`. `reference` is one of those of `alembert.dynamics.frames`."""
+    """Mixed into `Model`. `reference` is one of those of `alembert.algorithms.frames`."""
 
     def frame_pose(self: Model, q: Any, frame: str, *, parameters: Parameters = None) -> Pose:
         """X_WC: rotation (..., 3, 3) and origin (..., 3) of a frame in the world."""

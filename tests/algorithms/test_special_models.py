@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.dynamics import derivative_kernels
+from alembert.algorithms import derivative_kernels
 from alembert.engine import host as hosts
 from alembert.engine import outlet
 

@@ -8,8 +8,8 @@ import pytest
 from dynamics_helpers import ROUNDING, states, tree
 
 from alembert import library
-from alembert.dynamics.exporting import EXPORTED
-from alembert.dynamics.graphs import TAKES_WRENCHES
+from alembert.algorithms.exporting import EXPORTED
+from alembert.algorithms.graphs import TAKES_WRENCHES
 from alembert.errors import ArgumentError
 
 compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")

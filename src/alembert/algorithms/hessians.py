@@ -1,7 +1,7 @@
 """Hessians of large models, from products along all directions or from those of inverse dynamics.
 
 With g the gradient of weight . result, its changes along each direction in turn, which the tangent of the adjoint gives
-(`alembert.dynamics.composition_derivatives`), are the rows of D in
+(`alembert.algorithms.composition_derivatives`), are the rows of D in
 
     H = (D + D^T) / 2,    D_ij = d/ds g_j(x + s e_i)                                                  (1)
 
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.dynamics import kernels
+from alembert.algorithms import kernels
 from alembert.engine.kernel import Kernel
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.dynamics.arguments import Parameters, Wrenches, common, mapping
+from alembert.algorithms.arguments import Parameters, Wrenches, common, mapping
 from alembert.errors import NumericalError
 
 if TYPE_CHECKING:

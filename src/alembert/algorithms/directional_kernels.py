@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import casadi as ca
 import numpy as np
 
-from alembert.dynamics import composed_algorithms, composition_derivatives, hessians, kernels
-from alembert.dynamics.compositions import Composition
-from alembert.dynamics.frames import check_about, check_reference
-from alembert.dynamics.graphs import GRAPHS, TAKES_WRENCHES, Options, graph_inputs, graph_results
-from alembert.dynamics.programs import NEED_TREE, PROGRAMS
+from alembert.algorithms import composed_algorithms, composition_derivatives, hessians, kernels
+from alembert.algorithms.compositions import Composition
+from alembert.algorithms.frames import check_about, check_reference
+from alembert.algorithms.graphs import GRAPHS, TAKES_WRENCHES, Options, graph_inputs, graph_results
+from alembert.algorithms.programs import NEED_TREE, PROGRAMS
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError, UnsupportedError

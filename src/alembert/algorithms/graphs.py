@@ -1,6 +1,6 @@
 """Every algorithm as a graph on `SX`, by the name of the method that has it: for expressions and for C source.
 
-The dynamics are the programs of `alembert.dynamics.programs`. What follows from poses, velocities and composite
+The dynamics are the programs of `alembert.algorithms.programs`. What follows from poses, velocities and composite
 inertias is put together here from the same records, for a frame C on body B at X_BC:
 
     V_C = Ad(X_BC)^-1 V_B,  referred by Ad(X_WC) to the world, by its rotation alone to world axes       (1)
@@ -22,11 +22,11 @@ import casadi as ca
 import numpy as np
 
 from alembert import sweeps
+from alembert.algorithms import kernels, manifold
+from alembert.algorithms.frames import Reference
+from alembert.algorithms.programs import LABELS, PROGRAMS
 from alembert.constraints import compiled, reduced_symbols
 from alembert.constraints.equations import equations
-from alembert.dynamics import kernels, manifold
-from alembert.dynamics.frames import Reference
-from alembert.dynamics.programs import LABELS, PROGRAMS
 from alembert.engine.kernel import Argument
 from alembert.errors import NumericalError
 from alembert.sensitivity.inverse_dynamics import INVERSE_DYNAMICS_DERIVATIVES

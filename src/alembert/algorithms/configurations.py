@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.dynamics import manifold
+from alembert.algorithms import manifold
 from alembert.errors import ArgumentError
 
 if TYPE_CHECKING:

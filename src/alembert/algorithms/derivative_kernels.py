@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-from alembert.dynamics import kernels
+from alembert.algorithms import kernels
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.per_state import Ending, PerStateSource, Scratch
 from alembert.engine.pipeline import Columns, PipelineSource, Stage

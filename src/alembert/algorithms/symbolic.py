@@ -8,24 +8,24 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.constraints import dynamics as constrained
-from alembert.constraints import inverse_derivatives, reduced, reduced_symbols
-from alembert.constraints.coordinates import Coordinates, names_of, projected
-from alembert.constraints.results import IndependentCoordinates
-from alembert.constraints.states import states
-from alembert.dynamics import directional_kernels, frames, graphs, kernels
-from alembert.dynamics.arguments import FrameLike, mapping
-from alembert.dynamics.expressions import checked, joined, parameter_column
-from alembert.dynamics.frames import Reference
-from alembert.dynamics.graphs import Graph, Options
-from alembert.dynamics.programs import NEED_TREE, PROGRAMS
-from alembert.dynamics.results import (
+from alembert.algorithms import directional_kernels, frames, graphs, kernels
+from alembert.algorithms.arguments import FrameLike, mapping
+from alembert.algorithms.expressions import checked, joined, parameter_column
+from alembert.algorithms.frames import Reference
+from alembert.algorithms.graphs import Graph, Options
+from alembert.algorithms.programs import NEED_TREE, PROGRAMS
+from alembert.algorithms.results import (
     ForwardDerivatives,
     HybridDerivatives,
     HybridResult,
     Innovations,
     InverseDerivatives,
 )
+from alembert.constraints import dynamics as constrained
+from alembert.constraints import inverse_derivatives, reduced, reduced_symbols
+from alembert.constraints.coordinates import Coordinates, names_of, projected
+from alembert.constraints.results import IndependentCoordinates
+from alembert.constraints.states import states
 from alembert.engine.kernel import Argument
 from alembert.errors import ArgumentError
 from alembert.model import Model
