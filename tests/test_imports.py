@@ -25,6 +25,7 @@ ORDER = [
     "sweeps",
     "sensitivity",
     "engine",
+    "lowering",
     "constraints",
     "algorithms",
     "operators",

@@ -24,11 +24,11 @@ import casadi as ca
 
 from alembert import sweeps
 from alembert.algorithms import kernels
-from alembert.engine.dense import InverseSource, ProductSource, SumSource
-from alembert.engine.pipeline import PipelineSource, Stage
-from alembert.engine.rolled import Mode, RolledSource
-from alembert.engine.scatter import ScatterSource
 from alembert.engine.source import FunctionSource, Source
+from alembert.lowering.dense import InverseSource, ProductSource, SumSource
+from alembert.lowering.pipeline import PipelineSource, Stage
+from alembert.lowering.rolled import Mode, RolledSource
+from alembert.lowering.scatter import ScatterSource
 from alembert.sweeps import Program, Tree
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The code of the derivatives of inverse and forward dynamics.
 
 Small models compute in straight code. For larger ones only the sweeps do; the matrices are then made by rows
-(`alembert.engine.tree_matrices`), in loops for any size.
+(`alembert.lowering.tree_matrices`), in loops for any size.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import casadi as ca
 
 from alembert.algorithms import kernels
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.per_state import Ending, PerStateSource, Scratch
-from alembert.engine.pipeline import Columns, PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
-from alembert.engine.tree_factor import TreeFactor
-from alembert.engine.tree_matrices import Relations, Sums, TreeMatrices, padded
+from alembert.lowering.per_state import Ending, PerStateSource, Scratch
+from alembert.lowering.pipeline import Columns, PipelineSource, Stage
+from alembert.lowering.tree_factor import TreeFactor
+from alembert.lowering.tree_matrices import Relations, Sums, TreeMatrices, padded
 from alembert.model import Model
 from alembert.sensitivity.inverse_dynamics import (
     ABOVE,

@@ -118,7 +118,7 @@ def momentum_kernel(model: Model, name: str, lowering: Lowering) -> Kernel:
     result = Argument("matrix" if matrix else "h", shape)
 
     def build() -> Source:
-        from alembert.engine.pipeline import PipelineSource, Stage
+        from alembert.lowering.pipeline import PipelineSource, Stage
 
         rows, total = ca.SX.sym("h", result.size), ca.SX.sym("total", WIDTHS["I"])
         h = ca.reshape(rows, 6, -1)
@@ -168,9 +168,9 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
     inputs = [*inner.arguments[:at], *forces, *inner.arguments[at + 1 :]]
 
     def build() -> Source:
-        from alembert.engine.per_state import PerStateSource
-        from alembert.engine.pipeline import PipelineSource, Stage
-        from alembert.engine.scatter import ScatterSource
+        from alembert.lowering.per_state import PerStateSource
+        from alembert.lowering.pipeline import PipelineSource, Stage
+        from alembert.lowering.scatter import ScatterSource
 
         F = [ca.SX.sym(f"F{k}", 6) for k in range(len(frames))]
         p = ca.SX.sym("p", len(model.parameters))
@@ -205,7 +205,7 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
 def program_source(tree: Tree, program: Program, names: Sequence[str], lowering: Lowering = "auto") -> Source:
     """The code of a program for some of its inputs (and the parameters, where there are any)."""
     if is_rolled(tree, program, lowering):
-        from alembert.engine.rolled import RolledSource
+        from alembert.lowering.rolled import RolledSource
 
         return RolledSource(program, tree, names)
     inputs = arguments(tree.model, tree, program, names)

@@ -35,8 +35,8 @@ import numpy as np
 from alembert.constraints.equations import Equations, columns, equations
 from alembert.constraints.tolerances import CLOSED, CONSISTENT, GOOD, OFF, STILL
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
+from alembert.lowering.pipeline import PipelineSource, Stage
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.sweeps import INVERSE_DYNAMICS, MASS_MATRIX, expressions
 

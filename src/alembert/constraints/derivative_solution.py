@@ -22,8 +22,8 @@ from alembert.constraints.compiled import Admittance, Symbols, inward, outward
 from alembert.constraints.equations import columns
 from alembert.constraints.tolerances import CONSISTENT, OFF, RANK
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.pipeline import Columns, PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
+from alembert.lowering.pipeline import Columns, PipelineSource, Stage
 from alembert.sensitivity.mass_factor import Pattern
 
 if TYPE_CHECKING:

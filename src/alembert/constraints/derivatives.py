@@ -34,9 +34,9 @@ from alembert.constraints.results import ConstrainedDerivatives
 from alembert.constraints.states import States, Terms
 from alembert.constraints.system import ConstraintSystem
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
+from alembert.lowering.pipeline import PipelineSource, Stage
 from alembert.sensitivity.directional import rate
 
 if TYPE_CHECKING:

@@ -23,9 +23,9 @@ from alembert.constraints import derivative_solution
 from alembert.constraints.compiled import Symbols
 from alembert.constraints.derivative_solution import CLEAR, NEAR, column_functions, nonzeros
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.pipeline import Columns, PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
+from alembert.lowering.pipeline import Columns, PipelineSource, Stage
 from alembert.sensitivity.mass_factor import Pattern
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from alembert.constraints.compiled import Symbols
 from alembert.constraints.derivative_solution import nonzeros, parts, spread_rows, spread_square
 from alembert.constraints.equations import columns
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.pipeline import Columns, PipelineSource, Stage
 from alembert.engine.source import FunctionSource, Source
+from alembert.lowering.pipeline import Columns, PipelineSource, Stage
 
 if TYPE_CHECKING:
     from alembert.constraints.drives import Chosen

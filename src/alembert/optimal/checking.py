@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from alembert.engine.stage_loop import SHARED, StageLoop
+from alembert.lowering.stage_loop import SHARED, StageLoop
 
 if TYPE_CHECKING:
     from alembert.optimal.problem import Problem

@@ -38,7 +38,7 @@ import numpy as np
 
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
-from alembert.engine.stage_loop import StageLoop
+from alembert.lowering.stage_loop import StageLoop
 from alembert.optimal.barrier import NARROW
 from alembert.optimal.stages import Stages
 from alembert.optimal.tangent import Tangent

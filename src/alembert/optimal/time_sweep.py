@@ -41,7 +41,7 @@ import scipy.linalg as sl
 
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
-from alembert.engine.stage_loop import SHARED, EliminationLoop, StageLoop
+from alembert.lowering.stage_loop import SHARED, EliminationLoop, StageLoop
 from alembert.sweeps.linear import Factor
 from alembert.sweeps.linear_quadratic import stage_gains, stage_record
 

@@ -207,7 +207,7 @@ INVERSE_DYNAMICS_TERMS = Program(
     (*_SWEEPS, inward(tabulate)),
     {"terms": "table", "blocks": "own"},
 )
-"""what the derivatives are made of, for `alembert.engine.tree_matrices`"""
+"""what the derivatives are made of, for `alembert.lowering.tree_matrices`"""
 INVERSE_DYNAMICS_DERIVATIVES = Program(
     "inverse_dynamics_derivatives",
     _GIVEN,

@@ -32,8 +32,8 @@ import casadi as ca
 import numpy as np
 from scipy.interpolate import BSpline
 
-from alembert.engine.stage_loop import SHARED, StageLoop
 from alembert.errors import ArgumentError, UnsupportedError
+from alembert.lowering.stage_loop import SHARED, StageLoop
 from alembert.optimal.closure import Closure, conditions, place, solve
 from alembert.optimal.guess import straight
 from alembert.optimal.plant import Mechanics

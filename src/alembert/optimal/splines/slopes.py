@@ -25,7 +25,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from alembert.engine.stage_loop import SHARED, StageLoop
+from alembert.lowering.stage_loop import SHARED, StageLoop
 from alembert.optimal.splines.shooting import Motion, Shooting
 
 Array = np.ndarray

@@ -13,10 +13,10 @@ from alembert.engine import codegen, program, shared
 from alembert.engine.codegen import Code
 from alembert.engine.node_loop import NodeLoop, Pointer, Table, constant_data
 from alembert.engine.program import Program as Instructions
-from alembert.engine.rolled_memory import Run, round_up
 from alembert.engine.target import Target
 from alembert.engine.vectormath import bits, literal, vector_type
 from alembert.engine.zeros import zero_function
+from alembert.lowering.rolled_memory import Run, round_up
 from alembert.sweeps.values import nonzeros
 from alembert.sweeps.visits import (
     ADDED,
@@ -37,7 +37,7 @@ from alembert.sweeps.visits import (
 )
 
 if TYPE_CHECKING:
-    from alembert.engine.rolled import RolledSource
+    from alembert.lowering.rolled import RolledSource
 
 SINES, COSINES = "sines", "cosines"
 

@@ -15,9 +15,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.engine import cache, codegen, elimination, fastcall, host, loader, program
+from alembert.engine import cache, codegen, fastcall, host, loader, program
 from alembert.engine.loader import Library
 from alembert.engine.target import Target
+from alembert.lowering import elimination
 
 STEP = "alembert_stage"
 ALIGNMENT = 64  # bytes; of the widest vector
@@ -141,7 +142,7 @@ class StageLoop:
 
 
 class EliminationLoop(StageLoop):
-    """The inward sweep in time on vectors along rows: `alembert.engine.elimination`."""
+    """The inward sweep in time on vectors along rows: `alembert.lowering.elimination`."""
 
     def __init__(self, n: int, m: int, columns: int, bounds: int) -> None:
         self._shape = (n, m, columns, bounds)

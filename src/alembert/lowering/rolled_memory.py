@@ -9,7 +9,7 @@ from typing import Protocol
 import casadi as ca
 import numpy as np
 
-from alembert.engine.rolled_records import Piece
+from alembert.lowering.rolled_records import Piece
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.tree import Tree
 from alembert.sweeps.values import elements

@@ -13,9 +13,9 @@ from typing import Any
 import casadi as ca
 
 from alembert.errors import UnsupportedError
+from alembert.lowering.traced_records import Form, Kept, Order, Parent, Slot, Traced, Watched, is_cheap
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.program import Extent, Pairs, Program, Record, Sweep, flat
-from alembert.sweeps.traced_records import Form, Kept, Order, Parent, Slot, Traced, Watched, is_cheap
 from alembert.sweeps.values import Dense, elements, map_matrices, nonzeros
 from alembert.sweeps.visits import (
     ADDED,

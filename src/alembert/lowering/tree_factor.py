@@ -23,7 +23,7 @@ import numpy as np
 
 from alembert.engine.loops import Lines
 from alembert.engine.outlet import transposed
-from alembert.engine.tree_matrices import Lists, TreeMatrices
+from alembert.lowering.tree_matrices import Lists, TreeMatrices
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Kernels that end with matrices.
 
-A first part leaves tables; then functions that work on rows of matrices (`alembert.engine.tree_matrices`) make the results
+A first part leaves tables; then functions that work on rows of matrices (`alembert.lowering.tree_matrices`) make the results
 from them, and send these straight to where they belong, while the next ones are computed. Large matrices would otherwise go
 through memory three times: as lanes, as packed blocks, as results.
 """
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from alembert.engine import codegen
 from alembert.engine.codegen import Code
-from alembert.engine.pipeline import PipelineSource, Stage
 from alembert.engine.target import Target
-from alembert.engine.tree_matrices import LINE, Relations, TreeMatrices, padded
 from alembert.engine.vectormath import suffix, vector_type
+from alembert.lowering.pipeline import PipelineSource, Stage
+from alembert.lowering.tree_matrices import LINE, Relations, TreeMatrices, padded
 
 GROUP = "#7"  # of the attributes of what runs state by state
 

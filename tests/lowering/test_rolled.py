@@ -3,15 +3,15 @@
 import casadi as ca
 import numpy as np
 import pytest
-from engine_helpers import same_bits
+from lowering_helpers import same_bits
 
 from alembert import WORLD, ModelBuilder, library
 from alembert.algorithms import kernels
 from alembert.algorithms.programs import PROGRAMS
 from alembert.engine import host as hosts
-from alembert.engine.rolled import RolledSource
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.joints import REGISTRY, Revolute
+from alembert.lowering.rolled import RolledSource
 from alembert.model import Inertia, Placement
 from alembert.sweeps import FORWARD_DYNAMICS, HYBRID_DYNAMICS, Program, Tree
 from alembert.sweeps.kinds import LIMIT, STRUCTURES, kinds
