@@ -295,8 +295,8 @@ def picture() -> str:
 
 PAGE = """# The house at a glance
 
-Written by `python docs/house.py`; not by hand. Packages stand in the order of their dependencies: a row imports the columns, the number says how
-many imports there are. A number above the diagonal (red) would be a knot.
+Written by `python docs/house.py`; not by hand. Packages stand in the order of their dependencies: a row imports the columns,
+the number says how many imports there are. A number above the diagonal (red) would be a knot.
 
 ![Which package imports which](images/house.svg)
 
