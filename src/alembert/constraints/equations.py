@@ -1,14 +1,23 @@
-"""Loops, couplings and equations on the speeds of the tree, on `SX`.
+"""Loops, couplings and equations as one thing: rows on the speeds of the tree, on `SX`.
 
-For a part (see `parts`) with rows B_k on the motions of pairs of frames and C_j on joint speeds,
+A part refers to pairs of frames (a_k, b_k) with relative poses X_k and velocities V_k in b_k axes, and to joints with
+coordinates q_j and speeds v_j. It gives its residual and rows as functions of these:
+
+    phi(X, q),    0 = sum B_k(X, q) V_k + sum C_j(X, q) v_j                                            (1)
+
+A loop is one pair of frames. A coupling has only joints,
+
+    phi = q_j - offset - sum ratio_k q_k                                                               (2)
+
+and an equation any of both: its rows are its derivatives, with dX = X V~ and dq_j = rate(q_j, v_j). On the tree,
 
     V_k = Ad(X_Wb)^-1 (V_b - V_a),    0 = sum B_k V_k + sum C_j v_j = G v
-    G = sum B_k Ad(X_Wb)^-1 (J_b - J_a) + C                                                            (1)
+    G = sum B_k Ad(X_Wb)^-1 (J_b - J_a) + C                                                            (3)
     d/dt (G v) = G v' + gamma,
-    gamma = sum B_k Ad(X_Wb)^-1 (A_b - A_a + V_b x V_a) + (dB_k/dt) V_k + (dC/dt) v     (A at v' = 0)  (2)
+    gamma = sum B_k Ad(X_Wb)^-1 (A_b - A_a + V_b x V_a) + (dB_k/dt) V_k + (dC/dt) v     (A at v' = 0)  (4)
 
 J, V and A in world axes about the world's origin, V_k in b axes; only joints between the nearest common ancestor and
-either frame have columns. Where phi = 0, G is the derivative of its holonomic rows. (1) and (2) hold everywhere.
+either frame have columns. Where phi = 0, G is the derivative of its holonomic rows. (3) and (4) hold everywhere.
 
 Constraint forces f enter as M v' + bias = tau + G^T f: of a loop, the wrench B^T f acts on b, at its origin and in its
 axes, and its opposite on a.
@@ -16,18 +25,171 @@ axes, and its opposite on a.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from alembert.constraints.parts import Part, Rows, parts
+from alembert.errors import ModelError
+from alembert.expression import Expression, evaluate
 from alembert.model import WORLD
+from alembert.model.elements import DOT
 from alembert.spatial import Motion, Pose
 from alembert.spatial.arrays import skew
 from alembert.sweeps.kinematics import place, place_in_world, subspace_in_world
 from alembert.sweeps.program import Program, Record, outward, unroll
 from alembert.sweeps.tree import Tree, Where
+
+if TYPE_CHECKING:
+    from alembert.joints import JointType, Pair
+    from alembert.model import Coupling, Equation, LoopJoint, Model
+
+Values = Mapping[str, ca.SX]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """phi (m), B_k (m x 6) by pair and C_j (m x nv_j) by joint."""
+
+    residual: ca.SX
+    of_pairs: tuple[ca.SX, ...]
+    of_joints: tuple[ca.SX, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """`rows(poses, coordinates, parameters, residual)` gives (1), phi if asked for; `kind` is what messages call it."""
+
+    kind: str
+    name: str
+    holonomic: tuple[bool, ...]
+    pairs: tuple[tuple[str, str], ...]
+    joints: tuple[str, ...]
+    rows: Callable[[Sequence[Pose], Sequence[ca.SX], Values, bool], Rows]
+
+    @property
+    def count(self) -> int:
+        return len(self.holonomic)
+
+
+def parts(model: Model) -> tuple[Part, ...]:
+    """All loops, then all couplings, then all equations."""
+    return (
+        *(_loop(loop) for loop in model.loops),
+        *(_coupling(coupling) for coupling in model.couplings),
+        *(_equation(model, equation) for equation in model.equations),
+    )
+
+
+def _loop(loop: LoopJoint) -> Part:
+    def rows(poses: Sequence[Pose], _: Sequence[ca.SX], values: Values, residual: bool) -> Rows:
+        constants = ca.vertcat(*(ca.SX(evaluate(x, values)) for x in loop.type.constants()))
+        return pair_rows(loop.type, constants, poses[0], residual=residual)
+
+    return Part("loop", loop.name, loop.type.holonomic, ((loop.frame_a, loop.frame_b),), (), rows)
+
+
+def pair_rows(pair: Pair, constants: ca.SX, X: Pose, *, residual: bool = True) -> Rows:
+    """Of a pair with these constants, at a relative pose."""
+    own = pair.with_constants(constants)
+    return Rows(ca.SX(own.residual(X)) if residual else ca.SX(), (ca.SX(own.rows(X)),), ())
+
+
+def _coupling(coupling: Coupling) -> Part:
+    def rows(_: Sequence[Pose], q: Sequence[ca.SX], values: Values, __: bool) -> Rows:
+        """(2)"""
+        residual = q[0] - evaluate(coupling.offset, values)
+        slopes = [ca.SX(1.0)]
+        for x, ratio in zip(q[1:], coupling.ratios, strict=True):
+            value = ca.SX(evaluate(ratio, values))
+            residual = residual - value * x
+            slopes.append(-value)
+        return Rows(residual, (), tuple(slopes))
+
+    return Part("coupling", coupling.name, (True,), (), (coupling.joint, *coupling.masters), rows)
+
+
+def _equation(model: Model, equation: Equation) -> Part:
+    frames: list[str] = []
+    joints: list[str] = []
+    owner = [
+        name
+        for joint, s in zip(model.joints, model._q_slices, strict=True)
+        for name in [joint.name] * (s.stop - s.start)
+    ]
+    places: list[tuple[str, int, Any]] = []
+    for _, quantity in equation.inputs:
+        if quantity in model.coordinate_names:
+            k = model.coordinate_names.index(quantity)
+            joint = owner[k]
+            joints += [joint] if joint not in joints else []
+            places.append(("joint", joints.index(joint), k - model.q_slice(joint).start))
+        else:
+            frame, _, part = quantity.rpartition(".")
+            frames += [frame] if frame not in frames else []
+            places.append(("frame", frames.index(frame), tuple("xyz".index(letter) for letter in part)))
+
+    def rows(poses: Sequence[Pose], q: Sequence[ca.SX], values: Values, __: bool) -> Rows:
+        V = [ca.SX.sym("V", 6) for _ in frames]
+        v = [ca.SX.sym("v", model.joint(name).type.nv) for name in joints]
+        inputs, rates = {}, {}
+        for (name, _), (what, k, at) in zip(equation.inputs, places, strict=True):
+            if what == "joint":
+                inputs[name] = q[k][at]
+                rates[name] = ca.SX(model.joint(joints[k]).type.rate(q[k], v[k]))[at]
+            else:
+                inputs[name] = _entry(poses[k].rotation, poses[k].translation, at)
+                turned = poses[k].rotation @ skew(V[k][0:3])
+                rates[name] = _entry(turned, poses[k].rotation @ V[k][3:6], at)
+        residual, speeds = [], []
+        for text, holonomic in zip(equation.formulas, equation.holonomic, strict=True):
+            phi, rate = _differentiated(equation, text, values, holonomic=holonomic)
+            given = [ca.vertcat(*(ca.densify(x[n]) for n, _ in equation.inputs)) for x in (inputs, rates)]
+            residual.append(phi(given[0], ca.SX.zeros(len(inputs))) if holonomic else ca.SX(1, 1))
+            speeds.append(rate(*given))
+        total = ca.vertcat(*speeds)
+        return Rows(
+            ca.vertcat(*residual),
+            tuple(ca.jacobian(total, x) for x in V),
+            tuple(ca.jacobian(total, x) for x in v),
+        )
+
+    pairs = tuple((equation.reference, frame) for frame in frames)
+    return Part("equation", equation.name, equation.holonomic, pairs, tuple(joints), rows)
+
+
+def _differentiated(
+    equation: Equation, text: str, values: Values, *, holonomic: bool
+) -> tuple[Callable[..., ca.SX], Callable[..., ca.SX]]:
+    """A formula and what is to vanish of the rates, as functions of the inputs and their rates."""
+    names = [name for name, _ in equation.inputs]
+    x, dx = ca.SX.sym("x", len(names)), ca.SX.sym("dx", len(names))
+    known = dict(values) | {name: x[k] for k, name in enumerate(names)}
+    known |= {name + DOT: dx[k] for k, name in enumerate(names)}
+    phi = ca.SX(Expression(text).evaluate(known))
+    rate = ca.jtimes(phi, x, dx) if holonomic else phi
+    if not holonomic:
+        at_rest = ca.simplify(ca.substitute(phi, dx, ca.SX.zeros(len(names))))
+        if ca.depends_on(ca.jacobian(phi, dx), dx) or not at_rest.is_zero():
+            raise ModelError(
+                f"equation {equation.name!r}: {text[:80]!r} is not linear in the rates of its inputs"
+            )
+
+    def of(what: ca.SX) -> Callable[..., ca.SX]:
+        return lambda inputs, rates: ca.substitute([what], [x, dx], [ca.densify(inputs), ca.densify(rates)])[
+            0
+        ]
+
+    return of(phi), of(rate)
+
+
+def _entry(R: ca.SX, p: ca.SX, at: tuple[int, ...]) -> ca.SX:
+    return p[at[0]] if len(at) == 1 else R[at[0], at[1]]
+
+
+# --- on the speeds of the tree ----------------------------------------------------------------------------------
 
 
 def move_in_world(b: Record) -> None:
@@ -78,7 +240,7 @@ def columns(tree: Tree) -> list[np.ndarray]:
     for part in parts(tree.model):
         touched = np.zeros(tree.model.nv, dtype=bool)
         for frames in part.pairs:
-            a, b = (_carrier(tree, name)[0] for name in frames)
+            a, b = (carrier(tree, name)[0] for name in frames)
             touched |= tree.support[a] ^ tree.support[b]
         for name in part.joints:
             touched[tree.model.v_slice(name)] = True
@@ -101,58 +263,58 @@ def _part(
     for B, ((node_a, _), (node_b, X_Wb)) in zip(rows.of_pairs, ends, strict=True):
         a, b = (records[k] if k >= 0 else world for k in (node_a, node_b))
         velocities.append(X_Wb.motion_inverse(b.V - a.V).vector())
-        for nodes, sign in (_between(tree, node_b, node_a, 1.0), _between(tree, node_a, node_b, -1.0)):
+        for nodes, sign in (between(tree, node_b, node_a, 1.0), between(tree, node_a, node_b, -1.0)):
             for k in nodes:
                 start = tree.v_slices[k].start
                 for i in range(records[k].node.nv):
                     moved = X_Wb.motion_inverse(Motion.from_vector(sign * records[k].columns[:, i]))
-                    G[:, start + i] += B @ moved.vector()  # (1)
+                    G[:, start + i] += B @ moved.vector()  # (3)
         gamma += B @ X_Wb.motion_inverse(b.A - a.A + b.V.cross(a.V)).vector()
     for C, name in zip(rows.of_joints, part.joints, strict=True):
         G[:, model.v_slice(name)] += C
-    gamma += _turning(tree, part, values, poses, velocities, at, speeds)  # (2)
+    types = [model.joint(name).type for name in part.joints]
+    gamma += rate_of_rows(
+        lambda X, q: part.rows(X, q, values, False), poses, velocities, (at, speeds, types)
+    )  # (4)
     basis = rows.of_pairs[0] if part.kind == "loop" else ca.SX(m, 6)
     return Equations(rows.residual, G, gamma, basis)
 
 
-def _turning(
-    tree: Tree,
-    part: Part,
-    values: dict[str, ca.SX],
-    poses: list[Pose],
-    velocities: list[ca.SX],
-    at: list[ca.SX],
-    speeds: list[ca.SX],
+def rate_of_rows(
+    rows: Callable[[Sequence[Pose], Sequence[ca.SX]], Rows],
+    poses: Sequence[Pose],
+    velocities: Sequence[ca.SX],
+    joints: tuple[Sequence[ca.SX], Sequence[ca.SX], Sequence[JointType]] = ((), (), ()),
 ) -> ca.SX:
-    """dB/dt V + dC/dt v, by differentiating the rows along dX/dt = (R w~, R v) and dq/dt."""
+    """dB/dt V + dC/dt v, by differentiating the rows along dX/dt = (R w~, R v) and dq/dt; `joints`: q, v and types."""
+    at, speeds, types = joints
     R = [ca.SX.sym("R", 3, 3) for _ in poses]
     p = [ca.SX.sym("p", 3) for _ in poses]
     W = [ca.SX.sym("V", 6) for _ in poses]
     q = [ca.SX.sym("q", x.numel()) for x in at]
     v = [ca.SX.sym("v", x.numel()) for x in speeds]
-    rows: Rows = part.rows([Pose(*pair) for pair in zip(R, p, strict=True)], q, values, False)
+    found = rows([Pose(*pair) for pair in zip(R, p, strict=True)], q)
+    matrices = (*found.of_pairs, *found.of_joints)
     x = ca.vertcat(*map(ca.vec, R), *p, *q)
+    if not any(ca.depends_on(B, x) for B in matrices):
+        return ca.SX(matrices[0].shape[0], 1)
     turned = [ca.vec(r @ skew(w[0:3])) for r, w in zip(R, W, strict=True)]
     moved = [r @ w[3:6] for r, w in zip(R, W, strict=True)]
-    rates = [tree.model.joint(name).type.rate(a, b) for name, a, b in zip(part.joints, q, v, strict=True)]
-    total = ca.SX(part.count, 1)
-    for B, w in zip((*rows.of_pairs, *rows.of_joints), (*W, *v), strict=True):
-        total = total + B @ w
-    if not any(ca.depends_on(B, x) for B in (*rows.of_pairs, *rows.of_joints)):
-        return ca.SX(part.count, 1)
-    found = ca.jtimes(total, x, ca.vertcat(*turned, *moved, *rates))
+    rates = [kind.rate(a, b) for kind, a, b in zip(types, q, v, strict=True)]
+    total = sum((B @ w for B, w in zip(matrices, (*W, *v), strict=True)), ca.SX(matrices[0].shape[0], 1))
+    change = ca.jtimes(total, x, ca.vertcat(*turned, *moved, *rates))
     actual = [*(X.rotation for X in poses), *(X.translation for X in poses), *velocities, *at, *speeds]
-    return ca.substitute([found], [*R, *p, *W, *q, *v], [ca.densify(ca.SX(y)) for y in actual])[0]
+    return ca.substitute([change], [*R, *p, *W, *q, *v], [ca.densify(ca.SX(y)) for y in actual])[0]
 
 
 def _frame(tree: Tree, records: list[Record], name: str, values: dict[str, ca.SX]) -> tuple[int, Pose]:
     """The node that carries a frame (-1: the world), and X_WC."""
-    node, placement = _carrier(tree, name)
+    node, placement = carrier(tree, name)
     X = placement.symbolic_pose(values)
     return node, (records[node].X_W @ X if node >= 0 else X)
 
 
-def _carrier(tree: Tree, name: str) -> tuple[int, Where]:
+def carrier(tree: Tree, name: str) -> tuple[int, Where]:
     frame = tree.model.frame(name)
     if frame.body == WORLD:
         return -1, frame.placement
@@ -160,7 +322,7 @@ def _carrier(tree: Tree, name: str) -> tuple[int, Where]:
     return node, where @ frame.placement
 
 
-def _between(tree: Tree, node: int, other: int, sign: float) -> tuple[list[int], float]:
+def between(tree: Tree, node: int, other: int, sign: float) -> tuple[list[int], float]:
     """The nodes inboard of one node, itself included, but not inboard of the other."""
     above = tree.ancestors[other] if other >= 0 else ()
     return [k for k in (tree.ancestors[node] if node >= 0 else ()) if k not in above], sign

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.constraints.equations import _between, _carrier
-from alembert.constraints.parts import Part
+from alembert.constraints.equations import Part, between, carrier, pair_rows, rate_of_rows
 from alembert.constraints.tolerances import STILL
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
@@ -33,7 +32,6 @@ from alembert.joints import Pair
 from alembert.lowering.tape import Tape
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.spatial import Motion, Pose
-from alembert.spatial.arrays import skew
 
 if TYPE_CHECKING:
     from alembert.model import LoopJoint, Model
@@ -50,7 +48,7 @@ _WORLD = np.r_[1.0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]
 
 
 @dataclass(frozen=True, eq=False)
-class _Group:
+class _PairLoops:
     """All loops of one type: their numbers, rows, and constants by loop."""
 
     kernel: Kernel
@@ -61,7 +59,7 @@ class _Group:
     data: tuple[Array, Array, Array]
 
 
-class Rolled:
+class Looped:
     """The constraints of one model."""
 
     def __init__(self, model: Model, primary: Model, parts: Sequence[Part], slices: Sequence[slice]) -> None:
@@ -72,8 +70,8 @@ class Rolled:
         self.groups = self._group(model.loops)
         rows, columns, signs = [], [], []
         for k, loop in enumerate(model.loops):
-            a, b = (_carrier(tree, name)[0] for name in (loop.frame_a, loop.frame_b))
-            for nodes, sign in (_between(tree, b, a, 1.0), _between(tree, a, b, -1.0)):
+            a, b = (carrier(tree, name)[0] for name in (loop.frame_a, loop.frame_b))
+            for nodes, sign in (between(tree, b, a, 1.0), between(tree, a, b, -1.0)):
                 dofs = [
                     i for node in nodes for i in range(tree.v_slices[node].start, tree.v_slices[node].stop)
                 ]
@@ -111,26 +109,26 @@ class Rolled:
 
     # --- the rows -------------------------------------------------------------------------------------------
 
-    def _group(self, loops: Sequence[LoopJoint]) -> list[_Group]:
+    def _group(self, loops: Sequence[LoopJoint]) -> list[_PairLoops]:
         tree = self.model._tree
         found: dict[Any, list[int]] = {}
         for k, loop in enumerate(loops):
-            found.setdefault(_signature(loop.type), []).append(k)
+            found.setdefault(pair_signature(loop.type), []).append(k)
         groups = []
         for signature, members in found.items():
-            ends = [[_carrier(tree, name) for name in (loops[k].frame_a, loops[k].frame_b)] for k in members]
-            places = [np.array([_flat(end[side][1].pose()) for end in ends]) for side in (0, 1)]
-            constants = np.array([[_number(x) for x in loops[k].type.constants()] for k in members])
+            ends = [[carrier(tree, name) for name in (loops[k].frame_a, loops[k].frame_b)] for k in members]
+            places = [np.array([flat_pose(end[side][1].pose()) for end in ends]) for side in (0, 1)]
+            constants = np.array([[pair_number(x) for x in loops[k].type.constants()] for k in members])
             nodes = [np.array([end[side][0] for end in ends]) for side in (0, 1)]
             rows = np.array(
                 [np.arange(self.slices[k].start, self.slices[k].stop) for k in members], dtype=int
             )
-            kernel = _pair_kernel(loops[members[0]].type, repr(signature))
+            kernel = pair_kernel(loops[members[0]].type, repr(signature))
             data = (places[0], places[1], constants)
-            groups.append(_Group(kernel, np.array(members), rows, nodes[0], nodes[1], data))
+            groups.append(_PairLoops(kernel, np.array(members), rows, nodes[0], nodes[1], data))
         return groups
 
-    def evaluate(self, q: Array, v: Array) -> _Terms:
+    def evaluate(self, q: Array, v: Array) -> _State:
         """All rows at one state."""
         tree = self.primary
         columns, X = tree._kernel("subspaces")(q)
@@ -157,7 +155,7 @@ class Rolled:
         M[: len(self.outer)] = np.einsum("ij,ij->i", Y[self.outer], columns[self.inner])
         M[len(self.outer) :] = np.einsum("ij,ij->i", Y, columns) + self.armature
         lengths = np.bincount(self.rows, entries * entries, minlength=self.count)
-        return _Terms(residual, gamma, basis, entries, M, lengths)
+        return _State(residual, gamma, basis, entries, M, lengths)
 
     def dense(self, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
         """phi, G, gamma and B of a batch, as arrays."""
@@ -233,11 +231,11 @@ class Rolled:
         broken = np.max(active * np.abs(self._times(t, v + y)))
         return x, y, np.array([quality, np.max(phi / root), np.max(phi), broken])
 
-    def _times(self, t: _Terms, x: Array) -> Array:
+    def _times(self, t: _State, x: Array) -> Array:
         """G x"""
         return np.bincount(self.rows, t.entries * x[self.columns], minlength=self.count)
 
-    def _scales(self, t: _Terms) -> tuple[Array, Array]:
+    def _scales(self, t: _State) -> tuple[Array, Array]:
         longest = np.zeros(len(self.slices))
         np.maximum.at(longest, self.scale_groups, t.lengths)
         scale = np.where(longest > 0, longest, 1.0)[self.scale_groups]
@@ -245,7 +243,7 @@ class Rolled:
 
 
 @dataclass(frozen=True, eq=False)
-class _Terms:
+class _State:
     """phi, gamma, B, the entries of G and of M (off the diagonal, then on it), squared lengths of rows."""
 
     residual: Array
@@ -259,11 +257,11 @@ class _Terms:
 class _Elimination:
     """(1)-(4) of `compiled` on a tape, on L and D, rows of G (then Z), Z D^-1, -Lambda, b (then -f), tau - bias, a."""
 
-    def __init__(self, rolled: Rolled) -> None:
-        self.rolled = rolled
-        pattern, nv = rolled.pattern, rolled.model.nv
-        lively = rolled.lively
-        self.known = np.zeros(rolled.count, dtype=bool)
+    def __init__(self, looped: Looped) -> None:
+        self.looped = looped
+        pattern, nv = looped.pattern, looped.model.nv
+        lively = looped.lively
+        self.known = np.zeros(looped.count, dtype=bool)
         self.known[lively] = True
         self.lively = lively
         number = {int(r): k for k, r in enumerate(lively)}
@@ -272,14 +270,14 @@ class _Elimination:
         self.next = pattern.size
         inverse = self._take(range(nv))
         reach: list[list[int]] = [[] for _ in lively]
-        for r, c in zip(rolled.rows, rolled.columns, strict=True):
+        for r, c in zip(looped.rows, looped.columns, strict=True):
             if int(r) in number:
                 reach[number[int(r)]].append(int(c))
         closed = [sorted({k for c in cs for k in (c, *pattern.inboard[c])}) for cs in reach]
         G = [self._take(cs) for cs in closed]
         entry = [
             (G[number[int(r)]][int(c)] if int(r) in number else -1)
-            for r, c in zip(rolled.rows, rolled.columns, strict=True)
+            for r, c in zip(looped.rows, looped.columns, strict=True)
         ]
         self.used = np.array([k for k, x in enumerate(entry) if x >= 0], dtype=int)
         self.entry = np.array([x for x in entry if x >= 0], dtype=int)
@@ -303,7 +301,7 @@ class _Elimination:
         self.pivots = np.array([pivots[i] for i in range(len(lively))], dtype=int)
         self.b = np.array([b[i] for i in range(len(lively))], dtype=int)
         self.z, self.a, self.free = (np.array([x[k] for k in range(nv)], dtype=int) for x in (z, a, free))
-        self.rows_of_entry = np.array([number[int(r)] for r in rolled.rows[self.used]], dtype=int)
+        self.rows_of_entry = np.array([number[int(r)] for r in looped.rows[self.used]], dtype=int)
         self._scratch = self._take([0])[0]
 
         first, second = Tape(), Tape()
@@ -367,10 +365,10 @@ class _Elimination:
 
     def _inward(self, tape: Tape, at: dict[int, int], cs: list[int], L: dict[tuple[int, int], int]) -> None:
         for k in reversed(cs):
-            for i in self.rolled.pattern.inboard[k]:
+            for i in self.looped.pattern.inboard[k]:
                 tape.subtract(at[i], L[k, i], at[k])
 
-    def run(self, t: _Terms, rest: Array, gamma: Array, chosen: Array) -> tuple[Array, Array, Array, float]:
+    def run(self, t: _State, rest: Array, gamma: Array, chosen: Array) -> tuple[Array, Array, Array, float]:
         """a, a_free, f, and the smallest pivot relative to the diagonal; for rest = 0, x with R x = -gamma."""
         mask = chosen[self.lively]
         w = np.zeros(self.size)
@@ -384,7 +382,7 @@ class _Elimination:
         with np.errstate(divide="ignore", invalid="ignore"):
             self.second.run(w)
             quality = float(np.min(1 / (w[self.pivots] * diagonal), initial=1.0))
-        f = np.zeros(self.rolled.count)
+        f = np.zeros(self.looped.count)
         f[self.lively] = -w[self.b] * mask
         return w[self.a], w[self.free], f, quality
 
@@ -414,7 +412,7 @@ def _order(count: int, meet: set[tuple[int, int]]) -> tuple[list[int], dict[int,
     return order, {i: sorted(x, key=position.__getitem__) for i, x in after.items()}
 
 
-def _signature(pair: Pair) -> Any:
+def pair_signature(pair: Pair) -> Any:
     """What makes code: the type, its structural fields, and which constants are zero (columns that vanish)."""
     fixed = tuple(
         (f.name, getattr(pair, f.name)) for f in dataclasses.fields(pair) if f.metadata.get("structural")
@@ -422,15 +420,15 @@ def _signature(pair: Pair) -> Any:
     return type(pair).__module__, type(pair).__qualname__, pair.kind, fixed, len(pair.constants())
 
 
-def _number(x: Any) -> float:
+def pair_number(x: Any) -> float:
     return float(x.evaluate({})) if isinstance(x, Expression) else float(x)
 
 
-def _flat(X: Pose) -> Array:
+def flat_pose(X: Pose) -> Array:
     return np.concatenate([np.asarray(X.rotation).ravel(), np.asarray(X.translation).ravel()])
 
 
-def _pair_kernel(pair: Pair, signature: str) -> Kernel:
+def pair_kernel(pair: Pair, signature: str) -> Kernel:
     """Rows of a pair from the motion of the two bodies: phi, B, B Ad(X_Wb)^-1 and gamma."""
     m, c = len(pair.holonomic), len(pair.constants())
     names = {
@@ -449,7 +447,6 @@ def _pair_kernel(pair: Pair, signature: str) -> Kernel:
 
     def build() -> FunctionSource:
         x = {name: ca.SX.sym(name, size) for name, size in names.items()}
-        own = pair.with_constants(x["constants"])
         bodies = {end: _pose(x[f"X_{end}"]) for end in "ab"}
         X_Wa, X_Wb = (X @ _pose(x[f"C_{end}"]) for end, X in bodies.items())
         V_a, V_b, A_a, A_b = (
@@ -457,19 +454,16 @@ def _pair_kernel(pair: Pair, signature: str) -> Kernel:
         )
         X = X_Wa.inverse() @ X_Wb
         V = X_Wb.motion_inverse(V_b - V_a).vector()
-        B = ca.SX(own.rows(X))
-        R, p, W = ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3), ca.SX.sym("W", 6)
-        turned = ca.SX(own.rows(Pose(R, p))) @ W
-        at = ca.vertcat(ca.vec(R), p)
-        rate = ca.jtimes(turned, at, ca.vertcat(ca.vec(R @ skew(W[0:3])), R @ W[3:6]))
-        rate = ca.substitute(
-            [rate], [R, p, W], [ca.densify(X.rotation), ca.densify(X.translation), ca.densify(V)]
-        )[0]
-        gamma = B @ X_Wb.motion_inverse(A_b - A_a + V_b.cross(V_a)).vector() + rate
+        rows = pair_rows(pair, x["constants"], X)
+        B = rows.of_pairs[0]
+        turned = rate_of_rows(
+            lambda poses, _: pair_rows(pair, x["constants"], poses[0], residual=False), [X], [V]
+        )
+        gamma = B @ X_Wb.motion_inverse(A_b - A_a + V_b.cross(V_a)).vector() + turned
         inverse = ca.horzcat(
             *(X_Wb.motion_inverse(Motion.from_vector(e)).vector() for e in ca.horzsplit(ca.SX.eye(6)))
         )
-        outputs = [ca.SX(own.residual(X)), B, B @ inverse, gamma]
+        outputs = [rows.residual, B, B @ inverse, gamma]
         return FunctionSource(ca.Function("pair", list(x.values()), [ca.densify(y) for y in outputs]))
 
     return Kernel("constraint_rows", inputs, results, key=f"pair:{signature}", build=build)
