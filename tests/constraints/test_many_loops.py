@@ -6,7 +6,7 @@ from constraint_helpers import closed, dense_solution, four_bars, parallelogram,
 
 from alembert import library
 from alembert.constraints import rows as all_rows
-from alembert.constraints.rolled import Rolled
+from alembert.constraints.looped import Looped
 from alembert.lowering.tape import Tape
 from alembert.model import Coupling
 
@@ -23,7 +23,7 @@ def test_all_kinds_of_loops_agree_with_unrolled_code(in_loops):
     v = possible_speeds(model, q)
     for x in (q, model.integrate(q, 0.05 * np.random.default_rng(0).normal(size=model.nv))):
         rows = looped._constraint_rows if hasattr(looped, "is_constrained") else None
-        assert rows.rolled is not None
+        assert rows.looped is not None
         for found, expected in zip(
             rows.terms(x[None], v[None]), _unrolled(model).terms(x[None], v[None]), strict=True
         ):
@@ -32,7 +32,7 @@ def test_all_kinds_of_loops_agree_with_unrolled_code(in_loops):
 
 def _unrolled(model):
     rows = all_rows.ConstraintRows(model)
-    rows.__dict__["rolled"] = None
+    rows.__dict__["looped"] = None
     return rows
 
 
@@ -87,7 +87,7 @@ def test_cost_is_linear_to_four_hundred_loops():
     for n in (25, 100, 400):
         model = four_bars(n)
         rows = all_rows.ConstraintRows(model) if hasattr(model, "is_constrained") else None
-        elimination = Rolled(model, rows.primary, rows.parts, list(rows.slices.values())).elimination
+        elimination = Looped(model, rows.primary, rows.parts, list(rows.slices.values())).elimination
         counts[n] = (len(elimination.first) + len(elimination.second)) / n
     np.testing.assert_allclose([counts[100], counts[400]], counts[25], rtol=0.1)
     q, v = parallelogram(model, 0.3, 1.0)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.constraints.rolled import _flat, _number, _pair_kernel, _signature
+from alembert.constraints.looped import flat_pose, pair_kernel, pair_number, pair_signature
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.expression import names_in
@@ -312,11 +312,11 @@ class Connected:
             V.append(m.frame_velocity(q, v, frame))
             A.append(m.frame_jacobian_rate(q, v, frame))
             J.append(m.frame_jacobian(q, frame, reference="world"))
-        signature = repr(_signature(link.type))
+        signature = repr(pair_signature(link.type))
         if signature not in _KERNELS:
-            _KERNELS[signature] = _pair_kernel(link.type, signature)
-        constants = np.array([_number(x) for x in link.type.constants()])
-        poses = [_flat(x) for x in X]
+            _KERNELS[signature] = pair_kernel(link.type, signature)
+        constants = np.array([pair_number(x) for x in link.type.constants()])
+        poses = [flat_pose(x) for x in X]
         phi, B, B_W, gamma = _KERNELS[signature](*poses, *V, *A, _PLACE, _PLACE, constants)
         G: dict[str, Array] = {}
         for (model, _), jacobian, sign in zip(self._ends[name], J, (-1.0, 1.0), strict=True):

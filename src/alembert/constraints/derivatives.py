@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.constraints import admittance, derivative_solution, parameter_slopes, rank
+from alembert.constraints import derivative_solution, parameter_slopes, rank, saddle
 from alembert.constraints.dynamics import _at, _tree, _with_wrenches
 from alembert.constraints.equations import columns, equations
 from alembert.constraints.results import ConstrainedDerivatives
@@ -257,7 +257,7 @@ def _solved(
     b = -(t.bias + (t.jacobian @ free[..., None])[..., 0])
     M, a, f = system.mass_matrix(s), free.copy(), np.zeros((len(s), system.all.count))
     for rows, at in sets:
-        x, own = admittance.orthogonal(M[at], t.jacobian[np.ix_(at, rows)], b[np.ix_(at, rows)])
+        x, own = saddle.orthogonal(M[at], t.jacobian[np.ix_(at, rows)], b[np.ix_(at, rows)])
         a[at] += x
         f[np.ix_(at, system.picked[rows])] = own
     return a, f

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import admittance, hybrid_solution, rank
+from alembert.constraints import hybrid_solution, rank, saddle
 from alembert.constraints.dynamics import _listed, _smallest_forces, _tree, _with_wrenches, named_dofs
 from alembert.constraints.results import ControlForces
 from alembert.constraints.states import States
@@ -200,7 +200,7 @@ def hybrid(
     a = np.linalg.solve(M, (tau - bias)[..., None])[..., 0]  # free
     for rows, at in rank.alike(chosen):
         R = B[np.ix_(at, rows)]
-        a[at] += admittance.orthogonal(M[at], R, b[np.ix_(at, rows)] - (R @ a[at][..., None])[..., 0])[0]
+        a[at] += saddle.orthogonal(M[at], R, b[np.ix_(at, rows)] - (R @ a[at][..., None])[..., 0])[0]
     left = np.abs((B @ a[..., None])[..., 0] - b)
     left[:, : system.count] /= t.scale
     worst = left.max(axis=1, initial=0.0)

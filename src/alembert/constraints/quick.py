@@ -30,7 +30,7 @@ def accelerations(
         return None
     chosen, active = system.masks
     if system.all.solution is None:
-        return _rolled(system, given, wrenches=wrenches, closed=closed, unique=unique)
+        return _looped(system, given, wrenches=wrenches, closed=closed, unique=unique)
     last = given[-1:] if system.model.parameters else ()
     factor, rest = system.all.tree(wrenches=wrenches)(*given)
     a, f, reactions, status = system.all.solution(given[0], given[1], factor, rest, chosen, active, *last)
@@ -44,11 +44,11 @@ def accelerations(
     return (a, f, reactions) if good else None
 
 
-def _rolled(
+def _looped(
     system: ConstraintSystem, given: Sequence[Any], *, wrenches: bool, closed: float, unique: bool
 ) -> Any:
     """The same in loops, state by state."""
-    loops = system.all.rolled
+    loops = system.all.looped
     if loops is None:
         return None
     chosen, active = system.masks
@@ -76,7 +76,7 @@ def projection(system: ConstraintSystem, q: Any, v: Any, last: tuple[Array, ...]
     if system.kept is None:
         return None
     chosen, active = system.masks
-    compiled, loops = system.all.projection, system.all.rolled
+    compiled, loops = system.all.projection, system.all.looped
     if compiled is None:
         q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
         if loops is None or q.ndim > 1 or v.ndim > 1:

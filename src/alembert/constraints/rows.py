@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import compiled, drives, kernels, rolled
+from alembert.constraints import compiled, drives, kernels, looped
 from alembert.constraints.drives import Chosen
-from alembert.constraints.equations import columns
-from alembert.constraints.parts import parts
-from alembert.constraints.rolled import Rolled
+from alembert.constraints.equations import columns, parts
+from alembert.constraints.looped import Looped
 from alembert.constraints.system import ConstraintSystem
 from alembert.errors import ArgumentError, ModelError, UnsupportedError
 
@@ -95,8 +94,8 @@ class ConstraintRows:
 
     def terms(self, *given: Array) -> tuple[Array, Array, Array, Array]:
         """phi (B, m), G (B, m, nv), gamma (B, m) and T^T (B, m, 6) of all constraints."""
-        if self.rolled is not None:
-            return self.rolled.dense(given[0], given[1])
+        if self.looped is not None:
+            return self.looped.dense(given[0], given[1])
         if not self.count:
             none = np.zeros((len(given[0]), 0))
             return none, np.zeros((len(none), 0, self.model.nv)), none, np.zeros((len(none), 0, 6))
@@ -120,11 +119,11 @@ class ConstraintRows:
         return compiled.constraint_kernel(self.model, list(self.slices.values()), lambda: self.graph)
 
     @cached_property
-    def rolled(self) -> Rolled | None:
+    def looped(self) -> Looped | None:
         """Everything in loops over the bodies and constraints, for models with many of them."""
-        if len(self.parts) < MANY or not rolled.supports(self.model):
+        if len(self.parts) < MANY or not looped.supports(self.model):
             return None
-        return Rolled(self.model, self.primary, self.parts, list(self.slices.values()))
+        return Looped(self.model, self.primary, self.parts, list(self.slices.values()))
 
     @cached_property
     def derivatives(self) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import admittance, rank
+from alembert.constraints import rank, saddle
 from alembert.constraints.drives import Drives
 from alembert.constraints.rank import Choice
 from alembert.constraints.states import States, Terms, states
@@ -148,7 +148,7 @@ class ConstraintSystem:
             return np.zeros((len(s), self.model.nv)), np.zeros((len(s), 0))
         if self.kept is None:
             self.kept = self._chosen(t, 0)
-        x, f, good = admittance.by_admittance(
+        x, f, good = saddle.by_admittance(
             lambda R: self.solve_mass_matrix(s, R), self.kept or self._chosen(t, 0), t, b, size, forces
         )
         for k in np.flatnonzero(~good):
@@ -163,7 +163,7 @@ class ConstraintSystem:
         choice = self._chosen(t, k)
         G, rows, dropped = t.jacobian[k], choice.rows, choice.dropped
         M = self.mass_matrix(s.at(k))[0]
-        x, f_r = admittance.orthogonal(M, G[rows], b[k, rows])
+        x, f_r = saddle.orthogonal(M, G[rows], b[k, rows])
         if len(dropped):
             left = np.abs(G[dropped] @ x - b[k, dropped]) / t.scale[k, dropped]
             # where the set is near its end, errors of the rows are magnified
@@ -178,7 +178,7 @@ class ConstraintSystem:
                     "is singular for them: the motion may branch or stop there"
                 )
         K = np.linalg.lstsq(G[rows].T, G[dropped].T, rcond=None)[0].T if len(dropped) else G[:0, : len(rows)]
-        f = admittance.smallest(K[None], f_r[None], rows, dropped, self.count)[0]
+        f = saddle.smallest(K[None], f_r[None], rows, dropped, self.count)[0]
         self._remember(function, s, k, before, choice)
         return x, f
 
