@@ -1,7 +1,11 @@
 """Every case that comes with the package passes; the slow ones run with `make verify`."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import alembert.verify.cases
 from alembert.verify import KINDS, TAGS, discover, run_case
 
 CASES = discover()
@@ -28,4 +32,12 @@ def test_cases_say_where_they_come_from(name):
     assert set(case.tags) <= set(TAGS), case.tags
     assert len(case.source) > 20
     assert case.title[0].isupper()
-    assert case.origin == f"alembert.verify.cases.{name}"  # one case per file, named alike
+    assert case.origin.startswith("alembert.verify.cases.")
+
+
+def test_every_function_under_the_decorator_is_found():
+    """Several cases share a file: none may hide another of its name."""
+    files = sorted((Path(alembert.verify.cases.__file__).parent).glob("*.py"))
+    written = re.findall(r"^@case\([\s\S]*?^def (\w+)\(", "\n".join(f.read_text("utf-8") for f in files), re.M)
+    assert sorted(written) == list(CASES)
+    assert {case.function.__name__ for case in CASES.values()} == set(CASES)

@@ -22,10 +22,11 @@ GROUP = "alembert.cases"
 
 
 def discover(files: Sequence[str | Path] = ()) -> dict[str, Case]:
-    """All cases by name, in the order of their files."""
-    found: dict[str, Case] = {}
+    """All cases by name: those of the package in alphabetical order, then the others in the order of their files."""
+    own: dict[str, Case] = {}
     for part in _with_submodules(importlib.import_module("alembert.verify.cases")):
-        _add(found, _cases_in(part), part.__name__)
+        _add(own, _cases_in(part), part.__name__)
+    found = dict(sorted(own.items()))
     for point in entry_points(group=GROUP):
         for part in _installed(point):
             _add(found, _cases_in(part), part.__name__)

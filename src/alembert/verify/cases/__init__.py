@@ -1,1 +1,1 @@
-"""One case per file; `alembert.verify.discover` finds them."""
+"""Families of cases, one file each; `alembert.verify.discover` finds every case in them."""

@@ -1,0 +1,107 @@
+"""Linkages and gears in closed form."""
+
+import numpy as np
+
+from alembert.joints import Prismatic, Revolute
+from alembert.model import Coupling, Inertia, ModelBuilder
+from alembert.simulate import simulate
+from alembert.verify.case import Check, Items, Line, Plot, case
+
+
+@case(
+    source="Slider-crank with point masses: x = r cos t + sqrt(l^2 - r^2 sin^2 t) and Newton's law",
+    kind="closed form",
+    tags=("loops",),
+    parameters={"crank": 0.3, "rod": 1.0, "mass": 2.0, "angle": 0.7, "rate": 3.0, "torque": 0.8},
+)
+def slider_crank(crank: float, rod: float, mass: float, angle: float, rate: float, torque: float) -> Items:
+    """Assembly, accelerations and the force in the rod of a slider-crank."""
+    r, l, t, w = crank, rod, angle, rate
+    builder = ModelBuilder("slider_crank", gravity=(0, 0, 0))
+    z = (0.0, 0.0, 1.0)
+    builder.body("crank", Inertia.point(1.0, (r, 0, 0)), joint=Revolute(z), joint_name="crank")
+    light = Inertia.point(1e-9, (l, 0, 0))
+    builder.body("rod", light, joint=Revolute(z), joint_name="pin", parent="crank", placement=(r, 0, 0))
+    builder.body("slider", Inertia.box(mass, (0.1, 0.1, 0.1)), joint=Prismatic((1, 0, 0)), joint_name="slide")
+    builder.frame("eye", "rod", (l, 0, 0))
+    builder.loop("gudgeon", Revolute(z), "slider", "eye")
+    model = builder.build()
+    root = np.sqrt(l**2 - (r * np.sin(t)) ** 2)
+    x = r * np.cos(t) + root
+    dx = -r * np.sin(t) - r**2 * np.sin(t) * np.cos(t) / root
+    ddx = -r * np.cos(t) - r**2 * (np.cos(2 * t) / root + (r * np.sin(t) * np.cos(t)) ** 2 / root**3)
+    beta = -np.arcsin(r * np.sin(t) / l) - t
+    state = model.assemble([t, beta + 0.1, x - 0.05], [w, 0, 0], fixed=["crank"])
+    yield Check("assembled pin, slider", state.q[1:], (beta, x), 1e-12, "Newton's method to rounding")
+    yield Check("speed of the slider [m/s]", np.asarray(state.v)[2], dx * w, 1e-11, "rounding")
+    dw = (torque - mass * dx * ddx * w**2) / (1.0 * r**2 + mass * dx**2)
+    found = model.constrained_dynamics(state.q, state.v, [torque, 0, 0])
+    reason = "the rod's 1e-9 kg"
+    yield Check(
+        "crank, slider accelerations", found.accelerations[[0, 2]], (dw, ddx * w**2 + dx * dw), 1e-6, reason
+    )
+    force = -found.reactions["gudgeon"][3] * np.cos(t + state.q[1])
+    yield Check("force on the slider [N]", force, mass * (ddx * w**2 + dx * dw), 1e-6, reason)
+    turns = np.linspace(0, 2 * np.pi, 181)
+    yield Plot(
+        "crank [rad]",
+        "slider [m]",
+        (Line("", turns, r * np.cos(turns) + np.sqrt(l**2 - (r * np.sin(turns)) ** 2)),),
+    )
+
+
+@case(
+    source="""Freudenstein, Approximate synthesis of four-bar linkages, Trans. ASME 77 (1955): the displacement
+    equation""",
+    kind="published",
+    tags=("loops",),
+    parameters={"crank": 0.4, "coupler": 1.1, "rocker": 0.9, "ground": 1.0},
+)
+def freudenstein_four_bar(crank: float, coupler: float, rocker: float, ground: float) -> Items:
+    """Assembled four-bars satisfy Freudenstein's equation around the turn of the crank."""
+    a, b, c, d = crank, coupler, rocker, ground
+    z = (0.0, 0.0, 1.0)
+    builder = ModelBuilder("four_bar", gravity=(0, -9.81, 0))
+    builder.body("crank", Inertia.rod(1.0, (0, 0, 0), (a, 0, 0)), joint=Revolute(z), joint_name="in")
+    bar = Inertia.rod(1.0, (0, 0, 0), (b, 0, 0))
+    builder.body("coupler", bar, joint=Revolute(z), joint_name="pin", parent="crank", placement=(a, 0, 0))
+    bar = Inertia.rod(1.0, (0, 0, 0), (c, 0, 0))
+    builder.body("rocker", bar, joint=Revolute(z), joint_name="out", placement=(d, 0, 0))
+    builder.frame("end", "coupler", (b, 0, 0)).frame("head", "rocker", (c, 0, 0))
+    builder.loop("joint", Revolute(z), "head", "end")
+    model = builder.build()
+    turns = np.linspace(0, 2 * np.pi, 13)
+    residuals, rockers = [], []
+    for t in turns:
+        q = model.assemble([t, 0.5 - t, 1.5], fixed=["in"]).q
+        left = d / a * np.cos(q[2]) - d / c * np.cos(t) + (a * a - b * b + c * c + d * d) / (2 * a * c)
+        residuals.append(left - np.cos(t - q[2]))
+        rockers.append(q[2])
+    yield Check(
+        "residual of the equation", residuals, np.zeros(13), 1e-11, "loops closed to 1e-12, sines of angles"
+    )
+    yield Plot("crank [rad]", "rocker [rad]", (Line("", turns, np.unwrap(rockers)),))
+
+
+@case(
+    source="Two wheels with a ratio r: (I1 + r^2 I2) a = T",
+    kind="closed form",
+    tags=("loops", "simulation"),
+    parameters={"ratio": -2.0, "torque": 1.0, "duration": 1.0},
+)
+def gear_coupling(ratio: float, torque: float, duration: float) -> Items:
+    """Two wheels with a gear between them turn like one."""
+    builder = ModelBuilder("gear", gravity=(0, 0, 0))
+    wheel = Inertia.cylinder(1.0, 0.5, 0.1, (0, 0, 1))
+    for name in "ab":
+        builder.body(name, wheel, joint=Revolute(), joint_name=name)
+    model = builder.build().replace(couplings=(Coupling("gear", "b", ("a",), (ratio,)),))
+    run = simulate(
+        model, [0.1, 0.1 * ratio], duration=duration, step=0.05, efforts={"a": torque}, progress=False
+    )
+    inertia = 0.125 * (1 + ratio**2)
+    expected = 0.1 + run.time**2 * torque / (2 * inertia)
+    yield Check(
+        "angle of the first [rad]", run.q[:, 0], expected, 1e-12, "constant acceleration: order 4 is exact"
+    )
+    yield Check("angle of the second [rad]", run.q[:, 1], ratio * run.q[:, 0], 1e-12, "projection")

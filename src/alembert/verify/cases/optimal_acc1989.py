@@ -1,0 +1,105 @@
+"""Optimal control at the 1989 conference: a transfer, a rocket."""
+
+import casadi as ca
+import numpy as np
+from scipy.optimize import brentq
+
+from alembert.optimal import Problem, System, duration, terminal
+from alembert.verify.case import Check, Items, Line, Plot, case
+from alembert.verify.papers import acc1989
+
+
+@case(
+    source=acc1989(
+        "Bless, Hodges, Calise",
+        "transfer in the least time, a h/U^2 = 0.75 (Bryson, Ho, Applied Optimal Control, 1975, 2.7.9): tan u is linear in "
+        "time",
+    ),
+    kind="closed form",
+    tags=("optimal", "acc1989"),
+    parameters={"ratio": 0.75},
+)
+def bless_transfer(ratio: float) -> Items:
+    """A thrust of constant size is turned so that height and speed are reached soonest."""
+    # with s = tan(u0), T = time: U = a T asinh(s)/s and h = a T^2/(4 s^2) (s sqrt(1 + s^2) - asinh s)
+    s = brentq(
+        lambda s: (s * np.sqrt(1 + s**2) - np.arcsinh(s)) / (4 * np.arcsinh(s) ** 2) - ratio, 0.1, 50.0
+    )
+    speed = 1 / np.sqrt(ratio)  # a = h = 1
+    time = speed * s / np.arcsinh(s)
+    craft = System(["x", "y", "vx", "vy"], ["u"], lambda m: [m.vx, m.vy, ca.cos(m.u), ca.sin(m.u)])
+    problem = Problem(
+        craft,
+        (0.5, 10.0),
+        start={"x": 0, "y": 0, "vx": 0, "vy": 0},
+        end={"y": 1, "vx": speed, "vy": 0},
+        limits={"u": (-np.pi / 2, np.pi / 2)},
+        cost=duration(),
+    )
+    guess = {
+        "time": [0, 2],
+        "x": [[0, 0, 0, 0], [1, 1, speed, 0]],
+        "controls": [[1.0], [-1.0]],
+    }
+    solution = problem.solve(64, transcription="hermite-simpson", guess=guess)
+    reason = "Hermite-Simpson with 64 steps; the closed form to rounding"
+    yield Check("time sqrt(a/h)", solution.duration, time, 2e-6, reason)
+    yield Check("time sqrt(a/h), to the digits of a calculation by others", time, 2.12106, 5e-6, "six digits")
+    middle = (solution.time[0] + solution.time[1]) / 2
+    first = np.degrees(np.arctan(s * (1 - 2 * middle / time)))
+    yield Check(
+        "angle of the first step [deg]",
+        np.degrees(solution.control("u")[0]),
+        first,
+        0.02,
+        "the mean of a step",
+    )
+    yield Check("distance / h", solution.state("x")[-1], time * speed / 2, 1e-5, "by symmetry, half of U T")
+    yield Plot(
+        "t", "u [rad]", (Line("", solution.time[: len(solution.control("u"))], solution.control("u")),)
+    )
+
+
+@case(
+    source=acc1989(
+        "Psiaki", "rocket of 24 stages: greatest range in 12 s, |u| up to 5 g, 10 g s of fuel, above ground"
+    ),
+    kind="closed form",
+    tags=("optimal", "acc1989"),
+    parameters={"g": 32.2, "thrust": 5.0, "fuel": 10.0, "time": 12.0, "stages": 24},
+    missing="""the range in the paper is that of an octagon instead of the circle |u| = 5 g, and is only drawn; used are the
+    data, and the exact optimum: full thrust at one angle, then a throw""",
+)
+def psiaki_rocket(g: float, thrust: float, fuel: float, time: float, stages: int) -> Items:
+    """All fuel at once, at the angle that brings the rocket down at the end."""
+    burn = fuel / thrust
+    reach = fuel * (time - burn / 2)  # distance in units of g along the thrust, without weight
+    exact = g * np.sqrt(reach**2 - (time**2 / 2) ** 2)
+    rocket = System(
+        ["x", "y", "vx", "vy", "used"],
+        ["size", "angle"],
+        lambda s: [s.vx, s.vy, s.size * ca.cos(s.angle), s.size * ca.sin(s.angle) - 1.0, s.size],
+    )  # lengths in units of g
+    problem = Problem(
+        rocket,
+        time,
+        start={"x": 0, "y": 0, "vx": 0, "vy": 0, "used": 0},
+        end={"used": (0, fuel)},
+        limits={"size": (0, thrust), "y": (0, np.inf), "angle": (0, np.pi / 2)},
+        cost=terminal(lambda s: -s.x),
+    )
+    guess = {
+        "time": [0, time],
+        "x": [[0, 0, 0, 0, 0], [80, 0, 7, -5, fuel]],
+        "controls": [[2.0, 0.8], [0.1, 0.8]],
+    }
+    solution = problem.solve(stages, transcription="rk4", guess=guess)
+    reason = "piecewise constant thrust holds the optimum, as burning ends at a node"
+    yield Check("range [ft]", -solution.cost * g, exact, 0.05, reason)
+    size = solution.control("size")
+    last = round(burn / time * stages)
+    yield Check("thrust while it burns [g]", size[:last].min(), thrust, 0.01, reason)
+    yield Check("thrust after [g]", size[last:].max(), 0.0, 0.01, reason)
+    angle = np.arcsin(time**2 / 2 / reach)
+    yield Check("angle [deg]", np.degrees(solution.control("angle")[:last]), np.degrees(angle), 0.1, reason)
+    yield Plot("x [g s^2]", "y", (Line("", solution.state("x"), solution.state("y")),))
