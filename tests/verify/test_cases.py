@@ -38,6 +38,8 @@ def test_cases_say_where_they_come_from(name):
 def test_every_function_under_the_decorator_is_found():
     """Several cases share a file: none may hide another of its name."""
     files = sorted((Path(alembert.verify.cases.__file__).parent).glob("*.py"))
-    written = re.findall(r"^@case\([\s\S]*?^def (\w+)\(", "\n".join(f.read_text("utf-8") for f in files), re.M)
+    written = re.findall(
+        r"^@case\([\s\S]*?^def (\w+)\(", "\n".join(f.read_text("utf-8") for f in files), re.M
+    )
     assert sorted(written) == list(CASES)
     assert {case.function.__name__ for case in CASES.values()} == set(CASES)

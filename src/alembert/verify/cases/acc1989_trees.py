@@ -4,6 +4,7 @@ import numpy as np
 
 from alembert import library
 from alembert.joints import Fixed, Free
+from alembert.joints.closure import across
 from alembert.model import WORLD, Inertia, ModelBuilder, Placement
 from alembert.verify.case import Check, Items, case
 from alembert.verify.mechanisms import NIKRAVESH_AXIS, NIKRAVESH_PRINTED, nikravesh
@@ -114,8 +115,6 @@ def fijany_bejczy_mass_matrix(program: Program, joints: int, seed: int) -> Items
 )
 def nikravesh_matrices() -> Items:
     """Constraint Jacobian, rank and velocity transformation of a closed loop cut at a revolute joint."""
-    from alembert.joints.closure import across
-
     model = nikravesh()
     q = np.zeros(4)
     G = model.constraint_jacobian(q)

@@ -1,5 +1,7 @@
 """Chen and Ou 1989: the seven-link RRC arm."""
 
+import dataclasses
+
 import numpy as np
 
 from alembert.simulate import simulate
@@ -85,8 +87,6 @@ def msp_geared_equations(states_: int) -> Items:
     A_ri = A'_ri + mu_i J_i z_r . e_i (r < i), A_rr = A'_rr + mu_r^2 J_r; the bias has in addition
     mu_r J_r al'_{r-1} . e_r - sum_{i > r} mu_i J_i qd_i (w_{i-1} x z_r) . e_i.
     """
-    import dataclasses
-
     model = rrc_arm(oblique=True, center=(0.05, -0.02, 0.1))
     plain = model.replace(joints=tuple(dataclasses.replace(joint, rotors=()) for joint in model.joints))
     worst = np.zeros(4)

@@ -4,6 +4,7 @@ import numpy as np
 
 from alembert import library
 from alembert.check import derivatives as check_derivatives
+from alembert.identify import regressor
 from alembert.joints import REGISTRY
 from alembert.verify.case import Check, Items, case
 from alembert.verify.random_models import RATE, RATE_REASON, TREES, rate_along, states, tree
@@ -62,8 +63,6 @@ def identity_gravity_gradient(count: int) -> Items:
 )
 def identity_regressor(count: int) -> Items:
     """Y(q, v, a) pi = tau."""
-    from alembert.identify import regressor
-
     for name in TREES[:2]:
         model = tree(name)
         q, v, a = states(model, count)

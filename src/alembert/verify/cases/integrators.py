@@ -6,6 +6,7 @@ from alembert import library
 from alembert.joints import Revolute, Spherical
 from alembert.model import Inertia, ModelBuilder, Placement
 from alembert.simulate import integrators, simulate
+from alembert.simulate.schemes import ADAMS_BASHFORTH, ADAMS_MOULTON
 from alembert.verify.case import Check, Items, Line, Plot, case
 from alembert.verify.motion import motion
 from alembert.verify.papers import acc1989
@@ -58,7 +59,6 @@ def integrator_orders(duration: float, steps: tuple[int, ...]) -> Items:
 )
 def oscar_integrators() -> Items:
     """Weights of the Adams formulas; the paper's "trapezoidal" rule is the one of Adams and Bashforth of order 2."""
-    from alembert.simulate.schemes import ADAMS_BASHFORTH, ADAMS_MOULTON
 
     def weights(values: object) -> list[float]:
         return [float(x) for x in values]  # type: ignore[attr-defined]
