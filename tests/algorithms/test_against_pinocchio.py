@@ -66,7 +66,7 @@ def robot(name):
         pytest.skip(f"no {file.name}: example-robot-data is not installed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AlembertWarning)
-        model = load_urdf(file, floating=floating, unphysical="warn")
+        model = load_urdf(file, floating=floating)
     # not by model.replace, which checks the inertias anew
     joints = tuple(dataclasses.replace(joint, friction=None) for joint in model.joints)
     model = dataclasses.replace(model, joints=joints, couplings=())

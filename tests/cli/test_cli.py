@@ -86,7 +86,10 @@ def test_errors_are_a_paragraph_on_stderr(tmp_path):
     path.write_text('format = "alembert-model"\nversion = 1\n[bodies.b]\nmas = 1\n')
     result = run("info", path, code=2)
     assert result.stdout == ""
-    assert result.stderr == f"error: {path}:4: bodies.b.mas: unknown key 'mas'; there is inertia, visuals\n"
+    assert (
+        result.stderr
+        == f"error: {path}:4: bodies.b.mas: unknown key 'mas'; there is inertia, visuals, unphysical\n"
+    )
 
 
 def test_other_refusals(file, tmp_path):
@@ -150,3 +153,17 @@ def test_bench_says_that_loops_do_not_close(tmp_path):
     save(builder.build(), tmp_path / "apart.toml")
     result = run("bench", tmp_path / "apart.toml", code=1)
     assert "no configuration was found at which the loops of 'apart' are closed" in result.stderr
+
+
+def test_a_real_robot_in_one_step(tmp_path):
+    """What is wrong with it is one warning; with --strict an error that names the line."""
+    path = tmp_path / "r.urdf"
+    path.write_text(
+        '<robot name="r"><link name="a"/>\n<link name="b"><inertial><mass value="1"/>'
+        '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="3"/></inertial></link>\n<gazebo/>'
+        '<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint></robot>'
+    )
+    shown = run("info", path)
+    assert shown.stderr.startswith(f"warning: {path}: unphysical inertia kept")
+    assert shown.stderr.count("warning") == 1
+    assert f"error: {path}:2: body 'b': inertia violates" in run("info", path, "--strict", code=2).stderr

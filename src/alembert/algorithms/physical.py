@@ -2,7 +2,7 @@
 
 The numbers that must not be negative and the inertias are computed from the parameters by a kernel of their own, for a
 whole batch at once, and held to the rules of `alembert.model.inertia`. What the model breaks at its defaults (files
-loaded with `unphysical="warn"`) is not looked at.
+loaded from a file that has it so) is not looked at.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import typer
 
 from alembert.cli import console
 from alembert.cli.app import PROGRAM, Json, command
-from alembert.cli.models import Floating, PackageDirs, complete_model, load_model
+from alembert.cli.models import Floating, PackageDirs, Strict, complete_model, load_model
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.study.parts import Grid
 
@@ -81,12 +81,13 @@ def bench(
     as_json: Json = False,
     floating: Floating = False,
     package_dir: PackageDirs = None,
+    strict: Strict = False,
 ) -> None:
     """Measure the algorithms of a model: microseconds per call, and per state in a batch."""
     for option, value in (("--batch", batch), ("--repeats", repeats)):
         if value < 1:
             raise ArgumentError(f"{option} {value}: expected a positive whole number")
-    found = load_model(model, floating, package_dir)
+    found = load_model(model, floating, package_dir, strict)
     peer, why = _pinocchio(found)
     rows = []
     for name in ALGORITHMS:

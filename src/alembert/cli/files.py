@@ -9,7 +9,7 @@ import typer
 
 from alembert.cli import console
 from alembert.cli.app import MODELS, Json, command
-from alembert.cli.models import Floating, ModelName, PackageDirs, complete_model, load_model
+from alembert.cli.models import Floating, ModelName, PackageDirs, Strict, complete_model, load_model
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -48,12 +48,13 @@ def info(
     as_json: Json = False,
     floating: Floating = False,
     package_dir: PackageDirs = None,
+    strict: Strict = False,
 ) -> None:
     """Show the tree of a model with its degrees of freedom, masses and limits."""
     if model is None:
         _library(as_json)
         return
-    found = load_model(model, floating, package_dir)
+    found = load_model(model, floating, package_dir, strict)
     console.answer(summary(found), as_json, str(found))
 
 
@@ -91,11 +92,12 @@ def convert(
     as_json: Json = False,
     floating: Floating = False,
     package_dir: PackageDirs = None,
+    strict: Strict = False,
 ) -> None:
     """Read a model in any format and write it in Alembert's own."""
     from alembert.model.io import save
 
-    found = load_model(model, floating, package_dir)
+    found = load_model(model, floating, package_dir, strict)
     save(found, target)
     if as_json:
         data = {"source": model, "target": target, "name": found.name, "nv": found.nv}

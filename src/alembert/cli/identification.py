@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from alembert.cli.app import COMPUTE, Json, command
-from alembert.cli.models import Floating, ModelName, PackageDirs, complete_file, pairs
+from alembert.cli.models import Floating, ModelName, PackageDirs, Strict, complete_file, pairs
 from alembert.cli.tasks import output, perform
 from alembert.study.tasks.identify import Identify
 
@@ -85,6 +85,7 @@ def identify(
     as_json: Json = False,
     floating: Floating = False,
     package_dir: PackageDirs = None,
+    strict: Strict = False,
 ) -> None:
     """Estimate inertias, frictions and rotors of a model from measured motions and efforts."""
     options = {
@@ -98,4 +99,13 @@ def identify(
         "noise": pairs("--noise", noise),
     }
     outputs = {"save": save, "model": model, "plot": plot}
-    perform(Identify, prior, options, outputs, as_json=as_json, floating=floating, package_dirs=package_dir)
+    perform(
+        Identify,
+        prior,
+        options,
+        outputs,
+        as_json=as_json,
+        floating=floating,
+        package_dirs=package_dir,
+        strict=strict,
+    )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from alembert.cli.app import COMPUTE, Json, command
-from alembert.cli.models import Floating, ModelName, PackageDirs, Parameters, pairs
+from alembert.cli.models import Floating, ModelName, PackageDirs, Parameters, Strict, pairs
 from alembert.cli.tasks import Effort, Position, Speed, output, perform
 from alembert.study.tasks.linearize import Linearize
 
@@ -79,6 +79,7 @@ def linearize(
     as_json: Json = False,
     floating: Floating = False,
     package_dir: PackageDirs = None,
+    strict: Strict = False,
 ) -> None:
     """The linear model about a state or an equilibrium: modes, matrices, what can be reached and seen."""
     options = {
@@ -94,4 +95,13 @@ def linearize(
         "sensitivities": sensitivity or [],
     }
     outputs = {"save": save, "bode": bode, "poles": poles, "html": html}
-    perform(Linearize, model, options, outputs, as_json=as_json, floating=floating, package_dirs=package_dir)
+    perform(
+        Linearize,
+        model,
+        options,
+        outputs,
+        as_json=as_json,
+        floating=floating,
+        package_dirs=package_dir,
+        strict=strict,
+    )

@@ -75,6 +75,12 @@ PackageDirs = Annotated[
     list[Path] | None,
     typer.Option("--package-dir", help="URDF: a folder in which package:// is looked up. May be repeated."),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="URDF, MJCF: refuse what is unphysical or not supported, where a warning tells it."
+    ),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -85,10 +91,15 @@ Parameters = Annotated[
 ]
 
 
-def load_model(text: str | Path, floating: bool = False, package_dirs: list[Path] | None = None) -> Model:
+def load_model(
+    text: str | Path,
+    floating: bool = False,
+    package_dirs: list[Path] | None = None,
+    strict: bool = False,
+) -> Model:
     from alembert.study.models import find_model
 
-    return find_model(str(text), floating=floating, package_dirs=package_dirs or ())[0]
+    return find_model(str(text), floating=floating, package_dirs=package_dirs or (), strict=strict)[0]
 
 
 def pairs(option: str, entries: list[str] | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from alembert.cli.app import COMPUTE, Json, command
-from alembert.cli.models import Floating, ModelName, PackageDirs, Parameters, complete_joint, pairs
+from alembert.cli.models import Floating, ModelName, PackageDirs, Parameters, Strict, complete_joint, pairs
 from alembert.cli.studies import perform_study
 from alembert.cli.tasks import Position, Speed, output, perform
 from alembert.errors import ArgumentError
@@ -91,6 +91,7 @@ def optimise(
     as_json: Json = False,
     floating: Floating = False,
     package_dir: PackageDirs = None,
+    strict: Strict = False,
 ) -> None:
     """Find the motion and the efforts of least cost from one state to another.
 
@@ -118,10 +119,19 @@ def optimise(
     }
     outputs = {"save": save, "plot": plot, "html": html}
     if _is_study(model):
-        given = {"floating": floating, "package_dir": package_dir, **options, **outputs}
+        given = {"floating": floating, "strict": strict, "package_dir": package_dir, **options, **outputs}
         perform_study(Path(model), _changes(context, given), as_json=as_json)
         return
-    perform(Optimise, model, options, outputs, as_json=as_json, floating=floating, package_dirs=package_dir)
+    perform(
+        Optimise,
+        model,
+        options,
+        outputs,
+        as_json=as_json,
+        floating=floating,
+        package_dirs=package_dir,
+        strict=strict,
+    )
 
 
 def _changes(context: typer.Context, options: dict[str, Any]) -> list[str]:
@@ -137,9 +147,10 @@ def _changes(context: typer.Context, options: dict[str, Any]) -> list[str]:
             continue
         if name == "package_dir":
             found.append(f"package_dirs={json.dumps([str(Path(folder).absolute()) for folder in value])}")
-        elif name in ("floating", "save", "plot", "html"):
-            place = name if name == "floating" else f"outputs.{name}"
-            found.append(f"{place}={json.dumps(value if name == 'floating' else str(value))}")
+        elif name in ("floating", "strict"):
+            found.append(f"{name}={json.dumps(value)}")
+        elif name in ("save", "plot", "html"):
+            found.append(f"outputs.{name}={json.dumps(str(value))}")
         elif isinstance(value, dict):
             found += [f"task.{name}.{json.dumps(key)}={json.dumps(one)}" for key, one in value.items()]
         else:

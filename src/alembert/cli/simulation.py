@@ -13,6 +13,7 @@ from alembert.cli.models import (
     ModelName,
     PackageDirs,
     Parameters,
+    Strict,
     complete_integrator,
     complete_joint,
     pairs,
@@ -78,6 +79,7 @@ def simulate(
     as_json: Json = False,
     floating: Floating = False,
     package_dir: PackageDirs = None,
+    strict: Strict = False,
 ) -> None:
     """Let a model move from a state, and report how well energy and momentum were kept."""
     options = {
@@ -93,4 +95,13 @@ def simulate(
         "tolerance": tolerance,
     }
     outputs = {"save": save, "plot": plot, "html": html}
-    perform(Simulate, model, options, outputs, as_json=as_json, floating=floating, package_dirs=package_dir)
+    perform(
+        Simulate,
+        model,
+        options,
+        outputs,
+        as_json=as_json,
+        floating=floating,
+        package_dirs=package_dir,
+        strict=strict,
+    )

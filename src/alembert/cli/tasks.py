@@ -46,6 +46,7 @@ def perform(
     as_json: bool,
     floating: bool = False,
     package_dirs: list[Path] | None = None,
+    strict: bool = False,
 ) -> None:
     """Run a task and say what it found; options that are None are left at their defaults."""
     from alembert.study.run import write_outputs
@@ -58,7 +59,7 @@ def perform(
             raise ArgumentError(f"--{key} {path}: expected a name that ends with {' or '.join(suffixes)}")
     try:
         task = checked(kind, {key: value for key, value in options.items() if value is not None})
-        found = load_model(model, floating, package_dirs)
+        found = load_model(model, floating, package_dirs, strict)
         with console.working(f"{options.get('type', kind.__name__.lower())}: {found.name}"):
             outcome: Outcome = task.run(found, Setting(Path(), console.progress()))
     except OptionError as error:

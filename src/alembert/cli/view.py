@@ -9,7 +9,7 @@ import typer
 
 from alembert.cli import console
 from alembert.cli.app import MODELS, Json, command
-from alembert.cli.models import Floating, PackageDirs, complete_model, load_model
+from alembert.cli.models import Floating, PackageDirs, Strict, complete_model, load_model
 
 Shown = Annotated[
     str,
@@ -62,6 +62,7 @@ def view(
     as_json: Json = False,
     floating: Floating = False,
     package_dir: PackageDirs = None,
+    strict: Strict = False,
 ) -> None:
     """Look at a model or a stored motion: a page in the browser, served to this machine only, until Ctrl-C."""
     from alembert.errors import ArgumentError
@@ -77,7 +78,7 @@ def view(
             raise ArgumentError(f"--records: {shown} holds records itself")
         thing = read_motion(shown)
     else:
-        thing = load_model(shown, floating, package_dir)
+        thing = load_model(shown, floating, package_dir, strict)
         if records is not None:
             thing = read_motion(records, thing)
     done: dict[str, Any] = {"shown": shown}

@@ -65,13 +65,15 @@ class ModelBuilder:
         joint: JointType | None = None,
         parent: str = WORLD,
         visuals: Iterable[Visual] = (),
+        unphysical: bool = False,
         **joint_options: Any,
     ) -> ModelBuilder:
         """A body; with `joint` also the joint that moves it, called `joint_name` or after the body.
 
+        `unphysical=True` keeps an inertia that no body can have, as loaders do for real files.
         `joint_options` are those of `joint` (placement, limits, spring, friction, armature, rotors).
         """
-        self._parts["bodies"].append(Body(name, inertia, tuple(visuals)))
+        self._parts["bodies"].append(Body(name, inertia, tuple(visuals), unphysical))
         if joint is not None:
             joint_name = joint_options.pop("joint_name", f"{name}_joint")
             self.joint(joint_name, joint, parent=parent, child=name, **joint_options)

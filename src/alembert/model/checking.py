@@ -26,9 +26,11 @@ def check(model: Model) -> Model:
     _check_parameters(model)
     for body in model.bodies:
         problem = body.inertia.problem(model.parameter_values)
-        if problem:
+        if problem and not (body.unphysical and model.value(body.inertia.mass) >= 0):
             raise ModelError(f"body {body.name!r}: {problem}")
-    _check_massless(model)
+    for name, problem in massless_tips(model).items():
+        if not model.body(name).unphysical:
+            raise ModelError(problem)
     return model
 
 
@@ -198,8 +200,9 @@ def _names_of(part: Any) -> frozenset[str]:
     return frozenset()
 
 
-def _check_massless(model: Model) -> None:
-    """A moving joint needs something to move: mass outboard, armature or a rotor."""
+def massless_tips(model: Model) -> dict[str, str]:
+    """Bodies whose moving joint has nothing to move (no mass outboard, armature or rotor), each with a sentence."""
+    found = {}
     heavy = [model.value(body.inertia.mass) > 0 for body in model.bodies]
     for i in reversed(range(len(model.bodies))):
         joint = model.joints[i]
@@ -210,11 +213,12 @@ def _check_massless(model: Model) -> None:
         carried = {dof for dof, entry in enumerate(joint.armature) if model.value(entry) > 0}
         carried |= {r.dof for r in joint.rotors if model.value(r.inertia) > 0 and model.value(r.ratio) != 0}
         if len(carried) < joint.type.nv:
-            raise ModelError(
+            found[joint.child] = (
                 f"body {joint.child!r} on the moving joint {joint.name!r} has no mass, nor has anything "
                 "outboard of it; its acceleration would be undefined. Give it an inertia, an armature, "
                 "or a fixed joint"
             )
+    return found
 
 
 def _singular(field: str) -> str:

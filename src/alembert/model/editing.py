@@ -141,6 +141,7 @@ def _placed(visuals: Iterable[Visual], where: Placement) -> tuple[Visual, ...]:
 def merge_fixed(model: Model) -> Model:
     base: dict[str, tuple[str, Placement]] = {WORLD: (WORLD, Placement())}
     inertias: dict[str, Inertia] = {}
+    unphysical: dict[str, bool] = {}
     visuals: dict[str, list[Visual]] = {WORLD: list(model.visuals)}
     frames: list[Frame] = []
     joints: list[Joint] = []
@@ -149,7 +150,7 @@ def merge_fixed(model: Model) -> Model:
         where = offset @ joint.placement
         if joint.type.nv:
             base[body.name] = (body.name, Placement())
-            inertias[body.name] = body.inertia
+            inertias[body.name], unphysical[body.name] = body.inertia, body.unphysical
             visuals[body.name] = list(body.visuals)
             joints.append(dataclasses.replace(joint, parent=owner, placement=where))
             continue
@@ -157,6 +158,7 @@ def merge_fixed(model: Model) -> Model:
         frames.append(Frame(body.name, owner, where))
         if owner != WORLD:
             inertias[owner] = inertias[owner] + body.inertia.at(where)
+            unphysical[owner] |= body.unphysical
         visuals[owner] += _placed(body.visuals, where)
     for frame in model.frames:
         owner, offset = base[frame.body]
@@ -164,7 +166,9 @@ def merge_fixed(model: Model) -> Model:
     return check(
         dataclasses.replace(
             model,
-            bodies=tuple(Body(name, inertias[name], tuple(visuals[name])) for name in inertias),
+            bodies=tuple(
+                Body(name, inertias[name], tuple(visuals[name]), unphysical[name]) for name in inertias
+            ),
             joints=tuple(joints),
             frames=tuple(frames),
             visuals=tuple(visuals[WORLD]),

@@ -116,6 +116,8 @@ class Body:
     name: str
     inertia: Inertia = Inertia()  # noqa: RUF009  (frozen)
     visuals: tuple[Visual, ...] = ()
+    unphysical: bool = False
+    """the inertia is kept as a file gave it, although no body can have it (or a moving body has none)"""
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,11 @@ class StudyTable(Table):
         description="A model file, relative to this file, or a model of the library (library:acrobot).",
     )
     floating: bool = Field(default=False, strict=True, description="URDF: put a free joint under the root.")
+    strict: bool = Field(
+        default=False,
+        strict=True,
+        description="URDF, MJCF: refuse what is unphysical or not supported, where a warning tells it.",
+    )
     package_dirs: list[StrictStr] = Field(
         default=[], description="URDF: folders in which package:// is looked up, relative to this file."
     )
@@ -61,6 +66,7 @@ class Study:
     name: str
     model: str
     floating: bool
+    strict: bool
     package_dirs: tuple[Path, ...]
     task: Task
     outputs: Mapping[str, str]
@@ -114,6 +120,7 @@ def load_study(
         found.name or path.stem,
         found.model,
         found.floating,
+        found.strict,
         tuple(path.parent / entry for entry in found.package_dirs),
         task,
         outputs,

@@ -24,6 +24,7 @@ def find_model(
     folder: Path | None = None,
     floating: bool = False,
     package_dirs: Sequence[Path] = (),
+    strict: bool = False,
 ) -> tuple[Model, Path | None]:
     """The model, and its file where it has one.
 
@@ -45,7 +46,7 @@ def find_model(
         return _of_library(text.removeprefix(PREFIX), bare=not text.startswith(PREFIX)), None
     if not path.exists() and (near := _nearest_file(path)):
         raise FileError(f"{path}: cannot be read: No such file or directory; did you mean {near.name!r}?")
-    return load(path, **options), path
+    return load(path, strict=strict, **options), path
 
 
 def _of_library(text: str, *, bare: bool) -> Model:

@@ -119,7 +119,11 @@ def _model(study: Study) -> tuple[Model, Path | None]:
         return ModelBuilder("none").build(), None
     try:
         return find_model(
-            study.model, folder=study.base, floating=study.floating, package_dirs=study.package_dirs
+            study.model,
+            folder=study.base,
+            floating=study.floating,
+            package_dirs=study.package_dirs,
+            strict=study.strict,
         )
     except FileError:
         raise

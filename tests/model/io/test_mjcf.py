@@ -364,12 +364,12 @@ def test_other_actuators_are_refused_or_left_out(actuator, problem):
     tendon = TENDON.format("") if "tendon" in actuator else ""
     text = document(DRIVEN, f"<actuator>{actuator}</actuator>{tendon}")
     message = (
-        f"<text>:7: actuator 'n' with {problem} (actuators='skip' leaves it out), which is not supported"
+        f"<text>:7: actuator 'n' with {problem} (without strict=True it is left out), which is not supported"
     )
     with pytest.raises(UnsupportedError, match="^" + re.escape(message) + "$"):
-        load_mjcf(text)
+        load_mjcf(text, strict=True)
     with pytest.warns(AlembertWarning, match=re.escape(f"actuator 'n' with {problem}")):
-        assert load_mjcf(text, actuators="skip").actuators == ()
+        assert load_mjcf(text).actuators == ()
 
 
 def test_sites_and_sensors():
@@ -409,7 +409,7 @@ def test_shapes():
         model = load_mjcf(text)
     visuals = model.body("a").visuals
     (message,) = [str(warning.message) for warning in caught]
-    assert message == "<text>: passed over: contacts, which are not modelled"
+    assert message == "<text>: not read by Alembert: contacts, which are not modelled"
     (floor,) = model.visuals  # a plate whose upper side is the plane
     assert floor.shape.size[:2] == (2, 2)
     assert floor.placement.translation[2] == -floor.shape.size[2] / 2 < 0
@@ -519,7 +519,7 @@ def test_idle_tendons_ranges_of_balls_and_inactive_equalities_are_passed_over():
         model = load_mjcf(document(body, rest))
     (message,) = [str(warning.message) for warning in caught]
     assert message == (
-        "<text>: passed over: tendon 't', which exerts no force; "
+        "<text>: not read by Alembert: tendon 't', which exerts no force; "
         "actuatorfrcrange of joint 'h', which is not symmetric; range of the ball joint 'b'; "
         "equality 'w', which is not active"
     )

@@ -2,9 +2,21 @@ import numpy as np
 import pytest
 from reference_kinematics import poses
 
-from alembert import AlembertWarning, Coupling, Fixed, Free, Friction, Limits, Planar, Prismatic, Revolute
+from alembert import (
+    AlembertWarning,
+    Coupling,
+    Fixed,
+    Free,
+    Friction,
+    Inertia,
+    Limits,
+    ModelError,
+    Planar,
+    Prismatic,
+    Revolute,
+)
 from alembert.model.elements import Box, Capsule, Cylinder, Mesh, Sphere
-from alembert.model.io import load
+from alembert.model.io import load, save
 from alembert.model.io.urdf import load_urdf
 from alembert.spatial import so3
 
@@ -282,11 +294,11 @@ def test_extensions_that_change_the_physics_are_left_out_on_request(tmp_path):
         )
     )
     with pytest.warns(AlembertWarning) as caught:
-        model = load(path, extensions="skip")
+        model = load(path, strict=True, extensions="skip")
     assert [str(warning.message) for warning in caught] == [
-        f"{path}: not read by Alembert: <gazebo> in <robot> (line 2); attribute 'K' of <dynamics> (line 5)",
-        f"{path}: not supported and left out; it changes the physics: "
-        "<springStiffness> in <gazebo> (line 2); attribute 'armature' of <dynamics> (line 5)",
+        f"{path}: not supported and left out; it changes the physics (strict=True refuses it): "
+        "<springStiffness> in <gazebo> (line 2); attribute 'armature' of <dynamics> (line 5)\n"
+        "  not read by Alembert: <gazebo> in <robot> (line 2); attribute 'K' of <dynamics> (line 5)"
     ]
     assert model.joint("j").friction == Friction((2.0,), (0.0,))
 
@@ -308,13 +320,13 @@ def test_extensions_that_are_zero_are_only_not_read():
 # --- unphysical inertia ---------------------------------------------------------------------------
 
 
-def test_unphysical_inertia_is_kept_on_request():
+def test_unphysical_inertia_is_kept_with_a_warning():
     inertial = INERTIAL.replace('izz="1"', 'izz="5"')
     text = robot(link("a", inertial), link("b", inertial), joint("j", "revolute", "a", "b"))
     with pytest.warns(
-        AlembertWarning, match="unphysical inertia kept as asked: body 'a': .*triangle"
+        AlembertWarning, match=r"unphysical inertia kept \(strict=True refuses it\): body 'a': .*triangle"
     ) as caught:
-        model = load_urdf(text, unphysical="warn")
+        model = load_urdf(text)
     assert len(caught) == 1
     assert (
         "body 'b': inertia violates the triangle inequality: principal moments (1, 1, 5), 5 > 1 + 1 (line 3)"
@@ -345,3 +357,54 @@ def test_moments_without_mass_are_kept_on_request():
         model = load_urdf(text, unphysical="warn")
     assert model.body("b").inertia.mass == 0
     assert model.body("b").inertia.tensor[0] == 1
+
+
+def test_what_is_kept_survives_copies_and_files(tmp_path):
+    """A model read from a real file can be changed, merged, written and read again."""
+    inertial = INERTIAL.replace('izz="1"', 'izz="5"')
+    text = robot(
+        link("a"), link("b", inertial), link("c", ""),
+        joint("j", "revolute", "a", "b", LIMIT), joint("k", "revolute", "b", "c", LIMIT),
+    )  # fmt: skip
+    with pytest.warns(AlembertWarning, match="body 'c' on the moving joint 'k' has no mass"):
+        model = load_urdf(text)
+    assert [body.unphysical for body in model.bodies] == [False, True, True]
+    assert model.replace(gravity=(0, 0, 0)).body("b").inertia == model.body("b").inertia
+    assert model.merge_fixed().body("b").unphysical
+    for name in ("a.toml", "a.yaml"):
+        save(model, tmp_path / name)
+        assert load(tmp_path / name) == model
+    with pytest.raises(ModelError, match="mass is -1, expected a positive number"):
+        model.replace_body("b", inertia=Inertia(-1.0, tensor=(1, 0, 1, 0, 0, 1)))
+
+
+def test_what_the_file_says_otherwise_is_told():
+    text = robot(
+        link("a"), link("b"), link("c"),
+        joint("j", "revolute", "a", "b", '<mimic joint="none"/><axis xyz="0 0 2"/>'),
+        joint("k", "prismatic", "b", "c", '<limit lower="-1" upper="1"/>'),
+    )  # fmt: skip
+    with pytest.warns(AlembertWarning) as caught:
+        model = load_urdf(text)
+    (message,) = [str(warning.message) for warning in caught]
+    assert message == (
+        "<text>: read differently from what it says (strict=True refuses it): "
+        "the axis of joint 'j' has length 2: it is normalised (line 5); "
+        "joint 'j' is revolute and has no <limit>, which the format requires: it moves without limits (line 5); "
+        "joint 'j' mimics the joint 'none'; there is j, k: it moves freely (line 5); "
+        "<limit> has no attribute 'velocity': there is no such limit (line 6); "
+        "<limit> has no attribute 'effort': there is no such limit (line 6)"
+    )
+    assert model.nv == 2
+    assert model.couplings == ()
+    np.testing.assert_array_equal(model.lower_limits, [-np.inf, -1])
+
+
+def test_a_root_link_called_world_can_float():
+    text = robot(link("world"), link("b"), joint("j", "continuous", "world", "b"))
+    with pytest.warns(AlembertWarning, match="mass of the link 'world', which is the inertial frame"):
+        assert load_urdf(text).nv == 1
+    with pytest.warns(AlembertWarning, match="it is called 'world_link'"):
+        model = load_urdf(text, floating=True)
+    assert model.nv == 7
+    assert model.joint("root_joint").child == "world_link"

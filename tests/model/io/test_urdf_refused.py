@@ -172,7 +172,7 @@ REFUSED = [
         robot(link("a", INERTIAL.replace('izz="1"', 'izz="3"'))),
         2,
         "body 'a': inertia violates the triangle inequality: principal moments (1, 1, 3), 3 > 1 + 1; "
-        "unphysical='warn' loads it all the same",
+        "without strict=True it is kept, with a warning",
     ),
     (robot(inertial('<mass value="-1"/>')), 2, "body 'a': mass is -1, expected a positive number"),
     (robot(visual("")), 2, "<visual> has no <geometry>"),
@@ -198,7 +198,7 @@ REFUSED = [
 @pytest.mark.parametrize(("text", "line", "message"), REFUSED, ids=[entry[2][:40] for entry in REFUSED])
 def test_refused_with_file_line_and_reason(text, line, message):
     with pytest.raises(FileError) as caught:
-        load_urdf(text)
+        load_urdf(text, strict=True)
     assert str(caught.value).startswith(f"<text>:{line}: ")
     assert message in str(caught.value)
 
@@ -236,7 +236,7 @@ def test_arguments():
 
 def test_floating_world():
     with pytest.raises(FileError, match=r"^<text>:2: floating=True, but the root link is called 'world'"):
-        load_urdf(robot(link("world")), floating=True)
+        load_urdf(robot(link("world")), floating=True, strict=True)
 
 
 # --- hostile files --------------------------------------------------------------------------------
@@ -345,15 +345,15 @@ def test_text_that_is_no_unicode():
 def test_extensions_that_change_the_physics(inside, feature):
     text = robot(inside, link("a"))
     with pytest.raises(UnsupportedError) as caught:
-        load_urdf(text)
+        load_urdf(text, strict=True)
     assert str(caught.value) == (
         f"<text>:3: {feature} changes the physics and is not supported; "
-        'load_urdf(..., extensions="skip") leaves it out'
+        "without strict=True it is left out, with a warning"
     )
     with pytest.warns(AlembertWarning) as warned:
-        assert load_urdf(text, extensions="skip").body("a").inertia.mass == 2
-    assert str(warned[-1].message) == (
-        f"<text>: not supported and left out; it changes the physics: {feature} (line 3)"
+        assert load_urdf(text).body("a").inertia.mass == 2
+    assert str(warned[-1].message).partition("\n")[0] == (
+        f"<text>: not supported and left out; it changes the physics (strict=True refuses it): {feature} (line 3)"
     )
 
 

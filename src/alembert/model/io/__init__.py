@@ -21,18 +21,23 @@ _PROLOGUE = re.compile(rb"\s+|<\?.*?\?>|<!--.*?-->", re.DOTALL)
 _ROOT = re.compile(rb"<([\w:.-]+)")
 
 
-def load(path: str | os.PathLike[str], **options: Any) -> Model:
+def load(path: str | os.PathLike[str], *, strict: bool = False, **options: Any) -> Model:
     """The model in a file, by its suffix.
 
     `.toml`, `.yaml`, `.yml` are Alembert's own format; `.urdf` takes `floating=`, `package_dirs=`,
     `unphysical=` and `extensions=` (see `load_urdf`); `.xml` and `.mjcf` are MJCF and take `unphysical=` and
     `actuators=` (see `load_mjcf`), or URDF when the root is `<robot>`.
+
+    Files of real robots are read with one warning that names what was kept, changed or left out; `strict=True`
+    refuses what is unphysical or would change the physics. Alembert's own format is always strict.
     """
     reader = _reader(path)
     known = [name for name, p in inspect.signature(reader).parameters.items() if p.kind is p.KEYWORD_ONLY]
     for name in options:
         if name not in known:
             raise ArgumentError(unknown(f"load: {os.fspath(path)} takes no option", name, known))
+    if "strict" in known:
+        options["strict"] = strict
     return reader(path, **options)
 
 

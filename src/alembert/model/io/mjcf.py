@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.errors import ArgumentError, FileError, ModelError
+from alembert.errors import FileError, ModelError
 from alembert.joints import (
     Fixed,
     Free,
@@ -48,27 +48,32 @@ from alembert.model.io import mjcf_source, xml
 from alembert.model.io.mjcf_equalities import add_equalities, held_tendons
 from alembert.model.io.mjcf_shapes import visuals
 from alembert.model.io.mjcf_source import Contents, names_of
-from alembert.model.io.unphysical import Gate
+from alembert.model.io.notes import LEFT_OUT, InertiaFilter, Notes, keeps
 from alembert.model.model import Model
 from alembert.model.placement import Placement
 
 
 def load_mjcf(
-    source: str | os.PathLike[str], *, unphysical: str = "error", actuators: str = "error"
+    source: str | os.PathLike[str],
+    *,
+    strict: bool = False,
+    unphysical: str | None = None,
+    actuators: str | None = None,
 ) -> Model:
     """The model in an MJCF file, or in a text that starts with `<`.
 
-    `actuators="skip"` leaves out actuators other than motors on joints (servos, muscles, tendon drives), with
-    a warning; `unphysical="warn"` keeps inertias that no body can have. Raises `FileError` for files that
+    Actuators other than motors on joints (servos, muscles, tendon drives) are left out, and inertias that no body can have
+    are kept, with one warning that names them. `strict=True` refuses such files; `actuators` ("skip" or "error") and
+    `unphysical` ("warn" or "error") choose for each alone. Raises `FileError` for files that
     MuJoCo or the checks refuse, `UnsupportedError` for what would change the physics and is not covered.
     """
-    if actuators not in ("error", "skip"):
-        raise ArgumentError(f"actuators is {actuators!r}, expected 'error' or 'skip'")
     document = xml.read(source)
-    gate = Gate(document.file, unphysical)
+    notes = Notes(document.file)
+    inertias = InertiaFilter(notes, keep=keeps(unphysical, "unphysical", strict, "warn"))
+    skip = keeps(actuators, "actuators", strict, "skip")
     root = mjcf_source.safe(document)
     compiled, remarks = mjcf_source.compiled(document)
-    reader = _Reader(compiled, document, root, gate, skip_actuators=actuators == "skip")
+    reader = _Reader(compiled, document, root, notes, inertias, skip_actuators=skip)
     reader.refuse_unsupported()
     reader.builder.world(visuals=visuals(reader, 0))
     for body in range(1, reader.m.nbody):
@@ -83,10 +88,10 @@ def load_mjcf(
     if reader.m.nkey:
         reader.notes.add("keyframes, which alembert.convert.keyframes reads", reader.line_of("key"))
     try:
-        model = gate.build(reader.builder)
+        model = inertias.build(reader.builder)
     except ModelError as error:
         raise FileError(f"{document.file}: {error}") from None
-    reader.notes.warn()
+    notes.warn()
     return model
 
 
@@ -94,10 +99,17 @@ class _Reader(Contents):
     """Carries one compiled model over to a builder."""
 
     def __init__(
-        self, m: Any, document: xml.Source, root: xml.Element, gate: Gate, *, skip_actuators: bool
+        self,
+        m: Any,
+        document: xml.Source,
+        root: xml.Element,
+        notes: Notes,
+        inertias: InertiaFilter,
+        *,
+        skip_actuators: bool,
     ) -> None:
-        super().__init__(m, document, root)
-        self.gate = gate
+        super().__init__(m, document, root, notes)
+        self.inertias = inertias
         self.skip_actuators = skip_actuators
         gravity = np.zeros(3) if self.disabled("GRAVITY") else m.opt.gravity
         self.builder = ModelBuilder(m.names.split(b"\0", 1)[0].decode(), gravity=tuple(gravity))
@@ -130,8 +142,8 @@ class _Reader(Contents):
         own = Placement(tuple(m.body_ipos[i]), tuple(m.body_iquat[i]))
         Ixx, Iyy, Izz = m.body_inertia[i]
         inertia = Inertia(m.body_mass[i], tensor=(Ixx, 0.0, Iyy, 0.0, 0.0, Izz)).at(own)
-        self.builder.body(
-            name, self.gate.admit(name, inertia, self.document.file, None), visuals=visuals(self, i)
+        self.inertias.add_body(
+            self.builder, name, inertia, where=self.document.file, visuals=visuals(self, i)
         )
         parent = self.bodies[m.body_parentid[i]]
         where = Placement(tuple(m.body_pos[i]), tuple(m.body_quat[i]))
@@ -252,10 +264,10 @@ class _Reader(Contents):
                 continue
             problem = self.add_motor(i, name)
             if problem and self.skip_actuators:
-                self.notes.add(f"actuator {name!r} with {problem}")
+                self.notes.add(f"actuator {name!r} with {problem}", heading=LEFT_OUT)
             elif problem:
                 self.unsupported(
-                    f"actuator {name!r} with {problem} (actuators='skip' leaves it out), which", name
+                    f"actuator {name!r} with {problem} (without strict=True it is left out), which", name
                 )
 
     def add_motor(self, i: int, name: str) -> str | None:

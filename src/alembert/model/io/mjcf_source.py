@@ -103,12 +103,12 @@ def joint_names(mj_model: Any) -> list[str]:
 class Contents:
     """A compiled model `m` with the names of its parts, the file's elements, and notes of what is passed over."""
 
-    def __init__(self, m: Any, document: xml.Source, root: xml.Element) -> None:
+    def __init__(self, m: Any, document: xml.Source, root: xml.Element, notes: Notes) -> None:
         self.mujoco = mujoco_package()
         self.m = m
         self.document = document
         self.root = root
-        self.notes = Notes(document.file, "passed over")
+        self.notes = notes
         self.bodies = names_of(m, "body")
         self.joints = joint_names(m)
         self.sites = [f"{name}_site" if name in self.bodies else name for name in names_of(m, "site")]

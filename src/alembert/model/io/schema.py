@@ -28,6 +28,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
+    StrictBool,
     StrictInt,
     StrictStr,
     ValidationInfo,
@@ -230,7 +231,14 @@ def annotation(hint: Any) -> Any:
     """The type in a file for the type of a record's field."""
     if hint == Scalar:
         return Number
-    simple = {float: Constant, int: StrictInt, str: StrictStr, Placement: placement(), Inertia: inertia()}
+    simple = {
+        float: Constant,
+        int: StrictInt,
+        bool: StrictBool,
+        str: StrictStr,
+        Placement: placement(),
+        Inertia: inertia(),
+    }
     if hint in simple:
         return simple[hint]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)

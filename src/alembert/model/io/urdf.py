@@ -1,4 +1,7 @@
-"""URDF, read strictly and without ROS.
+"""URDF, read without ROS.
+
+Files of real robots have inertias that no body can have, elements of other programs, and joints that mimic what is not
+there. Such files are read, with one warning that names what was kept, changed or left out; `strict=True` refuses them.
 
 Links become bodies (their frames are the link frames), joints keep their names. The root link hangs from the
 world by a joint called `root_joint` (`root_joint_` if the file uses that name): fixed, or free with
@@ -21,16 +24,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from alembert.errors import ArgumentError, FileError, ModelError, UnsupportedError
+from alembert.errors import FileError, ModelError, UnsupportedError
 from alembert.joints import Fixed, Free, Friction, JointType, Limits, Planar, Prismatic, Revolute
 from alembert.joints.joint import unit_axis
 from alembert.model.builder import ModelBuilder
 from alembert.model.elements import WORLD, Box, Capsule, Cylinder, Mesh, Shape, Sphere, Visual
 from alembert.model.inertia import Inertia
 from alembert.model.io import xml
-from alembert.model.io.notes import Notes
-from alembert.model.io.unphysical import Gate
-from alembert.model.io.urdf_document import Joint, Robot, root_of
+from alembert.model.io.notes import MESHES, InertiaFilter, Notes, keeps
+from alembert.model.io.urdf_document import Robot, RobotJoint, root_of
 from alembert.model.io.xml import Element
 from alembert.model.model import Model
 from alembert.model.placement import Placement
@@ -44,48 +46,55 @@ def load_urdf(
     *,
     floating: bool = False,
     package_dirs: Iterable[str | os.PathLike[str]] = (),
-    unphysical: str = "error",
-    extensions: str = "error",
+    strict: bool = False,
+    unphysical: str | None = None,
+    extensions: str | None = None,
 ) -> Model:
     """The model in a URDF file, or in a text that starts with `<`.
 
     `floating` puts a free joint under the root link. `package://NAME/...` meshes are sought as `DIR/NAME/...`
     in `package_dirs` (one that is itself called NAME counts as well) and in the folders above the file; one
-    that is missing is only warned about. `unphysical="warn"` keeps inertias that no body can have, and
-    massless links at the end of moving joints, with a warning. `extensions="skip"` leaves out, with a
-    warning, what other programs add to URDF and what changes the physics: rotor inertias, springs, loop
-    joints, gravity.
+    that is missing is only warned about.
+
+    What files of real robots often have is read with one warning that names it: inertias that no body can have, and
+    massless links at the end of moving joints (kept); what other programs add to URDF and what changes the physics, such
+    as rotor inertias, springs, loop joints, gravity (left out); joints that mimic one that is not there (they move
+    freely), or lack the limits that the format requires (they have none); axes that are no unit vectors (normalised).
+    `strict=True` refuses such files. `unphysical` ("warn" or "error") and `extensions` ("skip" or "error") choose for the
+    first two alone.
 
     Raises `FileError` with file and line, `UnsupportedError` for what would change the physics and is not
     covered.
     """
     document = xml.read(source)
-    gate = Gate(document.file, unphysical)
-    if extensions not in ("error", "skip"):
-        raise ArgumentError(f"extensions is {extensions!r}, expected 'error' or 'skip'")
-    robot = Robot(xml.parse(document), skip=extensions == "skip")
-    meshes = _Meshes(document.file, document.folder, [Path(folder) for folder in package_dirs])
+    notes = Notes(document.file)
+    inertias = InertiaFilter(notes, keep=keeps(unphysical, "unphysical", strict, "warn"))
+    skip = keeps(extensions, "extensions", strict, "skip")
+    robot = Robot(xml.parse(document), notes, strict=strict, skip_extensions=skip)
+    meshes = _Meshes(notes, document.folder, [Path(folder) for folder in package_dirs])
     root = root_of(robot)
+    if floating and root == WORLD:
+        root = robot.rename_world()
     builder = ModelBuilder(robot.name)
     for name in sorted(robot.links):  # the builder sorts bodies by their joints
-        _add_link(builder, robot, name, gate, meshes)
+        _add_link(builder, robot, name, inertias, meshes)
     _add_root_joint(builder, robot, root, floating)
     for name in sorted(robot.joints):
         _add_joint(builder, robot, robot.joints[name])
     try:
-        model = gate.build(builder)
+        model = inertias.build(builder)
     except ModelError as error:
         raise FileError(f"{robot.where(str(error))}: {error}") from None
-    meshes.notes.warn()
-    robot.notes.warn()
-    robot.left_out.warn()
+    notes.warn()
     return model
 
 
 # --- links ----------------------------------------------------------------------------------------
 
 
-def _add_link(builder: ModelBuilder, robot: Robot, name: str, gate: Gate, meshes: _Meshes) -> None:
+def _add_link(
+    builder: ModelBuilder, robot: Robot, name: str, inertias: InertiaFilter, meshes: _Meshes
+) -> None:
     link = robot.links[name]
     inertia = _inertia(link)
     visuals = [visual for element in link.all("visual") for visual in _visual(element, robot, meshes)]
@@ -95,7 +104,7 @@ def _add_link(builder: ModelBuilder, robot: Robot, name: str, gate: Gate, meshes
         if visuals:
             builder.world(visuals=visuals)
         return
-    builder.body(name, gate.admit(name, inertia, link.where, link.line), visuals=visuals)
+    inertias.add_body(builder, name, inertia, where=link.where, line=link.line, visuals=visuals)
 
 
 def _inertia(link: Element) -> Inertia:
@@ -174,11 +183,10 @@ _SHAPES: dict[str, Callable[[Element, _Meshes], Shape]] = {
 class _Meshes:
     """Finds mesh files; those that are missing keep the name they have in the URDF."""
 
-    def __init__(self, file: str, folder: Path | None, package_dirs: list[Path]) -> None:
-        self._folder = folder
+    def __init__(self, notes: Notes, folder: Path | None, package_dirs: list[Path]) -> None:
+        self._notes, self._folder = notes, folder
         above = [] if folder is None else [folder.absolute(), *folder.absolute().parents]
         self._roots = [*package_dirs, *above]
-        self.notes = Notes(file, "mesh files not found (package_dirs= says where packages are)")
 
     def find(self, name: str, line: int) -> str:
         scheme, separator, rest = name.partition("://")
@@ -198,7 +206,7 @@ class _Meshes:
                     return str(candidate)
             except (OSError, ValueError):  # a name no file can have
                 continue
-        self.notes.add(repr(name), line)
+        self._notes.add(repr(name), line, MESHES)
         return name
 
 
@@ -207,11 +215,6 @@ class _Meshes:
 
 def _add_root_joint(builder: ModelBuilder, robot: Robot, root: str, floating: bool) -> None:
     if root == WORLD:
-        if floating:
-            robot.links[root].fail(
-                f"floating=True, but the root link is called {WORLD!r}, which is the inertial frame; "
-                "rename it"
-            )
         return
     name = ROOT_JOINT
     while name in robot.joints:
@@ -219,14 +222,15 @@ def _add_root_joint(builder: ModelBuilder, robot: Robot, root: str, floating: bo
     builder.joint(name, Free() if floating else Fixed(), parent=WORLD, child=root)
 
 
-def _add_joint(builder: ModelBuilder, robot: Robot, joint: Joint) -> None:
+def _add_joint(builder: ModelBuilder, robot: Robot, joint: RobotJoint) -> None:
     make = _JOINTS.get(joint.kind)
     if make is None:
         joint.element.fail(unknown(f"joint {joint.name!r} is of type", joint.kind, _JOINTS))
-    type = _checked(joint.element, lambda: make(joint.element))
+    axis = _axis(joint, robot)
+    type = _checked(joint.element, lambda: make(axis))
     placement, child = _origin(joint.element), joint.child
     if joint.kind == "planar":
-        turn = _checked(joint.element, lambda: _shortest_turn(_axis(joint.element)))
+        turn = _checked(joint.element, lambda: _shortest_turn(axis))
         if not turn.is_identity:  # the plane's frame as a body of its own, the link turned back on it
             placement, child = placement @ turn, f"{joint.child}/{joint.name}"
             builder.body(child)
@@ -239,24 +243,32 @@ def _add_joint(builder: ModelBuilder, robot: Robot, joint: Joint) -> None:
         parent=joint.parent,
         child=child,
         placement=placement,
-        limits=_limits(joint, type, robot.notes),
+        limits=_limits(joint, type, robot),
         friction=_friction(joint, type),
     )
     _add_mimic(builder, robot, joint, type)
 
 
-def _axis(element: Element) -> tuple[float, ...]:
-    axis = element.optional("axis")
-    return (1.0, 0.0, 0.0) if axis is None else axis.numbers("xyz", 3)
+def _axis(joint: RobotJoint, robot: Robot) -> tuple[float, ...]:
+    axis = joint.element.optional("axis")
+    if axis is None:
+        return (1.0, 0.0, 0.0)
+    numbers = axis.numbers("xyz", 3)
+    length = math.hypot(*numbers)
+    if robot.strict or length == 0 or abs(length - 1) < _UNIT or joint.kind in ("fixed", "floating"):
+        return numbers
+    robot.differ(axis, f"the axis of joint {joint.name!r} has length {length:.9g}", "it is normalised")
+    return tuple(number / length for number in numbers)
 
 
-_JOINTS: dict[str, Callable[[Element], JointType]] = {
-    "revolute": lambda element: Revolute(axis=_axis(element)),
-    "continuous": lambda element: Revolute(axis=_axis(element)),
-    "prismatic": lambda element: Prismatic(axis=_axis(element)),
-    "fixed": lambda element: Fixed(),
-    "floating": lambda element: Free(),
-    "planar": lambda element: Planar(),
+_UNIT = 1e-9  # of the length of an axis, which is normalised beyond this with a note
+_JOINTS: dict[str, Callable[[tuple[float, ...]], JointType]] = {
+    "revolute": lambda axis: Revolute(axis=axis),
+    "continuous": lambda axis: Revolute(axis=axis),
+    "prismatic": lambda axis: Prismatic(axis=axis),
+    "fixed": lambda axis: Fixed(),
+    "floating": lambda axis: Free(),
+    "planar": lambda axis: Planar(),
 }
 
 
@@ -269,23 +281,29 @@ def _shortest_turn(axis: tuple[float, ...]) -> Placement:
     return Placement(quaternion=(w, -y / (2 * w), x / (2 * w), 0.0))
 
 
-def _limits(joint: Joint, type: JointType, notes: Notes) -> Limits:
+def _limits(joint: RobotJoint, type: JointType, robot: Robot) -> Limits:
     limit = joint.element.optional("limit")
     bounded = joint.kind in ("revolute", "prismatic")
     if limit is None:
         if bounded:
-            joint.element.fail(
-                f"joint {joint.name!r} is {joint.kind} and has no <limit>, which the format requires"
+            robot.differ(
+                joint.element,
+                f"joint {joint.name!r} is {joint.kind} and has no <limit>, which the format requires",
+                "it moves without limits",
             )
         return Limits()
     if type.nv == 0:
         return Limits()
     if type.nv > 1:
-        notes.add(f"<limit> of a {joint.kind} joint", limit.line)
+        robot.notes.add(f"<limit> of a {joint.kind} joint", limit.line)
         return Limits()
+    for name in ("velocity", "effort"):
+        if name not in limit.attributes:
+            robot.differ(limit, f"<limit> has no attribute {name!r}", "there is no such limit")
     rates = {
-        "velocity": (limit.number("velocity", infinite=True),),
-        "effort": (limit.number("effort", infinite=True),),
+        name: (limit.number(name, math.inf, infinite=True),)
+        for name in ("velocity", "effort")
+        if name in limit.attributes
     }
     if not bounded:
         return _checked(limit, lambda: Limits(**rates))
@@ -294,7 +312,7 @@ def _limits(joint: Joint, type: JointType, notes: Notes) -> Limits:
     return _checked(limit, lambda: Limits((lower,), (upper,), **rates))
 
 
-def _friction(joint: Joint, type: JointType) -> Friction | None:
+def _friction(joint: RobotJoint, type: JointType) -> Friction | None:
     dynamics = joint.element.optional("dynamics")
     if dynamics is None:
         return None
@@ -309,7 +327,7 @@ def _friction(joint: Joint, type: JointType) -> Friction | None:
     return _checked(dynamics, lambda: Friction((damping,), (friction,)))
 
 
-def _add_mimic(builder: ModelBuilder, robot: Robot, joint: Joint, type: JointType) -> None:
+def _add_mimic(builder: ModelBuilder, robot: Robot, joint: RobotJoint, type: JointType) -> None:
     mimic = joint.element.optional("mimic")
     if mimic is None:
         return
@@ -318,6 +336,8 @@ def _add_mimic(builder: ModelBuilder, robot: Robot, joint: Joint, type: JointTyp
         robot.notes.add("<mimic> of a fixed joint", mimic.line)
         return
     if master not in robot.joints:
-        mimic.fail(unknown(f"joint {joint.name!r} mimics the joint", master, robot.joints))
+        missing = unknown(f"joint {joint.name!r} mimics the joint", master, robot.joints)
+        robot.differ(mimic, missing, "it moves freely")
+        return
     ratio, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
     builder.coupling(joint.name, joint.name, (master,), (ratio,), offset)

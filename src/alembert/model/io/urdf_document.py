@@ -6,12 +6,12 @@ is refused, or left out on request. Nothing here knows of a model: `urdf` makes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alembert.errors import UnsupportedError
 from alembert.model.elements import WORLD
-from alembert.model.io.notes import Notes
+from alembert.model.io.notes import CHANGED, LEFT_OUT, Notes
 from alembert.model.io.xml import Element
 from alembert.model.printing import unknown
 
@@ -91,7 +91,7 @@ _VERSIONS = {"1.0", "1.1", "1.2"}
 
 
 @dataclass(frozen=True)
-class Joint:
+class RobotJoint:
     element: Element
     name: str
     kind: str
@@ -104,20 +104,18 @@ class Robot:
     """Links, joints and colours by name, with unknown names and features already refused or noted."""
 
     element: Element
-    skip: bool
+    notes: Notes
+    strict: bool
+    skip_extensions: bool
     name: str = ""
     links: dict[str, Element] = field(default_factory=dict)
-    joints: dict[str, Joint] = field(default_factory=dict)
+    joints: dict[str, RobotJoint] = field(default_factory=dict)
     colors: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    notes: Notes = field(init=False)
-    left_out: Notes = field(init=False)
 
     def __post_init__(self) -> None:
         robot = self.element
         if robot.tag != "robot":
             robot.fail(f"the root element is <{robot.tag}>, expected <robot>")
-        self.notes = Notes(robot.file, "not read by Alembert")
-        self.left_out = Notes(robot.file, "not supported and left out; it changes the physics")
         self._note_unknown(robot)
         version = robot.attributes.get("version", "1.0")
         if version not in _VERSIONS:
@@ -126,7 +124,7 @@ class Robot:
         for link in robot.all("link"):
             _add_named(self.links, link.text("name"), link, link)
         for element in robot.all("joint"):
-            joint = Joint(
+            joint = RobotJoint(
                 element,
                 element.text("name"),
                 element.text("type"),
@@ -176,12 +174,36 @@ class Robot:
         return False
 
     def _leave_out(self, what: str, element: Element) -> None:
-        if not self.skip:
+        if not self.skip_extensions:
             raise UnsupportedError(
                 f"{element.where}: {what} changes the physics and is not supported; "
-                'load_urdf(..., extensions="skip") leaves it out'
+                "without strict=True it is left out, with a warning"
             )
-        self.left_out.add(what, element.line)
+        self.notes.add(what, element.line, LEFT_OUT)
+
+    def differ(self, element: Element, problem: str, instead: str) -> None:
+        """Refuse what the file says, or note what is done instead."""
+        if self.strict:
+            element.fail(problem)
+        self.notes.add(f"{problem}: {instead}", element.line, CHANGED)
+
+    def rename_world(self) -> str:
+        """A root link called `world` that is to float gets another name, as that one is the inertial frame's."""
+        new = f"{WORLD}_link"
+        while new in self.links:
+            new += "_"
+        root = self.links[WORLD]
+        self.differ(
+            root,
+            f"floating=True, but the root link is called {WORLD!r}, which is the inertial frame",
+            f"it is called {new!r}",
+        )
+        self.links = {new if name == WORLD else name: link for name, link in self.links.items()}
+        self.joints = {
+            name: replace(joint, parent=new) if joint.parent == WORLD else joint
+            for name, joint in self.joints.items()
+        }
+        return new
 
     def where(self, message: str) -> str:
         """File and line of the link or joint that a message of the builder names."""
@@ -208,7 +230,7 @@ def _is_zero(value: str) -> bool:
 
 def _add_named(table: dict[str, Any], name: str, item: Any, element: Element) -> None:
     if name in table:
-        first = table[name].element if isinstance(table[name], Joint) else table[name]
+        first = table[name].element if isinstance(table[name], RobotJoint) else table[name]
         element.fail(f"two {element.tag}s are called {name!r} (first on line {first.line})")
     table[name] = item
 
@@ -217,7 +239,7 @@ def root_of(robot: Robot) -> str:
     """The link that no joint moves, after checking that the joints make a tree below it."""
     if not robot.links:
         robot.element.fail("the robot has no links")
-    inboard: dict[str, Joint] = {}
+    inboard: dict[str, RobotJoint] = {}
     for joint in robot.joints.values():
         for role, end in (("parent", joint.parent), ("child", joint.child)):
             if end not in robot.links:
