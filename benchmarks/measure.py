@@ -55,7 +55,7 @@ def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Resul
         "simulation": lambda: simulation.rows(effort, quick=quick, notes=results.notes),
         "loops": lambda: loops.rows(effort, notes=results.notes),
         "optimal": lambda: optimal.rows(effort, quick=quick, notes=results.notes),
-        "start": lambda: _first_calls(quick, results.notes),
+        "start": lambda: _first_calls(quick),
     }
     for name in PARTS:
         if only in ("", name):
@@ -96,37 +96,28 @@ def _threads(effort: Effort) -> list[Row]:
     return rows
 
 
-def _first_calls(quick: bool, notes: dict[str, Any]) -> list[Row]:
+def _first_calls(quick: bool) -> list[Row]:
     """The first calls of fresh processes: with an empty cache, then with the cache that those left."""
     goals = {"talos": 1.0, "chain100": 0.3, "chain1000": 0.3}
     rows = []
-    notes["first_call"] = {}
     names = ["panda7", "talos", "chain100", *([] if quick else ["chain1000"])]
     repeats, again = (1, 1) if quick else (3, 2)  # what comes from the cache is short, and easily disturbed
     with tempfile.TemporaryDirectory() as bytecode:
         for name in names:
-            cold, warm, after, parts = [], [], [], []
+            cold, warm = [], []
             with tempfile.TemporaryDirectory() as folder:
                 _write(name, Path(folder))
                 _start(folder, "warm up", bytecode)
                 for k in range(repeats):
                     cold.append(_start(folder, f"cache{k}", bytecode))
-                    for _ in range(again):
-                        warm.append(_start(folder, f"cache{k}", bytecode))
-                        parts.append(_start(folder, f"cache{k}", bytecode, "parts"))
-                        _start(folder, "warm up", bytecode, "after")
-                        after.append(_start(folder, "warm up", bytecode, "after"))
+                    warm += [_start(folder, f"cache{k}", bytecode) for _ in range(again)]
             for kind, what in (("single", "first call of a process, one state"), ("batch", "then a batch")):
                 label, taken = f"{what}, nothing cached", min(c[kind] for c in cold)
                 rows.append(Row(f"compile/{kind}", label, name, taken, measure="ours", goal=goals.get(name)))
                 label, taken = f"{what}, from the cache", min(w[kind] for w in warm)
-                rows.append(Row(f"cached/{kind}", label, name, taken, measure="ours", goal=0.05))
-            keys = [key for key in parts[0] if key not in ("import", "batch")]
-            notes["first_call"][name] = {key: min(p[key] for p in parts) for key in keys}
-            label = "one state from the cache, another model called before"
-            rows.append(Row("cached/after", label, name, min(a["single"] for a in after)))
-    label = "first call of a process, a pendulum, from the cache"
-    rows.append(Row("engine", label, "pendulum", min(a["engine"] for a in after)))
+                rows.append(Row(f"cached/{kind}", label, name, taken, measure="ours"))
+            label, taken = "import and first call of a process, from the cache", min(w["whole"] for w in warm)
+            rows.append(Row("cached/whole", label, name, taken, measure="ours", goal=0.4))
     rows.append(Row("import", "import alembert", "", min(w["import"] for w in warm)))
     return rows
 
@@ -138,7 +129,7 @@ def _write(name: str, folder: Path) -> None:
     np.savez(folder / "states.npz", q=q, v=v, tau=tau)
 
 
-def _start(folder: str, cache: str, bytecode: str, *more: str) -> dict[str, float]:
+def _start(folder: str, cache: str, bytecode: str) -> dict[str, float]:
     environment = os.environ | {"ALEMBERT_CACHE": str(Path(folder) / cache)}
     # installed packages have their bytecode
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -146,7 +137,7 @@ def _start(folder: str, cache: str, bytecode: str, *more: str) -> dict[str, floa
     script = Path(__file__).with_name("startup.py")
     files = [str(Path(folder) / file) for file in ("model.toml", "states.npz")]
     found = subprocess.run(
-        [sys.executable, str(script), *files, *more],
+        [sys.executable, str(script), *files],
         capture_output=True,
         text=True,
         env=environment,

@@ -174,27 +174,8 @@ def page(results: Results) -> str:
             "",
             f"Chains of {lengths} were left out: compiling a shorter one took more than the patience for it.",
         ]
-    if results.notes.get("first_call"):
-        lines += ["", "## Parts of a first call", "", *_parts(results)]
     lines += ["", "## Distance from the machine's peak", "", *_peak(results), ""]
     return "\n".join(lines)
-
-
-def _parts(results: Results) -> list[str]:
-    """Where the time of the first call of a process goes."""
-    found = results.notes["first_call"]
-    names = list(next(iter(found.values())))
-    header = [name.replace("single", "machine code, and the call") for name in names]
-    lines = [
-        "What the first call of a process does when the cache has its kernel, in ms: imports, and digests of what",
-        "the kernel depends on, which name the cache's file; then that is read and called.",
-        "",
-        "| model | " + " | ".join(header) + " |",
-        "|---" * (1 + len(names)) + "|",
-    ]
-    for model, parts in found.items():
-        lines.append(f"| {model} | " + " | ".join(f"{1e3 * parts[name]:.1f}" for name in names) + " |")
-    return lines
 
 
 def _peak(results: Results) -> list[str]:

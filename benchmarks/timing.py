@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from alembert.engine import host as hosts
 from alembert.engine import kernel as kernels
 from alembert.engine import loader
 from alembert.engine.kernel import Kernel
+from alembert.engine.target import host
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def hidden_share(count: int, effort: Effort, data: int) -> float:
 
 
 def _zeroing(count: int, effort: Effort, *, store: bool, operations: int, data: int) -> float:
-    W, target = lanes(), hosts.host()
+    W, target = lanes(), host()
     T = f"<{W} x double>"
     phis = [f"  %s{k} = phi {T} [ zeroinitializer, %entry ], [ %n{k}, %loop ]" for k in range(operations)]
     lines = [f"  %o = mul i64 %i, {operations}"]
@@ -137,9 +137,9 @@ def _zeroing(count: int, effort: Effort, *, store: bool, operations: int, data: 
         lines.append(f"  %x{k} = load volatile {T}, ptr %d{k}, align {8 * W}")
         lines.append(f"  %n{k} = call {T} @llvm.fma.v{W}f64({T} %x{k}, {T} %x{k}, {T} %s{k})")
     text = _ZEROS.format(W=W, phis="\n".join(phis), body="\n".join(lines))
-    library = loader.Library(loader.compile_ir(target.attributes + text, target), target)
+    library = loader.Library(loader.compile_ir(target.attributes + text, target), ["zeros"])
     types = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
-    function = ctypes.CFUNCTYPE(None, *types)(library.function("zeros"))
+    function = ctypes.CFUNCTYPE(None, *types)(library.addresses["zeros"])
     x, y = np.ones(count + 2 * W), np.ones(data + 2 * W)
     places = [-(-z.ctypes.data // 64) * 64 for z in (x, y)]
     call = functools.partial(function, places[0], count, places[1], data - 1)
@@ -147,7 +147,7 @@ def _zeroing(count: int, effort: Effort, *, store: bool, operations: int, data: 
 
 
 def lanes() -> int:
-    return hosts.host().lanes
+    return host().lanes
 
 
 _PEAK = """
@@ -175,7 +175,7 @@ def fma_peak(effort: Effort) -> tuple[float, int]:
     """Floating-point operations per second of one core, and the width that gives the most: chains of fused
     multiply-adds in registers."""
     results = []
-    for W in sorted({4, hosts.host().lanes}):
+    for W in sorted({4, host().lanes}):
         chains = 16 if W <= 4 else 24
         vector = f"<{W} x double>"
         phis = "\n".join(f"  %x{k} = phi {vector} [ %a, %entry ], [ %y{k}, %loop ]" for k in range(chains))
@@ -185,12 +185,12 @@ def fma_peak(effort: Effort) -> tuple[float, int]:
         )
         sums = [f"  %s0 = fadd {vector} %y0, %y1"]
         sums += [f"  %s{k} = fadd {vector} %s{k - 1}, %y{k + 1}" for k in range(1, chains - 1)]
-        text = hosts.host().attributes + _PEAK.format(
+        text = host().attributes + _PEAK.format(
             W=W, phis=phis, fmas=fmas, sums="\n".join(sums), last=chains - 2
         )
-        target = hosts.host()
-        library = loader.Library(loader.compile_ir(text, target), target)
-        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library.function("peak"))
+        target = host()
+        library = loader.Library(loader.compile_ir(text, target), ["peak"])
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(library.addresses["peak"])
         out = np.full(W, 0.5)
         count = 20_000
         seconds = best(functools.partial(function, out.ctypes.data, count), effort, count)

@@ -10,6 +10,7 @@ from dynamics_helpers import ROUNDING, states, tree
 from alembert import library
 from alembert.algorithms.exporting import EXPORTED
 from alembert.algorithms.graphs import TAKES_WRENCHES
+from alembert.engine.target import host
 from alembert.errors import ArgumentError
 
 compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -55,14 +56,8 @@ def test_long_chains_stay_small():
         expected = model.forward_dynamics(q, v, tau, wrenches={model.bodies[3].name: F})
         np.testing.assert_allclose(kernel(q, v, tau, F), expected, rtol=1e-9)
         source = kernel._build()
-        sizes.append(source._stages[0].source.emit("x", 1, _host()).text.count("\n"))
+        sizes.append(source._stages[0].source.emit("x", 1, host()).text.count("\n"))
     assert sizes[0] == sizes[1]
-
-
-def _host():
-    from alembert.engine import host
-
-    return host.host()
 
 
 @pytest.mark.skipif(compiler is None, reason="needs a C compiler")

@@ -7,8 +7,8 @@ import casadi as ca
 import numpy as np
 
 from alembert.engine import Argument, FunctionSource, Kernel, codegen, driver, loader, program
-from alembert.engine import host as hosts
 from alembert.engine.kernel import NO_MEMORY
+from alembert.engine.target import host
 
 
 def kernel_of(function: ca.Function, name: str = "f", key: str | None = None, **options) -> Kernel:
@@ -36,7 +36,7 @@ class Lanes:
     def __init__(
         self, function: ca.Function, lanes: int, *, chunk: int = 1000, target=None, fuse: bool | None = None
     ):
-        target = target or hosts.host()
+        target = target or host()
         fuse = target.fused if fuse is None else fuse
         code = codegen.emit_function(
             "f", program.from_casadi(function, fuse=fuse), lanes, target, chunk=chunk
@@ -45,9 +45,9 @@ class Lanes:
         self.outputs = [function.numel_out(k) for k in range(function.n_out())]
         text = codegen.prelude(code.helpers, lanes, code.target) + code.text + driver.HEAP
         text += driver.batch_function("f", inputs, self.outputs, code, lanes)
-        self.library = loader.Library(loader.compile_ir(text, hosts.host()), hosts.host())
+        self.library = loader.Library(loader.compile_ir(text, host()), ["f_batch"])
         signature = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-        self.batch = signature(self.library.function("f_batch"))
+        self.batch = signature(self.library.addresses["f_batch"])
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         arrays = [np.ascontiguousarray(x) for x in arrays]

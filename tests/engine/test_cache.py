@@ -1,19 +1,25 @@
+import dataclasses
 import hashlib
 import os
 import stat
 import subprocess
 import sys
 import textwrap
+import time
 
 import casadi as ca
 import numpy as np
 import pytest
 
+from alembert import own_source
 from alembert.engine import Argument, FunctionSource, Kernel, cache
-from alembert.engine import host as hosts
-from alembert.engine.target import Target
+from alembert.engine.target import host
 from alembert.errors import AlembertWarning
 
+try:
+    import pwd
+except ImportError:  # not a POSIX system
+    pwd = None
 posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions are POSIX")
 
 
@@ -45,27 +51,6 @@ def test_second_use_comes_from_the_cache(cache_directory):
     assert use("another key") == 1
     assert len(cache.entries()) == 2
     assert cache.size() == sum(p.stat().st_size for p in cache_directory.glob(f"*{cache.KERNEL}")) > 0
-
-
-@pytest.mark.parametrize("lowering", ["specialised", "rolled"])
-def test_what_compiles_is_not_imported_for_a_cached_kernel(cache_directory, lowering):
-    """The first call of a process: neither the compiler's modules nor the model's constants are needed."""
-    code = f"""
-        import sys
-        from alembert import library
-        model = library.chain(3)
-        kernel = model.compile("forward_dynamics", lowering={lowering!r})
-        print(kernel([0.1, 0.2, 0.3], [0.0] * 3, [0.0] * 3).tolist())
-        compiling = ("codegen", "program", "driver", "rolled", "rolled_emitter", "tape")
-        print([name for name in compiling if "alembert.engine." + name in sys.modules])
-        print("_content" in vars(model._tree))
-    """
-    command = [sys.executable, "-c", textwrap.dedent(code)]
-    first, second = (
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines() for _ in "ab"
-    )
-    assert "codegen" in first[1]
-    assert second == [first[0], "[]", "False"]
 
 
 def test_lanes_are_separate_entries(cache_directory):
@@ -118,6 +103,53 @@ def test_damaged_entry_is_built_again(cache_directory, damage):
     path.write_bytes(data)
     assert use() == 1
     assert use() == 0
+
+
+def test_the_entry_of_another_kernel_does_not_run_under_this_name(cache_directory):
+    use("one")
+    (one,) = cache_directory.iterdir()
+    use("other")
+    (other,) = set(cache_directory.iterdir()) - {one}
+    one.write_bytes(other.read_bytes())
+    assert use("other") == 0
+    assert use("one") == 1
+    assert use("one") == 0
+
+
+def test_what_killed_processes_left_is_removed(cache_directory):
+    cache_directory.mkdir(mode=0o700)
+    old, young = cache_directory / "old.tmp", cache_directory / "young.tmp"
+    for path, age in ((old, 7200), (young, 60)):
+        path.write_text("half of an entry")
+        os.utime(path, (time.time() - age,) * 2)
+    use()
+    assert not old.exists()
+    assert young.exists()  # somebody may be writing it
+    cache.clear()
+    assert list(cache_directory.iterdir()) == []
+
+
+def test_a_process_older_than_the_source_keeps_nothing(cache_directory, monkeypatch):
+    """It may run parts of both versions: what it compiles belongs to neither."""
+    monkeypatch.setattr(own_source, "digest", lambda: "edited since")
+    assert use() == use() == 1
+    assert cache.entries() == []
+
+
+@posix
+@pytest.mark.parametrize("setting", ["~nosuchuser/cache", ""])
+def test_without_a_home(monkeypatch, setting):
+    """A container with any user number has neither HOME nor an entry in the list of users."""
+    monkeypatch.setenv("ALEMBERT_CACHE", setting)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", lambda number: {}[number])
+    with pytest.warns(AlembertWarning, match="is not used: there is no such home directory"):
+        assert use() == 1
+    assert use() == 1  # and says so once
+    assert cache.directory() is None
+    assert cache.entries() == []
+    assert cache.clear() == 0
 
 
 @posix
@@ -224,13 +256,12 @@ def test_default_directories(monkeypatch, tmp_path):
 
 
 def test_the_name_depends_on_everything():
-    host = hosts.host()
-    other = Target(**{**host.__dict__, "cpu": "another"})
+    other = dataclasses.replace(host(), cpu="another")
     names = {
-        hosts.digest("a", 1, host),
-        hosts.digest("b", 1, host),
-        hosts.digest("a", 8, host),
-        hosts.digest("a", 1, other),
+        cache.digest("a", 1, host()),
+        cache.digest("b", 1, host()),
+        cache.digest("a", 8, host()),
+        cache.digest("a", 1, other),
     }
     assert len(names) == 4
 

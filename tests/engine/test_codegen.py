@@ -6,7 +6,7 @@ import pytest
 import scipy.special
 from engine_helpers import Lanes, evaluated, pendulum_like, same_bits
 
-from alembert.engine import host as hosts
+from alembert.engine.target import host
 
 LANES = [1, 2, 4, 8]
 
@@ -180,7 +180,7 @@ def test_cuts_do_not_change_a_bit(lanes, chunk):
 def test_long_code_in_compact_encoding_gives_the_same_bits():
     function = pendulum_like(5)
     arrays = np.random.default_rng(0).standard_normal((3, 11, 5))
-    compact = Lanes(function, 1, target=hosts.host().compact())(*arrays)
+    compact = Lanes(function, 1, target=host().compact())(*arrays)
     assert all(same_bits(x, y) for x, y in zip(compact, Lanes(function, 8)(*arrays), strict=True))
 
 

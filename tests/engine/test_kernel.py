@@ -8,7 +8,6 @@ import pytest
 from engine_helpers import evaluated, kernel_of, pendulum_like, same_bits
 
 from alembert.engine import Argument, FunctionSource, Kernel
-from alembert.engine import host as hosts
 from alembert.engine import kernel as kernel_module
 from alembert.errors import ArgumentError
 
@@ -358,10 +357,6 @@ def test_machine_code_lives_as_long_as_something_uses_it(states, single):
     del function
     gc.collect()
     assert reference() is None
-
-
-def test_lanes_of_the_host():
-    assert hosts.host().lanes in (2, 4, 8)
 
 
 def test_code_that_is_made_quickly_gives_the_same_bits():

@@ -3,8 +3,7 @@ import numpy as np
 import pytest
 from engine_helpers import Lanes, same_bits
 
-from alembert.engine import host as hosts
-from alembert.engine.target import Target
+from alembert.engine.target import Target, host
 
 
 @pytest.fixture(scope="module", params=[1, 2, 4, 8])
@@ -59,7 +58,7 @@ def test_sine_and_cosine_do_not_depend_on_the_lanes(sincos):
 
 
 def test_without_fused_multiply_adds():
-    plain = Target(**{**hosts.host().__dict__, "fused": False})
+    plain = Target(**{**host().__dict__, "fused": False})
     x = ca.SX.sym("x")
     sincos = Lanes(ca.Function("sincos", [x], [ca.sin(x), ca.cos(x)]), 2, target=plain)
     values = arguments()[::5]

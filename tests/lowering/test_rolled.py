@@ -8,7 +8,7 @@ from lowering_helpers import same_bits
 from alembert import WORLD, ModelBuilder, library
 from alembert.algorithms import kernels
 from alembert.algorithms.programs import PROGRAMS
-from alembert.engine import host as hosts
+from alembert.engine.target import host
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.joints import REGISTRY, Revolute
 from alembert.lowering.rolled import RolledSource
@@ -106,7 +106,7 @@ def test_parameters_at_run_time(with_parameters, name):
 @pytest.mark.parametrize("name", ["forward_dynamics", "mass_matrix", "world_momentum", "subspaces"])
 def test_lanes_and_threads_give_the_same_bits(branched, name):
     kernel = rolled(branched, name)
-    arguments = states(branched, kernel, count=2 * hosts.host().lanes + 3)
+    arguments = states(branched, kernel, count=2 * host().lanes + 3)
     batch = listed(kernel(*arguments))
     threaded = listed(kernel(*arguments, threads=2))
     single = [listed(kernel(*state)) for state in zip(*arguments, strict=True)]
@@ -162,7 +162,7 @@ def test_code_does_not_grow_with_the_chain():
         source = RolledSource(FORWARD_DYNAMICS, Tree.of(library.chain(n)), ("q", "v", "tau"))
         return [
             line
-            for line in source.emit("f", 1, hosts.host()).text.splitlines()
+            for line in source.emit("f", 1, host()).text.splitlines()
             if not (line.startswith("@") or "i32 0" in line)
         ]
 

@@ -139,7 +139,7 @@ def _conditions() -> str:
 
 
 def _machine() -> dict[str, Any]:
-    from alembert.engine.host import host
+    from alembert.engine.target import host
 
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     return {

@@ -4,8 +4,8 @@ The cache is a directory of files, one for each kernel and lane width. ALEMBERT_
 or is `off`. Since the files hold machine code, they are only read from a directory that belongs to the
 user and that nobody else can write; otherwise Alembert warns once and works without a cache. A file's
 name is a digest of everything that its content depends on. It is written under a temporary name and moved
-into place, so that a reader sees all of it or nothing, and carries a checksum, so that a damaged file is
-noticed and built again. Any failure to write is ignored.
+into place, so that a reader sees all of it or nothing, and carries a checksum of its name and content, so that a damaged
+file, or that of another kernel under this name, is noticed and built again. Any failure to write is ignored.
 """
 
 from __future__ import annotations
@@ -17,21 +17,27 @@ import hashlib
 import os
 import stat
 import sys
+import tempfile
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import casadi as ca
+
+from alembert import own_source
+from alembert.engine.target import Target, versions
 from alembert.errors import AlembertWarning
 
 SIZE_LIMIT = 512 * 1024**2  # bytes; the least recently used entries go first
-KERNEL, RECORD, SHARED = (
+KERNEL, SHARED, _TEMPORARY = (
     ".alo",
-    ".als",
     ".alc",
-)  # suffixes: machine code; what all kernels depend on; what they share
-_MAGIC = b"alembert-object-2\n"
-_MOST = {RECORD: 20, SHARED: 200}  # files of a suffix
+    ".tmp",
+)  # suffixes: kernels, what they share, what is being written
+_ABANDONED = 3600.0  # s; a temporary file this old belongs to a process that was killed
+_MAGIC = b"alembert-object-3\n"
 
 
 class Entry(NamedTuple):
@@ -42,13 +48,25 @@ class Entry(NamedTuple):
     used: float  # seconds since the epoch
 
 
+def digest(key: str, lanes: int, target: Target) -> str:
+    """The name of machine code: `key` says what it computes, the rest by which processor and with which software."""
+    parts = [key, str(lanes), repr(target), *versions(), ca.CasadiMeta.version(), own_source.at_import()]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
 def directory() -> Path | None:
-    """Where the cache is, whether or not it exists yet; None when it is switched off."""
+    """Where the cache is, whether or not it exists yet; None when it is switched off, or its place is not known."""
     setting = os.environ.get("ALEMBERT_CACHE", "")
     if setting.lower() == "off":
         return None
-    if setting:
-        return Path(setting).expanduser()
+    try:
+        return Path(setting).expanduser() if setting else _default()
+    except RuntimeError:  # no such user, or one without a home: a container with any user number
+        _warn(setting or "the user's home", "there is no such home directory")
+        return None
+
+
+def _default() -> Path:
     if sys.platform == "win32":
         return (
             Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "alembert" / "cache"
@@ -73,7 +91,7 @@ def load(name: str, suffix: str = KERNEL) -> tuple[dict[str, Any], bytes] | None
         return None
     size = len(_MAGIC) + hashlib.sha256().digest_size
     checksum, content = data[len(_MAGIC) : size], data[size:]
-    if not data.startswith(_MAGIC) or hashlib.sha256(content).digest() != checksum:
+    if not data.startswith(_MAGIC) or _checksum(name + suffix, content) != checksum:
         return None
     head, _, code = content.partition(b"\n")
     with contextlib.suppress(OSError):
@@ -82,27 +100,28 @@ def load(name: str, suffix: str = KERNEL) -> tuple[dict[str, Any], bytes] | None
 
 
 def store(name: str, properties: dict[str, Any], code: bytes, suffix: str = KERNEL) -> None:
-    """`properties` are literals."""
+    """Keep machine code, unless Alembert's source changed since this process imported it; `properties` are literals."""
     folder = _trusted(create=True)
-    if folder is None:
+    if folder is None or not own_source.unchanged():
         return
     content = repr(properties).encode() + b"\n" + code
-    data = _MAGIC + hashlib.sha256(content).digest() + content
-    import tempfile
-
+    data = _MAGIC + _checksum(name + suffix, content) + content
     temporary = None
     try:
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=".tmp", delete=False) as file:
+        _sweep(folder)
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=_TEMPORARY, delete=False) as file:
             temporary = file.name
             file.write(data)
         os.replace(temporary, folder / (name + suffix))
-        if suffix in _MOST:
-            _forget(folder, suffix)
-        elif _due(name, len(data)):
+        if _due(name, len(data)):
             _trim(folder)
     except OSError:
         if temporary is not None:
             _remove(Path(temporary))
+
+
+def _checksum(name: str, content: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + b"\0" + content).digest()
 
 
 def entries() -> list[Entry]:
@@ -110,7 +129,7 @@ def entries() -> list[Entry]:
     folder = directory()
     if folder is None:
         return []
-    return sorted(_scan(folder), key=lambda entry: entry.used, reverse=True)
+    return sorted(_scan(folder, KERNEL), key=lambda entry: entry.used, reverse=True)
 
 
 def size() -> int:
@@ -122,15 +141,15 @@ def clear() -> int:
     """Remove all entries; how many there were."""
     found = entries()
     folder = directory()
-    others = [] if folder is None else [entry for suffix in _MOST for entry in _scan(folder, suffix)]
+    others = [] if folder is None else _scan(folder, SHARED, _TEMPORARY)
     for entry in (*found, *others):
         _remove(entry.path)
     return len(found)
 
 
-def _scan(folder: Path, suffix: str = KERNEL) -> Iterator[Entry]:
+def _scan(folder: Path, *suffixes: str) -> Iterator[Entry]:
     try:
-        paths = [path for path in folder.iterdir() if path.suffix == suffix]
+        paths = [path for path in folder.iterdir() if path.suffix in suffixes]
     except OSError:
         return
     for path in paths:
@@ -152,7 +171,7 @@ def _due(name: str, size: int) -> bool:
 
 def _trim(folder: Path) -> None:
     """Remove the least recently used entries beyond the size limit."""
-    found = sorted(_scan(folder), key=lambda entry: entry.used)
+    found = sorted(_scan(folder, KERNEL, SHARED), key=lambda entry: entry.used)
     excess = sum(entry.size for entry in found) - SIZE_LIMIT
     for entry in found:
         if excess <= 0:
@@ -161,10 +180,12 @@ def _trim(folder: Path) -> None:
         excess -= entry.size
 
 
-def _forget(folder: Path, suffix: str) -> None:
-    """Remove all but the most recently used ones; every edit of Alembert and every boot make a new one."""
-    for entry in sorted(_scan(folder, suffix), key=lambda entry: entry.used)[: -_MOST[suffix]]:
-        _remove(entry.path)
+@functools.cache
+def _sweep(folder: Path) -> None:
+    """Remove what killed processes left, once in a process."""
+    for entry in _scan(folder, _TEMPORARY):
+        if entry.used < time.time() - _ABANDONED:
+            _remove(entry.path)
 
 
 def _remove(path: Path) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import casadi as ca
 
-from alembert.engine import shared, vectormath
+from alembert.engine import symbols, vectormath
 from alembert.engine.program import FMS, FNMA, Program
 from alembert.engine.target import Target
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY, literal, suffix, vector_type
@@ -257,7 +257,7 @@ class _Emitter:
             self.store(self.zero, "%w", angles + position)
         x, s, c = (self.address("%w", row) for row in piece.rows)
         count = (sines - angles) * self.lanes
-        self.lines.append(f"call void @{shared.sincos(self.target)}(ptr {x}, ptr {s}, ptr {c}, i64 {count})")
+        self.lines.append(f"call void @{symbols.sincos(self.target)}(ptr {x}, ptr {s}, ptr {c}, i64 {count})")
 
     def emit_values(self, k: int, piece: Piece) -> None:
         kept = set(piece.kept)

@@ -7,8 +7,8 @@ W. Arrays of any layout come through the table, three words for each argument an
     elements
 
 A block is packed into the layout of the body (element j of all lanes together), computed and unpacked, by functions that
-all kernels share (`alembert.engine.shared`); large results may leave by `alembert.engine.outlet` while the body computes. In
-the last block the spare lanes repeat the last state; they compute the same bits and store them to the
+all kernels share (`alembert.engine.symbols`); large results may leave by `alembert.engine.outlet` while the body
+computes. In the last block the spare lanes repeat the last state; they compute the same bits and store them to the
 same place, so that no lane needs a condition. The function returns 0, 1 when there is no memory for a
 large workspace, or with several lanes 2 when a result may not be finite.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from alembert.engine import outlet, shared
+from alembert.engine import outlet, symbols
 from alembert.engine.codegen import Code
 from alembert.engine.vectormath import vector_type
 
@@ -41,7 +41,7 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
     large = {size for size in packed if size >= LARGE} if lanes > 1 else set()
     reserve, release = scratch(8 * (offsets[-1] + code.workspace * lanes), "  ret i32 1")
 
-    call = {x: shared.packing(x, lanes, code.target) for x in ("place", "pack", "unpack", "check", "outlet")}
+    call = {x: symbols.packing(x, lanes, code.target) for x in ("place", "pack", "unpack", "check", "outlet")}
     lines = [f"define i32 @{name}_batch(ptr %table, i64 %first, i64 %last) #0 {{", "entry:", reserve]
     finite = [f"%finite{j}" for j, _ in enumerate(outlets)] if lanes > 1 else []
     for name_, j in zip(finite, outlets, strict=False):
@@ -92,7 +92,7 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
     for k, size in enumerate(packed, len(inputs)):
         where = f"ptr %s{k}, i64 %b{k}, i64 %e{k}"
         if size in large:
-            leave = shared.leave(size, lanes, code.target, whole=True)
+            leave = symbols.leave(size, lanes, code.target, whole=True)
             lines.append(
                 f"  call void @{call['outlet']}(ptr %outlet, {where}, i64 %valid, i64 {size}, i1 %stream)"
             )

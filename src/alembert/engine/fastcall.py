@@ -24,16 +24,11 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from alembert.deferred import deferred
-
-if TYPE_CHECKING:
-    from alembert.engine import driver
-else:
-    driver = deferred("alembert.engine.driver")
+from alembert.engine import driver
 
 # PyArrayObject_fields, offsets in bytes
 _TYPE, _DATA, _NDIM, _DIMENSIONS, _STRIDES, _DESCR, _FLAGS = 8, 16, 24, 32, 40, 56, 64

@@ -15,27 +15,18 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
-from alembert.collector import no_collecting
-from alembert.deferred import deferred
-from alembert.engine import cache, fastcall, host, loader, recycling
+from alembert.engine import cache, codegen, driver, fastcall, loader, recycling
 from alembert.engine.loader import Library
-from alembert.engine.target import Target
+from alembert.engine.source import Source
+from alembert.engine.target import Target, host
 from alembert.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
-
-    from alembert.engine import codegen, driver
-    from alembert.engine.source import Source
-else:
-    codegen = deferred("alembert.engine.codegen")
-    driver = deferred("alembert.engine.driver")
 
 BODY = "alembert_kernel"
 THREAD_WORK = 2_000_000  # operations (one vector each) below which one more thread costs more than it saves
@@ -102,7 +93,6 @@ class Kernel:
         self._build = build
         self._source: Source | None = None
         self._documentation = documentation
-        self._lock = threading.RLock()
         self._compiled: dict[int, _Compiled] = {}
         self._function: Callable[..., Any] = self._first_call
         self.origin: tuple[Callable[..., Kernel], tuple[Any, ...]] | None = None
@@ -130,7 +120,7 @@ class Kernel:
     @property
     def _lanes(self) -> int:
         """Of batches."""
-        return 1 if self.alone else host.host().lanes
+        return 1 if self.alone else host().lanes
 
     def prepare(self, lanes: int | None = None) -> Self:
         """Compile now: for batches, or with `lanes=1` for single states."""
@@ -319,7 +309,7 @@ class Kernel:
     def _machine_code(self, lanes: int) -> _Compiled:
         code = self._compiled.get(lanes)
         if code is None:
-            with self._lock:
+            with loader.COMPILING:
                 code = self._compiled.get(lanes)
                 if code is None:
                     code = self._compiled[lanes] = self._compile(lanes)
@@ -328,19 +318,24 @@ class Kernel:
         return code
 
     def _compile(self, lanes: int) -> _Compiled:
-        target = host.host()
-        name = host.digest(f"{self.key}\0{self._signature()}", lanes, target)
+        target = host()
+        name = cache.digest(f"{self.key}\0{self._signature()}", lanes, target)
         found = cache.load(name)
         if found is None:
-            with loader.patience(self.name), no_collecting():
+            with loader.patience(self.name):
                 found = self._build_object(lanes, target)
-            host.store(name, *found)
+            cache.store(name, *found)
         properties, code = found
-        return _Compiled(self, Library(code, target), lanes, properties["work"])
+        return _Compiled(self, Library(code, self._names(lanes)), lanes, properties["work"])
+
+    def _names(self, lanes: int) -> list[str]:
+        """Of what its machine code has for the outside."""
+        entries = ["batch"] if lanes > 1 or self.bound else ["batch", "table", "call", "into"]
+        return [f"{BODY}_{entry}" for entry in entries]
 
     def source(self) -> Source:
         """What the kernel is made from; other kernels may take it in."""
-        with self._lock:
+        with loader.COMPILING:
             if self._source is None:
                 self._source = self._build()
             return self._source
@@ -379,13 +374,13 @@ class _Compiled:
         self.lanes = lanes
         self.work = work
         self.library = library
-        self.batch = _BATCH(library.function(f"{BODY}_batch"))
+        self.batch = _BATCH(library.addresses[f"{BODY}_batch"])
         self.call: Callable[..., Any] | None = None
         self.into: Callable[..., None] = kernel._evaluate_into
         if lanes == 1 and not kernel.bound and fastcall.supported():
             bound = fastcall.bind(
-                library.variable(f"{BODY}_table"),
-                {entry: library.function(f"{BODY}_{entry}") for entry in ("call", "into")},
+                library.addresses[f"{BODY}_table"],
+                {entry: library.addresses[f"{BODY}_{entry}"] for entry in ("call", "into")},
                 kernel.name,
                 kernel._documentation,
                 {"call": kernel._evaluate, "into": kernel._evaluate_into},
@@ -424,8 +419,6 @@ def _words(count: int) -> type[ctypes.Array[ctypes.c_int64]]:
 @functools.cache
 def _pool(threads: int, process: int) -> ThreadPoolExecutor:
     """Threads belong to the process that started them: a forked one needs its own."""
-    from concurrent.futures import ThreadPoolExecutor
-
     return ThreadPoolExecutor(threads, thread_name_prefix="alembert")
 
 

@@ -1,49 +1,60 @@
-"""From IR to machine code, and from machine code to addresses.
-
-Machine code is an image (`alembert.engine.image`) where one can be made, and LLVM's object code elsewhere.
-"""
+"""From IR to machine code, and from machine code to addresses; both by LLVM."""
 
 from __future__ import annotations
 
+import ctypes
+import ctypes.util
+import functools
+import itertools
+import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
-from alembert.deferred import deferred
-from alembert.engine import shared, symbols
-from alembert.engine import target as targets
-from alembert.engine.image import Image, is_image
-from alembert.engine.target import Target
+import llvmlite.binding as llvm
 
-if TYPE_CHECKING:
-    import llvmlite.binding as llvm
+from alembert.engine import cache, driver, outlet, symbols, vectormath
+from alembert.engine.target import Target, host
 
-    from alembert.engine import link
-else:
-    llvm = deferred("llvmlite.binding")
-    link = deferred("alembert.engine.link")
+COMPILING = threading.RLock()
+"""held while machine code is made or loaded, one kernel at a time: LLVM has a lock of its own around all it does"""
+
+if hasattr(os, "register_at_fork"):
+    # A process that is forked while another thread compiles waits for it: in the copy that thread is gone, and would never
+    # release this lock nor LLVM's.
+    os.register_at_fork(
+        before=COMPILING.acquire, after_in_parent=COMPILING.release, after_in_child=COMPILING.release
+    )
 
 
 class Library:
-    """Machine code in memory, as long as this object lives."""
+    """Machine code in memory, as long as this object lives; `addresses` are those of its `names`."""
 
-    def __init__(self, code: bytes, target: Target):
-        if is_image(code):
-            self.function = self.variable = Image(code).address
-            return
-        # The engine needs some module. It is one of LLVM's global context, because the garbage collector
-        # might dispose of a context of its own before the engine.
-        for name in shared.called(code):
-            llvm.add_symbol(name, symbols.address(name))
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), targets.machine(target))
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        self.function = engine.get_function_address
-        self.variable = engine.get_global_value_address
+    def __init__(self, code: bytes, names: Iterable[str]):
+        with COMPILING:
+            builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+            for name, address in _mathematics().items():
+                builder.import_symbol(name, address)
+            for name in symbols.called(code):
+                builder.import_symbol(name, shared_function(name))
+            names = list(names)
+            for name in names:
+                builder.export_symbol(name)
+            # JITLink places all sections in one piece of memory, so that relative addresses reach from any to any.
+            self._tracker = builder.link(_linker(), f"alembert{next(_NUMBERS)}")
+            self.addresses = {name: int(self._tracker[name]) for name in names}
+
+
+_NUMBERS = itertools.count()
+
+
+@functools.cache
+def _linker() -> llvm.LLJIT:
+    _initialize()
+    return llvm.create_lljit_compiler(host().machine(), use_jit_link=True)
 
 
 def compile_ir(text: str, target: Target, *, quick: bool = False) -> bytes:
@@ -53,11 +64,76 @@ def compile_ir(text: str, target: Target, *, quick: bool = False) -> bytes:
     to do; the instruction selector, scheduler and register allocator do all the work. `quick` leaves out what these do
     at leisure: vector code of 90 000 operations then takes 2.6 s instead of 6.2 to compile, and 1.5 times as long to run.
     """
-    targets.initialize()
-    module = llvm.parse_assembly(text + shared.declared(text), llvm.create_context())
-    module.triple = target.triple
-    code = bytes(targets.machine(target, level=0 if quick else 2).emit_object(module))
-    return link.linked(code) or code
+    with COMPILING:
+        _initialize()
+        module = llvm.parse_assembly(text + symbols.declared(text), llvm.create_context())
+        module.triple = target.triple
+        return bytes(target.machine(level=0 if quick else 2).emit_object(module))
+
+
+@functools.cache
+def _initialize() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@functools.cache
+def _mathematics() -> dict[str, int]:
+    """Where the functions of the C library are, by our names."""
+    library = _mathematical_library()
+    return {
+        symbols.MATHEMATICS + name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+        for name in vectormath.library_functions()
+    }
+
+
+def _mathematical_library() -> ctypes.CDLL:
+    if sys.platform == "win32":
+        return ctypes.CDLL("ucrtbase")
+    try:
+        return ctypes.CDLL({"linux": "libm.so.6", "darwin": "libm.dylib"}[sys.platform])
+    except (KeyError, OSError):  # another C library
+        return ctypes.CDLL(ctypes.util.find_library("m"))
+
+
+_SHARED: dict[tuple[str, str, int, int], Library] = {}
+
+
+def shared_function(symbol: str) -> int:
+    """Where a function of `alembert.engine.symbols` is; AttributeError when there is none of this name."""
+    name = symbols.parsed(symbol)
+    if name is not None and name.target not in symbols.TARGETS:  # it comes from the cache
+        symbols.TARGETS.update({target.tag: target for target in (host(), host().compact())})
+    target = name and symbols.TARGETS.get(name.target)
+    if name is None or target is None:
+        raise AttributeError(symbol)
+    key = name[:4]
+    with COMPILING:  # what is replaced would be unmapped while kernels call it
+        if key not in _SHARED:
+            _SHARED[key] = _shared_library(target, *key[1:])
+        return int(_SHARED[key].addresses[f"alembert_{name.function}"])
+
+
+def _shared_library(target: Target, group: str, number: int, lanes: int) -> Library:
+    key = f"shared {group} {number} {lanes}"
+    found = cache.load(name := cache.digest(key, lanes, target), cache.SHARED)
+    if found is None:
+        text = _shared_text(target, group, number, lanes).replace("define internal", "define")
+        found = {}, compile_ir(text, target)
+        cache.store(name, *found, cache.SHARED)
+    return Library(found[1], [f"alembert_{function}" for function in symbols.functions(group, number)])
+
+
+def _shared_text(target: Target, group: str, number: int, lanes: int) -> str:
+    if group == "sincos":
+        return target.attributes + vectormath.sincos_module(target.lanes, fused=target.fused)
+    if group == "packing":
+        return target.attributes + driver.packing(number)
+    return (
+        target.attributes
+        + outlet.leaving("alembert_leave", number, lanes, "#0", whole=group == "whole")
+        + outlet.METADATA
+    )
 
 
 _SPOKEN: ContextVar[bool] = ContextVar("spoken", default=False)

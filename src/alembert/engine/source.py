@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import casadi as ca
 
-from alembert.deferred import deferred
-
-if TYPE_CHECKING:
-    from alembert.engine import codegen, program
-    from alembert.engine.codegen import Code
-    from alembert.engine.target import Target
-else:
-    codegen = deferred("alembert.engine.codegen")
-    program = deferred("alembert.engine.program")
+from alembert.engine import codegen, program
+from alembert.engine.codegen import Code
+from alembert.engine.target import Target
 
 
 class Source(Protocol):

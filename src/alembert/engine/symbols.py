@@ -1,41 +1,95 @@
-"""Where the functions are that machine code calls: those of the C library, and those that kernels share."""
+"""Names of the functions that a module calls but does not hold.
+
+Those of the C library's mathematics have a prefix, so that LLVM does not fold or replace the calls. Others are the same in
+all kernels: what packs and unpacks the states of a batch, and sines and cosines, depend on the processor and the number of
+lanes only, and take longer to compile than most kernels. A kernel calls them by a name that says what and for which
+processor,
+
+    alembert_shared_TARGET_GROUP_FUNCTION
+
+and `alembert.engine.loader` compiles the group when such a name is first looked for.
+"""
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import sys
-from collections.abc import Callable
+import re
+from typing import NamedTuple
 
-PREFIX = "alembert_c_"  # our names for the mathematical ones: LLVM must not fold or replace the calls
-SHARED = "alembert_shared_"  # names of what `alembert.engine.shared` provides
-_PROVIDERS: list[Callable[[str], int]] = []
+from alembert.engine.target import Target
 
-
-def provide(shared: Callable[[str], int]) -> None:
-    """Ask `shared` for names that begin with SHARED."""
-    _PROVIDERS[:] = [shared]
-
-
-@functools.cache
-def address(symbol: str) -> int:
-    """Where a function is; AttributeError when it is nowhere."""
-    if symbol.startswith(SHARED):
-        return _PROVIDERS[0](symbol)
-    if symbol.startswith(PREFIX):
-        function = getattr(_mathematics(), symbol.removeprefix(PREFIX))
-    else:
-        function = getattr(ctypes.CDLL(None), symbol)
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+MATHEMATICS = "alembert_c_"
+_NAME = re.compile(r"alembert_shared_([0-9a-f]{8})_([a-z]+)([0-9]*)(?:of([0-9]+))?_([a-z]+)")
+_STATES = "ptr, ptr, i64, i64"
+_SIGNATURES = {
+    "place": f"ptr ({_STATES})",
+    "pack": f"ptr ({_STATES}, i64, i64, i1)",
+    "unpack": f"void ({_STATES}, i64, i64)",
+    "check": "void (ptr, ptr, i64)",
+    "outlet": f"void ({_STATES}, i64, i64, i1)",
+    "leave": "void (ptr, ptr, i64, i64, i64)",
+    "sincos": "void (ptr, ptr, ptr, i64)",
+}
+TARGETS: dict[str, Target] = {}
+"""by their tags, all that names were made for"""
 
 
-@functools.cache
-def _mathematics() -> ctypes.CDLL:
-    if sys.platform == "win32":
-        return ctypes.CDLL("ucrtbase")
-    try:
-        return ctypes.CDLL({"linux": "libm.so.6", "darwin": "libm.dylib"}[sys.platform])
-    except (KeyError, OSError):  # another C library: looking for it takes a process of its own
-        from ctypes.util import find_library
+class Shared(NamedTuple):
+    """What the name of a shared function says."""
 
-        return ctypes.CDLL(find_library("m"))
+    target: str
+    """the tag of the target"""
+    group: str
+    number: int
+    lanes: int
+    function: str
+
+
+def sincos(target: Target) -> str:
+    """The name of `alembert.engine.vectormath.sincos_array`."""
+    return _symbol(target, "sincos", "sincos")
+
+
+def packing(function: str, lanes: int, target: Target) -> str:
+    """The name of a function of `alembert.engine.driver.packing`."""
+    return _symbol(target, f"packing{lanes}", function)
+
+
+def leave(count: int, lanes: int, target: Target, *, whole: bool) -> str:
+    """The name of `alembert.engine.outlet.leaving` for `count` elements."""
+    kind = "whole" if whole else "part"
+    return _symbol(target, f"{kind}{count % lanes}of{lanes}", "leave")
+
+
+def _symbol(target: Target, group: str, function: str) -> str:
+    TARGETS[target.tag] = target
+    return f"alembert_shared_{target.tag}_{group}_{function}"
+
+
+def functions(group: str, lanes: int) -> list[str]:
+    """What a group holds."""
+    if group != "packing":
+        return ["sincos" if group == "sincos" else "leave"]
+    return ["place", "pack", "unpack", *(["check", "outlet"] if lanes > 1 else [])]
+
+
+def declared(text: str) -> str:
+    """IR that declares the shared functions that a module calls."""
+    names = {match.group(): match.group(5) for match in _NAME.finditer(text)}
+    return "".join(
+        f"declare {_SIGNATURES[function].replace('(', f'@{name}(', 1)}\n"
+        for name, function in sorted(names.items())
+    )
+
+
+def called(code: bytes) -> set[str]:
+    """The shared functions whose names an object holds."""
+    return {match.group() for match in _NAME.finditer(code.decode("latin-1"))}
+
+
+def parsed(symbol: str) -> Shared | None:
+    """None where it is not the name of a shared function."""
+    match = _NAME.fullmatch(symbol)
+    if match is None:
+        return None
+    target, group, number, lanes, function = match.groups()
+    return Shared(target, group, int(number or 0), int(lanes or 0), function)

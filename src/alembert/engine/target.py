@@ -1,27 +1,33 @@
-"""The machine that code is made for."""
+"""The machine that code is made for.
+
+It is the processor that runs Alembert, unless the environment asks for less of it, so that tests see the arithmetic of other
+machines: ALEMBERT_TARGET is `sse2`, `avx2` or `avx512`, and ALEMBERT_LANES the number of doubles in a vector (1, 2, 4, 8).
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from alembert.deferred import deferred
-from alembert.engine.symbols import PREFIX, address
+import llvmlite
+import llvmlite.binding as llvm
 
-if TYPE_CHECKING:
-    import llvmlite.binding as llvm
+from alembert.errors import ArgumentError
 
-    from alembert.engine import vectormath
-else:
-    vectormath = deferred("alembert.engine.vectormath")
-    llvm = deferred("llvmlite.binding")
+_LESSER = {
+    "sse2": ("x86-64", False, 2, ("sse2",)),
+    "avx2": ("x86-64-v3", True, 4, ("avx2", "fma")),
+    "avx512": ("x86-64-v4", True, 8, ("avx512f", "avx512vl", "avx512dq", "avx512bw", "avx512cd")),
+}
+"""LLVM's name, whether multiply-adds are fused, lanes, and what the processor must have"""
 
 
 @dataclass(frozen=True)
 class Target:
-    """The host's processor: its LLVM name and features, and what follows from them for code generation."""
+    """A processor: its LLVM name and features, and what follows from them for code generation."""
 
     triple: str
     cpu: str
@@ -43,42 +49,64 @@ class Target:
             f'"prefer-vector-width"="{64 * self.lanes}" "no-trapping-math"="true" "frame-pointer"="all" }}\n'
         )
 
+    @property
+    def tag(self) -> str:
+        """A short name, for those of functions."""
+        return _tag(self)
+
     def compact(self) -> Target:
         """For long scalar code: without AVX-512, whose instructions are longer. Same bits, 10 % faster."""
         if self.lanes < 8:
             return self
         return dataclasses.replace(self, features=self.features + ",-avx512f", lanes=4)
 
-
-def ask() -> Target:
-    """The host, as LLVM sees it; `alembert.engine.host` remembers it."""
-    initialize()
-    features = llvm.get_host_cpu_features()
-    return Target(
-        triple=llvm.get_process_triple(),
-        cpu=llvm.get_host_cpu_name(),
-        features=features.flatten(),
-        fused=bool(features.get("fma")) or llvm.get_process_triple().startswith(("arm64", "aarch64")),
-        lanes=8 if features.get("avx512f") else 4 if features.get("avx2") else 2,
-    )
-
-
-def llvm_version() -> str:
-    import llvmlite
-
-    return " ".join([llvmlite.__version__, *map(str, llvm.llvm_version_info)])
+    def machine(self, *, level: int = 2) -> llvm.TargetMachine:
+        """LLVM's code generator for it."""
+        return llvm.Target.from_triple(self.triple).create_target_machine(
+            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small", jit=True
+        )
 
 
 @functools.cache
-def initialize() -> None:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    for name in vectormath.library_functions():
-        llvm.add_symbol(PREFIX + name, address(PREFIX + name))
+def _tag(target: Target) -> str:
+    return hashlib.blake2b(repr(target).encode(), digest_size=4).hexdigest()
 
 
-def machine(target: Target, *, level: int = 2) -> llvm.TargetMachine:
-    initialize()
-    return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="small", jit=True
-    )
+def host() -> Target:
+    """The processor of this machine, or what the environment says."""
+    return _host(os.environ.get("ALEMBERT_TARGET", ""), os.environ.get("ALEMBERT_LANES", ""))
+
+
+@functools.cache
+def _host(name: str, lanes: str) -> Target:
+    triple, features = llvm.get_process_triple(), llvm.get_host_cpu_features()
+    if name:
+        target = _lesser(name, triple, features)
+    else:
+        target = Target(
+            triple=triple,
+            cpu=llvm.get_host_cpu_name(),
+            features=features.flatten(),
+            fused=bool(features.get("fma")) or triple.startswith(("arm64", "aarch64")),
+            lanes=8 if features.get("avx512f") else 4 if features.get("avx2") else 2,
+        )
+    if not lanes:
+        return target
+    if lanes not in ("1", "2", "4", "8"):
+        raise ArgumentError(f"ALEMBERT_LANES is {lanes!r}, expected 1, 2, 4 or 8")
+    return dataclasses.replace(target, lanes=int(lanes))
+
+
+def _lesser(name: str, triple: str, features: llvm.FeatureMap) -> Target:
+    if name not in _LESSER:
+        raise ArgumentError(f"ALEMBERT_TARGET is {name!r}, expected one of {', '.join(_LESSER)}")
+    cpu, fused, lanes, needed = _LESSER[name]
+    missing = [feature for feature in needed if not features.get(feature)]
+    if missing or not triple.startswith("x86_64"):
+        raise ArgumentError(f"ALEMBERT_TARGET is {name}, which the processor of this machine does not have")
+    return Target(triple=triple, cpu=cpu, features="", fused=fused, lanes=lanes)
+
+
+def versions() -> tuple[str, str]:
+    """Of llvmlite and of LLVM."""
+    return llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info))

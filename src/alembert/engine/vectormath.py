@@ -22,7 +22,7 @@ from collections.abc import Iterable
 
 import casadi as ca
 
-from alembert.engine.symbols import PREFIX
+from alembert.engine.symbols import MATHEMATICS
 
 LIBRARY_UNARY = {
     ca.OP_TAN: "tan",
@@ -217,8 +217,8 @@ loop:
 call:
   %ps = getelementptr double, ptr %s, i64 %i
   %pc = getelementptr double, ptr %c, i64 %i
-  %sine = call double @{PREFIX}sin(double %v)
-  %cosine = call double @{PREFIX}cos(double %v)
+  %sine = call double @{MATHEMATICS}sin(double %v)
+  %cosine = call double @{MATHEMATICS}cos(double %v)
   store double %sine, ptr %ps
   store double %cosine, ptr %pc
   br label %next
@@ -229,8 +229,8 @@ next:
 done:
   ret void
 }}
-declare double @{PREFIX}sin(double)
-declare double @{PREFIX}cos(double)
+declare double @{MATHEMATICS}sin(double)
+declare double @{MATHEMATICS}cos(double)
 declare double @llvm.fabs.f64(double)
 !0 = !{{!"branch_weights", i32 1, i32 100000}}
 """
@@ -240,7 +240,7 @@ def library_call(name: str, operands: int, lanes: int) -> str:
     """IR of `T alembert_lanes_NAME(T, ...)`, which calls the C library's function lane by lane."""
     T = vector_type(lanes)
     scalars = ", ".join(["double"] * operands)
-    declaration = f"declare double @{PREFIX}{name}({scalars})\n"
+    declaration = f"declare double @{MATHEMATICS}{name}({scalars})\n"
     if lanes == 1:
         return declaration
     lines = []
@@ -249,7 +249,7 @@ def library_call(name: str, operands: int, lanes: int) -> str:
         for j in range(operands):
             lines.append(f"  %e{k}_{j} = extractelement {T} %x{j}, i64 {k}")
         arguments = ", ".join(f"double %e{k}_{j}" for j in range(operands))
-        lines.append(f"  %y{k} = call double @{PREFIX}{name}({arguments})")
+        lines.append(f"  %y{k} = call double @{MATHEMATICS}{name}({arguments})")
         lines.append(f"  %r{k} = insertelement {T} {result}, double %y{k}, i64 {k}")
         result = f"%r{k}"
     parameters = ", ".join(f"{T} %x{j}" for j in range(operands))
@@ -259,7 +259,7 @@ def library_call(name: str, operands: int, lanes: int) -> str:
 
 
 def library_callee(name: str, lanes: int) -> str:
-    return f"@{PREFIX}{name}" if lanes == 1 else f"@alembert_lanes_{name}"
+    return f"@{MATHEMATICS}{name}" if lanes == 1 else f"@alembert_lanes_{name}"
 
 
 def library_functions() -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from alembert.engine import codegen, program, shared
+from alembert.engine import codegen, program, symbols
 from alembert.engine.codegen import Code
 from alembert.engine.node_loop import NodeLoop, Pointer, Table, constant_data
 from alembert.engine.program import Program as Instructions
@@ -298,7 +298,7 @@ done:
 }}
 """)
         self.calls.append(f"call void @{self.name}_angles(ptr {self.arguments['q']}, ptr {x})")
-        name = shared.sincos(self.target)
+        name = symbols.sincos(self.target)
         self.calls.append(f"call void @{name}(ptr {x}, ptr {s}, ptr {c}, i64 {size * self.lanes})")
         self.work += 10 * self.angles
 

@@ -15,9 +15,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.engine import cache, codegen, fastcall, host, loader, program
+from alembert.engine import cache, codegen, fastcall, loader, program
 from alembert.engine.loader import Library
-from alembert.engine.target import Target
+from alembert.engine.target import Target, host
 from alembert.lowering import elimination
 
 STEP = "alembert_stage"
@@ -87,20 +87,20 @@ class StageLoop:
         return bound
 
     def _compile(self) -> tuple[Any, Array]:
-        target = host.host()
+        target = host()
         text = f"{self._identity()}\0{self._shifts}\0{self._backward}\0{self._stop}"
-        name = host.digest("stage loop" + hashlib.sha256(text.encode()).hexdigest(), 1, target)
+        name = cache.digest("stage loop" + hashlib.sha256(text.encode()).hexdigest(), 1, target)
         found = cache.load(name)
         if found is None:
             with loader.patience(self.name):
                 body, workspace = self._body(target)
                 found = {"workspace": workspace}, loader.compile_ir(body + self._loop(), target)
-            host.store(name, *found)
+            cache.store(name, *found)
         properties, code = found
-        library = Library(code, target)
+        library = Library(code, [f"{STEP}_loop"])
         self._library = library  # keeps the machine code
         room = np.empty(properties["workspace"] + ALIGNMENT // 8)
-        return _LOOP(library.function(f"{STEP}_loop")), room
+        return _LOOP(library.addresses[f"{STEP}_loop"]), room
 
     def _loop(self) -> str:
         entry, body, pointers = [], [], []

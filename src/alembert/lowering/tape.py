@@ -15,8 +15,8 @@ import functools
 
 import numpy as np
 
-from alembert.engine import host
 from alembert.engine.loader import Library, compile_ir
+from alembert.engine.target import host
 
 SUBTRACT, MULTIPLY, INVERT = range(3)
 _LOOP = """\
@@ -121,8 +121,8 @@ class Tape:
 
 @functools.cache
 def _compiled() -> tuple[ctypes._FuncPointer, Library]:
-    target = host.host().compact()
+    target = host().compact()
     loops = "".join(_LOOP.format(name=name, body=body.format(name=name)) for name, body in _BODIES.items())
-    library = Library(compile_ir(_TEXT.format(loops=loops) + target.attributes, target), target)
+    library = Library(compile_ir(_TEXT.format(loops=loops) + target.attributes, target), ["tape"])
     kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64, *[ctypes.c_void_p] * 3)
-    return kind(library.function("tape")), library
+    return kind(library.addresses["tape"]), library

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.engine import shared
+from alembert.engine import symbols
 from alembert.engine.loops import Lines
 from alembert.engine.node_loop import constant_data
 from alembert.engine.target import Target
@@ -394,7 +394,7 @@ class TreeMatrices:
     def leave(self, w: Lines, matrix: str, way: str, first: object, last: object) -> None:
         """Elements first..last-1 of a matrix go out, see `alembert.engine.outlet`."""
         count = self.relations.n**2
-        name = shared.leave(count, self.lanes, self.target, whole=False)
+        name = symbols.leave(count, self.lanes, self.target, whole=False)
         w.do(f"call void @{name}(ptr {matrix}, ptr {way}, i64 {first}, i64 {last}, i64 {count})")
 
 

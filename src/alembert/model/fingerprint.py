@@ -26,17 +26,15 @@ from operator import attrgetter
 from types import NoneType
 from typing import Any
 
-from alembert.collector import no_collecting
 from alembert.errors import ArgumentError
 
 
 def fingerprint(record: Any) -> str:
     """The digest of the fields of a record (a dataclass), whatever the class is called."""
     parts: list[bytes] = []
-    with no_collecting():
-        for field in dataclasses.fields(record):
-            parts.append(repr(field.name).encode())
-            _column([getattr(record, field.name)], parts)
+    for field in dataclasses.fields(record):
+        parts.append(repr(field.name).encode())
+        _column([getattr(record, field.name)], parts)
     return hashlib.blake2b(b"".join(parts), digest_size=32).hexdigest()
 
 

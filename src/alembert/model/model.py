@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.collector import no_collecting
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.model import printing, sampling
@@ -47,8 +46,7 @@ else:
         """Give `Model` the methods of `alembert.algorithms.Dynamics`; once."""
         if "__getattr__" not in vars(_Algorithms):
             return
-        with no_collecting():
-            from alembert.algorithms import Dynamics
+        from alembert.algorithms import Dynamics
 
         for part in Dynamics.__mro__[:-1]:
             for key, value in vars(part).items():

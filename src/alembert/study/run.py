@@ -151,7 +151,7 @@ def _versions() -> dict[str, str | None]:
 
 
 def _machine() -> dict[str, Any]:
-    from alembert.engine.host import host
+    from alembert.engine.target import host
 
     return {
         "system": platform.system(),

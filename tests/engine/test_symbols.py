@@ -1,4 +1,4 @@
-"""What kernels share is found by name: from this process, from the cache, and when LLVM loads the code."""
+"""What kernels share is found by name: from this process, and from the cache."""
 
 import dataclasses
 import subprocess
@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from engine_helpers import Lanes, evaluated, same_bits
 
-from alembert.engine import cache, host, loader, shared, symbols
+from alembert.engine import cache, loader, symbols
+from alembert.engine.target import host
 
 KEPT = []  # machine code that a kernel may still call
 
@@ -18,13 +19,11 @@ KEPT = []  # machine code that a kernel may still call
 @pytest.fixture
 def nothing_shared(monkeypatch):
     """As in a new process."""
-    KEPT.append(shared._LIBRARIES)
-    monkeypatch.setattr(shared, "_LIBRARIES", {})
-    monkeypatch.setattr(shared, "_TARGETS", {})
-    symbols.address.cache_clear()
+    KEPT.append(loader._SHARED)
+    monkeypatch.setattr(loader, "_SHARED", {})
+    monkeypatch.setattr(symbols, "TARGETS", {})
     yield
-    KEPT.append(shared._LIBRARIES)
-    symbols.address.cache_clear()
+    KEPT.append(loader._SHARED)
 
 
 def function(size):
@@ -34,58 +33,58 @@ def function(size):
 
 
 @pytest.mark.parametrize("size", range(33, 41))
-@pytest.mark.parametrize("by_llvm", [False, True])
-def test_every_number_of_results_with_and_without_images(nothing_shared, monkeypatch, size, by_llvm):
+def test_every_number_of_results(nothing_shared, size):
     """The code for large results depends on what is left of them by the lanes."""
-    if by_llvm:
-        monkeypatch.setattr(loader.link, "linked", lambda code: None)
     x = np.random.default_rng(size).normal(size=(21, 3))
     f = function(size)
-    lanes = host.host().lanes
+    lanes = host().lanes
     for y, expected in zip(Lanes(f, lanes)(x), evaluated(f, x), strict=True):
         np.testing.assert_allclose(
             y, expected, rtol=4e-16
         )  # sines differ from CasADi's by a unit in the last place
-    found = {group for _, group, *_ in shared._LIBRARIES}
+    found = {group for _, group, *_ in loader._SHARED}
     assert found == {"sincos", "packing", *(["whole"] if lanes > 1 else [])}
 
 
 def test_compiled_once(nothing_shared):
     x = np.random.default_rng(0).normal(size=(21, 3))
     one = Lanes(function(40), 1)(x)
-    libraries = dict(shared._LIBRARIES)
+    libraries = dict(loader._SHARED)
     compiled = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shared, "_library", lambda *given: compiled.append(given))
+        patch.setattr(loader, "_shared_library", lambda *given: compiled.append(given))
         other = Lanes(function(41), 1)(x)
     assert not compiled
-    assert libraries == shared._LIBRARIES
+    assert libraries == loader._SHARED
     assert same_bits(one[1], other[1][:, :40])
 
 
 def test_another_processor_has_its_own(nothing_shared):
-    target = host.host()
+    target = host()
     plain = dataclasses.replace(target, fused=not target.fused)
-    assert shared.sincos(plain) != shared.sincos(target)
-    assert symbols.address(shared.sincos(plain)) != symbols.address(shared.sincos(target))
+    assert symbols.sincos(plain) != symbols.sincos(target)
+    addresses = [loader.shared_function(symbols.sincos(x)) for x in (plain, target)]
+    assert addresses[0] != addresses[1]
 
 
 @pytest.mark.parametrize("name", ["alembert_shared_", "alembert_shared_00000000_packing8_pack"])
 def test_what_is_not_there(nothing_shared, name):
     with pytest.raises(AttributeError, match=name):
-        symbols.address(name)
+        loader.shared_function(name)
 
 
 def test_from_the_cache(cache_directory):
     """By a process that has compiled nothing; and one that finds the kernel there but not what it shares."""
     code = """
-        import sys
         import numpy as np
         from alembert import library
+        from alembert.engine import loader
+        compile_ir, compiled = loader.compile_ir, []
+        loader.compile_ir = lambda *given, **options: compiled.append(given) or compile_ir(*given, **options)
         model = library.chain(3)
         q = np.linspace(0, 1, 60).reshape(20, 3)
         print(model.mass_matrix(q).tobytes().hex(), model.forward_dynamics(q, q, q)[3].tobytes().hex())
-        print("llvmlite.binding" in sys.modules)
+        print(bool(compiled))
     """
     command = [sys.executable, "-c", textwrap.dedent(code)]
 
