@@ -17,7 +17,6 @@ from alembert.errors import UnsupportedError
 from alembert.simulate import adaptive
 from alembert.simulate.adaptive import Birth
 from alembert.simulate.bounds import check_pace, check_records
-from alembert.simulate.events import Watch
 from alembert.simulate.flow import Flow
 from alembert.simulate.lags import Lags, Ramp
 from alembert.simulate.progress import Progress
@@ -26,6 +25,7 @@ from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule, common_tick
 from alembert.simulate.system import System
 from alembert.simulate.topology import Topology
+from alembert.simulate.watch import Armed, Watch
 from alembert.simulate.work import Account
 
 Array = np.ndarray
@@ -50,8 +50,7 @@ class Mark:
     """the first that comes after it"""
     birth: Birth
     span: Span
-    values: tuple[float, ...]
-    left: int | None
+    armed: Armed
     topology: Topology
 
 
@@ -181,7 +180,7 @@ class March:
             self.schedule = mark.span.schedule.copy()
             self.schedule.log = []
         self.system.topology = mark.topology
-        self.watch.values, self.watch.left = list(mark.values), mark.left
+        self.watch.armed = mark.armed
         if self.t >= restart.time:
             self.keeper.start(self.q, self.v, self.z)
 
@@ -267,8 +266,7 @@ class March:
                 len(self.keeper.time) if record is None else record,
                 birth,
                 self.span,
-                tuple(self.watch.values),
-                self.watch.left,
+                self.watch.armed,
                 self.system.topology,
             )
         )
@@ -438,32 +436,19 @@ def _events_in(
     """Deal with the events of a piece; a changed state, or that of a stop, ends it early."""
     length = piece.end - piece.start
     marks = np.linspace(piece.start, piece.end, 5)
-    t = piece.start
-    if watch.left is not None:  # the first piece after a change: short returns must not be missed
-        k, watch.left = watch.left, None
+    if watch.has_just_acted:  # short returns must not be missed
         near = piece.start + length * np.geomspace(1e-6, 0.1, 11)
         marks = np.concatenate([marks[:1], near, marks[1:]])
-        t = float(near[0])
-        watch.settle(k, piece.start, piece.at, t - piece.start, changed=True)
-    for mark in marks[1:]:
-        while t < mark:
-            found = watch.first(t, mark, piece.at)
-            if found is None:
-                break
-            k, t = found
+    t = piece.start
+    for mark in marks[1:].tolist():
+        while (found := watch.first(t, mark, piece.at, 1e-6 * length)) is not None:
+            which, t = found
             keeper.upto(t, piece)
-            q, v = piece.at(t)
-            q1, v1, stop, changed = watch.happen(k, t, q, v)
-            watch.records.append(len(keeper.time))
+            q, v, stop, changed = watch.happen(which, t, *piece.at(t), len(keeper.time))
             keeper.switched()
             if stop:
-                keeper.stop(t, q1, v1, piece.memory(t))
-                return t, q1, v1
-            if changed:
-                watch.left = k
-                return t, q1, v1
-            ahead = min(mark - t, max(4 * watch.events[k].tolerance, 1e-6 * length))
-            watch.settle(k, t, piece.at, ahead, changed=False)
-            t += ahead
+                keeper.stop(t, q, v, piece.memory(t))
+            if stop or changed:
+                return t, q, v
         t = mark
     return None

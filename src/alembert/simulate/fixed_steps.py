@@ -12,7 +12,6 @@ from alembert.errors import ArgumentError, NumericalError
 from alembert.simulate.actuators import no_state
 from alembert.simulate.bounds import check_records, check_steps, steps_at_a_time
 from alembert.simulate.choice import IMPLICIT
-from alembert.simulate.events import MOST_IN_A_STEP, Path, Watch
 from alembert.simulate.loop import RECORDS
 from alembert.simulate.progress import Progress
 from alembert.simulate.records import Keeper, check_finite
@@ -20,6 +19,7 @@ from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.stepper import Stepper
 from alembert.simulate.system import System
+from alembert.simulate.watch import MOST_IN_A_STEP, Path, Watch
 
 Array = np.ndarray
 
@@ -267,28 +267,21 @@ class March:
 
             return path
 
+        path = path_from(t, q, v)
         for _ in range(MOST_IN_A_STEP):
-            path = path_from(t, q, v)
-            found = watch.first(t, end, path)
+            found = watch.first(t, end, path, 1e-6 * stepper.h)
             if found is None:
-                if not changed:
-                    return following
-                return stepper.initial(*path(end), number=n + 1)
-            k, t_event = found
-            q, v, stop, new = watch.happen(k, t_event, *path(t_event))
-            watch.records.append(self.keeper.count)
+                return stepper.initial(*path(end), number=n + 1) if changed else following
+            which, t = found
+            q, v, stop, new = watch.happen(which, t, *path(t), self.keeper.count)
             self.keeper.switched(self.system)
             if stop:
-                self.keeper.last = (t_event, q, v)
+                self.keeper.last = (t, q, v)
                 self.done += 1
                 return None
-            t = t_event
-            changed = changed or new
-            ahead = min(end - t, max(4 * watch.events[k].tolerance, 1e-6 * stepper.h))
-            if ahead <= 0:
-                watch.begin(end, q, v)
-                return stepper.initial(q, v, number=n + 1) if changed else following
-            watch.settle(k, t, path_from(t, q, v), ahead, changed=new)
+            if new:
+                changed = True
+                path = path_from(t, q, v)
         raise NumericalError(
             f"simulate: more than {MOST_IN_A_STEP} events within one step, the last {watch.log[-1].name!r} at t = "
             f"{t:.12g} s; they accumulate, as bounces do that come to rest: stop there, or switch to another model"

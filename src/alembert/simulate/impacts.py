@@ -1,23 +1,25 @@
 """Impacts with restitution: of joints at their limits and of points on planes.
 
-With G the direction in which the gap opens (gap rate = G v), an impact at G v < 0 gives the impulse p along G^T that
-turns the gap's rate back, while the constraints C v = 0 that hold go on to hold:
+With G the directions in which the gaps of all contacts that touch open (rates G v), an impact gives impulses p >= 0 along
+G^T that turn closing gaps back, while the constraints C v = 0 that hold go on to hold:
 
-    v+ = v + M^-1 (G^T p + C^T p_c),    G v+ = -e G v,    C v+ = 0                        (1)
+    v+ = v + M^-1 (G^T p + C^T p_c),    C v+ = 0,    0 <= p  _|_  G v+ + e min(G v, 0) >= 0         (1)
 
-Frictionless; e is the coefficient of restitution, by Newton's rule. Joints that follow a prescribed motion keep their
-speeds. A joint whose rebound is slower than `rest_speed` comes to rest at its limit: the limit becomes a constraint, until
-the reaction would have to pull.
+Frictionless; e is the coefficient of restitution, by Newton's rule, and with several contacts at one instant by Moreau's:
+one that another impulse opens gives none. Joints that follow a prescribed motion keep their speeds. A joint whose rebound is
+slower than `rest_speed` comes to rest at its limit: the limit becomes a constraint, until the reaction would have to pull.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import nnls
 
 from alembert.errors import ArgumentError, NumericalError
 from alembert.expression import scalars
@@ -30,6 +32,41 @@ if TYPE_CHECKING:
     from alembert.simulate.system import System
 
 Array = np.ndarray
+
+
+@runtime_checkable
+class Contact(Protocol):
+    """A gap that closes: the action of an event whose function is the gap."""
+
+    @property
+    def restitution(self) -> float: ...
+
+    @property
+    def rest_speed(self) -> float: ...
+
+    def row(self, system: System, q: Array) -> Array:
+        """The gap's rate is row @ v."""
+        ...
+
+    def rests(self, system: System) -> bool:
+        """Whether it is closed and held."""
+        ...
+
+    def rest(self, system: System, t: float, q: Array) -> tuple[Array, bool]:
+        """Hold it closed from here on: the configuration, and whether the run stops instead."""
+        ...
+
+    def push(self, system: System, t: float, q: Array, v: Array) -> float:
+        """The force that holds it, positive where it pushes."""
+        ...
+
+    def leave(self, system: System) -> None:
+        """Hold it no longer."""
+        ...
+
+    def internal(self, system: System) -> bool:
+        """Whether its impulses act between bodies of the model."""
+        ...
 
 
 def _check(who: str, restitution: float, rest_speed: float) -> None:
@@ -63,6 +100,7 @@ class JointStops:
 
     def start(self, system: System, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """A state at the limits from which a run may start: what presses against a stop rests there."""
+        touching: list[Contact] = []
         for event in self.events(system):
             if isinstance(event.action, _Stop):
                 gap = event.value(t, q, v)
@@ -71,10 +109,11 @@ class JointStops:
                         f"simulate: q0: {event.name.removesuffix(' limit')} limit is passed by {-gap:.3g}, expected a start "
                         "within the limits for JointStops"
                     )
-                stop = event.action
-                if gap <= 0 and stop.sign * v[stop.iv] <= 0:
-                    found = stop.apply(system, t, q, v)
-                    q, v = found.q, found.v
+                if gap <= 0 and event.action.sign * v[event.action.iv] <= 0:
+                    touching.append(event.action)
+        if touching:
+            found = impact(system, t, q, v, touching, pressing=True)
+            q, v = found.q, found.v
         return q, v
 
     def events(self, system: System) -> list[Event]:
@@ -104,7 +143,7 @@ def _joint_of(model: Model, coordinate: int) -> str:
 
 @dataclass(frozen=True)
 class _Stop:
-    """The impact of one coordinate; `sign` is that of speeds that lead away from the limit."""
+    """The contact of one coordinate with a limit; `sign` is that of speeds that lead away from it."""
 
     stops: JointStops
     joint: str
@@ -112,6 +151,14 @@ class _Stop:
     iv: int
     limit: float
     sign: float
+
+    @property
+    def restitution(self) -> float:
+        return self.stops.restitution
+
+    @property
+    def rest_speed(self) -> float:
+        return self.stops.rest_speed
 
     def gap(self, system: System) -> Callable[[float, Array, Array], float]:
         name = stop_name(self.joint)
@@ -121,17 +168,19 @@ class _Stop:
 
         return gap
 
-    def apply(self, system: System, t: float, q: Array, v: Array) -> Outcome:
+    def row(self, system: System, q: Array) -> Array:
         row = np.zeros(system.model.nv)
         row[self.iv] = self.sign
-        internal = system.model.joint(self.joint).parent != WORLD
-        after, impulse = bounce(system, q, v, row, self.stops.restitution)
-        quantities: dict[str, Any] = {"impulse": impulse, "speed": float(row @ v)}
-        if row @ after >= self.stops.rest_speed:
-            return Outcome(q, after, quantities, internal=internal)
+        return row
+
+    def rests(self, system: System) -> bool:
         name = stop_name(self.joint)
-        after, impulse = bounce(system, q, v, row, 0.0)
-        quantities["impulse"] = impulse
+        return name in system.active and system.topology.sides[name] == self.sign
+
+    def internal(self, system: System) -> bool:
+        return system.model.joint(self.joint).parent != WORLD
+
+    def rest(self, system: System, t: float, q: Array) -> tuple[Array, bool]:
         if system.model.joint(self.joint).type.nq != 1:
             raise NumericalError(
                 f"simulate: joint {self.joint!r} comes to rest at its limit at t = {t:.9g} s, which joints of more than one "
@@ -139,12 +188,17 @@ class _Stop:
             )
         q = q.copy()
         q[self.iq] = self.limit
+        name = stop_name(self.joint)
         coupling = next(c for c in system.model.couplings if c.name == name)
         system.switch(on=(name,), values={str(coupling.offset): self.limit}, sides={name: self.sign})
-        if self.sign * system.reaction(name, t, q, after) <= 0:  # something pulls it away at once
-            system.switch(off=(name,))
-            return Outcome(q, after, quantities, internal=internal)
-        return Outcome(q, after, quantities, switched=True, internal=internal)
+        return q, False
+
+    def push(self, system: System, t: float, q: Array, v: Array) -> float:
+        return self.sign * system.reaction(stop_name(self.joint), t, q, v)
+
+    def leave(self, system: System) -> None:
+        if self.rests(system):
+            system.switch(off=(stop_name(self.joint),))
 
 
 @dataclass(frozen=True)
@@ -199,31 +253,115 @@ class PlaneImpact:
 
         return [Event(gap, f"{self.frame} on the plane", -1, self)]
 
-    def apply(self, system: System, t: float, q: Array, v: Array) -> Outcome:
+    def row(self, system: System, q: Array) -> Array:
         J = system.model.frame_jacobian(
             q, self.frame, reference="local_world_aligned", parameters=system.parameters
         )
-        row = np.asarray(self.normal) @ J[3:6]
-        after, impulse = bounce(system, q, v, row, self.restitution)
-        stop = bool(row @ after < self.rest_speed)
-        return Outcome(q, after, {"impulse": impulse, "speed": float(row @ v)}, stop=stop, internal=False)
+        return np.asarray(self.normal) @ J[3:6]
+
+    def rests(self, system: System) -> bool:
+        return False
+
+    def internal(self, system: System) -> bool:
+        return False
+
+    def rest(self, system: System, t: float, q: Array) -> tuple[Array, bool]:
+        return q, True
+
+    def push(self, system: System, t: float, q: Array, v: Array) -> float:
+        return 0.0
+
+    def leave(self, system: System) -> None:
+        """It never rests."""
 
 
-def bounce(system: System, q: Array, v: Array, row: Array, restitution: float) -> tuple[Array, float]:
-    """(1): the speeds after the impact, and the impulse."""
-    M = system.own.mass_matrix(q, parameters=system.own_parameters)
-    rows = row[None]
-    target = np.array([-(1 + restitution) * (row @ v)])
+# --- several at one instant ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Impact:
+    """The state after an impact, and for each contact its row of G, its impulse, and whether it was struck."""
+
+    q: Array
+    v: Array
+    rows: Array
+    impulses: Array
+    struck: Array
+    stop: bool
+
+    def energies(self, before: Array) -> Array:
+        """What the impulse of each contact added to the kinetic energy: p G (v + v+)/2."""
+        return self.impulses * (self.rows @ (before + self.v)) / 2
+
+
+def impact(
+    system: System, t: float, q: Array, v: Array, contacts: Sequence[Contact], *, pressing: bool = False
+) -> Impact:
+    """(1) for all contacts that close, touch or rest; those that end up at rest are held, or stop the run.
+
+    With `pressing`, those that touch without speed are at rest, too.
+    """
+    rested = np.array([contact.rests(system) for contact in contacts])
+    for contact in contacts:
+        contact.leave(system)  # what rests is a contact like the others now
+    rows = np.array([contact.row(system, q) for contact in contacts])
+    speeds = np.array([contact.rest_speed for contact in contacts])
+    restitution = np.array([contact.restitution for contact in contacts])
+    while True:
+        after, p = _impulses(system, q, v, rows, restitution)
+        struck = ~rested & ((p > 0) | (rows @ v < 0) | pressing)
+        slow = struck & (rows @ after < speeds) & (restitution > 0)
+        if not slow.any():
+            break
+        restitution[slow] = 0.0
+    stop, resting = False, []
+    for k in np.flatnonzero((struck | rested) & (rows @ after < 1e-6 * speeds)).tolist():
+        q, ends = contacts[k].rest(system, t, q)
+        stop = stop or ends
+        resting.append(contacts[k])
+    while resting and not stop:
+        pushes = [contact.push(system, t, q, after) for contact in resting]
+        if min(pushes) > 0:
+            break
+        resting.pop(int(np.argmin(pushes))).leave(system)  # something pulls it away at once
+    return Impact(q, after, rows, p, struck, stop)
+
+
+def _impulses(system: System, q: Array, v: Array, rows: Array, restitution: Array) -> tuple[Array, Array]:
+    """(1): the speeds after the impact, and the impulses.
+
+    With L L^T = M, y = L^T (v+ - v) and D the part of G L^-T that the constraints leave free, (1) is the condition for
+    the least |D^T p + c| with p >= 0, where D c = G v + e min(G v, 0).
+    """
+    free = np.flatnonzero(~system.prescribed)
+    M = system.own.mass_matrix(q, parameters=system.own_parameters)[free[:, None], free]
+    L = np.linalg.cholesky(M)
+    before = rows @ v
+    D = solve_triangular(L, rows[:, free].T, lower=True).T
+    held = np.zeros(len(free))
     if system.active:
         C = system.model.constraint_jacobian(q, active=system.active, parameters=system.parameters)
-        rows, target = np.vstack([rows, C]), np.concatenate([target, -C @ v])
-    free = np.flatnonzero(~system.prescribed)
-    W = np.zeros(rows.T.shape)
-    W[free] = np.linalg.solve(M[free[:, None], free], rows[:, free].T)
-    p, *_ = np.linalg.lstsq(rows @ W, target, rcond=1e-10)
-    after = v + W @ p
-    if abs(row @ after + restitution * (row @ v)) > 1e-6 * max(abs(row @ v), 1e-12):
+        E = solve_triangular(L, C[:, free].T, lower=True).T
+        _, sizes, V = np.linalg.svd(E, full_matrices=False)
+        V = V[sizes > 1e-10 * max(1.0, float(np.max(sizes, initial=0.0)))]
+        held = V.T @ (V @ np.linalg.lstsq(E, -C @ v, rcond=1e-10)[0])
+        shift, D = D @ held, D - (D @ V.T) @ V
+    else:
+        shift = np.zeros(len(rows))
+    rebound = restitution * np.minimum(before, 0.0)
+    wanted = before + rebound + shift
+    c = np.linalg.lstsq(D, wanted, rcond=1e-10)[0]
+    p, _ = nnls(D.T, -c)
+    pushing = p > 0
+    if pushing.any():  # where several sets of impulses do the same, the smallest
+        least = np.linalg.lstsq(D[pushing].T, -c, rcond=1e-10)[0]
+        if (least >= 0).all():
+            p[pushing] = least
+    after = v.copy()
+    after[free] += solve_triangular(L, held + D.T @ p, lower=True, trans="T")
+    missing = rows @ after + rebound
+    if np.any(missing < -1e-6 * np.maximum(np.abs(before), 1e-12)):
         raise NumericalError(
             "simulate: an impact has no solution: the constraints that hold, or prescribed motions, do not let the gap open"
         )
-    return after, float(p[0])
+    return after, p

@@ -9,12 +9,12 @@ import numpy as np
 
 from alembert.errors import NumericalError, warn
 from alembert.model import Model
-from alembert.simulate.events import Watch
 from alembert.simulate.loop import RECORDS
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.stepper import Stepper
 from alembert.simulate.system import System
+from alembert.simulate.watch import Watch
 
 Array = np.ndarray
 

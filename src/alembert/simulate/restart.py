@@ -33,6 +33,7 @@ from alembert.simulate.sensors import Measurements
 from alembert.simulate.stabilisation import Stabilisation
 from alembert.simulate.system import System
 from alembert.simulate.topology import Topology
+from alembert.simulate.watch import Armed
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -89,8 +90,8 @@ def _content(run: Run) -> dict[str, Any]:
                 mark.record,
                 [mark.birth.t, mark.birth.q, mark.birth.v, mark.birth.z, mark.birth.step],
                 spans.index(id(mark.span)),
-                list(mark.values),
-                mark.left,
+                list(mark.armed.values),
+                [list(mark.armed.happened), list(mark.armed.closed)],
                 _topology(mark.topology),
             ]
             for mark in run._machine
@@ -298,13 +299,22 @@ def _to_topology(x: Any) -> Topology:
     return Topology(tuple(active), values, sides)
 
 
+def _to_armed(values: Any, after: Any) -> Armed:
+    if not isinstance(
+        after, list
+    ):  # files of the first release: the one event that had just changed the state
+        after = [[] if after is None else [[after, 0.0]], []]
+    happened, closed = (tuple((int(k), float(x)) for k, x in pairs) for pairs in after)
+    return Armed(tuple(values), happened, closed)
+
+
 def _machine(content: Mapping[str, Any], system: System, options: Mapping[str, Any]) -> Any:
     if content["integrator"] in ADAPTIVE:
         blank, _ = ticks(system)
         spans = [Span(t, n, _to_schedule(x, blank), before) for t, n, x, before in content["spans"]]
         return tuple(
-            Mark(record, Birth(*birth), spans[span], tuple(values), left, _to_topology(topology))
-            for record, birth, span, values, left, topology in content["marks"]
+            Mark(record, Birth(*birth), spans[span], _to_armed(values, after), _to_topology(topology))
+            for record, birth, span, values, after, topology in content["marks"]
         )
     stepper = stepper_of(system, content["integrator"], content["step"], options["start"])
     states = content["states"]

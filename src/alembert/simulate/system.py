@@ -387,9 +387,10 @@ class System:
 
     def distance(self, q: Array) -> float:
         """The largest residual of loops and couplings [m, rad]."""
-        return float(
-            np.max(np.abs(self.model.constraint_residual(q, active=self.active, parameters=self.parameters)))
-        )
+        if not self.active:
+            return 0.0
+        residual = self.model.constraint_residual(q, active=self.active, parameters=self.parameters)
+        return float(np.max(np.abs(residual), initial=0.0))
 
     def energy(self, t: float, q: Array, v: Array) -> float:
         """Kinetic and potential, that of force elements included."""
