@@ -179,7 +179,7 @@ def _products(name: str, model: Any, effort: Effort) -> list[Row]:
     rows = []
     for algorithm, at in given.items():
         kernels = {"function": model.compile(algorithm)}
-        kernels |= {mode: model._directional_kernel(mode, algorithm) for mode in ("jvp", "vjp")}
+        kernels |= {mode: model.compute.directional_kernel(mode, algorithm) for mode in ("jvp", "vjp")}
         for lanes, how in ((1, ""), (timing.lanes(), f", batches of {len(free)}")):
             calls = []
             for kernel in kernels.values():

@@ -110,7 +110,6 @@ def test_parameters_and_oracles(oracle, capsys):
 
 def test_a_wrong_derivative_is_found(monkeypatch):
     model = library.two_link()
-    model.check_tree("x")  # gives the class its algorithms
     right = type(model).forward_dynamics_derivatives
 
     def wrong(self, q, v, tau, **options):
@@ -134,7 +133,6 @@ def test_a_wrong_derivative_is_found(monkeypatch):
 
 def test_nan_is_an_infinite_error(monkeypatch):
     model = library.two_link()
-    model.check_tree("x")
     right = type(model).jvp
     monkeypatch.setattr(type(model), "jvp", lambda *x, **o: (right(*x, **o)[0], np.nan * right(*x, **o)[1]))
     assert check.derivatives(model, states=0, show=False).errors["forward_dynamics: along all"] == np.inf

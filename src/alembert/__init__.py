@@ -31,7 +31,6 @@ from alembert.spatial import Pose as Pose
 
 if _TYPE_CHECKING:
     from alembert import check as check
-    from alembert import control as control
     from alembert import convert as convert
     from alembert import linear as linear
     from alembert import optimal as optimal
@@ -60,7 +59,6 @@ _ON_FIRST_USE = {
     "Link": "alembert.constraints.connected",
     "admittance": "alembert.operators",
     "check": "alembert.check",
-    "control": "alembert.control",
     "convert": "alembert.convert",
     "diagonalising_velocities": "alembert.operators",
     "ensemble": "alembert.simulate",

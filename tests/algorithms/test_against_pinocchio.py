@@ -156,7 +156,7 @@ def test_mass_matrix_momentum_and_energy(both):
     assert error(M, np.array(theirs["M"])) < AGREEMENT
     assert error(A, np.array(theirs["A"])) < AGREEMENT
     assert error(h, np.array(theirs["h"])) < AGREEMENT
-    moving = sum(ten[0] for ten in model._tree.ten_vectors)
+    moving = sum(ten[0] for ten in model.compute.tree.ten_vectors)
     np.testing.assert_allclose(c, theirs["c"], rtol=0, atol=AGREEMENT * np.abs(c).max())
     np.testing.assert_allclose(U, theirs["U"], rtol=0, atol=AGREEMENT * moving * 9.81)
     np.testing.assert_allclose(T, np.einsum("ki,kij,kj->k", v, np.array(theirs["M"]), v) / 2, rtol=AGREEMENT)

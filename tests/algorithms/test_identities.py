@@ -124,7 +124,7 @@ def test_momentum(model):
         assert A.shape == (BATCH, 6, model.nv)
         assert relative(h - times(A, v), np.linalg.norm(A, axis=-1)) < ROUNDING
     # linear momentum is the mass times the velocity of the centre of mass
-    mass = sum(model._tree.ten_vectors[k][0] for k in range(len(model._tree)))
+    mass = sum(model.compute.tree.ten_vectors[k][0] for k in range(len(model.compute.tree)))
     velocity = rate_along(lambda q, v: model.center_of_mass(q), model, q, v, 0 * v)
     np.testing.assert_allclose(h[:, 3:], mass * velocity, rtol=0, atol=RATE * np.abs(h[:, 3:]).max())
     moved = model.momentum(q, v, about="world")
@@ -137,7 +137,7 @@ def test_momentum(model):
 def test_potential_energy_is_that_of_the_mass_at_its_centre():
     model = tree("plain")
     q, _, _ = states(model, BATCH)
-    mass = sum(ten[0] for ten in model._tree.ten_vectors)
+    mass = sum(ten[0] for ten in model.compute.tree.ten_vectors)
     expected = -mass * model.center_of_mass(q) @ np.array(model.gravity)
     np.testing.assert_allclose(
         model.potential_energy(q), expected, rtol=ROUNDING, atol=mass * 9.81 * ROUNDING

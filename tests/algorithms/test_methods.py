@@ -123,14 +123,14 @@ def test_conjugate_gradients_that_do_not_converge_say_so(method, monkeypatch):
     model = tree("plain")
     q, v, tau = (x[0] for x in states(model, 1))
     rng = np.random.default_rng(0)
-    kernel = type(model)._kernel
+    kernel = type(model.compute).kernel
 
     def noisy(self, name, **more):
         if name == "multiply_mass_matrix":
             return lambda q, x: x * np.exp(3 * rng.normal(size=x.shape))
         return kernel(self, name, **more)
 
-    monkeypatch.setattr(type(model), "_kernel", noisy)
+    monkeypatch.setattr(type(model.compute), "kernel", noisy)
     with pytest.raises(
         NumericalError, match="conjugate gradients stopped after 270 products with the residual at"
     ):

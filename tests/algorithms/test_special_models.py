@@ -93,7 +93,6 @@ def test_derivatives_by_rows_are_those_by_lanes(monkeypatch, name, seed, bodies)
     rng = np.random.default_rng(1)
     q = np.array([model.random_configuration(rng) for _ in range(5)])
     v, x = rng.normal(size=(2, 5, model.nv))
-    model.check_tree("derivatives")  # gives the class its algorithms
     monkeypatch.setattr(derivative_kernels, "BY_ROWS", 1000)
     lanes = derivative_kernels.kernel(model, name, wrenches=False, lowering="specialised")
     monkeypatch.setattr(derivative_kernels, "BY_ROWS", 1)

@@ -143,14 +143,14 @@ def test_another_tool_builds_nothing_for_the_robot(monkeypatch):
     first = al.Connected({"robot": robot, "tool": tools[0]}, [grip])
     states = {"robot": (q, v), "tool": (place, np.zeros(6))}
     a = first.accelerations(states).accelerations["robot"]
-    of_robot = {id(kernel) for kernel in robot._kernels.values()}
+    of_robot = {id(kernel) for kernel in robot.compute.kernels.values()}
     assert of_robot & {id(kernel) for kernel in built}
-    count = len(robot._kernels)
+    count = len(robot.compute.kernels)
     second = first.release("grip").connect(grip, tool=tools[1])
     built.clear()
     b = second.accelerations(states).accelerations["robot"]
     assert not of_robot & {id(kernel) for kernel in built}
-    assert len(robot._kernels) == count
+    assert len(robot.compute.kernels) == count
     assert all(kernel.name != "constraint_rows" for kernel in built)
     assert np.linalg.norm(a - b) > 1e-3
     # letting go builds nothing at all

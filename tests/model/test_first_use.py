@@ -20,7 +20,7 @@ FIRST = {  # what other modules ask of a model, as the first thing in a process
     "linearize": "al.linearize(m, z)",
     "trim": "al.trim(m)",
     "check": "al.check.derivatives(m, 'gravity_forces', states=0, show=False)",
-    "private": "m._numbers('f', 'x', z, 2)",
+    "compute": "m.compute.numbers('f', 'x', z, 2)",
 }
 
 

@@ -17,7 +17,7 @@ KINDS = {"revolute", "prismatic", "screw", "cylindrical", "spherical", "translat
 
 def tree(model):
     assert model.symbolic is not None  # attaches the algorithms
-    return model._tree
+    return model.compute.tree
 
 
 def between_hinges(kind, seed=4):

@@ -150,7 +150,11 @@ def test_compositions_of_sweeps(name, monkeypatch):
         values, changes = (x if isinstance(x, tuple) else (x,) for x in (value, change))
         weights = tuple(np.cos(np.arange(np.size(x))).reshape(np.shape(x)) for x in values)
         gradients = fresh.vjp(name, at, weights if len(weights) > 1 else weights[0], **options)
-        kinds = [fresh._kernels[key].key.rsplit(":", 1)[1] for key in fresh._kernels if key[1] == name]
+        kinds = [
+            fresh.compute.kernels[key].key.rsplit(":", 1)[1]
+            for key in fresh.compute.kernels
+            if key[1] == name
+        ]
         assert set(kinds) == {"rolled" if most == 0 else "unrolled"}
         parts = [x for g in gradients for x in (g.values() if isinstance(g, dict) else [g])]
         found.append([*values, *changes, *parts])

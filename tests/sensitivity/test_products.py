@@ -34,7 +34,7 @@ def arguments(model, inputs, rng, count=7):
 
 def differentiated(model, mode, program, names):
     """The unrolled program by automatic differentiation: its arguments, results and function."""
-    tree = model._tree
+    tree = model.compute.tree
     inputs = kernels.arguments(model, tree, program, names)
     algorithm = directional_kernels.Algorithm(
         program.name, None, tuple(inputs), tuple(kernels.results(model, tree, program))
@@ -59,7 +59,7 @@ def compare(model, mode, program, names, lowering):
         given,
         results,
         key=f"{model.fingerprint}:{mode}:{program.name}:{names}:{lowering}:test",
-        build=lambda: kernels.program_source(model._tree, *found, lowering),
+        build=lambda: kernels.program_source(model.compute.tree, *found, lowering),
     )
     values = list(arguments(model, given, np.random.default_rng(1)))
     got = kernel(*values)
@@ -104,7 +104,7 @@ def test_those_of_the_dynamics_are_in_closed_form():
         *CLOSED
     }
     model = al.library.random_tree(4, bodies=3, kinds=("revolute",))
-    kernel = model._directional_kernel("vjp", "forward_dynamics")
+    kernel = model.compute.directional_kernel("vjp", "forward_dynamics")
     closed_, plain = (
         kernel.source().function,
         directional_kernels.function(model, "vjp", "forward_dynamics", None),
@@ -133,7 +133,7 @@ def test_which_speeds_are_free_is_a_choice():
 def test_batches_have_the_bits_of_single_states():
     model = al.library.random_tree(6, bodies=2, kinds=("revolute", "universal"), attachments=True)
     for mode in ("jvp", "vjp"):
-        kernel = model._directional_kernel(mode, "hybrid_dynamics")
+        kernel = model.compute.directional_kernel(mode, "hybrid_dynamics")
         values = list(arguments(model, kernel.arguments, np.random.default_rng(3), count=9))
         together = kernel(*values)
         for k in range(9):

@@ -1,3 +1,3 @@
 """What makes a model compute: its algorithms on arrays, compiled, and on CasADi expressions."""
 
-from alembert.algorithms.api import Dynamics as Dynamics
+from alembert.algorithms.compute import Compute as Compute

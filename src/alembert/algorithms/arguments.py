@@ -17,6 +17,7 @@ from alembert.model.by_name import with_own_axis
 from alembert.model.placement import PlacementProduct
 from alembert.model.printing import unknown
 from alembert.spatial import Pose
+from alembert.sweeps import Tree
 from alembert.sweeps.tree import Where
 
 if TYPE_CHECKING:
@@ -35,9 +36,16 @@ FrameLike = str | tuple[str, Placement]
 
 
 class Arguments:
-    """Mixed into `Model`."""
+    """Reads what the user gives to the algorithms of a model."""
 
-    def _numbers(
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @cached_property
+    def tree(self) -> Tree:
+        return Tree.of(self.model)
+
+    def numbers(
         self, function: str, what: str, value: Any, width: int = 0, hint: str = "", *, batch: bool = True
     ) -> Array:
         """An array of real numbers, (..., width) unless width is 0."""
@@ -53,15 +61,15 @@ class Arguments:
             raise ArgumentError(f"{function}: {what} has shape {x.shape}, expected {expected}{hint}")
         return x
 
-    def _by_name(
-        self: Model, function: str, values: Mapping[str, Any] | None, what: str, states: Sequence[Any] = ()
+    def by_name(
+        self, function: str, values: Mapping[str, Any] | None, what: str, states: Sequence[Any] = ()
     ) -> tuple[Array, Array]:
         """Which speeds are named, and their values (..., nv); `states` (..., n) go with them."""
-        named = np.zeros(self.nv, dtype=bool)
+        named = np.zeros(self.model.nv, dtype=bool)
         entries: list[tuple[str, slice, Array]] = []
-        slices = self._named_slices(function, values, what)
+        slices = self.named_slices(function, values, what)
         given = [
-            (self._numbers(function, f"{what}: {name!r}", (values or {})[name]), s.stop - s.start)
+            (self.numbers(function, f"{what}: {name!r}", (values or {})[name]), s.stop - s.start)
             for name, s in slices.items()
         ]
         for (name, s), x in zip(slices.items(), with_own_axis(given, states), strict=True):
@@ -73,25 +81,23 @@ class Arguments:
             named[s] = True
             entries.append((name, s, x))
         batch = common(function, [(f"{what}: {name!r}", x.shape[:-1]) for name, _, x in entries])
-        total = np.zeros((*batch, self.nv))
+        total = np.zeros((*batch, self.model.nv))
         for _, s, x in entries:
             total[..., s] = x
         return named, total
 
-    def _named_slices(
-        self: Model, function: str, values: Mapping[str, Any] | None, what: str
-    ) -> dict[str, slice]:
+    def named_slices(self, function: str, values: Mapping[str, Any] | None, what: str) -> dict[str, slice]:
         """The speeds of joints, or of single degrees of freedom, by their names."""
-        singles = {name: k for k, name in enumerate(self.speed_names)}
+        singles = {name: k for k, name in enumerate(self.model.speed_names)}
         found: dict[str, slice] = {}
         named: set[int] = set()
         for name in mapping(function, what, values):
-            if name in self._joint_index:
-                s = self.v_slice(name)
+            if name in self.model._joint_index:
+                s = self.model.v_slice(name)
             elif name in singles:
                 s = slice(singles[name], singles[name] + 1)
             else:
-                known = [*self._joint_index, *singles]
+                known = [*self.model._joint_index, *singles]
                 raise ArgumentError(
                     unknown(f"{function}: {what}: no joint or degree of freedom", name, known)
                 )
@@ -101,52 +107,52 @@ class Arguments:
             found[name] = s
         return found
 
-    def _refuse_both(self: Model, function: str, speeds: Sequence[int]) -> None:
+    def refuse_both(self, function: str, speeds: Sequence[int]) -> None:
         if len(speeds):
-            both = ", ".join(self.speed_names[k] for k in speeds)
+            both = ", ".join(self.model.speed_names[k] for k in speeds)
             raise ArgumentError(f"{function}: {both} is given both an acceleration and a torque; give one")
 
-    def _parameter_array(self: Model, name: str, parameters: Parameters) -> Array:
-        defaults = self._parameter_defaults
+    def parameter_array(self, name: str, parameters: Parameters) -> Array:
+        defaults = self.parameter_defaults
         if parameters is None or not mapping(name, "parameters", parameters):
             return defaults
         for key in parameters:
-            if key not in self.parameter_values:
-                raise ArgumentError(unknown(f"{name}: no parameter", key, self.parameter_values))
+            if key not in self.model.parameter_values:
+                raise ArgumentError(unknown(f"{name}: no parameter", key, self.model.parameter_values))
         columns = {
-            key: self._numbers(name, f"parameter {key!r}", parameters.get(key, value))
-            for key, value in self.parameters
+            key: self.numbers(name, f"parameter {key!r}", parameters.get(key, value))
+            for key, value in self.model.parameters
         }
         common(name, [(f"parameter {key!r}", x.shape) for key, x in columns.items()])
         found = np.stack(np.broadcast_arrays(*columns.values()), axis=-1)
-        self._physical.check(name, found)
+        self.physical.check(name, found)
         return found
 
-    def _with_parameters(self: Model, name: str, parameters: Parameters, *given: Any) -> tuple[Any, ...]:
+    def with_parameters(self, name: str, parameters: Parameters, *given: Any) -> tuple[Any, ...]:
         """The arguments of a kernel, with the parameters where the model has any."""
-        if self.parameters:
-            return (*given, self._parameter_array(name, parameters))
+        if self.model.parameters:
+            return (*given, self.parameter_array(name, parameters))
         if parameters:
             raise ArgumentError(f"{name}: parameters are given, but the model has none")
         return given
 
     @cached_property
-    def _physical(self: Model) -> Physical:
-        return physical.Physical(self)
+    def physical(self) -> Physical:
+        return physical.Physical(self.model)
 
     @cached_property
-    def _parameter_defaults(self: Model) -> Array:
-        return np.array([value for _, value in self.parameters])
+    def parameter_defaults(self) -> Array:
+        return np.array([value for _, value in self.model.parameters])
 
-    def _carrier(self: Model, name: str) -> tuple[int, Where]:
+    def carrier(self, name: str) -> tuple[int, Where]:
         """The node that carries a frame (-1: it does not move) and the frame's placement on it."""
-        frame = self.frame(name)
+        frame = self.model.frame(name)
         if frame.body == WORLD:
             return -1, frame.placement
-        node, where = self._tree.carriers[self.body_index(frame.body)]
+        node, where = self.tree.carriers[self.model.body_index(frame.body)]
         return node, where @ frame.placement
 
-    def _carriers(self: Model, function: str, places: Sequence[FrameLike]) -> tuple[tuple[int, Where], ...]:
+    def carriers(self, function: str, places: Sequence[FrameLike]) -> tuple[tuple[int, Where], ...]:
         """`_carrier` of several frames, or of places on them."""
         if isinstance(places, str) or not places:
             raise ArgumentError(
@@ -160,43 +166,43 @@ class Arguments:
                     f"{function}: frames: {entry!r} is neither the name of a frame nor (name, Placement)"
                 )
             name, place = pair
-            node, where = self._carrier(name)
+            node, where = self.carrier(name)
             found.append((node, where @ place))
         return tuple(found)
 
-    def _locate(self: Model, function: str, name: str, parameters: Parameters) -> tuple[int, Pose]:
+    def locate(self, function: str, name: str, parameters: Parameters) -> tuple[int, Pose]:
         """The node that carries a frame and the frame's pose on it, (..., 3, 3) and (..., 3) over arrays of parameters."""
         if name in self._fixed_poses:
             return self._fixed_poses[name]
-        node, placement = self._carrier(name)
+        node, placement = self.carrier(name)
         parts = placement.parts if isinstance(placement, PlacementProduct) else (placement,)
         if not names_in(tuple((part.translation, part.quaternion) for part in parts)):
             self._fixed_poses[name] = node, placement.pose()
             return self._fixed_poses[name]
-        values = self._parameter_array(function, parameters)
+        values = self.parameter_array(function, parameters)
         if values.ndim == 1:
-            return node, placement.pose(dict(zip(self.parameter_values, values.tolist(), strict=True)))
-        X = kernels.placement_kernel(self, name, placement)(values)
+            return node, placement.pose(dict(zip(self.model.parameter_values, values.tolist(), strict=True)))
+        X = kernels.placement_kernel(self.model, name, placement)(values)
         return node, Pose(X[..., :9].reshape(*X.shape[:-1], 3, 3), X[..., 9:])
 
     @cached_property
-    def _fixed_poses(self: Model) -> dict[str, tuple[int, Pose]]:
+    def _fixed_poses(self) -> dict[str, tuple[int, Pose]]:
         return {}
 
-    def _check_moves(self: Model, function: str, frame: str) -> None:
-        if self._carrier(frame)[0] < 0:
+    def check_moves(self, function: str, frame: str) -> None:
+        if self.carrier(frame)[0] < 0:
             raise ArgumentError(f"{function}: wrench on frame {frame!r}, which does not move")
 
-    def _wrench_array(self: Model, name: str, wrenches: Wrenches, parameters: Parameters) -> Array:
+    def wrench_array(self, name: str, wrenches: Wrenches, parameters: Parameters) -> Array:
         """(..., nodes, 6) from wrenches on frames."""
         parts = []
         for frame, value in mapping(name, "wrenches", wrenches).items():
-            self._check_moves(name, frame)
-            node, offset = self._locate(name, frame, parameters)
-            F = self._numbers(name, f"wrench on {frame!r}", value, 6, ": moment, then force")
+            self.check_moves(name, frame)
+            node, offset = self.locate(name, frame, parameters)
+            F = self.numbers(name, f"wrench on {frame!r}", value, 6, ": moment, then force")
             parts.append((frame, node, frames.carried(offset, F)))
         batch = common(name, [(f"wrench on {frame!r}", F.shape[:-1]) for frame, _, F in parts])
-        total = np.zeros((*batch, len(self._tree), 6))
+        total = np.zeros((*batch, len(self.tree), 6))
         for _, node, F in parts:
             total[..., node, :] += F
         return total

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 def of_program(model: Model, name: str) -> Composition:
     program, names = PROGRAMS[name]
-    inputs = kernels.arguments(model, model._tree, program, names)
-    results = kernels.results(model, model._tree, program)
+    inputs = kernels.arguments(model, model.compute.tree, program, names)
+    results = kernels.results(model, model.compute.tree, program)
     sizes = {a.name: a.size for a in inputs} | {f"result {r.name}": r.size for r in results}
     given, found = tuple(a.name for a in inputs), tuple(f"result {r.name}" for r in results)
-    return Composition(model._tree, given, found, sizes, (Sweep(program, names, given, found),))
+    return Composition(model.compute.tree, given, found, sizes, (Sweep(program, names, given, found),))
 
 
 def of_graph(model: Model, name: str, options: Options) -> Composition | None:
@@ -53,7 +53,7 @@ def of_graph(model: Model, name: str, options: Options) -> Composition | None:
     forces = keys[len(names) : len(names) + len(options.wrenches)]
     p = symbols.get("parameters", ca.SX(0, 1))
     s = _Watching(
-        model._tree,
+        model.compute.tree,
         options,
         {key: symbols[key] for key in names},
         dict(zip(options.wrenches, (symbols[key] for key in forces), strict=True)),
@@ -78,7 +78,7 @@ def of_graph(model: Model, name: str, options: Options) -> Composition | None:
         operations.append(Small(last, tuple(given), tuple(rest)))
     shapes = {key: x.shape for key, x in found.items()}
     outputs = tuple(known[key] or f"result {key}" for key in found)
-    return Composition(model._tree, tuple(keys), outputs, sizes, tuple(operations), shapes)
+    return Composition(model.compute.tree, tuple(keys), outputs, sizes, tuple(operations), shapes)
 
 
 class _NotComposed(Exception):

@@ -1,4 +1,4 @@
-"""Configurations: moving along tangents and back, as methods of a model."""
+"""Configurations: moving along tangents and back, of a model."""
 
 from __future__ import annotations
 
@@ -7,43 +7,41 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.algorithms import manifold
+from alembert.algorithms.evaluation import Evaluation
 from alembert.errors import ArgumentError
 
 if TYPE_CHECKING:
     from alembert.engine.kernel import Kernel
-    from alembert.model import Model
 
 Array = np.ndarray
 
 
-class Configurations:
-    """Mixed into `Model`."""
+class Configurations(Evaluation):
+    """Moves on the manifold of configurations."""
 
-    def integrate(self: Model, q: Any, dv: Any) -> Array:
-        """The configuration reached from q by the tangent displacement dv."""
-        return self._checked("integrate", self._manifold_kernel("integrate"), (q, dv))
+    def integrate(self, q: Any, dv: Any) -> Array:
+        return self.checked("integrate", self._manifold_kernel("integrate"), (q, dv))
 
-    def difference(self: Model, q0: Any, q1: Any) -> Array:
-        """The tangent displacement from q0 to q1: integrate(q0, difference(q0, q1)) = q1."""
-        return self._checked("difference", self._manifold_kernel("difference"), (q0, q1))
+    def difference(self, q0: Any, q1: Any) -> Array:
+        return self.checked("difference", self._manifold_kernel("difference"), (q0, q1))
 
-    def rate(self: Model, q: Any, v: Any) -> Array:
-        """dq/dt, (..., nq)."""
-        return self._checked("rate", self._manifold_kernel("rate"), (q, v))
+    def rate(self, q: Any, v: Any) -> Array:
+        return self.checked("rate", self._manifold_kernel("rate"), (q, v))
 
-    def check_configuration(self: Model, q: Any) -> None:
-        """Raise `ArgumentError` naming the joint when q is no configuration (shape, NaN, quaternion length)."""
+    def check_configuration(self, q: Any) -> None:
         x = np.asarray(q, dtype=float)
-        if x.ndim == 0 or x.shape[-1] != self.nq:
-            raise ArgumentError(f"check_configuration: q has shape {x.shape}, expected (..., {self.nq})")
-        for joint, s in zip(self.joints, self._q_slices, strict=True):
+        if x.ndim == 0 or x.shape[-1] != self.model.nq:
+            raise ArgumentError(
+                f"check_configuration: q has shape {x.shape}, expected (..., {self.model.nq})"
+            )
+        for joint, s in zip(self.model.joints, self.model._q_slices, strict=True):
             if not np.all(np.isfinite(x[..., s])):
                 raise ArgumentError(f"check_configuration: joint {joint.name!r}: q is not finite")
             problem = joint.type.problem(x[..., s])
             if problem:
                 raise ArgumentError(f"check_configuration: joint {joint.name!r}: {problem}")
 
-    def _manifold_kernel(self: Model, name: str) -> Kernel:
-        if name not in self._kernels:
-            self._kernels[name] = manifold.kernel(self, name)
-        return self._kernels[name]
+    def _manifold_kernel(self, name: str) -> Kernel:
+        if name not in self.kernels:
+            self.kernels[name] = manifold.kernel(self.model, name)
+        return self.kernels[name]

@@ -67,7 +67,8 @@ def jvp(
     given += [(f"along_wrenches: {frame!r}", x) for frame, x in zip(found.forces, changes, strict=True)]
     matrices = [*found.matrices, *found.forces.values()]
     vectors = [
-        model._numbers("jvp", what, x, A.shape[-1]) for (what, x), A in zip(given, matrices, strict=True)
+        model.compute.numbers("jvp", what, x, A.shape[-1])
+        for (what, x), A in zip(given, matrices, strict=True)
     ]
     if name == "hybrid_dynamics":
         directional_kernels.check_choice(vectors[4])
@@ -88,7 +89,7 @@ def vjp(
     arguments = [Argument(label, (model.nv,)) for label in labels]
     given = directional_kernels.weights("vjp", arguments, weight, name)
     named = [(f"weight of {label}", x) for label, x in zip(labels, given, strict=True)]
-    vectors = [model._numbers("vjp", what, x, model.nv) for what, x in named]
+    vectors = [model.compute.numbers("vjp", what, x, model.nv) for what, x in named]
     _batch("vjp", named, vectors, found)
     w = np.concatenate(np.broadcast_arrays(*vectors), axis=-1)[..., None, :]
     gradients = tuple((w @ A)[..., 0, :] for A in found.matrices)
@@ -118,7 +119,7 @@ def _named_parameters(model: Model, function: str, name: str, at: Sequence[Any])
     """By name, where they are the last argument."""
     if not _has_parameters(model, function, name, at):
         return None
-    values = model._numbers(function, "parameters", at[-1], len(model.parameters))
+    values = model.compute.numbers(function, "parameters", at[-1], len(model.parameters))
     return {key: values[..., k] for k, key in enumerate(model.parameter_values)}
 
 
@@ -138,7 +139,7 @@ def _slope(
     by_frame: Mapping[str, Array]
     if name == "forward_dynamics":
         d = model.constrained_dynamics_derivatives(*at[:3], **options)
-        forces = model._generalised_forces(at[0], wrenches, named)
+        forces = model.compute.generalised_forces(at[0], wrenches, named)
         value, slopes, matrices = d.acceleration, d.dparameters, [d.dq, d.dv, d.dtau]
         by_frame = {frame: d.dtau @ J for frame, J in forces.items()}
     else:
@@ -161,7 +162,7 @@ def _hybrid_slope(
     """With respect to q, v, tau (where speeds are free), a_given (where they are not), free (of which there is none)."""
     nv, keys = model.nv, PROGRAMS["hybrid_dynamics"][1]
     arrays = [
-        model._numbers(function, key, x, model.nq if key == "q" else nv)
+        model.compute.numbers(function, key, x, model.nq if key == "q" else nv)
         for key, x in zip(keys, at, strict=False)
     ]
     batch = common(function, [(key, x.shape[:-1]) for key, x in zip(keys, arrays, strict=True)])
@@ -190,7 +191,7 @@ def _hybrid_slope(
 
 def _free(model: Model, function: str, value: Any) -> Array:
     """Which speeds are free, at all states of a batch."""
-    free = model._numbers(function, "free", value, model.nv)
+    free = model.compute.numbers(function, "free", value, model.nv)
     choices = free.reshape(-1, model.nv)
     if not np.all((free == 0) | (free == 1)):
         raise ArgumentError(f"{function}: free is {free}, expected 1 for free and 0 for prescribed speeds")
@@ -242,7 +243,7 @@ def hybrid_derivatives(
     prescribed[p] = 1.0
     by_given = respond(A * (1.0 - prescribed), np.diag(prescribed)[p])
     by_given[..., 1, :, :] += np.diag(1.0 - prescribed)
-    pushes = model._generalised_forces(q, wrenches, parameters)
+    pushes = model.compute.generalised_forces(q, wrenches, parameters)
     forces = {frame: respond(A @ J) for frame, J in pushes.items()}
     empty = np.zeros((*A.shape[:-1], 0))
     slopes = np.stack([d.dparameters[key] for key in names], axis=-1) if names else empty
@@ -273,15 +274,15 @@ def hessian_kernel(
     """By the minimal set of the first state, which must serve at all of them."""
     named = _named_parameters(model, function, name, at)
     for frame in wrenches:
-        model._check_moves(function, frame)
+        model.compute.check_moves(function, frame)
     free = None
     if name == "hybrid_dynamics":
         _hybrid_slope(model, function, at, {}, named, ())  # refuses motions that many efforts give
         free = tuple(_free(model, function, at[4]).tolist())
     rows, independent = _common_choice(model, function, name, at, named)
     key = ("hessian", name, wrenches, rows, independent, free)
-    if key not in model._kernels:
-        active = tuple(range(model._constraint_rows.count))
+    if key not in model.compute.kernels:
+        active = tuple(range(model.compute.constraint_rows.count))
         options = Options(wrenches=wrenches, chosen=rows, active=active, free=free)
         if name == "inverse_dynamics":
             driven = _driven(model, function, None)
@@ -289,15 +290,17 @@ def hessian_kernel(
             drives = (tuple(driven.tolist()), tuple(weights.tolist()))
             options = replace(options, independent=independent, drives=drives)
         graph = GRAPH_OF.get(name, "constrained_hybrid")
-        model._kernels[key] = directional_kernels.constrained_kernel(model, "hessian", name, graph, options)
-    return model._kernels[key]
+        model.compute.kernels[key] = directional_kernels.constrained_kernel(
+            model, "hessian", name, graph, options
+        )
+    return model.compute.kernels[key]
 
 
 def _common_choice(
     model: Model, function: str, name: str, at: Sequence[Any], parameters: Mapping[str, Any] | None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The minimal set of rows at the first of some states, and for inverse dynamics the independent columns."""
-    system = model._constraint_rows.system(function, None)
+    system = model.compute.constraint_rows.system(function, None)
     s = states(model, function, at[0], {"v": at[1]}, parameters)
     if not len(s):
         raise ArgumentError(f"{function}: takes at least one state, to choose constraint rows at")

@@ -49,7 +49,7 @@ SUMS = [
 
 def kernel(model: Model, name: str, *, wrenches: bool, lowering: kernels.Lowering = "auto") -> Kernel:
     """Of inverse_dynamics_derivatives or forward_dynamics_derivatives."""
-    tree, n = model._tree, model.nv
+    tree, n = model.compute.tree, model.nv
     inverse = name == "inverse_dynamics_derivatives"
     names = ("q", "v", "a" if inverse else "tau", *(("wrench",) if wrenches else ()))
     program = INVERSE_DYNAMICS_DERIVATIVES if inverse else FORWARD_DYNAMICS
@@ -186,7 +186,7 @@ def hybrid_kernel(model: Model, *, wrenches: bool, lowering: kernels.Lowering = 
     For M_ff the part of M for the free speeds, and all other rows zero: -M_ff^-1 times dtau/dq and dtau/dv, and M_ff^-1 with
     ones for the others; then dtau/dq, dtau/dv and M.
     """
-    tree, n = model._tree, model.nv
+    tree, n = model.compute.tree, model.nv
     names = ("q", "v", "a", *(("wrench",) if wrenches else ()))
     inputs = kernels.arguments(model, tree, INVERSE_DYNAMICS_DERIVATIVES, names)
     with_free = [*inputs[:3], Argument("free", (n,)), *inputs[3:]]

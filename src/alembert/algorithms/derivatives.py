@@ -1,4 +1,4 @@
-"""The derivatives of a model's dynamics, as its methods."""
+"""The derivatives of a model's dynamics."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.algorithms.arguments import mapping
+from alembert.algorithms.equations_of_motion import EquationsOfMotion
 from alembert.algorithms.frames import Reference
 from alembert.algorithms.programs import NUMBERS
 from alembert.deferred import deferred
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
         HybridDerivatives,
         InverseDerivatives,
     )
-    from alembert.model import Model
 else:
     constrained_products = deferred("alembert.algorithms.constrained_products")
     directional_kernels = deferred("alembert.algorithms.directional_kernels")
@@ -33,11 +33,11 @@ CONSTRAINED = ("forward_dynamics", "inverse_dynamics", "hybrid_dynamics")
 """what models with loops, couplings or equations have jvp, vjp and hessian of, through the constraints"""
 
 
-class Derivatives:
-    """Mixed into `Model`; every derivative with respect to q is tangent, (..., nv, nv)."""
+class Derivatives(EquationsOfMotion):
+    """Every derivative with respect to q is tangent, (..., nv, nv)."""
 
     def inverse_dynamics_derivatives(
-        self: Model,
+        self,
         q: Any,
         v: Any,
         a: Any,
@@ -46,31 +46,26 @@ class Derivatives:
         parameters: Mapping[str, Any] | None = None,
         sensitive_to: Sequence[str] = (),
     ) -> InverseDerivatives:
-        """d tau/dq, d tau/dv and d tau/da = M at given accelerations, in O(n depth).
-
-        `sensitive_to` names parameters of the model to differentiate for as well, at fixed q, v and a: a tangent sweep for
-        each. Loops and couplings are kept: then they are those of the actuators' efforts, and d tau/da is not M.
-        """
         name = "inverse_dynamics_derivatives"
-        if self.is_constrained:
+        if self.model.is_constrained:
             d = self.constrained_inverse_dynamics_derivatives(
                 q, v, a, wrenches=wrenches, parameters=parameters, sensitive_to=sensitive_to
             )
             return results.InverseDerivatives(d.dq, d.dv, d.da, d.dwrenches, d.dparameters)
-        chosen = self._parameter_indices(name, sensitive_to)
-        dq, dv, da = self._evaluate(name, (q, v, a), wrenches=wrenches, parameters=parameters)
+        chosen = self.parameter_indices(name, sensitive_to)
+        dq, dv, da = self.evaluate(name, (q, v, a), wrenches=wrenches, parameters=parameters)
         forces = {
             frame: np.broadcast_to(-J, (*dq.shape[:-1], 6))
-            for frame, J in self._generalised_forces(q, wrenches, parameters).items()
+            for frame, J in self.generalised_forces(q, wrenches, parameters).items()
         }
         slopes = {}
         if chosen:
-            values = self._parameter_array(name, parameters)
-            slopes = _by_name(self._effort_slopes(q, v, a, values, wrenches, chosen), sensitive_to)
+            values = self.parameter_array(name, parameters)
+            slopes = _by_name(self.effort_slopes(q, v, a, values, wrenches, chosen), sensitive_to)
         return results.InverseDerivatives(dq, dv, da, forces, slopes)
 
     def forward_dynamics_derivatives(
-        self: Model,
+        self,
         q: Any,
         v: Any,
         tau: Any,
@@ -79,31 +74,26 @@ class Derivatives:
         parameters: Mapping[str, Any] | None = None,
         sensitive_to: Sequence[str] = (),
     ) -> ForwardDerivatives:
-        """The accelerations and d a/dq, d a/dv, d a/dtau = M^-1 (for a tree; loops and couplings are kept).
-
-        `sensitive_to` names parameters of the model to differentiate for as well, at fixed q, v and tau: for a tree
-        da/dp = -M^-1 dtau/dp, with dtau/dp of inverse dynamics at these accelerations.
-        """
         name = "forward_dynamics_derivatives"
         slopes: Mapping[str, np.ndarray] = {}
-        if self.is_constrained:
+        if self.model.is_constrained:
             d = self.constrained_dynamics_derivatives(
                 q, v, tau, wrenches=wrenches, parameters=parameters, sensitive_to=sensitive_to
             )
             a, dq, dv, dtau, slopes = d.acceleration, d.dq, d.dv, d.dtau, d.dparameters
         else:
-            chosen = self._parameter_indices(name, sensitive_to)
-            a, dq, dv, dtau = self._evaluate(name, (q, v, tau), wrenches=wrenches, parameters=parameters)
+            chosen = self.parameter_indices(name, sensitive_to)
+            a, dq, dv, dtau = self.evaluate(name, (q, v, tau), wrenches=wrenches, parameters=parameters)
             if chosen:
-                values = self._parameter_array(name, parameters)
-                tau_p = self._effort_slopes(q, v, a, values, wrenches, chosen)
+                values = self.parameter_array(name, parameters)
+                tau_p = self.effort_slopes(q, v, a, values, wrenches, chosen)
                 slopes = _by_name(-dtau @ tau_p, sensitive_to)
-        forces = self._generalised_forces(q, wrenches, parameters)
+        forces = self.generalised_forces(q, wrenches, parameters)
         by_frame = {frame: dtau @ J for frame, J in forces.items()}
         return results.ForwardDerivatives(a, dq, dv, dtau, by_frame, slopes)
 
     def hybrid_dynamics_derivatives(
-        self: Model,
+        self,
         q: Any,
         v: Any,
         *,
@@ -113,27 +103,21 @@ class Derivatives:
         parameters: Mapping[str, Any] | None = None,
         sensitive_to: Sequence[str] = (),
     ) -> HybridDerivatives:
-        """Derivatives of `hybrid_dynamics` with the same arguments, and with respect to the parameters `sensitive_to`.
-
-        From M da + tau_q dq + tau_v dv = dtau, solved for the accelerations of the free and the efforts of the
-        prescribed degrees of freedom; the part of M for the free ones is factored along the tree. With loops, from the
-        derivatives of constrained forward dynamics, solved for the efforts of the prescribed ones.
-        """
         name = "hybrid_dynamics_derivatives"
-        chosen = self._parameter_indices(name, sensitive_to)
+        chosen = self.parameter_indices(name, sensitive_to)
         result = self.hybrid_dynamics(
             q, v, accelerations=accelerations, torques=torques, wrenches=wrenches, parameters=parameters
         )
-        prescribed, _ = self._by_name(
+        prescribed, _ = self.by_name(
             name, {} if accelerations is None else accelerations, "accelerations", (q, v)
         )
-        if self.is_constrained:
+        if self.model.is_constrained:
             d, by_parameters = constrained_products.hybrid_derivatives(
-                self, name, result, q, v, np.flatnonzero(prescribed), wrenches, parameters, sensitive_to
+                self.model, name, result, q, v, np.flatnonzero(prescribed), wrenches, parameters, sensitive_to
             )
             return replace(d, dparameters=_by_name(by_parameters, sensitive_to))
         free = (~prescribed).astype(float)
-        dq, dv, inverse, tau_q, tau_v, M = self._evaluate(
+        dq, dv, inverse, tau_q, tau_v, M = self.evaluate(
             name, (q, v, result.accelerations, free), wrenches=wrenches, parameters=parameters
         )
         f, p = np.flatnonzero(~prescribed), np.flatnonzero(prescribed)
@@ -142,12 +126,12 @@ class Derivatives:
 
         def complete(rows: np.ndarray, moved: np.ndarray) -> np.ndarray:
             """(accelerations; efforts) for a change `rows` of the efforts at fixed accelerations, which moves the free."""
-            change = np.zeros((*moved.shape[:-2], 2, self.nv, moved.shape[-1]))
+            change = np.zeros((*moved.shape[:-2], 2, self.model.nv, moved.shape[-1]))
             change[..., 0, f, :] = moved
             change[..., 1, p, :] = rows[..., p, :] + M_pf @ moved
             return change
 
-        given = np.zeros((*M.shape[:-2], 2, self.nv, self.nv))
+        given = np.zeros((*M.shape[:-2], 2, self.model.nv, self.model.nv))
         given[..., 1, f, f] = 1.0
         given[..., 0, p, p] = 1.0
         given[..., 0, f[:, None], f] = inverse
@@ -156,29 +140,29 @@ class Derivatives:
         given[..., 1, p[:, None], p] = M[..., p[:, None], p] - M_pf @ inverse @ M_fp
         forces = {
             frame: complete(-J, inverse @ J[..., f, :])
-            for frame, J in self._generalised_forces(q, wrenches, parameters).items()
+            for frame, J in self.generalised_forces(q, wrenches, parameters).items()
         }
         by_q, by_v = complete(tau_q, dq[..., f, :]), complete(tau_v, dv[..., f, :])
         slopes = {}
         if chosen:
-            values = self._parameter_array(name, parameters)
-            tau_p = self._effort_slopes(q, v, result.accelerations, values, wrenches, chosen)
+            values = self.parameter_array(name, parameters)
+            tau_p = self.effort_slopes(q, v, result.accelerations, values, wrenches, chosen)
             slopes = _by_name(complete(tau_p, -inverse @ tau_p[..., f, :]), sensitive_to)
         return results.HybridDerivatives(result, by_q, by_v, given, forces, slopes)
 
-    def _parameter_indices(self: Model, function: str, names: Sequence[str]) -> list[int]:
+    def parameter_indices(self, function: str, names: Sequence[str]) -> list[int]:
         """Which parameters are named."""
         if isinstance(names, str) or not isinstance(names, Sequence):
             hint = "; values go into parameters" if isinstance(names, Mapping) else ""
             raise ArgumentError(f"{function}: sensitive_to is {names!r}, expected a list of names{hint}")
-        known = list(self.parameter_values)
+        known = list(self.model.parameter_values)
         for name in names:
             if name not in known:
                 raise ArgumentError(unknown(f"{function}: sensitive_to: no parameter", name, known))
         return [known.index(name) for name in names]
 
-    def _effort_slopes(
-        self: Model,
+    def effort_slopes(
+        self,
         q: Any,
         v: Any,
         a: np.ndarray,
@@ -189,7 +173,7 @@ class Derivatives:
         """dtau/dp of the tree's inverse dynamics at a fixed motion, (..., nv, parameters); `values` are all."""
         arrays = [np.asarray(x, dtype=float) for x in (q, v, a, values)]
         forces = {frame: np.asarray(x, dtype=float) for frame, x in (wrenches or {}).items()}
-        zero, directions = np.zeros(self.nv), np.eye(len(self.parameters))[list(chosen)]
+        zero, directions = np.zeros(self.model.nv), np.eye(len(self.model.parameters))[list(chosen)]
         _, change = self.jvp(
             "inverse_dynamics",
             [x[..., None, :] for x in arrays],
@@ -198,8 +182,8 @@ class Derivatives:
         )
         return np.swapaxes(change, -1, -2)
 
-    def _generalised_forces(
-        self: Model, q: Any, wrenches: Mapping[str, Any] | None, parameters: Mapping[str, Any] | None
+    def generalised_forces(
+        self, q: Any, wrenches: Mapping[str, Any] | None, parameters: Mapping[str, Any] | None
     ) -> dict[str, np.ndarray]:
         """For each frame, the matrix J^T of the efforts that a wrench on it is worth, (..., nv, 6)."""
         return {
@@ -208,7 +192,7 @@ class Derivatives:
         }
 
     def jvp(
-        self: Model,
+        self,
         name: str,
         at: Sequence[Any],
         along: Sequence[Any],
@@ -219,31 +203,20 @@ class Derivatives:
         reference: Reference | None = None,
         about: str | None = None,
     ) -> tuple[Any, Any]:
-        """An algorithm's result and its derivative along a direction, in one sweep.
-
-        `at` are its arguments (as for `compile(name)` and the method of that name), `along` one direction for each,
-        tangent for q. Where the model has parameters, `at` and `along` may end with vectors for them. `wrenches` act
-        on frames, and change along `along_wrenches` (zero for frames not named there). Algorithms on frames
-        (`frame_pose`, `frame_velocity`, `frame_jacobian`, ...) need `frame`, and take `reference`; momentum takes `about`.
-        Values are those of the method of that name. An algorithm with several results (`hybrid_dynamics`: accelerations and
-        efforts; `frame_pose`: rotation and translation) gives tuples of values and of changes. `free` of hybrid dynamics,
-        1 or 0, is a choice: it takes no direction, and its gradient is zero. Of models with loops, couplings or equations,
-        what they change (forward, inverse and hybrid dynamics) goes through them.
-        """
         forces = mapping("jvp", "wrenches", wrenches)
         moved = mapping("jvp", "along_wrenches", along_wrenches)
         options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
-        if self.is_constrained and name in CONSTRAINED:
-            directional_kernels.options(self, "jvp", name, wrenches=tuple(forces), **options)
-            return constrained_products.jvp(self, name, at, along, forces, moved)
-        kernel = self._directional_kernel("jvp", name, wrenches=tuple(forces), **options)
+        if self.model.is_constrained and name in CONSTRAINED:
+            directional_kernels.options(self.model, "jvp", name, wrenches=tuple(forces), **options)
+            return constrained_products.jvp(self.model, name, at, along, forces, moved)
+        kernel = self.directional_kernel("jvp", name, wrenches=tuple(forces), **options)
         changes = directional_kernels.gathered("jvp", tuple(forces), moved)
         count = len(kernel.arguments) // 2
         values = self._completed("jvp", name, at, kernel.arguments[:count], "at", [*forces.values()])
         directions = self._completed("jvp", name, along, kernel.arguments[:count], "along", changes)
         given = (*values, *directions)
         self._check_physical("jvp", kernel, given)
-        found = self._checked("jvp", kernel, given)
+        found = self.checked("jvp", kernel, given)
         if name == "hybrid_dynamics":
             directional_kernels.check_choice(directions[4])
         half = len(found) // 2
@@ -252,7 +225,7 @@ class Derivatives:
         return found if half == 1 else (found[:half], found[half:])
 
     def vjp(
-        self: Model,
+        self,
         name: str,
         at: Sequence[Any],
         weight: Any,
@@ -262,29 +235,24 @@ class Derivatives:
         reference: Reference | None = None,
         about: str | None = None,
     ) -> tuple[Any, ...]:
-        """The gradient of weight . result with respect to each argument (tangent for q), in one reverse sweep.
-
-        Options are those of `jvp`. With `wrenches`, the last item maps their frames to gradients; where the model has
-        parameters, theirs comes before it. An algorithm with several results takes as many weights, in a tuple.
-        """
         forces = mapping("vjp", "wrenches", wrenches)
         options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
-        if self.is_constrained and name in CONSTRAINED:
-            directional_kernels.options(self, "vjp", name, wrenches=tuple(forces), **options)
-            return constrained_products.vjp(self, name, at, weight, forces)
-        kernel = self._directional_kernel("vjp", name, wrenches=tuple(forces), **options)
+        if self.model.is_constrained and name in CONSTRAINED:
+            directional_kernels.options(self.model, "vjp", name, wrenches=tuple(forces), **options)
+            return constrained_products.vjp(self.model, name, at, weight, forces)
+        kernel = self.directional_kernel("vjp", name, wrenches=tuple(forces), **options)
         found = self._weighted("vjp", kernel, name, at, weight, forces)
         gradients = found if isinstance(found, tuple) else (found,)
         if name == "hybrid_dynamics":
             gradients = (*gradients[:4], np.zeros_like(gradients[4]), *gradients[5:])
         if not forces:
             return gradients
-        start = len(gradients) - len(forces) - bool(self.parameters)
+        start = len(gradients) - len(forces) - bool(self.model.parameters)
         by_frame = dict(zip(forces, gradients[start : start + len(forces)], strict=True))
         return (*gradients[:start], *gradients[start + len(forces) :], by_frame)
 
     def hessian(
-        self: Model,
+        self,
         name: str,
         at: Sequence[Any],
         weight: Any,
@@ -294,26 +262,13 @@ class Derivatives:
         reference: Reference | None = None,
         about: str | None = None,
     ) -> Any:
-        """The second derivative of weight . result with respect to all arguments together, (..., N, N).
-
-        The arguments follow each other in the order of `compile(name)`, q with its nv tangent directions (along
-        `integrate(q, d)`, in which the matrix is symmetric), then the wrenches. One
-        tangent of the reverse sweep for each of the N directions (forward and hybrid dynamics: of that of inverse dynamics,
-        with the Jacobians); models of up to 8 bodies have straight code for all at once. `second_derivatives` gives the full
-        tensor. Parameters are held; options are those of `jvp`. Of models with loops, couplings or equations, what they
-        change is differentiated with the minimal set of constraint rows of the (first) state held, in straight code.
-        """
         forces = mapping("hessian", "wrenches", wrenches)
         kernel = self._hessian_kernel(
             "hessian", name, at, wrenches=tuple(forces), frame=frame, reference=reference, about=about
         )
-        return _held(name, self.nv, self._weighted("hessian", kernel, name, at, weight, forces))
+        return _held(name, self.model.nv, self._weighted("hessian", kernel, name, at, weight, forces))
 
-    def second_derivatives(self: Model, name: str, at: Sequence[Any], **options: Any) -> Any:
-        """The tensor of all second derivatives of a result of m numbers, (..., m, N, N): `hessian` for each of them.
-
-        Takes the options of `hessian`. Of an algorithm with several results, a tuple of tensors.
-        """
+    def second_derivatives(self, name: str, at: Sequence[Any], **options: Any) -> Any:
         forces = mapping("second_derivatives", "wrenches", options.get("wrenches"))
         known = {key: options.get(key) for key in ("frame", "reference", "about")}
         unknown_options = set(options) - {*known, "wrenches"}
@@ -330,17 +285,17 @@ class Derivatives:
         function = "second_derivatives"
         if not isinstance(at, Sequence | np.ndarray) or isinstance(at, str):
             raise ArgumentError(f"{function}: {name} takes a tuple of arguments, got {at!r}")
-        moved = [_with_axis(self._numbers(function, f"argument {k}", x)) for k, x in enumerate(at)]
+        moved = [_with_axis(self.numbers(function, f"argument {k}", x)) for k, x in enumerate(at)]
         wider = {
-            key: _with_axis(self._numbers(function, f"wrench on {key!r}", x)) for key, x in forces.items()
+            key: _with_axis(self.numbers(function, f"wrench on {key!r}", x)) for key, x in forces.items()
         }
         weight = units if len(units) > 1 else units[0]
-        tensor = _held(name, self.nv, self._weighted(function, kernel, name, moved, weight, wider))
+        tensor = _held(name, self.model.nv, self._weighted(function, kernel, name, moved, weight, wider))
         found = np.split(tensor, np.cumsum(sizes)[:-1], axis=-3)
         return tuple(found) if len(found) > 1 else found[0]
 
     def _weighted(
-        self: Model,
+        self,
         mode: str,
         kernel: Kernel,
         name: str,
@@ -354,26 +309,26 @@ class Derivatives:
         count = len(kernel.arguments) - len(given)
         values = self._completed(mode, name, at, kernel.arguments[:count], "at", [*forces.values()])
         self._check_physical(mode, kernel, values)
-        return self._checked(mode, kernel, (*values, *given))
+        return self.checked(mode, kernel, (*values, *given))
 
-    def _hessian_kernel(self: Model, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
-        if not (self.is_constrained and name in CONSTRAINED):
-            return self._directional_kernel("hessian", name, of_any_size=True, **options)
-        directional_kernels.options(self, function, name, **options)
-        return constrained_products.hessian_kernel(self, function, name, at, options["wrenches"])
+    def _hessian_kernel(self, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
+        if not (self.model.is_constrained and name in CONSTRAINED):
+            return self.directional_kernel("hessian", name, of_any_size=True, **options)
+        directional_kernels.options(self.model, function, name, **options)
+        return constrained_products.hessian_kernel(self.model, function, name, at, options["wrenches"])
 
-    def _check_physical(self: Model, function: str, kernel: Kernel, values: Sequence[Any]) -> None:
+    def _check_physical(self, function: str, kernel: Kernel, values: Sequence[Any]) -> None:
         """Refuse parameters among the arguments that the builder would refuse."""
         for argument, value in zip(kernel.arguments, values, strict=False):
-            if argument.name == "parameters" and value is not self._parameter_defaults:
-                p = self._numbers(function, "parameters", value)
+            if argument.name == "parameters" and value is not self.parameter_defaults:
+                p = self.numbers(function, "parameters", value)
                 if p.shape[-1:] == argument.shape and np.all(
                     np.isfinite(p)
                 ):  # the kernel says what else is wrong
-                    self._physical.check(function, p)
+                    self.physical.check(function, p)
 
     def _completed(
-        self: Model,
+        self,
         function: str,
         name: str,
         values: Sequence[Any],
@@ -390,9 +345,9 @@ class Derivatives:
             raise ArgumentError(f"{function}: {name} takes a tuple of arguments, got {values!r}")
         given = list(values)
         expected = len(arguments) - len(wrenches)
-        takes_parameters = bool(self.parameters) and arguments[-1].name == "parameters"
+        takes_parameters = bool(self.model.parameters) and arguments[-1].name == "parameters"
         if takes_parameters and len(given) == expected - 1:
-            given.append(self._parameter_defaults if where == "at" else 0.0 * self._parameter_defaults)
+            given.append(self.parameter_defaults if where == "at" else 0.0 * self.parameter_defaults)
         if len(given) != expected:
             names = ", ".join(a.name for a in arguments if not a.name.startswith("wrench"))
             raise ArgumentError(
@@ -400,8 +355,8 @@ class Derivatives:
             )
         return [*given[:-1], *wrenches, given[-1]] if takes_parameters else [*given, *wrenches]
 
-    def _directional_kernel(
-        self: Model,
+    def directional_kernel(
+        self,
         mode: directional_kernels.Mode,
         name: str,
         *,
@@ -413,17 +368,17 @@ class Derivatives:
     ) -> Kernel:
         """`of_any_size`: a Hessian that may be made of products, which is no kernel to compile or export."""
         key = (mode, name, wrenches, frame, reference, about, of_any_size)
-        if key not in self._kernels:
+        if key not in self.kernels:
             options = directional_kernels.options(
-                self, mode, name, wrenches=wrenches, frame=frame, reference=reference, about=about
+                self.model, mode, name, wrenches=wrenches, frame=frame, reference=reference, about=about
             )
             for name_of_frame in wrenches:
-                self._check_moves(mode, name_of_frame)
+                self.check_moves(mode, name_of_frame)
             if of_any_size:
-                self._kernels[key] = directional_kernels.hessian_kernel(self, name, options)
+                self.kernels[key] = directional_kernels.hessian_kernel(self.model, name, options)
             else:
-                self._kernels[key] = directional_kernels.kernel(self, mode, name, options)
-        return self._kernels[key]
+                self.kernels[key] = directional_kernels.kernel(self.model, mode, name, options)
+        return self.kernels[key]
 
 
 def _by_name(slopes: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:

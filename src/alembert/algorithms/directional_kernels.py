@@ -80,7 +80,7 @@ def options(
         return None
     found = Options(wrenches=tuple(wrenches))
     if frame is not None:
-        model._carrier(frame)
+        model.compute.carrier(frame)
         found = replace(found, frame=frame)
     if reference is not None:
         check_reference(mode, reference)
@@ -103,8 +103,8 @@ def algorithm(model: Model, mode: str, name: str, options: Options | None) -> tu
 
 def plain(model: Model, name: str) -> Algorithm:
     program, names = PROGRAMS[name]
-    inputs = kernels.arguments(model, model._tree, program, names)
-    return Algorithm(name, None, tuple(inputs), tuple(kernels.results(model, model._tree, program)))
+    inputs = kernels.arguments(model, model.compute.tree, program, names)
+    return Algorithm(name, None, tuple(inputs), tuple(kernels.results(model, model.compute.tree, program)))
 
 
 def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kernel:
@@ -127,14 +127,14 @@ def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kern
 
 def _closed(model: Model, mode: Mode, name: str) -> Source | None:
     """The code of a product in closed form, with a part for each body; None where there is no such form."""
-    if mode == "hessian" or name not in PROGRAMS or not len(model._tree):
+    if mode == "hessian" or name not in PROGRAMS or not len(model.compute.tree):
         return None
     program, names = PROGRAMS[name]
     if mode == "jvp":
         found = products.tangent(program, names, parameters=bool(model.parameters))
     else:
         found = products.adjoint(program, names, parameters=bool(model.parameters))
-    return kernels.program_source(model._tree, *found, "specialised") if found else None
+    return kernels.program_source(model.compute.tree, *found, "specialised") if found else None
 
 
 def hessian_kernel(model: Model, name: str, options: Options | None) -> Any:
@@ -165,7 +165,7 @@ def hessian_kernel(model: Model, name: str, options: Options | None) -> Any:
 
 def composed(model: Model, mode: Mode, name: str, options: Options | None) -> Composition | None:
     """What an algorithm is composed of, where its derivatives are loops over the bodies; None where they are unrolled."""
-    if len(model._tree) <= (MOST_NODES_TWICE if mode == "hessian" else MOST_NODES):
+    if len(model.compute.tree) <= (MOST_NODES_TWICE if mode == "hessian" else MOST_NODES):
         return None
     if options is not None:
         return composed_algorithms.of_graph(model, name, options)
@@ -187,7 +187,7 @@ def _algorithm(
 
 
 def _key(model: Model, mode: Mode, name: str, options: Options | None, how: str) -> str:
-    places = [model._carrier(x) for x in (*options.wrenches, options.frame)] if options else []
+    places = [model.compute.carrier(x) for x in (*options.wrenches, options.frame)] if options else []
     return f"{model.fingerprint}:{mode}:{name}:{options!r}:{places!r}:{how}"
 
 
@@ -202,7 +202,7 @@ def _check_tree(model: Model, mode: Mode, name: str) -> None:
 def constrained_kernel(model: Model, mode: Mode, called: str, name: str, options: Options) -> Kernel:
     """Of the graph of an algorithm of models with loops, `called` something, by a given minimal set of constraint rows."""
     inputs, outputs = arguments(model, mode, algorithm(model, mode, name, options)[0])
-    places = [model._carrier(x) for x in options.wrenches]
+    places = [model.compute.carrier(x) for x in options.wrenches]
     key = f"{model.fingerprint}:{mode}:{name}:{options!r}:{places!r}"
     return Kernel(
         f"{mode}({called})",
@@ -234,7 +234,7 @@ def function(model: Model, mode: Mode, name: str, options: Options | None) -> ca
     inputs, _ = arguments(model, mode, found)
     symbols = [ca.SX.sym("x", *a.shape) for a in inputs]
     values, more = symbols[: len(found.inputs)], symbols[len(found.inputs) :]
-    tree = model._tree
+    tree = model.compute.tree
     if mode == "jvp":
         value, change = directional.jvp(f, tree, found.turned, values, more)
         made = [*_split(value, found.results), *_split(change, found.results)]

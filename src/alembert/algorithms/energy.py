@@ -1,4 +1,4 @@
-"""Energy and power, as methods of a model."""
+"""Energy and power, of a model."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.algorithms.arguments import Parameters, Wrenches, common, mapping
+from alembert.algorithms.kinematics import Kinematics
 from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
-    from alembert.model import Model
+    pass
 
 
-class Energy:
-    """Mixed into `Model`."""
+class Energy(Kinematics):
+    """Kinetic and potential energy, and power."""
 
-    def kinetic_energy(self: Model, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
-        return self._evaluate("kinetic_energy", (q, v), parameters=parameters)[..., 0]
+    def kinetic_energy(self, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
+        return self.evaluate("kinetic_energy", (q, v), parameters=parameters)[..., 0]
 
-    def potential_energy(self: Model, q: Any, *, parameters: Parameters = None) -> Any:
-        """Of gravity (zero when the centre of mass of what moves is at the world's origin) and of springs."""
-        return self._evaluate("potential_energy", (q,), parameters=parameters)[..., 0]
+    def potential_energy(self, q: Any, *, parameters: Parameters = None) -> Any:
+        return self.evaluate("potential_energy", (q,), parameters=parameters)[..., 0]
 
-    def energy(self: Model, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
+    def energy(self, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
         return self.kinetic_energy(q, v, parameters=parameters) + self.potential_energy(
             q, parameters=parameters
         )
 
     def power(
-        self: Model,
+        self,
         q: Any,
         v: Any,
         tau: Any,
@@ -37,11 +37,10 @@ class Energy:
         wrenches: Wrenches | None = None,
         parameters: Parameters = None,
     ) -> Any:
-        """What efforts and wrenches feed in: tau . v + sum F . V. Friction takes out its own part."""
-        tau, v = (self._numbers("power", name, x, self.nv) for name, x in (("tau", tau), ("v", v)))
+        tau, v = (self.numbers("power", name, x, self.model.nv) for name, x in (("tau", tau), ("v", v)))
         parts = {"tau": (tau, v)}
         for frame, wrench in mapping("power", "wrenches", wrenches).items():
-            F = self._numbers("power", f"wrench on {frame!r}", wrench, 6)
+            F = self.numbers("power", f"wrench on {frame!r}", wrench, 6)
             parts[f"wrench on {frame!r}"] = F, self.frame_velocity(q, v, frame, parameters=parameters)
         common("power", [("v", v.shape[:-1]), *((what, F.shape[:-1]) for what, (F, _) in parts.items())])
         total = sum(np.sum(F * V, axis=-1) for F, V in parts.values())

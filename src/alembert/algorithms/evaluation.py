@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from alembert.algorithms import kernels
 from alembert.algorithms.arguments import Parameters, Wrenches, mapping
-from alembert.algorithms.failures import KNOWN_AS, WRENCHES, all_finite
+from alembert.algorithms.failures import KNOWN_AS, WRENCHES, Failures, all_finite
+from alembert.algorithms.kernels import Lowering
 from alembert.algorithms.programs import INVERTING, LABELS, NEED_TREE, PROGRAMS
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.sweeps import Tree
 
 if TYPE_CHECKING:
-    from alembert.model import Model
+    pass
 
 Array = np.ndarray
 
@@ -31,11 +30,11 @@ _CONSTRAINED = {
 """what to use on a model with loops or couplings instead of an algorithm of trees"""
 
 
-class Evaluation:
-    """Mixed into `Model`."""
+class Evaluation(Failures):
+    """Runs kernels."""
 
-    def _evaluate(
-        self: Model,
+    def evaluate(
+        self,
         name: str,
         given: tuple[Any, ...],
         *,
@@ -47,17 +46,17 @@ class Evaluation:
         """Run an algorithm; `caller` is the public function to name in messages, where it is not the algorithm."""
         if wrenches is not None:
             wrenches = mapping(caller or name, "wrenches", wrenches)
-        kernel = self._kernels.get((name, bool(wrenches)))
+        kernel = self.kernels.get((name, bool(wrenches)))
         if kernel is None:
-            if not len(self._tree):
-                return _nothing_moves(self._kernel(name), given, out)
+            if not len(self.tree):
+                return _nothing_moves(self.kernel(name), given, out)
             if name in NEED_TREE:
                 self.check_tree(name)
-            kernel = self._kernel(name, wrenches=bool(wrenches))
+            kernel = self.kernel(name, wrenches=bool(wrenches))
         if wrenches:
-            given = (*given, self._wrench_array(caller or name, wrenches, parameters))
-        if self.parameters:
-            given = (*given, self._parameter_array(caller or name, parameters))
+            given = (*given, self.wrench_array(caller or name, wrenches, parameters))
+        if self.model.parameters:
+            given = (*given, self.parameter_array(caller or name, parameters))
         elif parameters is not None and mapping(name, "parameters", parameters):
             raise ArgumentError(f"{name}: parameters are given, but the model has none")
         finite: bool | None = None
@@ -71,86 +70,76 @@ class Evaluation:
             for label, known in KNOWN_AS.get(name, WRENCHES).items():
                 text = text.replace(f" {label} ", f" {known} ")
             raise ArgumentError(text) from None
-        if name in INVERTING and self._lockable:
-            self._mark_locked(name, given, result)
+        if name in INVERTING and self.lockable:
+            self.mark_locked(name, given, result)
             finite = None
         if not (all_finite(result) if finite is None else finite):
-            self._explain(caller or name, result, given, kernel)
+            self.explain(caller or name, result, given, kernel)
         elif finite is None and type(result) is np.ndarray and result.ndim == 1 and name not in self._direct:
             self._direct[name] = self._direct_call(name)
         return result
-
-    def _one_state(self: Model, name: str, q: Any, v: Any, x: Any) -> Array | None:
-        """The finite result for one state given by arrays, the short way; None: ask `_evaluate`."""
-        direct = self._direct.get(name)
-        if direct is None or not (type(q) is type(v) is type(x) is Array and q.ndim == v.ndim == x.ndim == 1):
-            return None
-        found = direct(q, v, x)
-        total = sum(found.tolist()) if len(found) < 100 else found.dot(found)
-        return found if isfinite(total) else None
 
     @cached_property
     def _direct(self) -> dict[str, Callable[..., Any] | None]:
         """Of algorithms that were called: the compiled function for one state, where nothing but its result is checked."""
         return {}
 
-    def _direct_call(self: Model, name: str) -> Callable[..., Any] | None:
-        kernel = self._kernels.get((name, False))
-        if kernel is None or self.parameters or self.is_constrained or (name in INVERTING and self._lockable):
+    def _direct_call(self, name: str) -> Callable[..., Any] | None:
+        kernel, model = self.kernels.get((name, False)), self.model
+        locks = name in INVERTING and self.lockable
+        if kernel is None or model.parameters or model.is_constrained or locks:
             return None
         return kernel.function()
 
-    def _checked(self: Model, name: str, kernel: Kernel, given: tuple[Any, ...]) -> Any:
+    def checked(self, name: str, kernel: Kernel, given: tuple[Any, ...]) -> Any:
         """The results of a kernel, explained where they are not finite."""
         result, finite = kernel.checked(*given) if _is_batch(given) else (kernel(*given), None)
         if not (all_finite(result) if finite is None else finite):
-            self._explain(name, result, given, kernel)
+            self.explain(name, result, given, kernel)
         return result
 
     @cached_property
-    def _tree(self: Model) -> Tree:
-        return Tree.of(self)
-
-    @cached_property
-    def _kernels(self) -> dict[Any, Kernel]:
+    def kernels(self) -> dict[Any, Kernel]:
         return {}
 
-    def _kernel(
-        self: Model, name: str, *, wrenches: bool = False, lowering: kernels.Lowering = "auto"
-    ) -> Kernel:
+    def kernel(self, name: str, *, wrenches: bool = False, lowering: Lowering = "auto") -> Kernel:
         key: tuple[Any, ...] = (name, wrenches) if lowering == "auto" else (name, wrenches, lowering)
-        if key in self._kernels:
-            return self._kernels[key]
-        if self.is_constrained:  # the tree's, which models with other constraints share
-            self._kernels[key] = self._constraint_rows.primary._kernel(
-                name, wrenches=wrenches, lowering=lowering
-            )
-        elif name in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
+        if key in self.kernels:
+            return self.kernels[key]
+        if name in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
             from alembert.algorithms import derivative_kernels
 
-            self._kernels[key] = derivative_kernels.kernel(self, name, wrenches=wrenches, lowering=lowering)
+            self.kernels[key] = derivative_kernels.kernel(
+                self.model, name, wrenches=wrenches, lowering=lowering
+            )
         elif name == "hybrid_dynamics_derivatives":
             from alembert.algorithms import derivative_kernels
 
-            self._kernels[key] = derivative_kernels.hybrid_kernel(self, wrenches=wrenches, lowering=lowering)
+            self.kernels[key] = derivative_kernels.hybrid_kernel(
+                self.model, wrenches=wrenches, lowering=lowering
+            )
         elif name in ("momentum", "momentum_matrix"):
-            self._kernels[key] = kernels.momentum_kernel(self, name, lowering)
+            self.kernels[key] = kernels.momentum_kernel(self.model, name, lowering)
         else:
             program, names = PROGRAMS[name]
-            self._kernels[key] = kernels.program_kernel(
-                self,
-                self._tree,
+            self.kernels[key] = kernels.program_kernel(
+                self.model,
+                self.tree,
                 program,
                 (*names, "wrench") if wrenches else names,
                 name=name,
                 labels=LABELS.get(name, {}),
                 lowering=lowering,
             )
-        return self._kernels[key]
+        return self.kernels[key]
 
-    def check_tree(self: Model, name: str) -> None:
+    def check_tree(self, name: str) -> None:
         """Refuse algorithms that would ignore loops and couplings."""
-        for kind, items in (("loop", self.loops), ("coupling", self.couplings), ("equation", self.equations)):
+        for kind, items in (
+            ("loop", self.model.loops),
+            ("coupling", self.model.couplings),
+            ("equation", self.model.equations),
+        ):
             if items:
                 instead = _CONSTRAINED.get(name)
                 raise UnsupportedError(

@@ -23,7 +23,7 @@ def parameter_column(function: str, model: Model, parameters: Any) -> Any:
             raise ArgumentError(f"{function}: parameters are given, but the model has none")
         return None
     if parameters is None:
-        return model._parameter_defaults
+        return model.compute.parameter_defaults
     if not isinstance(parameters, Mapping):
         return parameters
     for key in parameters:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.algorithms.arguments import Arguments
 from alembert.errors import NumericalError, warn
 from alembert.joints import JointType
 
 if TYPE_CHECKING:
     from alembert.engine.kernel import Kernel
-    from alembert.model import Model
 
 Array = np.ndarray
 WRENCHES = {"wrench": "wrenches"}
@@ -22,21 +22,19 @@ KNOWN_AS = {"hybrid_dynamics": {"tau": "torques", "a_given": "accelerations", **
 _SINGULAR = "the articulated inertia of some joint is singular (no mass moves with it) or numbers overflow"
 
 
-class Failures:
-    """Mixed into `Model`."""
+class Failures(Arguments):
+    """Says why a result is not finite."""
 
-    def _explain(self: Model, name: str, result: Any, given: tuple[Any, ...], kernel: Kernel) -> None:
+    def explain(self, name: str, result: Any, given: tuple[Any, ...], kernel: Kernel) -> None:
         """Say why results are not finite: raise for one state, warn for some states of a batch."""
         results = result if isinstance(result, tuple) else (result,)
         bad = np.False_
         for x, declared in zip(results, kernel.results, strict=True):
             bad = bad | ~np.isfinite(x).all(axis=tuple(range(-len(declared.shape), 0)))
         if np.any(bad):
-            self._report(name, np.asarray(bad), self._reasons(np.asarray(bad), given, kernel))
+            self.report(name, np.asarray(bad), self._reasons(np.asarray(bad), given, kernel))
 
-    def _reasons(
-        self: Model, bad: Array, given: tuple[Any, ...], kernel: Kernel, otherwise: str = _SINGULAR
-    ) -> str:
+    def _reasons(self, bad: Array, given: tuple[Any, ...], kernel: Kernel, otherwise: str = _SINGULAR) -> str:
         """The reason of the first bad state; of others, if they have other reasons, with how many they are."""
         if not bad.ndim:
             return self._reason(given, kernel, otherwise)
@@ -53,7 +51,7 @@ class Failures:
         return "; ".join(found)
 
     def _alike(
-        self: Model,
+        self,
         reason: str,
         given: tuple[Any, ...],
         kernel: Kernel,
@@ -70,7 +68,7 @@ class Failures:
             return inputs
         q = np.asarray(given[0], dtype=float)
         joints = np.zeros(shape, dtype=bool)
-        for joint, s in zip(self.joints, self._q_slices, strict=True):
+        for joint, s in zip(self.model.joints, self.model._q_slices, strict=True):
             if joint.type.singularity(q[..., s]) or joint.type.problem(q[..., s]):
                 states = q[..., s].reshape(-1, joint.type.nq)
                 own = [bool(joint.type.singularity(x) or joint.type.problem(x)) for x in states]
@@ -80,7 +78,7 @@ class Failures:
                 joints |= own_mask
         return ~(inputs | joints)
 
-    def _report(self: Model, name: str, bad: Array, reason: str) -> None:
+    def report(self, name: str, bad: Array, reason: str) -> None:
         if bad.ndim == 0:
             raise NumericalError(f"{name}: the result is not finite; {reason}")
         where = _index(tuple(int(index[0]) for index in np.nonzero(bad)))
@@ -90,21 +88,21 @@ class Failures:
         )
 
     @cached_property
-    def _lockable(self: Model) -> list[tuple[int, slice, slice]]:
+    def lockable(self) -> list[tuple[int, slice, slice]]:
         """Joints that may lose a degree of freedom, with no reflected inertia to keep the equations regular."""
         return [
-            (k, self._q_slices[k], self._v_slices[k])
-            for k, joint in enumerate(self.joints)
+            (k, self.model._q_slices[k], self.model._v_slices[k])
+            for k, joint in enumerate(self.model.joints)
             if type(joint.type).singularity is not JointType.singularity
             and not (joint.armature or joint.rotors)
         ]
 
-    def _mark_locked(self: Model, name: str, given: tuple[Any, ...], result: Any) -> None:
+    def mark_locked(self, name: str, given: tuple[Any, ...], result: Any) -> None:
         """NaN where a joint has lost a degree of freedom: rounding makes large numbers of what should be infinite."""
         q = np.asarray(given[0], dtype=float)
-        free = np.asarray(given[4]) if name == "hybrid_dynamics" else np.ones(self.nv)
-        for k, at_q, at_v in self._lockable:
-            kind = self.joints[k].type
+        free = np.asarray(given[4]) if name == "hybrid_dynamics" else np.ones(self.model.nv)
+        for k, at_q, at_v in self.lockable:
+            kind = self.model.joints[k].type
             if not np.any(free[at_v]) or not kind.singularity(q[..., at_q]):
                 continue
             locked = np.array([bool(kind.singularity(x)) for x in q[..., at_q].reshape(-1, kind.nq)])
@@ -113,16 +111,16 @@ class Failures:
             for x in results:
                 x[locked] = np.nan
 
-    def _reason(self: Model, given: tuple[Any, ...], kernel: Kernel, otherwise: str = _SINGULAR) -> str:
+    def _reason(self, given: tuple[Any, ...], kernel: Kernel, otherwise: str = _SINGULAR) -> str:
         """The first input that is not finite, or the joint that cannot be solved for, or `otherwise`."""
         known = KNOWN_AS.get(kernel.name, WRENCHES)
         for argument, value in zip(kernel.arguments, given, strict=True):
             x = np.asarray(value, dtype=float)
             if not np.all(np.isfinite(x)):
                 names = {
-                    "q": self.coordinate_names,
-                    "parameters": tuple(self.parameter_values),
-                }.get(argument.name, self.speed_names)
+                    "q": self.model.coordinate_names,
+                    "parameters": tuple(self.model.parameter_values),
+                }.get(argument.name, self.model.speed_names)
                 entries = np.argwhere(~np.isfinite(x))[0]
                 label = (
                     f" ({names[entries[-1]]})" if x.ndim and x.shape[-1] == len(names) and len(names) else ""
@@ -131,10 +129,10 @@ class Failures:
                 return f"{what} is {x[tuple(entries)]} at entry {entries[-1] if x.ndim else 0}{label}"
         return self._trouble(given[0], otherwise)
 
-    def _trouble(self: Model, q: Any, otherwise: str = _SINGULAR) -> str:
+    def _trouble(self, q: Any, otherwise: str = _SINGULAR) -> str:
         """Which joint cannot be solved for at the finite q."""
         q = np.asarray(q, dtype=float)
-        for joint, s in zip(self.joints, self._q_slices, strict=True):
+        for joint, s in zip(self.model.joints, self.model._q_slices, strict=True):
             sentence = joint.type.singularity(q[..., s]) or joint.type.problem(q[..., s])
             if sentence:
                 return f"joint {joint.name!r}: {sentence}"

@@ -87,7 +87,7 @@ def graph(model: Model, name: str, options: Options) -> Graph:
     wrenches = symbols[len(names) : len(names) + len(options.wrenches)]
     found = build(
         Inputs(
-            model._tree,
+            model.compute.tree,
             options,
             dict(zip(names, symbols, strict=False)),
             dict(zip(options.wrenches, wrenches, strict=True)),
@@ -159,7 +159,7 @@ class Inputs:
         return rows
 
     def locate(self, frame: str) -> tuple[int, Pose]:
-        node, placement = self.tree.model._carrier(frame)
+        node, placement = self.tree.model.compute.carrier(frame)
         return node, placement.symbolic_pose(self.parameters)
 
     def inverse(self, M: ca.SX) -> ca.SX:
@@ -345,7 +345,7 @@ def _hybrid_derivatives(s: Inputs) -> Results:
 
 def _constrained(s: Inputs) -> Results:
     """Constrained accelerations, the forces of all rows, and the wrenches of loops."""
-    rows = s.tree.model._constraint_rows
+    rows = s.tree.model.compute.constraint_rows
     masks = np.zeros((2, rows.count))
     masks[0, list(s.options.chosen)] = 1.0
     masks[1, list(s.options.active)] = 1.0
@@ -387,7 +387,7 @@ def _constrained_inverse(s: Inputs) -> Results:
     """Efforts, the forces of all rows, and the wrenches of loops."""
     o, model = s.options, s.tree.model
     given = dict(s.given) | ({"wrench": s.wrench_rows} if s.wrenches else {})
-    slices = list(model._constraint_rows.slices.values())
+    slices = list(model.compute.constraint_rows.slices.values())
     u, f, wrenches = reduced_symbols.inverse(
         model, slices, (o.chosen, o.active, o.independent), o.drives, given, s.p, guarded=o.guarded
     )

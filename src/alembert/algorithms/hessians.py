@@ -78,14 +78,14 @@ class ThroughInverseDynamics:
         self._front, self._nv, self._frames = front, model.nv, len(frames)
         self._hybrid = name == "hybrid_dynamics"
         # loops and the derivatives of inverse dynamics: what forward dynamics has of its own takes longer to compile
-        self._forward = model._kernel(name, wrenches=bool(frames), lowering="rolled")
-        self._slopes = model._kernel("inverse_dynamics_derivatives", wrenches=bool(frames))
+        self._forward = model.compute.kernel(name, wrenches=bool(frames), lowering="rolled")
+        self._slopes = model.compute.kernel("inverse_dynamics_derivatives", wrenches=bool(frames))
         if frames:
             self._forward, self._slopes = (
                 kernels.with_wrenches(model, kernel, frames) for kernel in (self._forward, self._slopes)
             )
-            self._pushes = model._directional_kernel("jvp", "inverse_dynamics", wrenches=frames)
-        self._inverse: Any = model._directional_kernel(
+            self._pushes = model.compute.directional_kernel("jvp", "inverse_dynamics", wrenches=frames)
+        self._inverse: Any = model.compute.directional_kernel(
             "hessian", "inverse_dynamics", wrenches=frames, of_any_size=True
         )
 

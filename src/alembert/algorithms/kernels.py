@@ -111,7 +111,7 @@ def program_kernel(
 
 def momentum_kernel(model: Model, name: str, lowering: Lowering) -> Kernel:
     """Momentum about the centre of mass c, or the matrix of it: (h_w - c x h_v; h_v) of that about the world's origin."""
-    tree, matrix = model._tree, name == "momentum_matrix"
+    tree, matrix = model.compute.tree, name == "momentum_matrix"
     program, names = (MOMENTUM_MATRIX, ("q",)) if matrix else (MOMENTUM, ("q", "v"))
     inputs = arguments(model, tree, program, names)
     shape = (6, model.nv) if matrix else (6,)
@@ -145,7 +145,7 @@ def momentum_kernel(model: Model, name: str, lowering: Lowering) -> Kernel:
 def placement_kernel(model: Model, frame: str, placement: Where) -> Kernel:
     """A frame's pose on its body from the parameters: the rotation by rows, then the position."""
     key = ("placement", frame)
-    if key not in model._kernels:
+    if key not in model.compute.kernels:
 
         def build() -> Source:
             p = ca.SX.sym("p", len(model.parameters))
@@ -153,16 +153,16 @@ def placement_kernel(model: Model, frame: str, placement: Where) -> Kernel:
             return FunctionSource(ca.Function("placement", [p], [flat(X)]))
 
         inputs = [Argument("parameters", (len(model.parameters),))]
-        model._kernels[key] = Kernel(
+        model.compute.kernels[key] = Kernel(
             "placement", inputs, [Argument("X", (12,))], key=f"{model.fingerprint}:{key}", build=build
         )
-    return model._kernels[key]
+    return model.compute.kernels[key]
 
 
 def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
     """A kernel that takes the wrenches on some frames instead of those on all nodes."""
-    tree = model._tree
-    located = [model._carrier(frame) for frame in frames]
+    tree = model.compute.tree
+    located = [model.compute.carrier(frame) for frame in frames]
     at = [a.name for a in inner.arguments].index("wrench")
     forces = [Argument(f"wrench on {frame!r}", (6,), "moment, then force") for frame in frames]
     inputs = [*inner.arguments[:at], *forces, *inner.arguments[at + 1 :]]
@@ -247,7 +247,7 @@ def hint(model: Model, extent: str) -> str:
 def graph_kernel(model: Model, graph_name: str, options: Any, name: str) -> Kernel:
     """An algorithm from its graph, without loops over the bodies."""
     graph = model.symbolic.graph(graph_name, options)
-    places = [model._carrier(frame) for frame in (*options.wrenches, options.frame)]
+    places = [model.compute.carrier(frame) for frame in (*options.wrenches, options.frame)]
     key = f"{model.fingerprint}:{graph_name}:{options!r}:{places!r}"
     return Kernel(
         name, list(graph.inputs), list(graph.results), key=key, build=lambda: FunctionSource(graph.function)

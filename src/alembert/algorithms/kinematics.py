@@ -1,4 +1,4 @@
-"""Frames, the centre of mass and momentum, as methods of a model."""
+"""Frames, the centre of mass and momentum, of a model."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ import numpy as np
 
 from alembert.algorithms import frames
 from alembert.algorithms.arguments import Parameters
+from alembert.algorithms.evaluation import Evaluation
 from alembert.algorithms.frames import Reference
 from alembert.errors import NumericalError
 from alembert.spatial import Pose
 
 if TYPE_CHECKING:
-    from alembert.model import Model
+    pass
 
 Array = np.ndarray
 
 
-class Kinematics:
-    """Mixed into `Model`. `reference` is one of those of `alembert.algorithms.frames`."""
+class Kinematics(Evaluation):
+    """`reference` is one of those of `alembert.algorithms.frames`."""
 
-    def frame_pose(self: Model, q: Any, frame: str, *, parameters: Parameters = None) -> Pose:
-        """X_WC: rotation (..., 3, 3) and origin (..., 3) of a frame in the world."""
-        X_W = self._evaluate("poses", (q,), parameters=parameters, caller="frame_pose")
-        return frames.pose(X_W, *self._locate("frame_pose", frame, parameters))
+    def frame_pose(self, q: Any, frame: str, *, parameters: Parameters = None) -> Pose:
+        X_W = self.evaluate("poses", (q,), parameters=parameters, caller="frame_pose")
+        return frames.pose(X_W, *self.locate("frame_pose", frame, parameters))
 
     def frame_velocity(
-        self: Model,
+        self,
         q: Any,
         v: Any,
         frame: str,
@@ -35,14 +35,13 @@ class Kinematics:
         reference: Reference = "local",
         parameters: Parameters = None,
     ) -> Array:
-        """The frame's (angular, linear) velocity, (..., 6)."""
         frames.check_reference("frame_velocity", reference)
-        node, offset = self._locate("frame_velocity", frame, parameters)
+        node, offset = self.locate("frame_velocity", frame, parameters)
         own = self._node_motion("velocities", (q, v), node, offset, parameters, "frame_velocity")
         return frames.refer(self._pose_for(q, frame, reference, parameters), own, reference)
 
     def frame_acceleration(
-        self: Model,
+        self,
         q: Any,
         v: Any,
         a: Any,
@@ -51,19 +50,15 @@ class Kinematics:
         reference: Reference = "local",
         parameters: Parameters = None,
     ) -> Array:
-        """The time derivative of `frame_velocity` in the same reference, (..., 6), gravity not included.
-
-        With "local_world_aligned" the linear part is the acceleration of the frame's origin in the usual sense.
-        """
         frames.check_reference("frame_acceleration", reference)
-        node, offset = self._locate("frame_acceleration", frame, parameters)
+        node, offset = self.locate("frame_acceleration", frame, parameters)
         V = self._node_motion("velocities", (q, v), node, offset, parameters, "frame_acceleration")
         A = self._node_motion("accelerations", (q, v, a), node, offset, parameters, "frame_acceleration")
         X = self._pose_for(q, frame, reference, parameters)
         return frames.acceleration_in(X, V, A, reference)
 
     def frame_jacobian(
-        self: Model,
+        self,
         q: Any,
         frame: str,
         *,
@@ -71,17 +66,16 @@ class Kinematics:
         point: Any = None,
         parameters: Parameters = None,
     ) -> Array:
-        """J with frame_velocity = J v, (..., 6, nv); `point` moves the frame's origin (in frame axes)."""
         frames.check_reference("frame_jacobian", reference)
-        node, offset = self._locate("frame_jacobian", frame, parameters)
+        node, offset = self.locate("frame_jacobian", frame, parameters)
         if point is not None:
-            where = self._numbers("frame_jacobian", "point", point, 3, batch=False)
+            where = self.numbers("frame_jacobian", "point", point, 3, batch=False)
             offset = offset @ Pose(np.eye(3), where)
-        columns, X_W = self._evaluate("subspaces", (q,), parameters=parameters, caller="frame_jacobian")
-        return frames.jacobian(columns, self._tree.support[node], frames.pose(X_W, node, offset), reference)
+        columns, X_W = self.evaluate("subspaces", (q,), parameters=parameters, caller="frame_jacobian")
+        return frames.jacobian(columns, self.tree.support[node], frames.pose(X_W, node, offset), reference)
 
     def frame_jacobian_rate(
-        self: Model,
+        self,
         q: Any,
         v: Any,
         frame: str,
@@ -89,34 +83,32 @@ class Kinematics:
         reference: Reference = "local",
         parameters: Parameters = None,
     ) -> Array:
-        """(dJ/dt) v, (..., 6): the frame's acceleration at a = 0."""
-        zero = np.zeros(self.nv)
+        zero = np.zeros(self.model.nv)
         return self.frame_acceleration(q, v, zero, frame, reference=reference, parameters=parameters)
 
-    def center_of_mass(self: Model, q: Any, *, parameters: Parameters = None) -> Array:
-        """Of everything that moves (bodies welded to the world do not), (..., 3) in the world."""
-        total = self._evaluate("composite", (q,), parameters=parameters, caller="center_of_mass")
+    def center_of_mass(self, q: Any, *, parameters: Parameters = None) -> Array:
+        total = self.evaluate("composite", (q,), parameters=parameters, caller="center_of_mass")
         if np.any(total[..., 0] == 0.0):
-            raise NumericalError(f"center_of_mass: nothing that moves in the model {self.name!r} has mass")
+            raise NumericalError(
+                f"center_of_mass: nothing that moves in the model {self.model.name!r} has mass"
+            )
         return total[..., 1:4] / total[..., 0:1]
 
     def momentum(
-        self: Model, q: Any, v: Any, *, about: str = "center_of_mass", parameters: Parameters = None
+        self, q: Any, v: Any, *, about: str = "center_of_mass", parameters: Parameters = None
     ) -> Array:
-        """(angular, linear) momentum in world axes, (..., 6), about the centre of mass or about "world"'s origin."""
-        h = self._evaluate("world_momentum", (q, v), parameters=parameters, caller="momentum")
+        h = self.evaluate("world_momentum", (q, v), parameters=parameters, caller="momentum")
         return self._about(h, q, about, "momentum", parameters)
 
     def momentum_matrix(
-        self: Model, q: Any, *, about: str = "center_of_mass", parameters: Parameters = None
+        self, q: Any, *, about: str = "center_of_mass", parameters: Parameters = None
     ) -> Array:
-        """The matrix that maps v to the momentum, (..., 6, nv)."""
-        columns = self._evaluate("world_momentum_rows", (q,), parameters=parameters, caller="momentum_matrix")
+        columns = self.evaluate("world_momentum_rows", (q,), parameters=parameters, caller="momentum_matrix")
         moved = self._about(columns, q, about, "momentum_matrix", parameters, extra=1)
         return np.swapaxes(moved, -1, -2)
 
     def _node_motion(
-        self: Model,
+        self,
         name: str,
         given: tuple[Any, ...],
         node: int,
@@ -124,18 +116,18 @@ class Kinematics:
         parameters: Parameters,
         caller: str,
     ) -> Array:
-        motions = self._evaluate(name, given, parameters=parameters, caller=caller)
+        motions = self.evaluate(name, given, parameters=parameters, caller=caller)
         if node < 0:
             return np.zeros((*motions.shape[:-2], 6))
         return frames.to_frame(offset, motions[..., node, :])
 
-    def _pose_for(self: Model, q: Any, frame: str, reference: Reference, parameters: Parameters) -> Pose:
+    def _pose_for(self, q: Any, frame: str, reference: Reference, parameters: Parameters) -> Pose:
         if reference == "local":
             return Pose.identity()
         return self.frame_pose(q, frame, parameters=parameters)
 
     def _about(
-        self: Model, h: Array, q: Any, about: str, function: str, parameters: Parameters, extra: int = 0
+        self, h: Array, q: Any, about: str, function: str, parameters: Parameters, extra: int = 0
     ) -> Array:
         """Forces (..., 6) in the world, about another point."""
         frames.check_about(function, about)

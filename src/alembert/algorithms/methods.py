@@ -27,17 +27,17 @@ def forward_dynamics(
     name = "forward_dynamics"
     check(method)
     if not model.nv:
-        return model._evaluate(name, (q, v, tau), wrenches=wrenches, parameters=parameters, out=out)
-    forces = [model._wrench_array(name, wrenches, parameters)] if wrenches is not None else []
-    values = [model._parameter_array(name, parameters)] if model.parameters else []
+        return model.compute.evaluate(name, (q, v, tau), wrenches=wrenches, parameters=parameters, out=out)
+    forces = [model.compute.wrench_array(name, wrenches, parameters)] if wrenches is not None else []
+    values = [model.compute.parameter_array(name, parameters)] if model.parameters else []
     if not values and not (parameters is None or (isinstance(parameters, Mapping) and not parameters)):
         raise ArgumentError(f"{name}: parameters are given, but the model has none")
-    kernel = model._kernel(name, wrenches=bool(forces))
+    kernel = model.compute.kernel(name, wrenches=bool(forces))
     inputs = kernel._inputs((q, v, tau, *forces, *values))
     batch = kernel._batch(inputs)
     target = kernel._given(out, batch)
     q, v, tau = inputs[:3]
-    rest = tau - model._kernel("bias_forces", wrenches=bool(forces))(q, v, *forces, *values)
+    rest = tau - model.compute.kernel("bias_forces", wrenches=bool(forces))(q, v, *forces, *values)
     a, failures = _METHODS[method](model, q, rest, values)
     failures.append((np.broadcast_to(_locked(model, q), batch), ""))
     _settle(model, a, kernel, inputs, failures)
@@ -63,13 +63,13 @@ def _settle(model: Model, a: Array, kernel: Kernel, inputs: Sequence[Array], fai
         return
     a[bad] = np.nan
     why = [sentence for mask, sentence in failures if sentence and np.any(mask)]
-    model._report(kernel.name, bad, model._reasons(bad, tuple(inputs), kernel, *why[:1]))
+    model.compute.report(kernel.name, bad, model.compute._reasons(bad, tuple(inputs), kernel, *why[:1]))
 
 
 def _locked(model: Model, q: Array) -> Array:
     """States in which a joint has lost a degree of freedom: rounding makes large numbers of infinite ones."""
     found = np.zeros(q.shape[:-1], dtype=bool)
-    for k, at_q, _ in model._lockable:
+    for k, at_q, _ in model.compute.lockable:
         kind = model.joints[k].type
         if kind.singularity(q[..., at_q]):
             states = q[..., at_q].reshape(-1, kind.nq)
@@ -78,7 +78,7 @@ def _locked(model: Model, q: Array) -> Array:
 
 
 def _factorise(model: Model, q: Array, rest: Array, values: list[Array]) -> tuple[Array, Failures]:
-    M = model._kernel("mass_matrix")(q, *values)
+    M = model.compute.kernel("mass_matrix")(q, *values)
     try:
         L = np.linalg.cholesky(M)
     except np.linalg.LinAlgError:
@@ -103,7 +103,7 @@ def _conjugate_gradients(model: Model, q: Array, rest: Array, values: list[Array
     A second right-hand side with a part in every direction goes along: where M is singular or indefinite it meets
     a direction p with p . M p <= 0, which the efforts alone (at rest, say) need not.
     """
-    multiply = model._kernel("multiply_mass_matrix")
+    multiply = model.compute.kernel("multiply_mass_matrix")
     probe = np.broadcast_to(np.cos(np.arange(1.0, model.nv + 1) ** 2), rest.shape)
     given = np.isfinite(rest).all(axis=-1, keepdims=True)
     r = np.stack([np.where(given, rest, 0.0), np.where(given, probe, 0.0)])

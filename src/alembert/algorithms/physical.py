@@ -84,17 +84,17 @@ class Physical:
     @property
     def _kernel(self) -> Kernel:
         model = self._model
-        if "physical" not in model._kernels:
+        if "physical" not in model.compute.kernels:
             count = len(model.parameters)
             results = [Argument("inertias", (len(self._bodies), 7)), Argument("entries", (len(self._rules),))]
-            model._kernels["physical"] = Kernel(
+            model.compute.kernels["physical"] = Kernel(
                 "parameters",
                 [Argument("parameters", (count,))],
                 results,
                 key=f"{model.fingerprint}:physical",
                 build=self._source,
             )
-        return model._kernels["physical"]
+        return model.compute.kernels["physical"]
 
     def _source(self) -> Source:
         p = ca.SX.sym("p", len(self._model.parameters))

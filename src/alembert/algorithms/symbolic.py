@@ -39,7 +39,7 @@ def constrained_options(
     model: Model, function: str, at: Any, active: Sequence[str] | None = None, parameters: Any = None
 ) -> dict[str, Any]:
     """The minimal set of constraint rows at a configuration, as options of a graph."""
-    chosen, held = model._constraint_rows.system(function, active).masks_at(function, at, parameters)
+    chosen, held = model.compute.constraint_rows.system(function, active).masks_at(function, at, parameters)
     return {"chosen": tuple(np.flatnonzero(chosen).tolist()), "active": tuple(np.flatnonzero(held).tolist())}
 
 
@@ -54,7 +54,7 @@ def reduced_options(
     """The minimal set, and speeds that determine the others, at a configuration."""
     found = constrained_options(model, function, at, active)
     reduced_symbols.check_unrolled(model, function, len(found["chosen"]))
-    system = model._constraint_rows.system(function, active)
+    system = model.compute.constraint_rows.system(function, active)
     by = reduced.reduction(system, function, states(model, function, at, {}, None), names, argument=argument)
     return found | {"independent": tuple(by.indices.tolist())}
 
@@ -71,10 +71,10 @@ def inverse_options(
     found = reduced_options(model, function, at, active)
     driven = constrained._driven(model, function, actuated)
     w = constrained.weight_vector(model, function, weights)[driven]
-    G = model._constraint_rows.terms(
+    G = model.compute.constraint_rows.terms(
         np.asarray(at, dtype=float)[None],
         np.zeros((1, model.nv)),
-        *([model._parameter_defaults[None]] if model.parameters else []),
+        *([model.compute.parameter_defaults[None]] if model.parameters else []),
     )[1]
     inverse_derivatives.check_determined(model, function, G[:, list(found["chosen"])], driven)
     return found | {"drives": (tuple(driven.tolist()), tuple(w.tolist()))}
@@ -423,8 +423,8 @@ class Symbolic:
         model = self._model
         function, inputs = self._directional("jvp", name)
         count = len(inputs) // 2
-        values = model._completed("jvp", name, at, inputs[:count], "at")
-        given = [*values, *model._completed("jvp", name, along, inputs[:count], "along")]
+        values = model.compute._completed("jvp", name, at, inputs[:count], "at")
+        given = [*values, *model.compute._completed("jvp", name, along, inputs[:count], "along")]
         found = function(*checked("jvp", inputs, given))
         half = len(found) // 2
         return found if half == 1 else (found[:half], found[half:])
@@ -454,8 +454,8 @@ class Symbolic:
 
     def admittance(self, q: Any, frames: Sequence[FrameLike], *, parameters: Any = None) -> Any:
         """J M^-1 J^T of several frames, as `alembert.admittance`."""
-        self._model.check_tree("admittance")
-        located = self._model._carriers("admittance", frames)
+        self._model.compute.check_tree("admittance")
+        located = self._model.compute.carriers("admittance", frames)
         return self._call("admittance", parameters, None, q, frames=located)
 
     # --- functions -------------------------------------------------------------------------------------------
@@ -472,9 +472,9 @@ class Symbolic:
     def graph(self, name: str, options: Options) -> Graph:
         """An algorithm as a function, with its inputs."""
         if name in NEED_TREE:
-            self._model.check_tree(name)
+            self._model.compute.check_tree(name)
         for frame in options.wrenches:
-            self._model._check_moves(name, frame)
+            self._model.compute.check_moves(name, frame)
         key = (name, options)
         if key not in self._graphs:
             self._graphs[key] = graphs.graph(self._model, name, options)
@@ -492,7 +492,7 @@ class Symbolic:
     def _directional(
         self, mode: directional_kernels.Mode, name: str
     ) -> tuple[ca.Function, tuple[Argument, ...]]:
-        kernel = self._model._directional_kernel(mode, name)
+        kernel = self._model.compute.directional_kernel(mode, name)
         key = (mode, (name,))
         if key not in self._functions:
             options = None if name in PROGRAMS else Options()
@@ -503,7 +503,7 @@ class Symbolic:
         function, inputs = self._directional(mode, name)
         results = [a for a in inputs if a.name.startswith("weight of ")]
         weights = directional_kernels.weights(mode, results, weight, name)
-        values = self._model._completed(mode, name, at, inputs[: len(inputs) - len(weights)], "at")
+        values = self._model.compute._completed(mode, name, at, inputs[: len(inputs) - len(weights)], "at")
         return function(*checked(mode, inputs, [*values, *weights]))
 
     def _frame(self, name: str, frame: str, reference: Reference) -> dict[str, Any]:
@@ -520,10 +520,10 @@ class Symbolic:
         model = self._model
         columns, named = [], []
         for what, values in (("torques", torques), ("accelerations", accelerations)):
-            found = model._named_slices(name, values, what)
+            found = model.compute.named_slices(name, values, what)
             named.append({k for s in found.values() for k in range(s.start, s.stop)})
             entries = [(f"{what}: {key!r}", s, (values or {})[key]) for key, s in found.items()]
             columns.append(joined(name, entries, [0.0] * model.nv))
-        model._refuse_both(name, sorted(named[0] & named[1]))
+        model.compute.refuse_both(name, sorted(named[0] & named[1]))
         free = tuple(k not in named[1] for k in range(model.nv))
         return {"free": free}, *columns

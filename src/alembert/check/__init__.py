@@ -313,7 +313,7 @@ def _result_shapes(model: Model, name: str) -> list[tuple[int, ...]]:
     if model.is_constrained and name in CONSTRAINED:
         return [(model.nv,)]
     if name in ALGORITHMS:
-        return [result.shape for result in model._kernel(name).results]
+        return [result.shape for result in model.compute.kernel(name).results]
     return [result.shape for result in model.symbolic.graph(name, graph_options(model, name, None)).results]
 
 

@@ -29,7 +29,7 @@ CONFIGURATIONS = ("q", "q0", "q1")
 
 def wrench_frame(model: Model) -> str:
     """The last body that moves."""
-    return next(body.name for body in reversed(model.bodies) if model._carrier(body.name)[0] >= 0)
+    return next(body.name for body in reversed(model.bodies) if model.compute.carrier(body.name)[0] >= 0)
 
 
 def frame_of(model: Model, name: str) -> dict[str, Any]:

@@ -50,7 +50,7 @@ _RESIDUAL = 150
 
 def cost(model: Model, sizes: Sequence[int]) -> int:
     """About how many multiplications (1) and (3) take, from the topology; `sizes` are the rows of each constraint."""
-    tree = model._tree
+    tree = model.compute.tree
     # rows meet where joints inboard of both constraints move both
     touches = np.zeros((len(sizes), model.nv), dtype=bool)
     for k, touched in enumerate(columns(tree)):
@@ -70,7 +70,7 @@ def cost(model: Model, sizes: Sequence[int]) -> int:
 
 def tree_kernel(model: Model, *, wrenches: bool) -> Kernel:
     """(q, v, tau[, wrench][, parameters]) -> L and 1/D, tau - bias."""
-    tree, pattern = model._tree, Pattern(model._tree)
+    tree, pattern = model.compute.tree, Pattern(model.compute.tree)
     hint = f"the model has {model.nv} degrees of freedom"
     inputs = [
         Argument("q", (model.nq,), f"the model has {model.nq} coordinates"),
@@ -108,7 +108,7 @@ class Symbols:
 def symbols(model: Model) -> Symbols:
     q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
     parameters = ca.SX.sym("parameters", len(model.parameters))
-    return Symbols(q, v, parameters, equations(model._tree, q, v, parameters))
+    return Symbols(q, v, parameters, equations(model.compute.tree, q, v, parameters))
 
 
 def constraint_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) -> Kernel:
@@ -141,7 +141,7 @@ def _kernel(
     solution: Callable[[Admittance, dict[str, ca.SX]], list[ca.SX]],
 ) -> Kernel:
     """The terms at a state, then a solution from them."""
-    pattern, rows = Pattern(model._tree), slices[-1].stop
+    pattern, rows = Pattern(model.compute.tree), slices[-1].stop
     sizes = {"factor": pattern.size, "rest": model.nv}
     state = [Argument("q", (model.nq,)), Argument("v", (model.nv,))]
     tree = [Argument(part, (sizes[part],)) for part in of_tree]
@@ -196,7 +196,7 @@ def solution(
     `given` has q, v, tau and, where wrenches act, `wrench` (nodes, 6). `guarded`: NaN where the conditions of
     `constraints.quick` do not hold, that is where the minimal set does not serve or loops are open.
     """
-    tree, pattern = model._tree, Pattern(model._tree)
+    tree, pattern = model.compute.tree, Pattern(model.compute.tree)
     motion = {name: x for name, x in given.items() if name in ("q", "v", "wrench")}
     bias = expressions(INVERSE_DYNAMICS, tree, motion, parameters)["tau"]
     M = expressions(MASS_MATRIX, tree, {"q": given["q"]}, parameters)["matrix"]

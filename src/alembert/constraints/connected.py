@@ -170,7 +170,7 @@ class Connected:
         free, respond = {}, {}
         for name, model in self.models.items():
             tau = (efforts or {}).get(name, np.zeros(model.nv))
-            tau = model._numbers("accelerations", f"efforts: {name!r}", tau, model.nv, batch=False)
+            tau = model.compute.numbers("accelerations", f"efforts: {name!r}", tau, model.nv, batch=False)
             known = (prescribed or {}).get(name)
             free[name], respond[name] = self._alone(name, *q_v[name], tau, known)
         rows = {name: self._rows(name, q_v) for name in self.links}
@@ -279,8 +279,8 @@ class Connected:
                 raise ArgumentError(f"Connected: states has no {name!r}, expected (q, v) for every model")
             q, v = states[name]
             found[name] = (
-                model._numbers("Connected", f"q of {name!r}", q, model.nq, batch=False),
-                model._numbers("Connected", f"v of {name!r}", v, model.nv, batch=False),
+                model.compute.numbers("Connected", f"q of {name!r}", q, model.nq, batch=False),
+                model.compute.numbers("Connected", f"v of {name!r}", v, model.nv, batch=False),
             )
         return found
 
@@ -296,8 +296,8 @@ class Connected:
                 return model.solve_mass_matrix(q, x.T).T
 
             return a, respond
-        held, a_given = model._by_name("accelerations", known, "prescribed")
-        a = model._evaluate("hybrid_dynamics", (q, v, tau, a_given, (~held).astype(float)))[0]
+        held, a_given = model.compute.by_name("accelerations", known, "prescribed")
+        a = model.compute.evaluate("hybrid_dynamics", (q, v, tau, a_given, (~held).astype(float)))[0]
         loose = np.flatnonzero(~held)
         inverse = np.zeros((model.nv, model.nv))
         inverse[np.ix_(loose, loose)] = np.linalg.inv(model.mass_matrix(q)[np.ix_(loose, loose)])

@@ -89,7 +89,7 @@ def slopes(
     q, v = given[:2]
     last = given[-1:] if system.model.parameters else ()
     pushes = () if forces is None else (forces,)
-    tree = rows.primary._kernel("inverse_dynamics_derivatives", wrenches=forces is not None)
+    tree = rows.primary.compute.kernel("inverse_dynamics_derivatives", wrenches=forces is not None)
     r_q, r_v, _ = tree(q, v, a, *pushes, *last)
     packed = rows.derivatives(q, v, a, f, *last)
     assert rows.slopes is not None
@@ -119,7 +119,7 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) 
 
     The right-hand sides are r_q, r_v and the parts of `derivatives.derivative_kernel`, or the results of `matrices`.
     """
-    nv, rows, pattern = model.nv, slices[-1].stop, Pattern(model._tree)
+    nv, rows, pattern = model.nv, slices[-1].stop, Pattern(model.compute.tree)
     square, flat = parts(model, slices)
     parameters = [Argument("parameters", (len(model.parameters),))] if model.parameters else []
     of_parts = {"r_q": (nv, nv), "r_v": (nv, nv), "push_q": (square,), "row_q": (flat,), "row_v": (flat,)}
@@ -161,7 +161,7 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) 
 
 def _spreading(model: Model, slices: Sequence[slice], sizes: Mapping[str, int]) -> ca.Function:
     """`matrices` as straight code."""
-    nv, touched = model.nv, columns(model._tree)
+    nv, touched = model.nv, columns(model.compute.tree)
     given = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
     found = [
         spread_square(given["push_q"], nv, touched) - given["r_q"],
@@ -174,7 +174,7 @@ def _spreading(model: Model, slices: Sequence[slice], sizes: Mapping[str, int]) 
 
 def parts(model: Model, slices: Sequence[slice]) -> tuple[int, int]:
     """How many numbers of (R^T f)_q and of the rows' derivatives `derivatives.derivative_kernel` gives."""
-    sizes = [(s.stop - s.start, len(c)) for s, c in zip(slices, columns(model._tree), strict=True)]
+    sizes = [(s.stop - s.start, len(c)) for s, c in zip(slices, columns(model.compute.tree), strict=True)]
     return sum(c * c for _, c in sizes), sum(m * c for m, c in sizes)
 
 

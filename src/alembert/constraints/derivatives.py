@@ -63,8 +63,8 @@ def forward(
 ) -> ConstrainedDerivatives:
     """(2) and (3)"""
     model = system.model
-    chosen = model._parameter_indices(function, sensitive_to)
-    forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
+    chosen = model.compute.parameter_indices(function, sensitive_to)
+    forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
     if not chosen:
         quickly = _attempt(system, function, (q, v, tau), forces, parameters, closed)
         if quickly is not None:
@@ -98,12 +98,12 @@ def _attempt(
 ) -> ConstrainedDerivatives | None:
     """By compiled functions on the arguments as they come, if the minimal set that is kept is that of all states."""
     model = system.model
-    if system.kept is None or system.all.primary._lockable or (parameters and not model.parameters):
+    if system.kept is None or system.all.primary.compute.lockable or (parameters and not model.parameters):
         return None
     if forces is not None:
         given = (*given, forces)
     if model.parameters:
-        given = (*given, model._parameter_array(function, parameters))
+        given = (*given, model.compute.parameter_array(function, parameters))
     try:
         solved = derivative_solution.accelerations(system, given, system.masks, wrenches=forces is not None)
     except (ArgumentError, TypeError, ValueError):
@@ -266,7 +266,7 @@ def _solved(
 def _inverse_derivatives(
     system: ConstraintSystem, s: States, a: Array, forces: Array | None
 ) -> tuple[Array, Array, Array]:
-    kernel = system.all.primary._kernel("inverse_dynamics_derivatives", wrenches=forces is not None)
+    kernel = system.all.primary.compute.kernel("inverse_dynamics_derivatives", wrenches=forces is not None)
     arrays = (s.q, s.vectors[0], a) if forces is None else (s.q, s.vectors[0], a, forces)
     dq, dv, da = kernel(*s.given(*arrays))
     return dq, dv, da
@@ -283,7 +283,7 @@ def _constraint_derivatives(
 
 def derivative_kernel(model: Model, slices: Sequence[slice]) -> Evaluation:
     """(q, v, a, f) -> for every constraint, by rows: (R^T f)_q, (G a + gamma)_q, gamma_v over its own joints."""
-    touched = columns(model._tree)
+    touched = columns(model.compute.tree)
     sizes = [(s.stop - s.start, len(c)) for s, c in zip(slices, touched, strict=True)]
     inputs = [Argument("q", (model.nq,)), *(Argument(name, (model.nv,)) for name in ("v", "a"))]
     inputs.append(Argument("f", (slices[-1].stop,)))
@@ -335,11 +335,11 @@ def _functions(model: Model, slices: Sequence[slice], inputs: Sequence[Argument]
     """For every constraint (R^T f)_q, (G a + gamma)_q, gamma_v over its own joints, by rows."""
     symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in inputs}
     q, v, a, f = (symbols[name] for name in ("q", "v", "a", "f"))
-    found = equations(model._tree, q, v, symbols.get("parameters", ca.SX(0, 1)))
+    found = equations(model.compute.tree, q, v, symbols.get("parameters", ca.SX(0, 1)))
     dv = ca.SX.sym("dv", model.nv)
-    tangent = ca.jacobian(rate(model._tree, q, dv), dv)
+    tangent = ca.jacobian(rate(model.compute.tree, q, dv), dv)
     functions = []
-    for s, touched in zip(slices, columns(model._tree), strict=True):
+    for s, touched in zip(slices, columns(model.compute.tree), strict=True):
         own = [int(k) for k in touched]
         # only the coordinates of the loop's own joints: the others move all of it
         at = [k for k in range(model.nq) if tangent[k, own].nnz()]

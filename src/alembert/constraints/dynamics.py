@@ -48,7 +48,7 @@ def forward(
 ) -> ConstrainedResult:
     """(1)"""
     model = system.model
-    forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
+    forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
     found_quickly = _attempt(system, function, (q, v, tau), forces, parameters, closed, reactions)
     if found_quickly is not None:
         return found_quickly
@@ -93,12 +93,12 @@ def _attempt(
 ) -> ConstrainedResult | None:
     """The compiled function on the arguments as they come; what it does not like is looked at more closely."""
     model = system.model
-    if system.all.primary._lockable or (parameters and not model.parameters):
+    if system.all.primary.compute.lockable or (parameters and not model.parameters):
         return None
     if forces is not None:
         given = (*given, forces)
     if model.parameters:
-        given = (*given, model._parameter_array(function, parameters))
+        given = (*given, model.compute.parameter_array(function, parameters))
     try:
         found = quick.accelerations(
             system, given, wrenches=forces is not None, closed=closed, unique=reactions
@@ -113,7 +113,7 @@ def _attempt(
 def _locked(system: ConstraintSystem, q: Array) -> bool:
     """Whether some joint of the tree is where its accelerations are not defined."""
     tree = system.all.primary
-    return any(tree.joints[k].type.singularity(q[..., at]) for k, at, _ in tree._lockable)
+    return any(tree.joints[k].type.singularity(q[..., at]) for k, at, _ in tree.compute.lockable)
 
 
 def _correct(
@@ -184,7 +184,7 @@ def inverse(
 ) -> ConstrainedEfforts:
     """(3), with the smallest weighted sum of squares where several efforts do the same."""
     model = system.model
-    forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
+    forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
     by = _drives(system, function, actuated)
     root = np.sqrt(weight_vector(model, function, weights))[by.driven] if weights else by.equal
     if by.current is not None:
@@ -255,8 +255,8 @@ def _attempt_inverse(
     model = system.model
     if parameters and not model.parameters:
         return None
-    last = (model._parameter_array(function, parameters),) if model.parameters else ()
-    kernel = system.all.primary._kernel("inverse_dynamics", wrenches=forces is not None)
+    last = (model.compute.parameter_array(function, parameters),) if model.parameters else ()
+    kernel = system.all.primary.compute.kernel("inverse_dynamics", wrenches=forces is not None)
     try:
         needed = kernel(*given, *last) if forces is None else kernel(*given, forces, *last)
         u, f, wrenches, _, status = by.solve(given, needed, root, last)
@@ -309,14 +309,14 @@ def _check_acceleration(
 def _tree(system: ConstraintSystem, name: str, function: str, s: States, forces: Array | None) -> Array:
     """An algorithm of the tree alone, (B, nv); failures are reported under the public function's name."""
     tree = system.all.primary
-    kernel = tree._kernel(name, wrenches=forces is not None)
+    kernel = tree.compute.kernel(name, wrenches=forces is not None)
     arrays = (s.q, *s.vectors) if forces is None else (s.q, *s.vectors, forces)
     given = s.given(*arrays)
     result = np.asarray(kernel(*given))
     shaped = result.reshape(*s.shape, result.shape[-1])
-    if tree._lockable and name == "forward_dynamics":
-        tree._mark_locked(function, (s.q.reshape(*s.shape, s.q.shape[-1]),), shaped)
-    tree._explain(function, shaped, given, kernel)
+    if tree.compute.lockable and name == "forward_dynamics":
+        tree.compute.mark_locked(function, (s.q.reshape(*s.shape, s.q.shape[-1]),), shaped)
+    tree.compute.explain(function, shaped, given, kernel)
     return result
 
 
@@ -331,7 +331,7 @@ def _with_wrenches(
     """The states over the batch of all arguments, and the wrenches on the nodes (B, nodes, 6)."""
     if forces is None:
         return states(model, function, q, vectors, parameters), None
-    q = model._numbers(function, "q", q, model.nq)
+    q = model.compute.numbers(function, "q", q, model.nq)
     try:
         q = np.broadcast_to(q, (*np.broadcast_shapes(q.shape[:-1], forces.shape[:-2]), model.nq))
     except ValueError:
@@ -390,7 +390,7 @@ def weight_vector(model: Model, function: str, weights: Mapping[str, float] | No
     """Positive weights of all speeds, 1 where none is given."""
     found = np.ones(model.nv)
     for name, value in (weights or {}).items():
-        number = model._numbers(function, f"weights: {name!r}", value)
+        number = model.compute.numbers(function, f"weights: {name!r}", value)
         if number.ndim or not (np.isfinite(number) and number > 0):
             raise ArgumentError(f"{function}: weights: {name!r} is {value!r}, expected a positive number")
         found[named_dofs(model, function, [name], "weights")] = number

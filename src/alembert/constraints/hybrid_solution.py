@@ -51,11 +51,11 @@ def hybrid(
 ) -> tuple[Array, Array] | None:
     """Accelerations and efforts on the arguments as they come, if the minimal set that is kept serves all states."""
     model, kernel = system.model, system.all.prescription
-    if kernel is None or system.kept is None or system.all.primary._lockable:
+    if kernel is None or system.kept is None or system.all.primary.compute.lockable:
         return None
     if parameters and not model.parameters:
         return None
-    last = (model._parameter_array(function, parameters),) if model.parameters else ()
+    last = (model.compute.parameter_array(function, parameters),) if model.parameters else ()
     pushes = () if forces is None else (forces,)
     try:
         solved = derivative_solution.accelerations(
@@ -74,7 +74,7 @@ def hybrid(
 
 def prescription_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) -> Kernel:
     """(q, factor, chosen, a0, a_given, mask[, parameters]) -> a, u, smallest pivot of (1)."""
-    nv, rows, pattern = model.nv, slices[-1].stop, Pattern(model._tree)
+    nv, rows, pattern = model.nv, slices[-1].stop, Pattern(model.compute.tree)
     parameters = [Argument("parameters", (len(model.parameters),))] if model.parameters else []
     inputs = [
         Argument("q", (model.nq,)),

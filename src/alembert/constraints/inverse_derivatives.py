@@ -57,15 +57,15 @@ def inverse(
 ) -> ConstrainedInverseDerivatives:
     """(3)"""
     model, nv = system.model, system.model.nv
-    chosen = model._parameter_indices(function, sensitive_to)
-    forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
+    chosen = model.compute.parameter_indices(function, sensitive_to)
+    forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
     by = _drives(system, function, actuated)
     driven, w = by.driven, weight_vector(model, function, weights)[by.driven]
     if not chosen:
         quickly = _attempt(system, function, (q, v, a), by, np.sqrt(w), forces, parameters, closed)
         if quickly is not None:
             u, dq, dv, da, dr = quickly
-            pushes = model._generalised_forces(q, wrenches, parameters)
+            pushes = model.compute.generalised_forces(q, wrenches, parameters)
             return ConstrainedInverseDerivatives(
                 u, dq, dv, da, {}, {frame: -dr @ J for frame, J in pushes.items()}
             )
@@ -116,7 +116,9 @@ def inverse(
     u, dq, dv, da, dp, dr = (x.reshape(*s.shape, *x.shape[1:]) for x in parts)
     by_name = {name: dp[..., i] for i, name in enumerate(sensitive_to)}
     by_frame = {
-        frame: -dr @ J for frame, J in model._generalised_forces(q, wrenches, parameters).items() if pushed
+        frame: -dr @ J
+        for frame, J in model.compute.generalised_forces(q, wrenches, parameters).items()
+        if pushed
     }
     return ConstrainedInverseDerivatives(u, dq, dv, da, by_name, by_frame)
 
@@ -137,9 +139,9 @@ def _attempt(
         return None
     if parameters and not model.parameters:
         return None
-    last = (model._parameter_array(function, parameters),) if model.parameters else ()
+    last = (model.compute.parameter_array(function, parameters),) if model.parameters else ()
     pushes = () if forces is None else (forces,)
-    kernel = rows.primary._kernel("inverse_dynamics", wrenches=forces is not None)
+    kernel = rows.primary.compute.kernel("inverse_dynamics", wrenches=forces is not None)
     try:
         r = kernel(*given, *pushes, *last)
         u, f, _, mu, status = by.solve(given, r, root, last)
@@ -148,7 +150,7 @@ def _attempt(
     if not drives.all_served(status, min(closed, NEAR), unique=True):
         return None
     q, v, a = given
-    kernel = rows.primary._kernel("inverse_dynamics_derivatives", wrenches=forces is not None)
+    kernel = rows.primary.compute.kernel("inverse_dynamics_derivatives", wrenches=forces is not None)
     r_q, r_v, M = kernel(q, v, a, *pushes, *last)
     push_q = rows.derivatives(q, v, a, f, *last)[0]
     row_q = rows.derivatives(q, np.zeros(model.nv), mu, f, *last)[1]  # (G mu)_q

@@ -53,7 +53,7 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols], 
         terms = ca.Function("terms", state, [nonzeros(G)])
         prepare, solve = _functions(model, count, G.sparsity(), chosen)
         matrices = {"g_q": nv * nv, "c_q": count * nv, "unit": nv * nv}
-        touched = columns(model._tree)
+        touched = columns(model.compute.tree)
         r_q, push, row = (ca.SX.sym(name, n) for name, n in (("r_q", nv * nv), ("p", square), ("row", flat)))
         spread = [r_q - spread_square(push, nv, touched), spread_rows(row, nv, slices, touched)]
         spread.append(ca.SX(np.eye(nv).ravel()))

@@ -44,15 +44,15 @@ def primary(model: Model) -> Model:
 def tree_kernel(tree: Model, *, wrenches: bool) -> Kernel:
     """The factored mass matrix and what drives the tree; kept with it."""
     key = ("factored_tree", wrenches)
-    if key not in tree._kernels:
-        tree._kernels[key] = compiled.tree_kernel(tree, wrenches=wrenches)
-    return tree._kernels[key]
+    if key not in tree.compute.kernels:
+        tree.compute.kernels[key] = compiled.tree_kernel(tree, wrenches=wrenches)
+    return tree.compute.kernels[key]
 
 
 def jacobian_places(model: Model, slices: Sequence[slice]) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the entries of G that the kernel gives: all that need not vanish."""
     rows, places = [], []
-    for at, touched in zip(slices, columns(model._tree), strict=True):
+    for at, touched in zip(slices, columns(model.compute.tree), strict=True):
         own = np.arange(at.start, at.stop)
         rows.append(np.repeat(own, len(touched)))
         places.append(np.tile(touched, len(own)))
@@ -76,7 +76,7 @@ def terms_kernel(model: Model, slices: Sequence[slice]) -> Kernel:
     def build() -> Source:
         symbols = [ca.SX.sym(a.name, *a.shape) for a in inputs]
         values = symbols if model.parameters else [*symbols, ca.SX(0, 1)]
-        found = equations(model._tree, *values)
+        found = equations(model.compute.tree, *values)
         entries = [found.jacobian[int(i), int(j)] for i, j in zip(rows, places, strict=True)]
         outputs = [found.residual, ca.vertcat(ca.SX(0, 1), *entries), found.bias, found.basis]
         return FunctionSource(ca.Function("constraint_terms", symbols, [ca.densify(x) for x in outputs]))

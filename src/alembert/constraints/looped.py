@@ -65,7 +65,7 @@ class Looped:
     def __init__(self, model: Model, primary: Model, parts: Sequence[Part], slices: Sequence[slice]) -> None:
         self.model, self.primary, self.slices = model, primary, slices
         self.count = slices[-1].stop
-        tree = model._tree
+        tree = model.compute.tree
         self.pattern = Pattern(tree)
         self.groups = self._group(model.loops)
         rows, columns, signs = [], [], []
@@ -110,7 +110,7 @@ class Looped:
     # --- the rows -------------------------------------------------------------------------------------------
 
     def _group(self, loops: Sequence[LoopJoint]) -> list[_PairLoops]:
-        tree = self.model._tree
+        tree = self.model.compute.tree
         found: dict[Any, list[int]] = {}
         for k, loop in enumerate(loops):
             found.setdefault(pair_signature(loop.type), []).append(k)
@@ -131,9 +131,12 @@ class Looped:
     def evaluate(self, q: Array, v: Array) -> _State:
         """All rows at one state."""
         tree = self.primary
-        columns, X = tree._kernel("subspaces")(q)
-        Y = tree._kernel("world_momentum_rows")(q)
-        V, A = tree._kernel("velocities")(q, v), tree._kernel("accelerations")(q, v, np.zeros(len(v)))
+        columns, X = tree.compute.kernel("subspaces")(q)
+        Y = tree.compute.kernel("world_momentum_rows")(q)
+        V, A = (
+            tree.compute.kernel("velocities")(q, v),
+            tree.compute.kernel("accelerations")(q, v, np.zeros(len(v))),
+        )
         X, V, A = (
             np.vstack([x, last]) for x, last in ((X, _WORLD), (V, _WORLD[1:7] * 0), (A, _WORLD[1:7] * 0))
         )

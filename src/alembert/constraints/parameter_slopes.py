@@ -57,7 +57,7 @@ def effort_slopes(
     q, v, a, values = (
         x.reshape(*s.shape, x.shape[-1]) for x in (s.q, s.vectors[0], a, np.asarray(s.parameters))
     )
-    found = system.all.unconstrained._effort_slopes(q, v, a, values, forces, chosen)
+    found = system.all.unconstrained.compute.effort_slopes(q, v, a, values, forces, chosen)
     return found.reshape(-1, *found.shape[-2:])
 
 

@@ -20,7 +20,7 @@ def power(
     model: Model, function: str, q: Any, v: Any, reactions: Mapping[str, Any], parameters: Parameters
 ) -> dict[str, Array]:
     """F . V_ab of loops, f . (G v) of couplings and equations."""
-    rows = model._constraint_rows
+    rows = model.compute.constraint_rows
     system = rows.system(function, list(reactions))
     s = states(model, function, q, {"v": v}, parameters)
     if not system.count:

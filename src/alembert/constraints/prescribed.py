@@ -65,7 +65,7 @@ def control_forces(
     if method not in METHODS:
         raise ArgumentError(unknown(f"{function}: no method", method, METHODS))
     model = system.model
-    forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
+    forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
     s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, forces, parameters)
     wanted = _wanted(system, function, s, motions)
     geometric = system.all.system(function, [n for n in system.names if n not in wanted.names])
@@ -179,7 +179,7 @@ def hybrid(
 ) -> tuple[Array, Array]:
     """Accelerations and efforts where some degrees of freedom follow given accelerations, each by its own effort."""
     model = system.model
-    forces = model._wrench_array(function, wrenches, parameters) if wrenches else None
+    forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
     quickly = hybrid_solution.hybrid(
         system, function, q, v, tau, a_given, prescribed, forces, parameters, closed
     )
@@ -234,7 +234,7 @@ def _wanted(system: ConstraintSystem, function: str, s: States, motions: Mapping
             found = named_dofs(model, function, [name], "motions")
             width = len(found)
             dofs += found.tolist()
-        given = model._numbers(function, f"motions: {name!r}", np.atleast_1d(value), width)
+        given = model.compute.numbers(function, f"motions: {name!r}", np.atleast_1d(value), width)
         parts[name] = np.broadcast_to(given, (*s.shape, width)).reshape(-1, width)
     ordered = [name for name in system.names if name in names]
     of_joints = [parts[name] for name in motions if name not in system.slices]
@@ -260,7 +260,7 @@ def _directions(model: Model, function: str, actuators: Any) -> tuple[Array | No
                 rows.append(np.eye(model.nv)[k])
                 labels.append(model.speed_names[k])
         return np.array(rows).reshape(-1, model.nv), tuple(labels)
-    A = model._numbers(function, "actuators", actuators, model.nv)
+    A = model.compute.numbers(function, "actuators", actuators, model.nv)
     if A.ndim != 2:
         raise ArgumentError(
             f"{function}: actuators has shape {A.shape}, expected names or directions (rows, {model.nv})"

@@ -54,7 +54,7 @@ def _looped(
     chosen, active = system.masks
     q, v, tau = (np.asarray(x, dtype=float) for x in given[:3])
     zero = np.zeros(system.model.nv)
-    kernel = system.all.primary._kernel("inverse_dynamics", wrenches=wrenches)
+    kernel = system.all.primary.compute.kernel("inverse_dynamics", wrenches=wrenches)
     bias = kernel(q, v, zero, *given[3:])
     shape = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], bias.shape[:-1])
     rest = np.broadcast_to(tau - bias, (*shape, system.model.nv)).reshape(-1, system.model.nv)

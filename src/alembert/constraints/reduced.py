@@ -50,7 +50,7 @@ class Reduction:
         moving = States(s.shape, s.q, s.vectors[:1], s.parameters)
         h = _tree(self.system, name, function, moving, wrenches)
         if self.rate is not None:
-            multiply = self.system.all.primary._kernel("multiply_mass_matrix")
+            multiply = self.system.all.primary.compute.kernel("multiply_mass_matrix")
             h = h + multiply(*self.s.given(self.s.q, self.rate))
         return self.projected(h)
 

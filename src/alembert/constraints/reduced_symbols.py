@@ -104,8 +104,8 @@ def inverse(
     """u (nv), f of all rows and the wrenches of the loops; `chosen` are rows, active rows and independent columns."""
     rows, active, free = chosen
     driven, weights = drives
-    r = expressions(INVERSE_DYNAMICS, model._tree, dict(given), parameters)["tau"]
-    found = equations(model._tree, given["q"], given["v"], parameters)
+    r = expressions(INVERSE_DYNAMICS, model.compute.tree, dict(given), parameters)["tau"]
+    found = equations(model.compute.tree, given["q"], given["v"], parameters)
     by = basis(found, rows, free)
     solved = efforts(model, slices, found, by, (rows, free, driven), ca.sqrt(ca.DM(list(weights))), r)
     results = (solved.u, solved.f, solved.wrenches)

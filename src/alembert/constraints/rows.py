@@ -68,7 +68,7 @@ class ConstraintRows:
     @cached_property
     def touched(self) -> list[Array]:
         """For every constraint the speeds that its rows may depend on."""
-        return columns(self.model._tree)
+        return columns(self.model.compute.tree)
 
     def spread(self, packed: Array) -> Array:
         """(B, m, nv) from the entries over the touched speeds, constraint by constraint and row by row."""
@@ -174,7 +174,7 @@ class ConstraintRows:
         given = (
             q,
             np.zeros(self.model.nv),
-            *([self.model._parameter_defaults] if self.model.parameters else []),
+            *([self.model.compute.parameter_defaults] if self.model.parameters else []),
         )
         G = self.terms(*given)[1]
         lively = np.max(np.abs(G), axis=(0, 2)) > 1e-12

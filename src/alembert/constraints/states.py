@@ -48,10 +48,10 @@ def states(
     model: Model, function: str, q: Any, vectors: Mapping[str, Any], parameters: Mapping[str, Any] | None
 ) -> States:
     """Check the arguments of a function and bring them to one batch."""
-    arrays = [model._numbers(function, "q", q, model.nq)]
-    arrays += [model._numbers(function, name, x, model.nv) for name, x in vectors.items()]
+    arrays = [model.compute.numbers(function, "q", q, model.nq)]
+    arrays += [model.compute.numbers(function, name, x, model.nv) for name, x in vectors.items()]
     if model.parameters:
-        arrays.append(model._parameter_array(function, parameters))
+        arrays.append(model.compute.parameter_array(function, parameters))
     elif parameters:
         raise ArgumentError(f"{function}: parameters are given, but the model has none")
     try:

@@ -131,11 +131,11 @@ class ConstraintSystem:
 
     def solve_mass_matrix(self, s: States, rows: Array) -> Array:
         """M^-1 on (B, k, nv)."""
-        kernel = self.all.primary._kernel("solve_mass_matrix")
+        kernel = self.all.primary.compute.kernel("solve_mass_matrix")
         return kernel(*s.given(s.q[:, None], np.ascontiguousarray(rows), extra=1))
 
     def mass_matrix(self, s: States) -> Array:
-        return self.all.primary._kernel("mass_matrix")(*s.given(s.q))
+        return self.all.primary.compute.kernel("mass_matrix")(*s.given(s.q))
 
     def respond(
         self, function: str, s: States, t: Terms, b: Array, size: Array, *, forces: bool = True

@@ -1,7 +1,8 @@
 """Tolerances of the constrained algorithms."""
 
-CLOSED = 1e-2
-"""How far open, relative to its size, a loop may be for the dynamics (stages of an integrator leave the surface)."""
+from alembert.model.methods import CLOSED as CLOSED
+from alembert.model.methods import RANK as RANK
+
 CLOSURE = 1e-12
 """What `project` and `assemble` reach, relative to the size of each loop."""
 NEAR = 1e-7
@@ -10,8 +11,6 @@ CONSISTENT = 1e-7
 """How well rows that were dropped must be satisfied, relative to the terms in them."""
 STILL = 1e-6
 """Speeds below it [SI] count as this: at rest, errors of an integrator may be larger than the speeds themselves."""
-RANK = 1e-9
-"""Of a row's independence: rounding of a Jacobian is some 1e-15, a misplaced digit in a file 1e-6 or more."""
 GOOD = 1e-3
 """Smallest pivot of Lambda, with unit diagonal, at which it is used for motions: the error is some eps/GOOD^2."""
 CLEAR = 1e-2

@@ -24,9 +24,9 @@ def states(model: Model, phi: Array, rate: Array, second: Array) -> tuple[Array,
     """(1): q (..., nq), v and a (..., nv) of phi and its derivatives, (..., nv) each."""
     if all(joint.type.is_vector_space for joint in model.joints):
         return phi, rate, second
-    if "chart" not in model._kernels:
-        model._kernels["chart"] = _kernel(model)
-    q, v, a = model._kernels["chart"](phi, rate, second)
+    if "chart" not in model.compute.kernels:
+        model.compute.kernels["chart"] = _kernel(model)
+    q, v, a = model.compute.kernels["chart"](phi, rate, second)
     return q, v, a
 
 

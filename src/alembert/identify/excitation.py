@@ -65,7 +65,7 @@ class ExcitingTrajectory:
 
     def sample(self, times: Any) -> tuple[Array, Array, Array]:
         """q (T, nq), v and a (T, nv) at times within the duration; a Fourier series goes on periodically."""
-        t = self.model._numbers("sample", "times", times)
+        t = self.model.compute.numbers("sample", "times", times)
         if not np.all(np.isfinite(t)):
             raise ArgumentError("sample: times are not all finite")
         if self.basis == "bspline" and t.size and (t.min() < 0 or t.max() > self.duration):
@@ -358,7 +358,7 @@ def _envelope(x: Array) -> Array:
 def _weights(model: Model, noise: Any) -> Array:
     if noise is None:
         return np.ones(model.nv)
-    sigma = model._numbers("exciting_trajectory", "noise", noise)
+    sigma = model.compute.numbers("exciting_trajectory", "noise", noise)
     if sigma.shape != (model.nv,) or not np.all(sigma > 0) or np.all(np.isinf(sigma)):
         raise ArgumentError(
             f"exciting_trajectory: noise is {noise}, expected {model.nv} positive standard deviations"

@@ -79,7 +79,7 @@ def regressor(
     found = compiled(q, v, a, parameters=parameters)
     if not projected(coordinates):
         return found
-    E = model._reduction("regressor", coordinates, q, parameters, v)[0].coordinates.E
+    E = model.compute.reduction("regressor", coordinates, q, parameters, v)[0].coordinates.E
     down = np.swapaxes(E, -1, -2)
     return replace(found, Y=down @ found.Y, known=(down @ found.known[..., None])[..., 0])
 
@@ -120,9 +120,9 @@ class CompiledRegressor:
             pi = self._pi(values)
             given = (*given, np.array([float(values[name]) for name, _ in self.model.parameters]))
         if self.unrolled:
-            Y, known = self.model._checked("regressor", self.kernel, given)
+            Y, known = self.model.compute.checked("regressor", self.kernel, given)
         else:
-            J, F, direct, known = self.model._checked("regressor", self.kernel, given)
+            J, F, direct, known = self.model.compute.checked("regressor", self.kernel, given)
             Y = J @ np.swapaxes(F, -1, -2)
             Y[..., ~self._carried] = 0.0
             rows, columns = self._direct

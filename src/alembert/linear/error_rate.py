@@ -26,9 +26,9 @@ def error_rate(model: Model, q: Any, v: Any) -> np.ndarray:
     if all(joint.type.is_vector_space for joint in model.joints):
         batch = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1])
         return np.zeros((*batch, model.nv, model.nv))
-    if "error_rate" not in model._kernels:
-        model._kernels["error_rate"] = _kernel(model)
-    return model._kernels["error_rate"](q, v)
+    if "error_rate" not in model.compute.kernels:
+        model.compute.kernels["error_rate"] = _kernel(model)
+    return model.compute.kernels["error_rate"](q, v)
 
 
 def _kernel(model: Model) -> Kernel:

@@ -81,7 +81,7 @@ def linearize(
     n = model.nv
 
     d: Any
-    p = model._parameter_array("linearize", parameter_values)
+    p = model.compute.parameter_array("linearize", parameter_values)
     names = [model.parameters[k][0] for k in chosen]
     d = model.forward_dynamics_derivatives(
         q, v, tau, wrenches=forces or None, parameters=parameter_values, sensitive_to=names
@@ -133,7 +133,7 @@ def _reduced(linear: LinearModel, parameters: Mapping[str, Any] | None, chosen: 
     """(5) and (6)"""
     model, n = linear.model, linear.model.nv
     flat = [x.reshape(-1, x.shape[-1]) for x in (linear.q, linear.v)]
-    tangents = model._constraint_tangents("linearize", flat[0], flat[1], parameters, chosen)
+    tangents = model.compute.constraint_tangents("linearize", flat[0], flat[1], parameters, chosen)
     q_dofs, v_dofs = tangents[0].q_dofs, tangents[0].v_dofs
     pick = np.concatenate([q_dofs, n + v_dofs])
     T = np.zeros((len(tangents), 2 * n, len(pick)))
@@ -166,7 +166,7 @@ def _reduced(linear: LinearModel, parameters: Mapping[str, Any] | None, chosen: 
 def _state(model: Model, q: Any, v: Any, tau: Any) -> tuple[Array, Array, Array]:
     found = []
     for name, x, width in (("q", q, model.nq), ("v", v, model.nv), ("tau", tau, model.nv)):
-        found.append(np.zeros(width) if x is None else model._numbers("linearize", name, x, width))
+        found.append(np.zeros(width) if x is None else model.compute.numbers("linearize", name, x, width))
     try:
         model.check_configuration(found[0])
     except ArgumentError as error:

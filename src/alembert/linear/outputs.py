@@ -187,25 +187,25 @@ def _plain_coordinates(model: Model, q: Array) -> Array:
 
 def _kernel(model: Model, rows: Sequence[Output]) -> Kernel:
     key = ("outputs", *((row.frame, row.quantity, row.index) for row in rows))
-    if key not in model._kernels:
+    if key not in model.compute.kernels:
         ny, nv, count = len(rows), model.nv, len(model.parameters)
         arguments = [Argument("q", (model.nq,)), Argument("v", (nv,)), Argument("a", (nv,))]
         results = [Argument("y", (ny,)), *(Argument(f"d{x}", (ny, nv)) for x in "qva")]
         if count:
             arguments.append(Argument("parameters", (count,)))
             results.append(Argument("dp", (ny, count)))
-        model._kernels[key] = Kernel(
+        model.compute.kernels[key] = Kernel(
             "outputs",
             arguments,
             results,
             key=f"{model.fingerprint}:{key}",
             build=lambda: FunctionSource(_function(model, rows)),
         )
-    return model._kernels[key]
+    return model.compute.kernels[key]
 
 
 def _function(model: Model, rows: Sequence[Output]) -> ca.Function:
-    tree, nv = model._tree, model.nv
+    tree, nv = model.compute.tree, model.nv
     q, v, a = ca.SX.sym("q", model.nq), ca.SX.sym("v", nv), ca.SX.sym("a", nv)
     p = ca.SX.sym("parameters", len(model.parameters))
     records, base = unroll(_OF_FRAMES, tree, {"q": q, "v": v, "a": a}, p)
@@ -239,6 +239,6 @@ def _function(model: Model, rows: Sequence[Output]) -> ca.Function:
 
 def _locate(model: Model, name: str, records: list[Any], base: Any, p: ca.SX) -> tuple[Any, Pose]:
     """The record of the node that carries a frame, and the frame's pose on it."""
-    node, placement = model._carrier(name)
+    node, placement = model.compute.carrier(name)
     values = {key: p[k] for k, (key, _) in enumerate(model.parameters)}
     return (records[node] if node >= 0 else base), placement.symbolic_pose(values)

@@ -141,7 +141,7 @@ def wrench(model: Model, name: str, function: str, argument: str) -> tuple[str, 
         components = (COMPONENTS.index(component),)
     if frame not in known:
         raise ArgumentError(unknown(f"{function}: {argument}: no frame", frame, known))
-    model._check_moves(function, frame)
+    model.compute.check_moves(function, frame)
     return frame, components
 
 
@@ -152,7 +152,7 @@ def wrenches(
     found = {}
     for frame, F in mapping(function, "wrenches", given).items():
         wrench(model, f"{frame}", function, "wrenches")
-        found[frame] = model._numbers(
+        found[frame] = model.compute.numbers(
             function, f"wrench on {frame!r}", F, 6, ": moment, then force", batch=batch
         )
     return found

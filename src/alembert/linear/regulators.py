@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from alembert.control.reachability import reachability
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.linear import quantities, reduction
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
+from alembert.linear.reachability import reachability
 from alembert.model import Model
 
 Array = np.ndarray
@@ -56,7 +56,7 @@ class Regulator:
     def inputs(self, q: Any, v: Any) -> Array:
         """The change of the inputs at a state, (..., inputs)."""
         at = self.linear
-        v = at.model._numbers("Regulator.inputs", "v", v, at.model.nv)
+        v = at.model.compute.numbers("Regulator.inputs", "v", v, at.model.nv)
         e, dv = np.broadcast_arrays(at.model.difference(at.q, q), v - at.v)
         x = np.concatenate([e[..., list(at.displacements)], dv[..., list(at.rates)]], axis=-1)
         return -(self.K @ x[..., None])[..., 0]
@@ -75,7 +75,7 @@ class Regulator:
         u = self.inputs(q, v)
         G = at.G
         if at.wrench_inputs:
-            q = at.model._numbers("Regulator.efforts", "q", q, at.model.nq)
+            q = at.model.compute.numbers("Regulator.efforts", "q", q, at.model.nq)
             G = np.array(np.broadcast_to(G, (*u.shape[:-1], *G.shape[-2:])))
             for k, frame, component in at.wrench_inputs:
                 values = at.model.parameter_values | dict(at.parameter_values)
@@ -233,7 +233,7 @@ def _root(Q: Array) -> Array:
 
 
 def _per_dof(model: Model, name: str, x: Any, count: int) -> Array:
-    values = model._numbers("decoupled_pd", name, x)
+    values = model.compute.numbers("decoupled_pd", name, x)
     if values.shape not in ((), (1,), (count,)):
         raise ArgumentError(f"decoupled_pd: {name} has shape {values.shape}, expected a number or ({count},)")
     return values

@@ -88,16 +88,19 @@ class Problem:
         model, parameters = self.model, self.parameters or None
         zero = np.zeros(model.nv)
         wrenches = self.wrenches(at)
-        pushes = [np.zeros((model.nv, 0)), *model._generalised_forces(at.q, wrenches, parameters).values()]
+        pushes = [
+            np.zeros((model.nv, 0)),
+            *model.compute.generalised_forces(at.q, wrenches, parameters).values(),
+        ]
         if not self.rows:
             given: dict[str, Any] = {"parameters": parameters, "wrenches": wrenches or None}
             asked = model.inverse_dynamics(at.q, at.v, zero, **given)
             d = model.inverse_dynamics_derivatives(at.q, at.v, zero, **given)
             return asked, d.dq, d.dv, d.da, np.concatenate(pushes, axis=1)
-        forces = [model._wrench_array("trim", wrenches, parameters)] if wrenches else []
-        inputs = model._with_parameters("trim", parameters, at.q, at.v, zero, *forces)
+        forces = [model.compute.wrench_array("trim", wrenches, parameters)] if wrenches else []
+        inputs = model.compute.with_parameters("trim", parameters, at.q, at.v, zero, *forces)
         found = [
-            model._kernel(name, wrenches=bool(forces))(*inputs)
+            model.compute.kernel(name, wrenches=bool(forces))(*inputs)
             for name in ("inverse_dynamics", "inverse_dynamics_derivatives")
         ]
         return found[0], *found[1], np.concatenate(pushes, axis=1)
@@ -105,7 +108,7 @@ class Problem:
     def constrained(self, at: Point, r: Array, J: Array, scale: float) -> tuple[Array, Array, float]:
         """(3)"""
         model = self.model
-        c = model._constraint_slopes("trim", at.q, at.v, at.f, self.parameters or None)
+        c = model.compute.constraint_slopes("trim", at.q, at.v, at.f, self.parameters or None)
         J[:, : len(self.q)] -= c.push_q[:, self.q]
         blocks = [[J, -c.G.T]]
         none = np.zeros((self.rows, sum(self.widths[2:]) + self.rows))
@@ -161,13 +164,15 @@ def set_up(
     forces: dict[str, Array],
 ) -> tuple[Point, Problem]:
     point = {
-        "q": model.neutral() if q is None else model._numbers("trim", "q", q, model.nq, batch=False).copy(),
+        "q": model.neutral()
+        if q is None
+        else model.compute.numbers("trim", "q", q, model.nq, batch=False).copy(),
         "v": np.zeros(model.nv)
         if v is None
-        else model._numbers("trim", "v", v, model.nv, batch=False).copy(),
+        else model.compute.numbers("trim", "v", v, model.nv, batch=False).copy(),
         "tau": np.zeros(model.nv)
         if tau is None
-        else model._numbers("trim", "tau", tau, model.nv, batch=False).copy(),
+        else model.compute.numbers("trim", "tau", tau, model.nv, batch=False).copy(),
     }
     known = quantities.actuators(model)
     held: dict[str, set[int]] = {"q": set(), "v": set(), "tau": set()}
@@ -175,7 +180,7 @@ def set_up(
     for name, value in fixed.items():
         kind, rest = _kind(model, name, "fixed")
         if kind == "actuator":
-            x = model._numbers("trim", f"fixed: {name!r}", value)
+            x = model.compute.numbers("trim", f"fixed: {name!r}", value)
             if x.ndim:
                 raise ArgumentError(f"trim: fixed: {name!r} has shape {x.shape}, expected a number")
             inputs[rest] = float(x)
@@ -208,7 +213,7 @@ def set_up(
             loose[kind] += [k for k in dofs if k not in loose[kind]]
     used = (*inputs, *driving)
     values = model.parameter_values | parameters
-    model._parameter_array("trim", parameters)
+    model.compute.parameter_array("trim", parameters)
     G = np.zeros((model.nv, len(used)))
     u = np.zeros(len(used))
     for column, name in enumerate(used):
@@ -227,7 +232,7 @@ def set_up(
         model.check_configuration(point["q"])
     except ArgumentError as error:
         raise ArgumentError(str(error).replace("check_configuration", "trim", 1)) from None
-    rows = model._constraint_rows.count if model.is_constrained else 0
+    rows = model.compute.constraint_rows.count if model.is_constrained else 0
     problem = Problem(
         model,
         parameters,
@@ -276,7 +281,7 @@ def _fix(model: Model, kind: str, rest: str, name: str, value: Any, point: dict[
     """Put a fixed value into the point; the degrees of freedom that it holds."""
     if not rest:
         width = model.nq if kind == "q" else model.nv
-        point[kind][:] = model._numbers("trim", f"fixed: {name!r}", value, width, batch=False)
+        point[kind][:] = model.compute.numbers("trim", f"fixed: {name!r}", value, width, batch=False)
         return list(range(model.nv))
     if (
         kind == "q"
@@ -293,7 +298,7 @@ def _fix(model: Model, kind: str, rest: str, name: str, value: Any, point: dict[
     where: Any = dofs
     if kind == "q":
         where = model.q_slice(rest) if rest in model._joint_index else [model.coordinate_names.index(rest)]
-    x = model._numbers("trim", f"fixed: {name!r}", value)
+    x = model.compute.numbers("trim", f"fixed: {name!r}", value)
     width = len(point[kind][where])
     if x.shape != (width,) and not (width == 1 and x.shape == ()):
         raise ArgumentError(f"trim: fixed: {name!r} has shape {x.shape}, expected ({width},)")

@@ -242,7 +242,7 @@ def _failure(problem: Problem, r: Array) -> str:
     held = problem.rows and len(problem.q) < model.nv and not (problem.tau or problem.u or problem.F)
     if problem.rows and np.argmax(np.abs(r)) >= model.nv:
         row = (int(np.argmax(np.abs(r))) - model.nv) % problem.rows
-        owner = model._constraint_rows.system("trim", None).owner_name(row)
+        owner = model.compute.constraint_rows.system("trim", None).owner_name(row)
         return f"trim: no equilibrium found: {owner} cannot be satisfied, with {free} free{_HOLD if held else ''}"
     one = problem.size == 1
     hint = (

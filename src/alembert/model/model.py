@@ -1,9 +1,9 @@
 """The immutable model: bodies in tree order, what is attached to them, and questions about the topology.
 
 Body i is moved by joint i; parents come before their children, and a subtree is a contiguous run of indices.
-Coordinates and speeds are laid out in the same order. The dynamics (`model.forward_dynamics`, ...) are added
-from `alembert.algorithms` on first use, so that a model can be read, checked and written without compiling
-anything.
+Coordinates and speeds are laid out in the same order. A model is data; what it computes (`model.forward_dynamics`, ...,
+in `alembert.model.methods`) it asks of a `Compute`, which is made on first use, so that a model can be read, checked and
+written without compiling anything.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -36,56 +35,15 @@ from alembert.model.elements import (
 )
 from alembert.model.fingerprint import fingerprint
 from alembert.model.inertia import Inertia
+from alembert.model.methods import Methods
 from alembert.model.placement import Placement
 
 if TYPE_CHECKING:
-    from alembert.algorithms import Dynamics as _Algorithms
-else:
-
-    def _add_algorithms() -> None:
-        """Give `Model` the methods of `alembert.algorithms.Dynamics`; once."""
-        if "__getattr__" not in vars(_Algorithms):
-            return
-        from alembert.algorithms import Dynamics
-
-        for part in Dynamics.__mro__[:-1]:
-            for key, value in vars(part).items():
-                if not (key.startswith("__") or key in vars(Model)):
-                    setattr(Model, key, value)
-        with suppress(AttributeError):  # another thread was first
-            del _Algorithms.__getattr__  # with it, every access to an attribute would be slower
-
-    class _Listed(type):
-        """So that `Model.forward_dynamics`, `dir(Model)` and `help(Model)` know the algorithms as well."""
-
-        def __getattr__(cls, name: str) -> Any:
-            complete = "Model" in globals()  # `dataclass` asks for the defaults of fields before it is
-            if not complete or name.startswith("_") or "__getattr__" not in vars(_Algorithms):
-                raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
-            _add_algorithms()
-            return getattr(cls, name)
-
-        def __dir__(cls) -> list[str]:
-            _add_algorithms()
-            return list(super().__dir__())
-
-    class _Algorithms(metaclass=_Listed):
-        """Stands in for `alembert.algorithms.Dynamics` until one of its methods is asked for."""
-
-        def __getattr__(self, name: str) -> Any:
-            if name.startswith("__"):  # what Python asks for; other modules want `_evaluate` and the like
-                raise AttributeError(name=name, obj=self)
-            _add_algorithms()
-            return object.__getattribute__(self, name)
-
-        def __dir__(self) -> list[str]:
-            """For those who look around, or press the tabulator key."""
-            _add_algorithms()
-            return list(super().__dir__())
+    from alembert.algorithms import Compute
 
 
 @dataclass(frozen=True)
-class Model(_Algorithms):
+class Model(Methods):
     """Made by a `ModelBuilder` or a file; never changed afterwards. `replace` gives a changed copy."""
 
     name: str
@@ -116,6 +74,13 @@ class Model(_Algorithms):
         ):
             object.__setattr__(self, field, tuple(getattr(self, field)))
         object.__setattr__(self, "gravity", scalars(self.gravity, 3, "gravity"))
+
+    @cached_property
+    def compute(self) -> Compute:
+        """What computes: kernels, the reading of arguments, and what is said where a result is not finite."""
+        from alembert.algorithms import Compute
+
+        return Compute(self)
 
     # --- sizes and indices ----------------------------------------------------------------------------------
 
@@ -187,6 +152,11 @@ class Model(_Algorithms):
     @cached_property
     def speed_names(self) -> tuple[str, ...]:
         return _labels(self.joints, "speeds")
+
+    @cached_property
+    def is_constrained(self) -> bool:
+        """Whether the model has loops, couplings or equations."""
+        return bool(self.loops or self.couplings or self.equations)
 
     # --- topology -------------------------------------------------------------------------------------------
 

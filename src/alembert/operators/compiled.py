@@ -50,8 +50,10 @@ def admittance(model: Model, q: Any, frames: Sequence[FrameLike], *, parameters:
     """
     if model.is_constrained:
         return _closed_admittance(model, q, frames, parameters)
-    kernel = _admittance_kernel(model, model._carriers("admittance", frames))
-    return model._checked("admittance", kernel, model._with_parameters("admittance", parameters, q))
+    kernel = _admittance_kernel(model, model.compute.carriers("admittance", frames))
+    return model.compute.checked(
+        "admittance", kernel, model.compute.with_parameters("admittance", parameters, q)
+    )
 
 
 _PROGRAMS = {
@@ -61,17 +63,17 @@ _PROGRAMS = {
 
 
 def _closed_admittance(model: Model, q: Any, frames: Sequence[FrameLike], parameters: Parameters) -> Array:
-    places = model._carriers("admittance", frames)
-    found = model._reduction("admittance", "independent", q, parameters)[0]
+    places = model.compute.carriers("admittance", frames)
+    found = model.compute.reduction("admittance", "independent", q, parameters)[0]
     s, M = found.s, found.mass_matrix().reshape(-1, *2 * found.E.shape[-1:])
-    columns, X_W = model._kernel("subspaces")(*s.given(s.q))
+    columns, X_W = model.compute.kernel("subspaces")(*s.given(s.q))
     parts = []
     for node, place in places:
         if node < 0:
             parts.append(np.zeros((len(s), 6, model.nv)))
             continue
         X = pose(X_W, node, _offset(model, place, s.parameters))
-        parts.append(jacobian(columns, model._tree.support[node], X, "local"))
+        parts.append(jacobian(columns, model.compute.tree.support[node], X, "local"))
     X = np.concatenate(parts, axis=1) @ found.E
     result = X @ np.linalg.solve(M, np.swapaxes(X, -1, -2))
     return result.reshape(*s.shape, *result.shape[1:])
@@ -86,18 +88,20 @@ def _offset(model: Model, place: Where, parameters: Array | None) -> Pose:
 
 
 def _run(model: Model, name: str, parameters: Parameters, *given: Any) -> Any:
-    return model._checked(name, _kernel(model, name), model._with_parameters(name, parameters, *given))
+    return model.compute.checked(
+        name, _kernel(model, name), model.compute.with_parameters(name, parameters, *given)
+    )
 
 
 @lru_cache(maxsize=64)
 def _kernel(model: Model, name: str) -> Kernel:
     program = _PROGRAMS[name]
-    return kernels.program_kernel(model, model._tree, program, tuple(program.given))
+    return kernels.program_kernel(model, model.compute.tree, program, tuple(program.given))
 
 
 @lru_cache(maxsize=64)
 def _admittance_kernel(model: Model, located: tuple[tuple[int, Placement], ...]) -> Kernel:
-    inputs = kernels.arguments(model, model._tree, steps.OPERATORS, ("q",))
+    inputs = kernels.arguments(model, model.compute.tree, steps.OPERATORS, ("q",))
 
     def build() -> Source:
         return FunctionSource(graph(model, "admittance", Options(frames=located)).function)

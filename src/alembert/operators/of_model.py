@@ -80,7 +80,7 @@ class SpatialOperators:
     def B(self, frames: Sequence[FrameLike]) -> Blocks:
         """From forces at frames (frame axes, about their origins) to forces on bodies: J = B^T phi^T H^T."""
         entries = {}
-        for j, (node, placement) in enumerate(self.model._carriers("B", frames)):
+        for j, (node, placement) in enumerate(self.model.compute.carriers("B", frames)):
             if node >= 0:
                 entries[node, j] = Ad_dual(placement.pose(self.parameters))
         return Blocks(self.M.rows, (6,) * len(frames), entries)
@@ -92,14 +92,14 @@ class SpatialOperators:
 
 def operators(model: Model, q: Any, *, parameters: Mapping[str, float] | None = None) -> SpatialOperators:
     """The spatial operators at one configuration q (nq,)."""
-    x = model._numbers("operators", "q", q)
+    x = model.compute.numbers("operators", "q", q)
     if x.shape != (model.nq,):
         raise ArgumentError(f"operators: q has shape {x.shape}, expected ({model.nq},), one configuration")
     function = model.symbolic.function(steps.OPERATORS, ("q",))
-    tree = model._tree
+    tree = model.compute.tree
     if not np.all(np.isfinite(x)):
         raise ArgumentError("operators: q is not finite")
-    given = model._with_parameters("operators", parameters, x)
+    given = model.compute.with_parameters("operators", parameters, x)
     values = function.call([ca.DM(value) for value in given])
     found = {name: value.full() for name, value in zip(steps.OPERATORS.result, values, strict=True)}
 

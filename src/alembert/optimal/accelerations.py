@@ -89,7 +89,7 @@ class Opened:
     @cached_property
     def has_second(self) -> bool:
         """Whether (4) is there."""
-        return has_curvature(self.plant.tree._tree)
+        return has_curvature(self.plant.tree.compute.tree)
 
     @property
     def symbols(self) -> list[ca.SX]:
@@ -172,7 +172,7 @@ class Opened:
             for k in range(count):  # the last sum of (4)
                 q, v, _ = at_points[3 * k : 3 * k + 3]
                 state = {"q": q, "v": v, "a": values[k], "m": weights[k][2 * nv :]}
-                S = expressions(INVERSE_DYNAMICS_CURVATURE, model._tree, state, place[-1])
+                S = expressions(INVERSE_DYNAMICS_CURVATURE, model.compute.tree, state, place[-1])
                 q_w, v_w = moves[k][:nv, :], moves[k][nv : 2 * nv, :]
                 half = S["qq"] / 2 @ q_w + S["vq"].T @ v_w + S["aq"].T @ A[k]
                 X = q_w.T @ half + v_w.T @ (S["vv"] / 2 @ v_w)

@@ -44,7 +44,7 @@ class Closure:
         self.model, self.rows, self.motions = model, tuple(rows), dict(motions)
         self.dofs = tuple(k for name in motions for k in range(*model.v_slice(name).indices(model.nv)))
         self.coordinates = tuple(k for name in motions for k in range(*model.q_slice(name).indices(model.nq)))
-        owners = model._constraint_rows.slices if model.is_constrained else {}
+        owners = model.compute.constraint_rows.slices if model.is_constrained else {}
         labels = {
             k: f"{name} row {k - s.start + 1}" for name, s in owners.items() for k in range(s.start, s.stop)
         }
@@ -69,7 +69,7 @@ class Closure:
         """g of (1)."""
         parts = [ca.SX(0, 1)]
         if self.rows:
-            found = equations(self.model._tree, q, ca.SX.zeros(self.model.nv), p)
+            found = equations(self.model.compute.tree, q, ca.SX.zeros(self.model.nv), p)
             parts.append(found.residual[list(self.rows)])
         if self.dofs:
             parts.append(q[list(self.coordinates)] - self.motion(t)[0])
@@ -79,7 +79,7 @@ class Closure:
         """G of (1)."""
         parts = [ca.SX(0, self.model.nv)]
         if self.rows:
-            found = equations(self.model._tree, q, ca.SX.zeros(self.model.nv), p)
+            found = equations(self.model.compute.tree, q, ca.SX.zeros(self.model.nv), p)
             parts.append(found.jacobian[list(self.rows), :])
         if self.dofs:
             parts.append(ca.SX(np.eye(self.model.nv)[list(self.dofs)]))
@@ -93,7 +93,7 @@ class Closure:
         """w' - gamma of (1)."""
         parts = [ca.SX(0, 1)]
         if self.rows:
-            parts.append(-equations(self.model._tree, q, v, p).bias[list(self.rows)])
+            parts.append(-equations(self.model.compute.tree, q, v, p).bias[list(self.rows)])
         return ca.vertcat(*parts, self.motion(t)[2])
 
     def allowed(self, t: Any, q: ca.SX, momentum: ca.SX, inverse: ca.SX, p: ca.SX) -> ca.SX:
@@ -172,7 +172,7 @@ def close(problem: Problem, motions: Mapping[str, ca.Function]) -> Closure | Non
     _no_conditions(problem, motions)
     if not model.is_constrained:
         return Closure(model, (), motions)
-    table = model._constraint_rows
+    table = model.compute.constraint_rows
     if not table.holonomic.all():
         name = next(n for n, s in table.slices.items() if not table.holonomic[s].all())
         raise UnsupportedError(
@@ -285,7 +285,7 @@ def _assembled(problem: Problem, which: str, q: Array, held: set[str]) -> Array:
         off = np.abs(model.constraint_residual(q, **given))
         if off.max() <= AGREE:
             return q
-        table = model._constraint_rows
+        table = model.compute.constraint_rows
         name = next(n for n, s in table.slices.items() if s.start <= int(np.argmax(off)) < s.stop)
         raise ArgumentError(
             f"Problem: the {which} leaves the {table.kinds[name]} {name!r} open by {off.max():.3g}; state fewer joints, or "
@@ -310,7 +310,7 @@ def _consistent(problem: Problem, which: str, q: Array, v: Array, held: set[str]
     v[free] -= np.linalg.lstsq(G[:, free], G @ v, rcond=1e-10)[0]
     off = np.abs(G @ v)
     if off.max() > AGREE * max(1.0, np.abs(G).max() * np.abs(v).max()):
-        table = model._constraint_rows
+        table = model.compute.constraint_rows
         name = next(n for n, s in table.slices.items() if s.start <= int(np.argmax(off)) < s.stop)
         raise ArgumentError(
             f"Problem: the speeds at the {which} would tear the {table.kinds[name]} {name!r} open, at {off.max():.3g} per "

@@ -34,7 +34,7 @@ class Directors:
 
     def __init__(self, model: Model, p: ca.SX) -> None:
         self.model, self.p = model, p
-        self.tree = model._tree
+        self.tree = model.compute.tree
         self.nodes = self.tree.nodes(p)
         self.gravity = self.tree.gravity(p)
         for joint, node in zip(self.tree.joints, self.nodes, strict=True):

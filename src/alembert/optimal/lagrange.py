@@ -163,7 +163,7 @@ def _projected(M: ca.SX, G: ca.SX, x: ca.SX) -> ca.Function:
 def _check(problem: Problem) -> None:
     model = problem.model
     assert model is not None
-    model.check_tree("lagrange_form")
+    model.compute.check_tree("lagrange_form")
     if problem.is_free or problem.periodic or problem.path or any(problem.limits.values()):
         raise UnsupportedError(
             "lagrange_form: free durations, periodic motions, limits and paths are not covered; give a duration, "

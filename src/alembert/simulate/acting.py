@@ -68,7 +68,7 @@ class Places:
     def __init__(self, model: Model, t: ca.SX, q: ca.SX, v: ca.SX, parameters: ca.SX) -> None:
         self.model, self.t, self.q, self.v = model, t, q, v
         self._values = {name: parameters[k] for k, (name, _) in enumerate(model.parameters)}
-        self._tree = model._tree
+        self._tree = model.compute.tree
         self.records, self._world = unroll(KINEMATICS, self._tree, {"q": q, "v": v}, parameters)
 
     def value(self, number: Scalar) -> ca.SX:
@@ -210,7 +210,7 @@ class Acting:
     def kernel(self, which: str) -> Kernel:
         """`numbers` (efforts of potentials, others, of tables, the potential), or `slopes` of all: d/dq and d/dv."""
         key = f"simulate:acting:{which}:{self.model.fingerprint}:{self.key}"
-        if key not in self.model._kernels:
+        if key not in self.model.compute.kernels:
             model, nv = self.model, self.model.nv
             arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (nv,))]
             if model.parameters:
@@ -220,8 +220,8 @@ class Acting:
             if which == "slopes":
                 results = [Argument(name, (nv, nv)) for name in ("dq", "dv")]
                 build = self._slopes
-            model._kernels[key] = Kernel("forces", arguments, results, key=key, build=build)
-        return self.model._kernels[key]
+            model.compute.kernels[key] = Kernel("forces", arguments, results, key=key, build=build)
+        return self.model.compute.kernels[key]
 
     def _numbers(self) -> FunctionSource:
         t, q, v, p = self.function.sx_in()

@@ -170,7 +170,7 @@ class Drives:
                     raise ArgumentError(f"simulate: drives[{joint!r}] is {drive!r}, expected a Drive")
                 width = model.joint(joint).type.nv if joint in model._joint_index else 1
                 given[joint] = np.full(width, drive.at_joint(name))
-            named, values = model._by_name("simulate", given, "drives")
+            named, values = model.compute.by_name("simulate", given, "drives")
             fields[name] = np.where(named, values, default)
         return cls(**fields)
 

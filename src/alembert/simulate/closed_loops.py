@@ -29,7 +29,7 @@ MOST = 10
 
 def compiles(model: Model) -> bool:
     """Whether the equations are few enough to be part of the compiled loop."""
-    rows = model._constraint_rows
+    rows = model.compute.constraint_rows
     return rows.solution is not None and rows.projection is not None
 
 
@@ -37,13 +37,13 @@ class ClosedLoops:
     """Sources, buffers and calls of a model's constraints."""
 
     def __init__(self, model: Model, *, wrenches: bool) -> None:
-        rows = model._constraint_rows
+        rows = model.compute.constraint_rows
         assert rows.solution is not None
         assert rows.projection is not None
         nq, nv, count = model.nq, model.nv, rows.count
         self.parameters = ["parameters"] if model.parameters else []
         self.given = ["wrench"] if wrenches else []
-        pattern = Pattern(model._tree)
+        pattern = Pattern(model.compute.tree)
         self.sources: dict[str, Source] = {
             "tree": rows.tree(wrenches=wrenches).source(),
             "solution": rows.solution.source(),
@@ -89,7 +89,7 @@ class ClosedLoops:
 
 def _factor(model: Model, pattern: Pattern) -> Source:
     q, p = ca.SX.sym("q", model.nq), ca.SX.sym("parameters", len(model.parameters))
-    M = expressions(MASS_MATRIX, model._tree, {"q": q}, p)["matrix"]
+    M = expressions(MASS_MATRIX, model.compute.tree, {"q": q}, p)["matrix"]
     inputs = [q, p] if model.parameters else [q]
     return FunctionSource(ca.Function("factor", inputs, [ca.densify(pattern.factor(M))]))
 

@@ -108,7 +108,7 @@ def efforts_of(
 def efforts_from(model: Model, answer: Any, who: str) -> Array:
     """What a controller returned, as an array (..., nv)."""
     if isinstance(answer, Mapping):
-        return model._by_name("simulate", answer, f"efforts of {who}")[1]
+        return model.compute.by_name("simulate", answer, f"efforts of {who}")[1]
     x = np.asarray(answer, dtype=float)
     if x.ndim == 0 and model.nv == 1:
         return x[None]

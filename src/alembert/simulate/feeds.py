@@ -36,7 +36,9 @@ class Feeds:
         for name, value in efforts.items():
             if isinstance(value, Table):
                 width = model.joint(name).type.nv if name in model._joint_index else 1
-                where = np.flatnonzero(model._by_name("simulate", {name: np.zeros(width)}, "efforts")[0])
+                where = np.flatnonzero(
+                    model.compute.by_name("simulate", {name: np.zeros(width)}, "efforts")[0]
+                )
                 if len(where) != value.width:
                     raise ArgumentError(
                         f"simulate: efforts: the table for {name!r} has width {value.width}, expected {len(where)}"

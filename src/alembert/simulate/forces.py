@@ -33,7 +33,7 @@ def _between_frames(model: Model, frames: Sequence[str], who: str) -> None:
 
 def _is_internal(model: Model, frames: Sequence[str]) -> bool:
     """Whether all frames move; what acts between them then has no resultant on the model."""
-    carriers = model._tree.carriers
+    carriers = model.compute.tree.carriers
     bodies = [model.frame(frame).body for frame in frames]
     return all(body != WORLD and carriers[model.body_index(body)][0] >= 0 for body in bodies)
 

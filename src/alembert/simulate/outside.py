@@ -57,8 +57,10 @@ class Forces:
 
     def _given(self, q: Any, v: Any, t: float, parameters: Mapping[str, Any] | None) -> list[Array]:
         model = self.model
-        q = model._numbers("Forces", "q", q, model.nq, f"; the model has {model.nq} coordinates")
+        q = model.compute.numbers("Forces", "q", q, model.nq, f"; the model has {model.nq} coordinates")
         v = np.zeros(model.nv) if v is None else v
-        v = model._numbers("Forces", "v", v, model.nv, f"; the model has {model.nv} degrees of freedom")
+        v = model.compute.numbers(
+            "Forces", "v", v, model.nv, f"; the model has {model.nv} degrees of freedom"
+        )
         found = [np.array([float(t)]), q, v]
-        return [*found, model._parameter_array("Forces", parameters)] if model.parameters else found
+        return [*found, model.compute.parameter_array("Forces", parameters)] if model.parameters else found

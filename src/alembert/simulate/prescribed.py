@@ -53,7 +53,9 @@ class Motions:
             elif callable(motion):
                 self.functions[name] = motion
             else:
-                value = model._numbers("simulate", f"prescribed {name!r}", np.atleast_1d(motion), joint.nq)
+                value = model.compute.numbers(
+                    "simulate", f"prescribed {name!r}", np.atleast_1d(motion), joint.nq
+                )
                 t = ca.SX.sym("t")
                 symbolic[name] = ca.Function("hold", [t], [ca.SX(value)])
         self.any = bool(np.any(self.mask))

@@ -171,7 +171,7 @@ def simulate(
     }
     if system.constrained:
         if chosen == "generalised_alpha":
-            held = model._constraint_rows.names[0]
+            held = model.compute.constraint_rows.names[0]
             raise UnsupportedError(
                 f"simulate: integrator {chosen!r} and a model with loops or couplings ({held!r}) do not go together; "
                 "choose 'radau' if it is stiff, otherwise 'rk4' or 'dop853'"
@@ -205,8 +205,8 @@ def _start(
     q, v = (model.neutral() if q0 is None else q0), (np.zeros(model.nv) if v0 is None else v0)
     q = model.configuration(q) if isinstance(q, Mapping) else q
     v = model.velocity(v) if isinstance(v, Mapping) else v
-    q = model._numbers("simulate", "q0", q, model.nq, f"; the model has {model.nq} coordinates")
-    v = model._numbers("simulate", "v0", v, model.nv, f"; the model has {model.nv} degrees of freedom")
+    q = model.compute.numbers("simulate", "q0", q, model.nq, f"; the model has {model.nq} coordinates")
+    v = model.compute.numbers("simulate", "v0", v, model.nv, f"; the model has {model.nv} degrees of freedom")
     for name, x, names in (("q0", q, model.coordinate_names), ("v0", v, model.speed_names)):
         if not np.all(np.isfinite(x)):
             entry = int(np.argwhere(~np.isfinite(x))[0][-1])

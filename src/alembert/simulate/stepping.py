@@ -48,19 +48,19 @@ class Plant:
     @property
     def tree(self) -> Model:
         """The model without loops, couplings and equations."""
-        return self.model._constraint_rows.primary if self.model.is_constrained else self.model
+        return self.model.compute.constraint_rows.primary if self.model.is_constrained else self.model
 
     @property
     def rows(self) -> dict[str, int]:
         """The part of the machine's state that closed loops need: a minimal set of their rows."""
-        return {"chosen": self.model._constraint_rows.count} if self.model.is_constrained else {}
+        return {"chosen": self.model.compute.constraint_rows.count} if self.model.is_constrained else {}
 
     @property
     def arguments(self) -> list[Argument]:
         model = self.model
         found = [Argument("effort", (model.nv,))]
         if self.wrenches:
-            found.append(Argument("wrench", (len(model._tree), 6)))
+            found.append(Argument("wrench", (len(model.compute.tree), 6)))
         if model.parameters:
             found.append(Argument("parameters", (len(model.parameters),)))
         return found
@@ -87,7 +87,7 @@ class Plant:
         name = "hybrid_dynamics" if self.motion is not None else "forward_dynamics"
         program, names = PROGRAMS[name]
         given = [*names, "wrench"] if self.wrenches else list(names)
-        kernel = kernels.program_kernel(self.model, self.model._tree, program, given)
+        kernel = kernels.program_kernel(self.model, self.model.compute.tree, program, given)
         inputs = [*given, "parameters"] if self.model.parameters else given
         outputs = ["a", "all_effort"] if self.motion is not None else ["a"]
         return kernel.source(), inputs, outputs
@@ -248,7 +248,7 @@ def kept_kernel(
 ) -> Kernel:
     """A stepping kernel, kept with the model."""
     key = f"simulate:{plant.key}:{kind}"
-    if key not in plant.model._kernels:
+    if key not in plant.model.compute.kernels:
         results = [Argument("records", (RECORDS, size))]
-        plant.model._kernels[key] = Kernel("simulate", given, results, key=key, build=build)
-    return plant.model._kernels[key]
+        plant.model.compute.kernels[key] = Kernel("simulate", given, results, key=key, build=build)
+    return plant.model.compute.kernels[key]

@@ -58,7 +58,7 @@ class System:
         self.own = model if own is None else own
         self.constrained = model.is_constrained
         self.own_parameters = dict(parameters) if parameters else None
-        self.topology = Topology(tuple(self.own._constraint_rows.names))
+        self.topology = Topology(tuple(self.own.compute.constraint_rows.names))
         self.effort = np.zeros(model.nv)
         """what is given as numbers at present, for reactions"""
         self.field = field
@@ -140,8 +140,8 @@ class System:
             return np.zeros(model.nv)
         if isinstance(efforts, Mapping):
             efforts = self.feeds.take_efforts(efforts)
-            return model._by_name("simulate", efforts, "efforts")[1]
-        return model._numbers("simulate", "efforts", efforts, model.nv)
+            return model.compute.by_name("simulate", efforts, "efforts")[1]
+        return model.compute.numbers("simulate", "efforts", efforts, model.nv)
 
     def _sort_sensors(self, sensors: Sequence[Measured]) -> tuple[Instrument, ...]:
         for given in sensors:
@@ -248,7 +248,7 @@ class System:
 
     def _wrench(self, frame: str, answer: Any) -> Array:
         hint = ": moment, then force"
-        return self.model._numbers("simulate", f"wrench on {frame!r}", answer, 6, hint)
+        return self.model.compute.numbers("simulate", f"wrench on {frame!r}", answer, 6, hint)
 
     # --- what else acts ----------------------------------------------------------------------------------------
 
@@ -282,10 +282,10 @@ class System:
         """(..., nodes, 6) for the compiled loop."""
         found = self.wrenches_at(t, q, v)
         assert found is not None
-        return self.model._wrench_array("simulate", found, self.parameters)
+        return self.model.compute.wrench_array("simulate", found, self.parameters)
 
     def parameter_array(self) -> Array:
-        return self.model._parameter_array("simulate", self.parameters)
+        return self.model.compute.parameter_array("simulate", self.parameters)
 
     def imposed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """A state with its prescribed part put in place."""
@@ -336,7 +336,7 @@ class System:
                 closure_tolerance=STAGE,
             ).accelerations
             if self.stabilisation.method != "projection":
-                x, y = model._constraint_corrections(q, v, self.active, self.parameters)
+                x, y = model.compute.constraint_corrections(q, v, self.active, self.parameters)
                 return Point(t, q, *self.stabilisation.rates(v, a, x, y))
         else:
             a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=self.parameters)
@@ -346,7 +346,7 @@ class System:
         """Accelerations and efforts where some degrees of freedom follow their motions."""
         a_given = self._motions.at(t)[2]
         if self.constrained:
-            return self.model._constrained_hybrid(
+            return self.model.compute.constrained_hybrid(
                 q,
                 v,
                 np.where(self.prescribed, 0.0, tau),
@@ -360,7 +360,7 @@ class System:
             )
         free = (~self.prescribed).astype(float)
         given = (q, v, tau, a_given, free)
-        a, total = self.model._evaluate(
+        a, total = self.model.compute.evaluate(
             "hybrid_dynamics", given, wrenches=wrenches, parameters=self.parameters
         )
         return a, total
@@ -399,23 +399,25 @@ class System:
 
     def chosen(self, q: Array, v: Array) -> Array:
         """(..., rows): the rows of a minimal set of constraints at each state, 1, and 0 for the others."""
-        s, terms = self.model._constraint_terms("simulate", q, {"v": v}, None, self.parameters)
-        constraints = self.model._constraint_rows.system("simulate", None)
+        s, terms = self.model.compute.constraint_terms("simulate", q, {"v": v}, None, self.parameters)
+        constraints = self.model.compute.constraint_rows.system("simulate", None)
         found, _ = rank.choose_each(terms.jacobian, constraints.groups, constraints.tolerances(terms))
         return found.astype(float).reshape(*s.shape, constraints.count)
 
     def check_closed(self, q: Array, v: Array) -> float:
         """Refuse to start where loops of the model are open, or speeds open them; how far off, relative to their size."""
-        s, terms = self.model._constraint_terms("simulate", q, {"v": v}, self.active, self.parameters)
-        constraints = self.model._constraint_rows.system("simulate", self.active)
+        s, terms = self.model.compute.constraint_terms("simulate", q, {"v": v}, self.active, self.parameters)
+        constraints = self.model.compute.constraint_rows.system("simulate", self.active)
         constraints.check_closed("simulate", s, terms, s.vectors[0], CLOSED)
         return float(np.max(terms.slack, initial=0.0))
 
     def choose(self, q: Array, v: Array) -> None:
         """Have a minimal set of constraints that depends on this state alone, not on those that came before."""
         if self.active and self.model.is_constrained:
-            _, terms = self.model._constraint_terms("simulate", q, {"v": v}, self.active, self.parameters)
-            constraints = self.model._constraint_rows.system("simulate", self.active)
+            _, terms = self.model.compute.constraint_terms(
+                "simulate", q, {"v": v}, self.active, self.parameters
+            )
+            constraints = self.model.compute.constraint_rows.system("simulate", self.active)
             constraints.kept = constraints._chosen(terms, 0)
 
     def project(self, q: Array, v: Array) -> tuple[Array, Array]:
@@ -427,7 +429,7 @@ class System:
     def nearest(self, q: Array, v: Array) -> tuple[Array, Array]:
         """The state nearest to one that has drifted; prescribed coordinates and speeds stay."""
         if self.prescribes:
-            return self.model._constraint_projection_holding(
+            return self.model.compute.constraint_projection_holding(
                 q, v, np.flatnonzero(self.prescribed), self.active, self.parameters
             )
         state = self.model.project(q, v, active=self.active, parameters=self.parameters)

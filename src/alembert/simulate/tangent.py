@@ -81,7 +81,7 @@ class NumericManifold:
 def chart_kernel(model: Model, name: str) -> Kernel:
     """`chart_rate` (e, v), or `chart_derivatives` (e, v): d(T v)/de, T and T^-1."""
     key = ("simulate", name)
-    if key not in model._kernels:
+    if key not in model.compute.kernels:
         nv = model.nv
 
         def build() -> FunctionSource:
@@ -96,8 +96,10 @@ def chart_kernel(model: Model, name: str) -> Kernel:
         square = [Argument(label, (nv, nv)) for label in ("rate_e", "rate_v", "jacobian")]
         results = [Argument("rate", (nv,))] if name == "chart_rate" else square
         arguments = [Argument("e", (nv,)), Argument("v", (nv,))]
-        model._kernels[key] = Kernel(name, arguments, results, key=f"{model.fingerprint}:{name}", build=build)
-    return model._kernels[key]
+        model.compute.kernels[key] = Kernel(
+            name, arguments, results, key=f"{model.fingerprint}:{name}", build=build
+        )
+    return model.compute.kernels[key]
 
 
 def curved(model: Model) -> np.ndarray:

@@ -242,7 +242,7 @@ def _touches_world(model: Model, name: str) -> bool:
         if loop.name == name:
             bodies = [model.frame(frame).body for frame in (loop.frame_a, loop.frame_b)]
             return any(
-                body == WORLD or model._tree.carriers[model.body_index(body)][0] < 0 for body in bodies
+                body == WORLD or model.compute.tree.carriers[model.body_index(body)][0] < 0 for body in bodies
             )
     for coupling in model.couplings:
         if coupling.name == name:

@@ -62,7 +62,7 @@ def stepping_kernel(plant: Plant) -> Kernel:
         raise UnsupportedError(
             "simulate: prescribed motion and integrator 'variational' do not go together; choose 'rk4'"
         )
-    rows = plant.model._constraint_rows if plant.model.is_constrained else None
+    rows = plant.model.compute.constraint_rows if plant.model.is_constrained else None
     if rows is not None and not rows.holonomic.all():
         name = rows.names[
             int(np.searchsorted([s.stop for s in rows.slices.values()], np.argmin(rows.holonomic), "right"))
@@ -170,7 +170,7 @@ def closed(
     model: Model, q: ca.SX, q1: ca.SX, residual: ca.SX, chosen: ca.SX, parameters: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
     """(4) from h times (2), and the multipliers; rows that vanish everywhere are left out, those not chosen have none."""
-    tree, zero = model._tree, ca.SX.zeros(model.nv)
+    tree, zero = model.compute.tree, ca.SX.zeros(model.nv)
     before, after = equations(tree, q, zero, parameters), equations(tree, q1, zero, parameters)
     G = ca.sparsify(before.jacobian)
     lively = [i for i in range(G.shape[0]) if G[i, :].nnz()]

@@ -58,13 +58,13 @@ def friction_efforts(system: System, v: Array) -> Array:
         return FunctionSource(ca.Function("friction", symbols, [ca.densify(friction(symbols[0]))]))
 
     key = f"{model.fingerprint}:friction"
-    if key not in model._kernels:
+    if key not in model.compute.kernels:
         results = [Argument("effort", (model.nv,))]
-        model._kernels[key] = Kernel("friction", arguments, results, key=key, build=build)
+        model.compute.kernels[key] = Kernel("friction", arguments, results, key=key, build=build)
     if not model.parameters:
-        return model._kernels[key](v)
-    parameters = model._parameter_array("simulate", system.own_parameters)
-    return model._kernels[key](v, parameters if parameters.ndim == 1 else parameters[..., None, :])
+        return model.compute.kernels[key](v)
+    parameters = model.compute.parameter_array("simulate", system.own_parameters)
+    return model.compute.kernels[key](v, parameters if parameters.ndim == 1 else parameters[..., None, :])
 
 
 def by_simpson(P: Array, time: Array) -> Array:

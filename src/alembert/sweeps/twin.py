@@ -82,7 +82,7 @@ def forward_dynamics_as_lq(model: Model, q: Any, v: Any, tau: Any, *, wrench: An
     `wrench` holds external wrenches (moving bodies, 6), each in its body's axes about the body's origin. Stages form a
     tree: a model with loops or couplings is refused.
     """
-    model.check_tree("forward_dynamics_as_lq")
+    model.compute.check_tree("forward_dynamics_as_lq")
     return _problem(model, q, v, tau, wrench)
 
 

@@ -131,7 +131,9 @@ def posing(
     nodes = model.symbolic.function(sweeps.POSES, ("q",))(*given)
     rows = []
     for body in model.bodies:
-        node, offset = model._locate("view", body.name, None if parameters is None else dict(parameters))
+        node, offset = model.compute.locate(
+            "view", body.name, None if parameters is None else dict(parameters)
+        )
         R, p = ca.SX(offset.rotation), ca.SX(offset.translation)
         if node >= 0:
             R_W, p_W = ca.reshape(nodes[node, :9], 3, 3).T, nodes[node, 9:].T
@@ -142,7 +144,7 @@ def posing(
         return None
     closing = None
     if model.loops or model.equations:
-        phi = equations(model._tree, q, ca.SX(model.nv, 1), numbers).residual
+        phi = equations(model.compute.tree, q, ca.SX(model.nv, 1), numbers).residual
         slope = ca.jacobian(phi, x)
         closing = _instructions(ca.Function("closing", [x], [ca.densify(ca.vertcat(phi, ca.vec(slope)))]))
     return Posing(sliders(model, start, length), poses, closing)

@@ -129,9 +129,10 @@ def scene(model: Model, *, parameters: Mapping[str, float] | None = None) -> Sce
 def body_poses(model: Model, q: Any, *, parameters: Mapping[str, Any] | None = None) -> tuple[Array, Array]:
     """Rotations (..., bodies, 3, 3) and origins (..., bodies, 3) of all bodies in the world."""
     model.check_configuration(q)
-    X = model._evaluate("poses", (q,), parameters=parameters, caller="view")
+    X = model.compute.evaluate("poses", (q,), parameters=parameters, caller="view")
     found = [
-        frame_poses.pose(X, *model._locate("view", body.name, _scalars(parameters))) for body in model.bodies
+        frame_poses.pose(X, *model.compute.locate("view", body.name, _scalars(parameters)))
+        for body in model.bodies
     ]
     if not found:
         shape = X.shape[:-2]

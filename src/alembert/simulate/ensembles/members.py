@@ -158,8 +158,8 @@ def numbers(model: Model, key: str, value: Any) -> Array:
         if key == "q0":
             value = model.configuration(value)
         else:
-            return model._by_name("ensemble", value, key)[1]
-    return model._numbers("ensemble", key, value, model.nq if key == "q0" else model.nv, batch=False)
+            return model.compute.by_name("ensemble", value, key)[1]
+    return model.compute.numbers("ensemble", key, value, model.nq if key == "q0" else model.nv, batch=False)
 
 
 def swept(vary: Mapping[str, Any], members: int | None) -> tuple[dict[str, Any], int]:

@@ -1,4 +1,4 @@
-"""The numerical algorithms of a model, as its methods."""
+"""`Compute`: what a model computes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alembert.algorithms.arguments import Arguments
-from alembert.algorithms.configurations import Configurations
 from alembert.algorithms.derivatives import Derivatives
-from alembert.algorithms.energy import Energy
-from alembert.algorithms.equations_of_motion import EquationsOfMotion
-from alembert.algorithms.evaluation import Evaluation
-from alembert.algorithms.failures import Failures
 from alembert.algorithms.frames import Reference, check_about, check_reference
-from alembert.algorithms.kinematics import Kinematics
 from alembert.algorithms.programs import ALGORITHMS, NEED_TREE
-from alembert.constraints import Constraints
 from alembert.deferred import deferred
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.model import WORLD
@@ -26,6 +18,7 @@ from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
     from alembert.algorithms import exporting, graphs, kernels, symbolic
+    from alembert.algorithms.kernels import Lowering
     from alembert.algorithms.symbolic import Symbolic
     from alembert.engine.kernel import Kernel
     from alembert.model import Model
@@ -45,73 +38,62 @@ GRAPH_OF = {
 """the graphs behind what models with loops have"""
 
 
-class Dynamics(
-    EquationsOfMotion,
-    Kinematics,
-    Energy,
-    Configurations,
-    Derivatives,
-    Constraints,
-    Evaluation,
-    Arguments,
-    Failures,
-):
-    """Mixed into `Model`. Arrays have leading batch dimensions everywhere: (nv,) or (..., nv).
+class Compute(Derivatives):
+    """What computes for one model: kernels, the reading of arguments, and what is said where a result is not finite.
 
-    Speeds, efforts and derivatives live in tangent space (nv wide). `wrenches` maps frame names to (..., 6) moments
-    and forces that act on the body at the frame's origin, in the frame's axes. `parameters` maps names to numbers or
-    arrays over the batch; parameters not named keep their defaults.
+    The public methods are those of `alembert.model.methods`, where their arguments and results are described.
     """
 
     @cached_property
-    def symbolic(self: Model) -> Symbolic:
+    def symbolic(self) -> Symbolic:
         """The algorithms on CasADi expressions."""
-        return symbolic.Symbolic(self, self._tree)
+        return symbolic.Symbolic(self.model, self.tree)
+
+    def kernel(self, name: str, *, wrenches: bool = False, lowering: Lowering = "auto") -> Kernel:
+        """Of the tree, which models with other constraints share."""
+        if not self.model.is_constrained:
+            return super().kernel(name, wrenches=wrenches, lowering=lowering)
+        key: tuple[Any, ...] = (name, wrenches) if lowering == "auto" else (name, wrenches, lowering)
+        if key not in self.kernels:
+            tree = self.constraint_rows.primary.compute
+            self.kernels[key] = tree.kernel(name, wrenches=wrenches, lowering=lowering)
+        return self.kernels[key]
 
     def compile(
-        self: Model,
+        self,
         name: str,
         *,
         wrenches: Sequence[str] = (),
         batch: bool = False,
-        lowering: kernels.Lowering = "auto",
+        lowering: Lowering = "auto",
         at: Any = None,
         actuated: Sequence[str] | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> Kernel:
-        """The kernel of an algorithm, compiled: call it, or use its `fast()` handle in tight loops.
-
-        For each frame of `wrenches` it takes a wrench (..., 6) after the other arguments; the parameters, where the
-        model has any, come last. `lowering` is "specialised" (code for each body: fastest), "rolled" (loops over the
-        bodies: compiles in the same time for any number of them), or "auto", by the size of the tree.
-
-        Of a model with loops, couplings or equations there are `forward_dynamics` (accelerations), `constrained_dynamics`
-        (also the forces of all rows, and the wrenches of loops, one row each), `inverse_dynamics` (efforts) and
-        `constrained_inverse_dynamics` (also forces and wrenches), which take `actuated` and `weights` as the method does.
-        They need `at`, a configuration at which the minimal set of constraint rows is chosen; where that set does not serve,
-        and where loops are open, they give NaN. Terms of the equation of motion are those in all coordinates.
-        """
         if self._takes_constraints(name):
             options = self._constrained_graph_options(
                 "compile", name, at, self._wrench_frames("compile", name, wrenches), actuated, weights
             )
             if lowering == "rolled":
                 raise UnsupportedError(f"compile: {name} of a model with loops cannot be rolled")
-            kernel = kernels.graph_kernel(self, GRAPH_OF[name], options, name)
+            kernel = kernels.graph_kernel(self.model, GRAPH_OF[name], options, name)
         else:
             self._refuse_options("compile", at, actuated, weights)
             if name not in ALGORITHMS:
                 raise ArgumentError(unknown("compile: no algorithm", name, ALGORITHMS))
             frames = self._wrench_frames("compile", name, wrenches)
-            kernel = self._kernel(name, wrenches=bool(frames), lowering=lowering)
+            kernel = self.kernel(name, wrenches=bool(frames), lowering=lowering)
             if frames:
-                kernel = kernels.with_wrenches(self, kernel, frames)
+                kernel = kernels.with_wrenches(self.model, kernel, frames)
         again = {"wrenches": tuple(wrenches), "batch": batch, "lowering": lowering}
-        kernel.origin = _compiled, (self, name, again | {"at": at, "actuated": actuated, "weights": weights})
+        kernel.origin = (
+            _compiled,
+            (self.model, name, again | {"at": at, "actuated": actuated, "weights": weights}),
+        )
         return kernel.prepare(None if batch else 1)
 
     def export_c(
-        self: Model,
+        self,
         name: str,
         directory: str | Path,
         *,
@@ -123,12 +105,6 @@ class Dynamics(
         actuated: Sequence[str] | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> list[Path]:
-        """Write an algorithm as C99 into a directory: NAME.c, NAME.h and a test program; returns the files.
-
-        Arguments and results are those of `model.symbolic`. For each frame of `wrenches` the function takes a wrench
-        (moment, then force) as `wrench_FRAME`. Algorithms on frames need `frame`; `reference` and `about` are as in
-        the methods. Models with loops need `at` for their dynamics, and take `actuated` and `weights`, as in `compile`.
-        """
         constrained = self._takes_constraints(name)
         if name not in exporting.EXPORTED and not constrained:
             raise ArgumentError(unknown("export_c: no algorithm", name, exporting.EXPORTED))
@@ -154,16 +130,18 @@ class Dynamics(
         return self._exported(name, options, directory, name, None)
 
     def _exported(
-        self: Model, graph: str, options: graphs.Options, directory: str | Path, name: str, at: Any
+        self, graph: str, options: graphs.Options, directory: str | Path, name: str, at: Any
     ) -> list[Path]:
         try:
-            return exporting.export(self, graph, options, directory, name=name, at=at)
+            return exporting.export(self.model, graph, options, directory, name=name, at=at)
         except OSError as error:
             raise FileError(f"{directory}: cannot be written: {error.strerror or error}") from None
 
-    def _takes_constraints(self: Model, name: str) -> bool:
+    def _takes_constraints(self, name: str) -> bool:
         """Whether an algorithm holds the constraints of the model (or is only for models that have some)."""
-        return (name in GRAPH_OF and name not in NEED_TREE) or (self.is_constrained and name in NEED_TREE)
+        return (name in GRAPH_OF and name not in NEED_TREE) or (
+            self.model.is_constrained and name in NEED_TREE
+        )
 
     @staticmethod
     def _refuse_options(function: str, at: Any, actuated: Any, weights: Any) -> None:
@@ -174,7 +152,7 @@ class Dynamics(
                 )
 
     def _constrained_graph_options(
-        self: Model,
+        self,
         function: str,
         name: str,
         at: Any,
@@ -183,16 +161,16 @@ class Dynamics(
         weights: Mapping[str, float] | None,
     ) -> graphs.Options:
         """Those of the dynamics of a model with loops; refuses what there is none of."""
-        if not self.is_constrained:
+        if not self.model.is_constrained:
             raise ArgumentError(
                 f"{function}: {name} is for models with loops, couplings or equations; this has none"
             )
         if name not in GRAPH_OF:
             self.check_tree(name)
-        if self._constraint_rows.solution is None:
+        if self.constraint_rows.solution is None:
             raise UnsupportedError(
-                f"{function}: {name}: the constraints of model {self.name!r} are too many for code without loops "
-                f"({len(self._constraint_rows.parts)}); the methods of the model take them"
+                f"{function}: {name}: the constraints of model {self.model.name!r} are too many for code without loops "
+                f"({len(self.constraint_rows.parts)}); the methods of the model take them"
             )
         if at is None:
             raise ArgumentError(
@@ -200,10 +178,10 @@ class Dynamics(
                 "them (model.assemble finds one): the rows that count are chosen there"
             )
         if "inverse" in name:
-            found = symbolic.inverse_options(self, function, at, actuated, weights)
+            found = symbolic.inverse_options(self.model, function, at, actuated, weights)
         else:
             self._refuse_drives(function, name, actuated, weights)
-            found = symbolic.constrained_options(self, function, at)
+            found = symbolic.constrained_options(self.model, function, at)
         return graphs.Options(wrenches=wrenches, guarded=True, **found)
 
     @staticmethod
@@ -211,14 +189,14 @@ class Dynamics(
         if actuated is not None or weights is not None:
             raise ArgumentError(f"{function}: {name} takes no actuated joints and no weights")
 
-    def _wrench_frames(self: Model, function: str, name: str, wrenches: Sequence[str]) -> tuple[str, ...]:
+    def _wrench_frames(self, function: str, name: str, wrenches: Sequence[str]) -> tuple[str, ...]:
         if isinstance(wrenches, str) or not all(isinstance(frame, str) for frame in wrenches):
             raise ArgumentError(f"{function}: wrenches is {wrenches!r}, expected a list of frames")
         frames = tuple(wrenches)
         if frames and name not in graphs.TAKES_WRENCHES:
             raise ArgumentError(f"{function}: {name} takes no wrenches")
         for k, frame in enumerate(frames):
-            self._check_moves(function, frame)
+            self.check_moves(function, frame)
             if frame in frames[:k]:
                 raise ArgumentError(f"{function}: wrenches: {frame!r} is named twice")
         return frames
