@@ -222,7 +222,7 @@ def test_branches_are_left_before_the_next_begins(every_joint):
 
 
 def start(b):
-    b.gravity = b.parent.gravity * b.q[0]
+    b.gravity = b.receive("gravity") * b.q[0]
 
 
 def double(b):
@@ -230,11 +230,11 @@ def double(b):
 
 
 def look(b):
-    b.seen = b.parent.gravity + b.q[0]
+    b.seen = b.receive("gravity") + b.q[0]
 
 
 def renew(b):
-    b.gravity = 3 * b.parent.gravity
+    b.gravity = 3 * b.receive("gravity")
 
 
 @pytest.mark.parametrize(
@@ -264,15 +264,15 @@ def test_sweeps_share_a_loop_only_where_that_changes_nothing(sweeps, loops):
 
 def gather(b):
     b.below = b.gravity * b.q[0] + (b.h if b.has("h") else 0)
-    b.parent.add(h=b.below)
+    b.deliver(h=b.below)
 
 
 def gather_in_place(b):
-    b.parent.add(gravity=b.q[0] * b.gravity)
+    b.deliver(gravity=b.q[0] * b.gravity)
 
 
 def look_after_gathering(b):
-    b.seen = b.parent.gravity * b.below + b.gravity
+    b.seen = b.receive("gravity") * b.below + b.gravity
 
 
 def look_at_own(b):
@@ -285,11 +285,11 @@ def begin(b):
 
 def add(b):
     b.seen = b.h
-    b.parent.add(h=b.h * b.q[0])
+    b.deliver(h=b.h * b.q[0])
 
 
 def add_again(b):
-    b.parent.add(h=b.gravity)
+    b.deliver(h=b.gravity)
 
 
 def note(b):
@@ -336,10 +336,10 @@ def test_refused_reading_of_what_roots_add_to_the_world():
 
 def test_refused_steps():
     def push(b):
-        b.parent.add(x=b.q[0])
+        b.deliver(x=b.q[0])
 
     def peek(b):
-        b.y = b.parent.V.angular
+        b.y = b.receive("V").angular
 
     tree = Tree.of(library.chain(3))
     with pytest.raises(UnsupportedError, match="push: an outward step adds to its parent"):

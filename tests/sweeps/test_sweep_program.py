@@ -6,7 +6,7 @@ import pytest
 
 from alembert import library, sweeps
 from alembert.sweeps import Program, Tree, expressions
-from alembert.sweeps.forward_dynamics import unit_columns
+from alembert.sweeps.articulated import unit_columns
 from alembert.sweeps.program import Record, inward, outward
 
 
@@ -28,11 +28,11 @@ def test_a_program_of_ones_own():
     """Depth of a body outward, number of bodies outboard inward, in the order of the nodes."""
 
     def deepen(b):
-        b.depth = (b.parent.depth if b.parent.has("depth") else ca.SX(0)) + 1
+        b.depth = (b.receive("depth") if b.is_offered("depth") else ca.SX(0)) + 1
 
     def count(b):
         b.count = (b.count if b.has("count") else ca.SX(0)) + 1
-        b.parent.add(count=b.count)
+        b.deliver(count=b.count)
 
     model = library.random_tree(8, bodies=9, kinds=["revolute", "free", "planar"])
     program = Program(

@@ -195,8 +195,8 @@ def _entry(R: ca.SX, p: ca.SX, at: tuple[int, ...]) -> ca.SX:
 def move_in_world(b: Record) -> None:
     """Velocity, and acceleration at v' = 0, in world axes."""
     relative = Motion.from_vector(b.columns @ b.v)
-    b.V = b.parent.V + relative
-    b.A = b.parent.A + b.V.cross(relative)
+    b.V = b.receive("V") + relative
+    b.A = b.receive("A") + b.V.cross(relative)
     bias = b.node.joint.bias(b.q, b.v)
     if bias is not None:
         b.A = b.A + b.X_W.motion(Motion.from_vector(bias))

@@ -5,7 +5,7 @@ from alembert.expression import Scalar
 from alembert.joints import closure
 from alembert.joints.joint import ANGLE, LENGTH, JointType, register, rotation_about, unit_axis
 from alembert.spatial import Pose
-from alembert.spatial.arrays import Array, cos, dot, matrix, sin, vector
+from alembert.spatial.arrays import Array, cos, dot, matrix, sin, vector, zero_like
 
 
 @register
@@ -28,7 +28,7 @@ class Cylindrical(JointType):
         return Pose(R, vector(*(self.axis[k] * q[1] for k in range(3))))
 
     def subspace(self, q: Array) -> Array:
-        zero = 0 * q[0]
+        zero = zero_like(q)
         a = self.axis
         return matrix([[a[k], zero] for k in range(3)] + [[zero, a[k]] for k in range(3)])
 

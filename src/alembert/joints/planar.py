@@ -4,7 +4,7 @@ from typing import ClassVar
 from alembert.joints import closure
 from alembert.joints.joint import ANGLE, LENGTH, JointType, register, rotation_about
 from alembert.spatial import Pose
-from alembert.spatial.arrays import Array, cos, matrix, sin, vector
+from alembert.spatial.arrays import Array, cos, matrix, sin, vector, zero_like
 
 
 @register
@@ -20,11 +20,11 @@ class Planar(JointType):
 
     def placement(self, q: Array) -> Pose:
         R = rotation_about((0.0, 0.0, 1.0), cos(q[2]), sin(q[2]))
-        return Pose(R, vector(q[0], q[1], 0.0 * q[0]))
+        return Pose(R, vector(q[0], q[1], zero_like(q)))
 
     def subspace(self, q: Array) -> Array:
         c, s = cos(q[2]), sin(q[2])
-        zero = 0 * c
+        zero = zero_like(q)
         return matrix(
             [
                 [zero, zero, zero],

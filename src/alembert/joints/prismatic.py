@@ -5,7 +5,7 @@ from alembert.expression import Scalar
 from alembert.joints import closure
 from alembert.joints.joint import LENGTH, JointType, column, register, unit_axis
 from alembert.spatial import Pose
-from alembert.spatial.arrays import Array, dot, identity, vector
+from alembert.spatial.arrays import Array, dot, identity, vector, zero_like
 
 
 @register
@@ -27,7 +27,7 @@ class Prismatic(JointType):
         return Pose(identity(3, like=q), vector(*(self.axis[k] * q[0] for k in range(3))))
 
     def subspace(self, q: Array) -> Array:
-        return column(0 * q[0], 0, 0, self.axis[0], self.axis[1], self.axis[2])
+        return column(zero_like(q), 0, 0, self.axis[0], self.axis[1], self.axis[2])
 
     def bias(self, q: Array, v: Array) -> None:
         return None

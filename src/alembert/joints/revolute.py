@@ -5,7 +5,7 @@ from alembert.expression import Scalar
 from alembert.joints import closure
 from alembert.joints.joint import ANGLE, JointType, column, register, rotation_about, unit_axis
 from alembert.spatial import Pose
-from alembert.spatial.arrays import Array, cos, sin, vector, zeros
+from alembert.spatial.arrays import Array, cos, sin, vector, zero_like, zeros
 
 
 @register
@@ -27,7 +27,7 @@ class Revolute(JointType):
         return Pose(rotation_about(self.axis, cos(q[0]), sin(q[0])), zeros(3, like=q))
 
     def subspace(self, q: Array) -> Array:
-        return column(self.axis[0] + 0 * q[0], self.axis[1], self.axis[2], 0, 0, 0)
+        return column(self.axis[0] + zero_like(q), self.axis[1], self.axis[2], 0, 0, 0)
 
     def bias(self, q: Array, v: Array) -> None:
         return None

@@ -8,7 +8,7 @@ from alembert.expression import Scalar, scalar
 from alembert.joints import closure
 from alembert.joints.joint import ANGLE, JointType, column, register, rotation_about, unit_axis
 from alembert.spatial import Pose
-from alembert.spatial.arrays import Array, cos, dot, is_symbolic, sin, sqrt, vector, where
+from alembert.spatial.arrays import Array, cos, dot, is_symbolic, sin, sqrt, vector, where, zero_like
 
 
 @register
@@ -34,7 +34,7 @@ class Screw(JointType):
 
     def subspace(self, q: Array) -> Array:
         a = self.axis
-        return column(a[0] + 0 * q[0], a[1], a[2], *(self.pitch * a[k] for k in range(3)))
+        return column(a[0] + zero_like(q), a[1], a[2], *(self.pitch * a[k] for k in range(3)))
 
     def bias(self, q: Array, v: Array) -> None:
         return None

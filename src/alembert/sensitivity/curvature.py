@@ -68,8 +68,7 @@ def _flows(joint: JointType) -> bool:
 
 def move_virtually(b: Record) -> None:
     """The virtual motion, and what it has of the momentum and of (7) in this body; `move_in_world` has gone before."""
-    zero = ca.SX(3, 1)
-    before = b.parent.Vh if b.parent.has("Vh") else Motion(zero, zero)
+    before = b.receive("Vh")
     b.Vh = before
     for k, J in enumerate(b.J):
         b.Vh = b.Vh + J * b.m[k]
@@ -82,8 +81,7 @@ def move_virtually(b: Record) -> None:
 
 
 def gather_virtual(b: Record) -> None:
-    if b.parent.has("E"):
-        b.parent.add(E=b.E, Uh=b.Uh, r=b.r)
+    b.deliver(E=b.E, Uh=b.Uh, r=b.r)
 
 
 def bend(b: Record) -> None:

@@ -45,8 +45,8 @@ def move_in_world(b: Record) -> None:
     X, S = b.X_W, b.S
     b.J = [X.motion(Motion.from_vector(S[:, k])) for k in range(b.node.nv)]
     relative = _combine(b.J, b.v)
-    b.V = b.parent.V + relative
-    b.A = b.parent.A + _combine(b.J, b.a) + b.V.cross(relative)
+    b.V = b.receive("V") + relative
+    b.A = b.receive("A") + _combine(b.J, b.a) + b.V.cross(relative)
     bias = b.node.joint.bias(b.q, b.v)
     if bias is not None:
         b.A = b.A + X.motion(Motion.from_vector(bias))
@@ -57,15 +57,15 @@ def move_in_world(b: Record) -> None:
     w, v, h = b.V.angular, b.V.linear, I.moment
     one = identity(3, like=h)
     b.Q = skew(w) @ (I.inertia - ca.trace(I.inertia) / 2 * one) + dot(h, v) * one - v @ h.T  # (8)
-    if b.node.structure.rotors and b.parent.has("Q"):
-        b.rho = b.parent.X_W.rotation @ b.node.rotor_momentum
+    if b.node.structure.rotors and b.is_offered("Q"):
+        b.rho = b.receive("X_W").rotation @ b.node.rotor_momentum
 
 
 def gather(b: Record) -> None:
     if b.has("rho"):
-        n = b.rho @ b.a + cross(b.parent.V.angular, b.rho @ b.v)
-        b.parent.add(F=Force(n, ca.SX(3, 1)), Q=-skew(b.rho @ b.v) / 2)
-    b.parent.add(I=b.I, l=b.l, F=b.F, Q=b.Q)
+        n = b.rho @ b.a + cross(b.receive("V").angular, b.rho @ b.v)
+        b.deliver(F=Force(n, ca.SX(3, 1)), Q=-skew(b.rho @ b.v) / 2)
+    b.deliver(I=b.I, l=b.l, F=b.F, Q=b.Q)
 
 
 def exert(b: Record) -> None:
@@ -75,32 +75,32 @@ def exert(b: Record) -> None:
     if reflected is not None:
         effort = effort + reflected @ b.a
     if b.has("rho"):
-        effort = effort + b.rho.T @ b.parent.A.angular
+        effort = effort + b.rho.T @ b.receive("A").angular
     own = own_effort(b)
     b.tau = effort if own is None else effort - own
 
 
 def differentiate(b: Record) -> None:
     """Everything that the pairs need of one node, (1)-(6)."""
-    P, J, nv = b.parent, b.J, b.node.nv
-    b.xi = [P.V.cross(column) for column in J]
+    V_P, A_P, J, nv = b.receive("V"), b.receive("A"), b.J, b.node.nv
+    b.xi = [V_P.cross(column) for column in J]
     b.mu = [x + b.V.cross(column) if nv > 1 else 2 * x for x, column in zip(b.xi, J, strict=True)]
-    b.zeta = [P.A.cross(column) for column in J]
+    b.zeta = [A_P.cross(column) for column in J]
     terms = subspace_terms(b.node, b.q, b.v, b.a, b.X_W.force_inverse(b.F).vector())
     b.g = None
     if terms is not None:
         b.g = terms.g
         s, t, b_v = (_motions(b.X_W, x) for x in (terms.s, terms.t, terms.b_v))
         b.xi = [x + y for x, y in zip(b.xi, s, strict=True)]
-        b.mu = [P.V.cross(J[k]) + b.V.cross(J[k]) + b_v[k] for k in range(nv)]
+        b.mu = [V_P.cross(J[k]) + b.V.cross(J[k]) + b_v[k] for k in range(nv)]
         b.zeta = [b.zeta[k] + b.V.cross(s[k]) + t[k] for k in range(nv)]
-    b.zeta = [x + P.V.cross(y) for x, y in zip(b.zeta, b.xi, strict=True)]
+    b.zeta = [x + V_P.cross(y) for x, y in zip(b.zeta, b.xi, strict=True)]
     b.U = [b.I @ column for column in J]
     b.R = [2 * (b.Q.T @ column.angular + cross(b.l, column.linear)) for column in J]
     b.Wq = [b.I @ b.zeta[k] + _two_B(b, b.xi[k]) + J[k].cross_force(b.F) for k in range(nv)]
     b.Wv = [b.I @ b.mu[k] + _two_B(b, J[k]) for k in range(nv)]
     if b.has("rho"):
-        b.spin = [cross(P.V.angular, b.rho[:, k]) for k in range(nv)]
+        b.spin = [cross(V_P.angular, b.rho[:, k]) for k in range(nv)]
         b.Wv = [x + Force(s, ca.SX(3, 1)) for x, s in zip(b.Wv, b.spin, strict=True)]
 
 

@@ -48,15 +48,9 @@ from alembert.sensitivity.joint_terms import own_effort_derivatives, subspace_te
 from alembert.sensitivity.traces import weight_of
 from alembert.spatial import Force, Motion, RigidInertia
 from alembert.spatial.arrays import cross
-from alembert.sweeps.forward_dynamics import (
-    FORWARD_DYNAMICS,
-    HYBRID_DYNAMICS,
-    begin,
-    eliminate,
-    respond,
-    unit_columns,
-)
-from alembert.sweeps.inverse_dynamics import INVERSE_DYNAMICS, hand_on, newton_euler, project
+from alembert.sweeps.articulated import unit_columns
+from alembert.sweeps.forward_dynamics import FORWARD_DYNAMICS, HYBRID_DYNAMICS, begin, eliminate, respond
+from alembert.sweeps.inverse_dynamics import INVERSE_DYNAMICS, newton_euler, project, transmit_force
 from alembert.sweeps.kinematics import accelerate, move, place
 from alembert.sweeps.program import Extent, Program, Record, Sweep, inward, outward
 
@@ -108,7 +102,7 @@ def _tangent(extent: Extent) -> Extent:
 # -- the solution with the mass matrix ---------------------------------------------------------------------------
 
 
-def answer(b: Record) -> None:
+def eliminate_load(b: Record) -> None:
     """(2)-(4) of `alembert.sweeps.forward_dynamics` for the effort `load` and the bias force `y`; `eliminate` went before.
 
     `held` are accelerations of speeds that are not free; `carried` and `shed` (in the parent's axes) go to the parent
@@ -135,13 +129,14 @@ def answer(b: Record) -> None:
         back = back + Force.from_vector(b.U_P @ b.m_ready)
         if b.has("held"):
             back = back + Force(r @ b.held, ca.SX(3, 1))
-    b.parent.add(y=back + b.shed if b.has("shed") else back)
+    b.deliver(y=back + b.shed if b.has("shed") else back)
 
 
-def follow(b: Record) -> None:
+def respond_to_load(b: Record) -> None:
     """(5) there."""
-    b.Vh_in = b.X.motion_inverse(b.parent.Vh)
-    before = b.Vh_in if b.node.rotor_momentum is None else b.parent.Vh
+    Vh_P = b.receive("Vh")
+    b.Vh_in = b.X.motion_inverse(Vh_P)
+    before = b.Vh_in if b.node.rotor_momentum is None else Vh_P
     b.m = b.m_ready - b.W @ before.vector()
     if b.has("held"):
         b.m = b.m + b.held
@@ -171,8 +166,8 @@ def vary(b: Record) -> None:
         more = more + terms.t @ b.dq + terms.b_v @ b.dv
     change = Motion.from_vector(u)
     turn = b.V_in.cross(b.eta) + change
-    b.dw = b.X.rotation.T @ b.parent.dw + turn.angular
-    b.zeta = b.X.motion_inverse(b.parent.zeta) + b.A_in.cross(b.eta) + b.V_in.cross(turn)
+    b.dw = b.X.rotation.T @ b.receive("dw") + turn.angular
+    b.zeta = b.X.motion_inverse(b.receive("zeta")) + b.A_in.cross(b.eta) + b.V_in.cross(turn)
     b.zeta = b.zeta + b.V.cross(change) + Motion.from_vector(more)
     M = b.node.inertia
     momentum = M @ b.V
@@ -183,8 +178,8 @@ def vary(b: Record) -> None:
     b.y = M @ b.zeta + 2 * turned - Force.from_vector(b.dwrench)
     r = b.node.rotor_momentum
     if r is not None:
-        P = b.parent
-        n = r @ b.da_held + cross(P.dw, r @ b.v) + cross(P.V.angular, r @ b.dv)
+        w, dw = b.receive("V").angular, b.receive("dw")
+        n = r @ b.da_held + cross(dw, r @ b.v) + cross(w, r @ b.dv)
         b.shed = Force(n, ca.SX(3, 1))
 
 
@@ -197,8 +192,8 @@ def carry(b: Record) -> None:
         b.beside = b.beside + terms.g @ b.dq
     r = b.node.rotor_momentum
     if r is not None:
-        P = b.parent
-        b.beside = b.beside + r.T @ (P.zeta.angular + cross(P.dw, P.V.angular))
+        w, dw = b.receive("V").angular, b.receive("dw")
+        b.beside = b.beside + r.T @ (b.receive("zeta").angular + cross(dw, w))
     own = own_effort_derivatives(b.node, b.q, b.v) if b.passive else None
     if own is not None:
         b.beside = b.beside - own[0] @ b.dq - own[1] @ b.dv
@@ -211,7 +206,7 @@ def project_change(b: Record) -> None:
     if reflected is not None:
         b.dtau = b.dtau + reflected @ b.da_held
     back = b.X.force(b.y + b.carried)
-    b.parent.add(y=back + b.shed if b.has("shed") else back)
+    b.deliver(y=back + b.shed if b.has("shed") else back)
 
 
 def load_change(b: Record) -> None:
@@ -231,17 +226,17 @@ def results_change(b: Record) -> None:
     if reflected is not None:
         required = required + reflected @ b.da
     if r is not None:
-        required = required + r.T @ b.parent.Vh.angular
+        required = required + r.T @ b.receive("Vh").angular
     b.deffort = b.free * b.dtau + (1 - b.free) * required
 
 
 # -- adjoint -----------------------------------------------------------------------------------------------------
 
 
-def weigh(b: Record) -> None:
-    """m of inverse dynamics."""
+def move_by_weights(b: Record) -> None:
+    """m of inverse dynamics, and the virtual motion that it gives."""
     b.m = getattr(b, weight_of("tau"))
-    b.Vh_in = b.X.motion_inverse(b.parent.Vh)
+    b.Vh_in = b.X.motion_inverse(b.receive("Vh"))
     b.Vh = b.Vh_in + Motion.from_vector(b.S @ b.m)
 
 
@@ -280,11 +275,11 @@ def give_back(b: Record) -> None:
         b.da = b.da + reflected @ m
     f, G, H = X.force(f), X.force(G), X.rotation @ H
     if r is not None:
-        w, wh, none = b.parent.V.angular, b.parent.Vh.angular, ca.SX(3, 1)
+        w, wh, none = b.receive("V").angular, b.receive("Vh").angular, ca.SX(3, 1)
         b.da, b.dv = b.da + r.T @ wh, b.dv + r.T @ cross(wh, w)
         f = f + Force(r @ b.a + cross(w, r @ b.v), none)
         G, H = G + Force(r @ m, none), H + cross(r @ b.v, wh) + cross(w, r @ m)
-    b.parent.add(f_back=f, G_back=G, H_back=H)
+    b.deliver(f_back=f, G_back=G, H_back=H)
 
 
 def give_back_effort(b: Record) -> None:
@@ -300,8 +295,8 @@ def give_back_choices(b: Record) -> None:
 
 _CHANGE = (
     *(outward(step) for step in (newton_euler, hold, vary)),
-    *(inward(step) for step in (hand_on, carry, load_change, answer)),
-    outward(follow),
+    *(inward(step) for step in (transmit_force, carry, load_change, eliminate_load)),
+    outward(respond_to_load),
 )
 _TANGENTS: dict[tuple[Sweep, ...], tuple[Sweep, ...]] = {
     INVERSE_DYNAMICS.sweeps: (
@@ -313,13 +308,13 @@ _TANGENTS: dict[tuple[Sweep, ...], tuple[Sweep, ...]] = {
 }
 _WEIGHED = (
     *(outward(step) for step in (place, move, begin, load_weight)),
-    *(inward(step) for step in (eliminate, answer)),
-    *(outward(step) for step in (respond, follow)),
+    *(inward(step) for step in (eliminate, eliminate_load)),
+    *(outward(step) for step in (respond, respond_to_load)),
     inward(give_back),
 )
 _ADJOINTS: dict[tuple[Sweep, ...], tuple[Sweep, ...]] = {
     INVERSE_DYNAMICS.sweeps: (
-        *(outward(step) for step in (place, move, accelerate, weigh)),
+        *(outward(step) for step in (place, move, accelerate, move_by_weights)),
         inward(give_back),
     ),
     FORWARD_DYNAMICS.sweeps: (*_WEIGHED, inward(give_back_effort)),

@@ -32,7 +32,7 @@ import casadi as ca
 from alembert.expression import Scalar, evaluate
 from alembert.spatial import Force
 from alembert.spatial.arrays import cross, dot, matrix, skew
-from alembert.sweeps.forward_dynamics import force_columns
+from alembert.sweeps.articulated import force_columns
 from alembert.sweeps.kinematics import accelerate, move, place, place_in_world, subspace_in_world
 from alembert.sweeps.program import Program, Record, outward, unroll
 from alembert.sweeps.tree import Tree
@@ -158,12 +158,11 @@ def factors(
         else:
             rotor = tree.joints[column.node].rotors[i]
             ratio = evaluate(rotor.ratio, named)
-            e = b.node.placement.rotation @ ca.vertcat(*(ca.SX(evaluate(x, named)) for x in rotor.axis))
+            e = b.receive("placement").rotation @ ca.vertcat(*(ca.SX(evaluate(x, named)) for x in rotor.axis))
             v, a = b.v[rotor.dof], b.a[rotor.dof]
-            P = b.parent
-            moment = ratio * (e * a + cross(P.V.angular, e * v))
-            F[:, c] = P.X_W.force(Force(moment, ca.SX(3, 1))).vector()
-            direct[c] = ratio * ratio * a + ratio * dot(e, P.A.angular)
+            moment = ratio * (e * a + cross(b.receive("V").angular, e * v))
+            F[:, c] = b.receive("X_W").force(Force(moment, ca.SX(3, 1))).vector()
+            direct[c] = ratio * ratio * a + ratio * dot(e, b.receive("A").angular)
     J = ca.vertcat(ca.SX(0, 6), *(b.columns.T for b in records))
     return Factors(J, ca.sparsify(F), direct, ca.vertcat(ca.SX(0, 1), *(_spring(b) for b in records)))
 

@@ -35,6 +35,11 @@ def matrix(rows: Sequence[Sequence[Array]]) -> Array:
     return np.block(blocks)
 
 
+def zero_like(x: Array) -> Array:
+    """A scalar zero of the kind of the vector x: an array or a matrix with this entry is symbolic where x is."""
+    return 0 * x[0]
+
+
 def as_array(value: Array, like: Array) -> Array:
     """`value` as an `SX` when `like` is one, as a float array otherwise."""
     if is_symbolic(value):

@@ -26,12 +26,12 @@ def kinetic(b: Record) -> None:
         T = T + ca.dot(b.v, reflected @ b.v) / 2
     r = b.node.rotor_momentum
     if r is not None:
-        T = T + dot(r @ b.v, b.parent.V.angular)
+        T = T + dot(r @ b.v, b.receive("V").angular)
     b.T = T
 
 
 def gather_kinetic(b: Record) -> None:
-    b.parent.add(T=b.T)
+    b.deliver(T=b.T)
 
 
 def potential(b: Record) -> None:
@@ -41,12 +41,12 @@ def potential(b: Record) -> None:
     b.E = E - dot(b.gravity, h)
 
 
-def fall(b: Record) -> None:
-    b.gravity = b.parent.gravity
+def propagate_gravity(b: Record) -> None:
+    b.gravity = b.receive("gravity")
 
 
 def gather_potential(b: Record) -> None:
-    b.parent.add(E=b.E)
+    b.deliver(E=b.E)
 
 
 def momentum(b: Record) -> None:
@@ -59,7 +59,7 @@ def gather_momentum(b: Record) -> None:
     r = b.node.rotor_momentum
     if r is not None:
         h = h + Force(r @ b.v, ca.SX(3, 1))
-    b.parent.add(h=h)
+    b.deliver(h=h)
 
 
 KINETIC_ENERGY = Program(
@@ -71,7 +71,13 @@ KINETIC_ENERGY = Program(
 POTENTIAL_ENERGY = Program(
     "potential_energy",
     {"q": "q"},
-    (outward(place), outward(place_in_world), outward(fall), outward(potential), inward(gather_potential)),
+    (
+        outward(place),
+        outward(place_in_world),
+        outward(propagate_gravity),
+        outward(potential),
+        inward(gather_potential),
+    ),
     total=("E",),
 )
 COMPOSITE = Program(

@@ -10,9 +10,8 @@ Inward, a body with everything outboard of it answers F = P A + z (Riccati recur
 
 and outward  a = D^-1 e - W A',  A = A' + S a + c  with  W = D^-1 U^T,  A' = Ad(X_PB)^-1 A_P.     (5)
 
-Without J_r, P_a S = 0, W S = 1 and S^T z_a = tau + own: the rows and columns that belong to unit columns of S are
-known without arithmetic. Rotors couple a directly to the parent; then (3) is done in the parent's axes with
-U_P = Ad^-T U + (r; 0), and W = D^-1 U_P^T is for the parent's A_P.
+(3) and (4) are in `alembert.sweeps.articulated`: rotors couple a directly to the parent; then W = D^-1 U_P^T is for the
+parent's A_P.
 
 Hybrid (Sohl and Bobrow 2001): a speed whose acceleration is prescribed takes no part in the elimination. With
 m = 1 for free and 0 for prescribed speeds, and a* the prescribed accelerations, the same sweep serves with
@@ -33,6 +32,7 @@ import casadi as ca
 
 from alembert.spatial import Force
 from alembert.spatial.arrays import cross
+from alembert.sweeps.articulated import reduce_articulated, reduce_coupled
 from alembert.sweeps.inverse_dynamics import joint_effort, own_effort
 from alembert.sweeps.kinematics import move, place
 from alembert.sweeps.linear import Factor
@@ -45,74 +45,48 @@ def begin(b: Record) -> None:
     b.z = b.V.cross_force(M @ b.V) - Force.from_vector(b.wrench)
     r = b.node.rotor_momentum
     if r is not None:
-        b.reaction = Force(cross(b.parent.V.angular, r @ b.v), ca.SX(3, 1))
+        b.reaction = Force(cross(b.receive("V").angular, r @ b.v), ca.SX(3, 1))
 
 
 def eliminate(b: Record) -> None:
     """(1)-(4), and (6) where `b.free` marks the speeds that are free."""
-    S, P = b.S, b.P
-    U = P.columns(S)
-    D = S.T @ U
-    reflected = b.node.reflected_inertia
-    if reflected is not None:
-        D = D + reflected
-    z = b.z + P @ b.c
-    own = own_effort(b)
-    effort = b.tau if own is None else b.tau + own
-    hybrid = b.has("free")
-    if hybrid:
-        b.a_star = (1 - b.free) * b.a_given
-        z = z + type(z).from_vector(U @ b.a_star)
-        m = ca.diag(b.free)
-        D = m @ D @ m + ca.diag(1 - b.free)
-        U = U @ m
-    b.e = effort - S.T @ z.vector()
-    if hybrid:
+    U, D, z, effort = _joint_terms(b)
+    if b.has("free"):
+        U, D, z = _without_prescribed(b, U, D, z)
+    b.e = effort - b.S.T @ z.vector()
+    if b.has("free"):
         b.e = b.free * b.e
     b.U, b.D, b.factor = U, D, Factor(D)
     b.ready = b.factor.solve(b.e)
-    r = b.node.rotor_momentum
-    if r is not None:
-        _add_coupled(b, P, z, r)
-        return
-    W = b.factor.solve(U.T)
-    P_a, z_a = P.matrix() - U @ W, z.vector() + U @ b.ready
-    if not hybrid and reflected is None:
-        _settle(S, P_a, z_a, W, effort)
-    b.W = W
-    P_a = type(P).from_matrix(ca.sparsify(P_a))
-    b.parent.add(P=_to_parent(P_a, b), z=b.X.force(type(z).from_vector(z_a)))
+    reduced = reduce_articulated if b.node.rotor_momentum is None else reduce_coupled
+    P, z = reduced(b, z, effort)
+    b.deliver(P=P, z=z)
 
 
-def _settle(S: ca.SX, P_a: ca.SX, z_a: ca.SX, W: ca.SX, effort: ca.SX) -> None:
-    """Write the entries that P_a S = 0, W S = 1 and S^T z_a = effort give where S has unit columns."""
-    for k, row in unit_columns(S):
-        W[:, row] = ca.SX.eye(W.shape[0])[:, k]
-        P_a[row, :] = 0
-        P_a[:, row] = 0
-        z_a[row] = effort[k]
+def _joint_terms(b: Record) -> tuple[ca.SX, ca.SX, Any, ca.SX]:
+    """(1), and the effort of (2): U, D, z', tau + own."""
+    U = b.P.columns(b.S)
+    D = b.S.T @ U
+    reflected = b.node.reflected_inertia
+    if reflected is not None:
+        D = D + reflected
+    own = own_effort(b)
+    return U, D, b.z + b.P @ b.c, b.tau if own is None else b.tau + own
 
 
-def _add_coupled(b: Record, P: Any, z: Any, r: ca.SX) -> None:
-    """(3) in the parent's axes; the rows of the coupling that `r` leaves out are zero."""
-    U_P = force_columns(b.X, b.U, type(z))
-    N = ca.vertcat(r, ca.SX(U_P.shape[0] - r.shape[0], r.shape[1]))
-    reaction = b.reaction
-    if b.has("free"):
-        reaction = type(z).from_vector(N @ b.a_star) + reaction
-        N = N @ ca.diag(b.free)
-    b.U_P = U_P + N
-    b.W = b.factor.solve(b.U_P.T)
-    b.parent.add(
-        P=P.transform(b.X) - type(P).from_matrix(b.U_P @ b.W),
-        z=b.X.force(z) + reaction + type(z).from_vector(b.U_P @ b.ready),
-    )
+def _without_prescribed(b: Record, U: ca.SX, D: ca.SX, z: Any) -> tuple[ca.SX, ca.SX, Any]:
+    """(6)"""
+    b.a_star = (1 - b.free) * b.a_given
+    z = z + type(z).from_vector(U @ b.a_star)
+    m = ca.diag(b.free)
+    return U @ m, m @ D @ m + ca.diag(1 - b.free), z
 
 
 def respond(b: Record) -> None:
     """(5)"""
-    b.A_in = A = b.X.motion_inverse(b.parent.A)
-    b.a = b.ready - b.W @ (A if b.node.rotor_momentum is None else b.parent.A).vector()
+    A_P = b.receive("A")
+    b.A_in = A = b.X.motion_inverse(A_P)
+    b.a = b.ready - b.W @ (A if b.node.rotor_momentum is None else A_P).vector()
     if b.has("free"):
         b.a = b.a + b.a_star
     b.A = A + type(A).from_vector(b.S @ b.a) + b.c
@@ -122,28 +96,6 @@ def complete(b: Record) -> None:
     """The efforts behind the prescribed accelerations."""
     required = b.S.T @ (b.P @ b.A + b.z).vector()
     b.effort = b.free * b.tau + (1 - b.free) * joint_effort(b, required)
-
-
-def _to_parent(P: Any, b: Record) -> Any:
-    """In one turn, or in two where the placement only permutes axes and the joint's own turn is sparse."""
-    if b.has("X_F") and b.node.placement.rotation.nnz() <= 3:
-        return P.transform(b.X_F).transform(b.node.placement)
-    return P.transform(b.X)
-
-
-def unit_columns(S: ca.SX) -> list[tuple[int, int]]:
-    """(column, row) of the columns of S that are constant unit vectors."""
-    found = []
-    for k in range(S.shape[1]):
-        rows = [i for i in range(S.shape[0]) if not S[i, k].is_zero()]
-        if len(rows) == 1 and S[rows[0], k].is_one():
-            found.append((k, rows[0]))
-    return found
-
-
-def force_columns(X: Any, F: ca.SX, kind: Any = Force) -> ca.SX:
-    """Ad(X)^-T on every column."""
-    return ca.horzcat(*(X.force(kind.from_vector(F[:, k])).vector() for k in range(F.shape[1])))
 
 
 FORWARD_DYNAMICS = Program(

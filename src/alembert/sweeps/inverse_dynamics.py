@@ -30,16 +30,16 @@ def newton_euler(b: Record) -> None:
 def project(b: Record) -> None:
     """(2)-(4)"""
     b.tau = joint_effort(b, b.S.T @ b.f.vector())
-    hand_on(b)
+    transmit_force(b)
 
 
-def hand_on(b: Record) -> None:
+def transmit_force(b: Record) -> None:
     """(3), (4)"""
     reaction = b.X.force(b.f)
     r = b.node.rotor_momentum
     if r is not None:
-        reaction = reaction + Force(r @ b.a + cross(b.parent.V.angular, r @ b.v), ca.SX(3, 1))
-    b.parent.add(f=reaction)
+        reaction = reaction + Force(r @ b.a + cross(b.receive("V").angular, r @ b.v), ca.SX(3, 1))
+    b.deliver(f=reaction)
 
 
 def joint_effort(b: Record, projected: ca.SX) -> ca.SX:
@@ -50,7 +50,7 @@ def joint_effort(b: Record, projected: ca.SX) -> ca.SX:
         effort = effort + reflected @ b.a
     r = b.node.rotor_momentum
     if r is not None:
-        effort = effort + r.T @ b.parent.A.angular
+        effort = effort + r.T @ b.receive("A").angular
     own = own_effort(b)
     return effort if own is None else effort - own
 

@@ -5,7 +5,8 @@ the code, the others are read from an array, or computed from the model's parame
 the right places (axis-aligned joints, placements that permute the axes) save much arithmetic, so nodes of one
 structure are told apart by such patterns. But each kind costs compile time: patterns that differ little, or
 the most alike where there are too many, are served together. Where there are too many structures, joints of one
-type are given the same springs, friction, armature and rotors, of size zero where they have none.
+type are given the same springs, friction, armature and rotors, of size zero where they have none. The structure of a
+node includes what it hangs from: nodes on a rigid parent and on one with modes are never of one kind.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.joints import JointType
-from alembert.sweeps.node import Node, Structure
+from alembert.sweeps.node import Carrier, Node, Structure
 from alembert.sweeps.tree import Tree
 
 LIMIT = 4  # kinds, as far as there are no more structures; more hardly run faster (measured)
@@ -166,9 +167,9 @@ def _by_structure(tree: Tree, parameters: ca.SX) -> list[_Group]:
     groups = [_group(tree, structure, nodes, parameters) for structure, nodes in members.items()]
     if len(groups) <= STRUCTURES:
         return groups
-    alike: dict[JointType, list[_Group]] = {}
+    alike: dict[tuple[JointType, Carrier], list[_Group]] = {}
     for group in groups:
-        alike.setdefault(group.structure.joint, []).append(group)
+        alike.setdefault((group.structure.joint, group.structure.carrier), []).append(group)
     return [_united(parts) for parts in alike.values()]
 
 
@@ -189,7 +190,7 @@ def _group(tree: Tree, structure: Structure, nodes: list[int], parameters: ca.SX
 
 
 def _united(groups: list[_Group]) -> _Group:
-    """Groups with the same type of joint as one."""
+    """Groups with the same type of joint, on the same kind of carrier, as one."""
     structures = [group.structure for group in groups]
     joint = structures[0].joint
     rotors = [dof for dof in range(joint.nv) for _ in range(max(s.rotors.count(dof) for s in structures))]
@@ -200,6 +201,7 @@ def _united(groups: list[_Group]) -> _Group:
         coulomb=any(s.coulomb for s in structures),
         armature=any(s.armature for s in structures),
         rotors=tuple(rotors),
+        carrier=structures[0].carrier,
     )
     nothing = {"rest": joint.neutral(), "smoothing": np.ones(1)}  # zeros would be singular
     default = np.concatenate([nothing.get(name, np.zeros(size))[:size] for name, size in union.layout])

@@ -19,18 +19,18 @@ from alembert.sweeps.program import Program, Record, outward
 def place(b: Record) -> None:
     """(1)"""
     b.X_F = b.node.joint.placement(b.q)
-    b.X = b.node.placement @ b.X_F
+    b.X = b.receive("placement") @ b.X_F
     b.S = b.node.joint.subspace(b.q)
 
 
 def place_in_world(b: Record) -> None:
-    b.X_W = b.parent.X_W @ b.X
+    b.X_W = b.receive("X_W") @ b.X
 
 
 def move(b: Record) -> None:
     """(2), (3)"""
     relative = Motion.from_vector(b.S @ b.v)
-    b.V_in = b.X.motion_inverse(b.parent.V)
+    b.V_in = b.X.motion_inverse(b.receive("V"))
     b.V = b.V_in + relative
     b.c = b.V.cross(relative)
     bias = b.node.joint.bias(b.q, b.v)
@@ -40,7 +40,7 @@ def move(b: Record) -> None:
 
 def accelerate(b: Record) -> None:
     """(4)"""
-    b.A_in = b.X.motion_inverse(b.parent.A)
+    b.A_in = b.X.motion_inverse(b.receive("A"))
     b.A = b.A_in + Motion.from_vector(b.S @ b.a) + b.c
 
 

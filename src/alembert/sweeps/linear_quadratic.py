@@ -32,6 +32,7 @@ import numpy as np
 from alembert.errors import ArgumentError, NumericalError
 from alembert.spatial.arrays import symmetric
 from alembert.sweeps.forward_dynamics import eliminate, respond
+from alembert.sweeps.node import RIGID_ATTACHMENT
 from alembert.sweeps.program import Record
 
 Array = np.ndarray
@@ -215,7 +216,11 @@ def stage_record(given: Mapping[str, ca.SX], *, coupled: bool) -> Record:
     """
     columns = given["z"].shape[1]
     b = Record(
-        node=SimpleNamespace(reflected_inertia=given["R"], rotor_momentum=given["N"] if coupled else None),
+        node=SimpleNamespace(
+            reflected_inertia=given["R"],
+            rotor_momentum=given["N"] if coupled else None,
+            attachment=RIGID_ATTACHMENT,
+        ),
         parent=Record(),
         passive=False,
         P=_Weight(symmetric(given["P"])),

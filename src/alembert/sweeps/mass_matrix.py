@@ -12,7 +12,7 @@ from __future__ import annotations
 import casadi as ca
 
 from alembert.spatial import Force
-from alembert.sweeps.forward_dynamics import force_columns
+from alembert.sweeps.articulated import force_columns
 from alembert.sweeps.kinematics import place, place_in_world, subspace_in_world
 from alembert.sweeps.program import Pairs, Program, Record, inward, outward
 
@@ -23,7 +23,7 @@ def own_inertia(b: Record) -> None:
 
 def gather(b: Record) -> None:
     """(1)"""
-    b.parent.add(I=b.I.transform(b.X))
+    b.deliver(I=b.I.transform(b.X))
 
 
 def composite_momentum(b: Record) -> None:
@@ -31,7 +31,7 @@ def composite_momentum(b: Record) -> None:
     b.Y = force_columns(b.X_W, b.I.articulated().columns(b.S))
     r = b.node.rotor_momentum
     if r is not None:
-        X_P = b.parent.X_W
+        X_P = b.receive("X_W")
         carried = [X_P.force(Force(r[:, k], ca.SX(3, 1))).vector() for k in range(b.node.nv)]
         b.Y = b.Y + ca.horzcat(*carried)
 

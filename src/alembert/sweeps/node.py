@@ -1,19 +1,36 @@
-"""One moving body as the steps see it: its structure, its constants, and the two bound together.
+"""One moving body as the steps see it: its structure, its constants, how it hangs from its parent.
 
 The *structure* says which joint a node has and what the joint carries; it holds no numbers. The *constants* are one flat
 vector. A node is bound to a vector of `SX`: numbers and parameter symbols when a model is unrolled, plain symbols when
 one step is to serve all nodes of the same structure.
+
+A body may have coordinates of its own (the modes of a flexible body). It then is a node of its own, the only child of the
+node of its joint, and carries all that hangs from the body. Its motion has the six entries of the body's frame and the
+speeds of the modes. So a structure also says what the node hangs from, and the *attachment* of a node is what passes
+between it and its parent. No body of a model has coordinates so far: every carrier, and every attachment, is rigid.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import casadi as ca
 
 from alembert.joints import JointType
 from alembert.spatial import Pose, RigidInertia
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """What a node hangs from, as far as its steps must know: how many modes its parent has."""
+
+    modes: int = 0
+
+
+RIGID = Carrier()
 
 
 @dataclass(frozen=True)
@@ -27,6 +44,7 @@ class Structure:
     armature: bool = False
     rotors: tuple[int, ...] = ()
     """the degree of freedom that each rotor is geared to"""
+    carrier: Carrier = RIGID
 
     @property
     def layout(self) -> tuple[tuple[str, int], ...]:
@@ -53,8 +71,30 @@ class Structure:
         return sum(size for _, size in self.layout)
 
 
+class RigidAttachment:
+    """A node on a rigid parent: fields pass outward, and contributions inward, as they are.
+
+    Steps only ever see six entries of a parent's motion. With T the motion that the modes of a parent give the place where
+    the node hangs (6 x modes, in the parent's axes about its origin), the attachment to a parent with motion (V, v) will
+    give V + T v, with acceleration (A, a) A + T a + (dT/dt) v, and the displaced placement; of a force F it will add
+    (F, T^T F), of an inertia P the matrix [1 T]^T P [1 T].
+    """
+
+    def receive(self, record: Any, name: str) -> Any:
+        """A field of the parent; `placement` is the pose of the joint frame on it."""
+        return record.node.placement if name == "placement" else getattr(record.parent, name)
+
+    def deliver(self, record: Any, contributions: Mapping[str, Any]) -> None:
+        record.parent.add(**contributions)
+
+
+RIGID_ATTACHMENT = RigidAttachment()
+
+
 class Node:
     """A structure with its constants, a vector of `SX`."""
+
+    attachment = RIGID_ATTACHMENT
 
     def __init__(self, structure: Structure, constants: ca.SX) -> None:
         self.structure = structure
@@ -68,7 +108,7 @@ class Node:
 
     @cached_property
     def placement(self) -> Pose:
-        """X_PF, the joint frame on the parent; the one place to change for a parent that deforms."""
+        """X_PF, the joint frame on the undeformed parent."""
         R = ca.reshape(self._parts["rotation"], 3, 3).T
         return Pose(ca.sparsify(R), ca.sparsify(self._parts["translation"]))
 

@@ -26,7 +26,8 @@ import casadi as ca
 
 from alembert.spatial import Ad_dual, Force, Motion, Pose
 from alembert.spatial.arrays import symmetric
-from alembert.sweeps.forward_dynamics import eliminate, force_columns
+from alembert.sweeps.articulated import force_columns
+from alembert.sweeps.forward_dynamics import eliminate
 from alembert.sweeps.kinematics import move, place, place_in_world, subspace_in_world
 from alembert.sweeps.program import Pairs, Program, Record, inward, outward, unroll
 from alembert.sweeps.tree import Tree
@@ -47,12 +48,12 @@ def gain(b: Record) -> None:
     b.K = b.factor.solve(U_P.T).T
 
 
-def admit(b: Record) -> None:
+def propagate_admittance(b: Record) -> None:
     """(2), (3)"""
     b.psi = Ad_dual(b.X) - b.K @ b.S.T
     b.Upsilon = b.S @ b.factor.solve(b.S.T)
-    if b.parent.has("Upsilon"):
-        b.Upsilon = symmetric(b.Upsilon + b.psi.T @ b.parent.Upsilon @ b.psi)
+    if b.is_offered("Upsilon"):
+        b.Upsilon = symmetric(b.Upsilon + b.psi.T @ b.receive("Upsilon") @ b.psi)
 
 
 def describe(b: Record) -> None:
@@ -60,26 +61,26 @@ def describe(b: Record) -> None:
     b.phi = Ad_dual(b.X)
     b.M = b.node.inertia.matrix()
     b.P_matrix = b.P.matrix()
-    b.D_rows = ca.vertcat(b.D, ca.SX(6 - b.node.nv, b.node.nv))
     b.G = b.factor.solve(b.U.T).T
     reflected, r, nv = b.node.reflected_inertia, b.node.rotor_momentum, b.node.nv
+    b.D_rows = ca.vertcat(b.D, ca.SX(6 - nv, nv))
     b.reflected = ca.SX(nv, 1) if reflected is None else ca.diag(reflected)
     b.coupling = ca.SX(6, nv) if r is None else ca.vertcat(r, ca.SX(3, nv))
 
 
 def diagonalise(b: Record) -> None:
     """(4)"""
-    b.n = b.v + b.K.T @ b.parent.V.vector()
+    b.n = b.v + b.K.T @ b.receive("V").vector()
 
 
 def undiagonalise(b: Record) -> None:
     """(4) for v"""
-    b.speeds = b.n - b.K.T @ b.parent.V.vector()
-    b.V = b.X.motion_inverse(b.parent.V) + Motion.from_vector(b.S @ b.speeds)
+    b.speeds = b.n - b.K.T @ b.receive("V").vector()
+    b.V = b.X.motion_inverse(b.receive("V")) + Motion.from_vector(b.S @ b.speeds)
 
 
 def gain_in_world(b: Record) -> None:
-    b.K_W = force_columns(b.parent.X_W, b.K)
+    b.K_W = force_columns(b.receive("X_W"), b.K)
 
 
 def _innovate(outer: Record, inner: Record) -> tuple[tuple[ca.SX, ca.SX], ...]:
@@ -96,7 +97,7 @@ _ARTICULATE = (outward(rest), inward(eliminate), outward(gain))
 OPERATORS = Program(
     "operators",
     {"q": "q"},
-    (outward(place), *_ARTICULATE, outward(admit), outward(describe)),
+    (outward(place), *_ARTICULATE, outward(propagate_admittance), outward(describe)),
     {
         **{"phi": "node", "psi": "node", "M": "node", "P_matrix": "node", "Upsilon": "node"},
         **{"S": "v6", "G": "v6", "K": "v6", "D_rows": "v6", "coupling": "v6", "reflected": "v"},
@@ -135,7 +136,11 @@ VELOCITIES_FROM_DIAGONAL = Program(
     passive=False,
 )
 _ADMITTANCE = Program(
-    "admittance", {"q": "q"}, (outward(place), *_ARTICULATE, outward(admit)), gravity=False, passive=False
+    "admittance",
+    {"q": "q"},
+    (outward(place), *_ARTICULATE, outward(propagate_admittance)),
+    gravity=False,
+    passive=False,
 )
 
 

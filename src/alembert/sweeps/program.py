@@ -1,10 +1,12 @@
 """Sweeps over a tree, and programs made of them.
 
-A *step* is a function of one record: it reads what the node is (`b.node`), what it is given (`b.q`, `b.v`, ...), what
-earlier steps left in the record and in `b.parent`, and leaves results as attributes of its own record; inward it may
-also add to its parent's record (`b.parent.add(...)`). A *sweep* runs a step over the nodes, outward (parents first) or
-inward. A *program* is a list of sweeps with names for what goes in and what comes out. `unroll` runs it on `SX`; the
-engine lowers the same program to loops.
+A *step* is a function of one record: it reads what the node is (`b.node`), what it is given (`b.q`, `b.v`, ...) and what
+earlier steps left in the record, and leaves results as attributes of its own record. It reaches its parent by two methods
+only: `b.receive(name)` is what the parent hands outward (its pose, motion, acceleration), `b.deliver(name=value)` is what
+the node hands inward (wrench, inertia, bias). Both pass through the attachment of the node (`alembert.sweeps.node`), so
+that a parent with coordinates of its own can answer. A *sweep* runs a step over the nodes, outward (parents first) or
+inward. A *program* is a list of sweeps with names for what goes in and what comes out. `unroll` runs it on `SX`;
+`alembert.lowering` makes loops of the same program.
 """
 
 from __future__ import annotations
@@ -37,6 +39,18 @@ class Record:
 
     def has(self, name: str) -> bool:
         return name in self.__dict__
+
+    def receive(self, name: str) -> Any:
+        """What the parent hands outward under this name."""
+        return self.node.attachment.receive(self, name)
+
+    def is_offered(self, name: str) -> bool:
+        """Whether the parent has such a field: what steps leave with nodes, the world does not have."""
+        return self.parent.has(name)
+
+    def deliver(self, **contributions: Any) -> None:
+        """Hand contributions inward: they add to the fields of the parent."""
+        self.node.attachment.deliver(self, contributions)
 
     def add(self, **contributions: Any) -> None:
         """Add to fields that several children contribute to; the first contribution makes the field."""

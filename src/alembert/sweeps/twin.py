@@ -35,27 +35,27 @@ from alembert.sweeps.program import Program, Record, expressions, inward, outwar
 from alembert.sweeps.tree import Tree
 
 
-def coast(b: Record) -> None:
+def accelerate_at_zero(b: Record) -> None:
     """A_0"""
     b.a = ca.SX(b.node.nv, 1)
     accelerate(b)
 
 
-def weigh(b: Record) -> None:
+def cost_terms(b: Record) -> None:
     """(1), (2), (4)"""
     b.transition = Ad_dual(b.X).T
     b.inertia = b.node.inertia.matrix()
-    b.t = b.tau - joint_effort(b, ca.SX(b.node.nv, 1))
-    reflected, r = b.node.reflected_inertia, b.node.rotor_momentum
-    b.reflected = ca.SX(b.node.nv, 1) if reflected is None else ca.diag(reflected)
-    b.coupling = ca.SX(6, b.node.nv) if r is None else ca.vertcat(r, ca.SX(3, b.node.nv))
+    nv, reflected, r = b.node.nv, b.node.reflected_inertia, b.node.rotor_momentum
+    b.t = b.tau - joint_effort(b, ca.SX(nv, 1))
+    b.reflected = ca.SX(nv, 1) if reflected is None else ca.diag(reflected)
+    b.coupling = ca.SX(6, nv) if r is None else ca.vertcat(r, ca.SX(3, nv))
 
 
 def gather_gyroscopic(b: Record) -> None:
     """The last term of (3)."""
     r = b.node.rotor_momentum
     if r is not None:
-        b.parent.add(f=Force(cross(b.parent.V.angular, r @ b.v), ca.SX(3, 1)))
+        b.deliver(f=Force(cross(b.receive("V").angular, r @ b.v), ca.SX(3, 1)))
 
 
 LINEAR_QUADRATIC = Program(
@@ -64,9 +64,9 @@ LINEAR_QUADRATIC = Program(
     (
         outward(place),
         outward(move),
-        outward(coast),
+        outward(accelerate_at_zero),
         outward(newton_euler),
-        outward(weigh),
+        outward(cost_terms),
         inward(gather_gyroscopic),
     ),
     {
