@@ -31,9 +31,8 @@ def reduce_articulated(b: Record, z: Any, effort: ca.SX) -> tuple[Any, Any]:
     return _to_parent(P, b), b.X.force(type(z).from_vector(z_a))
 
 
-def reduce_coupled(b: Record, z: Any, effort: ca.SX) -> tuple[Any, Any]:
-    """(4); the rows of the coupling that the momentum of the rotors leaves out are zero. Leaves U_P and W."""
-    r = b.node.rotor_momentum
+def reduce_coupled(b: Record, z: Any, r: ca.SX) -> tuple[Any, Any]:
+    """(4) for the momentum r of the rotors; the rows of the coupling that it leaves out are zero. Leaves U_P and W."""
     U_P = force_columns(b.X, b.U, type(z))
     N = ca.vertcat(r, ca.SX(U_P.shape[0] - r.shape[0], r.shape[1]))
     reaction = b.reaction

@@ -58,8 +58,8 @@ def eliminate(b: Record) -> None:
         b.e = b.free * b.e
     b.U, b.D, b.factor = U, D, Factor(D)
     b.ready = b.factor.solve(b.e)
-    reduced = reduce_articulated if b.node.rotor_momentum is None else reduce_coupled
-    P, z = reduced(b, z, effort)
+    r = b.node.rotor_momentum
+    P, z = reduce_articulated(b, z, effort) if r is None else reduce_coupled(b, z, r)
     b.deliver(P=P, z=z)
 
 
