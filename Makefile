@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench docs verify fuzz clean
+.PHONY: demo test test-machines lint bench docs verify fuzz clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -30,6 +30,10 @@ demo: $(VENV)/.runtime
 
 test: lint
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# for every night: other processors' arithmetic, lanes, threads, orders; TESTS names a part of the tests, MACHINES some of them
+test-machines: $(VENV)/.test
+	$(BIN)/python tests/machines.py $(MACHINES:%=--machine %) $(TESTS)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
