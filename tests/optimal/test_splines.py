@@ -2,6 +2,7 @@
 
 import os
 import signal
+from types import SimpleNamespace
 
 import casadi as ca
 import numpy as np
@@ -13,6 +14,7 @@ from alembert.optimal import Problem, System, duration, effort, running, solve_s
 from alembert.optimal.splines.rows import Rows
 from alembert.optimal.splines.shooting import Shooting
 from alembert.optimal.splines.solution import Found
+from alembert.optimal.splines.trust_region import TrustRegion
 from alembert.verify.mechanisms import four_bars, parallelogram
 
 UPRIGHT = np.pi / 2
@@ -202,7 +204,7 @@ def test_what_others_have_too(tmp_path):
     assert solution.momenta.shape == (61, 2)
     np.testing.assert_allclose(solution.motion().efforts[:, 1], solution.node_controls[:, 0], atol=1e-9)
     assert solution.costates.shape == (60, 2)
-    with pytest.raises(UnsupportedError, match="gains: ipopt gives none"):
+    with pytest.raises(UnsupportedError, match="gains: trust region gives none"):
         _ = solution.gains
 
 
@@ -257,8 +259,8 @@ def test_multipliers_are_slopes_of_the_cost():
     assert np.abs(best._adjoint.z).max() < 1e-6
 
 
-def test_sensitivity_of_the_cost():
-    """The slope along a mass and a length, from solutions with others: differences of 1e-4 leave 1e-6."""
+def with_parameters(**values):
+    """An acrobot with a mass and a length as parameters."""
     builder = al.ModelBuilder("acrobot")
     mass, length = builder.parameter("mass", 1.0), builder.parameter("length", 1.0)
     hinge = al.Revolute((0.0, -1.0, 0.0))
@@ -268,11 +270,15 @@ def test_sensitivity_of_the_cost():
     ):
         inertia = al.Inertia(mass, (0.5, 0, 0), (1e-3, 0, 0.1, 0, 0, 0.1))
         builder.body(name, inertia, joint=hinge, joint_name=joint, parent=parent, placement=place)
-    model = builder.build()
     ends = {"start": {"q": [-1.0, 0], "v": 0}, "end": {"q": [UPRIGHT, 0], "v": 0}}
+    return Problem(builder.build(), 3.0, **ends, actuated=["elbow"], parameters=values)
+
+
+def test_sensitivity_of_the_cost():
+    """The slope along a mass and a length, from solutions with others: differences of 1e-4 leave 1e-6."""
 
     def solved(guess=None, **parameters):
-        problem = Problem(model, 3.0, **ends, actuated=["elbow"], parameters=parameters)
+        problem = with_parameters(**parameters)
         return solve_splines(problem, 60, control_points=10, tolerance=1e-10, guess=guess)
 
     best = solved()
@@ -280,6 +286,119 @@ def test_sensitivity_of_the_cost():
     for name in ("mass", "length"):
         plus, minus = (solved(best, **{name: 1.0 + by}).cost for by in (1e-4, -1e-4))
         assert slopes[name] == pytest.approx((plus - minus) / 2e-4, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["mass", "length"])
+@pytest.mark.parametrize("by", [1e-4, -1e-4, 1e-3, 1e-2])
+def test_a_warm_start_stays_at_its_solution(name, by):
+    """The cost changes by its slope times the change, plus its curvature (below 1e4) times the square."""
+    best = solve_splines(with_parameters(), 60, control_points=10)
+    near = solve_splines(with_parameters(**{name: 1 + by}), 60, control_points=10, guess=best)
+    assert near.success
+    assert near.iterations <= 12
+    expected = best.cost + by * best.sensitivities()[name]
+    assert near.cost == pytest.approx(expected, abs=1e4 * by**2 + 1e-6)
+
+
+def test_a_cold_search_does_not_hang_on_the_last_bit():
+    """Changes of the guess by rounding lead to the same optimum, the best that is known of this problem."""
+    problem = with_parameters()
+    time = np.linspace(0, 3, 61)
+    q = np.outer(1 - time / 3, [-1.0, 0.0]) + np.outer(time / 3, [UPRIGHT, 0.0])
+    costs = []
+    for seed in range(4):
+        noise = 1e-12 * np.random.default_rng(seed).normal(size=q.shape)
+        found = solve_splines(problem, 60, control_points=10, guess={"time": time, "q": q + noise})
+        assert found.success
+        costs.append(found.cost)
+    np.testing.assert_allclose(costs, 22.116293, rtol=1e-6)
+
+
+class Plane:
+    """What a search asks of its rows, for functions of two unknowns."""
+
+    def __init__(self, cost, g, lower, upper):
+        z = ca.SX.sym("z", 2)
+        sigma, y = ca.SX.sym("sigma"), ca.SX.sym("y", len(lower))
+        f, rows = cost(z), ca.vertcat(*g(z))
+        slope = ca.gradient(sigma * f + ca.dot(y, rows), z)
+        self.f = ca.Function("f", [z], [f, rows, ca.gradient(f, z), ca.jacobian(rows, z)])
+        self.slope = ca.Function("slope", [z, sigma, y], [slope])
+        self.lower, self.upper = np.array(lower, dtype=float), np.array(upper, dtype=float)
+
+    def motion(self, z):
+        return SimpleNamespace(cost=float(self.f(z)[0]))
+
+    def values(self, z):
+        return self.f(z)[1].full()[:, 0]
+
+    def gradient(self, z):
+        return self.f(z)[2].full()[:, 0]
+
+    def jacobian(self, z):
+        return self.f(z)[3].full()
+
+    def lagrangian(self, z, sigma, y):
+        return SimpleNamespace(z=self.slope(z, sigma, y).full()[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("cost", "g", "lower", "upper", "start", "expected"),
+    [
+        # the valley of Rosenbrock, free; on a circle (Lagrange: z_2 = z_1^2 there); with an active bound
+        (
+            lambda z: 100 * (z[1] - z[0] ** 2) ** 2 + (1 - z[0]) ** 2,
+            lambda z: [z[0]],
+            [-5],
+            [5],
+            [-1.2, 1],
+            [1, 1],
+        ),
+        (lambda z: z[0] + z[1], lambda z: [z[0] ** 2 + z[1] ** 2], [2], [2], [3.0, -0.1], [-1, -1]),
+        (
+            lambda z: (z[0] - 2) ** 2 + (z[1] - 1) ** 2,
+            lambda z: [z[0] ** 2 - z[1], z[0] + z[1]],
+            [-np.inf] * 2,
+            [0, 2],
+            [2, 2],
+            [1, 1],
+        ),
+        # Maratos: full steps along the circle raise both cost and what the row misses
+        (
+            lambda z: 2 * (z[0] ** 2 + z[1] ** 2 - 1) - z[0],
+            lambda z: [z[0] ** 2 + z[1] ** 2],
+            [1],
+            [1],
+            [np.cos(0.1), np.sin(0.1)],
+            [1, 0],
+        ),
+        # a saddle at the start, where the slope vanishes along the row
+        (lambda z: -z[0] * z[1], lambda z: [z[0] - z[1], z[0]], [0, -1], [0, 1], [1e-3, 1e-3], [1, 1]),
+    ],
+)
+def test_trust_region(cost, g, lower, upper, start, expected):
+    free = np.full(2, np.inf)
+    method = TrustRegion(Plane(cost, g, lower, upper), -free, free, 1e-9, lambda *_: False)
+    end = method.run(np.array(start, dtype=float), 60)
+    assert end.status == "solved"
+    np.testing.assert_allclose(end.z, expected, atol=1e-7)
+
+
+def test_trust_region_within_bounds_of_the_unknowns():
+    """The first one gains more of what the row leaves to both, until the second is at its bound."""
+    plane = Plane(lambda z: (z[0] - 3) ** 2 - z[1], lambda z: [z[0] + z[1]], [-np.inf], [2.0])
+    method = TrustRegion(plane, np.array([-np.inf, 0.0]), np.array([np.inf, 0.5]), 1e-9, lambda *_: False)
+    end = method.run(np.array([0.0, 2.0]), 60)
+    assert end.status == "solved"
+    np.testing.assert_allclose(end.z, [2.0, 0.0], atol=1e-7)
+
+
+def test_trust_region_says_that_rows_contradict():
+    plane = Plane(lambda z: z[0] ** 2, lambda z: [z[0], z[0]], [0.0, 1.0], [0.0, 1.0])
+    free = np.full(2, np.inf)
+    end = TrustRegion(plane, -free, free, 1e-8, lambda *_: False).run(np.zeros(2), 60)
+    assert end.status in ("infeasible", "iterations")
+    assert end.error > 0.1
 
 
 def test_loops_stay_closed():
@@ -352,7 +471,7 @@ def test_diagnosis_locates_what_is_not_finite():
     z = solution.unknowns.copy()
     z[3] = 1e200
     rows = solution._rows
-    lost = type(solution)(rows, Found(z, solution._multipliers, "Invalid_Number_Detected", []), {})
+    lost = type(solution)(rows, Found(z, solution._multipliers, "stalled", []), {})
     assert not lost.success
     assert "the motion is not finite: q shoulder from t = " in lost.diagnosis()
     assert "not finite" in str(lost.violations()[0])

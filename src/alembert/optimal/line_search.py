@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from alembert.optimal.iterations import KEPT
+
 G_THETA, G_PHI, ETA = 1e-5, 1e-8, 1e-8
 S_THETA, S_PHI = 1.1, 2.3
 SHORTEST = 0.05
@@ -30,8 +32,6 @@ GROWTH, FREE_GROWTH = 100.0, 1e3
 alone lets them explode for a little less cost, and then may not find back"""
 LARGEST_RISE = 5.0
 """orders of magnitude by which the objective may rise in a step"""
-KEPT = 1e-6
-"""residual below which an iterate counts as feasible"""
 ROUNDING = 10 * float(np.finfo(float).eps)
 
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from alembert.optimal.blocks import Program
 from alembert.optimal.forms import has_smallest, smallest, staged
+from alembert.optimal.iterations import Iteration, IterationLog, interruptible
 from alembert.optimal.multipliers import iterate
-from alembert.optimal.oracle import Oracle
+from alembert.optimal.oracle import EachIteration, Oracle
 from alembert.optimal.stages import Stages
-from alembert.optimal.sweep import ACCEPTABLE, Iteration, Outcome, acceptable
-from alembert.optimal.watching import Watch, interruptible
+from alembert.optimal.sweep import ACCEPTABLE, Outcome, acceptable
 
 Array = np.ndarray
 WARM = dict.fromkeys(("mu_init", "bound_push", "bound_frac"), 1e-8)
@@ -47,8 +47,8 @@ def solve_nlp(
     minimal = not is_fatrop and has_smallest(stages)
     form = smallest(stages, x, u) if minimal else staged(stages, x, u, z)
     program = form.program
-    watch = Watch((program.size, program.rows), program.lower, program.upper, report)
-    oracle = Oracle(program, watch, is_fatrop=is_fatrop)
+    log = IterationLog(program.lower, program.upper, report)
+    oracle = Oracle(program, log, is_fatrop=is_fatrop)
     options: dict[str, Any] = {"print_time": False, "error_on_fail": False, "show_eval_warnings": False}
     options["cache"] = oracle.functions
     own: dict[str, Any] = {"tol": tolerance, "max_iter": iterations, "print_level": 0}
@@ -58,31 +58,33 @@ def solve_nlp(
         options |= {"structure_detection": "manual", "equality": equality, "fatrop": own, **form.structure}
     else:
         own |= {"sb": "yes", **(WARM_IPOPT if warm else {})}
-        options |= {"ipopt": own, "iteration_callback": watch}
+        each = EachIteration((program.size, program.rows), log)
+        options |= {"ipopt": own, "iteration_callback": each}
     function = ca.nlpsol("solver", solver, oracle.expressions, options)
-    watch.solver = None if is_fatrop else function
+    if not is_fatrop:
+        each.solver = function
     program.functions  # noqa: B018  (compiles what has not been compiled before)
     built = time.perf_counter()
     ended = ""
-    with interruptible(watch):
+    with interruptible(log):
         try:
             if not _finite(program, form.start):  # FATROP would not come back
                 raise RuntimeError("Invalid_Number_Detected")
             found = function(x0=form.start, lbg=program.lower, ubg=program.upper)
             w, y = (found[name].full()[:, 0] for name in ("x", "lam_g"))
         except RuntimeError as error:  # FATROP, where nothing is finite
-            (w, y), ended = watch.best or (form.start, np.zeros(program.rows)), str(error).rsplit(": ", 1)[-1]
+            (w, y), ended = log.best or (form.start, np.zeros(program.rows)), str(error).rsplit(": ", 1)[-1]
     done = time.perf_counter()
-    if watch.failure is not None:
-        raise watch.failure
-    if watch.stop and watch.best is not None:
-        w, y = watch.best
+    if log.failure is not None:
+        raise log.failure
+    if log.stop and log.best is not None:
+        w, y = log.best
     stats = function.stats() if not ended else {}
     cost, g = program.values(w)
-    if is_fatrop and not watch.stop and not np.array_equal(w, watch.latest):  # type: ignore[arg-type]
-        watch.see(cost, g, w, y)  # it asks for no second derivatives where it ends
-    history = watch.history if is_fatrop else _history(stats, done - built)
-    if watch.stop:
+    if is_fatrop and not log.stop and not np.array_equal(w, log.latest):  # type: ignore[arg-type]
+        log.add(cost, g, w, y)  # it asks for no second derivatives where it ends
+    history = log.history if is_fatrop else _history(stats, done - built)
+    if log.stop:
         status, message = "interrupted", "interrupted; this is the best iterate so far"
     elif stats.get("success") and not ended:
         status, message = "solved", "solved"

@@ -13,10 +13,59 @@ import casadi as ca
 import numpy as np
 
 from alembert.optimal.blocks import Program
-from alembert.optimal.watching import Watch, array
+from alembert.optimal.iterations import IterationLog
 
 Array = np.ndarray
 Evaluate = Callable[..., tuple[Any, ...]]
+
+
+DETAILS = ("inf_du", "mu", "alpha_pr", "regularization_size")
+"""what IPOPT calls the slope of the Lagrangian, the barrier, the length of the step and the shift"""
+
+
+class EachIteration(ca.Callback):
+    """For CasADi's option `iteration_callback`: keeps a log of the iterations, and stops the solver when it says so."""
+
+    def __init__(self, sizes: tuple[int, int], log: IterationLog) -> None:
+        super().__init__()
+        self._sizes, self._log = sizes, log
+        self.solver: ca.Function | None = None
+        """IPOPT, which tells slope, barrier, step and shift while it runs"""
+        self.construct("each_iteration", {})
+
+    def get_n_in(self) -> int:
+        return ca.nlpsol_n_out()
+
+    def get_n_out(self) -> int:
+        return 1
+
+    def get_name_in(self, k: int) -> str:
+        return ca.nlpsol_out(k)
+
+    def get_sparsity_in(self, k: int) -> Any:
+        x, g = self._sizes
+        size = {"f": 1, "x": x, "lam_x": x, "g": g, "lam_g": g}.get(ca.nlpsol_out(k), 0)
+        return ca.Sparsity.dense(size, 1) if size else ca.Sparsity(0, 0)
+
+    def has_eval_buffer(self) -> bool:
+        return True
+
+    def eval_buffer(self, arguments: Any, results: Any) -> int:
+        given = {ca.nlpsol_out(k): array(value) for k, value in enumerate(arguments)}
+        self._log.add(float(given["f"][0]), given["g"], given["x"], given["lam_g"], self._details())
+        array(results[0])[:] = self._log.stop
+        return 0
+
+    def _details(self) -> tuple[float, ...]:
+        if self._log.report is None or self.solver is None:  # nobody looks, or nothing is known
+            return ()
+        told = self.solver.stats().get("iterations", {})
+        return tuple(float(told[name][-1]) if told.get(name) else np.nan for name in DETAILS)
+
+
+def array(buffer: Any) -> Array:
+    """What CasADi hands to a callback, where it is."""
+    return np.frombuffer(buffer) if buffer is not None and len(buffer) else np.empty(0)
 
 
 class Called(ca.Callback):
@@ -28,11 +77,11 @@ class Called(ca.Callback):
         inputs: dict[str, ca.Sparsity],
         outputs: dict[str, ca.Sparsity],
         evaluate: Evaluate,
-        watch: Watch,
+        log: IterationLog,
     ) -> None:
         super().__init__()
         self._inputs, self._outputs, self._evaluate = list(inputs.items()), list(outputs.items()), evaluate
-        self._watch = watch
+        self._log = log
         self.construct(name, {})
 
     def get_n_in(self) -> int:
@@ -60,7 +109,7 @@ class Called(ca.Callback):
         try:
             found = self._evaluate(*map(array, arguments))
         except BaseException as error:  # must not pass through the solver's machine code
-            self._watch.stop, self._watch.failure = True, error
+            self._log.stop, self._log.failure = True, error
             found = (np.nan,) * len(results)
         for buffer, value in zip(results, found, strict=False):
             if buffer is not None:  # else it is not wanted
@@ -75,7 +124,7 @@ class Oracle:
     nothing is finite any more.
     """
 
-    def __init__(self, program: Program, watch: Watch, *, is_fatrop: bool) -> None:
+    def __init__(self, program: Program, log: IterationLog, *, is_fatrop: bool) -> None:
         p = program
         dense = ca.Sparsity.dense
         x = {"x": dense(p.size), "p": ca.Sparsity(0, 0)}
@@ -85,14 +134,15 @@ class Oracle:
 
         def second(w: Array, _: Array, sigma: Array, y: Array) -> Array:
             if is_fatrop:
-                watch.see(*p.values(w), w, y, float(np.abs(p.slope(w, float(sigma[0]), y)).max()))
+                slope = float(np.abs(p.slope(w, float(sigma[0]), y)).max())
+                log.add(*p.values(w), w, y, (slope,))
             return p.second(w, float(sigma[0]), y)
 
         def lagrangian(w: Array, _: Array, sigma: Array, y: Array) -> Array:
             return p.slope(w, float(sigma[0]), y)
 
         def stoppable(evaluate: Evaluate) -> Evaluate:
-            return lambda *a: (np.nan,) * 2 if watch.stop else evaluate(*a)
+            return lambda *a: (np.nan,) * 2 if log.stop else evaluate(*a)
 
         table: dict[str, tuple[dict[str, Any], dict[str, Any], Evaluate]] = {
             "nlp_f": (x, f, lambda w, _: p.values(w)[:1]),
@@ -112,7 +162,7 @@ class Oracle:
             f | g | along | {"grad_gamma_p": ca.Sparsity(0, 0)},
             lambda *a: (*p.values(a[0]), lagrangian(*a), 0.0),
         )
-        self.functions = {name: Called(name, *row, watch) for name, row in table.items()}
+        self.functions = {name: Called(name, *row, log) for name, row in table.items()}
         w, none = ca.MX.sym("x", p.size), ca.MX(0, 0)
         self.expressions = {
             "x": w,

@@ -7,24 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from alembert.optimal.barrier import Bounds
+from alembert.optimal.iterations import Iteration
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """One line of the progress."""
-
-    number: int
-    cost: float
-    infeasibility: float
-    """the largest residual"""
-    slope: float
-    """the largest slope of the Lagrangian"""
-    barrier: float
-    step: float
-    shift: float
-    seconds: float
 
 
 @dataclass

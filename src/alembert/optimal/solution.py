@@ -13,10 +13,11 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.optimal.checking import Check, simulate
 from alembert.optimal.diagnosis import Violation, linearise, redundant, unscaled, violated
+from alembert.optimal.iterations import Iteration
 from alembert.optimal.plant import Momenta
 from alembert.optimal.problem import Problem
 from alembert.optimal.stages import Stages
-from alembert.optimal.sweep import Iteration, Outcome
+from alembert.optimal.sweep import Outcome
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,13 +16,13 @@ from alembert.optimal import chatter, turning
 from alembert.optimal import guess as guesses
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.finite import locate
+from alembert.optimal.iterations import Iteration, reporter
 from alembert.optimal.problem import Problem
-from alembert.optimal.progress import reporter
 from alembert.optimal.schemes import scheme
 from alembert.optimal.solution import Solution
 from alembert.optimal.splines import solve_splines
 from alembert.optimal.stages import Stages, cut
-from alembert.optimal.sweep import Iteration, Outcome, Sweep
+from alembert.optimal.sweep import Outcome, Sweep
 from alembert.optimal.warm import Warm, same_nodes, warm
 
 SOLVERS = ("sweep", "ipopt", "fatrop")
@@ -72,9 +72,9 @@ def solve(
     if hessian not in ("auto", "exact", "gauss-newton"):
         raise ArgumentError(unknown("solve: no hessian", hessian, ("auto", "exact", "gauss-newton")))
     if transcription == "splines":
-        if solver == "fatrop" or nodes is not None or hessian != "auto":
+        if solver != "sweep" or nodes is not None or hessian != "auto":
             raise UnsupportedError(
-                "solve: transcription 'splines' has its own Hessian, even steps and IPOPT; leave solver, nodes and "
+                "solve: transcription 'splines' has its own solver and Hessian, and even steps; leave solver, nodes and "
                 "hessian out"
             )
         own: dict[str, Any] = {} if control_points is None else {"control_points": control_points}

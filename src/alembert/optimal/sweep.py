@@ -24,9 +24,10 @@ import numpy as np
 from alembert.optimal.anderson import Anderson
 from alembert.optimal.barrier import Bounds
 from alembert.optimal.evaluation import Evaluation
+from alembert.optimal.iterations import Iteration
 from alembert.optimal.line_search import Filter, Merit, Reference
 from alembert.optimal.newton import Errors, Newton
-from alembert.optimal.outcome import Iterate, Iteration, Outcome, Residuals
+from alembert.optimal.outcome import Iterate, Outcome, Residuals
 from alembert.optimal.stages import Stages
 from alembert.optimal.warm import Warm
 

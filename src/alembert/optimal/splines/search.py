@@ -10,26 +10,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-import casadi as ca
 import numpy as np
 from scipy.optimize import least_squares
 
 from alembert.errors import ArgumentError, NumericalError
 from alembert.optimal import guess as guesses
-from alembert.optimal.outcome import Iteration
+from alembert.optimal.iterations import Iteration, IterationLog, interruptible, reporter
 from alembert.optimal.problem import Problem
-from alembert.optimal.progress import reporter
 from alembert.optimal.splines.rows import Rows
 from alembert.optimal.splines.shooting import Shooting
 from alembert.optimal.splines.solution import Found, SplineSolution, runs_away
-from alembert.optimal.watching import Watch, interruptible
+from alembert.optimal.splines.trust_region import TrustRegion
 
 Array = np.ndarray
 HEAVY = 100.0
 """the weight of the conditions against the efforts in `_approach`"""
+NEAR, FEASIBLE = 0.1, 1e-3
+"""the scaled error and the infeasibility up to which a search starts from a guess as it is: `_approach`, which knows efforts
+but not the cost, would lead away from a solution of nearly the same problem"""
 
 
 def solve_splines(
@@ -68,8 +68,6 @@ def solve_splines(
         raise NumericalError(
             f"solve_splines: the motion of the guess is not finite ({where}); give another `guess`, or more `steps`"
         )
-    if rows.infeasibility(z) > 1e-3:
-        z = _approach(rows, z)
     found = _search(rows, z, tolerance, int(iterations), reporter(progress))
     return SplineSolution(rows, found, {"total": time.perf_counter() - began})
 
@@ -101,115 +99,26 @@ def _approach(rows: Rows, z: Array) -> Array:
     return least_squares(residuals, z, slopes, (low, high), x_scale="jac", max_nfev=100, ftol=1e-4).x
 
 
-class _Callback(ca.Callback):
-    """A Python function as one of CasADi's: arrays in, arrays out."""
-
-    def __init__(self, name: str, inputs: list[Any], outputs: list[Any], function: Any) -> None:
-        super().__init__()
-        self._inputs, self._outputs, self._function = inputs, outputs, function
-        self.construct(name, {})
-
-    def get_n_in(self) -> int:
-        return len(self._inputs)
-
-    def get_n_out(self) -> int:
-        return len(self._outputs)
-
-    def get_sparsity_in(self, k: int) -> Any:
-        return self._inputs[k][1]
-
-    def get_sparsity_out(self, k: int) -> Any:
-        return self._outputs[k][1]
-
-    def get_name_in(self, k: int) -> str:
-        return self._inputs[k][0]
-
-    def get_name_out(self, k: int) -> str:
-        return self._outputs[k][0]
-
-    def eval(self, arguments: Any) -> Any:
-        return self._function(*(np.array(x).ravel() for x in arguments))
-
-
 def _search(rows: Rows, z: Array, tolerance: float, iterations: int, report: Any) -> Found:
-    """Interior points (IPOPT), with the curvature of the Lagrangian from differences of its exact slope.
+    """From z; a guess that is no solution of nearly the same problem is first brought near the conditions."""
+    low, high = _range(rows.shooting.problem, len(z))
+    log = IterationLog(rows.lower, rows.upper, report)
 
-    Each slope is one backward sweep, and there are so few unknowns that this takes far fewer iterations than an
-    estimate from the steps.
-    """
-    n, r = len(z), len(rows.lower)
-    x, p = ("x", ca.Sparsity.dense(n, 1)), ("p", ca.Sparsity(0, 1))
-    one, g = ca.Sparsity.dense(1, 1), ca.Sparsity.dense(r, 1)
-    upper = ca.Sparsity.upper(n)
+    def see(z: Array, y: Array, slope: float, radius: float) -> bool:
+        log.add(rows.motion(z).cost, rows.values(z), z, y, (slope, 0.0, radius))
+        return log.stop
 
-    def curvature(z: Array, _: Array, sigma: Array, y: Array) -> list[Any]:
-        columns = []
-        for k in range(n):
-            step = np.zeros(n)
-            step[k] = 1e-5 * max(1.0, abs(z[k]))
-            plus, minus = (rows.lagrangian(z + s, sigma[0], y).z for s in (step, -step))
-            columns.append((plus - minus) / (2 * step[k]))
-        H = np.array(columns)
-        return [ca.triu(ca.DM((H + H.T) / 2))]
-
-    def with_slope(z: Array, _: Array) -> list[Any]:
-        return [rows.motion(z).cost, rows.gradient(z)]
-
-    functions = {
-        "grad_f": _Callback("nlp_grad_f", [x, p], [("f", one), ("grad_f_x", x[1])], with_slope),
-        "jac_g": _Callback(
-            "nlp_jac_g",
-            [x, p],
-            [("g", g), ("jac_g_x", ca.Sparsity.dense(r, n))],
-            lambda z, _: [rows.values(z), rows.jacobian(z)],
-        ),
-        "hess_lag": _Callback(
-            "nlp_hess_l",
-            [x, p, ("lam_f", one), ("lam_g", g)],
-            [("triu_hess_gamma_x_x", upper)],
-            curvature,
-        ),
-    }
-    nlp = _Callback("nlp", [x, p], [("f", one), ("g", g)], lambda z, _: [rows.motion(z).cost, rows.values(z)])
-    watch = Watch((n, r), rows.lower, rows.upper, report)
-    options: dict[str, Any] = {
-        **functions,
-        "iteration_callback": watch,
-        "no_nlp_grad": True,
-        "calc_lam_p": False,
-        "show_eval_warnings": False,
-        "print_time": False,
-        "error_on_fail": False,
-        "ipopt": {
-            "print_level": 0,
-            "sb": "yes",
-            "max_iter": iterations,
-            "tol": tolerance,
-            "bound_relax_factor": 0.0,
-        },
-    }
-    solver = ca.nlpsol("splines", "ipopt", nlp, options)
-    watch.solver = solver
-    low, high = _range(rows.shooting.problem, n)
-    with interruptible(watch):
-        found = solver(x0=z, lbx=low, ubx=high, lbg=rows.lower, ubg=rows.upper)
-    stats = solver.stats()
-    history = _with_details(watch.history, stats.get("iterations", {}))
-    z, y = found["x"].full()[:, 0], found["lam_g"].full()[:, 0]
-    if watch.best is not None and not stats["success"]:
-        z, y = watch.best
-    return Found(z, y, stats["return_status"], history)
-
-
-def _with_details(history: list[Iteration], details: Any) -> list[Iteration]:
-    """What IPOPT tells only afterwards: slopes, barriers and steps."""
-    names = {"slope": "inf_du", "barrier": "mu", "step": "alpha_pr", "shift": "regularization_size"}
-    known = {own: details[name] for own, name in names.items() if name in details}
-    more: list[dict[str, Any]] = [
-        {own: float(column[k]) for own, column in known.items() if k < len(column)}
-        for k in range(len(history))
-    ]
-    return [replace(i, **own) for i, own in zip(history, more, strict=True)]
+    method = TrustRegion(rows, low, high, tolerance, see)
+    with interruptible(log):
+        if method.error_at(z) > NEAR and rows.infeasibility(z) > FEASIBLE:
+            z = _approach(rows, z)
+        end = method.run(z, iterations)
+    if log.failure is not None:
+        raise log.failure
+    if log.stop:
+        assert log.best is not None
+        return Found(*log.best, "interrupted", log.history)
+    return Found(end.z, end.y, end.status, log.history)
 
 
 def _range(problem: Problem, n: int) -> tuple[Array, Array]:

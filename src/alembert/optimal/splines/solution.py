@@ -10,21 +10,21 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from alembert.optimal.diagnosis import Dependencies, Violation, badly_scaled, violated
-from alembert.optimal.outcome import Iteration
+from alembert.optimal.iterations import Iteration
 from alembert.optimal.solution import Solution
 from alembert.optimal.splines.rows import Rows
 from alembert.optimal.splines.shooting import Motion, Shooting
 from alembert.optimal.splines.slopes import Adjoint
 
 Array = np.ndarray
-REASONS = {
-    "Solve_Succeeded": ("solved", "converged"),
-    "Solved_To_Acceptable_Level": ("acceptable", "converged to an acceptable level"),
-    "Maximum_Iterations_Exceeded": (
-        "iterations",
-        "not converged; raise `iterations`, or give a better `guess`",
-    ),
-    "User_Requested_Stop": ("interrupted", "interrupted; this is the best iterate that was reached"),
+MESSAGES = {
+    "solved": "converged",
+    "acceptable": "converged to ten times the tolerance, beyond which rounding does not let it",
+    "iterations": "not converged; raise `iterations`, or give a better `guess`",
+    "interrupted": "interrupted; this is the best iterate that was reached",
+    "stalled": "no step makes progress; try another `guess`, or a larger `tolerance`",
+    "infeasible": "no step brings the conditions nearer; they may contradict each other: try another `guess`, or more "
+    "`control_points`",
 }
 
 
@@ -34,7 +34,7 @@ class Found:
 
     z: Array
     y: Array
-    reason: str
+    status: str
     history: list[Iteration]
 
 
@@ -48,7 +48,7 @@ class SplineSolution(Solution):
     def __init__(self, rows: Rows, found: Found, seconds: dict[str, float]) -> None:
         shooting = rows.shooting
         self.problem, self._shooting, self._rows = shooting.problem, shooting, rows
-        self.solver, self.transcription, self.hessian = "ipopt", "splines", "differences"
+        self.solver, self.transcription, self.hessian = "trust region", "splines", "differences"
         self.slopes = "adjoint" if rows.by_adjoint else "tangent"
         self.unknowns, self._multipliers = found.z, found.y
         self.knots, self.degree = shooting.knots, shooting.degree
@@ -58,14 +58,9 @@ class SplineSolution(Solution):
         self.seconds, self.history = seconds, found.history
         self.node_controls = motion.controls
         self._states = shooting.configurations(motion)
-        if found.reason in REASONS:
-            self.status, self.message = REASONS[found.reason]
-        else:
-            self.status = "failed"
-            self.message = (
-                f"IPOPT stopped ({found.reason.replace('_', ' ').lower()}), conditions off by "
-                f"{self.infeasibility:.1e}; try another `guess`, or more `control_points`"
-            )
+        self.status, self.message = found.status, MESSAGES[found.status]
+        if not self.success:
+            self.message += f" (conditions off by {self.infeasibility:.1e})"
 
     @property
     def steps(self) -> int:
