@@ -13,9 +13,9 @@ from alembert.deferred import deferred
 from alembert.errors import ArgumentError
 from alembert.expression import names_in
 from alembert.model import WORLD, Placement
-from alembert.model.by_name import with_own_axis
 from alembert.model.placement import PlacementProduct
 from alembert.model.printing import unknown
+from alembert.model.space import with_own_axis
 from alembert.spatial import Pose
 from alembert.sweeps import Tree
 from alembert.sweeps.tree import Where
@@ -88,19 +88,15 @@ class Arguments:
 
     def named_slices(self, function: str, values: Mapping[str, Any] | None, what: str) -> dict[str, slice]:
         """The speeds of joints, or of single degrees of freedom, by their names."""
-        singles = {name: k for k, name in enumerate(self.model.speed_names)}
+        places = self.model.space.speed_places
         found: dict[str, slice] = {}
         named: set[int] = set()
         for name in mapping(function, what, values):
-            if name in self.model._joint_index:
-                s = self.model.v_slice(name)
-            elif name in singles:
-                s = slice(singles[name], singles[name] + 1)
-            else:
-                known = [*self.model._joint_index, *singles]
+            if name not in places and name not in self.model._joint_index:
                 raise ArgumentError(
-                    unknown(f"{function}: {what}: no joint or degree of freedom", name, known)
+                    unknown(f"{function}: {what}: no joint or degree of freedom", name, places)
                 )
+            s = places[name] if name in places else self.model.v_slice(name)
             if named & set(range(s.start, s.stop)):
                 raise ArgumentError(f"{function}: {what}: {name!r} is given twice")
             named |= set(range(s.start, s.stop))

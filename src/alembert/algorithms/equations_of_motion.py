@@ -10,9 +10,9 @@ import numpy as np
 
 from alembert.algorithms import methods
 from alembert.algorithms.arguments import Parameters, Wrenches
-from alembert.algorithms.configurations import Configurations
 from alembert.algorithms.energy import Energy
 from alembert.algorithms.failures import all_finite
+from alembert.algorithms.manifold import Configurations
 from alembert.constraints import Constraints
 from alembert.constraints.coordinates import Coordinates, projected
 from alembert.deferred import deferred

@@ -11,6 +11,7 @@ import numpy as np
 from alembert.algorithms.arguments import Arguments
 from alembert.errors import NumericalError, warn
 from alembert.joints import JointType
+from alembert.model.space import Owner
 
 if TYPE_CHECKING:
     from alembert.engine.kernel import Kernel
@@ -68,12 +69,12 @@ class Failures(Arguments):
             return inputs
         q = np.asarray(given[0], dtype=float)
         joints = np.zeros(shape, dtype=bool)
-        for joint, s in zip(self.model.joints, self.model._q_slices, strict=True):
-            if joint.type.singularity(q[..., s]) or joint.type.problem(q[..., s]):
-                states = q[..., s].reshape(-1, joint.type.nq)
-                own = [bool(joint.type.singularity(x) or joint.type.problem(x)) for x in states]
+        for o in self.model.space:
+            if o.type.singularity(q[..., o.q]) or o.type.problem(q[..., o.q]):
+                states = q[..., o.q].reshape(-1, o.type.nq)
+                own = [bool(o.type.singularity(x) or o.type.problem(x)) for x in states]
                 own_mask = _over(np.array(own).reshape(q.shape[:-1]), shape)
-                if reason.startswith(f"joint {joint.name!r}:"):
+                if reason.startswith(f"joint {o.name!r}:"):
                     return own_mask & ~inputs
                 joints |= own_mask
         return ~(inputs | joints)
@@ -88,11 +89,11 @@ class Failures(Arguments):
         )
 
     @cached_property
-    def lockable(self) -> list[tuple[int, slice, slice]]:
+    def lockable(self) -> list[Owner]:
         """Joints that may lose a degree of freedom, with no reflected inertia to keep the equations regular."""
         return [
-            (k, self.model._q_slices[k], self.model._v_slices[k])
-            for k, joint in enumerate(self.model.joints)
+            owner
+            for owner, joint in zip(self.model.space, self.model.joints, strict=True)
             if type(joint.type).singularity is not JointType.singularity
             and not (joint.armature or joint.rotors)
         ]
@@ -101,11 +102,10 @@ class Failures(Arguments):
         """NaN where a joint has lost a degree of freedom: rounding makes large numbers of what should be infinite."""
         q = np.asarray(given[0], dtype=float)
         free = np.asarray(given[4]) if name == "hybrid_dynamics" else np.ones(self.model.nv)
-        for k, at_q, at_v in self.lockable:
-            kind = self.model.joints[k].type
-            if not np.any(free[at_v]) or not kind.singularity(q[..., at_q]):
+        for o in self.lockable:
+            if not np.any(free[o.v]) or not o.type.singularity(q[..., o.q]):
                 continue
-            locked = np.array([bool(kind.singularity(x)) for x in q[..., at_q].reshape(-1, kind.nq)])
+            locked = np.array([bool(o.type.singularity(x)) for x in q[..., o.q].reshape(-1, o.type.nq)])
             results = result if isinstance(result, tuple) else (result,)
             locked = np.broadcast_to(locked.reshape(q.shape[:-1]), results[0].shape[:-1])
             for x in results:
@@ -127,16 +127,7 @@ class Failures(Arguments):
                 )
                 what = known.get(argument.name, argument.name)
                 return f"{what} is {x[tuple(entries)]} at entry {entries[-1] if x.ndim else 0}{label}"
-        return self._trouble(given[0], otherwise)
-
-    def _trouble(self, q: Any, otherwise: str = _SINGULAR) -> str:
-        """Which joint cannot be solved for at the finite q."""
-        q = np.asarray(q, dtype=float)
-        for joint, s in zip(self.model.joints, self.model._q_slices, strict=True):
-            sentence = joint.type.singularity(q[..., s]) or joint.type.problem(q[..., s])
-            if sentence:
-                return f"joint {joint.name!r}: {sentence}"
-        return otherwise
+        return self.model.space.trouble(np.asarray(given[0], dtype=float)) or otherwise
 
 
 def all_finite(result: Any) -> bool:

@@ -412,7 +412,7 @@ def _admittance(s: Inputs) -> Results:
 def _on_manifold(name: str) -> tuple[tuple[str, ...], Any]:
     def build(s: Inputs) -> Results:
         result = {"integrate": "moved", "difference": "dv", "rate": "dq"}[name]
-        return {result: manifold.expression(s.tree.model, name, *s.given.values())}
+        return {result: getattr(s.tree.model.space, name)(*s.given.values())}
 
     return manifold.NAMES[name], build
 

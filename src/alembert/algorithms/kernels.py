@@ -231,16 +231,13 @@ def carried(X_BC: Pose, F_C: ca.SX) -> ca.SX:
 
 def hint(model: Model, extent: str) -> str:
     if extent == "q":
-        slices, what = model._q_slices, f"the model has {model.nq} coordinates"
+        sizes, what = [o.type.nq for o in model.space], f"the model has {model.nq} coordinates"
     elif extent == "v":
-        slices, what = model._v_slices, f"the model has {model.nv} degrees of freedom"
+        sizes, what = [o.type.nv for o in model.space], f"the model has {model.nv} degrees of freedom"
     else:
         return "six per moving body"
-    several = [
-        f"joint {joint.name!r} has {s.stop - s.start}"
-        for joint, s in zip(model.joints, slices, strict=True)
-        if s.stop - s.start > 1
-    ]
+    owners = zip(model.space, sizes, strict=True)
+    several = [f"joint {owner.name!r} has {size}" for owner, size in owners if size > 1]
     return f"{what} ({', '.join(several[:3])})" if several else what
 
 

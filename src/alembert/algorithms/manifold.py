@@ -1,30 +1,26 @@
-"""Moving on the configuration manifold: integrate, difference and rate, joint by joint."""
+"""Configurations: moving along tangents and back, compiled for batches."""
 
 from __future__ import annotations
 
-import casadi as ca
+from typing import Any
 
+import casadi as ca
+import numpy as np
+
+from alembert.algorithms.evaluation import Evaluation
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.model import Model
 
+Array = np.ndarray
 _SIZES = {"integrate": ("q", "v", "q"), "difference": ("q", "q", "v"), "rate": ("q", "v", "q")}
 NAMES = {"integrate": ("q", "dv"), "difference": ("q0", "q1"), "rate": ("q", "v")}
 
 
-def expression(model: Model, name: str, x: ca.SX, y: ca.SX) -> ca.SX:
-    _, second, _ = _SIZES[name]
-    parts = []
-    for joint, sq, sv in zip(model.joints, model._q_slices, model._v_slices, strict=True):
-        if joint.type.nv:
-            parts.append(getattr(joint.type, name)(x[sq], y[sq if second == "q" else sv]))
-    return ca.densify(ca.vertcat(ca.SX(0, 1), *parts))
-
-
 def function(model: Model, name: str) -> ca.Function:
-    x = ca.SX.sym(NAMES[name][0], model.nq)
-    y = ca.SX.sym(NAMES[name][1], model.nq if _SIZES[name][1] == "q" else model.nv)
-    return ca.Function(name, [x, y], [expression(model, name, x, y)])
+    sizes = {"q": model.nq, "v": model.nv}
+    x, y = (ca.SX.sym(label, sizes[kind]) for label, kind in zip(NAMES[name], _SIZES[name], strict=False))
+    return ca.Function(name, [x, y], [getattr(model.space, name)(x, y)])
 
 
 def kernel(model: Model, name: str) -> Kernel:
@@ -41,3 +37,24 @@ def kernel(model: Model, name: str) -> Kernel:
         key=f"{model.fingerprint}:{name}",
         build=lambda: FunctionSource(function(model, name)),
     )
+
+
+class Configurations(Evaluation):
+    """Moves on the manifold of configurations, `model.space`."""
+
+    def integrate(self, q: Any, dv: Any) -> Array:
+        return self._moved("integrate", q, dv)
+
+    def difference(self, q0: Any, q1: Any) -> Array:
+        return self._moved("difference", q0, q1)
+
+    def rate(self, q: Any, v: Any) -> Array:
+        return self._moved("rate", q, v)
+
+    def check_configuration(self, q: Any) -> None:
+        self.model.space.check("check_configuration", q)
+
+    def _moved(self, name: str, x: Any, y: Any) -> Array:
+        if name not in self.kernels:
+            self.kernels[name] = kernel(self.model, name)
+        return self.checked(name, self.kernels[name], (x, y))

@@ -69,11 +69,10 @@ def _settle(model: Model, a: Array, kernel: Kernel, inputs: Sequence[Array], fai
 def _locked(model: Model, q: Array) -> Array:
     """States in which a joint has lost a degree of freedom: rounding makes large numbers of infinite ones."""
     found = np.zeros(q.shape[:-1], dtype=bool)
-    for k, at_q, _ in model.compute.lockable:
-        kind = model.joints[k].type
-        if kind.singularity(q[..., at_q]):
-            states = q[..., at_q].reshape(-1, kind.nq)
-            found |= np.array([bool(kind.singularity(x)) for x in states]).reshape(found.shape)
+    for o in model.compute.lockable:
+        if o.type.singularity(q[..., o.q]):
+            states = q[..., o.q].reshape(-1, o.type.nq)
+            found |= np.array([bool(o.type.singularity(x)) for x in states]).reshape(found.shape)
     return found
 
 

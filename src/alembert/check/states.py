@@ -90,22 +90,22 @@ def _closed(model: Model, guess: Array) -> Array | None:
 def _straight(model: Model, rng: np.random.Generator) -> Array:
     """Every angle at zero or half a turn, where axes line up; singular joints stay neutral."""
     q = model.neutral()
-    for joint, s in zip(model.joints, model._q_slices, strict=True):
-        turned = rng.integers(0, 2, size=joint.type.nq) * np.pi
-        angles = np.array([unit == "rad" for _, unit in joint.type.coordinates], dtype=bool)
-        if joint.type.is_vector_space and joint.type.singularity(q[s] + turned * angles) is None:
-            q[s] += turned * angles
+    for o in model.space:
+        turned = rng.integers(0, 2, size=o.type.nq) * np.pi
+        angles = np.array([unit == "rad" for _, unit in o.type.coordinates], dtype=bool)
+        if o.type.is_vector_space and o.type.singularity(q[o.q] + turned * angles) is None:
+            q[o.q] += turned * angles
     return q
 
 
 def _half_turn(model: Model, rng: np.random.Generator) -> Array:
     """Every attitude half a turn away, about an axis of its own, where the scalar part of its quaternion is zero."""
     turn = np.zeros(model.nv)
-    for joint, s in zip(model.joints, model._v_slices, strict=True):
-        if joint.type.nq != joint.type.nv:
-            turning = np.array([unit == "rad/s" for _, unit in joint.type.speeds], dtype=bool)
-            axis = rng.normal(size=joint.type.nv) * turning
-            turn[s] = np.pi * axis / np.linalg.norm(axis)
+    for o in model.space:
+        if o.type.nq != o.type.nv:
+            turning = np.array([unit == "rad/s" for _, unit in o.type.speeds], dtype=bool)
+            axis = rng.normal(size=o.type.nv) * turning
+            turn[o.v] = np.pi * axis / np.linalg.norm(axis)
     return model.integrate(model.neutral(), turn)
 
 
@@ -113,9 +113,7 @@ def _regular(model: Model, rng: np.random.Generator) -> Array:
     """Random, but a tenth of a radian from singular joints: the conditioning there is not what is tested."""
     while True:
         q = model.random_configuration(rng)
-        if not any(
-            _near_singular(joint.type, q[s]) for joint, s in zip(model.joints, model._q_slices, strict=True)
-        ):
+        if not any(_near_singular(o.type, q[o.q]) for o in model.space):
             return q
 
 

@@ -113,7 +113,7 @@ def _attempt(
 def _locked(system: ConstraintSystem, q: Array) -> bool:
     """Whether some joint of the tree is where its accelerations are not defined."""
     tree = system.all.primary
-    return any(tree.joints[k].type.singularity(q[..., at]) for k, at, _ in tree.compute.lockable)
+    return any(o.type.singularity(q[..., o.q]) for o in tree.compute.lockable)
 
 
 def _correct(

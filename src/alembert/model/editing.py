@@ -53,13 +53,7 @@ def _ends_of(model: Model, equation: Equation) -> tuple[set[str], set[str]]:
     for _, quantity in equation.inputs:
         if quantity in model.coordinate_names:
             k = model.coordinate_names.index(quantity)
-            joints.add(
-                next(
-                    j.name
-                    for j, s in zip(model.joints, model._q_slices, strict=True)
-                    if s.start <= k < s.stop
-                )
-            )
+            joints.add(next(o.name for o in model.space if o.q.start <= k < o.q.stop))
         else:
             frames.add(quantity.rpartition(".")[0])
     return joints, frames if frames != {WORLD} or not joints else set()

@@ -9,7 +9,6 @@ written without compiling anything.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,6 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.model import printing, sampling
-from alembert.model.by_name import with_own_axis
 from alembert.model.elements import (
     WORLD,
     Actuator,
@@ -37,6 +35,7 @@ from alembert.model.fingerprint import fingerprint
 from alembert.model.inertia import Inertia
 from alembert.model.methods import Methods
 from alembert.model.placement import Placement
+from alembert.model.space import Space, named
 
 if TYPE_CHECKING:
     from alembert.algorithms import Compute
@@ -85,14 +84,19 @@ class Model(Methods):
     # --- sizes and indices ----------------------------------------------------------------------------------
 
     @cached_property
+    def space(self) -> Space:
+        """Who owns which coordinate, and the manifold of all configurations."""
+        return Space(self.joints)
+
+    @cached_property
     def nq(self) -> int:
         """Number of coordinates."""
-        return self._q_slices[-1].stop if self.joints else 0
+        return self.space.nq
 
     @cached_property
     def nv(self) -> int:
         """Number of degrees of freedom."""
-        return self._v_slices[-1].stop if self.joints else 0
+        return self.space.nv
 
     @cached_property
     def parents(self) -> tuple[int, ...]:
@@ -102,11 +106,11 @@ class Model(Methods):
 
     @cached_property
     def _q_slices(self) -> tuple[slice, ...]:
-        return _slices([joint.type.nq for joint in self.joints])
+        return tuple(owner.q for owner in self.space)
 
     @cached_property
     def _v_slices(self) -> tuple[slice, ...]:
-        return _slices([joint.type.nv for joint in self.joints])
+        return tuple(owner.v for owner in self.space)
 
     @cached_property
     def _body_index(self) -> dict[str, int]:
@@ -139,19 +143,19 @@ class Model(Methods):
 
     def q_slice(self, joint: str) -> slice:
         """Where the joint's coordinates are in q."""
-        return self._q_slices[self.joint_index(joint)]
+        return self.space[self.joint_index(joint)].q
 
     def v_slice(self, joint: str) -> slice:
         """Where the joint's speeds are in v."""
-        return self._v_slices[self.joint_index(joint)]
+        return self.space[self.joint_index(joint)].v
 
     @cached_property
     def coordinate_names(self) -> tuple[str, ...]:
-        return _labels(self.joints, "coordinates")
+        return self.space.coordinate_names
 
     @cached_property
     def speed_names(self) -> tuple[str, ...]:
-        return _labels(self.joints, "speeds")
+        return self.space.speed_names
 
     @cached_property
     def is_constrained(self) -> bool:
@@ -226,74 +230,39 @@ class Model(Methods):
     @cached_property
     def lower_limits(self) -> np.ndarray:
         """Per coordinate, -inf where there is none."""
-        return _limits(self.joints, "lower", "nq", -np.inf)
+        return self.space.limits("lower")
 
     @cached_property
     def upper_limits(self) -> np.ndarray:
-        return _limits(self.joints, "upper", "nq", np.inf)
+        return self.space.limits("upper")
 
     @cached_property
     def velocity_limits(self) -> np.ndarray:
         """Per speed, inf where there is none."""
-        return _limits(self.joints, "velocity", "nv", np.inf)
+        return self.space.limits("velocity")
 
     @cached_property
     def effort_limits(self) -> np.ndarray:
-        return _limits(self.joints, "effort", "nv", np.inf)
+        return self.space.limits("effort")
 
     def neutral(self) -> np.ndarray:
         """The configuration at which every joint is at its neutral place."""
-        parts = [joint.type.neutral() for joint in self.joints]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return self.space.neutral()
 
     def configuration(self, positions: Mapping[str, Any]) -> np.ndarray:
         """The neutral configuration but for what is named: joints or single coordinates, `{"elbow": 0.5, "base.z": 1}`.
 
         Numbers may have batch dimensions, (N,) or (N, 1) for one coordinate and (N, 4) for a quaternion.
         """
-        return self._named(positions, "configuration", self.neutral(), self._q_slices, self.coordinate_names)
+        space = self.space
+        return named(
+            "configuration", positions, space.coordinate_places, space.coordinate_names, self.neutral()
+        )
 
     def velocity(self, speeds: Mapping[str, Any]) -> np.ndarray:
         """At rest but for what is named: joints or single speeds, `{"elbow": 0.5, "base.wz": 0.1}`."""
-        return self._named(speeds, "velocity", np.zeros(self.nv), self._v_slices, self.speed_names)
-
-    def _named(
-        self,
-        given: Mapping[str, Any],
-        function: str,
-        x: np.ndarray,
-        slices: tuple[slice, ...],
-        labels: tuple[str, ...],
-    ) -> np.ndarray:
-        if not isinstance(given, Mapping):
-            raise ArgumentError(f"{function}: got {given!r}, expected a mapping from joints to numbers")
-        places = {label: slice(k, k + 1) for k, label in enumerate(labels)}
-        places |= {joint.name: s for joint, s in zip(self.joints, slices, strict=True) if s.stop > s.start}
-        values: list[tuple[np.ndarray, int]] = []
-        for name, value in given.items():
-            if name not in places:
-                raise ArgumentError(printing.unknown(f"{function}: no joint or coordinate", name, places))
-            try:
-                part = np.asarray(value, dtype=float)
-            except (TypeError, ValueError):
-                part = np.array(np.nan)
-            values.append((part, places[name].stop - places[name].start))
-        parts: list[tuple[slice, np.ndarray]] = []
-        for (name, value), part in zip(given.items(), with_own_axis(values), strict=True):
-            s = places[name]
-            if part.shape[-1:] != (s.stop - s.start,) or not np.all(np.isfinite(part)):
-                listed = ", ".join(labels[s])
-                raise ArgumentError(f"{function}: {name!r} is {value!r}, expected finite numbers ({listed})")
-            parts.append((s, part))
-        try:
-            batch = np.broadcast_shapes(*(part.shape[:-1] for _, part in parts))
-        except ValueError:
-            shapes = ", ".join(str(part.shape[:-1]) for _, part in parts)
-            raise ArgumentError(f"{function}: batch dimensions {shapes} do not go together") from None
-        x = np.array(np.broadcast_to(x, (*batch, len(x))))
-        for s, part in parts:
-            x[..., s] = part
-        return x
+        space = self.space
+        return named("velocity", speeds, space.speed_places, space.speed_names, np.zeros(self.nv))
 
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> np.ndarray:
         """Uniform within the limits (see `JointType.random` where there are none).
@@ -313,8 +282,8 @@ class Model(Methods):
             raise ArgumentError(
                 f"split: vector has shape {x.shape}, expected (..., {self.nq}) or (..., {self.nv})"
             )
-        slices = self._q_slices if x.shape[-1] == self.nq else self._v_slices
-        return {joint.name: x[..., s] for joint, s in zip(self.joints, slices, strict=True) if joint.type.nv}
+        of_q = x.shape[-1] == self.nq
+        return {o.name: x[..., o.q if of_q else o.v] for o in self.space if o.type.nv}
 
     # --- changed copies -------------------------------------------------------------------------------------
 
@@ -411,29 +380,6 @@ class Model(Methods):
             if joint.parent == body and joint.type.nv == 0:
                 total = total + self.total_inertia_of(joint.child).at(joint.placement)
         return total
-
-
-def _slices(sizes: list[int]) -> tuple[slice, ...]:
-    ends = np.cumsum([0, *sizes]).tolist()
-    return tuple(slice(a, b) for a, b in itertools.pairwise(ends))
-
-
-def _labels(joints: tuple[Joint, ...], which: str) -> tuple[str, ...]:
-    names = []
-    for joint in joints:
-        labels = getattr(joint.type, which)
-        names += [joint.name] if len(labels) == 1 else [f"{joint.name}.{label}" for label, _ in labels]
-    return tuple(names)
-
-
-def _limits(joints: tuple[Joint, ...], which: str, count: str, default: float) -> np.ndarray:
-    parts = []
-    for joint in joints:
-        values = getattr(joint.limits, which)
-        parts.append(np.array(values) if values else np.full(getattr(joint.type, count), default))
-    result = np.concatenate(parts) if parts else np.zeros(0)
-    result.flags.writeable = False
-    return result
 
 
 def _find(table: Mapping[str, Any], name: str, kind: str, model: str) -> Any:

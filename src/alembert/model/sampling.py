@@ -18,10 +18,10 @@ _TRIES = 1000
 def random_configuration(model: Model, rng: np.random.Generator) -> Array:
     """Of samples that leave limits of coupled joints, the one that leaves them least."""
     if not model.couplings:
-        return _sample(model, rng)
+        return model.space.random(rng)
     best, least = np.zeros(0), np.inf
     for _ in range(_TRIES):
-        q = coupled(model, _sample(model, rng))
+        q = coupled(model, model.space.random(rng))
         beyond = float(np.maximum(model.lower_limits - q, q - model.upper_limits).max(initial=0.0))
         if beyond < least:
             best, least = q, beyond
@@ -46,11 +46,3 @@ def coupled(model: Model, q: Array) -> Array:
     else:
         q -= np.linalg.lstsq(R, missing, rcond=None)[0]
     return q
-
-
-def _sample(model: Model, rng: np.random.Generator) -> Array:
-    parts = [
-        joint.type.random(rng, model.lower_limits[s], model.upper_limits[s])
-        for joint, s in zip(model.joints, model._q_slices, strict=True)
-    ]
-    return np.concatenate(parts) if parts else np.zeros(0)

@@ -1,0 +1,333 @@
+"""Who owns which coordinate of a model, and the manifold that they form together.
+
+Coordinates q and speeds v are laid out owner by owner: the joints in tree order (and, when bodies have coordinates of their
+own, these after the joint that moves the body). Configurations need not add: q moves along tangent displacements,
+
+    q1 = integrate(q0, e),     e = difference(q0, q1),     q' = rate(q, v)                          (1)
+
+About a configuration q0 the displacement e is a chart of the configurations near it. With speeds v and T(e) the inverse of
+the right Jacobian of the exponential map,
+
+    e' = T(e) v                                                                                     (2)
+
+For the error e = difference(q0, q) of a motion with speeds v0 + dv against the nominal one q0, v0
+
+    e' = dv + N(q0, v0) e + ...                                                                     (3)
+
+T is 1 and N is 0 where coordinates simply add. Both follow from the owner's `difference`, `integrate` and `rate` by
+differentiation, so that a new joint type needs nothing more.
+
+The functions (1) take arrays or CasADi expressions of one state; `model.integrate` and its like are compiled, for batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.joints import JointType
+from alembert.model.printing import unknown
+
+if TYPE_CHECKING:
+    from alembert.model.elements import Joint, Limits
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A joint, with the places of its coordinates in q and of its speeds in v."""
+
+    name: str
+    type: JointType
+    limits: Limits
+    q: slice
+    v: slice
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        return self._labels(self.type.coordinates)
+
+    @property
+    def speed_names(self) -> tuple[str, ...]:
+        return self._labels(self.type.speeds)
+
+    def _labels(self, entries: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+        if len(entries) == 1:
+            return (self.name,)
+        return tuple(f"{self.name}.{label}" for label, _ in entries)
+
+
+class Space:
+    """All coordinates of a model: iterating gives their owners in order, those without coordinates among them."""
+
+    def __init__(self, joints: Sequence[Joint]) -> None:
+        owners, nq, nv = [], 0, 0
+        for joint in joints:
+            end_q, end_v = nq + joint.type.nq, nv + joint.type.nv
+            owners.append(Owner(joint.name, joint.type, joint.limits, slice(nq, end_q), slice(nv, end_v)))
+            nq, nv = end_q, end_v
+        self.owners = tuple(owners)
+        self.nq, self.nv = nq, nv
+
+    def __iter__(self) -> Iterator[Owner]:
+        return iter(self.owners)
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+    def __getitem__(self, index: int) -> Owner:
+        """That of the joint with this index."""
+        return self.owners[index]
+
+    # --- names, units and limits ------------------------------------------------------------------------------
+
+    @cached_property
+    def coordinate_names(self) -> tuple[str, ...]:
+        return tuple(name for owner in self for name in owner.coordinate_names)
+
+    @cached_property
+    def speed_names(self) -> tuple[str, ...]:
+        return tuple(name for owner in self for name in owner.speed_names)
+
+    @cached_property
+    def coordinate_units(self) -> tuple[str, ...]:
+        return tuple(unit for owner in self for _, unit in owner.type.coordinates)
+
+    @cached_property
+    def speed_units(self) -> tuple[str, ...]:
+        return tuple(unit for owner in self for _, unit in owner.type.speeds)
+
+    @cached_property
+    def coordinate_places(self) -> dict[str, slice]:
+        """Where in q: owners that have coordinates, and single coordinates, by name."""
+        return _places(self.coordinate_names, [(owner.name, owner.q) for owner in self])
+
+    @cached_property
+    def speed_places(self) -> dict[str, slice]:
+        """Where in v: owners that have speeds, and single speeds, by name."""
+        return _places(self.speed_names, [(owner.name, owner.v) for owner in self])
+
+    def limits(self, which: str) -> Array:
+        """`lower` or `upper` limits of the coordinates, `velocity` or `effort` limits of the speeds; infinite where none."""
+        parts = []
+        for owner in self:
+            values = getattr(owner.limits, which)
+            size = owner.type.nq if which in ("lower", "upper") else owner.type.nv
+            parts.append(
+                np.array(values) if values else np.full(size, -np.inf if which == "lower" else np.inf)
+            )
+        found = np.concatenate(parts) if parts else np.zeros(0)
+        found.flags.writeable = False
+        return found
+
+    # --- the manifold -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def is_vector_space(self) -> bool:
+        """Whether q' = v and configurations simply add."""
+        return all(owner.type.is_vector_space for owner in self)
+
+    @cached_property
+    def curved(self) -> Array:
+        """Which speeds belong to owners whose configurations do not simply add, (nv,)."""
+        found = np.zeros(self.nv, dtype=bool)
+        for owner in self:
+            found[owner.v] = not owner.type.is_vector_space
+        return found
+
+    def neutral(self) -> Array:
+        parts = [owner.type.neutral() for owner in self]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def random(self, rng: np.random.Generator) -> Array:
+        """Uniform within the limits."""
+        lower, upper = self.limits("lower"), self.limits("upper")
+        parts = [owner.type.random(rng, lower[owner.q], upper[owner.q]) for owner in self]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def integrate(self, q: Any, e: Any) -> Any:
+        """The configuration reached from q by the tangent displacement e."""
+        return self._joined([o.type.integrate(q[o.q], e[o.v]) for o in self if o.type.nv], q, e)
+
+    def difference(self, q0: Any, q1: Any) -> Any:
+        """The tangent displacement from q0 to q1."""
+        return self._joined([o.type.difference(q0[o.q], q1[o.q]) for o in self if o.type.nv], q0, q1)
+
+    def rate(self, q: Any, v: Any) -> Any:
+        """q' = dq/dt."""
+        return self._joined([o.type.rate(q[o.q], v[o.v]) for o in self if o.type.nv], q, v)
+
+    @staticmethod
+    def _joined(parts: list[Any], *given: Any) -> Any:
+        if any(isinstance(x, ca.SX | ca.MX | ca.DM) for x in given):
+            return ca.densify(ca.vertcat(ca.SX(0, 1), *parts))
+        return np.concatenate([np.zeros(0), *(np.asarray(part, dtype=float).ravel() for part in parts)])
+
+    # --- charts, on expressions -----------------------------------------------------------------------------------
+
+    def chart_rate(self, e: ca.SX, v: ca.SX) -> ca.SX:
+        """T(e) v of (2)."""
+        return ca.vertcat(ca.SX(0, 1), *(_chart_rate(o.type, e[o.v], v[o.v]) for o in self))
+
+    def chart_rate_transposed(self, e: ca.SX, p: ca.SX) -> ca.SX:
+        """T(e)^T p."""
+        v = ca.SX.sym("v", self.nv)
+        return ca.substitute(ca.jtimes(self.chart_rate(e, v), v, p, True), v, ca.SX.zeros(self.nv))
+
+    def chart_jacobian(self, e: ca.SX) -> ca.SX:
+        """T(e)^-1: the tangent displacement of q for a change of e, (nv x nv)."""
+        blocks = [_chart_jacobian(o.type, e[o.v]) for o in self if o.type.nv]
+        return ca.diagcat(*blocks) if blocks else ca.SX(0, 0)
+
+    def chart_motion(self, phi: ca.SX, rate: ca.SX, second: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """q, v and a of a motion phi(t) in the chart about the neutral configuration; q = phi where coordinates add."""
+        q, v = ca.SX(self.nq, 1), ca.SX(self.nv, 1)
+        for o in self:
+            if o.type.is_vector_space:
+                q[o.q], v[o.v] = phi[o.v], rate[o.v]
+                continue
+            at = o.type.integrate(ca.SX(o.type.neutral()), phi[o.v])
+            here, there = ca.SX.sym("here", o.type.nq), ca.SX.sym("there", o.type.nq)
+            speed = ca.jtimes(o.type.difference(here, there), there, ca.jtimes(at, phi, rate))
+            q[o.q] = at
+            v[o.v] = ca.substitute([speed], [here, there], [at, at])[0]
+        return q, v, ca.jtimes(v, phi, rate) + ca.jtimes(v, rate, second)
+
+    def error_rate(self, q: ca.SX, v: ca.SX) -> ca.SX:
+        """N(q, v) of (3), (nv x nv)."""
+        N = ca.SX(self.nv, self.nv)
+        for o in self:
+            if not o.type.is_vector_space:
+                N[o.v, o.v] = _error_rate(o.type, q[o.q], v[o.v])
+        return N
+
+    # --- what is wrong --------------------------------------------------------------------------------------------
+
+    def check(self, function: str, q: Any) -> None:
+        """Raise `ArgumentError` naming the owner when q (..., nq) is no configuration."""
+        x = np.asarray(q, dtype=float)
+        if x.ndim == 0 or x.shape[-1] != self.nq:
+            raise ArgumentError(f"{function}: q has shape {x.shape}, expected (..., {self.nq})")
+        for o in self:
+            if not np.all(np.isfinite(x[..., o.q])):
+                raise ArgumentError(f"{function}: joint {o.name!r}: q is not finite")
+            problem = o.type.problem(x[..., o.q])
+            if problem:
+                raise ArgumentError(f"{function}: joint {o.name!r}: {problem}")
+
+    def singularity(self, q: Array) -> str | None:
+        """The sentence for coordinates (..., nq) at which an owner has lost a degree of freedom."""
+        return self._first(q, lambda kind, x: kind.singularity(x))
+
+    def trouble(self, q: Array) -> str | None:
+        """The sentence for coordinates (..., nq) at which an owner cannot be solved for: singular, or no configuration."""
+        return self._first(q, lambda kind, x: kind.singularity(x) or kind.problem(x))
+
+    def _first(self, q: Array, ask: Callable[[JointType, Array], str | None]) -> str | None:
+        for o in self:
+            sentence = ask(o.type, q[..., o.q])
+            if sentence:
+                return f"joint {o.name!r}: {sentence}"
+        return None
+
+
+def named(
+    function: str, given: Mapping[str, Any], places: Mapping[str, slice], labels: Sequence[str], x: Array
+) -> Array:
+    """x but for what is given by the names of owners or of single entries, over the batch of what is given."""
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"{function}: got {given!r}, expected a mapping from joints to numbers")
+    values: list[tuple[Array, int]] = []
+    for name, value in given.items():
+        if name not in places:
+            raise ArgumentError(unknown(f"{function}: no joint or coordinate", name, places))
+        try:
+            part = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            part = np.array(np.nan)
+        values.append((part, places[name].stop - places[name].start))
+    parts: list[tuple[slice, Array]] = []
+    for (name, value), part in zip(given.items(), with_own_axis(values), strict=True):
+        s = places[name]
+        if part.shape[-1:] != (s.stop - s.start,) or not np.all(np.isfinite(part)):
+            listed = ", ".join(labels[s])
+            raise ArgumentError(f"{function}: {name!r} is {value!r}, expected finite numbers ({listed})")
+        parts.append((s, part))
+    try:
+        batch = np.broadcast_shapes(*(part.shape[:-1] for _, part in parts))
+    except ValueError:
+        shapes = ", ".join(str(part.shape[:-1]) for _, part in parts)
+        raise ArgumentError(f"{function}: batch dimensions {shapes} do not go together") from None
+    x = np.array(np.broadcast_to(x, (*batch, len(x))))
+    for s, part in parts:
+        x[..., s] = part
+    return x
+
+
+def with_own_axis(parts: Sequence[tuple[Array, int]], states: Sequence[Any] = ()) -> list[Array]:
+    """(..., width) of values and widths; one number per state will do where the width is 1.
+
+    A last dimension of length 1 is then the joint's own, as for joints of more degrees of freedom: (N, 1) are N states. Only
+    where the batch of the others (values that leave no choice, and `states`, (..., n)) is just that shape, say (N, 1), are
+    they one number for each of its states; anything else would make N x N states of N.
+    """
+    clear: list[tuple[int, ...]] = [np.shape(x)[:-1] for x in states]
+    found: list[Array | None] = []
+    for x, width in parts:
+        if width == 1 and x.ndim >= 2 and x.shape[-1] == 1:
+            found.append(None)
+            continue
+        full = x[..., None] if width == 1 and x.shape[-1:] != (1,) else x
+        clear.append(full.shape[:-1])
+        found.append(full)
+    if all(x is not None for x in found):
+        return [x for x in found if x is not None]
+    try:
+        batch = np.broadcast_shapes(*clear)
+    except ValueError:  # the caller says so
+        batch = ()
+    return [
+        full if full is not None else x[..., None] if x.shape == batch else x
+        for full, (x, _) in zip(found, parts, strict=True)
+    ]
+
+
+def _places(labels: Sequence[str], owners: Sequence[tuple[str, slice]]) -> dict[str, slice]:
+    singles = {label: slice(k, k + 1) for k, label in enumerate(labels)}
+    return singles | {name: s for name, s in owners if s.stop > s.start}
+
+
+def _chart_rate(kind: JointType, e: ca.SX, v: ca.SX) -> ca.SX:
+    if kind.is_vector_space:
+        return v
+    neutral = ca.SX(kind.neutral())
+    q = ca.SX.sym("q", kind.nq)
+    rate = ca.jtimes(kind.difference(neutral, q), q, kind.rate(q, v))
+    return ca.substitute(rate, q, kind.integrate(neutral, e))
+
+
+def _chart_jacobian(kind: JointType, e: ca.SX) -> ca.SX:
+    if kind.is_vector_space:
+        return ca.SX.eye(kind.nv)
+    q, x = ca.SX.sym("q", kind.nq), ca.SX.sym("x", kind.nv)
+    neutral = ca.SX(kind.neutral())
+    moved = kind.difference(q, kind.integrate(neutral, x))
+    jacobian = ca.substitute(ca.jacobian(moved, x), q, kind.integrate(neutral, e))
+    return ca.substitute(jacobian, x, e)
+
+
+def _error_rate(kind: JointType, q: ca.SX, v: ca.SX) -> ca.SX:
+    """The derivative of d/dt difference(q0, q) with respect to e at e = 0."""
+    sizes = (("q0", kind.nq), ("q1", kind.nq), ("v0", kind.nv), ("e", kind.nv))
+    q0, q1, v0, e = (ca.SX.sym(name, n) for name, n in sizes)
+    error = kind.difference(q0, q1)
+    change = ca.jtimes(error, q0, kind.rate(q0, v0)) + ca.jtimes(error, q1, kind.rate(q1, v0))
+    N = ca.jacobian(ca.substitute(change, q1, kind.integrate(q0, e)), e)
+    return ca.substitute([N], [q0, v0, e], [q, v, ca.SX.zeros(kind.nv)])[0]
