@@ -113,8 +113,7 @@ def test_a_ball_joint_hangs_down_on_its_manifold():
     assert some.free == ("q:joint1.wx", "q:joint1.wy", "tau:joint1.wz")
 
 
-def test_a_conical_pendulum_is_a_steady_motion():
-    """Spin free at a fixed angle: w^2 = g / (l cos(angle)) for a point mass."""
+def conical():
     builder = ModelBuilder("conical")
     builder.body(
         "shaft", Inertia.box(0.1, (0.1, 0.1, 0.1)), joint=Revolute((0.0, 0.0, 1.0)), joint_name="spin"
@@ -126,10 +125,28 @@ def test_a_conical_pendulum_is_a_steady_motion():
         joint_name="tilt",
         parent="shaft",
     )
-    model = builder.build()
-    found = balanced(trim(model, v=[3.0, 0.0], fixed={"tilt": 0.6, "v:tilt": 0.0}, free=["v:spin"]))
+    return builder.build()
+
+
+def test_a_conical_pendulum_is_a_steady_motion():
+    """Spin free at a fixed angle: w^2 = g / (l cos(angle)) for a point mass."""
+    found = balanced(trim(conical(), v=[3.0, 0.0], fixed={"tilt": 0.6, "v:tilt": 0.0}, free=["v:spin"]))
     assert found.v[0] == pytest.approx(np.sqrt(G / np.cos(0.6)), rel=1e-12)
     assert "v:spin" in str(found)
+
+
+@pytest.mark.parametrize("free", [["tilt"], None], ids=["tilt", "all coordinates"])
+@pytest.mark.parametrize("rate", [3.3, 3.5, 3.8, 3.95, 4.0, 4.05, 4.2, 4.5, 6.0])
+@pytest.mark.parametrize("guess", [0.5, -0.5, 0.9])
+def test_the_nearest_of_several_steady_motions(rate, guess, free):
+    """Turned at a fixed rate the pendulum may hang down or stand out to either side: cos(angle) = g / (l w^2).
+
+    At 4 rad/s the moment that is missing grows from 0.5 rad outward at first, although the steady motion is there.
+    """
+    angle = np.arccos(G / rate**2)
+    expected = min((0.0, angle, -angle, np.pi, -np.pi), key=lambda x: abs(x - guess))
+    found = balanced(trim(conical(), q=[0.2, guess], v=[rate, 0.0], free=free))
+    np.testing.assert_allclose(found.q, [0.2, expected], atol=1e-8)
 
 
 def test_springs_and_weights():

@@ -9,6 +9,9 @@ with exact derivatives; where (1) leaves a choice, the solution nearest to the g
 
     x <- x + g - J^+ (r + J g),   g = guess - x                                              (2)
 
+Descent of |r| may pass over a nearer solution that lies behind a hump of |r|. Where the first Newton step does not lead about
+where the search ends, it is repeated from the other side of the guess, and the nearest of the solutions is kept.
+
 Loops, couplings and equations add their forces f to what is free, and their rows to what is to vanish:
 
     r - G^T f = 0,   phi(q) = 0,   G v = 0,   gamma(q, v) = 0                                (3)
@@ -40,6 +43,8 @@ _ROUNDING = 1e-9  # rad, m, N m or N: less beyond a limit is not worth a warning
 _UNDAMPED = 1e-6  # of a pole: a smaller real part is neither stable nor unstable
 _RESTARTS = tuple(radius for radius in (0.1, 0.5, 1.5, 3.0) for _ in range(4))  # rad or m
 _ALIKE = 3  # restarts that end with as much missing as the guess did: it will not get better
+_STRAIGHT = 0.5  # of the way to the solution: how far off the first Newton step may be
+_SAME = 1e-6  # of a distance: solutions that are nearer by less are as near
 _LISTED = 8
 _HOLD = "; what is fixed may take an effort to hold, free=['q', 'actuators'] or ['q', 'tau:JOINT']"
 
@@ -165,6 +170,10 @@ def trim(
                 raise NumericalError(_failure(problem, r))
         else:
             raise NumericalError(_failure(problem, r))
+    else:
+        at, more = _nearest_root(problem, guess, at)
+        iterations += more
+        r, J, scale = problem.evaluate(at)
     if problem.size and np.linalg.matrix_rank(J, tol=1e-9 * max(scale, 1e-300)) < problem.size:
         at = _nearest(problem, at, guess)
         r = problem.evaluate(at)[0]
@@ -210,6 +219,28 @@ def _solve(problem: Problem, start: Point) -> tuple[Point, int]:
         else:
             damping = max(10 * damping, 1e-12)
     return at, 200
+
+
+def _nearest_root(problem: Problem, guess: Point, found: Point) -> tuple[Point, int]:
+    """Of `found` and the solutions that starts beyond the guess lead to, the nearest to the guess in q and v."""
+    moving = len(problem.q) + len(problem.v)
+    r, J, _ = problem.evaluate(guess)
+    way = problem.difference(guess, found)[:moving]
+    newton = -np.linalg.pinv(J, rcond=1e-9) @ r
+    if not moving or np.linalg.norm(newton[:moving] - way) <= _STRAIGHT * np.linalg.norm(way):
+        return found, 0
+    best, distance, iterations = found, float(np.linalg.norm(way)), 0
+    _, s, V = np.linalg.svd(J[:, :moving])
+    weak = V[int(np.sum(s > 1e-9 * s[0])) - 1]  # where J says least of how far to go
+    for start in (-way, distance * weak, -distance * weak):
+        step = np.concatenate([start, np.zeros(problem.size - moving)])
+        other, more = _solve(problem, problem.move(guess, step))
+        iterations += more
+        r, _, scale = problem.evaluate(other)
+        away = float(np.linalg.norm(problem.difference(guess, other)[:moving]))
+        if np.abs(r).max(initial=0.0) <= _TOLERANCE * scale and away < distance * (1 - _SAME):
+            best, distance = other, away
+    return best, iterations
 
 
 def _nearest(problem: Problem, at: Point, guess: Point) -> Point:
