@@ -31,6 +31,7 @@ from alembert.spatial import Pose as Pose
 
 if _TYPE_CHECKING:
     from alembert import check as check
+    from alembert import control as control
     from alembert import convert as convert
     from alembert import linear as linear
     from alembert import optimal as optimal
@@ -59,6 +60,7 @@ _ON_FIRST_USE = {
     "Link": "alembert.constraints.connected",
     "admittance": "alembert.operators",
     "check": "alembert.check",
+    "control": "alembert.control",
     "convert": "alembert.convert",
     "diagonalising_velocities": "alembert.operators",
     "ensemble": "alembert.simulate",

@@ -227,7 +227,7 @@ def test_symmetric_legs_are_not_controllable_by_a_common_torque():
     linear = linearize(model, [-np.pi / 2, 0.0, 0.0])
     assert linear.controllable()
     common = linear.B.sum(axis=1, keepdims=True)
-    from alembert.linear.reachability import reachability
+    from alembert.control.reachability import reachability
 
     found = reachability(linear.A, common, linear.state_names, 1e-10)
     assert found.rank == 4

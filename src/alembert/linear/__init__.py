@@ -1,13 +1,13 @@
 """Linear models of a mechanism, the equilibria they are taken about, and regulators designed on them."""
 
-from alembert.linear.linear_model import FrequencyResponse as FrequencyResponse
+from alembert.control.locus import RootLocus as RootLocus
+from alembert.control.reachability import Reachability as Reachability
+from alembert.control.responses import FrequencyResponse as FrequencyResponse
+from alembert.control.responses import TimeResponse as TimeResponse
 from alembert.linear.linear_model import LinearModel as LinearModel
-from alembert.linear.linear_model import RootLocus as RootLocus
-from alembert.linear.linear_model import TimeResponse as TimeResponse
 from alembert.linear.linearization import linearize as linearize
 from alembert.linear.modes import Mode as Mode
 from alembert.linear.modes import Modes as Modes
-from alembert.linear.reachability import Reachability as Reachability
 from alembert.linear.regulators import Regulator as Regulator
 from alembert.linear.regulators import decoupled_pd as decoupled_pd
 from alembert.linear.regulators import lqr as lqr

@@ -11,69 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
-from scipy.optimize import linear_sum_assignment
 
+from alembert.control.locus import RootLocus, branches
+from alembert.control.reachability import Reachability, reachability
+from alembert.control.responses import Evaluator, FrequencyResponse, TimeResponse
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.linear import modes, printing, quantities, reduction
 from alembert.linear.modes import Modes
-from alembert.linear.reachability import Reachability, reachability
 from alembert.model import Model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class FrequencyResponse:
-    """`response` is (frequencies, outputs, inputs), complex; `frequency` in rad/s."""
-
-    frequency: Array
-    response: Array
-    output_names: tuple[str, ...]
-    input_names: tuple[str, ...]
-
-    @property
-    def magnitude_db(self) -> Array:
-        with np.errstate(divide="ignore"):
-            return 20 * np.log10(np.abs(self.response))
-
-    @property
-    def phase_deg(self) -> Array:
-        """Unwrapped along the frequencies."""
-        return np.degrees(np.unwrap(np.angle(self.response), axis=0))
-
-    def plot(
-        self, *, inputs: Any = None, outputs: Any = None, path: str | PathLike[str] | None = None
-    ) -> Figure:
-        """The Bode diagram, of all inputs and outputs or those named; needs matplotlib. `path` saves it."""
-        from alembert.linear import plots
-
-        return plots.bode(self, path, inputs=inputs, outputs=outputs)
-
-
-@dataclass(frozen=True, eq=False)
-class TimeResponse:
-    """Deviations from the point: `x` (times, states) and `y` (times, outputs)."""
-
-    t: Array
-    x: Array
-    y: Array
-
-
-@dataclass(frozen=True, eq=False)
-class RootLocus:
-    """`poles` (gains, states): each column follows one branch."""
-
-    gains: Array
-    poles: Array
-
-    def plot(self, *, path: str | PathLike[str] | None = None) -> Figure:
-        """The branches in the complex plane; needs matplotlib. `path` saves it."""
-        from alembert.linear import plots
-
-        return plots.root_locus(self, path)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -213,11 +163,8 @@ class LinearModel:
         """G(jw) = C (jw - A)^-1 B + D at frequencies in rad/s."""
         self._one("frequency_response")
         w = np.atleast_1d(self._finite("frequency_response", "frequency", frequency)).ravel()
-        s = 1j * w[:, None, None] * np.eye(len(self.A))
-        try:
-            response = self.C @ np.linalg.solve(s - self.A, self.B[None].astype(complex)) + self.D
-        except np.linalg.LinAlgError:
-            response = np.array([np.nan])
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            response = Evaluator(self.A, self.B, self.C, self.D)(1j * w)
         if not np.all(np.isfinite(response)):
             raise NumericalError(
                 f"frequency_response: one of the frequencies is a pole on the imaginary axis; the poles are "
@@ -268,23 +215,9 @@ class LinearModel:
                 f"({m}, {n}) for the state"
             )
         C, D = (self.C, self.D) if K.shape[1] == ny else (np.eye(n), np.zeros((n, m)))
-        k = np.concatenate([[0.0], np.logspace(-3, 3, 200)])
         if gains is not None:
-            k = np.atleast_1d(self._finite("root_locus", "gains", gains)).ravel()
-        poles = np.empty((len(k), n), dtype=complex)
-        for i, gain in enumerate(k):
-            try:
-                loop = np.linalg.solve(np.eye(m) + gain * K @ D, gain * K @ C)
-            except np.linalg.LinAlgError:
-                raise NumericalError(
-                    f"root_locus: at the gain {gain:.6g} the direct part of the outputs feeds the inputs back to "
-                    "themselves, 1 + k K D is singular, and the poles are infinite"
-                ) from None
-            found = np.sort_complex(np.linalg.eigvals(self.A - self.B @ loop))
-            if i:  # branches keep their columns: the assignment of least total distance
-                found = found[linear_sum_assignment(np.abs(poles[i - 1][:, None] - found))[1]]
-            poles[i] = found
-        return RootLocus(k, poles)
+            gains = np.atleast_1d(self._finite("root_locus", "gains", gains)).ravel()
+        return branches(self.A, self.B, C, D, K, gains)
 
     def plot(
         self,

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.control.reachability import Reachability, reachability
 from alembert.errors import ArgumentError
 from alembert.linear import quantities
-from alembert.linear.reachability import Reachability, reachability
 from alembert.model.printing import unknown
 
 if TYPE_CHECKING:

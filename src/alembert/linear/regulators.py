@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from alembert.control.reachability import reachability
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.linear import quantities, reduction
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
-from alembert.linear.reachability import reachability
 from alembert.model import Model
 
 Array = np.ndarray

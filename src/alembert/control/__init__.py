@@ -1,0 +1,43 @@
+"""Linear systems in state space: analysis, synthesis and reduction, without a multibody model.
+
+    import alembert as al
+
+    G = al.control.tf([1], [1, 0.1, 1])
+    G.hinf_norm().gain, G.poles(), G.zeros()
+
+`al.linearize(model, ...)` gives linear models of mechanisms; `to_statespace()` brings them here.
+"""
+
+from alembert.control.exchange import from_control as from_control
+from alembert.control.exchange import from_scipy as from_scipy
+from alembert.control.exchange import load_mat as load_mat
+from alembert.control.exchange import save_mat as save_mat
+from alembert.control.exchange import to_control as to_control
+from alembert.control.exchange import to_scipy as to_scipy
+from alembert.control.gramian import gramians as gramians
+from alembert.control.gramian import hankel_singular_values as hankel_singular_values
+from alembert.control.interconnection import append as append
+from alembert.control.interconnection import connect as connect
+from alembert.control.interconnection import feedback as feedback
+from alembert.control.interconnection import lft as lft
+from alembert.control.interconnection import parallel as parallel
+from alembert.control.interconnection import series as series
+from alembert.control.interconnection import static as static
+from alembert.control.interconnection import summing as summing
+from alembert.control.interconnection import upper_lft as upper_lft
+from alembert.control.locus import RootLocus as RootLocus
+from alembert.control.locus import root_locus as root_locus
+from alembert.control.norms import PeakGain as PeakGain
+from alembert.control.norms import h2_norm as h2_norm
+from alembert.control.norms import hinf_norm as hinf_norm
+from alembert.control.norms import linf_norm as linf_norm
+from alembert.control.reachability import Reachability as Reachability
+from alembert.control.responses import FrequencyResponse as FrequencyResponse
+from alembert.control.responses import TimeResponse as TimeResponse
+from alembert.control.sampling import c2d as c2d
+from alembert.control.sampling import d2c as d2c
+from alembert.control.second_order import SecondOrder as SecondOrder
+from alembert.control.statespace import StateSpace as StateSpace
+from alembert.control.transfer import pade as pade
+from alembert.control.transfer import tf as tf
+from alembert.control.transfer import zpk as zpk

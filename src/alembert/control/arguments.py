@@ -1,0 +1,130 @@
+"""Reading of arguments; refusals say what came and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.model.printing import unknown
+
+Array = np.ndarray
+
+
+def numbers(function: str, name: str, value: Any) -> Array:
+    """Finite real numbers."""
+    try:
+        x = np.asarray(value)
+        x = x.real if np.iscomplexobj(x) and not np.any(x.imag) else x
+        x = x.astype(float, casting="same_kind" if np.iscomplexobj(x) else "unsafe")
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{function}: {name} is {value!r}, expected real numbers") from None
+    if not np.all(np.isfinite(x)):
+        raise ArgumentError(f"{function}: {name} has entries that are not finite")
+    return x
+
+
+def matrix(
+    function: str, name: str, value: Any, rows: int | None = None, columns: int | None = None
+) -> Array:
+    """A matrix; a number is 1 x 1, a vector fits as a row or as a column where only one of them does."""
+    x = numbers(function, name, value)
+    if x.ndim == 0:
+        x = x.reshape(1, 1)
+    if x.ndim == 1:
+        x = x[None, :] if (columns == len(x) and rows in (None, 1)) or rows == 1 else x[:, None]
+        if x.size == 0:
+            x = np.zeros((rows or 0, columns or 0))
+    if x.ndim != 2 or rows not in (None, x.shape[0]) or columns not in (None, x.shape[1]):
+        expected = f"({'any' if rows is None else rows}, {'any' if columns is None else columns})"
+        raise ArgumentError(f"{function}: {name} has shape {np.shape(value)}, expected {expected}")
+    return x
+
+
+def weight(function: str, name: str, value: Any, signals: Sequence[str], *, definite: bool = False) -> Array:
+    """A symmetric, positive semidefinite matrix: given as such, as its diagonal, or as one number."""
+    n = len(signals)
+    x = numbers(function, name, value)
+    if x.shape in ((), (1,), (n,)):
+        x = np.diag(np.broadcast_to(x, (n,)))
+    if x.shape != (n, n) or not np.allclose(x, x.T, rtol=1e-9, atol=1e-12 * np.abs(x).max(initial=0.0)):
+        raise ArgumentError(
+            f"{function}: {name} has shape {np.shape(value)}, expected a number, {n} numbers or a symmetric matrix "
+            f"({n}, {n}) for {', '.join(signals)}"
+        )
+    x = (x + x.T) / 2
+    least, most = np.linalg.eigvalsh(x)[[0, -1]] if n else (1.0, 1.0)
+    if least < -1e-12 * max(abs(most), abs(least)) or (definite and least <= 0):
+        wanted = "a positive definite matrix" if definite else "none below zero"
+        raise ArgumentError(f"{function}: {name} has the eigenvalue {least:.4g}, expected {wanted}")
+    return x
+
+
+def square(function: str, name: str, value: Any) -> Array:
+    x = matrix(function, name, value)
+    if x.shape[0] != x.shape[1]:
+        raise ArgumentError(f"{function}: {name} has shape {x.shape}, expected a square matrix")
+    return x
+
+
+def frequencies(function: str, value: Any) -> Array:
+    """In rad/s, one or more."""
+    return np.atleast_1d(numbers(function, "frequency", value)).ravel()
+
+
+def names(function: str, argument: str, value: Any, count: int, letter: str) -> tuple[str, ...]:
+    """Names of signals: `letter` and a number where none were given, different from each other."""
+    if value is None:
+        return tuple(f"{letter}{k}" for k in range(count))
+    found = (value,) if isinstance(value, str) else tuple(value)
+    if len(found) != count or not all(isinstance(name, str) for name in found):
+        raise ArgumentError(f"{function}: {argument} is {value!r}, expected {count} names")
+    if len(set(found)) < count:
+        twice = next(name for name in found if found.count(name) > 1)
+        raise ArgumentError(f"{function}: {argument} has {twice!r} twice")
+    return found
+
+
+def units(function: str, argument: str, value: Any, count: int) -> tuple[str, ...]:
+    """Units of signals; empty ones are not known, and are not compared."""
+    if value is None:
+        return ("",) * count
+    found = (value,) if isinstance(value, str) else tuple(value)
+    if len(found) != count or not all(isinstance(name, str) for name in found):
+        raise ArgumentError(f"{function}: {argument} is {value!r}, expected {count} units")
+    return found
+
+
+def picked(function: str, argument: str, known: Sequence[str], value: Any) -> list[int]:
+    """Indices of signals given by name, number, slice, or a list of names and numbers."""
+    if value is None:
+        return list(range(len(known)))
+    if isinstance(value, slice):
+        return list(range(len(known)))[value]
+    entries = [value] if isinstance(value, (str, int, np.integer)) else list(value)
+    found = []
+    for entry in entries:
+        if isinstance(entry, str):
+            if entry not in known:
+                raise ArgumentError(unknown(f"{function}: {argument}: there is no", entry, known))
+            found.append(known.index(entry))
+        elif isinstance(entry, (int, np.integer)) and -len(known) <= entry < len(known):
+            found.append(int(entry) % len(known))
+        else:
+            raise ArgumentError(
+                f"{function}: {argument} has {entry!r}, expected a name or a number below {len(known)}"
+            )
+    return found
+
+
+def distinct(given: Iterable[str]) -> tuple[str, ...]:
+    """The same names, with a number behind those that come again."""
+    found: list[str] = []
+    for name in given:
+        candidate, count = name, 2
+        while candidate in found:
+            candidate, count = f"{name}_{count}", count + 1
+        found.append(candidate)
+    return tuple(found)

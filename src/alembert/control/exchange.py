@@ -1,0 +1,136 @@
+"""Systems to and from python-control, SciPy and MATLAB files.
+
+python-control takes no `.` or `:` in names: they become `_`. MATLAB's own `ss` objects cannot be read outside of
+MATLAB; a file with the matrices A, B, C, D (and Ts, or dt) can, and is what `save_mat` writes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.io
+import scipy.sparse
+from scipy.io.matlab import MatReadError
+
+from alembert.control.statespace import StateSpace
+from alembert.errors import ArgumentError, FileError, UnsupportedError
+
+
+def to_control(G: StateSpace) -> Any:
+    """A python-control `StateSpace`."""
+    try:
+        import control
+    except ImportError:
+        raise UnsupportedError(
+            "to_control: python-control is not installed; pip install alembert[control]"
+        ) from None
+    return control.ss(
+        *G.matrices,
+        G.dt,
+        states=_plain(G.state_names),
+        inputs=_plain(G.input_names),
+        outputs=_plain(G.output_names),
+    )
+
+
+def from_control(system: Any) -> StateSpace:
+    """From a python-control `StateSpace` or `TransferFunction`."""
+    try:
+        import control
+    except ImportError:
+        raise UnsupportedError(
+            "from_control: python-control is not installed; pip install alembert[control]"
+        ) from None
+    if isinstance(system, control.TransferFunction):
+        from alembert.control.transfer import tf
+
+        num, den = system.num_list, system.den_list
+        made = tf(
+            [list(map(np.asarray, row)) for row in num],
+            [list(map(np.asarray, row)) for row in den],
+            _dt(system.dt),
+        )
+        return made.renamed(inputs=system.input_labels, outputs=system.output_labels)
+    if not isinstance(system, control.StateSpace):
+        raise ArgumentError(
+            f"from_control: {type(system).__name__} is no StateSpace or TransferFunction of python-control"
+        )
+    return StateSpace(
+        system.A,
+        system.B,
+        system.C,
+        system.D,
+        _dt(system.dt),
+        input_names=tuple(system.input_labels),
+        output_names=tuple(system.output_labels),
+        state_names=tuple(system.state_labels),
+    )
+
+
+def to_scipy(G: StateSpace) -> Any:
+    """A `scipy.signal.StateSpace`."""
+    from scipy.signal import StateSpace as SciPyStateSpace  # takes long to import
+
+    return SciPyStateSpace(*G.matrices, dt=G.dt) if G.is_discrete else SciPyStateSpace(*G.matrices)
+
+
+def from_scipy(system: Any) -> StateSpace:
+    """From any system of `scipy.signal` (`lti` or `dlti`)."""
+    if not hasattr(system, "to_ss"):
+        raise ArgumentError(f"from_scipy: {type(system).__name__} is no system of scipy.signal")
+    found = system.to_ss()
+    return StateSpace(found.A, found.B, found.C, found.D, _dt(found.dt))
+
+
+def load_mat(path: str | os.PathLike[str]) -> StateSpace:
+    """From a .mat file with A, B and C, and perhaps D and Ts (or dt)."""
+    try:
+        content = scipy.io.loadmat(path)
+    except (OSError, ValueError, NotImplementedError, MatReadError) as error:
+        raise FileError(f"load_mat: {os.fspath(path)}: {error}") from None
+    found = {name: value for name, value in content.items() if not name.startswith("__")}
+    if missing := [name for name in "ABC" if name not in found]:
+        raise FileError(
+            f"load_mat: {os.fspath(path)} has no {', '.join(missing)}; it has {', '.join(found) or 'nothing'}. In MATLAB: "
+            "[A,B,C,D,Ts] = ssdata(sys); save('file.mat', 'A', 'B', 'C', 'D', 'Ts')"
+        )
+    A, B, C = (_dense(found[name]) for name in "ABC")
+    D = _dense(found["D"]) if "D" in found and np.size(_dense(found["D"])) else np.zeros((len(C), B.shape[1]))
+    dt = np.ravel(found.get("Ts", found.get("dt", 0.0)))
+    return StateSpace(A, B, C, D, float(dt[0]) if len(dt) else 0.0)
+
+
+def save_mat(G: StateSpace, path: str | os.PathLike[str]) -> None:
+    """Matrices, names and Ts; `ss(A, B, C, D, Ts)` makes the system of them in MATLAB."""
+    names = {
+        f"{kind}_names": np.array(getattr(G, f"{kind}_names"), dtype=object)
+        for kind in ("input", "output", "state")
+    }
+    scipy.io.savemat(path, {**dict(zip("ABCD", G.matrices, strict=True)), "Ts": G.dt, **names})
+
+
+def _dense(x: Any) -> np.ndarray:
+    return np.asarray(x.todense() if scipy.sparse.issparse(x) else x, dtype=float)
+
+
+def _dt(dt: Any) -> float:
+    if dt is True:
+        raise ArgumentError(
+            "from_control: the system is sampled at an unknown rate (dt is True); give it one"
+        )
+    return 0.0 if dt is None else float(dt)
+
+
+def _plain(names: Sequence[str]) -> list[str]:
+    """Still different from each other."""
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"[.:\[\],\s]", "_", name)
+        while plain in found:
+            plain += "_"
+        found.append(plain)
+    return found

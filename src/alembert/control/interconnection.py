@@ -1,0 +1,246 @@
+"""Systems joined to systems.
+
+Everything is one operation: systems side by side (`append`), whose inputs take sums of their outputs and of outer
+inputs w,
+
+    y = C x + D u,    u = F y + E w      gives      u = (1 - F D)^-1 (F C x + E w)                            (1)
+
+The loop is well posed where 1 - F D is regular; otherwise the signals of the algebraic loop are named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from alembert.control import arguments
+from alembert.control.statespace import StateSpace
+from alembert.errors import ArgumentError, NumericalError
+from alembert.model.printing import unknown
+
+Array = np.ndarray
+
+
+def static(D: Any, *, inputs: Any = None, outputs: Any = None, dt: float = 0.0) -> StateSpace:
+    """A matrix as a system without states."""
+    D = arguments.matrix("static", "D", D)
+    return StateSpace(np.zeros((0, 0)), None, None, D, dt, input_names=inputs, output_names=outputs)  # type: ignore[arg-type]
+
+
+def append(*systems: StateSpace) -> StateSpace:
+    """Side by side: block diagonal. Names that come twice get a number."""
+    if not systems:
+        raise ArgumentError("append: no system was given")
+    dt = common_dt("append", systems)
+    blocks = [scipy.linalg.block_diag(*(getattr(G, name) for G in systems)) for name in "ABCD"]
+    n, m, p = (sum(x) for x in zip(*((G.order, G.shape[1], G.shape[0]) for G in systems), strict=True))
+    A, B, C, D = (x.reshape(s) for x, s in zip(blocks, ((n, n), (n, m), (p, n), (p, m)), strict=True))
+    named: dict[str, Any] = {
+        f"{kind}_names": arguments.distinct(name for G in systems for name in getattr(G, f"{kind}_names"))
+        for kind in ("input", "output", "state")
+    }
+    unit = {
+        f"{kind}_units": tuple(u for G in systems for u in getattr(G, f"{kind}_units"))
+        for kind in ("input", "output", "state")
+    }
+    return StateSpace(A, B, C, D, dt, **named, **unit)
+
+
+def series(*systems: StateSpace) -> StateSpace:
+    """One after the other, the first one first: `series(G, H)` is H G."""
+    found = systems[0]
+    for G in systems[1:]:
+        if G.shape[1] != found.shape[0]:
+            raise ArgumentError(f"series: {found.shape[0]} outputs meet {G.shape[1]} inputs")
+        _same_units("series", found.output_names, found.output_units, G.input_names, G.input_units)
+        both = append(found, G)
+        A, B, C, D = G.matrices
+        a, b, c, d = found.matrices
+        found = dataclasses.replace(
+            both,
+            A=np.block([[a, np.zeros((len(a), len(A)))], [B @ c, A]]),
+            B=np.vstack([b, B @ d]),
+            C=np.hstack([D @ c, C]),
+            D=D @ d,
+            input_names=found.input_names,
+            input_units=found.input_units,
+            output_names=G.output_names,
+            output_units=G.output_units,
+        )
+    return found
+
+
+def parallel(*systems: StateSpace) -> StateSpace:
+    """The sum of the outputs for common inputs; systems with one input and output add to every entry."""
+    found = systems[0]
+    for G in systems[1:]:
+        if G.shape != found.shape:
+            raise ArgumentError(f"parallel: systems of shape {found.shape} and {G.shape} do not add")
+        both = append(found, G)
+        found = dataclasses.replace(
+            both,
+            B=np.vstack([found.B, G.B]),
+            C=np.hstack([found.C, G.C]),
+            D=found.D + G.D,
+            input_names=found.input_names,
+            input_units=found.input_units,
+            output_names=found.output_names,
+            output_units=found.output_units,
+        )
+    return found
+
+
+def feedback(G: StateSpace, K: Any = 1.0, *, sign: int = -1) -> StateSpace:
+    """u = r + sign K y around y = G u; negative feedback unless `sign` is 1. From r to y."""
+    if sign not in (-1, 1):
+        raise ArgumentError(f"feedback: sign is {sign!r}, expected -1 or 1")
+    p, m = G.shape
+    if not isinstance(K, StateSpace):
+        K = static(np.eye(p) * K if np.ndim(K) == 0 and p == m else K)
+    if K.shape != (m, p):
+        raise ArgumentError(
+            f"feedback: K has shape {K.shape}, expected ({m}, {p}), from the outputs of G to its inputs"
+        )
+    both = append(G, K)
+    F = np.block([[np.zeros((m, p)), sign * np.eye(m)], [np.eye(p), np.zeros((p, m))]])
+    closed = close("feedback", both, F)
+    return _with_signals(closed[:p, :m], G.input_names, G.input_units, G.output_names, G.output_units)
+
+
+def lft(P: StateSpace, K: Any) -> StateSpace:
+    """The lower fractional transformation: u = K y on the last inputs and outputs of P.
+
+    F_l(P, K) = P11 + P12 K (1 - P22 K)^-1 P21                                                             (2)
+    """
+    K = K if isinstance(K, StateSpace) else static(K)
+    m, p = K.shape
+    if p > P.shape[0] or m > P.shape[1]:
+        raise ArgumentError(f"lft: K has shape {K.shape}, and P only {P.shape}")
+    p1, m1 = P.shape[0] - p, P.shape[1] - m
+    both = append(P, K)
+    F = np.zeros((both.shape[1], both.shape[0]))
+    F[m1 : m1 + m, p1 + p :] = np.eye(m)
+    F[m1 + m :, p1 : p1 + p] = np.eye(p)
+    closed = close("lft", both, F)[:p1, :m1]
+    return _with_signals(
+        closed, P.input_names[:m1], P.input_units[:m1], P.output_names[:p1], P.output_units[:p1]
+    )
+
+
+def upper_lft(P: StateSpace, Delta: Any) -> StateSpace:
+    """The upper one: w = Delta z on the first inputs and outputs of P."""
+    Delta = Delta if isinstance(Delta, StateSpace) else static(Delta)
+    m, p = Delta.shape
+    if p > P.shape[0] or m > P.shape[1]:
+        raise ArgumentError(f"upper_lft: Delta has shape {Delta.shape}, and P only {P.shape}")
+    return lft(P[[*range(p, P.shape[0]), *range(p)], [*range(m, P.shape[1]), *range(m)]], Delta)
+
+
+def summing(output: str, inputs: Sequence[str], *, width: int = 1) -> StateSpace:
+    """output = the sum of inputs, those with a minus in front subtracted: `summing("e", ["r", "-y"])`.
+
+    With `width` above one the names stand for e[0], e[1] and so on.
+    """
+    signs = [-1.0 if name.startswith("-") else 1.0 for name in inputs]
+    plain = [name.lstrip("+-") for name in inputs]
+    D = np.hstack([sign * np.eye(width) for sign in signs])
+    spread = lambda names: [n if width == 1 else f"{n}[{k}]" for n in names for k in range(width)]  # noqa: E731
+    return static(D, inputs=spread(plain), outputs=spread([output]))
+
+
+def connect(*systems: StateSpace, inputs: Sequence[str], outputs: Sequence[str]) -> StateSpace:
+    """Join by name: every input takes the output of the same name, and the outer input of the same name.
+
+    An input that nothing feeds is refused. `outputs` are names of outputs, or of inputs for what is fed in there.
+    """
+    fed = [name for G in systems for name in G.input_names]
+    made = [name for G in systems for name in G.output_names]
+    for name in made:
+        if made.count(name) > 1:
+            raise ArgumentError(f"connect: the output {name!r} is there twice; rename one (`renamed`)")
+    for name in fed:
+        if name not in made and name not in inputs:
+            raise ArgumentError(
+                f"connect: nothing feeds the input {name!r}; name it in inputs=, or join an output to it"
+            )
+    for name in inputs:
+        if name not in fed:
+            raise ArgumentError(unknown("connect: inputs: no system has an input", name, fed))
+    for name in outputs:
+        if name not in made and name not in fed:
+            raise ArgumentError(unknown("connect: outputs: no system has a signal", name, made + fed))
+    both = append(*systems)
+    F = np.array([[float(name == other) for other in made] for name in fed]).reshape(len(fed), len(made))
+    E = np.array([[float(name == other) for other in inputs] for name in fed]).reshape(len(fed), len(inputs))
+    for j, i in np.argwhere(F):
+        _same_units("connect", [made[i]], both.output_units[i : i + 1], [fed[j]], both.input_units[j : j + 1])
+    closed = close("connect", both, F, E, tap=True)
+    labels = [*made, *fed]
+    rows = [labels.index(name) for name in outputs]
+    known = [*both.output_units, *both.input_units]
+    return _with_signals(
+        closed[rows, :],
+        inputs,
+        [both.input_units[fed.index(name)] for name in inputs],
+        outputs,
+        [known[k] for k in rows],
+    )
+
+
+def close(function: str, G: StateSpace, F: Array, E: Array | None = None, *, tap: bool = False) -> StateSpace:
+    """(1); E is the identity where left out. With `tap` the inputs u are outputs too, behind y."""
+    A, B, C, D = G.matrices
+    m = G.shape[1]
+    E = np.eye(m) if E is None else E
+    loop = np.eye(m) - F @ D
+    if m and np.linalg.cond(loop) > 1e14:
+        stuck = np.abs(np.linalg.svd(loop)[2][-1])
+        listed = ", ".join(G.input_names[k] for k in np.flatnonzero(stuck > 0.1 * stuck.max()))
+        raise NumericalError(
+            f"{function}: the direct parts of the systems close an algebraic loop with no solution, through {listed}"
+        )
+    U, W = np.linalg.solve(loop, F @ C), np.linalg.solve(loop, E)
+    C_out, D_out = C + D @ U, D @ W
+    if tap:
+        C_out, D_out = np.vstack([C_out, U]), np.vstack([D_out, W])
+    return StateSpace(
+        A + B @ U, B @ W, C_out, D_out, G.dt, state_names=G.state_names, state_units=G.state_units
+    )
+
+
+def common_dt(function: str, systems: Sequence[StateSpace]) -> float:
+    """The rate of all systems; those without states go along with any."""
+    known = [G.dt for G in systems if G.order or G.dt]
+    if not known:
+        return 0.0
+    for dt in known:
+        if abs(dt - known[0]) > 1e-9 * max(dt, known[0]):
+            listed = ", ".join("continuous" if dt == 0 else f"dt = {dt:g} s" for dt in dict.fromkeys(known))
+            raise ArgumentError(
+                f"{function}: the systems have different rates ({listed}); use `sampled` or `continuous` first"
+            )
+    return known[0]
+
+
+def _same_units(
+    function: str, made: Sequence[str], of: Sequence[str], fed: Sequence[str], units: Sequence[str]
+) -> None:
+    for output, a, input, b in zip(made, of, fed, units, strict=True):
+        if a and b and a != b:
+            raise ArgumentError(f"{function}: the output {output!r} is in {a}, the input {input!r} in {b}")
+
+
+def _with_signals(
+    G: StateSpace, inputs: Sequence[str], iu: Sequence[str], outputs: Sequence[str], ou: Sequence[str]
+) -> StateSpace:
+    return dataclasses.replace(
+        G,
+        input_names=tuple(inputs),
+        input_units=tuple(iu),
+        output_names=tuple(outputs),
+        output_units=tuple(ou),
+    )

@@ -1,0 +1,253 @@
+"""Figures of systems, with matplotlib (the extra `view`): Bode, gains, Nyquist, Nichols, steps, poles and root loci."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.control import arguments
+from alembert.errors import ArgumentError
+from alembert.model.printing import unknown
+from alembert.view import figures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from alembert.control.locus import RootLocus
+    from alembert.control.responses import FrequencyResponse
+    from alembert.control.statespace import StateSpace
+
+Array = np.ndarray
+PathLike = str | os.PathLike[str] | None
+
+
+def plot(
+    G: StateSpace,
+    kind: str,
+    *,
+    inputs: Any = None,
+    outputs: Any = None,
+    frequency: Any = None,
+    t: Any = None,
+    path: PathLike = None,
+) -> Figure:
+    """A figure of a system, of all signals or those named."""
+    if kind not in KINDS:
+        raise ArgumentError(unknown("plot: there is no plot", kind, KINDS))
+    G = G[
+        arguments.picked("plot", "outputs", G.output_names, outputs),
+        arguments.picked("plot", "inputs", G.input_names, inputs),
+    ]
+    if kind == "step":
+        return step(G, t, path)
+    if kind == "poles":
+        return poles(G, path)
+    w = frequencies(G) if frequency is None else frequency
+    return {"bode": bode, "sigma": sigma, "nyquist": nyquist, "nichols": nichols}[kind](
+        G.frequency_response(w), path
+    )
+
+
+KINDS = ("bode", "sigma", "nyquist", "nichols", "step", "poles")
+
+
+def frequencies(G: StateSpace) -> Array:
+    """Two decades around the poles, and points near lightly damped ones, where the response is sharp; none on a pole."""
+    p = G.poles()
+    if G.is_discrete:
+        p = np.log(np.where(p == 0, 1e-300, p)) / G.dt
+    sizes = np.abs(p)
+    sizes = sizes[sizes > 1e-6 * max(sizes.max(initial=0.0), 1e-12)]
+    low, high = (sizes.min() / 100, sizes.max() * 100) if len(sizes) else (0.01, 100.0)
+    near = (1 + np.array([-1, 1])[:, None] * np.logspace(-4, -1, 25)).ravel()
+    w = np.unique(np.concatenate([np.geomspace(low, high, 600), *(size * near for size in sizes)]))
+    return w[w < np.pi / G.dt] if G.is_discrete else w
+
+
+def bode(
+    response: FrequencyResponse,
+    path: PathLike,
+    *,
+    inputs: Any = None,
+    outputs: Any = None,
+    title: str = "",
+) -> Figure:
+    """Magnitude and phase, one column per input, one line per output."""
+    columns = _chosen("inputs", inputs, response.input_names)
+    rows = _chosen("outputs", outputs, response.output_names)
+    if not columns or not rows:
+        raise ArgumentError("plot: a Bode diagram needs an input and an output")
+    figure = figures.new_figure("plot", 3.2 + 3.6 * len(columns), 5.6)
+    axes = figure.subplots(2, len(columns), sharex=True, sharey="row", squeeze=False)
+    magnitude, phase = response.magnitude_db, response.phase_deg
+    for c, k in enumerate(columns):
+        for line, j in enumerate(rows):
+            style = figures.style(line)
+            label = figures.plain(response.output_names[j])
+            y = magnitude[:, j, k]
+            shown = np.where(np.isfinite(y), y, np.nan)
+            axes[0, c].semilogx(response.frequency, shown, label=label, **_sparse(style, len(shown)))
+            turned = np.where(np.isfinite(y), phase[:, j, k], np.nan)
+            axes[1, c].semilogx(response.frequency, turned, **_sparse(style, len(shown)))
+        axes[0, c].set_title(f"from {figures.plain(response.input_names[k])}", fontsize=10)
+        axes[1, c].set_xlabel("frequency [rad/s]")
+        for axis in axes[:, c]:
+            axis.grid(alpha=0.3, which="both")
+            axis.margins(x=0)
+    axes[0, 0].set_ylabel("magnitude [dB]")
+    axes[1, 0].set_ylabel("phase [deg]")
+    axes[0, -1].legend(
+        fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=3.2
+    )
+    if title:
+        figure.suptitle(figures.plain(title))
+    return figures.save(figure, path)
+
+
+def sigma(response: FrequencyResponse, path: PathLike) -> Figure:
+    """Singular values over frequency."""
+    figure = figures.new_figure("plot", 7.0, 4.4)
+    axis = figure.subplots()
+    with np.errstate(divide="ignore"):
+        gains = 20 * np.log10(response.singular_values)
+    for k, line in enumerate(gains.T):
+        axis.semilogx(response.frequency, line, label=f"gain {k + 1}", **_sparse(figures.style(k), len(line)))
+    axis.set_xlabel("frequency [rad/s]")
+    axis.set_ylabel("singular values [dB]")
+    axis.grid(alpha=0.3, which="both")
+    axis.legend(fontsize="small", frameon=False)
+    return figures.save(figure, path)
+
+
+def nyquist(response: FrequencyResponse, path: PathLike) -> Figure:
+    """The response in the complex plane, with the point -1 and the circle of distance 1/2 around it."""
+    figure = figures.new_figure("plot", 6.0, 5.6)
+    axis = figure.subplots()
+    for k, (j, i) in enumerate(np.ndindex(response.response.shape[1:])):
+        g = response.response[:, j, i]
+        label = f"{figures.plain(response.input_names[i])} to {figures.plain(response.output_names[j])}"
+        axis.plot(g.real, g.imag, label=label, **_sparse(figures.style(k), len(g)))
+        axis.plot(g.real, -g.imag, color=figures.style(k)["color"], alpha=0.35, linewidth=0.9)
+    turn = np.linspace(0, 2 * np.pi, 200)
+    axis.plot(-1 + 0.5 * np.cos(turn), 0.5 * np.sin(turn), color="black", linewidth=0.7, linestyle=":")
+    axis.plot([-1], [0], "+", color="black", ms=9)
+    plane(axis, np.clip(response.response.real, -5, 5) + 1j * np.clip(response.response.imag, -5, 5))
+    axis.set_xlabel("real part")
+    axis.set_ylabel("imaginary part")
+    axis.legend(fontsize="small", frameon=False)
+    return figures.save(figure, path)
+
+
+def nichols(response: FrequencyResponse, path: PathLike) -> Figure:
+    """Gain over phase of the open loop, with curves of constant gain of the closed loop."""
+    figure = figures.new_figure("plot", 6.8, 5.4)
+    axis = figure.subplots()
+    magnitude, phase = response.magnitude_db, response.phase_deg
+    for k, (j, i) in enumerate(np.ndindex(response.response.shape[1:])):
+        label = f"{figures.plain(response.input_names[i])} to {figures.plain(response.output_names[j])}"
+        turns = 360 * np.round((np.median(phase[:, j, i]) + 180) / 360)
+        axis.plot(
+            phase[:, j, i] - turns, magnitude[:, j, i], label=label, **_sparse(figures.style(k), len(phase))
+        )
+    turn = np.linspace(0.01, 2 * np.pi - 0.01, 400)
+    for level in (6.0, 3.0, 1.0, 0.5, -1.0, -3.0, -6.0, -12.0, -20.0):
+        closed = 10 ** (level / 20) * np.exp(1j * turn)  # T = L/(1 + L), so that L = T/(1 - T)
+        loop = closed / (1 - closed)
+        angle = np.degrees(np.angle(loop))
+        angle = np.where(angle > 0, angle - 360, angle)
+        order = np.argsort(angle)
+        axis.plot(angle[order], 20 * np.log10(np.abs(loop))[order], color="black", alpha=0.25, linewidth=0.7)
+    axis.plot([-180], [0], "+", color="black", ms=9)
+    axis.set_ylim(-40, 40)
+    axis.set_xlim(-360, 0)
+    axis.set_xlabel("phase [deg]")
+    axis.set_ylabel("gain [dB]")
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize="small", frameon=False)
+    return figures.save(figure, path)
+
+
+def step(G: StateSpace, t: Any, path: PathLike) -> Figure:
+    """Step responses: one panel per input, one line per output."""
+    figure, axes = figures.panels("plot", G.shape[1])
+    for k, axis in enumerate(axes):
+        found = G.step_response(t, input=k)
+        figures.lines(
+            axis, found.t, dict(zip(G.output_names, found.y.T, strict=True)), f"step of {G.input_names[k]}"
+        )
+    axes[-1].set_xlabel("t [s]")
+    return figures.save(figure, path)
+
+
+def poles(G: StateSpace, path: PathLike) -> Figure:
+    """Poles and zeros in the complex plane."""
+    figure = figures.new_figure("plot", 6.4, 5.2)
+    axis = figure.subplots()
+    p, z = G.poles(), G.zeros()
+    plane(axis, np.concatenate([p, z[np.abs(z) <= 10 * np.abs(p).max(initial=1.0)]]))
+    axis.plot(p.real, p.imag, "x", color=figures.COLORS[0], ms=7, mew=1.6, label="poles")
+    axis.plot(z.real, z.imag, "o", color=figures.COLORS[1], mfc="none", ms=7, label="zeros")
+    if G.is_discrete:
+        turn = np.linspace(0, 2 * np.pi, 200)
+        axis.plot(np.cos(turn), np.sin(turn), color="black", linewidth=0.7)
+    axis.legend(fontsize="small", frameon=False)
+    return figures.save(figure, path)
+
+
+def root_locus(locus: RootLocus, path: PathLike) -> Figure:
+    """Branches over the gain: open circles at the first gain, crosses at the last."""
+    figure = figures.new_figure("plot", 6.8, 5.4)
+    axis = figure.subplots()
+    plane(axis, locus.poles)
+    for k, branch in enumerate(locus.poles.T):
+        axis.plot(branch.real, branch.imag, **_sparse(figures.style(k % len(figures.COLORS)), len(branch)))
+    first, last = locus.poles[0], locus.poles[-1]
+    axis.plot(
+        first.real, first.imag, "o", color="black", mfc="white", ms=7, label=f"k = {locus.gains[0]:.4g}"
+    )
+    axis.plot(last.real, last.imag, "x", color="black", ms=7, mew=1.6, label=f"k = {locus.gains[-1]:.4g}")
+    # some branches run away: what happens near the open-loop poles is what matters
+    near = 4 * max(float(np.abs(first).max()), 1e-3)
+    if np.abs(locus.poles).max() > 2 * near:
+        axis.set_xlim(-near, near)
+        axis.set_ylim(-near, near)
+    axis.legend(fontsize="small", frameon=False)
+    outside = int(np.sum(np.maximum(np.abs(last.real), np.abs(last.imag)) > near))
+    axis.set_title(
+        "root locus" + (f" ({outside} of {len(last)} branches leave the picture)" if outside else "")
+    )
+    return figures.save(figure, path)
+
+
+# --- pieces -------------------------------------------------------------------------------------------------
+
+
+def plane(axis: Axes, points: Array) -> None:
+    axis.axhline(0, color="black", linewidth=0.8)
+    axis.axvline(0, color="black", linewidth=0.8)
+    axis.grid(alpha=0.3)
+    axis.set_xlabel("real part [rad/s]")
+    axis.set_ylabel("imaginary part [rad/s]")
+    size = float(np.max(np.abs(points))) if points.size else 1.0
+    for limits, entries in ((axis.set_xlim, points.real), (axis.set_ylim, points.imag)):
+        low, high = float(np.min(entries, initial=0.0)), float(np.max(entries, initial=0.0))
+        margin = 0.12 * (high - low) + 0.05 * (size or 1.0)
+        limits(low - margin, high + margin)
+
+
+def _sparse(style: dict[str, Any], count: int) -> dict[str, Any]:
+    return style | {"markevery": max(1, count // 12)} if "marker" in style else style
+
+
+def _chosen(what: str, given: Any, names: tuple[str, ...]) -> list[int]:
+    if given is None:
+        return list(range(len(names)))
+    found = []
+    for name in [given] if isinstance(given, str) else given:
+        if name not in names:
+            raise ArgumentError(unknown(f"plot: {what}: there is no", name, names))
+        found.append(names.index(name))
+    return found

@@ -1,0 +1,185 @@
+"""Systems from transfer functions, from zeros and poles, and delays.
+
+A column of transfer functions with a common denominator is realised in controller form,
+
+    G = (b_1 s^(n-1) + ... + b_n) / (s^n + a_1 s^(n-1) + ... + a_n) + D,      A = [-a; shift],  B = e_1,  C = b      (1)
+
+whose states are then scaled by powers of two, which a companion matrix needs. Zeros and poles become sections of
+first and second order one after the other, in which no digits are lost.
+
+A delay exp(-s T) is replaced by its diagonal Pade fraction N(-s)/N(s) (all-pass; equal to exp(-s T) to the order 2 n),
+
+    N(s) = sum_k c_k (s T)^k,    c_0 = 1,    c_k = c_(k-1) (n - k + 1) / (k (2 n - k + 1))                           (2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from alembert.control import arguments
+from alembert.control.interconnection import append, series, static
+from alembert.control.statespace import StateSpace
+from alembert.errors import ArgumentError
+
+Array = np.ndarray
+
+
+def tf(
+    numerator: Any, denominator: Any = 1.0, dt: float = 0.0, *, inputs: Any = None, outputs: Any = None
+) -> StateSpace:
+    """A system from polynomials, highest power first: `tf([1], [1, 0.5, 4])`.
+
+    With several outputs and inputs the numerator is a list of rows of polynomials, and the denominator too, or one
+    polynomial for all entries. A number stands for a constant polynomial.
+    """
+    rows = _rows(numerator)
+    if rows is None:
+        found = _column([polynomial("tf", numerator)], polynomial("tf", denominator), dt)
+    else:
+        below = _rows(denominator)
+        den = below if below is not None else [[denominator] * len(row) for row in rows]
+        if [len(row) for row in rows] != [len(row) for row in den] or len({len(row) for row in rows}) != 1:
+            raise ArgumentError("tf: numerator and denominator have rows of different lengths")
+        columns = []
+        for j in range(len(rows[0])):
+            nums = [polynomial("tf", row[j]) for row in rows]
+            dens = [polynomial("tf", row[j]) for row in den]
+            if all(np.array_equal(dens[0], d) for d in dens):
+                columns.append(_column(nums, dens[0], dt))
+            else:
+                each = append(*(_column([num], d, dt) for num, d in zip(nums, dens, strict=True)))
+                columns.append(each * np.ones((len(rows), 1)))
+        side = append(*columns)
+        found = series(side, static(np.tile(np.eye(len(rows)), len(columns)), dt=dt))
+    return found.balanced_scales().renamed(
+        inputs=arguments.names("tf", "inputs", inputs, found.shape[1], "u"),
+        outputs=arguments.names("tf", "outputs", outputs, found.shape[0], "y"),
+    )
+
+
+def zpk(zeros: Any, poles: Any, gain: float, dt: float = 0.0) -> StateSpace:
+    """gain times (s - zeros) over (s - poles), one input and one output, as a cascade of small sections."""
+    z, p = (_sections("zpk", name, x) for name, x in (("zeros", zeros), ("poles", poles)))
+    order = lambda sections: sum(len(x) - 1 for x in sections)  # noqa: E731
+    if order(z) > order(p):
+        raise ArgumentError(
+            f"zpk: {order(z)} zeros and {order(p)} poles; a system has no more zeros than poles"
+        )
+    found = static(float(gain), dt=dt)
+    for den in p:  # the nearest zeros go with each pair of poles
+        num = np.array([1.0])
+        size = np.sort_complex(np.roots(den))[-1]
+        while len(num) < len(den):
+            fit = [s for s in z if len(num) + len(s) - 1 <= len(den)]
+            if not fit:
+                break
+            best = min(fit, key=lambda s: abs(np.sort_complex(np.roots(s))[-1] - size))
+            z = [s for s in z if s is not best]
+            num = np.polymul(num, best)
+        found = series(found, _column([num], den, dt))
+    if z:  # a pair of zeros that fits no single section
+        return tf(gain * _product(_sections("zpk", "zeros", zeros)), _product(p), dt)
+    return found.balanced_scales()
+
+
+def pade(delay: float, order: int = 3) -> StateSpace:
+    """(2), for a delay in seconds."""
+    if not (delay >= 0 and np.isfinite(delay)) or order < 1 or order != int(order):
+        raise ArgumentError(
+            f"pade: delay {delay!r} of order {order!r}; expected seconds of zero or more, and an order from 1"
+        )
+    if delay == 0:
+        return static(1.0)
+    n = int(order)
+    c = [1.0]
+    for k in range(1, n + 1):
+        c.append(c[-1] * (n - k + 1) / (k * (2 * n - k + 1)) * delay)
+    den = np.array(c[::-1])
+    return tf(den * (-1.0) ** np.arange(n, -1, -1), den)
+
+
+def times_polynomial(G: StateSpace, coefficients: Any) -> StateSpace:
+    """(c_0 s^k + ... + c_k) G(s), where G falls off fast enough for the product to be proper.
+
+    s G = C s x = C A x + C B u where D is zero, and so on.                                                        (3)
+    """
+    c = polynomial("times_polynomial", coefficients)[::-1]
+    C, D = G.C, G.D
+    C_sum, D_sum = c[0] * C, c[0] * D
+    size = max(1.0, float(np.abs(G.A).max(initial=0.0)))
+    for k, factor in enumerate(c[1:], 1):
+        if np.abs(D).max(initial=0.0) > 1e-12 * size**k * max(1.0, float(np.abs(G.B).max(initial=0.0))):
+            raise ArgumentError(
+                f"times_polynomial: a polynomial of degree {len(c) - 1} times this system is not proper; its gain falls off "
+                f"with s^-{k - 1} only"
+            )
+        C, D = C @ G.A, C @ G.B
+        C_sum, D_sum = C_sum + factor * C, D_sum + factor * D
+    return G.with_matrices(G.A, G.B, C_sum, D_sum)
+
+
+def polynomial(function: str, value: Any) -> Array:
+    """Coefficients, highest power first, without leading zeros."""
+    x = np.atleast_1d(arguments.numbers(function, "a polynomial", value))
+    if x.ndim != 1:
+        raise ArgumentError(
+            f"{function}: a polynomial has shape {x.shape}, expected coefficients, highest power first"
+        )
+    x = np.trim_zeros(x, "f")
+    return x if len(x) else np.zeros(1)
+
+
+def _column(nums: Sequence[Array], den: Array, dt: float) -> StateSpace:
+    """(1)"""
+    n = len(den) - 1
+    if den[0] == 0:
+        raise ArgumentError("tf: the denominator is zero")
+    longest = max(len(num) for num in nums)
+    if longest > n + 1:
+        raise ArgumentError(
+            f"tf: the numerator has degree {longest - 1}, the denominator {n}: not proper, and no system in state space; "
+            "`augment` takes such weights of y as (numerator, denominator)"
+        )
+    padded = np.array([np.concatenate([np.zeros(n + 1 - len(num)), num]) for num in nums]) / den[0]
+    a = den[1:] / den[0]
+    D = padded[:, :1]
+    if n == 0:
+        return static(D, dt=dt)
+    A = np.vstack([-a[None], np.eye(n - 1, n)])
+    return StateSpace(A, np.eye(n, 1), padded[:, 1:] - D * a, D, dt)
+
+
+def _rows(value: Any) -> list[list[Any]] | None:
+    """Rows of entries, or None for one polynomial."""
+    if isinstance(value, np.ndarray) and value.ndim == 2:
+        return [list(row) for row in value]
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (list, tuple, np.ndarray)):
+        return [list(row) for row in value]
+    return None
+
+
+def _sections(function: str, name: str, roots: Any) -> list[Array]:
+    """Polynomials of first and second order with these roots."""
+    left = list(np.atleast_1d(np.asarray(roots, dtype=complex)))
+    found = []
+    while left:
+        r = left.pop(0)
+        if abs(r.imag) <= 1e-14 * abs(r):
+            found.append(np.array([1.0, -r.real]))
+            continue
+        partner = min(range(len(left)), key=lambda k: abs(left[k] - np.conj(r)), default=None)
+        if partner is None or abs(left[partner] - np.conj(r)) > 1e-8 * abs(r):
+            raise ArgumentError(f"{function}: {name} has {r:.6g} without its conjugate")
+        left.pop(partner)
+        found.append(np.array([1.0, -2 * r.real, abs(r) ** 2]))
+    return found
+
+
+def _product(sections: Sequence[Array]) -> Array:
+    found = np.array([1.0])
+    for section in sections:
+        found = np.polymul(found, section)
+    return found

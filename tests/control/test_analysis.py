@@ -1,0 +1,298 @@
+"""Responses, zeros, norms, gramians and sampling: published values, and identities on random systems."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.signal
+from control_helpers import chain, power_system, random_system, three_modes
+
+from alembert.control import SecondOrder, StateSpace, linf_norm, load_mat, static, tf
+from alembert.control.gramian import lyapunov
+from alembert.control.norms import peak_gain
+from alembert.control.responses import Evaluator
+from alembert.errors import ArgumentError, NumericalError
+
+ISS = Path(__file__).parent / "data" / "iss1_2.mat"
+
+
+def test_norms_of_three_weakly_damped_modes():
+    """SLICOT's AB13DD prints 0.5e6 at 1.414; the digits are those of two other computations."""
+    G = three_modes()
+    found = G.hinf_norm()
+    assert found.gain == pytest.approx(500000.0001, rel=1e-9)
+    assert found.frequency == pytest.approx(1.4142135624, rel=1e-10)
+    assert found.gain <= found.upper <= 1.00001 * found.gain
+    assert G.h2_norm() == pytest.approx(526.7826889, rel=1e-9)
+
+
+def test_space_station():
+    """COMPleib's ISS1, 270 states."""
+    G = load_mat(ISS)
+    found = G.hinf_norm()
+    assert found.gain == pytest.approx(0.1158873137, rel=1e-9)
+    assert found.frequency == pytest.approx(0.7750930578, rel=1e-8)
+    expected = [0.05794274, 0.05794011, 0.01689768, 0.01689605, 0.00601035, 0.00601017]
+    np.testing.assert_allclose(G.hankel_singular_values()[:6], expected, atol=6e-9)
+    P, _ = G.gramians()
+    residual = G.A @ P + P @ G.A.T + G.B @ G.B.T
+    assert np.abs(residual).max() < 1e-9 * np.abs(G.A @ P).max()
+
+
+def test_power_system():
+    G = power_system()
+    expected = [2.51387937, 2.08456252, 1.91779535, 0.76664150, 0.54728542, 0.02526614, 0.02458239]
+    np.testing.assert_allclose(G.hankel_singular_values(), expected, atol=6e-9)
+    found = G.hinf_norm()
+    assert found.gain == pytest.approx(4.2327751327, rel=1e-9)
+    assert found.frequency == pytest.approx(3.09328, abs=6e-6)
+
+
+def test_chain_stays_of_second_order():
+    S = chain()
+    expected = [0.19350926, 0.12833534, 0.08443601, 0.05707717, 0.03854163, 0.02526469]
+    np.testing.assert_allclose(S.position_singular_values()[:6], expected, atol=6e-9)
+    G = S.to_statespace()
+    np.testing.assert_allclose(
+        G.hankel_singular_values()[:4], [0.19438975, 0.19260731, 0.12913911, 0.12746145], atol=6e-9
+    )
+    w = np.geomspace(0.1, 100, 40)
+    expected = G.frequency_response(w).response
+    np.testing.assert_allclose(S.frequency_response(w).response, expected, atol=1e-12)
+    np.testing.assert_allclose(
+        S.in_modes().to_statespace().frequency_response(w).response, expected, atol=1e-12
+    )
+    uneven = SecondOrder(S.M, S.D + np.diag(np.linspace(0, 0.1, 10)), S.K, S.F, S.C_q, S.C_q)
+    expected = uneven.to_statespace().frequency_response(w).response
+    np.testing.assert_allclose(uneven.frequency_response(w).response, expected, atol=1e-11)
+    errors = [float((S.reduced(k).to_statespace() - G).hinf_norm()) for k in (2, 5, 9, 10)]
+    assert errors[0] > errors[1] > errors[2] > 1e-6
+    assert errors[3] < 1e-9
+    assert isinstance(S.reduced(3), SecondOrder)
+    low = S.truncated(range(4))
+    np.testing.assert_allclose(low.to_statespace().is_stable, True)
+    np.testing.assert_allclose(np.sort(np.abs(low.poles())), np.sort(np.abs(S.poles()))[:8], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (lambda S: SecondOrder(-S.M, S.D, S.K, S.F, S.C_q), ArgumentError, "M has the eigenvalue -1"),
+        (lambda S: S.reduced(11), ArgumentError, "expected 1 to 10 positions"),
+        (
+            lambda S: SecondOrder(S.M, S.D, S.K + np.eye(10, k=1), S.F, S.C_q).in_modes(),
+            ArgumentError,
+            "not symmetric",
+        ),
+        (lambda S: SecondOrder(S.M, -S.D, S.K, S.F, S.C_q).reduced(2), NumericalError, "not stable"),
+        (
+            lambda S: SecondOrder(np.eye(1), [[0]], [[4.0]], [[1]], [[1]]).frequency_response(2.0),
+            NumericalError,
+            "undamped mode",
+        ),
+    ],
+)
+def test_refusals_of_second_order_systems(make, error, sentence):
+    with pytest.raises(error, match=sentence):
+        make(chain())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_peak_is_never_below_a_dense_grid(seed):
+    rng = np.random.default_rng(seed)
+    G = random_system(rng, 6, 2, 3, direct=seed % 2 == 0, dt=0.0 if seed < 4 else 0.3)
+    found = G.hinf_norm()
+    top = np.pi / G.dt if G.is_discrete else 1e4
+    w = np.concatenate([[0.0], np.geomspace(1e-4, top, 20000)])
+    grid = G.frequency_response(w).singular_values[:, 0].max()
+    assert grid <= found.gain * (1 + 1e-9)
+    assert grid == pytest.approx(found.gain, rel=1e-3)
+    at = min(found.frequency, 1e12)
+    assert G.frequency_response(at).singular_values[0, 0] == pytest.approx(found.gain, rel=1e-8)
+
+
+def test_direct_part_sets_the_level_and_hides_a_peak():
+    """1 + a little resonance: the peak rises above the level at infinity by 1e-4 in a band of 1e-3."""
+    G = static(1.0) + 2e-7 * tf([1, 0], [1, 2e-3, 1])
+    found = G.hinf_norm()
+    assert found.gain == pytest.approx(1 + 1e-4, rel=1e-9)
+    assert found.frequency == pytest.approx(1.0, rel=1e-4)
+    assert static(-3.0).hinf_norm().gain == 3.0
+    falling = tf([1, 3], [1, 1])
+    assert falling.hinf_norm().frequency == pytest.approx(0.0, abs=1e-6)
+    rising = tf([3, 1], [1, 1])
+    assert rising.hinf_norm().gain == pytest.approx(3.0, rel=1e-12)
+    assert rising.hinf_norm().frequency == np.inf
+
+
+def test_unstable_systems_have_no_finite_norm():
+    G = tf([1], [1, -1])
+    assert G.hinf_norm().gain == np.inf
+    assert G.h2_norm() == np.inf
+    assert linf_norm(G).gain == pytest.approx(1.0)
+    assert tf([1, 1], [1, 2]).h2_norm() == np.inf
+    assert linf_norm(tf([1], [1, 0, 1])).gain == np.inf
+    assert float(tf([2], [1, 1]).hinf_norm()) == pytest.approx(2.0)
+    with pytest.raises(NumericalError, match="not stable, it has the pole 1"):
+        G.gramians()
+
+
+def test_peak_of_complex_systems_is_two_sided():
+    A = np.array([[-0.1 - 3j]])
+    found = peak_gain(A, np.eye(1), np.eye(1), np.zeros((1, 1)))
+    assert found.gain == pytest.approx(10.0)
+    assert found.frequency == pytest.approx(-3.0)
+
+
+@pytest.mark.parametrize("dt", [0.0, 0.1])
+def test_h2_norm_is_the_energy_of_the_impulse_response(dt):
+    G = random_system(np.random.default_rng(7), 4, 2, 2, direct=dt > 0, dt=dt)
+    n = 40000
+    t = (dt or 1e-3) * np.arange(n)
+    y = [G.impulse_response(t, input=k).y for k in range(2)]
+    energy = (
+        sum(np.sum(x**2) for x in y)
+        if dt
+        else sum(scipy.integrate.simpson(x**2, x=t, axis=0).sum() for x in y)
+    )
+    assert G.h2_norm() ** 2 == pytest.approx(energy, rel=1e-8)  # Simpson's rule with h^4 = 1e-12
+
+
+def test_modal_and_schur_evaluation_agree():
+    rng = np.random.default_rng(8)
+    for n, m, p in ((5, 2, 3), (8, 3, 1), (1, 1, 1)):
+        G = random_system(rng, n, m, p)
+        jordan = StateSpace(np.diag(-np.ones(n)) + np.eye(n, k=1), G.B, G.C, G.D)  # no eigenvectors
+        for H, modal in ((G, True), (jordan, n == 1)):
+            evaluate = Evaluator(*H.matrices)
+            assert evaluate.modal == modal
+            s = 1j * np.array([0.0, 0.3, 2.0])
+            np.testing.assert_allclose(evaluate(s), [H.at(x) for x in s], rtol=1e-9, atol=1e-9)
+    with pytest.raises(NumericalError, match="the frequency 1 rad/s is a pole"):
+        tf([1], [1, 0, 1]).frequency_response([0.5, 1.0])
+
+
+def test_large_lyapunov_equations_by_modes_agree_with_bartels_and_stewart():
+    S = chain(40)
+    G = S.to_statespace()
+    Q = G.B @ G.B.T
+    np.testing.assert_allclose(
+        lyapunov(G.A, Q), scipy.linalg.solve_continuous_lyapunov(G.A, -Q), rtol=0, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (3, 2)])
+def test_zeros_make_the_system_matrix_lose_rank(shape):
+    rng = np.random.default_rng(9)
+    p, m = shape
+    G = random_system(rng, 5, m, p, direct=False)
+    if m == p:
+        z = G.zeros()
+        assert len(z) == 3  # n - m with a regular C B
+        for s in z:
+            M = np.block([[G.A - s * np.eye(5), G.B], [G.C, G.D]])
+            values = np.linalg.svd(M, compute_uv=False)
+            assert values[-1] < 1e-9 * values[0]
+    else:
+        assert len(G.zeros()) == 0  # none in general
+    from alembert.control import series
+
+    both = series(tf([1, -2], [1, 3]) * np.eye(1), static(np.ones((2, 1))))
+    np.testing.assert_allclose(both.zeros(), [2.0], atol=1e-10)
+
+
+def test_zeros_of_transfer_functions():
+    np.testing.assert_allclose(tf([1, -2], [1, 3, 2]).zeros(), [2.0], atol=1e-12)
+    np.testing.assert_allclose(tf([1, 0, 1], [1, 3, 2]).zeros(), [-1j, 1j], atol=1e-12)
+    G = tf([[1, 1], [[2, 1], 2]], np.polymul([0.2, 1], [1, 1]))  # Skogestad and Postlethwaite, example 3.8
+    np.testing.assert_allclose(G.zeros(), [0.5], atol=1e-10)
+    assert len(static(np.eye(2)).zeros()) == 0
+    assert len(tf([1], [1, 0, 0]).zeros()) == 0
+
+
+def test_minimal_realisation():
+    G = tf([1, 1], [1, 3, 2])  # (s + 1) cancels
+    H = (G + G).minimal()
+    assert H.order == 1
+    np.testing.assert_allclose(H.at(1j), 2 * G.at(1j), atol=1e-12)
+    assert not G.controllable() or not G.observable()
+    full = random_system(np.random.default_rng(4), 5, 2, 2)
+    assert full.minimal().order == 5
+
+
+@pytest.mark.parametrize("method", ["zoh", "foh", "tustin"])
+def test_sampling_and_back(method):
+    G = random_system(np.random.default_rng(11), 4, 2, 2)
+    D = G.sampled(0.05, method=method)
+    for a, b in zip(D.continuous(method=method).matrices, G.matrices, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-10)
+    name = {"tustin": "bilinear"}.get(method, method)
+    expected = scipy.signal.cont2discrete(G.matrices, 0.05, method=name)
+    theirs = StateSpace(*expected[:4], dt=0.05)
+    w = np.array([0.1, 2.0, 30.0])
+    ours = D.frequency_response(w).response
+    np.testing.assert_allclose(ours, theirs.frequency_response(w).response, atol=1e-10)
+
+
+def test_prewarping_keeps_the_response():
+    G = tf([1], [1, 0.1, 1])
+    D = G.sampled(0.5, method="tustin", prewarp=1.0)
+    np.testing.assert_allclose(
+        D.frequency_response(1.0).response, G.frequency_response(1.0).response, rtol=1e-12
+    )
+    np.testing.assert_allclose(D.continuous(method="tustin", prewarp=1.0).A, G.A, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (lambda G: G.sampled(0.1).sampled(0.1), ArgumentError, "sampled already"),
+        (lambda G: G.sampled(0.0), ArgumentError, "dt is 0.0"),
+        (lambda G: G.sampled(0.1, method="zho"), ArgumentError, "method is 'zho', expected one of zoh"),
+        (lambda G: G.sampled(0.1, prewarp=1.0), ArgumentError, "prewarp is for the method 'tustin'"),
+        (lambda G: G.sampled(0.1, method="tustin", prewarp=40.0), ArgumentError, "below that of Nyquist"),
+        (lambda G: G.continuous(), ArgumentError, "continuous already"),
+        (
+            lambda G: StateSpace([[-0.5]], [1], [1], dt=1.0).continuous(),
+            NumericalError,
+            "real and not positive",
+        ),
+        (
+            lambda G: StateSpace([[2.0]], [1], [1]).sampled(1.0, method="tustin"),
+            NumericalError,
+            "sends to infinity",
+        ),
+        (
+            lambda G: StateSpace([[-1.0]], [1], [1], dt=1.0).continuous(method="tustin"),
+            NumericalError,
+            "pole at -1",
+        ),
+        (lambda G: G.simulate([1.0, 0.0]), ArgumentError, "increasing times"),
+        (lambda G: G.simulate([0.0, 1.0], np.ones((3, 1))), ArgumentError, r"u has shape \(3, 1\)"),
+        (lambda G: G.simulate([0.0, 1.0], None, [1.0]), ArgumentError, r"x0 has shape \(1,\)"),
+        (lambda G: G.simulate([0.0, 1.0], hold="second"), ArgumentError, "hold is 'second'"),
+        (lambda G: G.sampled(0.1).simulate([0.0, 0.2]), ArgumentError, "go up by dt = 0.1"),
+    ],
+)
+def test_refusals(make, error, sentence):
+    with pytest.raises(error, match=sentence):
+        make(tf([1], [1, 0.1, 1]))
+
+
+def test_time_responses():
+    G = tf([1], [1, 0.4, 1])
+    t = np.linspace(0, 20, 300)
+    wd = np.sqrt(1 - 0.04)
+    expected = 1 - np.exp(-0.2 * t) * (np.cos(wd * t) + 0.2 / wd * np.sin(wd * t))
+    np.testing.assert_allclose(G.step_response(t).y[:, 0], expected, atol=1e-12)
+    impulse = np.exp(-0.2 * t) * np.sin(wd * t) / wd
+    np.testing.assert_allclose(G.impulse_response(t).y[:, 0], impulse, atol=1e-12)
+    ramp = G.simulate(t, t, hold="first").y[:, 0]  # the integral of the step response
+    np.testing.assert_allclose(ramp, tf([1], [1, 0.4, 1, 0]).step_response(t).y[:, 0], atol=1e-10)
+    assert G.step_response().y[-1, 0] == pytest.approx(1.0, abs=0.02)
+    D = G.sampled(0.1)
+    np.testing.assert_allclose(
+        D.step_response().y[:50, 0], G.step_response(0.1 * np.arange(50)).y[:, 0], atol=1e-12
+    )
+    assert D.impulse_response().y[0, 0] == 0

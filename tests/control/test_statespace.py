@@ -1,0 +1,247 @@
+"""Algebra, names and conversions: identities of transfer matrices at random points of the complex plane."""
+
+import numpy as np
+import pytest
+import scipy.signal
+from control_helpers import random_system
+
+import alembert as al
+from alembert.control import (
+    StateSpace,
+    append,
+    connect,
+    feedback,
+    from_control,
+    from_scipy,
+    lft,
+    load_mat,
+    pade,
+    parallel,
+    root_locus,
+    save_mat,
+    series,
+    static,
+    summing,
+    tf,
+    to_control,
+    to_scipy,
+    upper_lft,
+    zpk,
+)
+from alembert.control.transfer import times_polynomial
+from alembert.errors import ArgumentError, FileError, NumericalError
+
+RNG = np.random.default_rng(1)
+POINTS = RNG.normal(size=5) + 1j * RNG.normal(size=5)
+CLOSE = {"rtol": 1e-9, "atol": 1e-10}  # condition of s - A at the points is below 1e4
+
+
+def test_algebra_is_that_of_transfer_matrices():
+    rng = np.random.default_rng(2)
+    G, H, K = random_system(rng, 4, 2, 3), random_system(rng, 3, 2, 3), random_system(rng, 2, 3, 2)
+    M = rng.normal(size=(2, 3))
+    for s in POINTS:
+        g, h, k = G.at(s), H.at(s), K.at(s)
+        pairs = [
+            (G + H, g + h),
+            (G - H, g - h),
+            (2 * G, 2 * g),
+            (G / 4, g / 4),
+            (-G, -g),
+            (G * K, g @ k),
+            (G @ K, g @ k),
+            (M @ G, M @ g),
+            (G * M, g @ M),
+            (1 - G * K, 1 - g @ k),
+            (series(K, G), g @ k),
+            (parallel(G, H), g + h),
+            (feedback(G, K), np.linalg.solve(np.eye(3) + g @ k, g)),
+            (feedback(G, K, sign=1), np.linalg.solve(np.eye(3) - g @ k, g)),
+            ((G * K + static(5 * np.eye(3))).inverse(), np.linalg.inv(g @ k + 5 * np.eye(3))),
+            (G.dual(), g.T),
+            (G.adjoint(), G.at(-s).T),
+            (G.transformed(rng.normal(size=(4, 4))), g),
+            (G.balanced_scales(), g),
+        ]
+        for system, value in pairs:
+            np.testing.assert_allclose(system.at(s), value, **CLOSE)
+
+
+def test_fractional_transformations():
+    rng = np.random.default_rng(3)
+    P, K = random_system(rng, 4, 3, 4), random_system(rng, 2, 2, 1)
+    for s in POINTS:
+        p, k = P.at(s), K.at(s)
+        lower = p[:2, :2] + p[:2, 2:] @ k @ np.linalg.solve(np.eye(2) - p[2:, 2:] @ k, p[2:, :2])
+        np.testing.assert_allclose(lft(P, K).at(s), lower, **CLOSE)
+        upper = p[2:, 1:] + p[2:, :1] @ k @ np.linalg.solve(np.eye(2) - p[:2, :1] @ k, p[:2, 1:])
+        np.testing.assert_allclose(upper_lft(P, K).at(s), upper, **CLOSE)
+
+
+def test_systems_are_joined_by_name():
+    G = tf([1, 3], [1, 1, 4], inputs="u", outputs="y")
+    K = tf([5], [1, 2], inputs="e", outputs="u")
+    loop = connect(G, K, summing("e", ["r", "-y"]), inputs=["r"], outputs=["y", "e"])
+    assert loop.input_names == ("r",)
+    assert loop.output_names == ("y", "e")
+    for s in POINTS:
+        L = (G * K).at(s)[0, 0]
+        np.testing.assert_allclose(loop.at(s)[:, 0], [L / (1 + L), 1 / (1 + L)], **CLOSE)
+    wide = summing("e", ["r", "-y"], width=2)
+    assert wide.input_names == ("r[0]", "r[1]", "y[0]", "y[1]")
+    part = append(G, K)["u", "e"]
+    np.testing.assert_allclose(part.at(1j), K.at(1j), **CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda G: connect(G, inputs=[], outputs=["y"]), "nothing feeds the input 'u'"),
+        (lambda G: connect(G, G, inputs=["u"], outputs=["y"]), "the output 'y' is there twice"),
+        (lambda G: connect(G, inputs=["v"], outputs=["y"]), "nothing feeds the input 'u'"),
+        (lambda G: connect(G, inputs=["u"], outputs=["x"]), "no system has a signal 'x'"),
+        (lambda G: connect(G, inputs=["u", "w"], outputs=["y"]), "no system has an input 'w'"),
+        (lambda G: G["z", :], "outputs: there is no 'z'"),
+        (lambda G: G[3, :], "expected a name or a number below 1"),
+        (lambda G: G["y"], r"expected \[outputs, inputs\]"),
+        (lambda G: series(G, static(np.eye(2))), "1 outputs meet 2 inputs"),
+        (lambda G: parallel(G, static(np.eye(2))), "do not add"),
+        (lambda G: append(), "no system was given"),
+        (lambda G: append(G, G.sampled(0.1)), "different rates .continuous, dt = 0.1 s"),
+        (lambda G: feedback(G, static(np.eye(2))), r"K has shape \(2, 2\), expected \(1, 1\)"),
+        (lambda G: feedback(G, 1.0, sign=2), "sign is 2"),
+        (lambda G: lft(G, static(np.eye(2))), "K has shape"),
+        (lambda G: upper_lft(G, static(np.eye(2))), "Delta has shape"),
+        (lambda G: G.inverse(), "only a system with a square, regular D"),
+        (lambda G: G.transformed(np.zeros((2, 2))), "T is singular"),
+        (lambda G: StateSpace([[1.0, 2]], [1], [1]), r"A has shape \(1, 2\), expected a square matrix"),
+        (lambda G: StateSpace([[1.0]], [[1], [2]], [1]), r"B has shape \(2, 1\), expected \(1, any\)"),
+        (lambda G: StateSpace([[1j]], [1], [1]), "expected real numbers"),
+        (lambda G: StateSpace([[np.nan]], [1], [1]), "not finite"),
+        (lambda G: StateSpace([[1.0]], [1], [1], dt=-1), "dt is -1"),
+        (lambda G: StateSpace([[1.0]], [1], [1], input_names=["a", "b"]), "expected 1 names"),
+        (lambda G: StateSpace(np.eye(2), np.eye(2), np.eye(2), state_names=["a", "a"]), "'a' twice"),
+        (lambda G: StateSpace([[1.0]], [1], [1], input_units=["a", "b"]), "expected 1 units"),
+        (lambda G: tf([1, 0, 0], [1, 1]), "not proper"),
+        (lambda G: tf([1], [0]), "the denominator is zero"),
+        (lambda G: tf([["x"]], [1]), "expected real numbers"),
+        (lambda G: tf([[[1], [1]]], [[[1]]]), "rows of different lengths"),
+        (lambda G: tf([1], [[1, 2]]), "a polynomial has shape"),
+        (lambda G: zpk([1, 2], [1], 1), "no more zeros than poles"),
+        (lambda G: zpk([1j], [1, 2], 1), "without its conjugate"),
+        (lambda G: pade(-1), "expected seconds of zero or more"),
+        (lambda G: times_polynomial(G, [1, 0, 0]), "is not proper"),
+        (lambda G: from_scipy(3), "no system of scipy.signal"),
+        (lambda G: from_control(3), "is no StateSpace"),
+    ],
+)
+def test_refusals_say_what_came(make, sentence):
+    with pytest.raises(ArgumentError, match=sentence):
+        make(tf([1, 3], [1, 1, 4], inputs="u", outputs="y"))
+
+
+def test_units_and_algebraic_loops_are_named():
+    a = StateSpace([[-1.0]], [1], [1], output_units="m", output_names="x")
+    b = StateSpace([[-1.0]], [1], [1], input_units="rad", input_names="x")
+    with pytest.raises(ArgumentError, match="'x' is in m, the input 'x' in rad"):
+        series(a, b)
+    with pytest.raises(ArgumentError, match="'x' is in m, the input 'x' in rad"):
+        connect(a, b, inputs=["u0"], outputs=["x"])
+    with pytest.raises(NumericalError, match="algebraic loop with no solution, through u0"):
+        feedback(static(1.0), -1.0)
+    with pytest.raises(NumericalError, match="the system integrates"):
+        tf([1], [1, 0]).dc_gain()
+    with pytest.raises(NumericalError, match="pole at zero"):
+        StateSpace([[0.0]], [1], [1], dt=1.0).adjoint()
+
+
+def test_transfer_functions():
+    G = tf([[[1, 1], 2], [[3], [1, 0, 5]]], [[[1, 2, 2], [1, 3]], [[1, 4], [2, 1, 1]]])
+    for s in POINTS:
+        expected = [
+            [(s + 1) / (s**2 + 2 * s + 2), 2 / (s + 3)],
+            [3 / (s + 4), (s**2 + 5) / (2 * s**2 + s + 1)],
+        ]
+        np.testing.assert_allclose(G.at(s), expected, **CLOSE)
+        H = zpk([-1, 2 + 1j, 2 - 1j], [-3, -4, -1 + 1j, -1 - 1j], 5)
+        value = 5 * (s + 1) * ((s - 2) ** 2 + 1) / ((s + 3) * (s + 4) * ((s + 1) ** 2 + 1))
+        np.testing.assert_allclose(H.at(s), [[value]], **CLOSE)
+        odd = zpk([1j, -1j, 3], [-1, -2, -3], 2)  # a pair of zeros over single poles
+        np.testing.assert_allclose(
+            odd.at(s), [[2 * (s**2 + 1) * (s - 3) / ((s + 1) * (s + 2) * (s + 3))]], **CLOSE
+        )
+        F = tf([1, 2], [1, 1, 3, 4])
+        np.testing.assert_allclose(
+            times_polynomial(F, [2, 3, 4]).at(s), F.at(s) * (2 * s**2 + 3 * s + 4), **CLOSE
+        )
+    np.testing.assert_allclose(H.poles(), np.sort_complex([-3, -4, -1 + 1j, -1 - 1j]), atol=1e-10)
+
+
+def test_pade_is_all_pass_and_near_the_delay():
+    G = pade(0.5, 4)
+    w = np.array([0.1, 1.0, 3.0, 30.0])
+    g = G.frequency_response(w).response[:, 0, 0]
+    np.testing.assert_allclose(np.abs(g), 1, rtol=1e-10)
+    # the first error is (w T)^9 / (2 * 4!^2/8!... ) about 1e-6 at w T = 1.5
+    np.testing.assert_allclose(g[:3], np.exp(-0.5j * w[:3]), atol=3e-6)
+
+
+def test_to_and_from_other_programs(tmp_path):
+    pytest.importorskip("control")
+    G = random_system(np.random.default_rng(5), 3, 2, 2).renamed(inputs=["motor.a", "motor:b"])
+    back = from_control(to_control(G))
+    assert back.input_names == ("motor_a", "motor_b")
+    for H in (back, from_scipy(to_scipy(G))):
+        for a, b in zip(G.matrices, H.matrices, strict=True):
+            np.testing.assert_array_equal(a, b)
+    D = G.sampled(0.1)
+    assert from_scipy(to_scipy(D)).dt == 0.1
+    assert from_control(to_control(D)).dt == 0.1
+    save_mat(D, tmp_path / "d.mat")
+    again = load_mat(tmp_path / "d.mat")
+    np.testing.assert_array_equal(again.A, D.A)
+    assert again.dt == 0.1
+    import control
+
+    T = from_control(control.tf([[[1], [2, 1]]], [[[1, 2], [1, 3, 3]]]))
+    np.testing.assert_allclose(T.at(2j), [[1 / (2j + 2), (4j + 1) / ((2j) ** 2 + 6j + 3)]], **CLOSE)
+    with pytest.raises(ArgumentError, match="unknown rate"):
+        from_control(control.ss(0.5, 1, 1, 0, True))
+
+
+def test_mat_files_without_matrices_are_refused(tmp_path):
+    import scipy.io
+
+    scipy.io.savemat(tmp_path / "x.mat", {"A": np.eye(2)})
+    with pytest.raises(FileError, match="has no B, C; it has A"):
+        load_mat(tmp_path / "x.mat")
+    (tmp_path / "y.mat").write_text("nothing")
+    with pytest.raises(FileError, match=r"y\.mat"):
+        load_mat(tmp_path / "y.mat")
+
+
+def test_root_locus_of_a_double_integrator():
+    """1 + k (s + 1)/s^2: poles meet on the real axis at k = 4."""
+    locus = root_locus(tf([1, 1], [1, 0, 0]), gains=[0, 2, 4, 10])
+    np.testing.assert_allclose(np.sort_complex(locus.poles[1]), [-1 - 1j, -1 + 1j], atol=1e-12)
+    np.testing.assert_allclose(locus.poles[2], -2, atol=1e-7)
+    with pytest.raises(NumericalError, match="1 \\+ k K D is singular"):
+        root_locus(tf([1, 1], [1, 2]), gains=[-1.0])
+
+
+def test_figures_are_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    G = tf([[[1], [1, 1]]], [[[1, 0.1, 1], [1, 2, 3]]])
+    for kind in ("bode", "sigma", "nyquist", "nichols", "step", "poles"):
+        G.plot(kind, path=tmp_path / f"{kind}.png")
+        assert (tmp_path / f"{kind}.png").stat().st_size > 5000
+    G.sampled(0.1).plot("poles", path=tmp_path / "d.png")
+    root_locus(tf([1], [1, 2, 1])).plot(path=tmp_path / "r.png")
+    with pytest.raises(ArgumentError, match="there is no plot 'bodes'; did you mean 'bode'"):
+        G.plot("bodes")
+
+
+def test_the_package_is_there():
+    assert al.control.StateSpace is StateSpace
+    assert repr(tf([1], [1, 2], 0.1)) == "<StateSpace: 1 state, 1 input, 1 output, every 0.1 s>"
+    assert scipy.signal.lti([1], [1, 1]).to_ss().A.shape == (1, 1)
