@@ -9,8 +9,8 @@ with exact derivatives; where (1) leaves a choice, the solution nearest to the g
 
     x <- x + g - J^+ (r + J g),   g = guess - x                                              (2)
 
-Descent of |r| may pass over a nearer solution that lies behind a hump of |r|. Where the first Newton step does not lead about
-where the search ends, it is repeated from the other side of the guess, and the nearest of the solutions is kept.
+Descent of |r| may miss a nearer solution that lies behind a hump of |r|. Where the first Newton step does not lead
+about where the search ends, it is repeated from the other side of the guess, and the nearest solution is kept.
 
 Loops, couplings and equations add their forces f to what is free, and their rows to what is to vanish:
 
