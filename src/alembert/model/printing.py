@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import html
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from alembert.model.elements import WORLD
@@ -31,11 +32,13 @@ def tree(model: Model) -> str:
         f"{model.nq} coordinates, {model.mass:.6g} kg"
     )
     rows = [(WORLD, "", "", "", "")]
-    rows += [_row(model, i, prefix) for i, prefix in _prefixes(model)]
+    rows += [_row(model, i, prefix) for i, prefix in itertools.islice(_prefixes(model), _MOST_LINES)]
     widths = [max(len(row[k]) for row in [*rows, _HEAD]) for k in range(len(_HEAD))]
     lines = [head, ""]
     for row in [_HEAD, *rows]:
         lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    if len(model.bodies) > _MOST_LINES:
+        lines.append(f"... and {len(model.bodies) - _MOST_LINES} more bodies")
     extra: list[tuple[str, tuple[Any, ...]]] = [
         ("frames", model.frames),
         ("loops", model.loops),
@@ -58,14 +61,15 @@ def tree(model: Model) -> str:
 def html_table(model: Model) -> str:
     """The tree as a table for notebooks; names are escaped."""
     head = "".join(f'<th style="text-align: left">{title}</th>' for title in _HEAD)
-    rows = [(WORLD, "", "", "", ""), *(_row(model, i, prefix) for i, prefix in _prefixes(model))]
-    shown = rows[:_MOST_ROWS]
+    listed = itertools.islice(_prefixes(model), _MOST_ROWS - 1)
+    shown = [(WORLD, "", "", "", ""), *(_row(model, i, prefix) for i, prefix in listed)]
     body = "".join(
         "<tr>" + "".join(f'<td style="{_CELL}">{html.escape(cell)}</td>' for cell in row) + "</tr>"
         for row in shown
     )
     first, *rest = tree(model).split("\n\n")
-    more = f"<p>... and {len(rows) - len(shown)} more bodies</p>" if len(shown) < len(rows) else ""
+    left = len(model.bodies) + 1 - len(shown)
+    more = f"<p>... and {left} more bodies</p>" if left else ""
     extra = "".join(
         f"<div>{html.escape(line)}</div>" for line in (rest[1].splitlines() if len(rest) > 1 else ())
     )
@@ -75,7 +79,7 @@ def html_table(model: Model) -> str:
     )
 
 
-_MOST_ROWS = 60
+_MOST_ROWS, _MOST_LINES = 60, 500  # in notebooks and in terminals; a chain's lines grow with its length
 _CELL = "text-align: left; white-space: pre; font-family: monospace; padding: 1px 12px 1px 0"
 _HEAD = ("body", "joint", "dof", "mass [kg]", "limits")
 
@@ -91,17 +95,15 @@ def _row(model: Model, i: int, prefix: str) -> tuple[str, str, str, str, str]:
     return prefix + body.name, f"{joint.name} ({joint.type.kind})", str(joint.type.nv), mass, limits
 
 
-def _prefixes(model: Model) -> list[tuple[int, str]]:
+def _prefixes(model: Model) -> Iterator[tuple[int, str]]:
     """Each body with the lines that hang it from its parent."""
     children: dict[int, list[int]] = {}
     for i, parent in enumerate(model.parents):
         children.setdefault(parent, []).append(i)
-    found: list[tuple[int, str]] = []
     stack = [(i, "", i == children.get(-1, [i])[-1]) for i in reversed(children.get(-1, []))]
     while stack:
         i, indent, last = stack.pop()
-        found.append((i, indent + ("└─ " if last else "├─ ")))
+        yield i, indent + ("└─ " if last else "├─ ")
         deeper = indent + ("   " if last else "│  ")
         below = children.get(i, [])
         stack += [(k, deeper, k == below[-1]) for k in reversed(below)]
-    return found

@@ -5,6 +5,7 @@ A mesh file is untrusted: it is read as data, without entities, references to ot
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from alembert.errors import FileError
 
 Array = np.ndarray
 LARGEST_FILE = 200_000_000  # bytes
+MOST_NODES, MOST_TRIANGLES, MOST_LIBRARIES = 100_000, 20_000_000, 10
 Color = tuple[float, ...]
 
 
@@ -117,6 +119,7 @@ def _obj(path: Path) -> list[Surface]:
     groups: dict[str, list[list[int]]] = {}
     colors: dict[str, Color] = {}
     material = ""
+    libraries: set[str] = set()
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         word, *rest = line.split() or [""]
         if word == "v":
@@ -127,8 +130,11 @@ def _obj(path: Path) -> list[Surface]:
             groups.setdefault(material, []).extend(_fan(corners))
         elif word == "usemtl":
             material = " ".join(rest)
-        elif word == "mtllib":
-            colors |= _mtl(path, " ".join(rest))
+        elif (
+            word == "mtllib" and (name := " ".join(rest)) not in libraries and len(libraries) < MOST_LIBRARIES
+        ):
+            libraries.add(name)
+            colors |= _mtl(path, name)
     return [Surface(np.array(vertices), np.array(f), colors.get(name)) for name, f in groups.items()]
 
 
@@ -171,19 +177,30 @@ def _collada(path: Path) -> list[Surface]:
         top[:3, :3] = top[:3, :3] @ np.array([[1.0, 0, 0], [0, 0, -1.0], [0, 1.0, 0]])
     elif up == "X_UP":
         top[:3, :3] = top[:3, :3] @ np.array([[0, -1.0, 0], [0, 0, -1.0], [1.0, 0, 0]])
-    found = []
+    found: list[Surface] = []
+    left = itertools.count(MOST_NODES, -1)
+    triangles = 0
     for scene in root.findall("library_visual_scenes/visual_scene"):
         for node in scene.findall("node"):
-            found += list(_collada_node(node, top, ids, 0))
+            for surface in _collada_node(node, top, ids, 0, left):
+                found.append(surface)
+                triangles += len(surface.faces)
+                if triangles > MOST_TRIANGLES:
+                    raise ValueError(f"it has more than {MOST_TRIANGLES} triangles")
     if not found:  # a file without a scene
         for geometry in root.findall("library_geometries/geometry"):
             found += list(_collada_geometry(geometry, top, {}, ids))
     return found
 
 
-def _collada_node(node: Any, above: Array, ids: dict[Any, Any], depth: int) -> Iterator[Surface]:
+def _collada_node(
+    node: Any, above: Array, ids: dict[Any, Any], depth: int, left: Iterator[int]
+) -> Iterator[Surface]:
+    """The surfaces below a node; `left` counts how many more nodes may be visited, as one may be named many times."""
     if depth > 100:
         raise ValueError("its nodes are nested too deep")
+    if next(left) == 0:
+        raise ValueError(f"it has more than {MOST_NODES} nodes")
     T = above @ _collada_transform(node)
     for instance in node.findall("instance_geometry"):
         geometry = ids.get(unquote(instance.get("url", "")[1:]))
@@ -191,11 +208,11 @@ def _collada_node(node: Any, above: Array, ids: dict[Any, Any], depth: int) -> I
             bound = {m.get("symbol"): m.get("target", "")[1:] for m in instance.iter("instance_material")}
             yield from _collada_geometry(geometry, T, bound, ids)
     for child in node.findall("node"):
-        yield from _collada_node(child, T, ids, depth + 1)
+        yield from _collada_node(child, T, ids, depth + 1, left)
     for instance in node.findall("instance_node"):
         child = ids.get(instance.get("url", "")[1:])
         if child is not None:
-            yield from _collada_node(child, T, ids, depth + 1)
+            yield from _collada_node(child, T, ids, depth + 1, left)
 
 
 def _collada_transform(node: Any) -> Array:

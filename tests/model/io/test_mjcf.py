@@ -457,13 +457,13 @@ def test_meshes_are_placed_back_to_the_frame_of_their_file(tmp_path):
     [
         (
             document(DRIVEN, option='density="1.2"'),
-            "<text>: drag by a fluid (density 1.2, viscosity 0)",
+            "<text>:2: drag by a fluid (density 1.2, viscosity 0)",
         ),
         (
             document(f'<body name="a" gravcomp="1"><joint/>{GEOM}</body>'),
             "<text>:4: gravity compensation of body 'a'",
         ),
-        (document(f'<body name="a" mocap="true">{GEOM}</body>'), "<text>: a mocap body"),
+        (document(f'<body name="a" mocap="true">{GEOM}</body>'), "<text>:4: a mocap body"),
         (document(DRIVEN, TENDON.format('stiffness="1"')), "<text>:7: tendon 't' with stiffness"),
         (document(DRIVEN, TENDON.format('damping="1"')), "<text>:7: tendon 't' with damping"),
         (
@@ -486,7 +486,7 @@ def test_meshes_are_placed_back_to_the_frame_of_their_file(tmp_path):
                 '<flexcomp name="c" type="grid" count="2 2 2" spacing=".1 .1 .1" dim="3" radius=".01">'
                 '<contact selfcollide="none"/></flexcomp>'
             ),
-            "<text>: a flex (deformable body)",
+            "<text>:4: a flex (deformable body)",
         ),
     ],
 )
@@ -544,7 +544,7 @@ def test_idle_tendons_ranges_of_balls_and_inactive_equalities_are_passed_over():
                 f'<body name="a"><joint/>{GEOM}<site name="s"/><site name="t"/></body>',
                 '<equality><connect name="e" site1="s" site2="t"/></equality>',
             ),
-            "<text>: loop 'e' joins two frames of the same body 'a'",
+            "<text>:6: loop 'e' joins two frames of the same body 'a'",
         ),
     ],
 )
@@ -630,7 +630,7 @@ def test_mujocos_own_test_model_is_refused_for_its_fluid():
     path = Path(mujoco.__file__).parent / "testdata" / "model.xml"
     if not path.is_file():
         pytest.skip("this mujoco ships no test model")
-    with pytest.raises(UnsupportedError, match=r"model\.xml: drag by a fluid"):
+    with pytest.raises(UnsupportedError, match=r"model\.xml:2: drag by a fluid"):
         load_mjcf(path)
 
 

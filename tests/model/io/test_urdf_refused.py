@@ -254,13 +254,13 @@ def test_files_that_cannot_be_read(tmp_path):
 def test_large_files_are_refused_unread(tmp_path):
     path = tmp_path / "large.urdf"
     with path.open("wb") as stream:
-        stream.truncate(xml.MAX_BYTES * 5)
-    with pytest.raises(FileError, match=r"large\.urdf: file larger than 20000000 bytes"):
+        stream.truncate(xml.LARGEST_XML * 5)
+    with pytest.raises(FileError, match=r"large\.urdf: has 100000000 bytes; at most 20000000 are read"):
         load_urdf(path)
     with pytest.raises(
         FileError, match="<text>: document of 20000001 characters; at most 20000000 are allowed"
     ):
-        load_urdf("<" + " " * xml.MAX_BYTES)
+        load_urdf("<" + " " * xml.LARGEST_XML)
 
 
 def test_deep_files_are_refused():

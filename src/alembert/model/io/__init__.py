@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from alembert.errors import ArgumentError, FileError, UnsupportedError
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model.io.location import LARGEST_XML, read_bytes
 from alembert.model.model import Model
 from alembert.model.printing import unknown
 
@@ -90,13 +91,7 @@ def _suffix(path: str | os.PathLike[str]) -> str:
 
 def _root_element(path: str | os.PathLike[str]) -> bytes:
     """The name of the first element, from the beginning of an XML file."""
-    try:
-        if not Path(path).is_file():
-            raise FileError(f"{os.fspath(path)}: is not there, or not a regular file")
-        with Path(path).open("rb") as file:
-            start = file.read(65536)
-    except OSError as error:
-        raise FileError(f"{os.fspath(path)}: cannot be read: {error.strerror or error}") from None
+    start = read_bytes(path, LARGEST_XML)[:65536]
     at = 3 if start.startswith(b"\xef\xbb\xbf") else 0
     while found := _PROLOGUE.match(start, at):
         at = found.end()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from alembert.errors import FileError
@@ -22,22 +22,46 @@ DEEPEST = 24
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def read_text(path: str | os.PathLike[str], largest: int) -> str:
-    """A file's text, or a `FileError` for one that is not there, not text or above `largest` bytes."""
+LARGEST_XML = 20_000_000
+"""Bytes of an XML document"""
+
+LONGEST_TEXT, LONGEST_KEY = 100_000, 1_000
+"""Characters of a text and of a key in a document"""
+
+_LARGEST_INTEGER = 14_000
+"""Bits; Python refuses to print larger ones"""
+
+
+def read_bytes(path: str | os.PathLike[str], largest: int) -> bytes:
+    """A file's content, or a `FileError` for one that is not there, no regular file or above `largest` bytes.
+
+    Pipes and devices are refused without waiting for what they might send.
+    """
     name = os.fspath(path)
+    regular = True
     try:
-        with Path(path).open("rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise FileError(f"{name}: is not a regular file")
-            content = file.read(largest + 1) if status.st_size <= largest else b""
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if stat.S_ISDIR(status.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            regular = stat.S_ISREG(status.st_mode)
+            content = file.read(largest + 1) if regular and status.st_size <= largest else b""
     except OSError as error:
-        raise FileError(f"{name}: cannot be read: {error.strerror or error}") from None
+        raise FileError(f"{name[:200]}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # a NUL in the name
-        raise FileError(f"{name!r}: cannot be read: {error}") from None
+        raise FileError(f"{name[:200]!r}: cannot be read: {error}") from None
+    if not regular:
+        raise FileError(f"{name}: is not a regular file")
     size = max(len(content), status.st_size)
     if size > largest:
         raise FileError(f"{name}: has {size} bytes; at most {largest} are read")
+    return content
+
+
+def read_text(path: str | os.PathLike[str], largest: int) -> str:
+    """A file's text, as `read_bytes` reads it."""
+    name, content = os.fspath(path), read_bytes(path, largest)
     if (nul := content.find(b"\0")) >= 0:
         raise FileError(f"{name}:{_line(content, nul)}: holds a NUL byte; it is not a text file")
     try:
@@ -94,16 +118,29 @@ def depth_error(name: str) -> FileError:
     return FileError(f"{name}: tables and lists are nested more than {DEEPEST} deep; no model needs that")
 
 
-def too_deep(data: Any) -> bool:
-    """Whether tables and lists go beyond `DEEPEST` levels."""
+def check_sizes(name: str, data: Any) -> None:
+    """Refuse documents with more than `DEEPEST` levels, or with texts or numbers without end."""
     level = [data]
-    for _ in range(DEEPEST):
-        level = [
-            item
-            for part in level
-            for item in (part.values() if isinstance(part, dict) else part)
-            if isinstance(item, (dict, list))
-        ]
+    for _ in range(DEEPEST + 1):
         if not level:
-            return False
-    return True
+            return
+        inside = []
+        for part in level:
+            for key in part if isinstance(part, dict) else ():
+                if len(key) > LONGEST_KEY:
+                    raise FileError(
+                        f"{name}: a key has {len(key)} characters; at most {LONGEST_KEY} are read"
+                    )
+            for item in part.values() if isinstance(part, dict) else part:
+                if isinstance(item, (dict, list)):
+                    inside.append(item)
+                elif isinstance(item, str) and len(item) > LONGEST_TEXT:
+                    raise FileError(
+                        f"{name}: a text has {len(item)} characters; at most {LONGEST_TEXT} are read"
+                    )
+                elif isinstance(item, int) and item.bit_length() > _LARGEST_INTEGER:
+                    raise FileError(
+                        f"{name}: a whole number has {item.bit_length()} bits, too large for a number"
+                    )
+        level = inside
+    raise depth_error(name)

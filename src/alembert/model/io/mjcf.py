@@ -74,23 +74,25 @@ def load_mjcf(
     root = mjcf_source.safe(document)
     compiled, remarks = mjcf_source.compiled(document)
     reader = _Reader(compiled, document, root, notes, inertias, skip_actuators=skip)
-    reader.refuse_unsupported()
-    reader.builder.world(visuals=visuals(reader, 0))
-    for body in range(1, reader.m.nbody):
-        reader.add_body(body)
-    reader.add_sites()
-    add_equalities(reader, reader.builder)
-    reader.add_actuators()
-    reader.add_sensors()
+    try:
+        reader.refuse_unsupported()
+        reader.builder.world(visuals=visuals(reader, 0))
+        for body in range(1, reader.m.nbody):
+            reader.add_body(body)
+        reader.add_sites()
+        add_equalities(reader, reader.builder)
+        reader.add_actuators()
+        reader.add_sensors()
+        model = inertias.build(reader.builder)
+    except FileError:  # has its place already
+        raise
+    except ModelError as error:
+        raise FileError(f"{reader.where_mentioned(str(error))}: {error}") from None
     reader.note_contacts()
     for remark in remarks:
         reader.notes.add(f"what MuJoCo remarks: {remark}")
     if reader.m.nkey:
         reader.notes.add("keyframes, which alembert.convert.keyframes reads", reader.line_of("key"))
-    try:
-        model = inertias.build(reader.builder)
-    except ModelError as error:
-        raise FileError(f"{document.file}: {error}") from None
     notes.warn()
     return model
 
@@ -101,7 +103,7 @@ class _Reader(Contents):
     def __init__(
         self,
         m: Any,
-        document: xml.Source,
+        document: xml.Document,
         root: xml.Element,
         notes: Notes,
         inertias: InertiaFilter,
@@ -116,16 +118,17 @@ class _Reader(Contents):
 
     def refuse_unsupported(self) -> None:
         m = self.m
-        for size, what in (
-            ("nflex", "a flex (deformable body)"),
-            ("nplugin", "a plugin"),
-            ("nmocap", "a mocap body"),
-            ("nplastic", "plasticity"),
+        for size, what, tag in (
+            ("nflex", "a flex (deformable body)", "flexcomp"),
+            ("nplugin", "a plugin", "plugin"),
+            ("nmocap", "a mocap body", "body"),
+            ("nplastic", "plasticity", "elasticity"),
         ):
             if getattr(m, size, 0):
-                self.unsupported(what)
+                self.unsupported(what, tag=tag)
         if m.opt.density or m.opt.viscosity:
-            self.unsupported(f"drag by a fluid (density {m.opt.density:g}, viscosity {m.opt.viscosity:g})")
+            drag = f"drag by a fluid (density {m.opt.density:g}, viscosity {m.opt.viscosity:g})"
+            self.unsupported(drag, tag="option")
         for i in np.flatnonzero(m.body_gravcomp):
             self.unsupported(f"gravity compensation of body {self.bodies[i]!r}", self.bodies[i])
         for k, name in enumerate(names_of(m, "tendon")):
@@ -142,9 +145,7 @@ class _Reader(Contents):
         own = Placement(tuple(m.body_ipos[i]), tuple(m.body_iquat[i]))
         Ixx, Iyy, Izz = m.body_inertia[i]
         inertia = Inertia(m.body_mass[i], tensor=(Ixx, 0.0, Iyy, 0.0, 0.0, Izz)).at(own)
-        self.inertias.add_body(
-            self.builder, name, inertia, where=self.document.file, visuals=visuals(self, i)
-        )
+        self.inertias.add_body(self.builder, name, inertia, where=self.where(name), visuals=visuals(self, i))
         parent = self.bodies[m.body_parentid[i]]
         where = Placement(tuple(m.body_pos[i]), tuple(m.body_quat[i]))
         first, count = int(m.body_jntadr[i]), int(m.body_jntnum[i])

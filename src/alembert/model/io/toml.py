@@ -13,14 +13,26 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from alembert.errors import FileError
-from alembert.model.io.location import Place, Source, depth_error, too_deep
+from alembert.model.io.location import DEEPEST, Place, Source, check_sizes, depth_error
 from alembert.model.io.text import is_word, number, quoted
 
 LARGEST = 32_000_000  # bytes; some ten seconds
+LONGEST_LINE = 1_000_000  # characters
 WIDEST = 120  # columns of what goes on one line
+
+_PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{DEEPEST}}}", re.MULTILINE)
+"""a key of more parts than a document has levels"""
 
 
 def parse(text: str, name: str) -> Source:
+    for k, content in enumerate(text.split("\n") if len(text) > LONGEST_LINE else (), start=1):
+        if len(content) > LONGEST_LINE:
+            raise FileError(
+                f"{name}:{k}: a line has {len(content)} characters; at most {LONGEST_LINE} are read"
+            )
+    if _LONG_KEY.search(text) is not None:  # the parser takes memory with the square of the parts
+        raise depth_error(name)
     try:
         data = tomllib.loads(text)
     except RecursionError:
@@ -32,8 +44,7 @@ def parse(text: str, name: str) -> Source:
         if line is None:
             line, what = str(text.count("\n") + 1), f"{what} at the end of the document"
         raise FileError(f"{name}:{line}: not valid TOML: {what}") from None
-    if too_deep(data):
-        raise depth_error(name)
+    check_sizes(name, data)
     return Source(name, data, lambda: _Scanner(text).scan())
 
 

@@ -11,8 +11,8 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from alembert.errors import ArgumentError, FileError
+from alembert.model.io.location import LARGEST_XML, read_bytes
 
-MAX_BYTES = 20_000_000
 MAX_ELEMENTS = 500_000
 MAX_DEPTH = 100
 MAX_NAME = 1000  # characters of a name
@@ -124,7 +124,7 @@ class Element:
 
 
 @dataclass(frozen=True)
-class Source:
+class Document:
     """A document's bytes, the name for messages, and the folder it came from (None for a text)."""
 
     content: bytes
@@ -137,13 +137,15 @@ class Source:
         return None if self.path is None else self.path.parent
 
 
-def read(source: str | os.PathLike[str]) -> Source:
+def read(source: str | os.PathLike[str]) -> Document:
     """The content of a file, or a text that starts with `<`; too large ones are refused unread."""
     if isinstance(source, str) and source.lstrip().startswith("<"):
-        if len(source) > MAX_BYTES:
-            raise FileError(f"<text>: document of {len(source)} characters; at most {MAX_BYTES} are allowed")
+        if len(source) > LARGEST_XML:
+            raise FileError(
+                f"<text>: document of {len(source)} characters; at most {LARGEST_XML} are allowed"
+            )
         try:
-            return Source(source.encode(), "<text>", None, "utf-8")
+            return Document(source.encode(), "<text>", None, "utf-8")
         except UnicodeEncodeError as error:
             line = source.count("\n", 0, error.start) + 1
             raise FileError(f"<text>:{line}: text that is no valid Unicode") from None
@@ -152,18 +154,10 @@ def read(source: str | os.PathLike[str]) -> Source:
             f"model file is {type(source).__name__}, expected a path or a text starting with '<'"
         )
     path = Path(source)
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise FileError(f"{str(path)[:200]}: cannot be read: {reason}") from None
-    if len(content) > MAX_BYTES:
-        raise FileError(f"{path}: file larger than {MAX_BYTES} bytes, which is the most that is read")
-    return Source(content, str(path), path)
+    return Document(read_bytes(path, LARGEST_XML), str(path), path)
 
 
-def parse(source: Source) -> Element:
+def parse(source: Document) -> Element:
     """The root element; a `FileError` with the line for anything that is not plain, well-formed XML."""
     parser = expat.ParserCreate(source.encoding)
     parser.buffer_text = True

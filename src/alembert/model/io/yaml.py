@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from alembert.errors import FileError
-from alembert.model.io.location import DEEPEST, Place, Source, depth_error
+from alembert.model.io.location import DEEPEST, Place, Source, check_sizes, depth_error
 from alembert.model.io.text import is_word, number, quoted
 
 LARGEST = 4_000_000  # bytes; the parser takes about ten seconds per megabyte
@@ -48,6 +48,7 @@ def parse(text: str, name: str) -> Source:
         raise FileError(f"{name}:1: not valid YAML: {type(error).__name__} {error}") from None
     reader = _Reader(name, len(text) + ALIASED)
     data = {} if root is None else reader.value(root, ())
+    check_sizes(name, [data])
     return Source(name, data, lambda: reader.lines)
 
 
