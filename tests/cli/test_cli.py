@@ -167,3 +167,70 @@ def test_a_real_robot_in_one_step(tmp_path):
     assert shown.stderr.startswith(f"warning: {path}: unphysical inertia kept")
     assert shown.stderr.count("warning") == 1
     assert f"error: {path}:2: body 'b': inertia violates" in run("info", path, "--strict", code=2).stderr
+
+
+# --- terminals ----------------------------------------------------------------------------------------------
+
+CLIPBOARD = "\x1b]52;c;aGVsbG8=\x07"  # writes into the clipboard of a terminal that obeys it
+
+
+@pytest.mark.parametrize("name", [f"a{CLIPBOARD}", "a\x9b2J", "a\x7f"])
+def test_names_with_control_characters_are_refused(name, tmp_path):
+    builder = al.ModelBuilder("m").body(name, al.Inertia.point(1.0), joint=al.Fixed(), joint_name="j")
+    with pytest.raises(al.ModelError, match=r"body has the name .*, which has the control character "):
+        builder.build()
+    with pytest.raises(al.ModelError, match=r"the model has the name .*, which has the control character "):
+        al.ModelBuilder(name).build()
+    path = tmp_path / "a.toml"
+    path.write_text(f'format = "alembert-model"\nversion = 1\n[bodies.{json.dumps(name)}]\n')
+    refused = run("info", path, code=2)
+    assert not set(name) & set("\x1b\x07\x9b\x7f") & set(refused.output)
+
+
+def test_nothing_that_a_file_says_reaches_the_terminal_unescaped(tmp_path):
+    path = tmp_path / "a.toml"
+    text = json.dumps(CLIPBOARD)
+    for content in (
+        f"{text} = 1",
+        f"name = {text}",
+        f"visuals = [{{ box = {{ size = [{text}, 1, 1] }} }}]",
+        f"[parameters]\n{text} = 1",
+        f"[joints.j]\ntype = {text}\nparent = {text}",
+    ):
+        path.write_text(f'format = "alembert-model"\nversion = 1\n{content}\n')
+        assert "\x1b" not in run("info", path, code=2).output
+    for content in (
+        f"name = {text}\nmodel = {text}\n[task]\ntype = {text}",
+        f'name = {text}\nmodel = "pendulum"\n[task]\ntype = "simulate"\ntime = 0.1\n'
+        f'[[task.events]]\nname = {text}\nquantity = "kinetic_energy"\nabove = 1e-6\naction = "note"',
+    ):
+        path.write_text(f'format = "alembert-study"\nversion = 1\n{content}\n')
+        result = CliRunner().invoke(app, ["run", str(path)])
+        assert "\x1b" not in result.output
+    results = tmp_path / "r.json"
+    results.write_text(json.dumps({"format": CLIPBOARD}))
+    assert "\x1b" not in run("verify", "--results", results, code=2).output
+
+
+def test_a_grid_in_a_terminal_shows_control_characters():
+    from alembert.study.parts import Grid
+
+    shown = Grid.of(CLIPBOARD, (CLIPBOARD,), [(CLIPBOARD,)]).printable()
+    assert shown == Grid.of(
+        "\\x1b]52;c;aGVsbG8=\\x07", ("\\x1b]52;c;aGVsbG8=\\x07",), [("\\x1b]52;c;aGVsbG8=\\x07",)]
+    )
+
+
+def test_lines_are_not_broken_in_pipes():
+    command = [sys.executable, "-m", "alembert", "verify", "--list", "--case", "chou_pendulum"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert max(len(line) for line in result.stdout.splitlines()) > 200
+    assert len(result.stdout.splitlines()) == 4
+
+
+def test_a_value_that_is_no_number_says_so():
+    refused = run("simulate", "pendulum", "--position", "pivot=abc", code=2)
+    assert (
+        "--position pivot: is 'abc', expected a number or a formula of numbers such as -pi/2: 'abc' is no number"
+        in refused.stderr
+    )

@@ -159,7 +159,7 @@ def test_json_of_an_error():
         (["simulate", "pendulum", "--position", "pivt=1"], "has no joint 'pivt'; did you mean 'pivot'?"),
         (["simulate", "pendulum", "--position", "pivot"], "--position pivot: expected NAME=VALUE"),
         (["simulate", "pendulum", "--position", "pivot=1,2"], "--position pivot: expected 1 number (angle), got 2"),
-        (["simulate", "pendulum", "--position", "pivot=x"], "--position pivot: is 'x'; no parameters may be used"),
+        (["simulate", "pendulum", "--position", "pivot=x"], "--position pivot: is 'x', expected a number or a formula"),
         (["simulate", "pendulum", "--hold", "pivo"], "--hold: model 'pendulum' has no joint 'pivo'"),
         (["simulate", "pendulum", "--time", "-1"], "--time: is -1, expected a positive number"),
         (["simulate", "pendulum", "--parameter", "m=1"], "--parameters m: the model has no parameter 'm'"),

@@ -1,4 +1,7 @@
-"""What commands print: answers on stdout, remarks on stderr; colours and lines only in a terminal."""
+"""What commands print: answers on stdout, remarks on stderr; colours and lines only in a terminal.
+
+Texts of files are shown, never obeyed: control characters become escapes here.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from alembert.model.printing import printable
 from alembert.study.parts import Part, plain
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDE = 100_000  # columns where nothing ends them: pipes and files
 
 
 @dataclass(frozen=True)
@@ -62,28 +71,35 @@ def show(*parts: Part) -> None:
         if k and not isinstance(part, str):
             typer.echo()
         if isinstance(part, str) or not is_terminal(sys.stdout):
-            typer.echo(plain(part))
+            typer.echo(printable(plain(part)))
         else:
-            from rich.console import Console
+            terminal().print(part.printable().rich())
 
-            Console(highlight=False).print(part.rich())
+
+def terminal(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """A rich console: as wide as the terminal, and without breaking lines where there is none."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if is_terminal(stream) else WIDE
+    return Console(stderr=stderr, quiet=quiet, width=width, highlight=False)
 
 
 def remark(text: str) -> None:
     """On stderr, with --verbose only."""
     if settings().verbose:
-        typer.secho(text, dim=True, err=True)
+        typer.secho(printable(text), dim=True, err=True)
 
 
 def warn(text: str) -> None:
     if not settings().quiet:
         typer.secho("warning: ", fg="yellow", bold=True, err=True, nl=False)
-        typer.echo(text, err=True)
+        typer.echo(printable(text), err=True)
 
 
 def error(text: str) -> None:
     typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
-    typer.echo(text, err=True)
+    typer.echo(printable(text), err=True)
 
 
 @contextmanager
@@ -92,9 +108,7 @@ def working(what: str) -> Iterator[None]:
     if settings().quiet or not is_terminal(sys.stderr):
         yield
         return
-    from rich.console import Console
-
-    with Console(stderr=True).status(what):
+    with terminal(stderr=True).status(printable(what)):
         yield
 
 

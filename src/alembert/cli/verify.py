@@ -78,14 +78,12 @@ def verify(
 
     Exits with 1 if a case fails.
     """
-    from rich.console import Console
-
     from alembert.verify import Results, compare, discover, select
     from alembert.verify.compare import show as side_by_side
     from alembert.verify.printing import explanations, show, show_list
     from alembert.verify.programs import PROGRAMS
 
-    terminal = Console(quiet=output.settings().quiet or as_json)
+    terminal = output.terminal(quiet=output.settings().quiet or as_json)
     chosen = select(discover(file or ()), case or (), tag or ())
     if listed:
         show_list(chosen, terminal)
@@ -138,7 +136,6 @@ def _only(results: Results, names: set[str]) -> Results:
 
 def _run(cases: list[Case], program: str, jobs: int | None, timeout: float) -> Results:
     """With a bar on stderr, where there is a terminal."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from alembert.verify import Outcome, run
@@ -152,7 +149,7 @@ def _run(cases: list[Case], program: str, jobs: int | None, timeout: float) -> R
     )
     with Progress(
         *columns,
-        console=Console(stderr=True),
+        console=output.terminal(stderr=True),
         transient=True,
         disable=output.settings().quiet or not sys.stderr.isatty(),
     ) as bar:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ PARTS = ("bodies", "joints", "frames", "loops", "couplings", "equations", "actua
 
 def check(model: Model) -> Model:
     """The model with its bodies in tree order, or a `ModelError` that names the part and its numbers."""
+    check_name("the model has the name", str(model.name))
     _check_names({field: getattr(model, field) for field in PARTS})
     bodies, joints = _tree_order(model.bodies, model.joints)
     if joints != model.joints or bodies != model.bodies:
@@ -34,6 +36,13 @@ def check(model: Model) -> Model:
     return model
 
 
+def check_name(sentence: str, name: str) -> None:
+    """Refuse control characters: names are shown in terminals, which would obey them."""
+    for character in name if not name.isprintable() else "":
+        if unicodedata.category(character) == "Cc" and character not in "\n\t":
+            raise ModelError(f"{sentence} {name!r}, which has the control character {character!r}")
+
+
 def _check_names(parts: dict[str, tuple[Any, ...]]) -> None:
     for field, items in parts.items():
         seen: set[str] = set()
@@ -41,6 +50,7 @@ def _check_names(parts: dict[str, tuple[Any, ...]]) -> None:
             kind = _singular(field)
             if not isinstance(item.name, str) or not item.name:
                 raise ModelError(f"{kind} has the name {item.name!r}, expected a non-empty text")
+            check_name(f"{kind} has the name", item.name)
             if item.name in seen:
                 raise ModelError(f"two {field} are called {item.name!r}; names must be unique")
             seen.add(item.name)

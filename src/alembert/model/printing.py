@@ -25,6 +25,13 @@ def unknown(sentence: str, name: str, known: Iterable[str]) -> str:
     return f"{sentence} {name!r}; there is {shown or 'none'}"
 
 
+def printable(text: str) -> str:
+    """Text for a terminal: what it would obey instead of showing becomes an escape; line ends and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
 def tree(model: Model) -> str:
     """The tree with dof, masses and limits."""
     head = (

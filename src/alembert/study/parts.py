@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from alembert.model.printing import printable
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -44,6 +46,11 @@ class Grid:
             for line in lines
         ]
         return "\n".join([self.title, *texts] if self.title else texts)
+
+    def printable(self) -> Grid:
+        """With nothing in it that a terminal would obey."""
+        rows = (tuple(printable(cell) for cell in row) for row in self.rows)
+        return Grid(printable(self.title), tuple(map(printable, self.head)), tuple(rows), self.left)
 
     def rich(self) -> Table:
         """For terminals."""

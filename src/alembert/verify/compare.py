@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from alembert.verify.outcome import Outcome, Quantity, Results
-from alembert.verify.printing import STYLES, WIDE, short
+from alembert.verify.printing import NARROWEST, STYLES, WIDEST, short
 
 AGREE = 1.0
 """times the tolerance of a quantity: what two results may be apart and still be the same"""
@@ -87,7 +87,7 @@ def label(results: Results) -> str:
 
 def show(first: Results, second: Results, pairs: list[Pair], console: Console) -> None:
     """As a table where the terminal is wide enough, else a line per quantity; then how many of which verdict."""
-    if console.width >= WIDE:
+    if NARROWEST <= console.width <= WIDEST:
         console.print(table(first, second, pairs))
     else:
         for pair in pairs:

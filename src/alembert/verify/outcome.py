@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from alembert.errors import FileError
+from alembert.model.io.location import read_text
+from alembert.model.printing import printable
 from alembert.verify.case import Case, Check, Plot
 
 PACKAGES = ("alembert", "numpy", "scipy", "casadi", "llvmlite", "pin", "mujoco")
 FORMAT = 1
+LARGEST = 100_000_000  # bytes of a file
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,7 @@ class Results:
     def load(cls, path: str | Path) -> Results:
         """Results that `alembert verify --save FILE` has written."""
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            content = _shown(json.loads(read_text(path, LARGEST)))
             if content.pop("format") != FORMAT:
                 raise FileError(f"verify: {path} was written in another format; run that version again")
             outcomes = tuple(
@@ -158,6 +161,15 @@ class Results:
             if isinstance(error, FileError):
                 raise
             raise FileError(f"verify: {path} does not hold results of `alembert verify --save`") from error
+
+
+def _shown(value: Any) -> Any:
+    """Data of a file without characters that a terminal would obey."""
+    if isinstance(value, dict):
+        return {printable(key): _shown(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_shown(entry) for entry in value]
+    return printable(value) if isinstance(value, str) else value
 
 
 def results(outcomes: Sequence[Outcome], program: str, seconds: float) -> Results:

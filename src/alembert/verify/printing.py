@@ -14,7 +14,7 @@ from alembert.verify.outcome import Outcome, Quantity, Results
 
 STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "skipped": "yellow"}
 SHOWN = 3  # numbers of an array
-WIDE = 150  # columns that the table needs
+NARROWEST, WIDEST = 150, 500  # columns for the table: what it needs, and more than a terminal has (a pipe)
 
 
 def number(x: float) -> str:
@@ -36,8 +36,8 @@ def limit(quantity: Quantity) -> str:
 
 
 def show(results: Results, console: Console) -> None:
-    """As a table where the terminal is wide enough, else a paragraph per case; then a sentence per failure."""
-    if console.width >= WIDE:
+    """As a table where the terminal is wide enough, else (and into pipes) a paragraph per case; then what failed."""
+    if NARROWEST <= console.width <= WIDEST:
         console.print(table(results))
     else:
         for outcome in results.outcomes:

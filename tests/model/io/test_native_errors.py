@@ -83,7 +83,7 @@ CASES = [
      "what else acts on it is given to each run: forces=[...] of simulate, or [task.forces.NAME] of a run file"),
     ("[parameters]", "[events]", "6: events: unknown key 'events'; they are given to each run: to simulate, or in [task]"),
     ("m1 = 1.0", "m1 = inf", "7: parameters.m1: is inf, expected a finite number"),
-    ("m1 = 1.0", 'm1 = "l1"', "7: parameters.m1: is 'l1'; no parameters may be used here"),
+    ("m1 = 1.0", 'm1 = "l1"', "7: parameters.m1: is 'l1', expected a number or a formula of numbers"),
     ("m1 = 1.0", "m1 = 1e999", "7: parameters.m1: is inf, expected a finite number"),
     ("m1 = 1.0", "m1 = 1" + "0" * 400, "7: parameters.m1: is too large for a number"),
     ("m1 = 1.0", "m1 = [1]", "7: parameters.m1: is a list of 1, expected a number"),

@@ -126,7 +126,11 @@ def _constant(value: Any) -> float:
         return float(value)
     expression = Expression(value)
     if expression.names:
-        raise ValueError(f"is {described(value)}; no parameters may be used here")
+        name = sorted(expression.names)[0]
+        raise ValueError(
+            f"is {described(value)}, expected a number or a formula of numbers such as -pi/2: {name!r} is no number, and no "
+            "parameters may be used here"
+        )
     return float(expression.evaluate({}))
 
 
