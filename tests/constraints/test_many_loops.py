@@ -7,7 +7,7 @@ from constraint_helpers import closed, dense_solution, four_bars, parallelogram,
 from alembert import library
 from alembert.constraints import rows as all_rows
 from alembert.constraints.looped import Looped
-from alembert.lowering.tape import Tape
+from alembert.engine.tape import Tape
 from alembert.model import Coupling
 
 

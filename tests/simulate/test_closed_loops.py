@@ -10,8 +10,8 @@ from simulate_helpers import slope
 import alembert as al
 from alembert import study
 from alembert.errors import AlembertError, UnsupportedError
+from alembert.lowering.plan import RECORDS
 from alembert.simulate import simulate
-from alembert.simulate.loop import RECORDS
 from alembert.simulate.stepper import Stepper
 from alembert.simulate.stepping import Plant
 from alembert.simulate.system import System

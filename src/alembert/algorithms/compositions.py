@@ -16,23 +16,17 @@ Which algorithms are made so: `alembert.algorithms.composed_algorithms`; their d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import casadi as ca
 
 from alembert import sweeps
 from alembert.algorithms import kernels
+from alembert.engine.dense import InverseSource, ProductSource, SumSource
 from alembert.engine.source import FunctionSource, Source
-from alembert.lowering.dense import InverseSource, ProductSource, SumSource
-from alembert.lowering.pipeline import PipelineSource, Stage
+from alembert.lowering.plan import Call, Copy, Part, Plan, Step
 from alembert.lowering.rolled import Mode, RolledSource
-from alembert.lowering.scatter import ScatterSource
 from alembert.sweeps import Program, Tree
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,16 +107,16 @@ class Composition:
         return self.tree.model.nv if buffer == "q" else self.sizes[buffer]
 
     def source(self) -> Source:
-        tree, made = self.tree, self.needed()
+        made = self.needed()
         results, copies = _distinct(self)
-        stages = [Stage(_source(tree, x), _safe(x.inputs), _safe(x.outputs)) for x in (*made, *copies)]
-        inside = {name for x in (*made, *copies) for name in x.outputs} - set(results)
+        steps = [step for x in made for step in _steps(self.tree, x)]
+        inside = {name for x in made for name in x.outputs} - set(results)
         sizes = self.sizes | {new: self.sizes[old] for new, old in zip(results, self.results, strict=True)}
-        return PipelineSource(
-            {safe: sizes[name] for name, safe in zip(self.inputs, _safe(self.inputs), strict=True)},
-            {safe: sizes[name] for name, safe in zip(results, _safe(results), strict=True)},
-            {safe: sizes[name] for name, safe in zip(sorted(inside), _safe(sorted(inside)), strict=True)},
-            stages,
+        return Plan(
+            {name: sizes[name] for name in self.inputs},
+            {name: sizes[name] for name in results},
+            {name: sizes[name] for name in sorted(inside)},
+            [*steps, *copies],
         )
 
     def needed(self) -> list[Operation]:
@@ -135,24 +129,33 @@ class Composition:
         return found[::-1]
 
 
-def _distinct(c: Composition) -> tuple[list[str], list[Operation]]:
+def _distinct(c: Composition) -> tuple[list[str], list[Step]]:
     """Names of results that are neither inputs nor other results, and the copies that this takes."""
     names: list[str] = []
-    copies: list[Operation] = []
+    copies: list[Step] = []
     for name in c.results:
         if name in c.inputs or name in names:
-            copies.append(Sum((1,), c.sizes[name], (name,), (f"{name} as result {len(names)}",)))
-            name = copies[-1].outputs[0]
+            copies.append(Copy(name, f"{name} as result {len(names)}"))
+            name = f"{name} as result {len(names)}"
         names.append(name)
     return names, copies
 
 
-def _safe(names: Sequence[str]) -> list[str]:
-    """Names of buffers as the intermediate language takes them."""
-    return ["b_" + "".join(c if c.isalnum() else f"_{ord(c):x}_" for c in name) for name in names]
+def _steps(tree: Tree, x: Operation) -> list[Step]:
+    """An operation as steps of a plan."""
+    if isinstance(x, Place):
+        rows = zip(x.inputs, x.rows, strict=True)
+        return [
+            Copy(None, x.outputs[0]),
+            *(Copy(row, Part(x.outputs[0], x.width * k), x.width) for row, k in rows),
+        ]
+    if isinstance(x, Pick):
+        rows = zip(x.outputs, x.rows, strict=True)
+        return [Copy(Part(x.inputs[0], x.width * k), row, x.width) for row, k in rows]
+    return [Call(_source(tree, x), x.inputs, x.outputs)]
 
 
-def _source(tree: Tree, x: Operation) -> Source:
+def _source(tree: Tree, x: Sweep | Small | Sum | Product | Inverse) -> Source:
     if isinstance(x, Sweep):
         if x.program is sweeps.FORWARD_DYNAMICS and not x.mode and not tree.model.parameters:
             return kernels.program_source(tree, x.program, x.names)  # code for each body is a third faster
@@ -163,11 +166,4 @@ def _source(tree: Tree, x: Operation) -> Source:
         return SumSource(x.signs, x.size)
     if isinstance(x, Product):
         return ProductSource(tree.model.nv, len(x.inputs) // 2, x.sign)
-    if isinstance(x, Inverse):
-        return InverseSource(tree.model.nv)
-    if isinstance(x, Place):
-        rows = [ca.SX.sym("row", x.width) for _ in x.rows]
-        return ScatterSource(ca.Function("place", rows, rows), x.rows, x.count)
-    table = ca.SX.sym("table", x.count * x.width)
-    rows = [table[x.width * k : x.width * (k + 1)] for k in x.rows]
-    return FunctionSource(ca.Function("pick", [table], rows))
+    return InverseSource(tree.model.nv)

@@ -7,14 +7,14 @@ Small models compute in straight code. For larger ones only the sweeps do; the m
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import casadi as ca
 
 from alembert.algorithms import kernels
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
-from alembert.lowering.per_state import Ending, PerStateSource, Scratch
-from alembert.lowering.pipeline import Columns, PipelineSource, Stage
+from alembert.lowering.plan import Call, Columns, Copy, Ending, Plan, Rows, Step
 from alembert.lowering.tree_factor import TreeFactor
 from alembert.lowering.tree_matrices import Relations, Sums, TreeMatrices, padded
 from alembert.model import Model
@@ -107,19 +107,19 @@ def _small_forward_source(
     factor = ca.SX.sym("factor", pattern.size)
     columns = [ca.SX.sym(name, n) for name in ("b_q", "b_v")]
     solve = ca.Function("solve", [factor, *columns], [pattern.solve(factor, -b) for b in columns])
-    stages: list[Stage | Columns] = [
-        Stage(
+    steps: list[Step] = [
+        Call(
             FunctionSource(derivatives, chunk=CHUNK, interleave=True),
             [a.name for a in inputs],
             ["a", "factor", "dtau", "tau_q", "tau_v"],
         ),
         Columns(solve, "factor", ["tau_q", "tau_v"], ["dq", "dv"], n),
     ]
-    return PipelineSource(
+    return Plan(
         {a.name: a.size for a in inputs},
         {"a": n, "dq": n * n, "dv": n * n, "dtau": n * n},
         {"tau_q": n * n, "tau_v": n * n, "factor": pattern.size},
-        stages,
+        steps,
     )
 
 
@@ -142,22 +142,19 @@ def inverse_source(
     sizes = _table_sizes(related)
     terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, names, "rolled")
 
-    def end(name: str, tools: TreeMatrices) -> Ending:
-        products = tools.products(SUMS, ROW_COUNT, final=True)
-        scratch, results = Scratch(tools.lanes), [f"%o{k}" for k in range(3)]
-        if tools.lanes > 1:
-            matrices = [f"%m{k}" for k in range(3)]
-            for matrix in matrices:
-                scratch.take(matrix, tools.products_buffer)
-            results = [*matrices, *results]
-        pointers = ", ".join(f"ptr {x}" for x in ("%terms", "%blocks", *results))
-        lines = [*scratch.lines, f"call void @{products}({pointers})"]
-        return _ending(name, tools, lines, ["%terms", "%blocks"], 3, scratch, 40 * related.n * tools.blocks)
+    results = ["dq", "dv", "da"]
 
-    given = [a.name for a in inputs]
-    stage = Stage(terms, given, ["terms", "blocks"])
-    arguments = {a.name: a.size for a in inputs}
-    return PerStateSource(arguments, {}, sizes, ["dq", "dv", "da"], [stage], related, end)
+    def end(tools: TreeMatrices) -> Ending:
+        products = tools.products(SUMS, ROW_COUNT, final=True)
+        rows = [f"rows of {x}" for x in results] if tools.lanes > 1 else []
+        calls = [(products, ["terms", "blocks", *rows, *results])]
+        return Ending(calls, 40 * related.n * tools.blocks, dict.fromkeys(rows, tools.products_buffer))
+
+    steps: list[Step] = [
+        Call(terms, [a.name for a in inputs], ["terms", "blocks"]),
+        Rows(results, related, end),
+    ]
+    return Plan({a.name: a.size for a in inputs}, dict.fromkeys(results, related.n**2), sizes, steps)
 
 
 def forward_source(
@@ -170,14 +167,16 @@ def forward_source(
     forward = kernels.program_source(tree, FORWARD_DYNAMICS, names, "auto")  # the bits of `forward_dynamics`
     terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, at_a, "rolled")
 
-    def end(name: str, tools: TreeMatrices) -> Ending:
-        return _solving(name, tools, ["%terms", "%blocks"], 3)
-
-    given = [a.name for a in inputs]
+    given, results = [a.name for a in inputs], ["dq", "dv", "dtau"]
     at = ["a" if name == "tau" else name for name in given]
-    stages = [Stage(forward, given, ["a"]), Stage(terms, at, ["terms", "blocks"])]
-    arguments = {a.name: a.size for a in inputs}
-    return PerStateSource(arguments, {"a": related.n}, sizes, ["dq", "dv", "dtau"], stages, related, end)
+    steps: list[Step] = [
+        Call(forward, given, ["a"]),
+        Call(terms, at, ["terms", "blocks"]),
+        Rows(results, related, partial(_solving, results=results)),
+    ]
+    n = related.n
+    matrices = dict.fromkeys(results, n * n)
+    return Plan({a.name: a.size for a in inputs}, {"a": n, **matrices}, sizes, steps)
 
 
 def hybrid_kernel(model: Model, *, wrenches: bool, lowering: kernels.Lowering = "auto") -> Kernel:
@@ -193,67 +192,42 @@ def hybrid_kernel(model: Model, *, wrenches: bool, lowering: kernels.Lowering = 
     outputs = [Argument(x, (n, n)) for x in ("dq", "dv", "inverse", "tau_q", "tau_v", "M")]
     kernels.is_rolled(tree, INVERSE_DYNAMICS_DERIVATIVES, lowering)  # refuses unknown words
 
-    def end(name: str, tools: TreeMatrices) -> Ending:
-        return _solving(name, tools, ["%terms", "%blocks", "%chosen"], 6)
-
     def build() -> Source:
         related = relations(tree)
         terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, names, "rolled")
-        given = ca.SX.sym("free", n)
-        copy = FunctionSource(ca.Function("free", [given], [given]))
-        stages = [
-            Stage(terms, [a.name for a in inputs], ["terms", "blocks"]),
-            Stage(copy, ["free"], ["chosen"]),
+        results = [a.name for a in outputs]
+        steps: list[Step] = [
+            Call(terms, [a.name for a in inputs], ["terms", "blocks"]),
+            Copy("free", "chosen"),  # with room for whole vectors
+            Rows(results, related, partial(_solving, results=results, chosen=True)),
         ]
-        sizes = _table_sizes(related) | {"chosen": related.n}
+        sizes = _table_sizes(related) | {"chosen": padded(related.n)}
         sizes_in = {a.name: a.size for a in with_free}
-        return PerStateSource(sizes_in, {}, sizes, [a.name for a in outputs], stages, related, end)
+        return Plan(sizes_in, dict.fromkeys(results, n * n), sizes, steps)
 
     key = f"{model.fingerprint}:hybrid_dynamics_derivatives:{','.join(names)}"
     alone = n > SIDE_BY_SIDE
     return Kernel("hybrid_dynamics_derivatives", with_free, outputs, key=key, build=build, alone=alone)
 
 
-def _solving(name: str, tools: TreeMatrices, tables: list[str], results: int) -> Ending:
+def _solving(tools: TreeMatrices, *, results: Sequence[str], chosen: bool = False) -> Ending:
     """-M^-1 times dtau/dq and dtau/dv, and M^-1; where some speeds are `chosen`, for these, and what it was made from."""
-    factored_only = tools.lanes > 1 and "%chosen" not in tables
+    n, factored_only = tools.relations.n, tools.lanes > 1 and not chosen
     sums = [*SUMS[:2], Sums(SUMS[2].below, [])] if factored_only else SUMS  # half of M does
     factor = TreeFactor(tools)
     products = tools.products(sums, ROW_COUNT, zeros=factor.read_empty if factored_only else None)
-    scratch = Scratch(tools.lanes)
-    for matrix in ("%q", "%v", "%tau", "%M", "%L"):
-        scratch.take(matrix, tools.matrix)
-    scratch.take("%D", tools.relations.n)
-    calls = [(products, "%terms %blocks %q %v %M")]
-    if "%chosen" in tables:
-        calls.append((factor.restrict(2), "%chosen %M %q %v %o5 %o3 %o4"))
+    q, v, tau, M, L, D = (f"rows of {x}" for x in ("q", "v", "tau", "M", "L", "D"))
+    calls = [(products, ["terms", "blocks", q, v, M])]
+    if chosen:
+        calls.append((factor.restrict(2), ["chosen", M, q, v, results[5], results[3], results[4]]))
     calls += [
-        (factor.factorise(), "%M %L %D"),
-        (factor.invert(), "%L %D %tau"),
-        (factor.solve((-1, -1)), "%L %D %q %v %tau %o0 %o1 %o2"),
+        (factor.factorise(), [M, L, D]),
+        (factor.invert(), [L, D, tau]),
+        (factor.solve((-1, -1)), [L, D, q, v, tau, *results[:3]]),
     ]
-    lines = [
-        f"call void @{function}({', '.join(f'ptr {x}' for x in given.split())})" for function, given in calls
-    ]
-    work = (40 * tools.relations.n + 4 * tools.entries) * tools.blocks
-    return _ending(name, tools, [*scratch.lines, *lines], tables, results, scratch, work)
+    work = (40 * n + 4 * tools.entries) * tools.blocks
+    return Ending(calls, work, {**dict.fromkeys((q, v, tau, M, L), tools.matrix), D: n})
 
 
 def _table_sizes(related: Relations) -> dict[str, int]:
-    return {"terms": ROW_COUNT * padded(related.n), "blocks": 3 * len(related.own_entries)}
-
-
-def _ending(
-    name: str,
-    tools: TreeMatrices,
-    lines: list[str],
-    tables: list[str],
-    results: int,
-    scratch: Scratch,
-    work: int,
-) -> Ending:
-    pointers = [*tables, *(f"%o{k}" for k in range(results)), "%scratch"]
-    parameters = ", ".join(f"ptr noalias {p}" for p in pointers)
-    body = "\n  ".join([*lines, "ret void"])
-    text = f"define internal void @{name}({parameters}) noinline {tools.attributes} {{\n  {body}\n}}\n"
-    return Ending(text, scratch.size, work)
+    return {"terms": padded(ROW_COUNT * padded(related.n)), "blocks": padded(3 * len(related.own_entries))}

@@ -11,6 +11,8 @@ import casadi as ca
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
+from alembert.lowering.plan import Call, Copy, Part, Plan, Step
+from alembert.lowering.rolled import RolledSource
 from alembert.model import Model
 from alembert.spatial import Force, Pose
 from alembert.spatial.arrays import skew
@@ -118,8 +120,6 @@ def momentum_kernel(model: Model, name: str, lowering: Lowering) -> Kernel:
     result = Argument("matrix" if matrix else "h", shape)
 
     def build() -> Source:
-        from alembert.lowering.pipeline import PipelineSource, Stage
-
         rows, total = ca.SX.sym("h", result.size), ca.SX.sym("total", WIDTHS["I"])
         h = ca.reshape(rows, 6, -1)
         c = total[1:4] / total[0]
@@ -127,14 +127,14 @@ def momentum_kernel(model: Model, name: str, lowering: Lowering) -> Kernel:
         shift = FunctionSource(ca.Function("about", [rows, total], [ca.vec(moved.T)]))
         given = [a.name for a in inputs]
         of_all = [key for key in given if key != "v"]
-        return PipelineSource(
+        return Plan(
             {a.name: a.size for a in inputs},
             {result.name: result.size},
             {"about_world": result.size, "total": WIDTHS["I"]},
             [
-                Stage(program_source(tree, program, names, lowering), given, ["about_world"]),
-                Stage(program_source(tree, COMPOSITE, ("q",), lowering), of_all, ["total"]),
-                Stage(shift, ["about_world", "total"], [result.name]),
+                Call(program_source(tree, program, names, lowering), given, ["about_world"]),
+                Call(program_source(tree, COMPOSITE, ("q",), lowering), of_all, ["total"]),
+                Call(shift, ["about_world", "total"], [result.name]),
             ],
         )
 
@@ -168,10 +168,6 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
     inputs = [*inner.arguments[:at], *forces, *inner.arguments[at + 1 :]]
 
     def build() -> Source:
-        from alembert.lowering.per_state import PerStateSource
-        from alembert.lowering.pipeline import PipelineSource, Stage
-        from alembert.lowering.scatter import ScatterSource
-
         F = [ca.SX.sym(f"F{k}", 6) for k in range(len(frames))]
         p = ca.SX.sym("p", len(model.parameters))
         values = {name: p[k] for k, (name, _) in enumerate(model.parameters)}
@@ -181,22 +177,23 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
             rows[node] = rows[node] + force if node in rows else force
         outputs = [ca.densify(row) for row in rows.values()]
         function = ca.Function("wrenches", [*F, p] if model.parameters else F, outputs)
-        labels = [f"x{k}" for k in range(len(inner.arguments))]
-        own = [f"f{k}" for k in range(len(frames))]
-        outer = [*labels[:at], *own, *labels[at + 1 :]]
-        results = [f"y{k}" for k in range(len(inner.results))]
-        scatter = ScatterSource(function, list(rows), len(tree))
-        place = Stage(scatter, [*own, *labels[at + 1 :]], [labels[at]])
-        sizes = {name: a.size for name, a in zip(outer, inputs, strict=True)}
-        on_nodes, source = {labels[at]: 6 * len(tree)}, inner.source()
-        if isinstance(source, PerStateSource):
-            return source.after(sizes, on_nodes, place, labels)
-        return PipelineSource(
-            sizes,
-            {name: a.size for name, a in zip(results, inner.results, strict=True)},
-            on_nodes,
-            [place, Stage(source, labels, results)],
+        source = inner.source()
+        names = list(source.arguments) if isinstance(source, Plan) else [a.name for a in inner.arguments]
+        own = [f"wrench on frame {k}" for k in range(len(frames))]
+        sizes = dict(
+            zip([*names[:at], *own, *names[at + 1 :]], (argument.size for argument in inputs), strict=True)
         )
+        on_nodes = {names[at]: 6 * len(tree)}
+        parameters = names[-1:] if model.parameters else []
+        places = [Part(names[at], 6 * node) for node in rows]
+        first: list[Step] = [
+            Copy(None, names[at]),
+            Call(FunctionSource(function), [*own, *parameters], places),
+        ]
+        if isinstance(source, Plan):
+            return source.after(sizes, on_nodes, first)
+        results = {f"result {a.name}": a.size for a in inner.results}
+        return Plan(sizes, results, on_nodes, [*first, Call(source, names, list(results))])
 
     key = f"{inner.key}:on:{located!r}"
     return Kernel(inner.name, inputs, inner.results, key=key, build=build, alone=inner.alone)
@@ -205,8 +202,6 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
 def program_source(tree: Tree, program: Program, names: Sequence[str], lowering: Lowering = "auto") -> Source:
     """The code of a program for some of its inputs (and the parameters, where there are any)."""
     if is_rolled(tree, program, lowering):
-        from alembert.lowering.rolled import RolledSource
-
         return RolledSource(program, tree, names)
     inputs = arguments(tree.model, tree, program, names)
     return FunctionSource(function(program.name, inputs, tree, program_graph(tree, program, names)))

@@ -36,7 +36,7 @@ from alembert.constraints.equations import Equations, columns, equations
 from alembert.constraints.tolerances import CLOSED, CONSISTENT, GOOD, OFF, STILL
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
-from alembert.lowering.pipeline import PipelineSource, Stage
+from alembert.lowering.plan import Call, Plan
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.sweeps import INVERSE_DYNAMICS, MASS_MATRIX, expressions
 
@@ -165,13 +165,13 @@ def _kernel(
         terms_at = inner | {"G": ca.SX(G.sparsity(), inner["G"]), "T": ca.SX(T.sparsity(), inner["T"])}
         answers = solution(Admittance(model, pattern, terms_at, slices), terms_at)
         solve = ca.Function("solve", list(inner.values()), [ca.densify(x) for x in answers])
-        return PipelineSource(
+        return Plan(
             {a.name: a.size for a in inputs},
             {a.name: a.size for a in results},
             between,
             [
-                Stage(FunctionSource(terms), [a.name for a in (*state, *_parameters(model))], list(between)),
-                Stage(
+                Call(FunctionSource(terms), [a.name for a in (*state, *_parameters(model))], list(between)),
+                Call(
                     FunctionSource(solve),
                     [*between, *(a.name for a in (state[1], *tree, *masks))],
                     [a.name for a in results],

@@ -23,7 +23,7 @@ from alembert.constraints.equations import columns
 from alembert.constraints.tolerances import CONSISTENT, OFF, RANK
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
-from alembert.lowering.pipeline import Columns, PipelineSource, Stage
+from alembert.lowering.plan import Call, Columns, Plan
 from alembert.sensitivity.mass_factor import Pattern
 
 if TYPE_CHECKING:
@@ -140,20 +140,18 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) 
         state = [at.q, *([at.parameters] if model.parameters else [])]
         terms = ca.Function("terms", state, [nonzeros(G)])
         by = column_functions(model, slices, pattern, G.sparsity())
-        stages: list[Stage | Columns] = [
-            Stage(FunctionSource(terms), ["q", *(a.name for a in parameters)], ["G"]),
-            Stage(FunctionSource(by.prepare), ["G", "factor", "chosen"], ["shared"]),
+        stages: list[Call | Columns] = [
+            Call(FunctionSource(terms), ["q", *(a.name for a in parameters)], ["G"]),
+            Call(FunctionSource(by.prepare), ["G", "factor", "chosen"], ["shared"]),
             Columns(by.solve, "shared", ["b_q", "c_q", "b_v", "c_v"], ["dq", "dv"], nv),
             Columns(by.respond, "shared", ["unit"], ["dtau"], nv),
         ]
         buffers = {"G": G.nnz(), "shared": by.prepare.numel_out(0)}
         if small:
             function = _spreading(model, slices, {name: math.prod(shape) for name, shape in of_parts.items()})
-            stages.insert(2, Stage(FunctionSource(function), list(of_parts), list(spread)))
+            stages.insert(2, Call(FunctionSource(function), list(of_parts), list(spread)))
             buffers |= {name: math.prod(shape) for name, shape in spread.items()}
-        return PipelineSource(
-            {a.name: a.size for a in inputs}, {a.name: a.size for a in results}, buffers, stages
-        )
+        return Plan({a.name: a.size for a in inputs}, {a.name: a.size for a in results}, buffers, stages)
 
     key = f"{model.fingerprint}:constrained_derivatives:{small}"
     return Kernel("forward_dynamics_derivatives", inputs, results, key=key, build=build)

@@ -36,7 +36,7 @@ from alembert.constraints.system import ConstraintSystem
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
-from alembert.lowering.pipeline import PipelineSource, Stage
+from alembert.lowering.plan import Call, Plan
 from alembert.sensitivity.directional import rate
 
 if TYPE_CHECKING:
@@ -320,13 +320,13 @@ def _stages(
     symbols = {name: ca.SX.sym(name, size) for name, size in buffers.items()}
     whole = [ca.vertcat(*(symbols[f"{kind}{k}"] for k in range(len(parts)))) for kind in kinds]
     gather = ca.Function("gather", list(symbols.values()), whole)
-    return PipelineSource(
+    return Plan(
         {a.name: a.size for a in inputs},
         {a.name: a.size for a in results},
         buffers,
         [
-            *(Stage(FunctionSource(f), given, list(part)) for f, part in zip(functions, parts, strict=True)),
-            Stage(FunctionSource(gather), list(buffers), kinds),
+            *(Call(FunctionSource(f), given, list(part)) for f, part in zip(functions, parts, strict=True)),
+            Call(FunctionSource(gather), list(buffers), kinds),
         ],
     )
 

@@ -25,7 +25,7 @@ from alembert.constraints.derivative_solution import CLEAR, NEAR, column_functio
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
-from alembert.lowering.pipeline import Columns, PipelineSource, Stage
+from alembert.lowering.plan import Call, Columns, Plan
 from alembert.sensitivity.mass_factor import Pattern
 
 if TYPE_CHECKING:
@@ -102,16 +102,16 @@ def prescription_kernel(model: Model, slices: Sequence[slice], graph: Callable[[
         outputs = [a0 + matrix @ u, u, quality]
         solve = ca.Function("prescribe", [of_tree, A, a0, a_given, mask], [ca.densify(x) for x in outputs])
         sizes = {"unit": nv * nv, "of_tree": nv * nv, "A": nv * nv}
-        return PipelineSource(
+        return Plan(
             {a.name: a.size for a in inputs},
             {a.name: a.size for a in results},
             {"G": G.nnz(), "shared": columns.prepare.numel_out(0), **sizes},
             [
-                Stage(FunctionSource(terms), ["q", *(a.name for a in parameters)], ["G"]),
-                Stage(FunctionSource(columns.prepare), ["G", "factor", "chosen"], ["shared"]),
-                Stage(FunctionSource(unit), ["a0"], ["unit"]),
+                Call(FunctionSource(terms), ["q", *(a.name for a in parameters)], ["G"]),
+                Call(FunctionSource(columns.prepare), ["G", "factor", "chosen"], ["shared"]),
+                Call(FunctionSource(unit), ["a0"], ["unit"]),
                 Columns(columns.both, "shared", ["unit"], ["of_tree", "A"], nv),
-                Stage(
+                Call(
                     FunctionSource(solve),
                     ["of_tree", "A", "a0", "a_given", "mask"],
                     [a.name for a in results],
@@ -163,12 +163,12 @@ def slopes_kernel(nv: int) -> Kernel:
         a, u = respond(matrix @ free, mask * e)
         answers = [*(ca.vertcat(*respond(x)) for x in (by_q, by_v)), ca.vertcat(a, u + free)]
         solve = ca.Function("solve", [shared, by_q, by_v, e], [ca.densify(x) for x in answers])
-        return PipelineSource(
+        return Plan(
             {a.name: a.size for a in inputs},
             {a.name: a.size for a in results},
             {"shared": prepare.numel_out(0), "unit": nv * nv},
             [
-                Stage(FunctionSource(prepare), ["A", "mask"], ["shared", "unit", "quality"]),
+                Call(FunctionSource(prepare), ["A", "mask"], ["shared", "unit", "quality"]),
                 Columns(solve, "shared", ["a_q", "a_v", "unit"], ["dq", "dv", "dgiven"], nv),
             ],
         )

@@ -20,7 +20,7 @@ from alembert.constraints.derivative_solution import nonzeros, parts, spread_row
 from alembert.constraints.equations import columns
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
-from alembert.lowering.pipeline import Columns, PipelineSource, Stage
+from alembert.lowering.plan import Call, Columns, Plan
 
 if TYPE_CHECKING:
     from alembert.constraints.drives import Chosen
@@ -58,14 +58,14 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols], 
         spread = [r_q - spread_square(push, nv, touched), spread_rows(row, nv, slices, touched)]
         spread.append(ca.SX(np.eye(nv).ravel()))
         right = ca.Function("spread", [r_q, push, row], [ca.densify(x) for x in spread])
-        return PipelineSource(
+        return Plan(
             {a.name: a.size for a in inputs},
             {a.name: a.size for a in results},
             {"G": G.nnz(), "shared": prepare.numel_out(0), **matrices},
             [
-                Stage(FunctionSource(terms), ["q", *(a.name for a in parameters)], ["G"]),
-                Stage(FunctionSource(prepare), ["G", "root"], ["shared"]),
-                Stage(FunctionSource(right), ["r_q", "push_q", "row_q"], list(matrices)),
+                Call(FunctionSource(terms), ["q", *(a.name for a in parameters)], ["G"]),
+                Call(FunctionSource(prepare), ["G", "root"], ["shared"]),
+                Call(FunctionSource(right), ["r_q", "push_q", "row_q"], list(matrices)),
                 Columns(solve, "shared", ["g_q", "c_q", "r_v", "M", "unit"], [a.name for a in results], nv),
             ],
         )

@@ -27,9 +27,9 @@ from alembert.constraints.equations import Part, between, carrier, pair_rows, ra
 from alembert.constraints.tolerances import STILL
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
+from alembert.engine.tape import Tape
 from alembert.expression import Expression
 from alembert.joints import Pair
-from alembert.lowering.tape import Tape
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.spatial import Motion, Pose
 

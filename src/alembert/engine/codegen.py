@@ -84,17 +84,12 @@ def emit_function(
 
 
 def prelude(helpers: frozenset[str], lanes: int, target: Target) -> str:
-    """What the functions of a module share: attributes, declarations, library calls."""
-    T, kind = vector_type(lanes), suffix(lanes)
+    """What the functions of a module share: attributes, library calls."""
     text = [target.attributes]
-    unary = ["sqrt", "floor", "ceil", "fabs"]
-    declared = {f"declare {T} @llvm.{name}.{kind}({T})" for name in unary}
-    declared.add(f"declare {T} @llvm.fma.{kind}({T}, {T}, {T})")
-    declared.add(f"declare {T} @llvm.copysign.{kind}({T}, {T})")
     for name in sorted(helpers):
         operands = 2 if name in LIBRARY_BINARY.values() else 1
         text.append(vectormath.library_call(name, operands, lanes))
-    return "\n".join([*text, *sorted(declared)]) + "\n"
+    return "\n".join(text) + "\n"
 
 
 class _Emitter:

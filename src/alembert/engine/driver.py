@@ -152,9 +152,6 @@ memory:
     return reserve, "  call void @free(ptr %heap)"
 
 
-HEAP = "declare ptr @malloc(i64)\ndeclare void @free(ptr)\n"
-
-
 def _padded(size: int, lanes: int) -> int:
     """Doubles in the buffer of an argument: whole W-by-W tiles, aligned."""
     count = -(-size // lanes) * lanes * lanes
@@ -175,7 +172,6 @@ def packing(lanes: int) -> str:
         + _loop("tiles_out", lanes, lanes, _tile_out(lanes))
         + _loop("elements_in", lanes, 1, _element_in(lanes))
         + _loop("elements_out", lanes, 1, _element_out(lanes))
-        + _masked_declarations(lanes)
         + outlet.checking(lanes)
         + outlet.opening(lanes)
     )
@@ -338,14 +334,6 @@ def _tile(lanes: int) -> list[str]:
         *(f"%b{k} = getelementptr {vector_type(lanes)}, ptr %start, i64 {k}" for k in range(lanes)),
         *(f"%s{k} = getelementptr double, ptr %state{k}, i64 %j" for k in range(lanes)),
     ]
-
-
-def _masked_declarations(lanes: int) -> str:
-    T, B = vector_type(lanes), vector_type(lanes, "i1")
-    return (
-        f"declare {T} @llvm.masked.load.v{lanes}f64.p0(ptr, i32, {B}, {T})\n"
-        f"declare void @llvm.masked.store.v{lanes}f64.p0({T}, ptr, i32, {B})\n"
-    )
 
 
 def _transpose(lanes: int) -> tuple[list[str], list[str]]:

@@ -356,7 +356,6 @@ class Kernel:
             codegen.prelude(body.helpers, lanes, body.target),
             body.text,
             driver.batch_function(BODY, source.input_sizes, source.output_sizes, body, lanes),
-            driver.HEAP,
         ]
         if lanes == 1 and not self.bound:
             shapes = [a.shape for a in self.arguments], [a.shape for a in self.results]

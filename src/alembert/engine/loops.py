@@ -1,4 +1,4 @@
-"""Functions with loops as IR text, written line by line.
+"""Functions with loops, written operation by operation; the text of the intermediate language (IR) is made here alone.
 
 No optimisation passes run on the IR, so loops are written as the code generator wants them: counters and sums are phi
 nodes, and everything that does not change stays outside.
@@ -58,6 +58,18 @@ class Lines:
     def branch(self, condition: str, yes: str, no: str) -> None:
         self.do(f"br i1 {condition}, label %{yes}, label %{no}")
 
+    def go(self, label: str) -> None:
+        self.do(f"br label %{label}")
+
+    def choice(self, number: str, labels: Sequence[str]) -> None:
+        """Go on at the label with this number."""
+        cases = " ".join(f"i64 {k}, label %{label}" for k, label in enumerate(labels) if k)
+        self.do(f"switch i64 {number}, label %{labels[0]} [{cases}]")
+
+    def call(self, function: str, pointers: Sequence[str], numbers: Sequence[str | int] = ()) -> None:
+        arguments = [*(f"ptr {x}" for x in pointers), *(f"i64 {x}" for x in numbers)]
+        self.do(f"call void @{function}({', '.join(arguments)})")
+
     def loop(
         self, start: str, stop: str, sums: Sequence[str] = (), *, step: int = 1, element: bool = False
     ) -> Loop:
@@ -95,6 +107,72 @@ class Lines:
         self.do(f"br label %{loop.name}_head")
         self.label(f"{loop.name}_end")
 
+    def repeat(self) -> Loop:
+        """Begin what is done at least once, until `until`."""
+        self._count += 1
+        name = f"l{self._count}"
+        loop = Loop(name, f"%{name}_k", [], 0, self._block, ["0"], 1, self.T)
+        self.go(f"{name}_body")
+        self.label(f"{name}_body")
+        loop._line = len(self.text)
+        self.text.append("")
+        return loop
+
+    def until(self, loop: Loop, flag: str, most: int) -> None:
+        """Begin again, unless the element at `flag` is not zero in any lane or it was done `most` times."""
+        E, B = self.E, vector_type(self.lanes, "i1")
+        zero = "zeroinitializer" if self.lanes > 1 else "0.0"
+        any_open = self.let(f"fcmp oeq {E} {self.scalar(flag)}, {zero}")
+        if self.lanes > 1:  # one bit for each lane
+            bits = self.let(f"bitcast {B} {any_open} to i{self.lanes}")
+            any_open = self.let(f"icmp ne i{self.lanes} {bits}, 0")
+        following = self.add(loop.index, 1)
+        left = self.let(f"icmp ult i64 {following}, {most}")
+        again = self.let(f"and i1 {any_open}, {left}")
+        self.text[loop._line] = (
+            f"  {loop.index} = phi i64 [0, %{loop._before}], [{following}, %{self._block}]"
+        )
+        self.branch(again, f"{loop.name}_body", f"{loop.name}_end")
+        self.label(f"{loop.name}_end")
+
+    def blocks(self, size: int, step: int | None = None) -> tuple[Loop, str]:
+        """A loop over `step` neighbouring elements at a time (None: a vector), and where they begin.
+
+        The last ones end with the last element and may overlap those before.
+        """
+        step = step or self.width
+        loop = self.loop("0", str(size), step=step)
+        over = self.let(f"icmp sgt i64 {loop.index}, {size - step}")
+        return loop, self.let(f"select i1 {over}, i64 {size - step}, i64 {loop.index}")
+
+    # -- integers ------------------------------------------------------------------------------------------
+
+    def add(self, a: str | int, b: str | int) -> str:
+        return str(a) if b == 0 else self.let(f"add nsw i64 {a}, {b}")
+
+    def sub(self, a: str | int, b: str | int) -> str:
+        return self.let(f"sub nsw i64 {a}, {b}")
+
+    def mul(self, a: str | int, b: str | int) -> str:
+        return self.let(f"mul nsw i64 {a}, {b}")
+
+    def twice(self, a: str) -> str:
+        return self.let(f"shl nsw i64 {a}, 1")
+
+    def div(self, a: str | int, b: str | int) -> str:
+        return self.let(f"udiv i64 {a}, {b}")
+
+    def down(self, a: str, grain: int) -> str:
+        """The multiple of `grain`, a power of two, below."""
+        return self.let(f"and i64 {a}, {-grain}")
+
+    def equal(self, a: str, b: str | int) -> str:
+        return self.let(f"icmp eq i64 {a}, {b}")
+
+    def whole(self, pointer: str) -> str:
+        """A double that is a whole number, the same in all lanes."""
+        return self.let(f"fptoui double {self.let(f'load double, ptr {pointer}, align 8')} to i64")
+
     # -- memory: pointers count in elements ----------------------------------------------------------------
 
     def at(self, pointer: str, index: str | int) -> str:
@@ -129,6 +207,15 @@ class Lines:
             self.do(f"store {vector_type(size)} {part}, ptr {self.at(pointer, index + done)}, align 8")
             done += size
 
+    def copy(self, source: str, target: str, count: int) -> None:
+        """So many elements."""
+        size = 8 * self.lanes * count
+        self.do(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+
+    def clear(self, target: str, count: int) -> None:
+        """So many elements become zero."""
+        self.do(f"call void @llvm.memset.p0.i64(ptr {target}, i8 0, i64 {8 * self.lanes * count}, i1 false)")
+
     def scalar(self, pointer: str, index: str | int = 0) -> str:
         """One element."""
         return self.let(f"load {self.E}, ptr {self.at(pointer, index)}, align {8 * self.lanes}")
@@ -150,7 +237,7 @@ class Lines:
         value = self.let(f"sext i32 {self.let(f'load i32, ptr {place}, align 4')} to i64")
         return value if scale == 1 else self.let(f"mul nsw i64 {value}, {scale}")
 
-    # -- arithmetic ----------------------------------------------------------------------------------------
+    # -- arithmetic: vectors, or single elements -----------------------------------------------------------
 
     def times(self, a: str, b: str) -> str:
         return self.let(f"fmul {self.T} {a}, {b}")
@@ -168,6 +255,42 @@ class Lines:
         if not self._fused:
             return self.let(f"fadd {E} {self.let(f'fmul {E} {a}, {b}')}, {c}")
         return self.let(f"call {E} @llvm.fma.{suffix(self.lanes)}({E} {a}, {E} {b}, {E} {c})")
+
+    def element_minus(self, a: str) -> str:
+        return self.let(f"fneg {self.E} {a}")
+
+    def element_times(self, a: str, b: str) -> str:
+        return self.let(f"fmul {self.E} {a}, {b}")
+
+    def element_plus(self, a: str, b: str) -> str:
+        return self.let(f"fadd {self.E} {a}, {b}")
+
+    def element_less(self, a: str, b: str) -> str:
+        return self.let(f"fsub {self.E} {a}, {b}")
+
+    def element_inverse(self, a: str) -> str:
+        return self.let(f"fdiv {self.E} {self.one}, {a}")
+
+    def plus(self, a: str, b: str) -> str:
+        return self.let(f"fadd {self.T} {a}, {b}")
+
+    @property
+    def zero(self) -> str:
+        """Of a vector."""
+        return "zeroinitializer" if self.T != "double" else "0.0"
+
+    @property
+    def minus_zero(self) -> str:
+        return "splat (double -0.0)" if self.T != "double" else "-0.0"
+
+    @property
+    def any(self) -> str:
+        """A vector of whatever."""
+        return "poison"
+
+    @property
+    def element_zero(self) -> str:
+        return "zeroinitializer" if self.E != "double" else "0.0"
 
     @property
     def one(self) -> str:
@@ -194,9 +317,67 @@ class Lines:
         T = self.T
         return self.let(f"select {vector_type(self.width, 'i1')} {mask}, {T} {yes}, {T} {no}")
 
-    def function(self, name: str, parameters: Sequence[str], attributes: str) -> str:
+    def function(
+        self,
+        name: str,
+        pointers: Sequence[str],
+        attributes: str,
+        *,
+        numbers: Sequence[str] = (),
+        flags: Sequence[str] = (),
+        alike: Sequence[str] = (),
+    ) -> str:
+        """The text of the function of these arguments; pointers that are not `alike` lead to places apart."""
+        parameters = [f"ptr {p}" if p in alike else f"ptr noalias {p}" for p in pointers]
+        parameters += [*(f"i64 {x}" for x in numbers), *(f"i1 {x}" for x in flags)]
         body = "\n".join(self.text)
         return (
             f"define internal void @{name}({', '.join(parameters)}) noinline {attributes} {{\n"
             f"entry:\n{body}\n  ret void\n}}\n"
         )
+
+
+def stage_function(
+    name: str, sizes: Sequence[int], shifts: Sequence[int | None], backward: bool, stop: int | None
+) -> str:
+    """IR of `i64 NAME_loop(i64 count, ptr table, ptr workspace)`: NAME on one entry of every array in the table after
+    the other; how many were done.
+
+    `sizes` are those of the entries, in doubles; with a shift of 1 an array's next entry is used, with None always the
+    first. The loop ends where the array `stop` gets a number that is not positive.
+    """
+    entry, body, pointers = [], [], []
+    for k, (size, shift) in enumerate(zip(sizes, shifts, strict=True)):
+        entry += [
+            f"%t{k} = getelementptr inbounds i64, ptr %table, i64 {k}",
+            f"%b{k} = load ptr, ptr %t{k}",
+        ]
+        if shift is None:
+            pointers.append(f"%b{k}")
+            continue
+        body += [
+            f"%i{k} = add i64 %index, {shift}",
+            f"%o{k} = mul i64 %i{k}, {size}",
+            f"%p{k} = getelementptr inbounds double, ptr %b{k}, i64 %o{k}",
+        ]
+        pointers.append(f"%p{k}")
+    order = "%index = sub i64 %last, %k" if backward else "%index = add i64 %k, 0"
+    body = [order, *body, f"call void @{name}({', '.join(f'ptr {p}' for p in [*pointers, '%w'])})"]
+    if stop is None:
+        body.append("br label %after")
+    else:
+        body += [
+            f"%flag = load double, ptr {pointers[stop]}",
+            "%good = fcmp ogt double %flag, 0.0",
+            "br i1 %good, label %after, label %end",
+        ]
+    lines = "\n  ".join
+    return (
+        f"define i64 @{name}_loop(i64 %count, ptr %table, ptr %w) #0 {{\nentry:\n  {lines(entry)}\n"
+        "  %last = sub i64 %count, 1\n  br label %test\n"
+        "test:\n  %k = phi i64 [0, %entry], [%next, %after]\n"
+        "  %more = icmp slt i64 %k, %count\n  br i1 %more, label %stage, label %end\n"
+        f"stage:\n  {lines(body)}\n"
+        "after:\n  %next = add i64 %k, 1\n  br label %test\n"
+        "end:\n  ret i64 %k\n}\n"
+    )

@@ -89,6 +89,9 @@ class NodeLoop:
         place = self.line(f"getelementptr i32, ptr {row}, i64 {self.table.place(column)}")
         return self.line(f"sext i32 {self.line(f'load i32, ptr {place}')} to i64")
 
+    def add(self, a: str, b: str) -> str:
+        return self.line(f"add i64 {a}, {b}")
+
     def at(self, base: str, index: str | int) -> str:
         return self.line(f"getelementptr {self.T}, ptr {base}, i64 {index}")
 
@@ -134,10 +137,13 @@ class NodeLoop:
             "  ret void",
         ]
 
-    def finished(self, count: int) -> str:
+    def function(self, name: str, pointers: Sequence[str], count: int) -> str:
+        """The text of the function that goes through so many rows."""
         width = self.table.width
-        text = "\n".join(self.lines) + "\n"
-        return text.replace("WIDTH", str(width)).replace("CASE", str(width - 1)).replace("COUNT", str(count))
+        text = "\n".join(self.lines)
+        text = text.replace("WIDTH", str(width)).replace("CASE", str(width - 1)).replace("COUNT", str(count))
+        parameters = ", ".join(f"ptr noalias {p}" for p in pointers)
+        return f"define internal void @{name}({parameters}) noinline #0 {{\n{text}\n}}\n"
 
 
 def constant_data(name: str, values: np.ndarray) -> str:

@@ -67,8 +67,8 @@ def opening(lanes: int) -> str:
     full = w.let(f"icmp eq i64 %valid, {lanes}")
     joined = w.let(f"zext i1 {w.let(f'and i1 {near}, {full}')} to i64")
     w.do(f"store i64 {joined}, ptr {w.at('%outlet', lanes + 2)}, align 8")
-    parameters = ["ptr %outlet", "ptr %state", "i64 %b", "i64 %e", "i64 %valid", "i64 %count", "i1 %stream"]
-    return w.function("alembert_outlet", parameters, "#0")
+    pointers, numbers = ["%outlet", "%state"], ["%b", "%e", "%valid", "%count"]
+    return w.function("alembert_outlet", pointers, "#0", numbers=numbers, flags=["%stream"], alike=pointers)
 
 
 def leaving(name: str, residue: int, lanes: int, attributes: str, *, whole: bool = False) -> str:
@@ -93,8 +93,7 @@ def leaving(name: str, residue: int, lanes: int, attributes: str, *, whole: bool
         w.do("ret void")
     w.label("scattered")
     _scattered(w)
-    parameters = ["ptr noalias %x", "ptr noalias %outlet", "i64 %first", "i64 %last", "i64 %count"]
-    return w.function(name, parameters, attributes)
+    return w.function(name, ["%x", "%outlet"], attributes, numbers=["%first", "%last", "%count"])
 
 
 def _pointers(w: Lines) -> list[str]:
@@ -250,7 +249,7 @@ def checking(lanes: int) -> str:
     """IR of `void alembert_check(ptr x, ptr outlet, i64 count)`, for results that leave by other ways."""
     w = Lines(lanes, fused=False)
     _check(w, "0", "%count")
-    return w.function("alembert_check", ["ptr noalias %x", "ptr noalias %outlet", "i64 %count"], "#0")
+    return w.function("alembert_check", ["%x", "%outlet"], "#0", numbers=["%count"])
 
 
 def _rows(w: Lines, first: str, count: int) -> list[str]:

@@ -29,6 +29,23 @@ _SIGNATURES = {
     "leave": "void (ptr, ptr, i64, i64, i64)",
     "sincos": "void (ptr, ptr, ptr, i64)",
 }
+_INTRINSICS = {
+    **dict.fromkeys(("llvm.sqrt", "llvm.floor", "llvm.ceil", "llvm.fabs"), "T (T)"),
+    "llvm.copysign": "T (T, T)",
+    "llvm.fma": "T (T, T, T)",
+    "llvm.masked.load": "T (ptr, i32, B, T)",
+    "llvm.masked.store": "void (T, ptr, i32, B)",
+    "llvm.vector.reduce.or": "i1 (B)",
+    "llvm.memcpy": "void (ptr, ptr, i64, i1)",
+    "llvm.memset": "void (ptr, i8, i64, i1)",
+    "malloc": "ptr (i64)",
+    "free": "void (ptr)",
+}
+"""T is the vector that the name tells, B one of bits"""
+_INTRINSIC = re.compile(
+    rf"@(({'|'.join(map(re.escape, _INTRINSICS))})(?:\.(?:v(\d+))?[fi]\d+)?(?:\.p0)*(?:\.i64)?)\("
+)
+_DECLARED = re.compile(r"^ *declare [^@]*@([\w.]+)\(", re.MULTILINE)
 TARGETS: dict[str, Target] = {}
 """by their tags, all that names were made for"""
 
@@ -73,11 +90,17 @@ def functions(group: str, lanes: int) -> list[str]:
 
 
 def declared(text: str) -> str:
-    """IR that declares the shared functions that a module calls."""
-    names = {match.group(): match.group(5) for match in _NAME.finditer(text)}
+    """IR that declares what a module calls of the shared functions, of LLVM's own and of the C library's memory."""
+    signatures = {match.group(): _SIGNATURES[match.group(5)] for match in _NAME.finditer(text)}
+    for match in _INTRINSIC.finditer(text):
+        name, function, width = match.groups()
+        T, B = (f"<{width} x {x}>" if width else x for x in ("double", "i1"))
+        signatures[name] = _INTRINSICS[function].replace("T", T).replace("B", B)
+    already = set(_DECLARED.findall(text))
     return "".join(
-        f"declare {_SIGNATURES[function].replace('(', f'@{name}(', 1)}\n"
-        for name, function in sorted(names.items())
+        f"declare {signature.replace('(', f'@{name}(', 1)}\n"
+        for name, signature in sorted(signatures.items())
+        if name not in already
     )
 
 

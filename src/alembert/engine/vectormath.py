@@ -191,14 +191,7 @@ def sincos_array(width: int, *, fused: bool) -> str:
 
 def sincos_module(width: int, *, fused: bool) -> str:
     """`sincos_array` with all that it needs but the attributes."""
-    T, kind = vector_type(width), suffix(width)
-    declared = [
-        f"declare {T} @llvm.fma.{kind}({T}, {T}, {T})",
-        f"declare i1 @llvm.vector.reduce.or.{suffix(width, 'i1')}({vector_type(width, 'i1')})",
-    ]
-    if width > 1:
-        declared.append(f"declare {T} @llvm.fabs.{kind}({T})")
-    return "\n".join([sincos_array(width, fused=fused), *declared]) + "\n"
+    return sincos_array(width, fused=fused)
 
 
 _INTEGER = frozenset(("add", "shl", "lshr", "xor"))
@@ -231,7 +224,6 @@ done:
 }}
 declare double @{MATHEMATICS}sin(double)
 declare double @{MATHEMATICS}cos(double)
-declare double @llvm.fabs.f64(double)
 !0 = !{{!"branch_weights", i32 1, i32 100000}}
 """
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from alembert.engine import codegen, program, symbols
 from alembert.engine.codegen import Code
+from alembert.engine.loops import Lines
 from alembert.engine.node_loop import NodeLoop, Pointer, Table, constant_data
 from alembert.engine.program import Program as Instructions
 from alembert.engine.target import Target
-from alembert.engine.vectormath import bits, literal, vector_type
-from alembert.engine.zeros import zero_function
+from alembert.engine.vectormath import vector_type
 from alembert.lowering.rolled_memory import Run, round_up
 from alembert.sweeps.values import nonzeros
 from alembert.sweeps.visits import (
@@ -76,10 +76,9 @@ class RolledEmitter:
         self.arguments = {name: f"%i{k}" for k, name in enumerate(source.inputs)}
         self.outputs = {name: f"%o{k}" for k, name in enumerate(source.results)}
         pointers = (*self.arguments.values(), *self.outputs.values(), "%w")
-        self.parameters = ", ".join(f"ptr noalias {p}" for p in pointers)
-        self.passed = ", ".join(f"ptr {p}" for p in pointers)
-        self.calls: list[str] = []
-        """the body of the main function"""
+        self.parameters = pointers
+        self.main = Lines(1, lanes=lanes, fused=target.fused)
+        """the main function, which calls the others"""
 
     def emit(self) -> Code:
         trace_ = self.source.trace
@@ -101,10 +100,7 @@ class RolledEmitter:
         if trace_.pairs:
             self.emit_own_blocks(own)
             self.emit_pairs(trace_.pairs)
-        body = "\n  ".join([*self.calls, "ret void"])
-        self.text.append(
-            f"define internal void @{self.name}({self.parameters}) noinline #0 {{\n  {body}\n}}\n"
-        )
+        self.text.append(self.main.function(self.name, self.parameters, "#0"))
         scratch = max((code.workspace for _, code in self.functions.values()), default=0)
         return Code(
             "".join(self.text), self.scratch + scratch, self.work, frozenset(self.helpers), self.target
@@ -238,13 +234,10 @@ class RolledEmitter:
         symbols = {"parameters": self.source.parameters, **self.source.trace.starts}
         known = {name: nonzeros(symbols[name]) for name in symbols if name in self.arguments}
         step = self.step(Visit(known, {"start": values}))
-        function = self.function(step)
-        first = ""
-        for k, (name, shift) in enumerate(zip(step.inputs, step.shifts, strict=True)):
-            self.calls.append(f"%start{k} = getelementptr {self.T}, ptr {self.arguments[name]}, i64 {shift}")
-            first += f"ptr %start{k}, "
-        self.calls.append(f"%scratch0 = getelementptr {self.T}, ptr %w, i64 {self.scratch}")
-        self.calls.append(f"call void @{function}({first}ptr %w, ptr %scratch0)")
+        function, main = self.function(step), self.main
+        inputs = zip(step.inputs, step.shifts, strict=True)
+        given = [main.at(self.arguments[name], shift) for name, shift in inputs]
+        main.call(function, [*given, "%w", main.at("%w", self.scratch)])
 
     def emit_padding(self) -> None:
         """Zeros in the padding of tables: what memory holds by chance may be slow to compute with."""
@@ -254,52 +247,25 @@ class RolledEmitter:
         for name, extent in self.source.program.result.items():
             if extent != "table":
                 continue
-            for k, place in enumerate(
-                r * stride + c for r in range(self.source.widths[name]) for c in range(nv, stride)
-            ):
-                at = f"%padding_{name}{k}"
-                self.calls.append(f"{at} = getelementptr {self.T}, ptr {self.outputs[name]}, i64 {place}")
-                zero = literal(bits(0.0), self.lanes)
-                self.calls.append(f"store {self.T} {zero}, ptr {at}, align {8 * self.lanes}")
+            for row in range(self.source.widths[name]):
+                for column in range(nv, stride):
+                    self.main.put(self.main.element_zero, self.outputs[name], row * stride + column)
 
     def emit_angles(self) -> None:
         if not self.angles:
             return
-        x, s, c = (f"%angles{k}" for k in range(3))
-        for name, row in zip((x, s, c), self.angle_rows, strict=True):
-            self.calls.append(f"{name} = getelementptr {self.T}, ptr %w, i64 {row}")
         self.text.append(constant_data(f"{self.name}_angle_indices", self.angle_indices.astype(np.int32)))
-        size = round_up(self.angles)
-        T, align = self.T, 8 * self.lanes
-        padding = []
+        size, table = round_up(self.angles), f"@{self.name}_angle_indices"
+        f = Lines(1, lanes=self.lanes, fused=self.target.fused)
         for k in range(self.angles, size):
-            padding.append(f"%z{k} = getelementptr {T}, ptr %x, i64 {k}")
-            padding.append(f"store {T} {literal(bits(0.0), self.lanes)}, ptr %z{k}, align {align}")
-        rest = "\n  ".join(padding)
-        self.text.append(f"""\
-define internal void @{self.name}_angles(ptr noalias %q, ptr noalias %x) noinline #0 {{
-entry:
-  {rest}
-  br label %loop
-loop:
-  %k = phi i64 [0, %entry], [%next, %loop]
-  %pi = getelementptr i32, ptr @{self.name}_angle_indices, i64 %k
-  %i = load i32, ptr %pi
-  %i64 = sext i32 %i to i64
-  %pq = getelementptr {T}, ptr %q, i64 %i64
-  %v = load {T}, ptr %pq, align {align}
-  %px = getelementptr {T}, ptr %x, i64 %k
-  store {T} %v, ptr %px, align {align}
-  %next = add i64 %k, 1
-  %more = icmp ult i64 %next, {self.angles}
-  br i1 %more, label %loop, label %done
-done:
-  ret void
-}}
-""")
-        self.calls.append(f"call void @{self.name}_angles(ptr {self.arguments['q']}, ptr {x})")
-        name = symbols.sincos(self.target)
-        self.calls.append(f"call void @{name}(ptr {x}, ptr {s}, ptr {c}, i64 {size * self.lanes})")
+            f.put(f.element_zero, "%x", k)
+        each = f.loop("0", str(self.angles))
+        f.put(f.scalar("%q", f.number(table, each.index)), "%x", each.index)
+        f.end(each)
+        self.text.append(f.function(f"{self.name}_angles", ["%q", "%x"], "#0"))
+        x, s, c = (self.main.at("%w", row) for row in self.angle_rows)
+        self.main.call(f"{self.name}_angles", [self.arguments["q"], x])
+        self.main.call(symbols.sincos(self.target), [x, s, c], [size * self.lanes])
         self.work += 10 * self.angles
 
     def emit_run(self, run: Run, steps: Sequence[Mapping[_Key, _Step]]) -> None:
@@ -347,12 +313,9 @@ done:
     def emit_total(self, name: str, i: int, visit: Visit) -> None:
         step = self.step(visit)
         function = self.function(step)
-        where = self.memory.world_added[i] + (step.shifts[0] if step.inputs else 0)
-        self.calls.append(f"%total_{name} = getelementptr {self.T}, ptr %w, i64 {where}")
-        self.calls.append(f"%scratch_{name} = getelementptr {self.T}, ptr %w, i64 {self.scratch}")
-        arguments = [f"%total_{name}"] if step.inputs else []
-        pointers = (*arguments, self.outputs[name], f"%scratch_{name}")
-        self.calls.append(f"call void @{function}({', '.join(f'ptr {p}' for p in pointers)})")
+        main, where = self.main, self.memory.world_added[i]
+        given = [main.at("%w", where + step.shifts[0])] if step.inputs else []
+        main.call(function, [*given, self.outputs[name], main.at("%w", self.scratch)])
 
     def emit_ends(self, visit: Visit) -> None:
         """Gradients with respect to the parameters."""
@@ -360,22 +323,21 @@ done:
         function = self.function(step)
         where = {world_area(i): start for i, start in enumerate(self.memory.world_added)}
         where[BARS] = self.memory.bars
-        pointers: list[str] = []
-        for label, shift in [*zip(step.inputs, step.shifts, strict=True), ("", self.scratch)]:
-            base = self.arguments.get(label, "%w")
-            at = where.get(label, 0) + shift
-            pointers.append(f"%end{len(pointers)}")
-            self.calls.append(f"{pointers[-1]} = getelementptr {self.T}, ptr {base}, i64 {at}")
-        pointers.insert(-1, self.outputs["dparameters"])
-        self.calls.append(f"call void @{function}({', '.join(f'ptr {p}' for p in pointers)})")
+        inputs = zip(step.inputs, step.shifts, strict=True)
+        given = [
+            self.main.at(self.arguments.get(label, "%w"), where.get(label, 0) + shift)
+            for label, shift in inputs
+        ]
+        scratch = self.main.at("%w", self.scratch)
+        self.main.call(function, [*given, self.outputs["dparameters"], scratch])
 
     def emit_own_blocks(self, steps: list[_Step]) -> None:
         """The blocks of every node with itself; the others are zero until they are filled."""
         names, nv = self.pair_names, self.source.tree.model.nv
         parents = self.memory.parents
         if not np.array_equal(parents, np.arange(-1, len(parents) - 1)):
-            self.text.append(zero_function(f"{self.name}_zero", self.lanes * nv * nv))
-            self.calls += [f"call void @{self.name}_zero(ptr {self.outputs[name]})" for name in names]
+            for name in names:
+                self.main.clear(self.outputs[name], nv * nv)
         table = Table(f"{self.name}_own_table", self.columns({}))
         body = NodeLoop(self.T, table)
         body.begin()
@@ -407,8 +369,8 @@ done:
             for inner in body.cases(len(forms), climb):
                 step = self.step(pairs.visits[outer, inner])
                 at = f"%{climb}_row"
-                below = body.line(f"add i64 {row}, {body.load(at, 'v')}")
-                above = body.line(f"add i64 {body.load(at, 'row')}, {v}")
+                below = body.add(row, body.load(at, "v"))
+                above = body.add(body.load(at, "row"), v)
                 arguments = []
                 for label, shift in zip(step.inputs, step.shifts, strict=True):
                     pointer = Pointer("%w", "paired", shift)
@@ -430,9 +392,7 @@ done:
     def emit_pairs_adjoint(self, pairs: PairsAdjoint) -> None:
         """For every node, a walk through its ancestors that gives back to both."""
         m = self.memory
-        self.text.append(zero_function(f"{self.name}_forget", self.lanes * m.paired_bars_size))
-        self.calls.append(f"%forget = getelementptr {self.T}, ptr %w, i64 {int(m.paired_bars[0])}")
-        self.calls.append(f"call void @{self.name}_forget(ptr %forget)")
+        self.main.clear(self.main.at("%w", int(m.paired_bars[0])), m.paired_bars_size)
         table = Table(f"{self.name}_back_table", self.columns({"parent": m.parents}))
         body = NodeLoop(self.T, table)
         body.begin()
@@ -444,8 +404,8 @@ done:
             for inner in body.cases(len(forms), climb):
                 at = f"%{climb}_row"
                 places = {
-                    "0": body.line(f"add i64 {row}, {body.load(at, 'v')}"),
-                    "1": body.line(f"add i64 {body.load(at, 'row')}, {v}"),
+                    "0": body.add(row, body.load(at, "v")),
+                    "1": body.add(body.load(at, "row"), v),
                 }
                 visit, added = _additions(pairs.visits[outer, inner])
                 step = self.step(visit)
@@ -474,10 +434,8 @@ done:
 
     def finish(self, name: str, body: NodeLoop, table: Table, order: np.ndarray, cases: np.ndarray) -> None:
         self.text.append(table.data(order, cases))
-        self.text.append(
-            f"define internal void @{name}({self.parameters}) noinline #0 {{\n{body.finished(len(order))}}}\n"
-        )
-        self.calls.append(f"call void @{name}({self.passed})")
+        self.text.append(body.function(name, self.parameters, len(order)))
+        self.main.call(name, self.parameters)
 
 
 _RESULT_COLUMN = {"q": "q", "v": "v", "v6": "v6", "node6": "node6", "table": "table", "own": "own matrices"}

@@ -15,10 +15,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.engine import cache, codegen, fastcall, loader, program
+from alembert.engine import cache, codegen, elimination, fastcall, loader, loops, program
 from alembert.engine.loader import Library
 from alembert.engine.target import Target, host
-from alembert.lowering import elimination
 
 STEP = "alembert_stage"
 ALIGNMENT = 64  # bytes; of the widest vector
@@ -94,7 +93,8 @@ class StageLoop:
         if found is None:
             with loader.patience(self.name):
                 body, workspace = self._body(target)
-                found = {"workspace": workspace}, loader.compile_ir(body + self._loop(), target)
+                loop = loops.stage_function(STEP, self._sizes, self._shifts, self._backward, self._stop)
+                found = {"workspace": workspace}, loader.compile_ir(body + loop, target)
             cache.store(name, *found)
         properties, code = found
         library = Library(code, [f"{STEP}_loop"])
@@ -102,47 +102,9 @@ class StageLoop:
         room = np.empty(properties["workspace"] + ALIGNMENT // 8)
         return _LOOP(library.addresses[f"{STEP}_loop"]), room
 
-    def _loop(self) -> str:
-        entry, body, pointers = [], [], []
-        for k, (size, shift) in enumerate(zip(self._sizes, self._shifts, strict=True)):
-            entry += [
-                f"%t{k} = getelementptr inbounds i64, ptr %table, i64 {k}",
-                f"%b{k} = load ptr, ptr %t{k}",
-            ]
-            if shift is None:
-                pointers.append(f"%b{k}")
-                continue
-            body += [
-                f"%i{k} = add i64 %index, {shift}",
-                f"%o{k} = mul i64 %i{k}, {size}",
-                f"%p{k} = getelementptr inbounds double, ptr %b{k}, i64 %o{k}",
-            ]
-            pointers.append(f"%p{k}")
-        order = "%index = sub i64 %last, %k" if self._backward else "%index = add i64 %k, 0"
-        body = [order, *body, f"call void @{STEP}({', '.join(f'ptr {p}' for p in [*pointers, '%w'])})"]
-        if self._stop is None:
-            body.append("br label %after")
-        else:
-            place = pointers[self._stop]
-            body += [
-                f"%flag = load double, ptr {place}",
-                "%good = fcmp ogt double %flag, 0.0",
-                "br i1 %good, label %after, label %end",
-            ]
-        lines = "\n  ".join
-        return (
-            f"define i64 @{STEP}_loop(i64 %count, ptr %table, ptr %w) #0 {{\nentry:\n  {lines(entry)}\n"
-            "  %last = sub i64 %count, 1\n  br label %test\n"
-            "test:\n  %k = phi i64 [0, %entry], [%next, %after]\n"
-            "  %more = icmp slt i64 %k, %count\n  br i1 %more, label %stage, label %end\n"
-            f"stage:\n  {lines(body)}\n"
-            "after:\n  %next = add i64 %k, 1\n  br label %test\n"
-            "end:\n  ret i64 %k\n}\n"
-        )
-
 
 class EliminationLoop(StageLoop):
-    """The inward sweep in time on vectors along rows: `alembert.lowering.elimination`."""
+    """The inward sweep in time on vectors along rows: `alembert.engine.elimination`."""
 
     def __init__(self, n: int, m: int, columns: int, bounds: int) -> None:
         self._shape = (n, m, columns, bounds)

@@ -56,7 +56,7 @@ class TreeFactor:
 
     def factorise(self) -> str:
         """`void NAME(ptr M, ptr L, ptr D)`: M is destroyed."""
-        parameters = ["ptr noalias %M", "ptr noalias %L", "ptr noalias %D"]
+        parameters = ["%M", "%L", "%D"]
         functions = {size: self._factor_rows(size, parameters) for size in self._sizes}
         lists, rows = Lists(), []
         for group in self._groups[::-1]:
@@ -67,21 +67,21 @@ class TreeFactor:
         table = self.tools.data("factor_lists", lists.content)
 
         def call(size: int, numbers: list[str]) -> None:
-            w.do(f"call void @{functions[size]}(ptr %M, ptr %L, ptr %D, ptr {table}, {_integers(numbers)})")
+            w.call(functions[size], [*parameters, table], numbers)
 
         self.tools.each(w, "factor", rows, call)
         return self.tools.finish("factorise", w, parameters)
 
     def _factor_rows(self, size: int, parameters: list[str]) -> str:
         w, V, stride = self.tools.lines(), self.width, self.stride
-        base = w.let(f"mul nsw i64 %first, {stride}")
+        base = w.mul("%first", stride)
         rows, factors = w.at("%M", base), w.at("%L", base)
         for column, count in self._columns(w, size, 2):
             at = w.at(rows, column)
             places = [a * stride + b * V for a in range(size) for b in range(count)]
             entry = w.loop("%begin", "%end", [w.load(at, place) for place in places])
             k = w.number("%list", entry.index)
-            multipliers = w.at("%L", w.let(f"add nsw i64 {k}, %first"))
+            multipliers = w.at("%L", w.add(k, "%first"))
             minus = [w.minus(w.spread(w.scalar(multipliers, a))) for a in range(size)]
             source = w.at(w.at("%M", k), column)
             found = [w.load(source, b * V) for b in range(count)]
@@ -98,8 +98,7 @@ class TreeFactor:
             for a, value in enumerate(values):
                 w.store(value, at, a * stride)
                 w.store(w.times(value, w.spread(inverse[a])), to, a * stride)
-        given = ["ptr noalias %list", "i64 %first", "i64 %begin", "i64 %end", "i64 %from", "i64 %to"]
-        return self.tools.finish(f"factor_rows{size}", w, [*parameters, *given])
+        return self.tools.finish(f"factor_rows{size}", w, [*parameters, "%list"], [*_GROUP, "%from", "%to"])
 
     def _columns(self, w: Lines, size: int, most: int) -> Iterator[tuple[str, int]]:
         """Loops over the blocks of rows of L that matter, up to `most` at a time: where they begin, how many."""
@@ -109,9 +108,9 @@ class TreeFactor:
             yield w.number("%list", block.index), 1
             w.end(block)
             return
-        last = w.let(f"add nsw i64 %first, {size - 1 + V}")
-        used = w.let(f"and i64 {last}, {-V}")  # doubles of a row that matter, in whole blocks
-        shared = w.let(f"and i64 {used}, {-most * V}")
+        last = w.add("%first", size - 1 + V)
+        used = w.down(last, V)  # doubles of a row that matter, in whole blocks
+        shared = w.down(used, most * V)
         for start, stop, count in (("0", shared, most), (shared, used, 1))[: 2 if most > 1 else 1]:
             block = w.loop(start, stop, step=count * V)
             yield block.index, count
@@ -119,17 +118,17 @@ class TreeFactor:
 
     def _corner(self, w: Lines, corner: str, size: int) -> tuple[list[str], dict[tuple[int, int], str]]:
         """The rows among themselves: inverse pivots, and what each takes from the ones before."""
-        stride, E = self.stride, w.E
+        stride = self.stride
         A = {(a, c): w.scalar(corner, a * stride + c) for a in range(size) for c in range(a + 1)}
         inverse, multiples = [""] * size, {}
         for a in reversed(range(size)):
-            inverse[a] = w.let(f"fdiv {E} {w.one}, {A[a, a]}")
+            inverse[a] = w.element_inverse(A[a, a])
             for c in range(a):
-                multiples[a, c] = w.let(f"fmul {E} {A[a, c]}, {inverse[a]}")
+                multiples[a, c] = w.element_times(A[a, c], inverse[a])
             for b in range(a):
                 for c in range(b + 1):
-                    product = w.let(f"fmul {E} {multiples[a, b]}, {A[a, c]}")
-                    A[b, c] = w.let(f"fsub {E} {A[b, c]}, {product}")
+                    product = w.element_times(multiples[a, b], A[a, c])
+                    A[b, c] = w.element_less(A[b, c], product)
         pivots = w.at("%D", "%first")
         for a, value in enumerate(inverse):
             w.put(value, pivots, a)
@@ -146,41 +145,41 @@ class TreeFactor:
         table = self.tools.data("invert_lists", lists.content)
 
         def call(size: int, numbers: list[str]) -> None:
-            w.do(f"call void @{functions[size]}(ptr %L, ptr %D, ptr %X, ptr {table}, {_integers(numbers)})")
+            w.call(functions[size], ["%L", "%D", "%X", table], numbers)
 
         self.tools.each(w, "invert", rows, call)
-        return self.tools.finish("invert", w, ["ptr noalias %L", "ptr noalias %D", "ptr noalias %X"])
+        return self.tools.finish("invert", w, ["%L", "%D", "%X"])
 
     def _invert_rows(self, size: int) -> str:
         w, V, stride = self.tools.lines(), self.width, self.stride
-        base = w.let(f"mul nsw i64 %first, {stride}")
+        base = w.mul("%first", stride)
         rows, factors = w.at("%X", base), w.at("%L", base)
         corner = w.at(factors, "%first")
         if self.relations.n % V:  # what memory holds by chance may be slow to compute with
             for a in range(size):
-                w.store("zeroinitializer", rows, a * stride + self.relations.n // V * V)
+                w.store(w.zero, rows, a * stride + self.relations.n // V * V)
         most = self._most // size if self.many else 3
-        stop = w.let(f"and i64 {w.let(f'add nsw i64 %first, {V - 1}')}, {-V}")
+        stop = w.down(w.add("%first", V - 1), V)
         steps = most * V
-        whole = w.let(f"mul nsw i64 {w.let(f'udiv i64 {stop}, {steps}')}, {steps}")
+        whole = w.mul(w.div(stop, steps), steps)
         for start, end, count in (("0", whole, most), (whole, stop, 1)):
             block = w.loop(start, end, step=count * V)
-            sums = self._outward_sums(w, factors, w.at("%X", block.index), size, count, ["zeroinitializer"])
+            sums = self._outward_sums(w, factors, w.at("%X", block.index), size, count, [w.zero])
             self._outward_corner(w, corner, sums)
             for a, row in enumerate(sums):
                 for b, value in enumerate(row):
                     w.store(value, w.at(rows, block.index), a * stride + b * V)
-            other = w.at("%X", w.let(f"mul nsw i64 {block.index}, {stride}"))
+            other = w.at("%X", w.mul(block.index, stride))
             for b in range(count):
                 self._store_columns(w, [row[b] for row in sums], w.at(other, "%first"), b * V)
             w.end(block)
         # the corner, element by element; X_ib is X_bi
         pairs = [(a, b) for a in range(size) for b in range(a + 1)]
         pivots = w.at("%D", "%first")
-        start_values = [w.scalar(pivots, a) if a == b else "zeroinitializer" for a, b in pairs]
+        start_values = [w.scalar(pivots, a) if a == b else w.element_zero for a, b in pairs]
         entry = w.loop("%begin", "%end", start_values, element=True)
         i = w.number("%list", entry.index)
-        L = [w.let(f"fneg {w.E} {w.scalar(w.at(factors, i), a * stride)}") for a in range(size)]
+        L = [w.element_minus(w.scalar(w.at(factors, i), a * stride)) for a in range(size)]
         X = [w.scalar(w.at(rows, i), b * stride) for b in range(size)]
         w.end(
             entry,
@@ -189,22 +188,21 @@ class TreeFactor:
         own = dict(zip(pairs, entry.sums, strict=True))
         for a, b in pairs:
             for c in range(a):
-                factor = w.let(f"fneg {w.E} {w.scalar(corner, a * stride + c)}")
+                factor = w.element_minus(w.scalar(corner, a * stride + c))
                 own[a, b] = w.element_plus_product(factor, own[max(b, c), min(b, c)], own[a, b])
         middle = w.at(rows, "%first")
         for (a, b), value in own.items():
             w.put(value, middle, a * stride + b)
             if a != b:
                 w.put(value, middle, b * stride + a)
-        given = ["ptr noalias %L", "ptr noalias %D", "ptr noalias %X", *_GROUP]
-        return self.tools.finish(f"invert_rows{size}", w, given)
+        return self.tools.finish(f"invert_rows{size}", w, ["%L", "%D", "%X", "%list"], _GROUP)
 
     def _store_columns(self, w: Lines, values: list[str], at: str, first: int) -> None:
         """A block of some rows as columns of the rows from `first` on."""
         V, stride = self.width, self.stride
         for start in range(0, len(values), V):
             part = values[start : start + V]
-            for c, value in enumerate(transposed(w, [*part, *["poison"] * (V - len(part))])):
+            for c, value in enumerate(transposed(w, [*part, *[w.any] * (V - len(part))])):
                 w.store_first(value, len(part), at, (first + c) * stride + start)
 
     # -- (2) -----------------------------------------------------------------------------------------------
@@ -217,10 +215,9 @@ class TreeFactor:
         """
         t = self.tools
         names, outs = ([f"%{x}{j}" for j in range(len(signs))] for x in "xo")
-        given = [f"ptr noalias {name}" for name in ("%L", "%D", *names)]
         w = t.lines()
         if self.many:
-            w.do(f"call void @{self._inward_many(names)}({', '.join(f'ptr {x}' for x in ('%L', *names))})")
+            w.call(self._inward_many(names), ["%L", *names])
         else:
             self._inward_one(w, names)
         for j, (name, out, sign) in enumerate(zip(names, outs, signs, strict=True)):
@@ -228,13 +225,13 @@ class TreeFactor:
                 last = start + wide == self.relations.n
                 function = self._outward(sign, wide, len(signs) if last else 0)
                 target = out if not self.many else name
-                moved = ", ".join(f"ptr {w.at(x, start)}" for x in (name, target))
-                more = f", ptr {name}, ptr {out}, ptr %I, ptr %oI, i64 {j}" if last and self.many else ""
-                w.do(f"call void @{function}(ptr %L, ptr %D, {moved}{more})")
+                given, part = ["%L", "%D", w.at(name, start), w.at(target, start)], []
+                if last and self.many:
+                    given, part = [*given, name, out, "%I", "%oI"], [j]
+                w.call(function, given, part)
         if not self.many:
-            w.do(f"call void @{self._pack()}(ptr %I, ptr %oI)")
-        parameters = [*given, "ptr noalias %I", *(f"ptr noalias {out}" for out in (*outs, "%oI"))]
-        return t.finish("solve", w, parameters)
+            w.call(self._pack(), ["%I", "%oI"])
+        return t.finish("solve", w, ["%L", "%D", *names, "%I", *outs, "%oI"])
 
     def _wide_panels(self) -> list[tuple[int, int]]:
         """First column and number of columns of the panels of one matrix."""
@@ -256,10 +253,7 @@ class TreeFactor:
             for group in self._groups[::-1]:
                 chosen = [k * self.stride for k in group.outboard if not columns.isdisjoint(t.related[k])]
                 rows.append(((group.size, count), (group.first, *lists.add(chosen), start * V)))
-            w.do(
-                f"call void @{self._inward(f'inward{start}', names, rows, lists)}"
-                f"({', '.join(f'ptr {x}' for x in ('%L', *names))})"
-            )
+            w.call(self._inward(f"inward{start}", names, rows, lists), ["%L", *names])
 
     def _inward_many(self, names: list[str]) -> str:
         """The first half of (2), for every pair of related groups.
@@ -287,13 +281,12 @@ class TreeFactor:
         w = self.tools.lines()
         functions = {key: self._inward_rows(names, *key) for key in sorted({key for key, _ in rows})}
         table = self.tools.data(f"{label}_lists", lists.content)
-        pointers = ", ".join(f"ptr {x}" for x in ("%L", *names))
 
         def call(key: tuple[int, int], numbers: list[str]) -> None:
-            w.do(f"call void @{functions[key]}({pointers}, ptr {table}, {_integers(numbers)})")
+            w.call(functions[key], ["%L", *names, table], numbers)
 
         self.tools.each(w, label, rows, call)
-        return self.tools.finish(label, w, [f"ptr noalias {x}" for x in ("%L", *names)])
+        return self.tools.finish(label, w, ["%L", *names])
 
     def _inward_rows(self, names: list[str], size: int, count: int) -> str:
         """A group's rows of `count` blocks from `%column` on."""
@@ -301,7 +294,7 @@ class TreeFactor:
         if known := self.tools.known(label):
             return known
         w, V, stride = self.tools.lines(), self.width, self.stride
-        base = w.let(f"mul nsw i64 %first, {stride}")
+        base = w.mul("%first", stride)
         corner = w.at(w.at("%L", base), "%first")
         together = max(1, self._most // (size * count))
         for some in (names[k : k + together] for k in range(0, len(names), together)):
@@ -311,7 +304,7 @@ class TreeFactor:
             begin = [w.load(at[name], a * stride + b) for a in range(size) for name, b in places]
             entry = w.loop("%begin", "%end", begin)
             k = w.number("%list", entry.index)
-            column = w.at("%L", w.let(f"add nsw i64 {k}, %first"))
+            column = w.at("%L", w.add(k, "%first"))
             minus = [w.minus(w.spread(w.scalar(column, a))) for a in range(size)]
             source = {name: w.at(panel[name], k) for name in some}
             found = [w.load(source[name], b) for name, b in places]
@@ -323,8 +316,7 @@ class TreeFactor:
                     rows[a] = [w.plus_product(factor, y, x) for x, y in zip(rows[a], rows[c], strict=True)]
                 for (name, b), value in zip(places, rows[a], strict=True):
                     w.store(value, at[name], a * stride + b)
-        given = [f"ptr noalias {x}" for x in ("%L", *names, "%list")]
-        return self.tools.finish(label, w, [*given, "i64 %first", "i64 %begin", "i64 %end", "i64 %column"])
+        return self.tools.finish(label, w, ["%L", *names, "%list"], [*_GROUP, "%column"])
 
     def _outward(self, sign: int, wide: int, parts: int) -> str:
         """The second half of (2) on a panel of `wide` columns; where rows of many states are complete, they leave.
@@ -342,24 +334,23 @@ class TreeFactor:
             spans = (lists.add(x) for x in (group.inboard, *panels))
             rows.append((group.size, (group.first, *(x for span in spans for x in span))))
         table = self.tools.data("outward_lists", lists.content)
-        more = [*_pointers("%all", "%o", "%I", "%oI"), "i64 %part"] if leave else []
         if leave:
-            shift = w.let(f"mul nsw i64 %part, {n * n}")
+            shift = w.mul("%part", n * n)
 
         def call(size: int, numbers: list[str]) -> None:
-            pointers = f"ptr %L, ptr %D, ptr %x, ptr %to, ptr {table}"
-            w.do(f"call void @{functions[size]}({pointers}, {_integers(numbers)})")
+            w.call(functions[size], ["%L", "%D", "%x", "%to", table], numbers)
             if not leave:
                 return
-            begin = w.let(f"mul nsw i64 {numbers[0]}, {n}")
-            end = w.let(f"add nsw i64 {begin}, {n * size}")
+            begin = w.mul(numbers[0], n)
+            end = w.add(begin, n * size)
             self.tools.leave(w, "%all", "%o", begin, end)
-            part = [w.let(f"udiv i64 {w.let(f'add nsw i64 {x}, {shift}')}, {parts}") for x in (begin, end)]
+            part = [w.div(w.add(x, shift), parts) for x in (begin, end)]
             self.tools.leave(w, "%I", "%oI", *part)
 
         self.tools.each(w, label, rows, call)
-        given = ["ptr noalias %L", "ptr noalias %D", "ptr %x", "ptr %to"]
-        return self.tools.finish(label, w, [*given, *more])
+        more = ["%all", "%o", "%I", "%oI"] if leave else []
+        part = ["%part"] if leave else []
+        return self.tools.finish(label, w, ["%L", "%D", "%x", "%to", *more], part, alike=("%x", "%to"))
 
     def _panels(self, group: Group) -> tuple[list[int], list[int]]:
         """Of the rows of many states, where panels begin: those with something in them, and the others."""
@@ -385,10 +376,10 @@ class TreeFactor:
         if known := self.tools.known(label):
             return known
         w, V, stride, n = self.tools.lines(), self.width, self.stride, self.relations.n
-        base = w.let(f"mul nsw i64 %first, {stride}")
+        base = w.mul("%first", stride)
         rows, factors = w.at("%x", base), w.at("%L", base)
         corner, pivots = w.at(factors, "%first"), w.at("%D", "%first")
-        to = w.at("%to", w.let(f"mul nsw i64 %first, {n}"))
+        to = w.at("%to", w.mul("%first", n))
         scales = []
         for a in range(size):
             inverse = w.spread(w.scalar(pivots, a))
@@ -396,7 +387,7 @@ class TreeFactor:
 
         def panel(offset: str | int, count: int, *, filled: bool = True) -> None:
             at = w.at(rows, offset)
-            begin = ["zeroinitializer" if sign > 0 else "splat (double -0.0)"]  # as if zeros were read
+            begin = [w.zero if sign > 0 else w.minus_zero]  # as if zeros were read
             if filled:
                 begin = [
                     w.times(w.load(at, a * stride + b * V), scales[a])
@@ -422,9 +413,11 @@ class TreeFactor:
                 w.end(block)
             if rest:
                 panel(wide - rest, rest)
-        given = ["ptr noalias %L", "ptr noalias %D", "ptr %x", "ptr %to", *_GROUP]
-        panels = [f"i64 %{x}" for x in ("filled", "filled_end", "fresh", "fresh_end")]
-        return self.tools.finish(label, w, [*given, *panels])
+        pointers, panels = (
+            ["%L", "%D", "%x", "%to", "%list"],
+            ["%filled", "%filled_end", "%fresh", "%fresh_end"],
+        )
+        return self.tools.finish(label, w, pointers, [*_GROUP, *panels], alike=("%x", "%to"))
 
     def _outward_sums(
         self, w: Lines, factors: str, source: str, size: int, count: int, begin: list[str]
@@ -435,7 +428,7 @@ class TreeFactor:
         i = w.number("%list", entry.index)
         column = w.at(factors, i)
         minus = [w.minus(w.spread(w.scalar(column, a * stride))) for a in range(size)]
-        row = w.at(source, w.let(f"mul nsw i64 {i}, {stride}"))
+        row = w.at(source, w.mul(i, stride))
         found = [w.load(row, b * V) for b in range(count)]
         w.end(entry, _combined(w, minus, found, entry.sums))
         return _split(entry.sums, count)
@@ -453,15 +446,15 @@ class TreeFactor:
             return known
         w, V, n = self.tools.lines(), self.width, self.relations.n
         row = w.loop("0", str(n))
-        source = w.at("%X", w.let(f"mul nsw i64 {row.index}, {self.stride}"))
-        target = w.at("%o", w.let(f"mul nsw i64 {row.index}, {n}"))
+        source = w.at("%X", w.mul(row.index, self.stride))
+        target = w.at("%o", w.mul(row.index, n))
         whole = w.loop("0", str(n - n % V), step=V)
         w.store(w.load(source, whole.index), target, whole.index, aligned=False)
         w.end(whole)
         if n % V:
             w.store_first(w.load(source, n - n % V), n % V, target, n - n % V)
         w.end(row)
-        return self.tools.finish("pack", w, ["ptr noalias %X", "ptr noalias %o"])
+        return self.tools.finish("pack", w, ["%X", "%o"])
 
     # -- some speeds prescribed ----------------------------------------------------------------------------
 
@@ -478,11 +471,11 @@ class TreeFactor:
             if self.many:
                 self.tools.leave(w, name, out, 0, n * n)
             else:
-                w.do(f"call void @{self._pack()}(ptr {name}, ptr {out})")
+                w.call(self._pack(), [name, out])
         row = w.loop("0", str(n))
         mine = w.scalar("%free", row.index)
         own = w.spread(mine)
-        base = w.let(f"mul nsw i64 {row.index}, {stride}")
+        base = w.mul(row.index, stride)
         rows = [w.at(x, base) for x in names]
         block = w.loop("0", str(n), step=V)
         for j, source in enumerate(rows):
@@ -490,21 +483,13 @@ class TreeFactor:
             w.store(value if j else w.times(value, w.load("%free", block.index)), source, block.index)
         w.end(block)
         diagonal = w.at(rows[0], row.index)
-        bound = w.let(f"fsub {w.E} {w.one}, {mine}")
-        w.put(w.let(f"fadd {w.E} {bound}, {w.scalar(diagonal)}"), diagonal)
+        bound = w.element_less(w.one, mine)
+        w.put(w.element_plus(bound, w.scalar(diagonal)), diagonal)
         w.end(row)
-        return self.tools.finish("restrict", w, _pointers("%free", *names, *outs))
+        return self.tools.finish("restrict", w, ["%free", *names, *outs])
 
 
-_GROUP = ["ptr noalias %list", "i64 %first", "i64 %begin", "i64 %end"]
-
-
-def _integers(names: Sequence[str]) -> str:
-    return ", ".join(f"i64 {name}" for name in names)
-
-
-def _pointers(*names: str) -> list[str]:
-    return [f"ptr noalias {name}" for name in names]
+_GROUP = ["%first", "%begin", "%end"]
 
 
 def groups(tools: TreeMatrices, most: int) -> list[Group]:

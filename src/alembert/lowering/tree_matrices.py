@@ -105,9 +105,16 @@ class TreeMatrices:
             self.text.append(constant_data(f"{self.name}_{label}", table))
         return self._tables[key]
 
-    def finish(self, label: str, w: Lines, parameters: Sequence[str]) -> str:
+    def finish(
+        self,
+        label: str,
+        w: Lines,
+        pointers: Sequence[str],
+        numbers: Sequence[str] = (),
+        alike: Sequence[str] = (),
+    ) -> str:
         name = f"{self.name}_{label}"
-        self.text.append(w.function(name, parameters, self.attributes))
+        self.text.append(w.function(name, pointers, self.attributes, numbers=numbers, alike=alike))
         return name
 
     def each(
@@ -122,16 +129,13 @@ class TreeMatrices:
         width = 1 + len(rows[0][1])
         data = self.data(f"{label}_rows", [(keys.index(key), *numbers) for key, numbers in rows])
         loop = w.loop("0", str(len(rows)))
-        place = w.let(f"mul nsw i64 {loop.index}, {width}")
-        which, *numbers = (
-            w.number(data, w.let(f"add nsw i64 {place}, {c}") if c else place) for c in range(width)
-        )
-        cases = " ".join(f"i64 {k}, label %{loop.name}_{k}" for k in range(1, len(keys)))
-        w.do(f"switch i64 {which}, label %{loop.name}_0 [{cases}]")
+        place = w.mul(loop.index, width)
+        which, *numbers = (w.number(data, w.add(place, c) if c else place) for c in range(width))
+        w.choice(which, [f"{loop.name}_{k}" for k in range(len(keys))])
         for k, key in enumerate(keys):
             w.label(f"{loop.name}_{k}")
             call(key, numbers)
-            w.do(f"br label %{loop.name}_done")
+            w.go(f"{loop.name}_done")
         w.label(f"{loop.name}_done")
         w.end(loop)
 
@@ -168,27 +172,27 @@ class TreeMatrices:
         ]
         masks = [_bits(columns, V).get(i // V, 0) for i in range(n) for columns in (below[i], above[i])]
         diagonal = self.data("diagonal", masks)
-        zero = "zeroinitializer"
+        zero = w.zero
 
         row = w.loop("0", str(n))
         own = w.at("%table", row.index)
-        start = w.let(f"mul nsw i64 {row.index}, {n if packed else stride}")
+        start = w.mul(row.index, n if packed else stride)
         rows = [w.at(name, start) for name in names]
         self._clear(w, below, above, row.index, rows, packed=packed)
         scalars = [side.scalars(w, own, stride) for side in sides]
-        twice = w.let(f"shl nsw i64 {row.index}, 1")
-        middle = w.let(f"and i64 {row.index}, {-V}")
+        twice = w.twice(row.index)
+        middle = w.down(row.index, V)
         at_middle = w.at("%table", middle)
         found = [side.sums(w, s, at_middle, stride) for side, s in zip(sides, scalars, strict=True)]
-        lanes = [w.mask(w.number(diagonal, twice)), w.mask(w.number(diagonal, w.let(f"add i64 {twice}, 1")))]
+        lanes = [w.mask(w.number(diagonal, twice)), w.mask(w.number(diagonal, w.add(twice, 1)))]
         values = [w.choose(lanes[0], x, w.choose(lanes[1], y, zero)) for x, y in zip(*found, strict=True)]
         self._put(w, values, rows, middle, packed=packed)
         for side, s in zip(sides, scalars, strict=True):
-            first, last = (w.number(side.starts, x) for x in (row.index, w.let(f"add i64 {row.index}, 1")))
+            first, last = (w.number(side.starts, x) for x in (row.index, w.add(row.index, 1)))
             block = w.loop(first, last)
-            place = w.let(f"shl nsw i64 {block.index}, 1")
+            place = w.twice(block.index)
             offset = w.number(side.blocks, place)
-            chosen = w.mask(w.number(side.blocks, w.let(f"add i64 {place}, 1")))
+            chosen = w.mask(w.number(side.blocks, w.add(place, 1)))
             values = [
                 w.choose(chosen, value, zero) for value in side.sums(w, s, w.at("%table", offset), stride)
             ]
@@ -196,7 +200,7 @@ class TreeMatrices:
             w.end(block)
         self._copy_own(w, row.index, rows)
         w.end(row)
-        return self.finish("products", w, _pointers(["%table", "%own", *names]))
+        return self.finish("products", w, ["%table", "%own", *names])
 
     def _products_of_many(
         self, sums: Sequence[Sums], height: int, *, final: bool, zeros: Sequence[set[int]] | None
@@ -245,14 +249,13 @@ class TreeMatrices:
         def call(size: int, numbers: Sequence[str]) -> None:
             places = names
             if final:  # the buffers are for matrices that begin further back
-                back = w.let(f"sub nsw i64 {kept}, {w.let(f'mul nsw i64 {numbers[0]}, {n}')}")
+                back = w.sub(kept, w.mul(numbers[0], n))
                 places = [w.at(name, back) for name in names]
-            pointers = ", ".join(f"ptr {x}" for x in ("%table", "%own", *places, table))
-            w.do(f"call void @{functions[size]}({pointers}, {', '.join(f'i64 {x}' for x in numbers)})")
+            w.call(functions[size], ["%table", "%own", *places, table], numbers)
             if not final:
                 return
-            start = w.let(f"mul nsw i64 {numbers[0]}, {n}")
-            stop = w.let(f"add nsw i64 {start}, {size * n}")
+            start = w.mul(numbers[0], n)
+            stop = w.add(start, size * n)
             for place, way in zip(places, outlets, strict=True):
                 self.leave(w, place, way, start, stop)
             move = w.loop("0", str(kept))
@@ -261,7 +264,7 @@ class TreeMatrices:
             w.end(move)
 
         self.each(w, "products", rows, call)
-        return self.finish("products", w, _pointers([*given, *(outlets if final else [])]))
+        return self.finish("products", w, [*given, *(outlets if final else [])])
 
     @property
     def products_buffer(self) -> int:
@@ -272,18 +275,18 @@ class TreeMatrices:
         w, n = self.lines(), self.relations.n
 
         def column(index: str) -> str:
-            return w.at("%table", w.let(f"mul nsw i64 {index}, {height}"))
+            return w.at("%table", w.mul(index, height))
 
         places = []
         for a in range(size):
-            index = w.let(f"add nsw i64 %first, {a}")
-            places.append([w.at(m, w.let(f"mul nsw i64 {index}, {n}")) for m in given[2:]])
+            index = w.add("%first", a)
+            places.append([w.at(m, w.mul(index, n)) for m in given[2:]])
         empty = w.loop("%empty", "%full")
         at = w.number("%list", empty.index)
         for m in (m for row in places for m, s in zip(row, sums, strict=True) if s.above):
-            w.store("zeroinitializer", m, at)
+            w.store(w.zero, m, at)
         w.end(empty)
-        own = [column(w.let(f"add nsw i64 %first, {a}")) for a in range(size)]
+        own = [column(w.add("%first", a)) for a in range(size)]
         for which, (begin, end) in enumerate((("%left", "%left_end"), ("%right", "%right_end"))):
             terms = [(s.below, s.above)[which] for s in sums if s.above or not which]
             side = _Side(terms, "", "")
@@ -291,7 +294,7 @@ class TreeMatrices:
             if size == 2:  # of each other
                 mutual = w.loop("0", "%mutual")
                 mine, other = (1, 0) if which == 0 else (0, 1)
-                index = w.let(f"add nsw i64 %first, {other}")
+                index = w.add("%first", other)
                 for value, m in zip(side.sums(w, scalars[mine], own[other], 1), places[mine], strict=False):
                     w.store(value, m, index)
                 w.end(mutual)
@@ -306,10 +309,9 @@ class TreeMatrices:
                     w.store(value, places[a][j], index)
             w.end(entry)
         for a in range(size):
-            self._copy_own(w, w.let(f"add nsw i64 %first, {a}"), places[a])
+            self._copy_own(w, w.add("%first", a), places[a])
         numbers = ("first", "mutual", "left", "left_end", "right", "right_end", "empty", "full")
-        parameters = [*_pointers([*given, "%list"]), *(f"i64 %{x}" for x in numbers)]
-        return self.finish(f"product_rows{size}", w, parameters)
+        return self.finish(f"product_rows{size}", w, [*given, "%list"], [f"%{x}" for x in numbers])
 
     def _put(self, w: Lines, values: list[str], rows: list[str], offset: str, *, packed: bool) -> None:
         """A block of each matrix to its row; what is left of the last block, when the rows follow each other."""
@@ -320,13 +322,13 @@ class TreeMatrices:
                 w.store(value, row, offset, aligned=not packed)
             return
         w.mark += 1
-        partial = w.let(f"icmp eq i64 {offset}, {n - rest}")
+        partial = w.equal(offset, n - rest)
         w.branch(partial, f"part{w.mark}", f"full{w.mark}")
         for label, count in (("part", rest), ("full", V)):
             w.label(f"{label}{w.mark}")
             for value, row in zip(values, rows, strict=True):
                 w.store_first(value, count, w.at(row, offset))
-            w.do(f"br label %both{w.mark}")
+            w.go(f"both{w.mark}")
         w.label(f"both{w.mark}")
 
     def _clear(
@@ -354,10 +356,10 @@ class TreeMatrices:
                 continue
             starts = self.data(f"{label}_starts", np.cumsum([0, *map(len, chosen)]))
             table = self.data(label, [x for part in chosen for x in part])
-            loop = w.loop(w.number(starts, row), w.number(starts, w.let(f"add i64 {row}, 1")))
+            loop = w.loop(w.number(starts, row), w.number(starts, w.add(row, 1)))
             offset = w.number(table, loop.index)
             for place in rows:
-                w.store_first("zeroinitializer", count, w.at(place, offset), aligned=not packed)
+                w.store_first(w.zero, count, w.at(place, offset), aligned=not packed)
             w.end(loop)
 
     def _side(
@@ -380,10 +382,10 @@ class TreeMatrices:
         count = len(r.own_entries)
         starts = self.data("own_starts", np.cumsum([0, *map(len, r.own)]))
         shifts = self.data("own", [s.start for s in r.own])
-        first, last = (w.number(starts, x) for x in (row, w.let(f"add i64 {row}, 1")))
-        shift = w.let(f"sub nsw i64 {w.number(shifts, row)}, {first}")
+        first, last = (w.number(starts, x) for x in (row, w.add(row, 1)))
+        shift = w.sub(w.number(shifts, row), first)
         loop = w.loop(first, last)
-        column = w.let(f"add nsw i64 {loop.index}, {shift}")
+        column = w.add(loop.index, shift)
         for j, pointer in enumerate(rows):
             value = w.scalar(w.at("%own", j * count), loop.index)
             w.put(value, pointer, column)
@@ -391,11 +393,11 @@ class TreeMatrices:
 
     # -- out -----------------------------------------------------------------------------------------------
 
-    def leave(self, w: Lines, matrix: str, way: str, first: object, last: object) -> None:
+    def leave(self, w: Lines, matrix: str, way: str, first: str | int, last: str | int) -> None:
         """Elements first..last-1 of a matrix go out, see `alembert.engine.outlet`."""
         count = self.relations.n**2
         name = symbols.leave(count, self.lanes, self.target, whole=False)
-        w.do(f"call void @{name}(ptr {matrix}, ptr {way}, i64 {first}, i64 {last}, i64 {count})")
+        w.call(name, [matrix, way], [first, last, count])
 
 
 class Lists:
@@ -439,7 +441,3 @@ def _bits(columns: set[int], width: int) -> dict[int, int]:
     for c in columns:
         found[c // width] = found.get(c // width, 0) | 1 << c % width
     return found
-
-
-def _pointers(names: Sequence[str]) -> list[str]:
-    return [f"ptr noalias {name}" for name in names]

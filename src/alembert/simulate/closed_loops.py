@@ -14,9 +14,9 @@ import casadi as ca
 from alembert.constraints.compiled import serves
 from alembert.constraints.tolerances import CLOSED, GOOD
 from alembert.engine.source import FunctionSource, Source
+from alembert.lowering.plan import Call, Copy, Repeat
 from alembert.model import Model
 from alembert.sensitivity.mass_factor import Pattern
-from alembert.simulate.loop import Call, Copy, Repeat
 from alembert.simulate.tangent import SymbolicManifold
 from alembert.sweeps import MASS_MATRIX, expressions
 

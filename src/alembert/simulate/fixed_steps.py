@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError
+from alembert.lowering.plan import RECORDS
 from alembert.simulate.actuators import no_state
 from alembert.simulate.bounds import check_records, check_steps, steps_at_a_time
 from alembert.simulate.choice import IMPLICIT
-from alembert.simulate.loop import RECORDS
 from alembert.simulate.progress import Progress
 from alembert.simulate.records import Keeper, check_finite
 from alembert.simulate.result import Run

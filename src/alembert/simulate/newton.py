@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import casadi as ca
 
 from alembert.engine.source import FunctionSource
-from alembert.simulate.loop import Call, Copy, LoopSource, Repeat
+from alembert.lowering.plan import Call, Copy, Plan, Repeat, recorded
 
 MOST = 40  # iterations
 CLOSE = 1e-9  # of the unknowns: below it corrections that no longer shrink are rounding
@@ -26,7 +26,7 @@ def newton_loop(
     residual: ca.SX,
     following: ca.SX,
     counted: int | None = None,
-) -> LoopSource:
+) -> Plan:
     """A step that solves residual = 0 for `unknown`, starting from `predicted`, and leaves the state `following`.
 
     `arguments` are those of the kernel; `symbols` stand for all of them but `every` and `count`. The state after a
@@ -61,7 +61,7 @@ def newton_loop(
         Call("update", ["x", "r", "LU"], ["x_next"]),
         Copy("x_next", "x"),
     ]
-    return LoopSource(
+    return recorded(
         {key: FunctionSource(f) for key, f in functions.items()},
         arguments,
         {"x": 2 + n, "x_next": 2 + n, "r": n, "LU": factors.numel()},

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from alembert.errors import NumericalError, warn
+from alembert.lowering.plan import RECORDS
 from alembert.model import Model
-from alembert.simulate.loop import RECORDS
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.stepper import Stepper

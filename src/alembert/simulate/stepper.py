@@ -9,9 +9,9 @@ import numpy as np
 
 from alembert.constraints.tolerances import GOOD
 from alembert.engine.kernel import Kernel
+from alembert.lowering.plan import RECORDS
 from alembert.simulate import generalised_alpha, schemes, stepping, variational
 from alembert.simulate.layout import Layout
-from alembert.simulate.loop import RECORDS
 from alembert.simulate.schemes import Now, Point, Scheme
 from alembert.simulate.stepping import Plant
 from alembert.simulate.system import System

@@ -20,12 +20,12 @@ from alembert.algorithms import kernels
 from alembert.algorithms.programs import PROGRAMS
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
+from alembert.lowering.plan import RECORDS, Call, Copy, Repeat, recorded
 from alembert.model import Model
 from alembert.simulate import schemes
 from alembert.simulate.acting import Acting
 from alembert.simulate.closed_loops import ClosedLoops
 from alembert.simulate.layout import Layout
-from alembert.simulate.loop import RECORDS, Call, Copy, LoopSource, Repeat
 from alembert.simulate.schemes import Now, Point, Scheme
 from alembert.simulate.tangent import SymbolicManifold
 
@@ -237,7 +237,7 @@ def stepping_kernel(plant: Plant, scheme: Scheme, *, starting: bool = False) -> 
     def build() -> Source:
         tracer = _Tracer(plant, layout)
         tracer.run(scheme, starting=starting)
-        return LoopSource(tracer.sources, {a.name: a.size for a in given}, tracer.temporaries, tracer.body)
+        return recorded(tracer.sources, {a.name: a.size for a in given}, tracer.temporaries, tracer.body)
 
     kind = "start" if starting else "step"
     return kept_kernel(plant, f"{scheme.name}:{kind}", given, layout.size, build)

@@ -47,7 +47,7 @@ def emit(name: str, n: int, m: int, columns: int, bounds: int, target: Target) -
 class _Step:
     def __init__(self, name: str, n: int, m: int, columns: int, bounds: int, target: Target) -> None:
         self.name, self.n, self.m, self.columns, self.bounds = name, n, m, columns, bounds
-        self.lanes = target.lanes
+        self.lanes = max(2, target.lanes)
         self.T = vector_type(self.lanes)
         self.inputs = n + columns
         """where the columns of the inputs begin"""
@@ -74,16 +74,7 @@ class _Step:
         parameters = ", ".join(f"ptr noalias %{x}" for x in (*NAMES, *RESULTS, "w"))
         body = "\n  ".join(self.lines)
         text = f"define internal void @{self.name}({parameters}) #0 {{\nentry:\n  {body}\n  ret void\n}}\n"
-        return text + self._declarations(), self.force + self.n + self.m + 2 * self.lanes
-
-    def _declarations(self) -> str:
-        T, L = self.T, self.lanes
-        B = vector_type(L, "i1")
-        return (
-            f"declare {T} @llvm.fma.v{L}f64({T}, {T}, {T})\n"
-            f"declare {T} @llvm.masked.load.v{L}f64.p0(ptr, i32, {B}, {T})\n"
-            f"declare void @llvm.masked.store.v{L}f64.p0({T}, ptr, i32, {B})\n"
-        )
+        return text, self.force + self.n + self.m + 2 * self.lanes
 
     # --- steps ------------------------------------------------------------------------------------------------------
 
