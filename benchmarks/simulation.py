@@ -14,7 +14,7 @@ import numpy as np
 
 import alembert as al
 from alembert.engine.kernel import Kernel
-from alembert.simulate.loop import RECORDS
+from alembert.lowering.plan import RECORDS
 from alembert.simulate.stepper import Stepper
 from alembert.simulate.system import System
 from benchmarks import models, timing

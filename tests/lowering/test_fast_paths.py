@@ -1,0 +1,78 @@
+"""Code that is written by hand for speed, against the steps that it stands for."""
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.algorithms import derivative_kernels
+from alembert.engine import Kernel
+from alembert.lowering.stage_loop import EliminationLoop
+from alembert.optimal import time_sweep
+from alembert.sweeps import FORWARD_DYNAMICS
+
+
+@pytest.mark.parametrize(("n", "m", "columns", "bounds"), [(2, 1, 1, 0), (5, 3, 3, 2), (9, 4, 2, 0)])
+def test_elimination_on_vectors_is_the_inward_sweep_in_time(monkeypatch, n, m, columns, bounds):
+    """`engine.elimination` against the straight code of the step, `sweeps.linear_quadratic`'s."""
+    stages, rng = 6, np.random.default_rng(n)
+    monkeypatch.setattr(time_sweep, "LARGEST_SCALAR", 1000)
+    straight = time_sweep.inward_loop.__wrapped__(n, m, columns, bounds)
+    assert type(straight) is not EliminationLoop
+    half = rng.normal(size=(stages, n + m, n + m))
+    H = half @ half.transpose(0, 2, 1) + np.eye(n + m)  # a convex cost
+    given = {
+        "A": rng.normal(size=(stages, n, n)),
+        "B": rng.normal(size=(stages, n, m)),
+        "b": rng.normal(size=(stages, n)),
+        "Q": H[:, :n, :n],
+        "N": H[:, :n, n:],
+        "R": H[:, n:, n:],
+        "q": rng.normal(size=(stages, n)),
+        "r": rng.normal(size=(stages, m)),
+        "D": rng.normal(size=(stages, bounds, n + m)),
+        "push": rng.normal(size=(stages, bounds)),
+        "shift": np.array([0.1]),
+    }
+    end = {
+        "P": np.eye(n) + np.zeros((stages + 1, n, n)),
+        "z": rng.normal(size=(stages + 1, n, columns)),
+        "W": rng.normal(size=(stages + 1, columns - 1, columns)),
+    }
+    found = []
+    for loop in (straight, EliminationLoop(n, m, columns, bounds)):
+        between = {name: x.copy() for name, x in end.items()}
+        left = {"K": np.zeros((stages, m, n)), "k": np.zeros((stages, m, columns)), "flag": np.zeros(stages)}
+        arrays = [*(np.ascontiguousarray(x) for x in given.values()), *between.values(), *between.values()]
+        assert loop(stages, *arrays, *left.values()) == stages
+        found.append([*between.values(), left["K"], left["k"]])
+    # sums in another order, through a recursion whose gains are bounded by those of the first stages
+    for x, y in zip(*found, strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-9 * np.abs(x).max(initial=1))
+
+
+@pytest.mark.parametrize("states", [1, 19])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_factor_by_rows_is_the_sparse_factor(seed, states):
+    """`lowering.tree_factor` against `sensitivity.mass_factor.Pattern`, in the derivatives of forward dynamics."""
+    model = al.library.random_tree(seed, bodies=7)
+    tree, names = model.compute.tree, ("q", "v", "tau")
+    from alembert.algorithms import kernels
+
+    inputs = kernels.arguments(model, tree, FORWARD_DYNAMICS, names)
+    rng = np.random.default_rng(seed)
+    q = np.array([model.random_configuration(rng) for _ in range(states)])
+    v, tau = rng.normal(size=(2, states, model.nv))
+    reference = model.compile("forward_dynamics_derivatives")
+    made = []
+    for make in (derivative_kernels.forward_source, derivative_kernels._small_forward_source):
+        kernel = Kernel(
+            "derivatives",
+            inputs,
+            reference.results,
+            key=f"{model.fingerprint}:{make.__name__}:{states}",
+            build=lambda make=make: make(tree, names, inputs, "specialised"),
+        )
+        made.append(kernel(q, v, tau))
+    condition = max(np.linalg.cond(M) for M in model.mass_matrix(q))
+    for x, y in zip(*made, strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-14 * condition * np.abs(x).max())
