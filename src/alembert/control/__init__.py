@@ -8,6 +8,12 @@
 `al.linearize(model, ...)` gives linear models of mechanisms; `to_statespace()` brings them here.
 """
 
+from alembert.control.coprime_factors import LoopShaping as LoopShaping
+from alembert.control.coprime_factors import coprime as coprime
+from alembert.control.coprime_factors import gap as gap
+from alembert.control.coprime_factors import ncf_margin as ncf_margin
+from alembert.control.coprime_factors import ncfsyn as ncfsyn
+from alembert.control.coprime_factors import nu_gap as nu_gap
 from alembert.control.exchange import from_control as from_control
 from alembert.control.exchange import from_scipy as from_scipy
 from alembert.control.exchange import load_mat as load_mat
@@ -16,6 +22,7 @@ from alembert.control.exchange import to_control as to_control
 from alembert.control.exchange import to_scipy as to_scipy
 from alembert.control.gramian import gramians as gramians
 from alembert.control.gramian import hankel_singular_values as hankel_singular_values
+from alembert.control.hinf import hinfsyn as hinfsyn
 from alembert.control.interconnection import append as append
 from alembert.control.interconnection import connect as connect
 from alembert.control.interconnection import feedback as feedback
@@ -27,17 +34,34 @@ from alembert.control.interconnection import summing as summing
 from alembert.control.interconnection import upper_lft as upper_lft
 from alembert.control.locus import RootLocus as RootLocus
 from alembert.control.locus import root_locus as root_locus
+from alembert.control.loop_margins import Margins as Margins
+from alembert.control.loop_margins import margins as margins
 from alembert.control.norms import PeakGain as PeakGain
 from alembert.control.norms import h2_norm as h2_norm
 from alembert.control.norms import hinf_norm as hinf_norm
 from alembert.control.norms import linf_norm as linf_norm
+from alembert.control.quadratic import LQG as LQG
+from alembert.control.quadratic import KalmanFilter as KalmanFilter
+from alembert.control.quadratic import StateFeedback as StateFeedback
+from alembert.control.quadratic import lqe as lqe
+from alembert.control.quadratic import lqg as lqg
+from alembert.control.quadratic import lqr as lqr
+from alembert.control.quadratic import ltr as ltr
+from alembert.control.quadratic import observer_controller as observer_controller
+from alembert.control.quadratic import sampled_lqr as sampled_lqr
 from alembert.control.reachability import Reachability as Reachability
 from alembert.control.responses import FrequencyResponse as FrequencyResponse
 from alembert.control.responses import TimeResponse as TimeResponse
+from alembert.control.riccati import RiccatiSolution as RiccatiSolution
+from alembert.control.riccati import care as care
+from alembert.control.riccati import dare as dare
 from alembert.control.sampling import c2d as c2d
 from alembert.control.sampling import d2c as d2c
 from alembert.control.second_order import SecondOrder as SecondOrder
 from alembert.control.statespace import StateSpace as StateSpace
+from alembert.control.synthesis import Synthesis as Synthesis
+from alembert.control.synthesis import h2syn as h2syn
 from alembert.control.transfer import pade as pade
 from alembert.control.transfer import tf as tf
 from alembert.control.transfer import zpk as zpk
+from alembert.control.weighting import augment as augment

@@ -204,6 +204,7 @@ def close(function: str, G: StateSpace, F: Array, E: Array | None = None, *, tap
             f"{function}: the direct parts of the systems close an algebraic loop with no solution, through {listed}"
         )
     U, W = np.linalg.solve(loop, F @ C), np.linalg.solve(loop, E)
+    W[np.abs(W) <= 1e-14 * np.abs(W).max(initial=0.0)] = 0.0  # no direct part by rounding
     C_out, D_out = C + D @ U, D @ W
     if tap:
         C_out, D_out = np.vstack([C_out, U]), np.vstack([D_out, W])

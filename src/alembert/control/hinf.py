@@ -1,0 +1,301 @@
+"""Controllers that make the largest gain from w to z small (H-infinity), by two Riccati equations.
+
+With D12 = [0; 1], D21 = [0 1] after scaling of u and y and rotation of z and w, D11 = [D1111 D1112; D1121 D1122],
+B = [B1 B2], C = [C1; C2], D1. = [D11 D12], D.1 = [D11; D21] and a level g (Glover and Doyle 1988, "State-space
+formulae for all stabilizing controllers that satisfy an H-infinity norm bound", Systems and Control Letters 11):
+
+    R  = D1.^T D1. - diag(g^2, 0),     X: stable subspace of [A 0; -C1^T C1 -A^T] - [B; -C1^T D1.] R^-1 [D1.^T C1  B^T]
+    R~ = D.1 D.1^T - diag(g^2, 0),     Y: stable subspace of [A^T 0; -B1 B1^T -A] - [C^T; -B1 D.1^T] R~^-1 [D.1 B1^T  C]  (1)
+
+A controller with a norm below g exists just where, one by one,
+
+    (a) g > max(|[D1111 D1112]|, |[D1111; D1121]|)        (b) the first Hamiltonian matrix has no imaginary eigenvalue
+    (c) X >= 0          (d) nor has the second one        (e) Y >= 0         (f) rho(X Y) < g^2                          (2)
+
+and the central one is, with F = -R^-1 [D1.^T C1 + B^T X], L = -[B1 D.1^T + Y C^T] R~^-1, Z = (1 - Y X / g^2)^-1,
+
+    D^ = -D1121 D1111^T (g^2 - D1111 D1111^T)^-1 D1112 - D1122
+    B^ = -Z L2 + Z (B2 + L12) D^,      C^ = F2 - D^ (C2 + F12),      A^ = A + B F - B^ (C2 + F12)                        (3)
+
+The least g is found by bisection between a level that fails (2) and the norm that the H2 controller reaches. The norm
+of the closed loop is then computed from the loop itself: a level at which (2) held only by rounding, as happens on
+lightly damped structures, is found out there, and the search goes on above it.
+
+Problems in which D12 or D21 is deficient, or P12 or P21 has zeros on the axis (free or undamped modes), are made
+regular by a small cost on u and x and a small noise on y and x; a note says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from alembert.control.interconnection import lft
+from alembert.control.norms import hinf_norm
+from alembert.control.riccati import hamiltonian_solution
+from alembert.control.statespace import StateSpace
+from alembert.control.synthesis import (
+    Plant4,
+    Synthesis,
+    around,
+    count,
+    divided,
+    finished,
+    h2_controller,
+    ordered,
+    refuse,
+    violations,
+)
+from alembert.errors import ArgumentError, NumericalError
+
+Array = np.ndarray
+_STEPS = 80
+_SMALL = 1e-4  # cost and noise that make a singular problem regular, relative to C1 and B1
+_ROUNDING = 1e-7  # how far below zero the least eigenvalue of X may be, relative to the largest
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """The tests (2) at a level: which one failed, and what the controller is made of."""
+
+    failed: str
+    X: Array = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
+    Y: Array = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
+
+
+def hinfsyn(
+    P: StateSpace,
+    *,
+    controls: Any,
+    measurements: Any,
+    gamma: float | None = None,
+    tolerance: float = 1e-7,
+    backoff: float = 1e-3,
+) -> Synthesis:
+    """The controller of least H-infinity norm from w to z, or one below the level `gamma`.
+
+    `controls` and `measurements` are names of signals, or how many of the last ones. The level is found to `tolerance`
+    (relative); the controller is that of a level higher by `backoff`, since the optimal one is close to improper.
+    """
+    P = ordered("hinfsyn", P, controls, measurements)
+    p = divided(P, count(P.input_names, controls), count(P.output_names, measurements), scaled=True)
+    wrong = violations(p)
+    refuse("hinfsyn", wrong, ("i", "ii"))
+    p, notes = _regular(p, wrong)
+    problem = _Normal(p)
+
+    def closed(g: float) -> tuple[StateSpace, StateSpace, float] | None:
+        """Controller, loop and norm at a level that passes (2); None where one of them says otherwise."""
+        level = problem.tests(g)
+        if level.failed:
+            return None
+        try:
+            K = finished(P, around(problem.controller(g, level), p.D22))
+            loop = lft(P, K)
+        except (np.linalg.LinAlgError, NumericalError):
+            return None
+        norm = hinf_norm(loop, tolerance=1e-8).gain
+        return (K, loop, norm) if norm <= g * (1 + 1e-6) else None
+
+    if gamma is not None:
+        level = problem.tests(float(gamma))
+        made = closed(float(gamma))
+        if made is None:
+            why = level.failed or "the closed loop of the central controller is above it"
+            raise NumericalError(f"hinfsyn: no controller has a norm below {gamma:g}: {why}")
+        return Synthesis(*made, 0.0, float(gamma), notes)
+
+    low, high = problem.least_level(), _reached(problem)
+    passes: Callable[[float], bool] = problem.passes
+    for _ in range(5):
+        low, high = _bisected(low, high, tolerance, passes)
+        for more in (backoff, 3 * backoff, 10 * backoff, 30 * backoff):
+            made = closed(high * (1 + more))
+            if made is not None:
+                return Synthesis(*made, low, high * (1 + tolerance), notes)
+        # the tests held by rounding only: from here on a level counts with its closed loop
+        low, high, passes = high, _reached(problem), lambda g: closed(g) is not None
+    raise NumericalError(
+        f"hinfsyn: the tests hold at {high:.6g}, but no controller was found whose closed loop confirms it; the plant "
+        "is too ill-conditioned: scale its signals, or reduce it"
+    )
+
+
+class _Normal:
+    """The plant with D12 = [0; 1] and D21 = [0 1]."""
+
+    def __init__(self, p: Plant4) -> None:
+        U, s, Vt = np.linalg.svd(p.D12)
+        m2, p1 = len(s), len(p.D12)
+        self.u = Vt.T / s  # u = (...) u~
+        left = np.hstack([U[:, m2:], U[:, :m2]]).T  # z~ = left z
+        U, s, Vt = np.linalg.svd(p.D21)
+        p2, m1 = len(s), p.D21.shape[1]
+        self.y = (U / s).T  # y~ = (...) y
+        right = np.vstack([Vt[p2:], Vt[:p2]]).T  # w = right w~
+        self.A, self.B1, self.B2 = p.A, p.B1 @ right, p.B2 @ self.u
+        self.C1, self.C2 = left @ p.C1, self.y @ p.C2
+        self.D11 = left @ p.D11 @ right
+        self.D12, self.D21 = np.eye(p1, m2, k=-(p1 - m2)), np.eye(p2, m1, k=m1 - p2)
+        self.sizes = m1, m2, p1, p2
+        a, b = p1 - m2, m1 - p2
+        self.parts = self.D11[:a, :b], self.D11[:a, b:], self.D11[a:, :b], self.D11[a:, b:]
+        self.original = p
+
+    def least_level(self) -> float:
+        """(a)"""
+        D1111, D1112, D1121, _ = self.parts
+        rows, columns = np.hstack([D1111, D1112]), np.vstack([D1111, D1121])
+        return max(float(np.linalg.norm(x, 2)) if x.size else 0.0 for x in (rows, columns))
+
+    def passes(self, g: float) -> bool:
+        return not self.tests(g).failed
+
+    def tests(self, g: float) -> _Level:
+        """(2) at the level g."""
+        m1, m2, p1, p2 = self.sizes
+        if g <= self.least_level():
+            return _Level(f"(a) the direct part D11 alone has the gain {self.least_level():.6g}")
+        A, B, C = self.A, np.hstack([self.B1, self.B2]), np.vstack([self.C1, self.C2])
+        D1, D_1 = np.hstack([self.D11, self.D12]), np.vstack([self.D11, self.D21])
+        R = D1.T @ D1 - np.diag([g**2] * m1 + [0.0] * m2)
+        found = _subspace(A, B, self.C1, D1, R)
+        if found is None:
+            return _Level("(b) the Hamiltonian matrix of the control has imaginary eigenvalues")
+        if not _semidefinite(*found):
+            return _Level("(c) the Riccati solution X of the control is not positive semidefinite")
+        R = D_1 @ D_1.T - np.diag([g**2] * p1 + [0.0] * p2)
+        other = _subspace(A.T, C.T, self.B1.T, D_1.T, R)
+        if other is None:
+            return _Level("(d) the Hamiltonian matrix of the filter has imaginary eigenvalues")
+        if not _semidefinite(*other):
+            return _Level("(e) the Riccati solution Y of the filter is not positive semidefinite")
+        X, Y = found[0], other[0]
+        rho = float(np.abs(np.linalg.eigvals(X @ Y)).max(initial=0.0))
+        if rho >= g**2:
+            return _Level(
+                f"(f) control and filter do not go together, rho(X Y) = {rho:.6g} is not below {g**2:.6g}"
+            )
+        return _Level("", X, Y)
+
+    def controller(self, g: float, level: _Level) -> StateSpace:
+        """(3), for D22 = 0."""
+        X, Y = level.X, level.Y
+        m1, m2, p1, p2 = self.sizes
+        A, B, C = self.A, np.hstack([self.B1, self.B2]), np.vstack([self.C1, self.C2])
+        D1, D_1 = np.hstack([self.D11, self.D12]), np.vstack([self.D11, self.D21])
+        R = D1.T @ D1 - np.diag([g**2] * m1 + [0.0] * m2)
+        R_ = D_1 @ D_1.T - np.diag([g**2] * p1 + [0.0] * p2)
+        F = -np.linalg.solve(R, D1.T @ self.C1 + B.T @ X)
+        L = -np.linalg.solve(R_, (self.B1 @ D_1.T + Y @ C.T).T).T
+        F12, F2 = F[m1 - p2 : m1], F[m1:]
+        L12, L2 = L[:, p1 - m2 : p1], L[:, p1:]
+        D1111, D1112, D1121, D1122 = self.parts
+        inner = g**2 * np.eye(len(D1111)) - D1111 @ D1111.T
+        D = -D1121 @ D1111.T @ np.linalg.solve(inner, D1112) - D1122
+        Z = np.linalg.inv(np.eye(len(A)) - Y @ X / g**2)
+        B_ = -Z @ L2 + Z @ (self.B2 + L12) @ D
+        C_ = F2 - D @ (self.C2 + F12)
+        A_ = A + B @ F - B_ @ (self.C2 + F12)
+        return StateSpace(A_, B_ @ self.y, self.u @ C_, self.u @ D @ self.y)
+
+
+def _subspace(A: Array, B: Array, C1: Array, D1: Array, R: Array) -> tuple[Array, float] | None:
+    """(1), and the size that entries of the solution are compared with."""
+    n = len(A)
+    try:
+        right = np.linalg.solve(R, np.hstack([D1.T @ C1, B.T]))
+    except np.linalg.LinAlgError:
+        return None
+    H = np.block([[A, np.zeros((n, n))], [-C1.T @ C1, -A.T]]) - np.vstack([B, -C1.T @ D1]) @ right
+    up, down = np.abs(H[:n, n:]).max(initial=0.0), np.abs(C1.T @ C1).max(initial=0.0)
+    size = float(np.sqrt(down / up)) if up > 0 and down > 0 else 1.0
+    X = hamiltonian_solution(H, size)
+    return None if X is None else (X, size)
+
+
+def _semidefinite(X: Array, size: float) -> bool:
+    values = np.linalg.eigvalsh(X) if len(X) else np.zeros(1)
+    return bool(values[0] >= -_ROUNDING * max(values[-1], 0.01 * size))
+
+
+def _reached(problem: _Normal) -> float:
+    """A level that some controller is known to stay below: the norm with the H2 controller, or the first that passes (2)."""
+    p = problem.original
+    P = StateSpace(
+        p.A,
+        np.hstack([p.B1, p.B2]),
+        np.vstack([p.C1, p.C2]),
+        np.block([[p.D11, p.D12], [p.D21, np.zeros_like(p.D22)]]),
+    )
+    try:
+        level = 1.0001 * hinf_norm(lft(P, h2_controller(p)), tolerance=1e-4).gain
+    except NumericalError:
+        level = np.inf
+    if not np.isfinite(level):
+        level = max(1.0, 2 * problem.least_level())
+    for _ in range(60):
+        if not problem.tests(level).failed:
+            return float(level)
+        level *= 2
+    raise NumericalError(
+        f"hinfsyn: no level up to {level:.3g} passes the tests; the last one says: {problem.tests(level).failed}"
+    )
+
+
+def _bisected(low: float, high: float, tolerance: float, holds: Any) -> tuple[float, float]:
+    for _ in range(_STEPS):
+        if high - low <= tolerance * high:
+            break
+        middle = np.sqrt(low * high) if low > 0 and high > 4 * low else (low + high) / 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle
+    return float(low), float(high)
+
+
+def _regular(p: Plant4, wrong: dict[str, str]) -> tuple[Plant4, tuple[str, ...]]:
+    """With a small cost or noise where the problem is singular, and the sentences that say so."""
+    n, m1 = p.B1.shape
+    p1, m2, p2 = len(p.C1), p.B2.shape[1], len(p.C2)
+    notes = []
+    small = _SMALL * max(1e-8, float(np.abs(p.C1).max(initial=0.0)), float(np.abs(p.D11).max(initial=0.0)))
+    if "iii" in wrong or "v" in wrong:
+        rows = n * ("v" in wrong) + m2 * ("iii" in wrong)
+        C, D = np.zeros((rows, n)), np.zeros((rows, m2))
+        if "v" in wrong:
+            C[:n] = small * np.eye(n)
+            notes.append(f"{wrong['v']}: a cost of {small:.2g} on the states was added")
+        if "iii" in wrong:
+            D[rows - m2 :] = small * np.eye(m2)
+            notes.append(f"{wrong['iii']}: a cost of {small:.2g} on them was added")
+        p = dataclasses.replace(
+            p,
+            C1=np.vstack([p.C1, C]),
+            D12=np.vstack([p.D12, D]),
+            D11=np.vstack([p.D11, np.zeros((rows, m1))]),
+        )
+    small = _SMALL * max(1e-8, float(np.abs(p.B1).max(initial=0.0)), float(np.abs(p.D21).max(initial=0.0)))
+    if "iv" in wrong or "vi" in wrong:
+        columns = n * ("vi" in wrong) + p2 * ("iv" in wrong)
+        B, D = np.zeros((n, columns)), np.zeros((p2, columns))
+        if "vi" in wrong:
+            B[:, :n] = small * np.eye(n)
+            notes.append(f"{wrong['vi']}: a noise of {small:.2g} on the states was added")
+        if "iv" in wrong:
+            D[:, columns - p2 :] = small * np.eye(p2)
+            notes.append(f"{wrong['iv']}: a noise of {small:.2g} on them was added")
+        p = dataclasses.replace(
+            p,
+            B1=np.hstack([p.B1, B]),
+            D21=np.hstack([p.D21, D]),
+            D11=np.hstack([p.D11, np.zeros((len(p.C1), columns))]),
+        )
+    if p1 and not m1:
+        raise ArgumentError("hinfsyn: there is no disturbance w")
+    return p, tuple(notes)

@@ -1,0 +1,227 @@
+"""Linear quadratic regulators, Kalman filters, and both together (LQG).
+
+    J = int x^T Q x + 2 x^T S u + u^T R u,      u = -K x                                                            (1)
+    x' = A x + B u + G w,   y = C x + D u + v,  E w w^T = W,  E v v^T = V,   x^' = A x^ + B u + L (y - C x^ - D u)   (2)
+
+K comes from the Riccati equation of (A, B, Q, R, S), L from that of (A^T, C^T, G W G^T, V). A cost in continuous time
+with an input that is held for h seconds is the sum of sampled costs with (Van Loan 1978, "Computing integrals
+involving the matrix exponential")
+
+    exp [-F^T  M; 0  F] h = [* E12; 0 E22],   F = [A B; 0 0],   M = [Q S; S^T R],   [Q_h S_h; S_h^T R_h] = E22^T E12  (3)
+
+Loop transfer recovery (Doyle and Stein 1979, "Robustness with observers") adds q B V_u B^T to the process noise; with
+growing q the loop at the plant's input becomes that of the state feedback, where the plant has no zeros in the right
+half-plane.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from alembert.control import arguments
+from alembert.control.interconnection import feedback
+from alembert.control.modes import describe_unreached
+from alembert.control.riccati import RiccatiSolution, care, dare
+from alembert.control.sampling import c2d
+from alembert.control.statespace import StateSpace
+from alembert.errors import ArgumentError, NumericalError
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class StateFeedback:
+    """u = -K x, with the cost-to-go x^T X x, the poles of the closed loop and the residual of the Riccati equation."""
+
+    plant: StateSpace
+    K: Array
+    X: Array
+    poles: Array
+    residual: float
+
+    def closed_loop(self) -> StateSpace:
+        """From an additional input to the outputs."""
+        G = self.plant
+        return G.with_matrices(G.A - G.B @ self.K, G.B, G.C - G.D @ self.K)
+
+    def loop(self) -> StateSpace:
+        """K (s - A)^-1 B, broken at the plant's inputs."""
+        G = self.plant
+        zero = np.zeros((G.shape[1], G.shape[1]))
+        return StateSpace(G.A, G.B, self.K, zero, G.dt, G.input_names, G.input_names, G.state_names)
+
+
+@dataclass(frozen=True, eq=False)
+class KalmanFilter:
+    """The gain L of (2), the covariance P of the error, the poles of the observer, and the residual.
+
+    For sampled plants L takes the estimate from one sample to the next (x^+ = A x^ + B u + L (y - C x^ - D u)).
+    """
+
+    plant: StateSpace
+    L: Array
+    P: Array
+    poles: Array
+    residual: float
+
+
+@dataclass(frozen=True, eq=False)
+class LQG:
+    """A controller u = K(s) y, made of a state feedback and a filter."""
+
+    controller: StateSpace
+    regulator: StateFeedback
+    filter: KalmanFilter
+
+    @property
+    def poles(self) -> Array:
+        """Of the closed loop: those of the regulator and those of the filter."""
+        return np.sort_complex(np.concatenate([self.regulator.poles, self.filter.poles]))
+
+    def closed_loop(self) -> StateSpace:
+        """From a disturbance at the plant's inputs to its outputs."""
+        return feedback(self.regulator.plant, self.controller, sign=1)
+
+
+def lqr(
+    plant: StateSpace, Q: Any, R: Any = 1.0, *, cross: Any = None, weigh: str = "states"
+) -> StateFeedback:
+    """State feedback of least cost (1), continuous or sampled as the plant is.
+
+    `Q` and `R` are matrices, diagonals or numbers. With `weigh="outputs"` Q weighs y = C x + D u instead of x.
+    `cross` is S.
+    """
+    Q, R, S = _cost("lqr", plant, Q, R, cross, weigh)
+    found = _solved("lqr", plant, plant.A, plant.B, Q, R, S, "the inputs do not reach", plant.input_names)
+    return StateFeedback(plant, found.K, found.X, found.poles, found.residual)
+
+
+def sampled_lqr(
+    plant: StateSpace, dt: float, Q: Any, R: Any = 1.0, *, cross: Any = None, weigh: str = "states"
+) -> StateFeedback:
+    """The cost (1) in continuous time, made least by an input that is held for `dt` seconds; (3)."""
+    if plant.is_discrete:
+        raise ArgumentError("sampled_lqr: the plant is sampled already; use lqr")
+    Q, R, S = _cost("sampled_lqr", plant, Q, R, cross, weigh)
+    n, m = plant.B.shape
+    F = np.zeros((n + m, n + m))
+    F[:n, :n], F[:n, n:] = plant.A, plant.B
+    M = np.block([[Q, S], [S.T, R]])
+    E = scipy.linalg.expm(np.block([[-F.T, M], [np.zeros_like(F), F]]) * dt)
+    W = E[n + m :, n + m :].T @ E[: n + m, n + m :]
+    W = (W + W.T) / 2
+    return lqr(c2d(plant, dt), W[:n, :n], W[n:, n:], cross=W[:n, n:])
+
+
+def lqe(plant: StateSpace, process: Any, sensor: Any, *, through: Any = None) -> KalmanFilter:
+    """The filter (2): `process` is W, `sensor` V (matrices, diagonals or numbers), `through` is G.
+
+    Without `through` the noise of the process comes in with the inputs, G = B.
+    """
+    n = plant.order
+    G = plant.B if through is None else arguments.matrix("lqe", "through", through, rows=n)
+    W = arguments.weight("lqe", "process", process, [f"w{k}" for k in range(G.shape[1])])
+    V = arguments.weight("lqe", "sensor", sensor, plant.output_names, definite=True)
+    found = _solved(
+        "lqe", plant, plant.A.T, plant.C.T, G @ W @ G.T, V, None, "the outputs do not see", plant.output_names
+    )
+    return KalmanFilter(plant, found.K.T, found.X, found.poles, found.residual)
+
+
+def observer_controller(regulator: StateFeedback, filter: KalmanFilter) -> StateSpace:
+    """u = -K x^ with the estimate of (2), as a system from y to u."""
+    G, K, L = regulator.plant, regulator.K, filter.L
+    A = G.A - G.B @ K - L @ (G.C - G.D @ K)
+    return StateSpace(
+        A,
+        L,
+        -K,
+        np.zeros((G.shape[1], G.shape[0])),
+        G.dt,
+        input_names=G.output_names,
+        output_names=G.input_names,
+        input_units=G.output_units,
+        output_units=G.input_units,
+        state_names=tuple(f"{name}^" for name in G.state_names),
+    )
+
+
+def lqg(
+    plant: StateSpace,
+    Q: Any,
+    R: Any,
+    process: Any,
+    sensor: Any,
+    *,
+    through: Any = None,
+    cross: Any = None,
+    weigh: str = "states",
+) -> LQG:
+    """Regulator and filter, joined; see `lqr` and `lqe` for the weights."""
+    regulator = lqr(plant, Q, R, cross=cross, weigh=weigh)
+    found = lqe(plant, process, sensor, through=through)
+    return LQG(observer_controller(regulator, found), regulator, found)
+
+
+def ltr(
+    regulator: StateFeedback | Any,
+    recovery: float,
+    process: Any,
+    sensor: Any,
+    *,
+    plant: StateSpace | None = None,
+    through: Any = None,
+) -> LQG:
+    """A filter whose process noise has recovery * B B^T on top, so that the loop at the inputs nears that of K.
+
+    `regulator` comes from `lqr`, or is a gain K together with `plant`. The recovery at the output is that of the dual
+    plant.
+    """
+    if not isinstance(regulator, StateFeedback):
+        if plant is None:
+            raise ArgumentError("ltr: a gain K needs plant=")
+        K = arguments.matrix("ltr", "regulator", regulator, plant.shape[1], plant.order)
+        poles = np.sort_complex(np.linalg.eigvals(plant.A - plant.B @ K))
+        regulator = StateFeedback(plant, K, np.full((plant.order, plant.order), np.nan), poles, np.nan)
+    G = regulator.plant
+    if not (recovery >= 0 and np.isfinite(recovery)):
+        raise ArgumentError(f"ltr: recovery is {recovery!r}, expected a number of zero or more")
+    way = G.B if through is None else arguments.matrix("ltr", "through", through, rows=G.order)
+    W = arguments.weight("ltr", "process", process, [f"w{k}" for k in range(way.shape[1])])
+    noise = scipy.linalg.block_diag(W, recovery * np.eye(G.shape[1]))
+    found = lqe(G, noise, sensor, through=np.hstack([way, G.B]))
+    return LQG(observer_controller(regulator, found), regulator, found)
+
+
+def _cost(
+    function: str, plant: StateSpace, Q: Any, R: Any, cross: Any, weigh: str
+) -> tuple[Array, Array, Array]:
+    n, m = plant.B.shape
+    if weigh not in ("states", "outputs"):
+        raise ArgumentError(f"{function}: weigh is {weigh!r}, expected 'states' or 'outputs'")
+    S = np.zeros((n, m)) if cross is None else arguments.matrix(function, "cross", cross, n, m)
+    if weigh == "outputs":
+        weight = arguments.weight(function, "Q", Q, plant.output_names)
+        Q = plant.C.T @ weight @ plant.C
+        S = S + plant.C.T @ weight @ plant.D
+        R = arguments.weight(function, "R", R, plant.input_names) + plant.D.T @ weight @ plant.D
+    else:
+        Q = arguments.weight(function, "Q", Q, plant.state_names)
+    R = arguments.weight(function, "R", R, plant.input_names, definite=True)
+    return Q, R, S
+
+
+def _solved(
+    function: str, plant: StateSpace, A: Array, B: Array, Q: Array, R: Array, S: Any, why: str, signals: Any
+) -> RiccatiSolution:
+    try:
+        return (dare if plant.is_discrete else care)(A, B, Q, R, S)
+    except NumericalError as error:
+        lost = describe_unreached(A, B, plant.state_names, discrete=plant.is_discrete)
+        if lost:
+            raise NumericalError(f"{function}: {why} ({', '.join(signals)}) {lost}") from None
+        raise NumericalError(f"{function}: {error}") from None

@@ -1,0 +1,103 @@
+"""Mixed sensitivity: a plant with weights, as synthesis takes it.
+
+    e = w - G u,      z = [W1 e; W2 u; W3 G u],      y = e                                                          (1)
+
+so that z = [W1 S; W2 K S; W3 T] w with S = (1 + G K)^-1 and T = 1 - S, for u = K y. A W3 that is not proper
+(s^2/40000, say) is a pair (numerator, denominator): its polynomial part acts on the states of G, s (C x) = C A x + C
+B u and so on, as long as the product with G is proper.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from alembert.control.interconnection import append, common_dt, series, static
+from alembert.control.statespace import StateSpace
+from alembert.control.transfer import polynomial, tf, times_polynomial
+from alembert.errors import ArgumentError
+
+Array = np.ndarray
+
+
+def augment(G: StateSpace, W1: Any = None, W2: Any = None, W3: Any = None) -> StateSpace:
+    """(1); a weight with one input and output is taken for every signal, None leaves its row of z out.
+
+    The outputs of the result are z1, z2, z3 (numbered) and the measurements e; its inputs are w and the inputs of G.
+    Controls and measurements of `hinfsyn` and `h2syn` are then `G.input_names` and how many outputs G has.
+    """
+    p, m = G.shape
+    weights = [_weight(name, W, k) for name, W, k in (("W1", W1, p), ("W2", W2, m))]
+    proper, extra = _split(W3, p, G)
+    A, B, C, D = G.matrices
+    rows_C, rows_D = (
+        [-C, np.zeros((m, len(A))), C],
+        [
+            np.hstack([np.eye(p), -D]),
+            np.hstack([np.zeros((m, p)), np.eye(m)]),
+            np.hstack([np.zeros((p, p)), D]),
+        ],
+    )
+    systems = [*weights, proper]
+    keep = [k for k, W in enumerate(systems) if W is not None]
+    chosen = [W for W in systems if W is not None]
+    if not keep and extra is None:
+        raise ArgumentError("augment: no weight was given, expected W1, W2 or W3")
+    common_dt("augment", [G, *chosen])
+    parts_C = [rows_C[k] for k in keep]
+    parts_D = [rows_D[k] for k in keep]
+    if extra is not None:
+        parts_C.append(extra.C)
+        parts_D.append(np.hstack([np.zeros((p, p)), extra.D]))
+        chosen.append(static(np.eye(p), dt=G.dt))
+    base = StateSpace(
+        A,
+        np.hstack([np.zeros((len(A), p)), B]),
+        np.vstack([*parts_C, -C]),
+        np.vstack([*parts_D, np.hstack([np.eye(p), -D])]),
+        G.dt,
+        state_names=G.state_names,
+        input_names=tuple(
+            [*(f"w{k}" for k in range(p)), *(f"u:{n}" if n.startswith("w") else n for n in G.input_names)]
+        ),
+    )
+    found = series(base, append(*chosen, static(np.eye(p), dt=G.dt)))
+    if extra is not None and proper is not None:  # both parts of W3 make one signal
+        count = found.shape[0] - p
+        join = np.eye(count + p)
+        join[count - 2 * p : count - p, count - p : count] = np.eye(p)
+        found = series(found, static(np.delete(join, np.s_[count - p : count], axis=0), dt=G.dt))
+    names = [f"z{k}" for k in range(found.shape[0] - p)] + [f"e{k}" for k in range(p)]
+    return found.renamed(outputs=names, inputs=base.input_names)
+
+
+def _weight(name: str, W: Any, size: int) -> StateSpace | None:
+    if W is None:
+        return None
+    if isinstance(W, tuple):
+        W = tf(*W)
+    W = W if isinstance(W, StateSpace) else static(W)
+    if W.shape == (1, 1) and size > 1:
+        W = append(*([W] * size))
+    if W.shape[1] != size:
+        raise ArgumentError(f"augment: {name} has {W.shape[1]} inputs, expected 1 or {size}")
+    return W
+
+
+def _split(W: Any, size: int, G: StateSpace) -> tuple[StateSpace | None, StateSpace | None]:
+    """The proper part of W3, and its polynomial part times G."""
+    if not isinstance(W, tuple):
+        return _weight("W3", W, size), None
+    num, den = (polynomial("augment", x) for x in W)
+    if len(num) <= len(den):
+        return _weight("W3", W, size), None
+    if G.is_discrete:
+        raise ArgumentError("augment: W3 is not proper, and the plant is sampled")
+    quotient, rest = np.polydiv(num, den)
+    try:
+        extra = times_polynomial(G, quotient)
+    except ArgumentError as error:
+        raise ArgumentError(f"augment: W3 G is not proper: {str(error).partition(': ')[2]}") from None
+    proper = _weight("W3", tf(rest, den), size) if np.any(rest) else None
+    return proper, extra

@@ -1,0 +1,442 @@
+"""Riccati equations, regulators, filters, H2, H-infinity and loop shaping: published optima, and what is refused."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+from control_helpers import SB10_A, SB10_B, chain, compleib, random_system, sb10dd, sb10fd, sb10hd
+from scipy.optimize import brentq
+
+from alembert.control import (
+    StateSpace,
+    append,
+    augment,
+    care,
+    coprime,
+    dare,
+    feedback,
+    gap,
+    h2syn,
+    hinf_norm,
+    hinfsyn,
+    lft,
+    lqe,
+    lqg,
+    lqr,
+    ltr,
+    margins,
+    ncf_margin,
+    ncfsyn,
+    nu_gap,
+    sampled_lqr,
+    static,
+    tf,
+)
+from alembert.errors import ArgumentError, NumericalError
+
+DOUBLE = StateSpace([[0, 1], [0, 0]], [[0], [1]], np.eye(2))
+
+
+@pytest.mark.parametrize("n", [1, 4, 12])
+def test_riccati_equations_agree_with_scipy(n):
+    rng = np.random.default_rng(n)
+    A, B, S = rng.normal(size=(n, n)), rng.normal(size=(n, 2)), 0.1 * rng.normal(size=(n, 2))
+    Q, R = np.eye(n), np.diag([1.0, 2.0])
+    found = care(A, B, Q, R, S)
+    assert found.residual < 1e-11
+    assert found.poles.real.max() < 0
+    expected = scipy.linalg.solve_continuous_are(A, B, Q, R, s=S)
+    np.testing.assert_allclose(found.X, expected, atol=1e-8 * np.abs(expected).max())
+    found = dare(A, B, Q, R, S)
+    assert found.residual < 1e-11
+    assert np.abs(found.poles).max() < 1
+    expected = scipy.linalg.solve_discrete_are(A, B, Q, R, s=S)
+    np.testing.assert_allclose(found.X, expected, atol=1e-8 * np.abs(expected).max())
+
+
+def test_riccati_equation_keeps_its_digits_in_bad_units():
+    """The same regulator in metres and in nanometres: X scales exactly by the squares of the units."""
+    A, B = np.array([[0.0, 1], [-3, -0.1]]), np.array([[0.0], [1]])
+    plain = care(A, B, np.eye(2), np.eye(1))
+    T = np.diag([1e9, 1e-6])
+    scaled = care(T @ A @ np.linalg.inv(T), T @ B, np.linalg.inv(T) ** 2, np.eye(1))
+    np.testing.assert_allclose(T @ scaled.X @ T, plain.X, rtol=1e-10)
+    assert scaled.residual < 1e-12
+
+
+def test_sampled_cost_of_a_double_integrator():
+    found = sampled_lqr(DOUBLE, 0.1, 1.0, 1.0)
+    np.testing.assert_allclose(found.K, [[0.91779524, 1.63644083]], atol=6e-9)
+    np.testing.assert_allclose(found.X, [[1.73301298, 1.00125033], [1.00125033, 1.73373564]], atol=6e-9)
+    np.testing.assert_allclose(found.poles, [0.91588347 - 0.04585152j, 0.91588347 + 0.04585152j], atol=6e-9)
+
+
+def test_sampled_cost_goes_to_the_continuous_one():
+    G = random_system(np.random.default_rng(3), 4, 2, 2)
+    cont = lqr(G, 2.0, [1.0, 3.0])
+    for h in (1e-2, 1e-3):
+        np.testing.assert_allclose(sampled_lqr(G, h, 2.0, [1.0, 3.0]).K, cont.K, atol=20 * h)
+    assert cont.closed_loop().is_stable
+    loop = cont.loop().frequency_response(np.geomspace(0.01, 100, 50)).response
+    R = np.diag([1.0, 3.0])  # Kalman's inequality (1 + L)^H R (1 + L) >= R
+    for L in loop:
+        gap_ = (np.eye(2) + L).conj().T @ R @ (np.eye(2) + L) - R
+        assert np.linalg.eigvalsh(gap_)[0] > -1e-9
+
+
+def test_output_weights_and_cross_terms():
+    G = random_system(np.random.default_rng(4), 3, 2, 2)
+    by_outputs = lqr(G, [2.0, 1.0], 1.0, weigh="outputs")
+    W = np.diag([2.0, 1.0])
+    direct = lqr(G, G.C.T @ W @ G.C, np.eye(2) + G.D.T @ W @ G.D, cross=G.C.T @ W @ G.D)
+    np.testing.assert_allclose(by_outputs.K, direct.K, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("recovery", "gain", "phase"),
+    [
+        (0, [30.00141379, -49.96111559], 14.850631),
+        (100, [26.83014994, -40.21166563], 19.402805),
+        (500, [20.38131839, -17.74738869], 32.372130),
+        (1000, [16.68698394, -1.93186915], 42.512683),
+        (10000, [6.93876412, 84.61564330], 74.439659),
+    ],
+)
+def test_loop_transfer_recovery(recovery, gain, phase):
+    """Doyle and Stein (1979): the filter's gain and the phase margin; the paper has [30 -50] and less than 15 degrees."""
+    G = StateSpace([[0, 1], [-3, -4]], [[0], [1]], [[2, 1]])
+    found = ltr([[50, 10]], recovery, 1.0, 1.0, plant=G, through=[[35], [-61]])
+    np.testing.assert_allclose(found.filter.L[:, 0], gain, atol=1e-7)
+    margin = margins(-(found.controller * G))
+    assert margin.phase_deg == pytest.approx(phase, abs=1e-6)
+    assert margin.stable
+    if recovery == 0:
+        assert margin.phase_frequency == pytest.approx(12.615242, abs=1e-6)
+        assert margin.distance == pytest.approx(0.207499, abs=1e-6)
+    if recovery == 10000:
+        assert margin.distance == pytest.approx(0.929706, abs=1e-6)
+
+
+def test_two_masses():
+    """LQG that is optimal and has hardly a margin: stable for 0.94 < k < 1.35 only."""
+
+    def plant(k):
+        A = [[0, 0, 1, 0], [0, 0, 0, 1], [-k, k, 0, 0], [k, -k, 0, 0]]
+        return StateSpace(A, [[0], [0], [1], [0]], [[0, 1, 0, 0]])
+
+    found = lqg(plant(1.0), [0, 1, 0, 0], 0.1, 1.0, 0.01, through=[[0], [0], [0], [1]])
+    np.testing.assert_allclose(
+        found.regulator.K, [[3.08189689, 0.08038077, 2.48269889, 3.18658131]], atol=6e-9
+    )
+    np.testing.assert_allclose(
+        found.filter.L[:, 0], [0.92445355, 4.33158047, 0.61870532, 9.38129468], atol=6e-9
+    )
+    np.testing.assert_allclose(found.closed_loop().poles(), found.poles, atol=1e-7)
+    worst = lambda k: feedback(plant(k), found.controller, sign=1).poles().real.max()  # noqa: E731
+    assert brentq(worst, 0.9, 1.0, xtol=1e-12) == pytest.approx(0.9421823041, abs=1e-9)
+    assert brentq(worst, 1.2, 1.5, xtol=1e-12) == pytest.approx(1.3452287536, abs=1e-9)
+
+
+def test_lqg_is_the_h2_controller():
+    """With z = (sqrt(Q) x, sqrt(R) u) and unit noises the two designs are one."""
+    G = random_system(np.random.default_rng(6), 4, 1, 1, direct=False)
+    n = 4
+    P = StateSpace(
+        G.A,
+        np.hstack([np.eye(n), np.zeros((n, 1)), G.B]),
+        np.vstack([np.eye(n), np.zeros((1, n)), G.C]),
+        np.block(
+            [
+                [np.zeros((n, n + 2))],
+                [np.zeros((1, n + 1)), np.eye(1)],
+                [np.zeros((1, n)), np.eye(1), np.zeros((1, 1))],
+            ]
+        ),
+    )
+    found = h2syn(P, controls=1, measurements=1)
+    other = lqg(G, 1.0, 1.0, 1.0, 1.0, through=np.eye(n))
+    for s in (0.3j, 2j, 1.0):
+        np.testing.assert_allclose(found.controller.at(s), other.controller.at(s), atol=1e-8)
+
+
+def test_discrete_lqg_is_stable():
+    G = random_system(np.random.default_rng(8), 4, 2, 2, stable=False, dt=0.1)
+    found = lqg(G, 1.0, 1.0, 1.0, 1.0)
+    np.testing.assert_allclose(
+        np.sort(np.abs(found.closed_loop().poles())), np.sort(np.abs(found.poles)), atol=1e-8
+    )
+    assert np.abs(found.poles).max() < 1
+
+
+# --- H2 and H-infinity -----------------------------------------------------------------------------------------
+
+
+def test_h2_of_slicot():
+    found = h2syn(sb10hd(), controls=2, measurements=2)
+    assert found.norm == pytest.approx(35.1826166517, rel=1e-11)
+    expected = [
+        [-2.3346, 3.2556, 0.7150, -0.9724, 0.6962, 0.4074],
+        [7.6899, -8.4558, -2.9642, 7.0365, -4.2844, 0.1390],
+    ]
+    np.testing.assert_allclose(found.controller.C, expected, atol=6e-5)
+    assert not np.any(found.controller.D)
+
+
+def test_hinf_of_slicot():
+    P = sb10fd()
+    found = hinfsyn(P, controls=2, measurements=2, tolerance=1e-10)
+    assert found.lower <= 10.184256363
+    assert found.upper == pytest.approx(10.184256361, rel=2e-9)
+    assert found.norm < found.upper * 1.0011
+    at_15 = hinfsyn(P, controls=2, measurements=2, gamma=15.0)
+    printed = [-107.31, -66.556, -20.089, -1.7178, -4.1466, -7.6437]
+    printed += [
+        -38.269 + 13.114j,
+        -38.269 - 13.114j,
+        -6.2557 + 12.961j,
+        -6.2557 - 12.961j,
+        -3.2405 + 6.7998j,
+        -3.2405 - 6.7998j,
+    ]
+    np.testing.assert_allclose(at_15.closed_loop.poles(), np.sort_complex(printed), rtol=6e-5)
+    with pytest.raises(NumericalError, match=r"below 10: \(d\) the Hamiltonian matrix of the filter"):
+        hinfsyn(P, controls=2, measurements=2, gamma=10.0)
+    with pytest.raises(NumericalError, match=r"\(a\) the direct part D11 alone"):
+        hinfsyn(P, controls=2, measurements=2, gamma=0.1)
+
+
+def test_sampled_hinf_of_slicot():
+    found = hinfsyn(sb10dd(), controls=2, measurements=2)
+    assert found.upper == pytest.approx(111.2932, abs=6e-5)
+    assert found.controller.dt == 1.0
+    assert hinf_norm(lft(sb10dd(), found.controller)).gain == pytest.approx(found.norm, rel=1e-6)
+
+
+def _mixed(G, W1, W2=None, W3=None, tolerance=1e-9):
+    return hinfsyn(augment(G, W1, W2, W3), controls=G.shape[1], measurements=G.shape[0], tolerance=tolerance)
+
+
+def test_chiang_and_safonov():
+    """Design of 1989 with a weight s^2/40000 that is not proper."""
+    G, W3 = tf([400], [1, 2, 400]), ([1, 0, 0], [40000])
+    W1 = lambda rho: tf(rho * 100 * np.polymul([0.005, 1], [0.005, 1]), np.polymul([0.2, 1], [0.2, 1]))  # noqa: E731
+    assert _mixed(G, W1(1.0), None, W3).upper == pytest.approx(0.5254456744, rel=3e-9)
+    assert _mixed(G, W1(3.160423315), None, W3).upper == pytest.approx(1.0, rel=3e-9)
+
+
+def test_skogestad_and_postlethwaite():
+    """Examples 2.17 and 3.8; the book has 1.37, 2.80, 2.92 and 6.73."""
+    G = tf([200], np.polymul([10, 1], np.polymul([0.05, 1], [0.05, 1])))
+    assert _mixed(G, tf([1 / 1.5, 10], [1, 1e-3]), 1.0).upper == pytest.approx(1.3659252159, rel=3e-9)
+    steep = tf([1 / np.sqrt(1.5), 10], [1, 1e-3])
+    assert _mixed(G, steep * steep, 1.0).upper == pytest.approx(2.20826571, rel=1e-8)  # 400 bit: 2.20826571
+    G = tf([[1, 1], [[2, 1], 2]], np.polymul([0.2, 1], [1, 1]))
+    for bandwidths, value in (((0.25, 0.25), 2.7954835), ((0.25, 25), 2.9161765), ((25, 0.25), 6.7228488)):
+        W1 = append(*(tf([1 / 1.5, w], [1, w * 1e-4]) for w in bandwidths))
+        assert _mixed(G, W1, 1.0).upper == pytest.approx(value, abs=6e-8)
+
+
+def test_more_published_optima():
+    """Scherer, Gahinet, Chilali (1997), example 7; COMPleib's AC4 and AC8."""
+    P = StateSpace(
+        [[0, 10, 2], [-1, 1, 0], [0, 2, -5]],
+        [[1, 0], [0, 1], [1, 0]],
+        [[1, 0, 0], [0, 0, 0], [0, 1, 0]],
+        [[0, 0], [0, 1], [2, 0]],
+    )
+    assert hinfsyn(P, controls=1, measurements=1, tolerance=1e-10).upper == pytest.approx(
+        9.5080854626, rel=1e-9
+    )
+    for name, value, digits in (("AC4", 0.55729069, 5e-9), ("AC8", 1.61648, 5e-6)):
+        P, m, p = compleib(name)
+        assert hinfsyn(P, controls=m, measurements=p, tolerance=1e-9).upper == pytest.approx(
+            value, abs=digits
+        )
+
+
+def test_singular_problems_are_answered_with_a_sentence():
+    """python-control's issues 152 and 973: infima 0.8 and 2/3, not reached by any controller."""
+    P = StateSpace(
+        [[-0.01, -0.992], [0, -0.75]], [[0.992, 0], [0, 1]], [[1, -0.8], [0, -1]], [[0.8, 0], [1, 0]]
+    )
+    found = hinfsyn(P, controls=1, measurements=1)
+    assert found.norm == pytest.approx(0.8, abs=1e-3)
+    assert "D12 has rank 0" in found.notes[0]
+    found = _mixed(tf([1, 1], [1, 0.5, 4]), tf([2, -2.2, 1], [3, 0.2, 0.01]), tolerance=1e-7)
+    assert found.norm == pytest.approx(2 / 3, abs=1e-3)
+    assert "a cost of" in found.notes[0]
+
+
+@pytest.mark.parametrize("damping", [1e-3, 1e-5, 0.0])
+def test_chains_near_the_imaginary_axis(damping):
+    """What is returned is confirmed by the closed loop, and the level below it is refused by a test."""
+    S = chain(6)
+    G = StateSpace(
+        np.block([[np.zeros((6, 6)), np.eye(6)], [-S.K, -damping * S.K]]),
+        np.eye(12)[:, [6]],
+        np.eye(12)[[5]],
+    )
+    disturbance = np.eye(12)[:, [11]]
+    P = StateSpace(
+        G.A,
+        np.hstack([disturbance, np.zeros((12, 1)), G.B]),
+        np.vstack([G.C, np.zeros((1, 12)), G.C]),
+        [[0, 0, 0], [0, 0, 1], [0, 0.1, 0]],
+    )
+    found = hinfsyn(P, controls=1, measurements=1)
+    assert found.lower < found.upper <= found.norm * 1.001
+    assert found.norm <= found.upper * 1.0011
+    with pytest.raises(NumericalError, match="no controller has a norm below"):
+        hinfsyn(P, controls=1, measurements=1, gamma=0.99 * found.lower)
+
+
+def test_free_plant_under_mixed_sensitivity():
+    """A double integrator: P21 has zeros on the axis; a small noise on the states makes the problem regular."""
+    found = _mixed(tf([1], [1, 0, 0]), tf([0.5, 0.3], [1, 0.01]), 0.1, tolerance=1e-6)
+    assert any("P21 has a zero on the imaginary axis" in note for note in found.notes)
+    assert found.closed_loop.is_stable
+    assert found.norm < 1.05 * found.upper
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (
+            lambda: lqr(DOUBLE, 1.0, 0.0),
+            ArgumentError,
+            "R has the eigenvalue 0, expected a positive definite",
+        ),
+        (
+            lambda: lqr(DOUBLE, [1, -1], 1.0),
+            ArgumentError,
+            "Q has the eigenvalue -1, expected none below zero",
+        ),
+        (
+            lambda: lqr(DOUBLE, np.ones(3), 1.0),
+            ArgumentError,
+            r"Q has shape \(3,\), expected a number, 2 numbers",
+        ),
+        (lambda: lqr(DOUBLE, 1.0, 1.0, weigh="inputs"), ArgumentError, "weigh is 'inputs'"),
+        (
+            lambda: lqr(StateSpace(np.diag([1.0, 2.0]), [[1], [0]], np.eye(2), state_names=["a", "b"]), 1.0),
+            NumericalError,
+            r"the inputs do not reach \(u0\) the pole 2 \(states b\)|the inputs do not reach .* the pole 2 \(states b\)",
+        ),
+        (
+            lambda: lqe(StateSpace(np.diag([1.0, 2.0]), np.eye(2), [[1, 0]]), 1.0, 1.0),
+            NumericalError,
+            r"the outputs do not see \(y0\) the pole 2 \(states x1\)",
+        ),
+        (lambda: lqr(DOUBLE, 0.0, 1.0), NumericalError, "eigenvalues on the imaginary axis"),
+        (lambda: sampled_lqr(DOUBLE.sampled(0.1), 0.1, 1.0), ArgumentError, "sampled already"),
+        (lambda: ltr([[1, 1]], 1.0, 1.0, 1.0), ArgumentError, "needs plant="),
+        (lambda: ltr([[1, 1]], -1.0, 1.0, 1.0, plant=DOUBLE), ArgumentError, "recovery is -1"),
+        (lambda: h2syn(sb10fd(), controls=2, measurements=2), ArgumentError, "D11 is not zero"),
+        (
+            lambda: h2syn(sb10hd(), controls=9, measurements=2),
+            ArgumentError,
+            "controls is 9, expected 1 to 5",
+        ),
+        (
+            lambda: h2syn(StateSpace([[-1.0]], [[1, 1]], [[1], [1]]), controls=1, measurements=1),
+            NumericalError,
+            "D12 has rank 0, and there are 1 controls.*D21 has rank 0",
+        ),
+        (
+            lambda: hinfsyn(
+                StateSpace([[1.0]], [[1, 0]], [[1], [1]], [[0, 1], [1, 0]]), controls=1, measurements=1
+            ),
+            NumericalError,
+            r"the controls \(u1\) do not reach the pole 1 \(states x0\)",
+        ),
+        (
+            lambda: hinfsyn(
+                StateSpace([[1.0]], [[1, 1]], [[1], [0]], [[0, 1], [1, 0]]), controls=1, measurements=1
+            ),
+            NumericalError,
+            r"the measurements \(y1\) do not see the pole 1",
+        ),
+        (lambda: augment(tf([1], [1, 1])), ArgumentError, "no weight was given"),
+        (
+            lambda: augment(tf([1], [1, 1]), static(np.eye(2))),
+            ArgumentError,
+            "W1 has 2 inputs, expected 1 or 1",
+        ),
+        (lambda: augment(tf([1], [1, 1]), W3=([1, 0, 0], [1])), ArgumentError, "W3 G is not proper"),
+        (lambda: augment(tf([1], [1, 1], 0.1), W3=([1, 0], [1])), ArgumentError, "the plant is sampled"),
+        (lambda: margins(static(np.eye(2))), ArgumentError, "expected one input and one output"),
+        (lambda: nu_gap(static(1.0), static(np.eye(2))), ArgumentError, "have shapes"),
+        (lambda: ncfsyn(tf([1], [1, 1]), factor=0.5), ArgumentError, "factor is 0.5"),
+        (lambda: ncfsyn(tf([1], [1, 1]), np.eye(2)), ArgumentError, "W1 has shape"),
+    ],
+)
+def test_refusals_name_the_thing(make, error, sentence):
+    with pytest.raises(error, match=sentence):
+        make()
+
+
+# --- coprime factors -------------------------------------------------------------------------------------------
+
+
+def test_coprime_factors_are_normalised():
+    for dt in (0.0, 0.2):
+        G = random_system(np.random.default_rng(5), 3, 2, 2, stable=False, dt=dt)
+        N, M = coprime(G)
+        for w in (0.1, 1.0, 5.0):
+            n, m, g = (X.frequency_response(w).response[0] for X in (N, M, G))
+            np.testing.assert_allclose(n.conj().T @ n + m.conj().T @ m, np.eye(2), atol=1e-9)
+            np.testing.assert_allclose(n @ np.linalg.inv(m), g, atol=1e-8)
+        assert N.is_stable
+
+
+def test_gap_metrics():
+    """MATLAB's example of gapmetric: 0.0020 and 0.0021 (to its tolerance of 1e-3); closed form 2000/(1 + 1e6)."""
+    a, b = tf([1], [1, -0.001]), tf([1], [1, 0.001])
+    assert nu_gap(a, b) == pytest.approx(2000 / (1 + 1e6), rel=1e-9)
+    assert nu_gap(a, b) - 1e-9 <= gap(a, b) == pytest.approx(0.0021, abs=1e-3)
+    assert nu_gap(a, -b) == 1.0
+    assert nu_gap(tf([1], [1, -1]), tf([1], [1, 1])) == 1.0
+    assert nu_gap(a, a) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_ncf_margin():
+    """MATLAB's example of ncfmargin: 0.7069 and 0.0995; with K = 10 the peak is at infinity, 1/sqrt(101)."""
+    G = tf([4], [1, -0.001])
+    assert ncf_margin(G, static(1.0)) == pytest.approx(0.7069299824, rel=1e-9)
+    assert ncf_margin(G, static(10.0)) == pytest.approx(1 / np.sqrt(101), rel=1e-9)
+    assert ncf_margin(G, static(-1.0)) == 0.0
+
+
+def test_loop_shaping():
+    """SLICOT's SB10ID; Skogestad and Postlethwaite, example 9.3 (2.34)."""
+    C = [[1, -1, 2, -4, 0, -3], [-3, 0, 5, -1, 1, 1], [-7, 5, 0, -8, 2, -2]]
+    G = StateSpace(SB10_A, SB10_B[:, :2], C, [[1, -2], [0, 4], [5, -3]])
+    found = ncfsyn(G)
+    assert found.least_gamma == pytest.approx(3.3209163792, rel=1e-10)
+    assert found.best_margin == pytest.approx(0.3011217043, rel=1e-9)
+    assert found.gamma <= 1.1 * found.least_gamma * (1 + 1e-9)
+    G = tf([200], np.polymul([10, 1], np.polymul([0.05, 1], [0.05, 1])))
+    found = ncfsyn(G, tf([1, 2], [1, 0]))
+    assert found.least_gamma == pytest.approx(2.3387667449, rel=1e-10)
+    assert feedback(G, found.controller, sign=1).is_stable
+    sampled = ncfsyn(G.sampled(0.02))
+    assert sampled.controller.dt == 0.02
+    assert sampled.gamma <= 1.1 * sampled.least_gamma * (1 + 1e-9)
+
+
+def test_margins_of_a_known_loop():
+    """L = k/(s (s + 1)(s + 2)) is unstable from k = 6 on, at sqrt(2) rad/s."""
+    L = tf([1], [1, 3, 2, 0])
+    found = margins(L)
+    assert found.gain == pytest.approx(6.0, rel=1e-9)
+    assert found.gain_frequency == pytest.approx(np.sqrt(2), rel=1e-9)
+    w = found.phase_frequency
+    value = complex(L.at(1j * w)[0, 0])
+    assert abs(value) == pytest.approx(1.0, rel=1e-10)
+    assert found.phase_deg == pytest.approx(180 + np.degrees(np.angle(value)), rel=1e-9)
+    assert found.delay == pytest.approx(np.radians(found.phase_deg) / w, rel=1e-9)
+    conditional = margins(tf(3 * np.polymul([1, 1], [1, 1]), [1, 0, 0, 0]))  # k (s + 1)^2/s^3 needs k > 1/2
+    assert conditional.gain_down == pytest.approx(1 / 6, rel=1e-6)
+    assert conditional.gain == np.inf
+    sampled = margins(L.sampled(0.01))
+    assert sampled.gain == pytest.approx(6.0, rel=0.05)
+    assert margins(tf([2], [1, -1])).stable
