@@ -28,24 +28,25 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Machine:
-    """What is changed: variables of the environment, options of pytest."""
+    """What is changed: variables of the environment, options of pytest, the cores it may use."""
 
     says: str
     variables: Mapping[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    cores: int | None = None
 
 
 def machines(seed: int = SEED) -> dict[str, Machine]:
     found = {"here": Machine("as `make test` does it")}
     for core in ("Haswell", "Zen", "SkylakeX", "Sandybridge"):
         found[core.lower()] = Machine(f"OpenBLAS as on {core}", {"OPENBLAS_CORETYPE": core})
+    for target in ("sse2", "avx2"):
+        found[target] = Machine(f"kernels for processors with {target.upper()}", {"ALEMBERT_TARGET": target})
     for lanes in (1, 2, 4, 8):
-        found[f"lanes-{lanes}"] = Machine(f"kernels of at most {lanes} lanes", {"ALEMBERT_LANES": str(lanes)})
+        found[f"lanes-{lanes}"] = Machine(f"kernels of {lanes} lanes", {"ALEMBERT_LANES": str(lanes)})
     for threads in (1, 2):
         blas = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
-        found[f"threads-{threads}"] = Machine(
-            f"batches and BLAS on {threads} threads", {"ALEMBERT_THREADS": str(threads), **blas}
-        )
+        found[f"threads-{threads}"] = Machine(f"batches and BLAS on {threads} cores", blas, cores=threads)
     found["shuffled"] = Machine(f"in another order (seed {seed})", {}, (f"--shuffle={seed}",))
     return found
 
@@ -76,10 +77,17 @@ def run(name: str, machine: Machine, targets: Sequence[str], options: Sequence[s
             stdout=file,
             stderr=subprocess.STDOUT,
             check=False,
+            preexec_fn=(lambda: _use_cores(machine.cores)) if machine.cores else None,
         )
     text = (folder / f"{name}.log").read_text(encoding="utf-8")
     failed = tuple(re.findall(r"^(?:FAILED|ERROR) (\S+)", text, re.M))
     return Result(name, _summary(text), failed, time.monotonic() - begin, done.returncode)
+
+
+def _use_cores(count: int | None) -> None:
+    """Kernels share a batch among the cores that a process may use."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
 
 
 def _summary(text: str) -> str:

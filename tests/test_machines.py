@@ -32,7 +32,8 @@ def test_every_kind_of_change_is_there():
         *("Haswell", "Zen", "SkylakeX", "Sandybridge")
     }
     assert {value for name, value in variables if name == "ALEMBERT_LANES"} == {"1", "2", "4", "8"}
-    assert {value for name, value in variables if name == "ALEMBERT_THREADS"} == {"1", "2"}
+    assert {value for name, value in variables if name == "ALEMBERT_TARGET"} == {"sse2", "avx2"}
+    assert {machine.cores for machine in found.values()} == {None, 1, 2}
     assert found["shuffled"].options == ("--shuffle=1",)
 
 
