@@ -37,7 +37,6 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
 from alembert.lowering.plan import Call, Plan
-from alembert.sensitivity.directional import rate
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -337,7 +336,7 @@ def _functions(model: Model, slices: Sequence[slice], inputs: Sequence[Argument]
     q, v, a, f = (symbols[name] for name in ("q", "v", "a", "f"))
     found = equations(model.compute.tree, q, v, symbols.get("parameters", ca.SX(0, 1)))
     dv = ca.SX.sym("dv", model.nv)
-    tangent = ca.jacobian(rate(model.compute.tree, q, dv), dv)
+    tangent = ca.jacobian(model.space.rate(q, dv), dv)
     functions = []
     for s, touched in zip(slices, columns(model.compute.tree), strict=True):
         own = [int(k) for k in touched]

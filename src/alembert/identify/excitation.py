@@ -25,13 +25,15 @@ from numbers import Integral, Real
 from typing import Any, Literal
 from warnings import warn
 
+import casadi as ca
 import numpy as np
 from scipy.interpolate import BSpline
 from scipy.linalg import null_space
 
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource
 from alembert.errors import AlembertWarning, ArgumentError, UnsupportedError
 from alembert.identify import base as bases
-from alembert.identify import chart
 from alembert.identify.base import BaseParameters
 from alembert.identify.regression import SMOOTHING, CompiledRegressor, compile_regressor
 from alembert.model import Model
@@ -74,7 +76,7 @@ class ExcitingTrajectory:
             )
         B, dB, ddB = _basis(self.basis, t, self.duration, len(self.coefficients))
         C = self.coefficients
-        return chart.states(self.model, self.center + B @ C, dB @ C, ddB @ C)
+        return _states(self.model, self.center + B @ C, dB @ C, ddB @ C)
 
     def __repr__(self) -> str:
         return (
@@ -200,14 +202,14 @@ class _Problem:
         rest = null_space(
             np.vstack([B[:1], dB, ddB])
         )  # B C = 0 at the start, so that `center` is not given twice
-        turning = np.array([unit == "rad/s" for joint in model.joints for _, unit in joint.type.speeds])
+        turning = np.array([unit == "rad/s" for unit in model.space.speed_units])
         reach = np.where(turning, np.pi / 2, 0.5)
         low, high = -reach, reach
-        for joint, at_q, at_v in zip(model.joints, model._q_slices, model._v_slices, strict=True):
-            if joint.type.is_vector_space:
-                least, most = model.lower_limits[at_q], model.upper_limits[at_q]
-                low[at_v] = np.where(np.isfinite(least), least, low[at_v])
-                high[at_v] = np.where(np.isfinite(most), most, high[at_v])
+        for o in model.space:
+            if o.type.is_vector_space:
+                least, most = model.lower_limits[o.q], model.upper_limits[o.q]
+                low[o.v] = np.where(np.isfinite(least), least, low[o.v])
+                high[o.v] = np.where(np.isfinite(most), most, high[o.v])
         middle, half = (low + high) / 2, margin * (high - low) / 2
         speed = np.where(
             np.isfinite(model.velocity_limits), model.velocity_limits, np.where(turning, 3.0, 1.0)
@@ -251,7 +253,7 @@ class _Problem:
 
     def states(self, x: Array) -> tuple[Array, Array, Array]:
         """q, v, a of motions (..., x): (..., samples, n)."""
-        return chart.states(self.compiled.model, *self.functions(x))
+        return _states(self.compiled.model, *self.functions(x))
 
     def functions(self, x: Array) -> tuple[Array, Array, Array]:
         """What adds, with its derivatives."""
@@ -262,7 +264,7 @@ class _Problem:
     def evaluate(self, x: Array) -> Array:
         """Objective and slacks (relative to the limits, positive inside) of motions (m, x)."""
         phi, *rates = self.functions(x)
-        q, v, a = chart.states(self.compiled.model, phi, *rates)
+        q, v, a = _states(self.compiled.model, phi, *rates)
         found = self.compiled(q, v, a)
         W = self.base.regressor(found.Y) * self.weight[:, None]
         W = W.reshape(len(x), -1, self.base.rank)
@@ -410,3 +412,26 @@ def _check(
             f"exciting_trajectory: duration is {duration}, margin {margin} and samples {samples}, "
             "expected a positive time, a margin between 0 and 1, and at least 10 samples"
         )
+
+
+def _states(model: Model, phi: Array, rate: Array, second: Array) -> tuple[Array, Array, Array]:
+    """q (..., nq), v and a (..., nv) of the motion phi in the chart of the model, and of its derivatives, (..., nv) each."""
+    if model.space.is_vector_space:
+        return phi, rate, second
+
+    def build() -> FunctionSource:
+        given = [ca.SX.sym(name, model.nv) for name in ("phi", "d", "dd")]
+        found = model.space.chart_motion(*given)
+        return FunctionSource(ca.Function("chart", given, [ca.densify(x) for x in found]))
+
+    kernels, n = model.compute.kernels, (model.nv,)
+    if "chart" not in kernels:
+        kernels["chart"] = Kernel(
+            "chart",
+            [Argument(name, n) for name in ("phi", "rate", "second")],
+            [Argument("q", (model.nq,)), Argument("v", n), Argument("a", n)],
+            key=f"{model.fingerprint}:chart",
+            build=build,
+        )
+    q, v, a = kernels["chart"](phi, rate, second)
+    return q, v, a

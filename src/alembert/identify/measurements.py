@@ -181,9 +181,9 @@ def _butterworth(
     raw = _weigh(_neighbours(model, q, 2), stencil) if v is None else v
     speeds, position = raw.copy(), q.copy()
     speeds[inner] = smooth(raw[inner])
-    for joint, at in zip(model.joints, model._q_slices, strict=True):
-        if joint.type.nv and joint.type.is_vector_space:
-            position[:, at] = smooth(q[:, at])
+    for owner in model.space:
+        if owner.type.nv and owner.type.is_vector_space:
+            position[:, owner.q] = smooth(q[:, owner.q])
     a = np.apply_along_axis(np.convolve, 0, speeds, stencil[::-1], "same")
     edge = min(len(q) // 5, 4 + int(np.ceil(2 / (cutoff * dt))))  # the filter starts up there
     return (position, speeds, a, smooth(tau)), edge

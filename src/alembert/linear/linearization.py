@@ -13,7 +13,7 @@ states are e_i and dv_i: displacements and speeds of independent degrees of free
     A <- P A T,    B <- P B,    C <- C T,    T = [E_q 0; W E_v],  P picks the independent entries          (5)
     E <- P (A X + E),   F <- C X + F,        X = [dq/dp; dv/dp] of the dependent ones: loops stay closed    (6)
 
-N is that of `error_rate`, zero at rest and for joints whose coordinates add. Lin and Yae (1989) have (2) as
+N is that of `Space.error_rate`, zero at rest and for joints whose coordinates add. Lin and Yae (1989) have (2) as
 M^-1 P2, M^-1 P1 and M^-1 P3.
 """
 
@@ -23,13 +23,15 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.algorithms.arguments import mapping
+from alembert.engine.kernel import Argument, Kernel
+from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import names_in
 from alembert.linear import quantities
-from alembert.linear.error_rate import error_rate
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.outputs import differentiate
 from alembert.linear.outputs import outputs as output_rows
@@ -94,7 +96,7 @@ def linearize(
     h = differentiate(model, rows, q, v, d.acceleration, p)
 
     A = np.zeros((*batch, 2 * n, 2 * n))
-    A[..., :n, :n] = error_rate(model, q, v)  # (1)
+    A[..., :n, :n] = _error_rate(model, q, v)  # (1)
     A[..., :n, n:] = np.eye(n)
     A[..., n:, :n], A[..., n:, n:] = d.dq, d.dv  # (2)
     above = np.zeros((*batch, n, 1))
@@ -195,3 +197,27 @@ def _chosen(model: Model, names: Sequence[str], given: quantities.Inputs, tau: A
                     f"with inputs=['tau:{actuator.joint}'], or without that parameter"
                 )
     return [known.index(name) for name in ([names] if isinstance(names, str) else names)]
+
+
+def _error_rate(model: Model, q: Array, v: Array) -> Array:
+    """N of (1), (..., nv, nv)."""
+    if model.space.is_vector_space:
+        batch = np.broadcast_shapes(np.shape(q)[:-1], np.shape(v)[:-1])
+        return np.zeros((*batch, model.nv, model.nv))
+
+    def build() -> FunctionSource:
+        at_q, at_v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+        N = ca.densify(model.space.error_rate(at_q, at_v))
+        return FunctionSource(ca.Function("error_rate", [at_q, at_v], [N]))
+
+    kernels = model.compute.kernels
+    if "error_rate" not in kernels:
+        kernels["error_rate"] = Kernel(
+            "error_rate",
+            [Argument("q", (model.nq,)), Argument("v", (model.nv,))],
+            [Argument("N", (model.nv, model.nv))],
+            key=f"{model.fingerprint}:error_rate",
+            build=build,
+        )
+    found: Array = kernels["error_rate"](q, v)
+    return found

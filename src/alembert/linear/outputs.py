@@ -25,7 +25,6 @@ from alembert.errors import ArgumentError
 from alembert.linear import quantities
 from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.sensitivity import directional
 from alembert.spatial import Pose
 from alembert.spatial.arrays import cross, unskew
 from alembert.sweeps.kinematics import accelerate, move, place, place_in_world
@@ -179,9 +178,9 @@ def _of_frame(frame: str, quantity: str, label: str) -> list[Output]:
 def _plain_coordinates(model: Model, q: Array) -> Array:
     """q where coordinates add, zero (the displacement from the point itself) for other joints, (..., nv)."""
     found = np.zeros((*q.shape[:-1], model.nv))
-    for joint, at_q, at_v in zip(model.joints, model._q_slices, model._v_slices, strict=True):
-        if joint.type.is_vector_space:
-            found[..., at_v] = q[..., at_q]
+    for owner in model.space:
+        if owner.type.is_vector_space:
+            found[..., owner.v] = q[..., owner.q]
     return found
 
 
@@ -228,7 +227,7 @@ def _function(model: Model, rows: Sequence[Output]) -> ca.Function:
         }
     y = ca.vertcat(*(vectors[row.frame, row.quantity][row.index] for row in rows))
     dq = ca.SX.sym("dq", nv)
-    T = ca.jacobian(directional.rate(tree, q, dq), dq)
+    T = ca.jacobian(tree.model.space.rate(q, dq), dq)
     found = [y, ca.jacobian(y, q) @ T, ca.jacobian(y, v), ca.jacobian(y, a)]
     if model.parameters:
         found.append(ca.jacobian(y, p))

@@ -57,7 +57,7 @@ def driven(model: Model, actuator: Actuator) -> int:
 
 
 def speed_units(model: Model) -> tuple[str, ...]:
-    return tuple(unit for joint in model.joints for _, unit in joint.type.speeds)
+    return model.space.speed_units
 
 
 def displacement_units(model: Model) -> tuple[str, ...]:

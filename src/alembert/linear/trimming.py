@@ -93,7 +93,7 @@ class Trim:
 
     def __rich__(self) -> Any:
         model = self.model
-        coordinates = [unit for joint in model.joints for _, unit in joint.type.coordinates]
+        coordinates = model.space.coordinate_units
         speeds, efforts = quantities.speed_units(model), quantities.effort_units(model)
         rows = [
             *((f"q:{n}", x, u) for n, x, u in zip(model.coordinate_names, self.q, coordinates, strict=True)),

@@ -69,7 +69,7 @@ class RolledSource:
 
         sizes = {"q": model.nq, "v": model.nv, "node6": 6 * len(tree), "v6": 6 * model.nv}
         sizes["matrix"] = model.nv**2
-        nv = [joint.type.nv for joint in tree.joints]
+        nv = [owner.type.nv for owner in tree.owners]
         self.own_size = sum(n * n for n in nv)
         """entries of matrices over the speeds of each joint"""
         self.table_stride = -(-model.nv // LINE) * LINE

@@ -208,7 +208,7 @@ class RolledEmitter:
         nv = self.source.tree.model.nv
         known |= {"computed": m.computed, "record": m.record, "paired": m.paired, **m.own}
         known["paired bars"] = m.paired_bars
-        sizes = np.array([joint.type.nv**2 for joint in self.source.tree.joints], dtype=np.int64)
+        sizes = np.array([owner.type.nv**2 for owner in self.source.tree.owners], dtype=np.int64)
         known |= {"table": m.v * self.table_steps[1], "own matrices": np.cumsum(sizes) - sizes}
         known |= {"parent record": m.parent_record, "row": nv * m.v, "diagonal": nv * m.v + m.v}
         return known | widths | dict(loop)

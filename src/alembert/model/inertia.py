@@ -15,7 +15,7 @@ import numpy as np
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, evaluate, scalar, scalars
 from alembert.joints.joint import unit_axis
-from alembert.model.placement import Placement, _negative, _plus, _rotate, _times, _total
+from alembert.model.placement import Placement, _negative, _rotate, _times, _total, plus
 
 TRIANGLE_TOLERANCE = 1e-4
 """How far the triangle inequality may be missed, relative to the largest moment: written digits."""
@@ -45,14 +45,14 @@ class Inertia:
     def rod(cls, mass: Scalar, start: Any, end: Any) -> Inertia:
         """A thin uniform rod between two points."""
         a, b = scalars(start, 3, "rod start"), scalars(end, 3, "rod end")
-        d = [_plus(b[k], _negative(a[k])) for k in range(3)]
-        middle = tuple(_times(0.5, _plus(a[k], b[k])) for k in range(3))
+        d = [plus(b[k], _negative(a[k])) for k in range(3)]
+        middle = tuple(_times(0.5, plus(a[k], b[k])) for k in range(3))
         square = _total(_times(x, x) for x in d)
         twelfth = mass / 12
         entries = []
         for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)):
             outer = _negative(_times(d[i], d[j]))
-            entries.append(_times(twelfth, _plus(square, outer) if i == j else outer))
+            entries.append(_times(twelfth, plus(square, outer) if i == j else outer))
         return cls(mass, middle, tuple(entries))
 
     @classmethod
@@ -109,7 +109,7 @@ class Inertia:
     def ten_vector(self) -> tuple[Scalar, ...]:
         """(m, m c, tensor about the origin), the parameters in which the dynamics are linear."""
         about_origin = (
-            _plus(entry, _times(self.mass, s))
+            plus(entry, _times(self.mass, s))
             for entry, s in zip(self.tensor, _steiner(self.com), strict=True)
         )
         return (self.mass, *(_times(self.mass, c) for c in self.com), *about_origin)
@@ -134,20 +134,20 @@ class Inertia:
             return other
         if other == Inertia():
             return self
-        mass = _plus(self.mass, other.mass)
+        mass = plus(self.mass, other.mass)
         if mass == 0.0:
             raise ModelError("the sum of two massless inertias with moments has no centre of mass")
         com = tuple(
-            _plus(_times(self.mass, a), _times(other.mass, b)) / mass
+            plus(_times(self.mass, a), _times(other.mass, b)) / mass
             for a, b in zip(self.com, other.com, strict=True)
         )
         parts = []
         for part in (self, other):
-            offset = tuple(_plus(c, _negative(g)) for c, g in zip(part.com, com, strict=True))
+            offset = tuple(plus(c, _negative(g)) for c, g in zip(part.com, com, strict=True))
             parts.append(
-                [_plus(t, _times(part.mass, s)) for t, s in zip(part.tensor, _steiner(offset), strict=True)]
+                [plus(t, _times(part.mass, s)) for t, s in zip(part.tensor, _steiner(offset), strict=True)]
             )
-        return Inertia(mass, com, tuple(_plus(a, b) for a, b in zip(*parts, strict=True)))
+        return Inertia(mass, com, tuple(plus(a, b) for a, b in zip(*parts, strict=True)))
 
     def scaled(self, factor: Scalar) -> Inertia:
         """Mass and tensor times a factor (a change of density)."""
@@ -183,11 +183,11 @@ def _steiner(c: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
     x, y, z = c
     xx, yy, zz = _times(x, x), _times(y, y), _times(z, z)
     xy, xz, yz = _times(x, y), _times(x, z), _times(y, z)
-    return (_plus(yy, zz), _negative(xy), _plus(xx, zz), _negative(xz), _negative(yz), _plus(xx, yy))
+    return (plus(yy, zz), _negative(xy), plus(xx, zz), _negative(xz), _negative(yz), plus(xx, yy))
 
 
 def _about_axis(axis: Any, along: Scalar, across: Scalar, what: str) -> tuple[Scalar, ...]:
     """across 1 + (along - across) a a^T"""
     a = unit_axis(axis, what)
     more = along - across
-    return tuple(_plus(across if i == j else 0.0, _times(more, _times(a[i], a[j]))) for i, j in _PAIRS)
+    return tuple(plus(across if i == j else 0.0, _times(more, _times(a[i], a[j]))) for i, j in _PAIRS)

@@ -73,7 +73,7 @@ class Placement:
         """The pose in floats, with `values` for the parameters."""
         p = np.array([float(evaluate(entry, values or {})) for entry in self.translation])
         q_wxyz = np.array([float(evaluate(entry, values or {})) for entry in self.quaternion])
-        return Pose(_snap(quaternion.to_matrix(q_wxyz)), p)
+        return Pose(snap(quaternion.to_matrix(q_wxyz)), p)
 
     def symbolic_pose(self, values: Mapping[str, Any]) -> Pose:
         """The pose as `SX`, with `SX` symbols for the parameters; exact zeros stay structural."""
@@ -85,7 +85,7 @@ class Placement:
         return Pose(R, ca.sparsify(p))
 
     def _numeric_rotation(self) -> np.ndarray:
-        return _snap(quaternion.to_matrix(np.array(self.quaternion, dtype=float)))
+        return snap(quaternion.to_matrix(np.array(self.quaternion, dtype=float)))
 
     def compose(self, other: Any) -> Any:
         """X_AC = X_AB X_BC; expressions are carried along."""
@@ -93,7 +93,7 @@ class Placement:
             return PlacementProduct((self @ other.parts[0], *other.parts[1:]))
         R = _rotate(self.quaternion)
         moved = tuple(
-            _plus(self.translation[i], _total(_times(R[i][j], other.translation[j]) for j in range(3)))
+            plus(self.translation[i], _total(_times(R[i][j], other.translation[j]) for j in range(3)))
             for i in range(3)
         )
         return Placement(moved, _multiply(self.quaternion, other.quaternion))
@@ -147,7 +147,7 @@ def rotation_matrix(R: Any) -> np.ndarray:
     return value
 
 
-def _snap(R: np.ndarray) -> np.ndarray:
+def snap(R: np.ndarray) -> np.ndarray:
     """Entries that are 0 or +-1 up to the rounding of the quaternion product become exactly so."""
     nearest = np.round(R)
     return np.where(np.abs(R - nearest) < 5e-16, nearest + 0.0, R)
@@ -167,7 +167,7 @@ def _times(a: Scalar, b: Scalar) -> Scalar:
     return a if b == 1.0 else a * b
 
 
-def _plus(a: Scalar, b: Scalar) -> Scalar:
+def plus(a: Scalar, b: Scalar) -> Scalar:
     if a == 0.0:
         return b
     return a if b == 0.0 else a + b
@@ -180,7 +180,7 @@ def _negative(a: Scalar) -> Scalar:
 def _total(terms: Any) -> Scalar:
     result: Scalar = 0.0
     for term in terms:
-        result = _plus(result, term)
+        result = plus(result, term)
     return result
 
 
@@ -199,12 +199,12 @@ def _multiply(a: tuple[Scalar, ...], b: tuple[Scalar, ...]) -> tuple[Scalar, ...
 
 def _rotate(q_wxyz: tuple[Scalar, ...]) -> Any:
     if not any(isinstance(entry, Expression) for entry in q_wxyz):
-        return [[float(x) for x in row] for row in _snap(quaternion.to_matrix(np.array(q_wxyz, dtype=float)))]
+        return [[float(x) for x in row] for row in snap(quaternion.to_matrix(np.array(q_wxyz, dtype=float)))]
     w, x, y, z = q_wxyz
     double = lambda a, b: _times(2.0, _times(a, b))  # noqa: E731
-    one_minus = lambda a, b: _plus(1.0, _negative(_plus(double(a, a), double(b, b))))  # noqa: E731
+    one_minus = lambda a, b: plus(1.0, _negative(plus(double(a, a), double(b, b))))  # noqa: E731
     return [
-        [one_minus(y, z), _plus(double(x, y), _negative(double(w, z))), _plus(double(x, z), double(w, y))],
-        [_plus(double(x, y), double(w, z)), one_minus(x, z), _plus(double(y, z), _negative(double(w, x)))],
-        [_plus(double(x, z), _negative(double(w, y))), _plus(double(y, z), double(w, x)), one_minus(x, y)],
+        [one_minus(y, z), plus(double(x, y), _negative(double(w, z))), plus(double(x, z), double(w, y))],
+        [plus(double(x, y), double(w, z)), one_minus(x, z), plus(double(y, z), _negative(double(w, x)))],
+        [plus(double(x, z), _negative(double(w, y))), plus(double(y, z), double(w, x)), one_minus(x, y)],
     ]

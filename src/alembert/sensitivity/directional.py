@@ -6,7 +6,7 @@ product costs a small multiple of the algorithm itself, whatever the number of d
 
 Second derivatives are for exact Hessians: contracted with a weight, at the cost of one gradient per direction.
 
-Directions of configurations are tangent: with q' = T(q) dq, the matrix of `rate`,
+Directions of configurations are tangent: with q' = T(q) dq, the matrix of `Space.rate`,
 
     jvp = df/dq T dq + df/dv dv + ...,      vjp = (T^T (df/dq)^T, (df/dv)^T, ...) lambda       (1)
 
@@ -20,22 +20,6 @@ from collections.abc import Sequence
 import casadi as ca
 
 from alembert.sweeps.tree import Tree
-
-
-def rate(tree: Tree, q: ca.SX, dq: ca.SX) -> ca.SX:
-    """T(q) dq over the whole tree."""
-    result = ca.SX(tree.model.nq, 1)
-    for joint, s_q, s_v in zip(tree.joints, tree.q_slices, tree.v_slices, strict=True):
-        result[s_q] = joint.type.rate(q[s_q], dq[s_v])
-    return result
-
-
-def displaced(tree: Tree, q: ca.SX, step: ca.SX) -> ca.SX:
-    """The configuration at the end of a tangent step, over the whole tree."""
-    result = ca.SX(tree.model.nq, 1)
-    for joint, s_q, s_v in zip(tree.joints, tree.q_slices, tree.v_slices, strict=True):
-        result[s_q] = joint.type.integrate(q[s_q], step[s_v])
-    return result
 
 
 def stacked(parts: Sequence[ca.SX]) -> ca.SX:
@@ -58,7 +42,10 @@ def jvp(
 ) -> tuple[ca.SX, ca.SX]:
     """The results as one column, and their derivative along `directions`, one per input (symbols)."""
     value = results(function, inputs)
-    moved = [rate(tree, x, d) if is_q else d for x, d, is_q in zip(inputs, directions, turned, strict=True)]
+    moved = [
+        tree.model.space.rate(x, d) if is_q else d
+        for x, d, is_q in zip(inputs, directions, turned, strict=True)
+    ]
     return value, ca.jtimes(value, stacked(inputs), stacked(moved))
 
 
@@ -72,7 +59,7 @@ def vjp(
     for x, gradient, is_q in zip(inputs, gradients, turned, strict=True):
         if is_q:
             dq = ca.SX.sym("dq", tree.model.nv)
-            found.append(ca.jtimes(rate(tree, x, dq), dq, gradient, True))
+            found.append(ca.jtimes(tree.model.space.rate(x, dq), dq, gradient, True))
         else:
             found.append(ca.reshape(gradient, *x.shape))
     return found
@@ -95,7 +82,7 @@ def hessian(
     for x, is_q in zip(inputs[:count], turned, strict=False):
         step = ca.SX.sym("step", *((tree.model.nv, 1) if is_q else x.shape))
         steps.append(step)
-        moved.append(ca.densify(displaced(tree, x, step) if is_q else x + step))
+        moved.append(ca.densify(tree.model.space.integrate(x, step) if is_q else x + step))
     total = ca.dot(results(function, [*moved, *inputs[count:]]), weight)
     along = stacked(steps)
     H, _ = ca.hessian(total, along)

@@ -20,9 +20,8 @@ from alembert.joints import Friction
 from alembert.joints.pair import normalised
 from alembert.model import WORLD, Joint, Model, Placement
 from alembert.model.inertia import Inertia
-from alembert.model.placement import PlacementProduct, factored
-from alembert.model.placement import _plus as plus
-from alembert.model.placement import _snap as snap
+from alembert.model.placement import PlacementProduct, factored, plus, snap
+from alembert.model.space import Owner
 from alembert.spatial import RigidInertia, quaternion
 from alembert.sweeps.node import Node, Structure
 
@@ -101,12 +100,18 @@ class Tree:
         return len(self.joints)
 
     @cached_property
+    def owners(self) -> tuple[Owner, ...]:
+        """Who owns the coordinates and speeds of each node."""
+        by_name = {owner.name: owner for owner in self.model.space}
+        return tuple(by_name[joint.name] for joint in self.joints)
+
+    @cached_property
     def q_slices(self) -> tuple[slice, ...]:
-        return tuple(self.model.q_slice(joint.name) for joint in self.joints)
+        return tuple(owner.q for owner in self.owners)
 
     @cached_property
     def v_slices(self) -> tuple[slice, ...]:
-        return tuple(self.model.v_slice(joint.name) for joint in self.joints)
+        return tuple(owner.v for owner in self.owners)
 
     @cached_property
     def structures(self) -> tuple[Structure, ...]:
