@@ -9,10 +9,12 @@ import pytest
 import alembert as al
 from alembert import check, library
 from alembert.algorithms import directional_kernels
-from alembert.algorithms.directional_kernels import KNOWN
-from alembert.algorithms.programs import PROGRAMS
+from alembert.algorithms.table import TABLE, all_with
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.joints import REGISTRY
+
+PROGRAMS = {name: entry.sweeps for name, entry in TABLE.items() if entry.program}
+KNOWN = all_with("has_derivatives")
 
 CLOSED_FORMS = ("forward_dynamics", "inverse_dynamics", "hybrid_dynamics")
 GROUPS = [tuple(REGISTRY)[k::3] for k in range(3)]

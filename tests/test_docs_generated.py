@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from alembert.algorithms.programs import PROGRAMS
+from alembert.algorithms.table import TABLE
 from alembert.constraints import Constraints
 from alembert.joints import REGISTRY
 from alembert.model.methods import Methods
@@ -13,11 +13,6 @@ from alembert.model.methods import Methods
 DOCS = Path(__file__).parents[1] / "docs"
 HINT = "run python docs/generate.py"
 NOT_ALGORITHMS = {"check_configuration", "compute", "compile"}
-INSIDE = {
-    *("poses", "velocities", "accelerations", "subspaces", "composite"),
-    *("world_momentum", "world_momentum_rows"),
-}
-"""programs behind the methods on frames, on the centre of mass and on momentum"""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +45,7 @@ def test_no_algorithm_is_left_out(generate):
     """Of trees: all that a model computes but for what is about constraints."""
     methods = {name for name in vars(Methods) if not name.startswith("_")} - set(vars(Constraints))
     assert methods - NOT_ALGORITHMS <= set(generate.ALGORITHMS)
-    assert set(PROGRAMS) - INSIDE <= set(generate.ALGORITHMS)
+    assert {name for name, entry in TABLE.items() if entry.is_method} <= set(generate.ALGORITHMS)
 
 
 def test_the_page_on_verification_has_every_case(generate):

@@ -8,8 +8,7 @@ import pytest
 from dynamics_helpers import ROUNDING, states, tree
 
 from alembert import library
-from alembert.algorithms.exporting import EXPORTED
-from alembert.algorithms.graphs import TAKES_WRENCHES
+from alembert.algorithms.table import TABLE, all_with
 from alembert.engine.target import host
 from alembert.errors import ArgumentError
 
@@ -66,8 +65,8 @@ def test_exported_algorithms_compile_and_agree(tmp_path):
     kinds = ("revolute", "spherical", "prismatic")
     model = library.random_tree(4, bodies=4, kinds=kinds, attachments=True, parameters=True)
     frame = model.frames[0].name
-    for name in EXPORTED:
-        options = {"wrenches": [frame, model.bodies[-1].name]} if name in TAKES_WRENCHES else {}
+    for name in all_with("has_source"):
+        options = {"wrenches": [frame, model.bodies[-1].name]} if TABLE[name].takes_wrenches else {}
         if name.startswith("frame_"):
             options = {"frame": frame, "reference": "world"} if name != "frame_pose" else {"frame": frame}
         files = model.export_c(name, tmp_path / name, **options)

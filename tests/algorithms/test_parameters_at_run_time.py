@@ -7,7 +7,7 @@ import pytest
 from dynamics_helpers import ROUNDING, relative, states, tree
 
 from alembert import Fixed, Friction, Inertia, ModelBuilder, Placement, Revolute
-from alembert.algorithms.graphs import Options
+from alembert.algorithms.algorithm import Options
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
 

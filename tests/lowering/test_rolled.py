@@ -7,7 +7,7 @@ from lowering_helpers import same_bits
 
 from alembert import WORLD, ModelBuilder, library
 from alembert.algorithms import kernels
-from alembert.algorithms.programs import PROGRAMS
+from alembert.algorithms.table import TABLE
 from alembert.engine.target import host
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.joints import REGISTRY, Revolute
@@ -16,6 +16,8 @@ from alembert.model import Inertia, Placement
 from alembert.sweeps import FORWARD_DYNAMICS, HYBRID_DYNAMICS, Program, Tree
 from alembert.sweeps.kinds import LIMIT, STRUCTURES, kinds
 from alembert.sweeps.program import inward, outward
+
+PROGRAMS = {name: entry.sweeps for name, entry in TABLE.items() if entry.program}
 
 # Both lowerings do the same operations in nearly the same order; some thousand roundings of eps, amplified by
 # the condition of the articulated inertias, stay below this part of the largest entry.

@@ -6,11 +6,13 @@ import pytest
 
 import alembert as al
 from alembert.algorithms import directional_kernels, kernels
-from alembert.algorithms.programs import PROGRAMS
+from alembert.algorithms.table import TABLE
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError
 from alembert.joints import REGISTRY
 from alembert.sensitivity import directional, products
+
+PROGRAMS = {name: entry.sweeps for name, entry in TABLE.items() if entry.program}
 
 CLOSED = [name for name, (program, names) in PROGRAMS.items() if products.tangent(program, names)]
 DYNAMICS = ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics")

@@ -6,10 +6,12 @@ import pytest
 
 import alembert as al
 from alembert.algorithms import directional_kernels
-from alembert.algorithms.programs import PROGRAMS
+from alembert.algorithms.table import TABLE
 from alembert.errors import ArgumentError
 from alembert.joints import REGISTRY
 from alembert.sensitivity import adjoint_traces
+
+PROGRAMS = {name: entry.sweeps for name, entry in TABLE.items() if entry.program}
 
 
 def products(model, mode, name, monkeypatch, most):

@@ -1,6 +1,6 @@
 """Algorithms as compositions (`alembert.algorithms.compositions`), for models of any size.
 
-A graph of `alembert.algorithms.graphs` is watched while it is built: the sweeps that it runs become operations, and what it
+The graph of an algorithm is watched while it is built: the sweeps that it runs become operations, and what it
 makes of their results short functions between them.
 """
 
@@ -14,6 +14,7 @@ import casadi as ca
 
 from alembert import sweeps
 from alembert.algorithms import kernels
+from alembert.algorithms.algorithm import Algorithm, Inputs, Options, graph_inputs
 from alembert.algorithms.compositions import (
     Composition,
     Inverse,
@@ -23,8 +24,6 @@ from alembert.algorithms.compositions import (
     Small,
     Sweep,
 )
-from alembert.algorithms.graphs import GRAPHS, Inputs, Options, graph_inputs
-from alembert.algorithms.programs import PROGRAMS
 from alembert.sensitivity import adjoint_traces
 from alembert.spatial import Motion, Pose
 from alembert.sweeps import Program
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from alembert.model import Model
 
 
-def of_program(model: Model, name: str) -> Composition:
-    program, names = PROGRAMS[name]
+def of_program(model: Model, algorithm: Algorithm) -> Composition:
+    program, names = algorithm.sweeps
     inputs = kernels.arguments(model, model.compute.tree, program, names)
     results = kernels.results(model, model.compute.tree, program)
     sizes = {a.name: a.size for a in inputs} | {f"result {r.name}": r.size for r in results}
@@ -43,11 +42,9 @@ def of_program(model: Model, name: str) -> Composition:
     return Composition(model.compute.tree, given, found, sizes, (Sweep(program, names, given, found),))
 
 
-def of_graph(model: Model, name: str, options: Options) -> Composition | None:
+def of_graph(model: Model, algorithm: Algorithm, options: Options) -> Composition | None:
     """What a graph is composed of; None where it is not made of sweeps that have adjoints."""
-    if name not in GRAPHS:
-        return None
-    inputs, names = graph_inputs(model, name, options)
+    inputs, names = graph_inputs(model, algorithm, options)
     symbols = {a.name: ca.SX.sym("x", *a.shape) for a in inputs}
     keys = [*symbols]
     forces = keys[len(names) : len(names) + len(options.wrenches)]
@@ -61,7 +58,7 @@ def of_graph(model: Model, name: str, options: Options) -> Composition | None:
         buffers=symbols,
     )
     try:
-        found = GRAPHS[name][1](s)
+        found = algorithm.expressions(s)
     except _NotComposed:
         return None
     found = {key: ca.densify(x) for key, x in found.items()}

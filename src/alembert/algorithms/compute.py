@@ -8,34 +8,25 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from alembert.algorithms.algorithm import Options
+from alembert.algorithms.constrained_graphs import CONSTRAINED
 from alembert.algorithms.derivatives import Derivatives
 from alembert.algorithms.frames import Reference, check_about, check_reference
-from alembert.algorithms.programs import ALGORITHMS, NEED_TREE
+from alembert.algorithms.table import TABLE, find
 from alembert.deferred import deferred
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.model import WORLD
-from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
-    from alembert.algorithms import exporting, graphs, kernels, symbolic
+    from alembert.algorithms import exporting, kernels, symbolic
     from alembert.algorithms.kernels import Lowering
     from alembert.algorithms.symbolic import Symbolic
     from alembert.engine.kernel import Kernel
     from alembert.model import Model
 else:
     exporting = deferred("alembert.algorithms.exporting")
-    graphs = deferred("alembert.algorithms.graphs")
     kernels = deferred("alembert.algorithms.kernels")
     symbolic = deferred("alembert.algorithms.symbolic")
-
-
-GRAPH_OF = {
-    "forward_dynamics": "constrained_accelerations",
-    "constrained_dynamics": "constrained_dynamics",
-    "inverse_dynamics": "constrained_efforts",
-    "constrained_inverse_dynamics": "constrained_inverse_dynamics",
-}
-"""the graphs behind what models with loops have"""
 
 
 class Compute(Derivatives):
@@ -76,15 +67,17 @@ class Compute(Derivatives):
             )
             if lowering == "rolled":
                 raise UnsupportedError(f"compile: {name} of a model with loops cannot be rolled")
-            kernel = kernels.graph_kernel(self.model, GRAPH_OF[name], options, name)
+            kernel = kernels.graph_kernel(self.model, _held(name), options, name)
         else:
             self._refuse_options("compile", at, actuated, weights)
-            if name not in ALGORITHMS:
-                raise ArgumentError(unknown("compile: no algorithm", name, ALGORITHMS))
+            algorithm = find("compile", name, "has_kernel")
             frames = self._wrench_frames("compile", name, wrenches)
-            kernel = self.kernel(name, wrenches=bool(frames), lowering=lowering)
-            if frames:
-                kernel = kernels.with_wrenches(self.model, kernel, frames)
+            if frames and algorithm.program is None and algorithm.kernel is None:
+                kernel = kernels.graph_kernel(self.model, name, Options(wrenches=frames), name)
+            else:
+                kernel = self.kernel(name, wrenches=bool(frames), lowering=lowering)
+                if frames:
+                    kernel = kernels.with_wrenches(self.model, kernel, frames)
         again = {"wrenches": tuple(wrenches), "batch": batch, "lowering": lowering}
         kernel.origin = (
             _compiled,
@@ -106,22 +99,22 @@ class Compute(Derivatives):
         weights: Mapping[str, float] | None = None,
     ) -> list[Path]:
         constrained = self._takes_constraints(name)
-        if name not in exporting.EXPORTED and not constrained:
-            raise ArgumentError(unknown("export_c: no algorithm", name, exporting.EXPORTED))
+        if not constrained:
+            find("export_c", name, "has_source")
         if not isinstance(directory, str | PathLike):
             raise ArgumentError(f"export_c: directory is {directory!r}, expected a path")
         if constrained:
             options = self._constrained_graph_options(
                 "export_c", name, at, self._wrench_frames("export_c", name, wrenches), actuated, weights
             )
-            return self._exported(GRAPH_OF[name], options, directory, name, at)
+            return self._exported(_held(name), options, directory, name, at)
         self._refuse_options("export_c", at, actuated, weights)
         check_reference("export_c", reference)
         check_about("export_c", about)
-        if (frame is not None) != name.startswith("frame_"):
+        if (frame is not None) != TABLE[name].on_frame:
             wanted = "needs a frame" if frame is None else "takes no frame"
             raise ArgumentError(f"export_c: {name} {wanted}")
-        options = graphs.Options(
+        options = Options(
             frame=frame or WORLD,
             reference=reference,
             about=about,
@@ -130,7 +123,7 @@ class Compute(Derivatives):
         return self._exported(name, options, directory, name, None)
 
     def _exported(
-        self, graph: str, options: graphs.Options, directory: str | Path, name: str, at: Any
+        self, graph: str, options: Options, directory: str | Path, name: str, at: Any
     ) -> list[Path]:
         try:
             return exporting.export(self.model, graph, options, directory, name=name, at=at)
@@ -139,9 +132,9 @@ class Compute(Derivatives):
 
     def _takes_constraints(self, name: str) -> bool:
         """Whether an algorithm holds the constraints of the model (or is only for models that have some)."""
-        return (name in GRAPH_OF and name not in NEED_TREE) or (
-            self.model.is_constrained and name in NEED_TREE
-        )
+        if name in CONSTRAINED:
+            return CONSTRAINED[name].is_method and CONSTRAINED[name].has_kernel
+        return self.model.is_constrained and name in TABLE and TABLE[name].needs_tree
 
     @staticmethod
     def _refuse_options(function: str, at: Any, actuated: Any, weights: Any) -> None:
@@ -159,13 +152,13 @@ class Compute(Derivatives):
         wrenches: tuple[str, ...],
         actuated: Sequence[str] | None,
         weights: Mapping[str, float] | None,
-    ) -> graphs.Options:
+    ) -> Options:
         """Those of the dynamics of a model with loops; refuses what there is none of."""
         if not self.model.is_constrained:
             raise ArgumentError(
                 f"{function}: {name} is for models with loops, couplings or equations; this has none"
             )
-        if name not in GRAPH_OF:
+        if _held(name) not in CONSTRAINED or not CONSTRAINED[_held(name)].has_kernel:
             self.check_tree(name)
         if self.constraint_rows.solution is None:
             raise UnsupportedError(
@@ -182,7 +175,7 @@ class Compute(Derivatives):
         else:
             self._refuse_drives(function, name, actuated, weights)
             found = symbolic.constrained_options(self.model, function, at)
-        return graphs.Options(wrenches=wrenches, guarded=True, **found)
+        return Options(wrenches=wrenches, guarded=True, **found)
 
     @staticmethod
     def _refuse_drives(function: str, name: str, actuated: Any, weights: Any) -> None:
@@ -193,7 +186,7 @@ class Compute(Derivatives):
         if isinstance(wrenches, str) or not all(isinstance(frame, str) for frame in wrenches):
             raise ArgumentError(f"{function}: wrenches is {wrenches!r}, expected a list of frames")
         frames = tuple(wrenches)
-        if frames and name not in graphs.TAKES_WRENCHES:
+        if frames and not (CONSTRAINED | TABLE)[name].takes_wrenches:
             raise ArgumentError(f"{function}: {name} takes no wrenches")
         for k, frame in enumerate(frames):
             self.check_moves(function, frame)
@@ -205,3 +198,8 @@ class Compute(Derivatives):
 def _compiled(model: Model, name: str, options: dict[str, Any]) -> Kernel:
     """Kernels pickle as what they were made from: machine code stays with the machine."""
     return model.compile(name, **options)
+
+
+def _held(name: str) -> str:
+    """The algorithm behind one of models with constraints."""
+    return name if name in CONSTRAINED else TABLE[name].held

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.algorithms import directional_kernels, results
+from alembert.algorithms.algorithm import Options
 from alembert.algorithms.arguments import common
-from alembert.algorithms.graphs import Options
-from alembert.algorithms.programs import PROGRAMS
+from alembert.algorithms.table import TABLE
 from alembert.constraints import hybrid_solution, rank
 from alembert.constraints.derivative_solution import CLEAR
 from alembert.constraints.dynamics import _driven, weight_vector
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 Array = np.ndarray
 DEPENDENT = 1e-10
 """accelerations that efforts can tell apart by no more than this part of their response depend on each other"""
-GRAPH_OF = {"forward_dynamics": "constrained_accelerations", "inverse_dynamics": "constrained_efforts"}
-"""graphs of what constraints change, to differentiate"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +59,7 @@ def jvp(
 ) -> tuple[Any, Any]:
     with_parameters = _has_parameters(model, "jvp", name, along)
     found = _slope(model, "jvp", name, at, wrenches, with_parameters)
-    names = [f"d{key}" for key in (*PROGRAMS[name][1], "parameters")]
+    names = [f"d{key}" for key in (*TABLE[name].inputs, "parameters")]
     changes = directional_kernels.gathered("jvp", tuple(found.forces), along_wrenches)
     given = [*zip(names, along, strict=False)]
     given += [(f"along_wrenches: {frame!r}", x) for frame, x in zip(found.forces, changes, strict=True)]
@@ -107,7 +105,7 @@ def _has_parameters(model: Model, function: str, name: str, given: Sequence[Any]
     """Whether arguments, or directions of them, end with the parameters."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise ArgumentError(f"{function}: {name} takes a tuple of arguments, got {given!r}")
-    own = len(PROGRAMS[name][1])
+    own = len(TABLE[name].inputs)
     if len(given) not in (own, own + bool(model.parameters)):
         raise ArgumentError(
             f"{function}: {name} takes {own + bool(model.parameters)} arguments, got {len(given)}"
@@ -160,7 +158,7 @@ def _hybrid_slope(
     names: Sequence[str],
 ) -> _Slope:
     """With respect to q, v, tau (where speeds are free), a_given (where they are not), free (of which there is none)."""
-    nv, keys = model.nv, PROGRAMS["hybrid_dynamics"][1]
+    nv, keys = model.nv, TABLE["hybrid_dynamics"].inputs
     arrays = [
         model.compute.numbers(function, key, x, model.nq if key == "q" else nv)
         for key, x in zip(keys, at, strict=False)
@@ -289,7 +287,7 @@ def hessian_kernel(
             weights = weight_vector(model, function, None)[driven]
             drives = (tuple(driven.tolist()), tuple(weights.tolist()))
             options = replace(options, independent=independent, drives=drives)
-        graph = GRAPH_OF.get(name, "constrained_hybrid")
+        graph = TABLE[name].held
         model.compute.kernels[key] = directional_kernels.constrained_kernel(
             model, "hessian", name, graph, options
         )

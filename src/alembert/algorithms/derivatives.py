@@ -11,7 +11,7 @@ import numpy as np
 from alembert.algorithms.arguments import mapping
 from alembert.algorithms.equations_of_motion import EquationsOfMotion
 from alembert.algorithms.frames import Reference
-from alembert.algorithms.programs import NUMBERS
+from alembert.algorithms.table import TABLE
 from alembert.deferred import deferred
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
@@ -28,9 +28,6 @@ else:
     constrained_products = deferred("alembert.algorithms.constrained_products")
     directional_kernels = deferred("alembert.algorithms.directional_kernels")
     results = deferred("alembert.algorithms.results")
-
-CONSTRAINED = ("forward_dynamics", "inverse_dynamics", "hybrid_dynamics")
-"""what models with loops, couplings or equations have jvp, vjp and hessian of, through the constraints"""
 
 
 class Derivatives(EquationsOfMotion):
@@ -206,7 +203,7 @@ class Derivatives(EquationsOfMotion):
         forces = mapping("jvp", "wrenches", wrenches)
         moved = mapping("jvp", "along_wrenches", along_wrenches)
         options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
-        if self.model.is_constrained and name in CONSTRAINED:
+        if self._goes_through_constraints(name):
             directional_kernels.options(self.model, "jvp", name, wrenches=tuple(forces), **options)
             return constrained_products.jvp(self.model, name, at, along, forces, moved)
         kernel = self.directional_kernel("jvp", name, wrenches=tuple(forces), **options)
@@ -220,7 +217,7 @@ class Derivatives(EquationsOfMotion):
         if name == "hybrid_dynamics":
             directional_kernels.check_choice(directions[4])
         half = len(found) // 2
-        if name in NUMBERS:
+        if TABLE[name].gives_number:
             return found[0][..., 0], found[1][..., 0]
         return found if half == 1 else (found[:half], found[half:])
 
@@ -237,7 +234,7 @@ class Derivatives(EquationsOfMotion):
     ) -> tuple[Any, ...]:
         forces = mapping("vjp", "wrenches", wrenches)
         options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
-        if self.model.is_constrained and name in CONSTRAINED:
+        if self._goes_through_constraints(name):
             directional_kernels.options(self.model, "vjp", name, wrenches=tuple(forces), **options)
             return constrained_products.vjp(self.model, name, at, weight, forces)
         kernel = self.directional_kernel("vjp", name, wrenches=tuple(forces), **options)
@@ -312,10 +309,14 @@ class Derivatives(EquationsOfMotion):
         return self.checked(mode, kernel, (*values, *given))
 
     def _hessian_kernel(self, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
-        if not (self.model.is_constrained and name in CONSTRAINED):
+        if not (self._goes_through_constraints(name)):
             return self.directional_kernel("hessian", name, of_any_size=True, **options)
         directional_kernels.options(self.model, function, name, **options)
         return constrained_products.hessian_kernel(self.model, function, name, at, options["wrenches"])
+
+    def _goes_through_constraints(self, name: str) -> bool:
+        """Whether loops, couplings and equations of the model change an algorithm, which has derivatives with them."""
+        return self.model.is_constrained and name in TABLE and bool(TABLE[name].held)
 
     def _check_physical(self, function: str, kernel: Kernel, values: Sequence[Any]) -> None:
         """Refuse parameters among the arguments that the builder would refuse."""

@@ -10,10 +10,10 @@ import casadi as ca
 import numpy as np
 
 from alembert.algorithms import composed_algorithms, composition_derivatives, hessians, kernels
+from alembert.algorithms.algorithm import Options, graph_inputs, graph_results
 from alembert.algorithms.compositions import Composition
 from alembert.algorithms.frames import check_about, check_reference
-from alembert.algorithms.graphs import GRAPHS, TAKES_WRENCHES, Options, graph_inputs, graph_results
-from alembert.algorithms.programs import NEED_TREE, PROGRAMS
+from alembert.algorithms.table import TABLE, find
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError, UnsupportedError
@@ -28,14 +28,11 @@ MOST_NODES = 24
 """of which the products are unrolled; that takes some 70 ms of compiling for each, loops less than 1 s for any number"""
 MOST_NODES_TWICE = 8
 """of which second derivatives are unrolled"""
-_NOT = {"admittance", "hybrid_dynamics_derivatives", "forward_dynamics_derivatives"}
-KNOWN = tuple(dict.fromkeys((*PROGRAMS, *(name for name in GRAPHS if name not in _NOT))))
-"""algorithms that can be differentiated"""
 
 
 @dataclass(frozen=True)
-class Algorithm:
-    """One algorithm to differentiate: a function with its arguments (those named q are configurations)."""
+class Differentiated:
+    """An algorithm to differentiate: a function with its arguments (those named q are configurations)."""
 
     name: str
     options: Options | None
@@ -62,9 +59,8 @@ def options(
     about: str | None,
 ) -> Options | None:
     """None for the plain algorithm; refuses what does not go together."""
-    if name not in KNOWN:
-        raise ArgumentError(unknown(f"{mode}: no algorithm", name, KNOWN))
-    if (frame is not None) != name.startswith("frame_"):
+    algorithm = find(mode, name, "has_derivatives")
+    if (frame is not None) != algorithm.on_frame:
         raise ArgumentError(
             f"{mode}: {name} needs frame=, the name of a frame"
             if frame is None
@@ -72,11 +68,11 @@ def options(
         )
     if reference is not None and frame is None:
         raise ArgumentError(f"{mode}: {name} takes no reference")
-    if about is not None and not name.startswith("momentum"):
+    if about is not None and "about" not in algorithm.options:
         raise ArgumentError(f"{mode}: {name} takes no about")
-    if wrenches and name not in TAKES_WRENCHES:
+    if wrenches and not algorithm.takes_wrenches:
         raise ArgumentError(f"{mode}: {name} takes no wrenches")
-    if not (wrenches or frame is not None or about is not None or name not in PROGRAMS):
+    if not (wrenches or frame is not None or about is not None or algorithm.program is None):
         return None
     found = Options(wrenches=tuple(wrenches))
     if frame is not None:
@@ -91,20 +87,24 @@ def options(
     return found
 
 
-def algorithm(model: Model, mode: str, name: str, options: Options | None) -> tuple[Algorithm, ca.Function]:
+def algorithm(
+    model: Model, mode: str, name: str, options: Options | None
+) -> tuple[Differentiated, ca.Function]:
     """Unrolled."""
     if options is None:
         found = plain(model, name)
-        program, names = PROGRAMS[name]
+        program, names = TABLE[name].sweeps
         return found, model.symbolic.function(program, names)
     graph = model.symbolic.graph(name, options)
-    return Algorithm(name, options, graph.inputs, graph.results), graph.function
+    return Differentiated(name, options, graph.inputs, graph.results), graph.function
 
 
-def plain(model: Model, name: str) -> Algorithm:
-    program, names = PROGRAMS[name]
+def plain(model: Model, name: str) -> Differentiated:
+    program, names = TABLE[name].sweeps
     inputs = kernels.arguments(model, model.compute.tree, program, names)
-    return Algorithm(name, None, tuple(inputs), tuple(kernels.results(model, model.compute.tree, program)))
+    return Differentiated(
+        name, None, tuple(inputs), tuple(kernels.results(model, model.compute.tree, program))
+    )
 
 
 def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kernel:
@@ -127,9 +127,9 @@ def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kern
 
 def _closed(model: Model, mode: Mode, name: str) -> Source | None:
     """The code of a product in closed form, with a part for each body; None where there is no such form."""
-    if mode == "hessian" or name not in PROGRAMS or not len(model.compute.tree):
+    if mode == "hessian" or TABLE[name].program is None or not len(model.compute.tree):
         return None
-    program, names = PROGRAMS[name]
+    program, names = TABLE[name].sweeps
     if mode == "jvp":
         found = products.tangent(program, names, parameters=bool(model.parameters))
     else:
@@ -168,22 +168,22 @@ def composed(model: Model, mode: Mode, name: str, options: Options | None) -> Co
     if len(model.compute.tree) <= (MOST_NODES_TWICE if mode == "hessian" else MOST_NODES):
         return None
     if options is not None:
-        return composed_algorithms.of_graph(model, name, options)
-    if mode != "jvp" and not adjoint_traces.has_adjoint(PROGRAMS[name][0]):
+        return composed_algorithms.of_graph(model, TABLE[name], options)
+    if mode != "jvp" and not adjoint_traces.has_adjoint(TABLE[name].sweeps[0]):
         return None
-    return composed_algorithms.of_program(model, name)
+    return composed_algorithms.of_program(model, TABLE[name])
 
 
 def _algorithm(
     model: Model, mode: Mode, name: str, options: Options | None, c: Composition | None
-) -> Algorithm:
+) -> Differentiated:
     """Without making the graph of a large model."""
     if options is None:
         return plain(model, name)
     if c is None:
         return algorithm(model, mode, name, options)[0]
-    inputs, _ = graph_inputs(model, name, options)
-    return Algorithm(name, options, tuple(inputs), graph_results(name, c.shapes))
+    inputs, _ = graph_inputs(model, TABLE[name], options)
+    return Differentiated(name, options, tuple(inputs), graph_results(TABLE[name], c.shapes))
 
 
 def _key(model: Model, mode: Mode, name: str, options: Options | None, how: str) -> str:
@@ -192,7 +192,7 @@ def _key(model: Model, mode: Mode, name: str, options: Options | None, how: str)
 
 
 def _check_tree(model: Model, mode: Mode, name: str) -> None:
-    if model.is_constrained and name in NEED_TREE:
+    if model.is_constrained and TABLE[name].needs_tree:
         raise UnsupportedError(
             f"{mode}: {name} of a model with loops, couplings or equations: its methods jvp, vjp and hessian take "
             "forward_dynamics, inverse_dynamics and hybrid_dynamics through them"
@@ -213,7 +213,7 @@ def constrained_kernel(model: Model, mode: Mode, called: str, name: str, options
     )
 
 
-def arguments(model: Model, mode: Mode, found: Algorithm) -> tuple[list[Argument], list[Argument]]:
+def arguments(model: Model, mode: Mode, found: Differentiated) -> tuple[list[Argument], list[Argument]]:
     """What goes into the function of a derivative and what comes out."""
     tangents = [
         Argument(f"d{a.name}", (model.nv,) if is_q else a.shape)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.algorithms import kernels
+from alembert.algorithms.algorithm import Options
 from alembert.algorithms.arguments import Parameters, Wrenches, mapping
-from alembert.algorithms.failures import KNOWN_AS, WRENCHES, Failures, all_finite
+from alembert.algorithms.failures import Failures, all_finite
 from alembert.algorithms.kernels import Lowering
-from alembert.algorithms.programs import INVERTING, LABELS, NEED_TREE, PROGRAMS
+from alembert.algorithms.table import TABLE, known_as
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, UnsupportedError
 
@@ -20,14 +21,6 @@ if TYPE_CHECKING:
     pass
 
 Array = np.ndarray
-
-_CONSTRAINED = {
-    "inverse_dynamics": "constrained_inverse_dynamics (on symbols, symbolic.constrained_inverse_dynamics)",
-    "inverse_dynamics_derivatives": "constrained_inverse_dynamics_derivatives",
-    "forward_dynamics": "constrained_dynamics (on symbols, symbolic.constrained_dynamics)",
-    "forward_dynamics_derivatives": "constrained_dynamics_derivatives",
-}
-"""what to use on a model with loops or couplings instead of an algorithm of trees"""
 
 
 class Evaluation(Failures):
@@ -50,7 +43,7 @@ class Evaluation(Failures):
         if kernel is None:
             if not len(self.tree):
                 return _nothing_moves(self.kernel(name), given, out)
-            if name in NEED_TREE:
+            if TABLE[name].needs_tree:
                 self.check_tree(name)
             kernel = self.kernel(name, wrenches=bool(wrenches))
         if wrenches:
@@ -67,10 +60,10 @@ class Evaluation(Failures):
                 result = kernel._function(*given) if out is None else kernel(*given, out=out)
         except ArgumentError as error:
             text = str(error).replace(kernel.name, caller or name, 1)
-            for label, known in KNOWN_AS.get(name, WRENCHES).items():
-                text = text.replace(f" {label} ", f" {known} ")
+            for argument in kernel.arguments:
+                text = text.replace(f" {argument.name} ", f" {known_as(name, argument.name)} ")
             raise ArgumentError(text) from None
-        if name in INVERTING and self.lockable:
+        if self.lockable and TABLE[name].solves:
             self.mark_locked(name, given, result)
             finite = None
         if not (all_finite(result) if finite is None else finite):
@@ -86,7 +79,7 @@ class Evaluation(Failures):
 
     def _direct_call(self, name: str) -> Callable[..., Any] | None:
         kernel, model = self.kernels.get((name, False)), self.model
-        locks = name in INVERTING and self.lockable
+        locks = self.lockable and TABLE[name].solves
         if kernel is None or model.parameters or model.is_constrained or locks:
             return None
         return kernel.function()
@@ -106,29 +99,22 @@ class Evaluation(Failures):
         key: tuple[Any, ...] = (name, wrenches) if lowering == "auto" else (name, wrenches, lowering)
         if key in self.kernels:
             return self.kernels[key]
-        if name in ("forward_dynamics_derivatives", "inverse_dynamics_derivatives"):
-            from alembert.algorithms import derivative_kernels
-
-            self.kernels[key] = derivative_kernels.kernel(
-                self.model, name, wrenches=wrenches, lowering=lowering
-            )
-        elif name == "hybrid_dynamics_derivatives":
-            from alembert.algorithms import derivative_kernels
-
-            self.kernels[key] = derivative_kernels.hybrid_kernel(
-                self.model, wrenches=wrenches, lowering=lowering
-            )
-        elif name in ("momentum", "momentum_matrix"):
-            self.kernels[key] = kernels.momentum_kernel(self.model, name, lowering)
+        algorithm = TABLE[name]
+        if algorithm.kernel is not None:
+            self.kernels[key] = algorithm.kernel(self.model, wrenches, lowering)
+        elif algorithm.program is None:
+            if lowering == "rolled":
+                raise UnsupportedError(f"compile: {name} is code for each body, which cannot be rolled")
+            self.kernels[key] = kernels.graph_kernel(self.model, name, Options(), name)
         else:
-            program, names = PROGRAMS[name]
+            program, names = algorithm.sweeps
             self.kernels[key] = kernels.program_kernel(
                 self.model,
                 self.tree,
                 program,
                 (*names, "wrench") if wrenches else names,
                 name=name,
-                labels=LABELS.get(name, {}),
+                labels=algorithm.labels,
                 lowering=lowering,
             )
         return self.kernels[key]
@@ -141,7 +127,7 @@ class Evaluation(Failures):
             ("equation", self.model.equations),
         ):
             if items:
-                instead = _CONSTRAINED.get(name)
+                instead = TABLE[name].instead if name in TABLE else ""
                 raise UnsupportedError(
                     f"{name}: the {kind} {items[0].name!r} would be ignored; {kind}s are not supported by this "
                     f"algorithm yet. {f'Use {instead}, or ' if instead else ''}model.replace({kind}s=()), which gives the "

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.algorithms.graphs import GRAPHS, Options
+from alembert.algorithms.algorithm import Options
 from alembert.engine.c_export import export_c
 
 if TYPE_CHECKING:
     from alembert.model import Model
-
-EXPORTED = tuple(name for name in GRAPHS if name not in ("admittance", "hybrid_dynamics_derivatives"))
-"""those two depend on more than C has arguments for"""
 
 
 def export(

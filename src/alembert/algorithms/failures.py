@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.algorithms.arguments import Arguments
+from alembert.algorithms.table import known_as
 from alembert.errors import NumericalError, warn
 from alembert.joints import JointType
 from alembert.model.space import Owner
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from alembert.engine.kernel import Kernel
 
 Array = np.ndarray
-WRENCHES = {"wrench": "wrenches"}
-KNOWN_AS = {"hybrid_dynamics": {"tau": "torques", "a_given": "accelerations", **WRENCHES}}
-"""what the user knows the inputs of an algorithm as"""
 _SINGULAR = "the articulated inertia of some joint is singular (no mass moves with it) or numbers overflow"
 
 
@@ -113,7 +111,6 @@ class Failures(Arguments):
 
     def _reason(self, given: tuple[Any, ...], kernel: Kernel, otherwise: str = _SINGULAR) -> str:
         """The first input that is not finite, or the joint that cannot be solved for, or `otherwise`."""
-        known = KNOWN_AS.get(kernel.name, WRENCHES)
         for argument, value in zip(kernel.arguments, given, strict=True):
             x = np.asarray(value, dtype=float)
             if not np.all(np.isfinite(x)):
@@ -125,7 +122,7 @@ class Failures(Arguments):
                 label = (
                     f" ({names[entries[-1]]})" if x.ndim and x.shape[-1] == len(names) and len(names) else ""
                 )
-                what = known.get(argument.name, argument.name)
+                what = known_as(kernel.name, argument.name)
                 return f"{what} is {x[tuple(entries)]} at entry {entries[-1] if x.ndim else 0}{label}"
         return self.model.space.trouble(np.asarray(given[0], dtype=float)) or otherwise
 

@@ -8,12 +8,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.algorithms import directional_kernels, frames, graphs, kernels
+from alembert.algorithms import algorithm, directional_kernels, frames, kernels
+from alembert.algorithms.algorithm import Graph, Options
 from alembert.algorithms.arguments import FrameLike, mapping
+from alembert.algorithms.constrained_graphs import CONSTRAINED
 from alembert.algorithms.expressions import checked, joined, parameter_column
 from alembert.algorithms.frames import Reference
-from alembert.algorithms.graphs import Graph, Options
-from alembert.algorithms.programs import NEED_TREE, PROGRAMS
 from alembert.algorithms.results import (
     ForwardDerivatives,
     HybridDerivatives,
@@ -21,6 +21,7 @@ from alembert.algorithms.results import (
     Innovations,
     InverseDerivatives,
 )
+from alembert.algorithms.table import TABLE, find
 from alembert.constraints import dynamics as constrained
 from alembert.constraints import inverse_derivatives, reduced, reduced_symbols
 from alembert.constraints.coordinates import Coordinates, names_of, projected
@@ -460,6 +461,11 @@ class Symbolic:
 
     # --- functions -------------------------------------------------------------------------------------------
 
+    def call(self, name: str, *given: Any, wrenches: Wrenches = None, parameters: Any = None) -> Any:
+        """Any algorithm by its name: `call("energy", q, v)`."""
+        find("call", name)
+        return self._call(name, parameters, wrenches, *given)
+
     def function(self, program: Program, names: tuple[str, ...]) -> ca.Function:
         """The CasADi function of a program for some of its inputs (and the parameters, where there are any)."""
         key = (program.name, names)
@@ -471,13 +477,14 @@ class Symbolic:
 
     def graph(self, name: str, options: Options) -> Graph:
         """An algorithm as a function, with its inputs."""
-        if name in NEED_TREE:
+        found = CONSTRAINED.get(name) or find("graph", name)
+        if found.needs_tree:
             self._model.compute.check_tree(name)
         for frame in options.wrenches:
             self._model.compute.check_moves(name, frame)
         key = (name, options)
         if key not in self._graphs:
-            self._graphs[key] = graphs.graph(self._model, name, options)
+            self._graphs[key] = algorithm.graph(self._model, found, options)
         return self._graphs[key]
 
     def _call(self, name: str, parameters: Any, wrenches: Wrenches, *given: Any, **options: Any) -> Any:
@@ -495,7 +502,7 @@ class Symbolic:
         kernel = self._model.compute.directional_kernel(mode, name)
         key = (mode, (name,))
         if key not in self._functions:
-            options = None if name in PROGRAMS else Options()
+            options = None if TABLE[name].program else Options()
             self._functions[key] = directional_kernels.function(self._model, mode, name, options)
         return self._functions[key], kernel.arguments
 

@@ -19,10 +19,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from alembert.algorithms.constrained_products import GRAPH_OF as CONSTRAINED
-from alembert.algorithms.directional_kernels import KNOWN
-from alembert.algorithms.graphs import TAKES_WRENCHES
-from alembert.algorithms.programs import ALGORITHMS, NEED_TREE
+from alembert.algorithms.table import TABLE, all_with, find
 from alembert.check.oracles import (
     CONFIGURATIONS,
     ORACLES,
@@ -31,6 +28,7 @@ from alembert.check.oracles import (
     flat,
     frame_of,
     graph_options,
+    has_expression,
     inputs,
     per_minimal_set,
     wrench_frame,
@@ -146,17 +144,22 @@ def derivatives(
         raise ArgumentError(f"check.derivatives: nothing moves in the model {model.name!r}")
     if oracle not in ORACLES:
         raise ArgumentError(unknown("check.derivatives: no oracle", oracle, ORACLES))
-    names = list(KNOWN) if name == "all" else [name] if isinstance(name, str) else list(name)
+    names = (
+        list(all_with("has_derivatives"))
+        if name == "all"
+        else [name]
+        if isinstance(name, str)
+        else list(name)
+    )
     for entry in names:
-        if entry not in KNOWN:
-            raise ArgumentError(unknown("check.derivatives: no algorithm", entry, KNOWN))
+        find("check.derivatives", entry, "has_derivatives")
     if states < 0:
         raise ArgumentError(f"check.derivatives: states is {states}, expected zero or more")
     rng = np.random.default_rng(seed)
     taken = list(samples(model, states, rng))
     found: list[Comparison] = []
     if model.is_constrained:
-        without = [entry for entry in names if entry in NEED_TREE and entry not in CONSTRAINED]
+        without = [x for x in names if TABLE[x].needs_tree and not has_expression(x)]
         if name == "all":
             names = [entry for entry in names if entry not in without]
         elif without:
@@ -310,15 +313,15 @@ def _compare_second(
 
 
 def _result_shapes(model: Model, name: str) -> list[tuple[int, ...]]:
-    if model.is_constrained and name in CONSTRAINED:
+    if model.is_constrained and has_expression(name):
         return [(model.nv,)]
-    if name in ALGORITHMS:
+    if TABLE[name].program or TABLE[name].kernel:
         return [result.shape for result in model.compute.kernel(name).results]
     return [result.shape for result in model.symbolic.graph(name, graph_options(model, name, None)).results]
 
 
 def _wrenches(model: Model, name: str, given: Given) -> dict[str, Array] | None:
-    return {wrench_frame(model): given["wrench"]} if name in TAKES_WRENCHES else None
+    return {wrench_frame(model): given["wrench"]} if TABLE[name].takes_wrenches else None
 
 
 def _named(model: Model, given: Given) -> dict[str, float] | None:

@@ -11,12 +11,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.algorithms import manifold
-from alembert.algorithms.constrained_products import GRAPH_OF as CONSTRAINED
-from alembert.algorithms.graphs import GRAPHS, TAKES_WRENCHES, Options
+from alembert.algorithms.algorithm import Options
+from alembert.algorithms.constrained_graphs import CONSTRAINED
 from alembert.algorithms.kernels import graph_kernel
-from alembert.algorithms.programs import ALGORITHMS, PROGRAMS
 from alembert.algorithms.symbolic import constrained_options, inverse_options
+from alembert.algorithms.table import TABLE
 from alembert.check.complex_numbers import run
 from alembert.check.states import Given
 from alembert.engine.kernel import Kernel
@@ -34,14 +33,19 @@ def wrench_frame(model: Model) -> str:
 
 def frame_of(model: Model, name: str) -> dict[str, Any]:
     """The options of an algorithm on a frame."""
-    return {"frame": wrench_frame(model)} if name.startswith("frame_") else {}
+    return {"frame": wrench_frame(model)} if TABLE[name].on_frame else {}
 
 
 def inputs(model: Model, name: str) -> tuple[str, ...]:
-    own = PROGRAMS[name][1] if name in PROGRAMS else GRAPHS[name][0]
-    wrench = ("wrench",) if name in TAKES_WRENCHES else ()
-    takes_parameters = model.parameters and name not in manifold.NAMES
+    own = TABLE[name].sweeps[1] if TABLE[name].program else TABLE[name].inputs
+    wrench = ("wrench",) if TABLE[name].takes_wrenches else ()
+    takes_parameters = model.parameters and TABLE[name].takes_parameters
     return (*own, *wrench, *(("parameters",) if takes_parameters else ()))
+
+
+def has_expression(name: str) -> bool:
+    """Whether what constraints make of an algorithm has an expression for a given minimal set."""
+    return bool(TABLE[name].held) and CONSTRAINED[TABLE[name].held].has_kernel
 
 
 def flat(parts: Iterable[Array]) -> Array:
@@ -54,7 +58,7 @@ def moved(model: Model, key: str, x: Array, direction: Array) -> Array:
 
 def graph_options(model: Model, name: str, q: Array | None) -> Options:
     """Those of the graph, with the minimal set of constraints at q."""
-    wrenches = (wrench_frame(model),) if name in TAKES_WRENCHES else ()
+    wrenches = (wrench_frame(model),) if TABLE[name].takes_wrenches else ()
     if q is None:
         return Options(wrenches=wrenches, **frame_of(model, name))
     make = inverse_options if name == "inverse_dynamics" else constrained_options
@@ -65,7 +69,7 @@ def per_minimal_set(
     model: Model, name: str, make: Callable[[Model, str, Array | None], Any]
 ) -> Callable[..., Any]:
     """An oracle; of what constraints change, one for each of the minimal sets that states have."""
-    if not (model.is_constrained and name in CONSTRAINED):
+    if not (model.is_constrained and has_expression(name)):
         return make(model, name, None)
     made: dict[Options, Any] = {}
 
@@ -146,20 +150,20 @@ ORACLES: dict[str, Callable[[Model, str, Array | None], Oracle]] = {
 
 def _compiled(model: Model, name: str, q: Array | None) -> Kernel:
     if q is not None:  # without the guards that `compile` puts around it: differences leave the surface
-        return graph_kernel(model, CONSTRAINED[name], graph_options(model, name, q), name)
-    if name not in ALGORITHMS:
+        return graph_kernel(model, TABLE[name].held, graph_options(model, name, q), name)
+    if not (TABLE[name].program or TABLE[name].kernel):
         return graph_kernel(model, name, graph_options(model, name, None), name)
-    return model.compile(name, wrenches=[wrench_frame(model)] if name in TAKES_WRENCHES else [])
+    return model.compile(name, wrenches=[wrench_frame(model)] if TABLE[name].takes_wrenches else [])
 
 
 def _flat_function(model: Model, name: str, q: Array | None) -> ca.Function:
     """The symbolic lowering with all results in one column, C order."""
     if q is not None:
-        function = model.symbolic.graph(CONSTRAINED[name], graph_options(model, name, q)).function
-    elif name in TAKES_WRENCHES or name not in PROGRAMS:
+        function = model.symbolic.graph(TABLE[name].held, graph_options(model, name, q)).function
+    elif TABLE[name].takes_wrenches or not TABLE[name].program:
         function = model.symbolic.graph(name, graph_options(model, name, None)).function
     else:
-        function = model.symbolic.function(*PROGRAMS[name])
+        function = model.symbolic.function(*TABLE[name].sweeps)
     x = [ca.SX.sym(f"x{k}", function.size1_in(k)) for k in range(function.n_in())]
     found = function(*x)
     results = found if isinstance(found, tuple) else (found,)

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from alembert.algorithms import kernels
+from alembert.algorithms.algorithm import Options, graph
 from alembert.algorithms.arguments import FrameLike, Parameters
 from alembert.algorithms.frames import jacobian, pose
-from alembert.algorithms.graphs import Options, graph
 from alembert.algorithms.results import Innovations
+from alembert.algorithms.table import TABLE
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.model import Model, Placement
@@ -104,7 +105,7 @@ def _admittance_kernel(model: Model, located: tuple[tuple[int, Placement], ...])
     inputs = kernels.arguments(model, model.compute.tree, steps.OPERATORS, ("q",))
 
     def build() -> Source:
-        return FunctionSource(graph(model, "admittance", Options(frames=located)).function)
+        return FunctionSource(graph(model, TABLE["admittance"], Options(frames=located)).function)
 
     size = 6 * len(located)
     key = f"{model.fingerprint}:admittance:{located!r}"

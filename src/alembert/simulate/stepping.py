@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.algorithms import kernels
-from alembert.algorithms.programs import PROGRAMS
+from alembert.algorithms.table import TABLE
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource, Source
 from alembert.lowering.plan import RECORDS, Call, Copy, Repeat, recorded
@@ -85,7 +85,7 @@ class Plant:
     def dynamics(self) -> tuple[Source, list[str], list[str]]:
         """Source of the accelerations, and the names of its inputs and outputs."""
         name = "hybrid_dynamics" if self.motion is not None else "forward_dynamics"
-        program, names = PROGRAMS[name]
+        program, names = TABLE[name].sweeps
         given = [*names, "wrench"] if self.wrenches else list(names)
         kernel = kernels.program_kernel(self.model, self.model.compute.tree, program, given)
         inputs = [*given, "parameters"] if self.model.parameters else given
