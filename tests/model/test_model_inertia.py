@@ -187,3 +187,10 @@ def test_refusals():
     assert refusal(lambda: massless + massless) == (
         "the sum of two massless inertias with moments has no centre of mass"
     )
+
+
+def test_a_matrix_for_the_six_entries_names_who_takes_it():
+    message = refusal(lambda: Inertia(1.0, (0, 0, 0), np.eye(3)))
+    assert message.startswith("inertia tensor is a 3 x 3 matrix, expected (Ixx, Ixy, Iyy, Ixz, Iyz, Izz)")
+    assert message.endswith("Inertia.from_matrix takes matrices")
+    assert Inertia.from_matrix(1.0, (0, 0, 0), np.eye(3)) == Inertia(1.0, (0, 0, 0), (1, 0, 1, 0, 0, 1))

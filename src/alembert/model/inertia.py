@@ -35,6 +35,11 @@ class Inertia:
     def __post_init__(self) -> None:
         object.__setattr__(self, "mass", scalar(self.mass, "mass"))
         object.__setattr__(self, "com", scalars(self.com, 3, "centre of mass"))
+        if np.shape(np.asarray(self.tensor, dtype=object)) == (3, 3):
+            raise ModelError(
+                "inertia tensor is a 3 x 3 matrix, expected (Ixx, Ixy, Iyy, Ixz, Iyz, Izz); "
+                "Inertia.from_matrix takes matrices"
+            )
         object.__setattr__(self, "tensor", scalars(self.tensor, 6, "inertia tensor"))
 
     @classmethod

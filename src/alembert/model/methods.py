@@ -720,7 +720,11 @@ class Methods:
     def project(
         self, q: Any, v: Any = None, *, active: Active = None, parameters: Parameters = None
     ) -> State:
-        """A state that has drifted a little, back on the constraint surface, the shortest way in the mass metric."""
+        """A state that has drifted a little, back on the constraint surface, the shortest way in the mass metric.
+
+        Returns a `State`: `.q` is the configuration and `.v` the speeds (zero where none were given):
+        `v = model.project(q, v).v` are speeds that keep all loops closed.
+        """
         return self.compute.project(q, v, active=active, parameters=parameters)
 
     # --- symbols, kernels and source -------------------------------------------------------------------------
