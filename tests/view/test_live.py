@@ -1,7 +1,9 @@
 """The live viewer: what its sliders do, without a browser, and that it listens to this machine only."""
 
 import socket
+import urllib.error
 import urllib.request
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -41,7 +43,7 @@ def test_sliders_move_the_model():
         assert "at http://127.0.0.1" in repr(viewer)
     assert "stopped" in repr(viewer)
     with socket.socket() as probe:
-        assert probe.connect_ex(("127.0.0.1", int(viewer.url.rpartition(":")[2]))) != 0
+        assert probe.connect_ex(("127.0.0.1", urlsplit(viewer.url).port)) != 0
 
 
 def four_bar():
@@ -143,3 +145,78 @@ def test_names_run_no_script_in_the_live_viewer(chromium):
     chromium.open("about:blank")
     chromium.messages.clear()  # what viser's own page has to say
     chromium.requests.clear()
+
+
+# --- who may talk to it -------------------------------------------------------------------------------------
+
+
+def connect(url, port, **headers):
+    """A WebSocket client; what it is told first, or the status with which it is refused."""
+    client = pytest.importorskip("websockets.sync.client")
+    import viser
+    from websockets.exceptions import InvalidStatus
+
+    try:
+        with client.connect(
+            url,
+            sock=socket.create_connection(("127.0.0.1", port), timeout=30),
+            subprotocols=[f"viser-v{viser.__version__}"],
+            **headers,
+        ) as connection:
+            return connection.recv(timeout=30)
+    except InvalidStatus as error:
+        return error.response.status_code
+
+
+def test_only_its_own_page_may_talk_to_it():
+    with al.view(al.library.pendulum(), open_browser=False, port=18630) as viewer:
+        port = urlsplit(viewer.url).port
+        own = viewer.url.replace("http:", "ws:").rstrip("/")
+        origin = f"http://127.0.0.1:{port}"
+        assert isinstance(connect(own, port, origin=origin), bytes)
+        assert isinstance(connect(own, port), bytes)  # a program that was given the address
+        assert isinstance(
+            connect(own.replace("127.0.0.1", "localhost"), port, origin=f"http://localhost:{port}"), bytes
+        )
+        bare = f"ws://127.0.0.1:{port}"
+        for url, sent in (
+            (own, "http://example.com"),
+            (own, f"https://127.0.0.1:{port}"),
+            (own, f"http://127.0.0.1:{port + 1}"),
+            (own, "null"),
+            (
+                own.replace("127.0.0.1", "example.com"),
+                f"http://example.com:{port}",
+            ),  # a name that points here
+            (bare, origin),
+            (f"{bare}/", None),
+            (f"{bare}/{'x' * 22}", origin),
+            (own[:-1], origin),
+        ):
+            assert connect(url, port, origin=sent) == 403, (url, sent)
+        for url in (f"http://127.0.0.1:{port}/", viewer.url[:-2]):
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(url, timeout=30)
+
+
+def test_two_viewers_have_two_tokens():
+    with (
+        al.view(al.library.pendulum(), open_browser=False, port=18640) as one,
+        al.view(al.library.pendulum(), open_browser=False, port=18650) as two,
+    ):
+        assert urlsplit(one.url).path != urlsplit(two.url).path
+        for viewer in (one, two):
+            with urllib.request.urlopen(viewer.url, timeout=30) as answer:
+                assert answer.status == 200
+
+
+def test_a_server_that_does_not_ask_the_guard_is_not_used(monkeypatch):
+    from contextlib import nullcontext
+
+    from alembert.view.guard import Guard
+
+    monkeypatch.setattr(Guard, "installed", lambda self: nullcontext())
+    with pytest.raises(
+        UnsupportedError, match="this version of viser cannot be told to refuse foreign pages"
+    ):
+        al.view(al.library.pendulum(), open_browser=False, port=18660)

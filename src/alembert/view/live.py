@@ -1,4 +1,4 @@
-"""The live viewer: a page served by viser to this machine only, with sliders for joints or a timeline for motions.
+"""The live viewer: a page served by viser to this machine only (see `guard`), with sliders or a timeline for motions.
 
 It runs beside the program: making a `Viewer` returns at once, `stop` ends it. Nodes of the scene are named by numbers,
 and names of a model are only ever labels, which the page shows as text.
@@ -16,6 +16,7 @@ import numpy as np
 
 from alembert.errors import UnsupportedError
 from alembert.spatial import quaternion
+from alembert.view.guard import Guard
 from alembert.view.live_controls import Joints, Timeline
 from alembert.view.motion import Motion
 from alembert.view.page import Still
@@ -38,7 +39,8 @@ class Viewer:
         self.model = shown.model
         parameters = shown.parameters if isinstance(shown, Motion) else None
         self.scene: Scene = scene(self.model, parameters=parameters)
-        with _quietly():
+        self._guard = Guard()
+        with _quietly(), self._guard.installed():
             self._server = viser.ViserServer(
                 host="127.0.0.1", port=8080 if port is None else port, label="Alembert", verbose=False
             )
@@ -47,6 +49,7 @@ class Viewer:
         self._bodies: list[Any] = []
         self._layers: dict[str, list[Any]] = {}
         try:
+            self._guard.try_out(self._server.get_port())
             self._build(shown)
         except BaseException:
             with _quietly():
@@ -68,7 +71,8 @@ class Viewer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.get_port()}"
+        """The address of the page; its token is needed to see and to move anything."""
+        return f"http://127.0.0.1:{self._server.get_port()}/{self._guard.token}/"
 
     def stop(self) -> None:
         """End the server; the page stays as it is, without connection."""
