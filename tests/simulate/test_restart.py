@@ -213,7 +213,7 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(FileError, match="its restart data are damaged"):
         load_run(tmp_path / "cut.nc", **good)
     (tmp_path / "no.nc").write_text("no")
-    with pytest.raises(FileError, match="cannot be read as netCDF"):
+    with pytest.raises(FileError, match="is no readable netCDF file"):
         load_run(tmp_path / "no.nc", **good)
     del data.attrs["model_toml"]
     data.to_netcdf(tmp_path / "bare.nc")

@@ -22,6 +22,7 @@ import numpy as np
 from alembert.errors import ArgumentError, FileError, warn
 from alembert.meaning import meaning
 from alembert.model import Model
+from alembert.model.io import netcdf
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE, Birth
 from alembert.simulate.error_control import Mark, Span, ticks
@@ -42,6 +43,7 @@ Array = np.ndarray
 VERSION = 1
 NUMBERS = ("duration", "step", "interval", "start", "origin", "tolerance", "absolute_tolerance")
 TEXT, ARRAYS = "restart", "restart_numbers"
+LARGEST_TEXT = 500_000_000  # bytes of the JSON text
 
 
 # --- writing ------------------------------------------------------------------------------------------------
@@ -184,12 +186,21 @@ def load_run(path: str | Path, *, model: Model | None = None, **given: Any) -> R
 
     The continuation has the same bits as a run that was never interrupted.
     """
-    from alembert.simulate.run import GIVEN, assembled, own_model, watched_events
+    from alembert.simulate.run import GIVEN
 
     for name in given:
         if name not in GIVEN:
             raise ArgumentError(f"load_run: no option {name!r}, expected some of {', '.join(GIVEN)}")
     data, content = _read(Path(path))
+    with netcdf.damage_told(path, "its restart data are damaged"):
+        return _run(path, data, content, model, given)
+
+
+def _run(
+    path: str | Path, data: Dataset, content: dict[str, Any], model: Model | None, given: dict[str, Any]
+) -> Run:
+    from alembert.simulate.run import GIVEN, assembled, own_model, watched_events
+
     options = {**GIVEN, **content["values"], **given}
     _compare(content["given"], _digests(given), set(content["values"]), path)
     stored = _model(data, path)
@@ -202,7 +213,10 @@ def load_run(path: str | Path, *, model: Model | None = None, **given: Any) -> R
         if own.fingerprint != data.attrs["fingerprint"]:
             raise ArgumentError(f"load_run: model is another than that of the run in {path}")
     _ = own.symbolic  # makes the model's algorithms known
-    q, v, tau = (np.array(data[name].values, dtype=float) for name in ("q", "v", "tau"))
+    q, v, tau = (netcdf.array(data, name, path) for name in ("q", "v", "tau"))
+    for name, x, width in (("q", q, own.nq), ("v", v, own.nv), ("tau", tau, own.nv)):
+        if x.shape != (*q.shape[:-1], width) or x.shape[-2] != data["time"].size:
+            raise FileError(f"{path}: variable {name!r} has shape {x.shape}, which is none of {own.name!r}")
     system = assembled(own, options, q.shape[:-2])
     system.stabilisation = Stabilisation(*content["stabilisation"])
     topologies = tuple((first, _to_topology(x)) for first, x in content["topologies"])
@@ -239,27 +253,18 @@ def load_run(path: str | Path, *, model: Model | None = None, **given: Any) -> R
 
 
 def _read(path: Path) -> tuple[Dataset, dict[str, Any]]:
-    try:
-        import xarray
-    except ImportError:
-        raise ArgumentError('load_run: needs xarray; pip install "alembert[data]"') from None
-    try:
-        with xarray.open_dataset(path) as file:
-            data = file.load()
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path}: cannot be read as netCDF: {error}") from None
+    data = netcdf.read(path, "load_run")
     if TEXT not in data or ARRAYS not in data:
         raise FileError(f"{path}: is no run that can go on, expected a file that run.save(...) has written")
-    try:
+    with netcdf.damage_told(path, "its restart data are damaged"):
         flat = np.asarray(data[ARRAYS].values, dtype=float)
-        tree = json.loads(zlib.decompress(np.asarray(data[TEXT].values, dtype=np.uint8).tobytes()))
+        text = np.asarray(data[TEXT].values, dtype=np.uint8).tobytes()
+        tree = json.loads(netcdf.unzipped(text, LARGEST_TEXT))
         if tree["version"] != VERSION:
             raise FileError(
                 f"{path}: has restart data of version {tree['version']}, this Alembert reads {VERSION}"
             )
         return data, _with_arrays(tree, flat)
-    except (zlib.error, ValueError, KeyError, TypeError) as error:
-        raise FileError(f"{path}: its restart data are damaged: {error}") from None
 
 
 def _with_arrays(x: Any, flat: Array) -> Any:

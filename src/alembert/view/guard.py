@@ -81,9 +81,7 @@ class Guard:
             connection.sendall(request.encode())
             answer = connection.recv(64)
         if b" 403 " not in answer:
-            raise UnsupportedError(
-                "view: this version of viser cannot be told to refuse foreign pages"
-            )
+            raise UnsupportedError("view: this version of viser cannot be told to refuse foreign pages")
 
 
 class _Replaced:

@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from alembert.errors import ArgumentError, FileError, UnsupportedError
+from alembert.errors import ArgumentError, FileError
 from alembert.model import Model
+from alembert.model.io import netcdf
+from alembert.model.io.location import read_text
 from alembert.model.printing import unknown
 from alembert.view.motion import Motion
 
 SUFFIXES = (".nc", ".csv")
+LARGEST = 512_000_000  # bytes of a CSV file
 
 
 def read_motion(path: str | os.PathLike[str], model: Model | None = None) -> Motion:
@@ -24,8 +27,6 @@ def read_motion(path: str | os.PathLike[str], model: Model | None = None) -> Mot
         raise ArgumentError(
             f"view: {path} has the suffix {path.suffix!r}, expected one of {', '.join(SUFFIXES)}"
         )
-    if not path.is_file():
-        raise FileError(f"{path}: cannot be read: No such file or directory")
     if path.suffix.lower() == ".nc":
         return _netcdf(path, model)
     if model is None:
@@ -34,47 +35,40 @@ def read_motion(path: str | os.PathLike[str], model: Model | None = None) -> Mot
 
 
 def _netcdf(path: Path, model: Model | None) -> Motion:
-    try:
-        import xarray
-    except ImportError:
-        raise UnsupportedError('view: xarray is not installed; pip install "alembert[data]"') from None
-    try:
-        with xarray.open_dataset(path) as data:
-            data.load()
-    except (OSError, ValueError) as error:
-        # xarray goes on with advice on its backends
-        raise FileError(f"{path}: is no readable netCDF file: {str(error).partition('. ')[0]}") from None
+    data = netcdf.read(path, "view")
     if model is None:
         text = data.attrs.get("model_toml")
-        if not text:
+        if not isinstance(text, str) or not text:
             raise ArgumentError(f"view: {path} holds records without a model; name the model as well")
         from alembert.model.io.native import loads
 
         model = loads(text, name=f"{path}: model_toml")
-    for name in ("q", "time"):
-        if name not in data:
-            raise FileError(f"{path}: has no variable {name!r}, expected records of a simulation")
-    q = np.asarray(data["q"].values, dtype=float)
-    tau = np.asarray(data["tau"].values, dtype=float) if "tau" in data else None
-    v = np.asarray(data["v"].values, dtype=float) if "v" in data else None
+    q, time = netcdf.array(data, "q", path), netcdf.array(data, "time", path, 1)
+    v, tau = (netcdf.array(data, name, path) if name in data else None for name in ("v", "tau"))
+    for name, x, width in (
+        ("q", q, q.shape[-1] if q.ndim else 0),
+        ("v", v, model.nv),
+        ("tau", tau, model.nv),
+    ):
+        if x is not None and (x.ndim < 2 or x.shape != (*q.shape[:-2], len(time), width)):
+            expected = (*q.shape[:-2], len(time), width)
+            raise FileError(
+                f"{path}: variable {name!r} has shape {x.shape}, expected {expected}: {len(time)} records of {model.name!r}"
+            )
     first = (0,) * (q.ndim - 2)
     return _motion(
-        path,
-        model,
-        data["time"].values,
-        q[first],
-        None if v is None else v[first],
-        None if tau is None else tau[first],
+        path, model, time, q[first], None if v is None else v[first], None if tau is None else tau[first]
     )
 
 
 def _csv(path: Path, model: Model) -> Motion:
     try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(file))
+        rows = list(csv.reader(read_text(path, LARGEST).splitlines()))
         head = [entry.partition(" [")[0].strip() for entry in rows[0]]
         table = np.array([[float(entry) for entry in row] for row in rows[1:] if row])
-    except (OSError, UnicodeDecodeError, ValueError, IndexError) as error:
+    except (ValueError, IndexError, csv.Error) as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(f"{path}: is no readable table of records: {error}") from None
     if table.ndim != 2 or table.shape[1] != len(head):
         raise FileError(f"{path}: its rows do not have {len(head)} entries each, as its header has")
