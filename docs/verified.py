@@ -12,7 +12,7 @@ from pathlib import Path
 
 from generate import _table, filled, sections
 
-from alembert.verify import Case, Outcome, Results, discover
+from alembert.verify import Case, CaseResult, Results, discover
 
 PAGE = Path(__file__).parent / "verification.md"
 HEAD = ["case", "what", "source", "kind", "difference / tolerance", "verdict"]
@@ -33,7 +33,7 @@ def facts(results: Results) -> str:
     return f"{results.summary}. Run on {results.date}: {machine}; {versions}."
 
 
-def numbers(outcome: Outcome) -> list[str]:
+def numbers(outcome: CaseResult) -> list[str]:
     worst = max((q.margin for q in outcome.quantities), default=None)
     return ["" if worst is None else f"{worst:.0e}", outcome.status]
 

@@ -9,8 +9,8 @@ import pytest
 
 from alembert.errors import ArgumentError, FileError
 from alembert.verify import Check, Line, Plot, Results, case, compare, discover, run, run_case, select
-from alembert.verify.outcome import results
 from alembert.verify.report import page
+from alembert.verify.results import results
 
 MINE = '''
 import os, time

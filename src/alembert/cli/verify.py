@@ -138,7 +138,7 @@ def _run(cases: list[Case], program: str, jobs: int | None, timeout: float) -> R
     """With a bar on stderr, where there is a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from alembert.verify import Outcome, run
+    from alembert.verify import CaseResult, run
 
     columns = (
         TextColumn(f"verify ({program})"),
@@ -155,7 +155,7 @@ def _run(cases: list[Case], program: str, jobs: int | None, timeout: float) -> R
     ) as bar:
         task = bar.add_task("", total=len(cases), last="")
 
-        def done(outcome: Outcome) -> None:
+        def done(outcome: CaseResult) -> None:
             bar.update(task, advance=1, last=f"{outcome.name}: {outcome.status}")
 
         return run(cases, program=program, jobs=jobs, timeout=timeout, done=done)

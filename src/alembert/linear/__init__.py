@@ -4,6 +4,8 @@ from alembert.control.locus import RootLocus as RootLocus
 from alembert.control.reachability import Reachability as Reachability
 from alembert.control.responses import FrequencyResponse as FrequencyResponse
 from alembert.control.responses import TimeResponse as TimeResponse
+from alembert.linear.equilibria import Trim as Trim
+from alembert.linear.equilibria import trim as trim
 from alembert.linear.linear_model import LinearModel as LinearModel
 from alembert.linear.linearization import linearize as linearize
 from alembert.linear.modes import Mode as Mode
@@ -12,5 +14,3 @@ from alembert.linear.regulators import Regulator as Regulator
 from alembert.linear.regulators import decoupled_pd as decoupled_pd
 from alembert.linear.regulators import lqr as lqr
 from alembert.linear.regulators import place_poles as place_poles
-from alembert.linear.trimming import Trim as Trim
-from alembert.linear.trimming import trim as trim

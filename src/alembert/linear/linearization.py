@@ -176,7 +176,7 @@ def _state(model: Model, q: Any, v: Any, tau: Any) -> tuple[Array, Array, Array]
     return found[0], found[1], found[2]
 
 
-def _chosen(model: Model, names: Sequence[str], given: quantities.Inputs, tau: Array) -> list[int]:
+def _chosen(model: Model, names: Sequence[str], given: quantities.InputColumns, tau: Array) -> list[int]:
     """The indices of the parameters."""
     if isinstance(names, Mapping):
         raise ArgumentError(

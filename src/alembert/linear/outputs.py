@@ -68,7 +68,7 @@ class Output:
 
 
 @dataclass(frozen=True, eq=False)
-class Derivatives:
+class OutputDerivatives:
     """Values (..., ny) and derivatives (..., ny, n) with respect to q (tangent), v, a and the parameters."""
 
     y: Array
@@ -94,11 +94,13 @@ def outputs(model: Model, names: Sequence[str], function: str) -> tuple[Output, 
 
 def differentiate(
     model: Model, rows: Sequence[Output], q: Array, v: Array, a: Array, p: Array
-) -> Derivatives:
+) -> OutputDerivatives:
     """Everything about the outputs at a batch of states; p are the parameters."""
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, a, p)))
     ny, nv, count = len(rows), model.nv, len(model.parameters)
-    found = Derivatives(np.zeros((*batch, ny)), *(np.zeros((*batch, ny, n)) for n in (nv, nv, nv, count)))
+    found = OutputDerivatives(
+        np.zeros((*batch, ny)), *(np.zeros((*batch, ny, n)) for n in (nv, nv, nv, count))
+    )
     values = {"q": _plain_coordinates(model, q), "v": v, "a": a}
     matrices = {"q": found.dq, "v": found.dv, "a": found.da}
     for k, row in enumerate(rows):

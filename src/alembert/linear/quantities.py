@@ -69,7 +69,7 @@ def effort_units(model: Model) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Inputs:
+class InputColumns:
     """tau = matrix u, (..., nv, number of inputs)."""
 
     names: tuple[str, ...]
@@ -82,7 +82,7 @@ class Inputs:
 
 def inputs(
     model: Model, names: Sequence[str] | None, values: Mapping[str, Any], function: str, q: Array
-) -> Inputs:
+) -> InputColumns:
     """By the names of joints, degrees of freedom, actuators and wrenches; None: all actuators, or all efforts.
 
     A wrench is worth the efforts J(q)^T F, with `values` of the parameters.
@@ -128,7 +128,7 @@ def inputs(
         if labels.count(label) > 1:
             raise ArgumentError(f"{function}: inputs: {label!r} is named twice")
     matrix = np.stack(np.broadcast_arrays(*columns), axis=-1) if columns else np.zeros((model.nv, 0))
-    return Inputs(tuple(labels), tuple(found), matrix, tuple(used), tuple(pushes))
+    return InputColumns(tuple(labels), tuple(found), matrix, tuple(used), tuple(pushes))
 
 
 def wrench(model: Model, name: str, function: str, argument: str) -> tuple[str, tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""What is free in an equilibrium, by name, and what is to vanish there: the equations of `trimming`."""
+"""What is free in an equilibrium, by name, and what is to vanish there: the equations of `equilibria`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class TrimPoint:
     q: Array
     v: Array
     tau: Array
@@ -29,7 +29,7 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class TrimProblem:
     """What is free, by index, and the model with its parameters."""
 
     model: Model
@@ -55,7 +55,7 @@ class Problem:
     def widths(self) -> list[int]:
         return [len(x) for x in (self.q, self.v, self.tau, self.u, self.F)]
 
-    def wrenches(self, at: Point) -> dict[str, Array]:
+    def wrenches(self, at: TrimPoint) -> dict[str, Array]:
         return dict(zip(self.frames, at.F.reshape(-1, 6), strict=True))
 
     @property
@@ -69,7 +69,7 @@ class Problem:
             *(f"wrench:{self.frames[k // 6]}.{quantities.COMPONENTS[k % 6]}" for k in self.F),
         )
 
-    def evaluate(self, at: Point) -> tuple[Array, Array, float]:
+    def evaluate(self, at: TrimPoint) -> tuple[Array, Array, float]:
         """r and J of (1), and the size of the efforts that residuals are judged against."""
         model = self.model
         effort = at.tau + self.G @ at.u
@@ -83,7 +83,7 @@ class Problem:
             return self.constrained(at, asked - effort, J, float(scale))
         return asked - effort, J, float(scale)
 
-    def _tree(self, at: Point) -> tuple[Array, Array, Array, Array, Array]:
+    def _tree(self, at: TrimPoint) -> tuple[Array, Array, Array, Array, Array]:
         """Inverse dynamics at rest accelerations without the constraints, its derivatives, and J^T of the wrenches."""
         model, parameters = self.model, self.parameters or None
         zero = np.zeros(model.nv)
@@ -105,7 +105,7 @@ class Problem:
         ]
         return found[0], *found[1], np.concatenate(pushes, axis=1)
 
-    def constrained(self, at: Point, r: Array, J: Array, scale: float) -> tuple[Array, Array, float]:
+    def constrained(self, at: TrimPoint, r: Array, J: Array, scale: float) -> tuple[Array, Array, float]:
         """(3)"""
         model = self.model
         c = model.compute.constraint_slopes("trim", at.q, at.v, at.f, self.parameters or None)
@@ -125,11 +125,13 @@ class Problem:
             blocks.append([np.hstack([c.bias_q[:, self.q], c.bias_v[:, self.v], none]) * self.weight])
         return np.concatenate(left), np.vstack([np.hstack(row) for row in blocks]), scale
 
-    def move(self, at: Point, step: Array) -> Point:
+    def move(self, at: TrimPoint, step: Array) -> TrimPoint:
         parts = np.split(step, np.cumsum(self.widths))
         dq = np.zeros(self.model.nv)
         dq[self.q] = parts[0]
-        moved = Point(self.model.integrate(at.q, dq), *(x.copy() for x in (at.v, at.tau, at.u, at.F, at.f)))
+        moved = TrimPoint(
+            self.model.integrate(at.q, dq), *(x.copy() for x in (at.v, at.tau, at.u, at.F, at.f))
+        )
         everything = range(self.rows)
         for x, where, part in zip(
             (moved.v, moved.tau, moved.u, moved.F, moved.f),
@@ -140,7 +142,7 @@ class Problem:
             x[where] += part
         return moved
 
-    def difference(self, at: Point, to: Point) -> Array:
+    def difference(self, at: TrimPoint, to: TrimPoint) -> Array:
         return np.concatenate(
             [
                 self.model.difference(at.q, to.q)[self.q],
@@ -162,7 +164,7 @@ def set_up(
     free: Sequence[str] | None,
     parameters: dict[str, float],
     forces: dict[str, Array],
-) -> tuple[Point, Problem]:
+) -> tuple[TrimPoint, TrimProblem]:
     point = {
         "q": model.neutral()
         if q is None
@@ -233,7 +235,7 @@ def set_up(
     except ArgumentError as error:
         raise ArgumentError(str(error).replace("check_configuration", "trim", 1)) from None
     rows = model.compute.constraint_rows.count if model.is_constrained else 0
-    problem = Problem(
+    problem = TrimProblem(
         model,
         parameters,
         sorted(loose["q"]),
@@ -248,7 +250,7 @@ def set_up(
         model.mass if rows else 1.0,
     )
     F = np.concatenate([np.zeros(0), *forces.values()])
-    return Point(point["q"], point["v"], point["tau"], u, F, np.zeros(rows)), problem
+    return TrimPoint(point["q"], point["v"], point["tau"], u, F, np.zeros(rows)), problem
 
 
 def _kind(model: Model, name: str, argument: str) -> tuple[str, str]:

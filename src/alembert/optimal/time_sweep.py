@@ -42,7 +42,7 @@ import scipy.linalg as sl
 from alembert.engine.kernel import Argument, Kernel
 from alembert.engine.source import FunctionSource
 from alembert.lowering.stage_loop import SHARED, EliminationLoop, StageLoop
-from alembert.sweeps.linear import Factor
+from alembert.sweeps.factor import Factor
 from alembert.sweeps.linear_quadratic import stage_gains, stage_record
 
 Array = np.ndarray

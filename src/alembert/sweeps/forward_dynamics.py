@@ -33,9 +33,9 @@ import casadi as ca
 from alembert.spatial import Force
 from alembert.spatial.arrays import cross
 from alembert.sweeps.articulated import reduce_articulated, reduce_coupled
+from alembert.sweeps.factor import Factor
 from alembert.sweeps.inverse_dynamics import joint_effort, own_effort
 from alembert.sweeps.kinematics import move, place
-from alembert.sweeps.linear import Factor
 from alembert.sweeps.program import Program, Record, inward, outward
 
 

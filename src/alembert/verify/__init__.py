@@ -15,10 +15,10 @@ from alembert.verify.case import Plot as Plot
 from alembert.verify.case import Skipped as Skipped
 from alembert.verify.case import case as case
 from alembert.verify.compare import compare as compare
-from alembert.verify.outcome import Outcome as Outcome
-from alembert.verify.outcome import Quantity as Quantity
-from alembert.verify.outcome import Results as Results
 from alembert.verify.registry import discover as discover
 from alembert.verify.registry import select as select
+from alembert.verify.results import CaseResult as CaseResult
+from alembert.verify.results import Quantity as Quantity
+from alembert.verify.results import Results as Results
 from alembert.verify.runner import run as run
 from alembert.verify.runner import run_case as run_case

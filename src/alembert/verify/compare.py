@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from alembert.verify.outcome import Outcome, Quantity, Results
 from alembert.verify.printing import NARROWEST, STYLES, WIDEST, short
+from alembert.verify.results import CaseResult, Quantity, Results
 
 AGREE = 1.0
 """times the tolerance of a quantity: what two results may be apart and still be the same"""
@@ -22,7 +22,7 @@ VERDICTS = {"same": "green", "better": STYLES["passed"], "worse": STYLES["failed
 
 
 @dataclass(frozen=True)
-class Pair:
+class Comparison:
     """A quantity in both results; None where one of them has no such quantity."""
 
     case: str
@@ -53,26 +53,26 @@ class Pair:
         return "same" if np.all(np.abs(x - y) <= AGREE * allowed) else "differs"
 
 
-def compare(first: Results, second: Results) -> list[Pair]:
+def compare(first: Results, second: Results) -> list[Comparison]:
     """Quantity by quantity, those of `first` in its order, then what only `second` has."""
     theirs = {outcome.name: outcome for outcome in second.outcomes}
-    pairs: list[Pair] = []
+    pairs: list[Comparison] = []
     for outcome in first.outcomes:
         pairs += _pairs(outcome, theirs.pop(outcome.name, None))
     for outcome in theirs.values():
-        pairs.append(Pair(outcome.name, outcome.title, None, None, "new there"))
+        pairs.append(Comparison(outcome.name, outcome.title, None, None, "new there"))
     return pairs
 
 
-def _pairs(one: Outcome, other: Outcome | None) -> list[Pair]:
+def _pairs(one: CaseResult, other: CaseResult | None) -> list[Comparison]:
     if other is None:
-        return [Pair(one.name, one.title, None, None, "not there")]
+        return [Comparison(one.name, one.title, None, None, "not there")]
     if not one.quantities or not other.quantities:
         short_one = one if not one.quantities else other
-        return [Pair(one.name, one.title, None, None, f"{short_one.status}: {short_one.message}")]
+        return [Comparison(one.name, one.title, None, None, f"{short_one.status}: {short_one.message}")]
     theirs = {quantity.what: quantity for quantity in other.quantities}
     return [
-        Pair(one.name, quantity.what, quantity, theirs.get(quantity.what), "not there")
+        Comparison(one.name, quantity.what, quantity, theirs.get(quantity.what), "not there")
         for quantity in one.quantities
     ]
 
@@ -85,7 +85,7 @@ def label(results: Results) -> str:
     return f"{name} {results.versions.get(distribution, '')}"
 
 
-def show(first: Results, second: Results, pairs: list[Pair], console: Console) -> None:
+def show(first: Results, second: Results, pairs: list[Comparison], console: Console) -> None:
     """As a table where the terminal is wide enough, else a line per quantity; then how many of which verdict."""
     if NARROWEST <= console.width <= WIDEST:
         console.print(table(first, second, pairs))
@@ -105,7 +105,7 @@ def _counted(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def _line(pair: Pair, one: str, two: str, console: Console) -> None:
+def _line(pair: Comparison, one: str, two: str, console: Console) -> None:
     head = f"[bold]{escape(pair.case)}[/]: {escape(pair.what)}: "
     verdict = f"[{VERDICTS.get(pair.verdict, 'yellow')}]{escape(pair.verdict)}[/]"
     if pair.first is None or pair.second is None:
@@ -117,7 +117,7 @@ def _line(pair: Pair, one: str, two: str, console: Console) -> None:
     )
 
 
-def table(first: Results, second: Results, pairs: list[Pair]) -> Table:
+def table(first: Results, second: Results, pairs: list[Comparison]) -> Table:
     found = Table(header_style="bold", expand=True)
     heads = ("case", "quantity", "published", label(first), label(second))
     for head in heads:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from alembert.verify.case import Case
-from alembert.verify.outcome import Outcome, Quantity, Results
+from alembert.verify.results import CaseResult, Quantity, Results
 
 STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "skipped": "yellow"}
 SHOWN = 3  # numbers of an array
@@ -47,7 +47,7 @@ def show(results: Results, console: Console) -> None:
     console.print(results.summary, style="bold", highlight=False)
 
 
-def _paragraph(outcome: Outcome, console: Console) -> None:
+def _paragraph(outcome: CaseResult, console: Console) -> None:
     mark = f"[{STYLES[outcome.status]}]{outcome.status:8}[/]"
     console.print(f"{mark}[bold]{escape(outcome.name)}[/]", highlight=False)
     note = " [yellow](incomplete)[/]" if outcome.missing else ""
@@ -80,7 +80,7 @@ def table(results: Results) -> Table:
     return found
 
 
-def _rows(found: Table, outcome: Outcome) -> None:
+def _rows(found: Table, outcome: CaseResult) -> None:
     name, source = escape(outcome.name), escape(outcome.source)
     if outcome.missing:
         source += " [yellow](incomplete)[/]"

@@ -32,7 +32,7 @@ class Dynamics(Protocol):
 
 
 @dataclass(frozen=True)
-class Program:
+class DynamicsProgram:
     """A program by name; `load` builds a model in it."""
 
     name: str
@@ -57,13 +57,13 @@ def _mujoco(model: Model) -> Dynamics:
 
 
 PROGRAMS = {
-    "alembert": Program("alembert", "alembert", _alembert),
-    "pinocchio": Program("pinocchio", "pin", _pinocchio),
-    "mujoco": Program("mujoco", "mujoco", _mujoco),
+    "alembert": DynamicsProgram("alembert", "alembert", _alembert),
+    "pinocchio": DynamicsProgram("pinocchio", "pin", _pinocchio),
+    "mujoco": DynamicsProgram("mujoco", "mujoco", _mujoco),
 }
 
 
-def program_named(name: str) -> Program:
+def program_named(name: str) -> DynamicsProgram:
     if name not in PROGRAMS:
         raise ArgumentError(unknown("verify: no program", name, PROGRAMS))
     return PROGRAMS[name]

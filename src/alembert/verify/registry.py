@@ -99,7 +99,7 @@ def _from_file(path: Path) -> list[Case]:
         raise FileError(f"verify: {path} is not a file; expected cases in .py or .toml")
     path = path.resolve()
     if path.suffix == ".toml":
-        from alembert.verify.declared import cases_of_toml
+        from alembert.verify.toml_cases import cases_of_toml
 
         cases = cases_of_toml(path)
     elif path.suffix == ".py":

@@ -10,8 +10,8 @@ import numpy as np
 
 from alembert.verify import svg
 from alembert.verify.case import KINDS
-from alembert.verify.outcome import Outcome, Quantity, Results
 from alembert.verify.printing import number
+from alembert.verify.results import CaseResult, Quantity, Results
 
 STYLE = """
 :root { color-scheme: light dark; --line: #d5d8e0; --soft: #f5f6fa; --text: #1d2129; --quiet: #5b6270; }
@@ -57,7 +57,7 @@ def _badge(status: str) -> str:
     return f'<span class="badge {status}">{status}</span>'
 
 
-def _row(outcome: Outcome) -> str:
+def _row(outcome: CaseResult) -> str:
     worst = max((q.margin for q in outcome.quantities), default=None)
     shown = "" if worst is None else f"{worst:.1e}"
     return (
@@ -67,7 +67,7 @@ def _row(outcome: Outcome) -> str:
     )
 
 
-def _section(outcome: Outcome) -> str:
+def _section(outcome: CaseResult) -> str:
     parts = [
         f'<section id="{escape(outcome.name)}"><h2>{escape(outcome.title)} {_badge(outcome.status)}</h2>',
         f'<p class="quiet"><code>{escape(outcome.name)}</code> · {escape(outcome.kind)} · '

@@ -14,23 +14,23 @@ from typing import Any
 
 from alembert.errors import AlembertWarning, UnsupportedError
 from alembert.verify.case import Case, Check, Plot, Skipped
-from alembert.verify.outcome import Outcome, Results, results
 from alembert.verify.programs import PROGRAMS, program_named
+from alembert.verify.results import CaseResult, Results, results
 
 TIMEOUT = 600.0  # s; the slowest case takes some tens of seconds on a busy machine
 
-Done = Callable[[Outcome], None]
+Done = Callable[[CaseResult], None]
 
 
-def run_case(case: Case, program: str = "alembert") -> Outcome:
+def run_case(case: Case, program: str = "alembert") -> CaseResult:
     """Run a case here and now; whatever it raises is its outcome."""
     begin = time.perf_counter()
     checks: list[Check] = []
     plots: list[Plot] = []
 
-    def outcome(status: str, message: str = "") -> Outcome:
+    def outcome(status: str, message: str = "") -> CaseResult:
         seconds = time.perf_counter() - begin
-        return Outcome.of(
+        return CaseResult.of(
             case, program, status=status, message=message, seconds=seconds, checks=checks, plots=plots
         )
 
@@ -83,12 +83,12 @@ def run(
     begin = time.perf_counter()
     program_named(program)
     count = max(1, min(jobs or os.cpu_count() or 1, len(cases)))
-    found: dict[str, Outcome] = {}
+    found: dict[str, CaseResult] = {}
     # slow cases first, so that none of them is left for the end
     waiting = sorted(cases, key=lambda case: not case.slow)[::-1]
     workers: list[_Worker] = []
 
-    def settle(case: Case, outcome: Outcome) -> None:
+    def settle(case: Case, outcome: CaseResult) -> None:
         found[case.name] = outcome
         if done is not None:
             done(outcome)
@@ -110,12 +110,12 @@ def run(
                     outcome = worker.result()
                     if outcome is None:
                         code = worker.replace()
-                        outcome = Outcome.of(
+                        outcome = CaseResult.of(
                             case, program, status="error", message=f"its process ended with code {code}"
                         )
                 elif late:
                     worker.replace()
-                    outcome = Outcome.of(
+                    outcome = CaseResult.of(
                         case,
                         program,
                         status="error",
@@ -151,10 +151,10 @@ class _Worker:
         self.case, self.begin = case, time.perf_counter()
         self.pipe.send((case.name, case.origin, program))
 
-    def result(self) -> Outcome | None:
+    def result(self) -> CaseResult | None:
         """None if the process is gone."""
         try:
-            found: Outcome = self.pipe.recv()
+            found: CaseResult = self.pipe.recv()
             return found
         except (EOFError, ConnectionError):
             return None

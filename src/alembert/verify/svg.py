@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from alembert.verify.case import Line, Plot
-from alembert.verify.outcome import Quantity
+from alembert.verify.results import Quantity
 
 WIDTH, HEIGHT = 560, 240
 LEFT, RIGHT, TOP, BOTTOM = 72, 12, 12, 44

@@ -9,7 +9,7 @@ from alembert.model import WORLD, Inertia, ModelBuilder, Placement
 from alembert.verify.case import Check, Items, case
 from alembert.verify.mechanisms import NIKRAVESH_AXIS, NIKRAVESH_PRINTED, nikravesh
 from alembert.verify.papers import acc1989
-from alembert.verify.programs import Program
+from alembert.verify.programs import DynamicsProgram
 from alembert.verify.random_models import ROUNDING_REASON
 
 
@@ -24,7 +24,7 @@ from alembert.verify.random_models import ROUNDING_REASON
     missing="""body data and results (lost figures); the equations are used on random bodies, the sign of the
     torque as derived""",
 )
-def chou_pendulum(program: Program, bodies: int, seed: int) -> Items:
+def chou_pendulum(program: DynamicsProgram, bodies: int, seed: int) -> Items:
     """Ten bodies on spherical joints: Newton's and Euler's equations of every body, with the forces in the joints."""
     model = library.random_tree(seed, bodies=bodies, kinds=("spherical",), branching=0.0)
     rng = np.random.default_rng(seed)
@@ -69,7 +69,7 @@ def chou_pendulum(program: Program, bodies: int, seed: int) -> Items:
     tags=("tree", "acc1989", "random"),
     parameters={"joints": 6, "seed": 8},
 )
-def fijany_bejczy_mass_matrix(program: Program, joints: int, seed: int) -> Items:
+def fijany_bejczy_mass_matrix(program: DynamicsProgram, joints: int, seed: int) -> Items:
     """The mass matrix of a random 6R arm, column by column from unit accelerations.
 
     (10) of the paper omits H x V' and (13) prints j + 1; (25)-(30) are right.

@@ -7,7 +7,7 @@ from alembert.joints import Free, Prismatic, Revolute, RollingSphere, Screw
 from alembert.model import WORLD, Inertia, ModelBuilder
 from alembert.simulate import Event, simulate
 from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.programs import Program
+from alembert.verify.programs import DynamicsProgram
 
 
 @case(
@@ -49,7 +49,9 @@ def bead_on_a_rod(rate: float, start: float, mass: float, duration: float) -> It
     tags=("tree",),
     parameters={"mass": 0.8, "moment": 2e-3, "advance": 0.05, "gravity": 9.81},
 )
-def screw_descent(program: Program, mass: float, moment: float, advance: float, gravity: float) -> Items:
+def screw_descent(
+    program: DynamicsProgram, mass: float, moment: float, advance: float, gravity: float
+) -> Items:
     """Acceleration of a nut on a vertical screw."""
     builder = ModelBuilder("nut")
     builder.body(

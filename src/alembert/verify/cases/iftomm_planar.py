@@ -16,7 +16,7 @@ from alembert.verify.mechanisms import (
     squeezer_spring,
 )
 from alembert.verify.motion import motion, runge_kutta
-from alembert.verify.programs import Program
+from alembert.verify.programs import DynamicsProgram
 
 
 @case(
@@ -55,7 +55,7 @@ def a01_pendulum_period(mass: float, length: float, gravity: float) -> Items:
     parameters={"mass": 1.0, "length": 1.0, "start": -np.pi / 2, "duration": 10.0},
 )
 def a01_pendulum_position(
-    program: Program, mass: float, length: float, start: float, duration: float
+    program: DynamicsProgram, mass: float, length: float, start: float, duration: float
 ) -> Items:
     """Position of a pendulum, released horizontally, after 10 s."""
     model = library.pendulum(mass=mass, length=length)

@@ -8,7 +8,7 @@ from alembert.linear import linearize, trim
 from alembert.model import WORLD, Inertia, ModelBuilder
 from alembert.simulate import Event, simulate
 from alembert.verify.case import Check, Items, Line, Plot, case
-from alembert.verify.programs import Program
+from alembert.verify.programs import DynamicsProgram
 from alembert.verify.random_models import ROUNDING_REASON, states
 
 
@@ -79,7 +79,7 @@ def spherical_pendulum(length: float, tilt: float, rate: float, gravity: float) 
     parameters={"m": (1.3, 0.7), "l": (0.9, 1.4), "gravity": 9.81, "count": 20},
 )
 def double_pendulum_equations(
-    program: Program, m: tuple[float, float], l: tuple[float, float], gravity: float, count: int
+    program: DynamicsProgram, m: tuple[float, float], l: tuple[float, float], gravity: float, count: int
 ) -> Items:
     """Mass matrix, inverse dynamics and potential of the double pendulum, in relative angles."""
     builder = ModelBuilder("double")

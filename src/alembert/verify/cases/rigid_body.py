@@ -7,7 +7,7 @@ from alembert.model import Inertia, ModelBuilder
 from alembert.verify.case import Check, Items, Line, Plot, case
 from alembert.verify.mechanisms import heavy_top, rigid_body
 from alembert.verify.motion import motion
-from alembert.verify.programs import Program
+from alembert.verify.programs import DynamicsProgram
 
 
 @case(
@@ -16,7 +16,7 @@ from alembert.verify.programs import Program
     tags=("tree",),
     parameters={"duration": 2.0},
 )
-def projectile(program: Program, duration: float) -> Items:
+def projectile(program: DynamicsProgram, duration: float) -> Items:
     """The centre of mass of a thrown, spinning body follows a parabola, its angular momentum stays."""
     builder = ModelBuilder("thrown")
     builder.body("body", Inertia.box(2.0, (0.1, 0.3, 0.6)), joint=Free())
@@ -38,7 +38,7 @@ def projectile(program: Program, duration: float) -> Items:
     parameters={"across": 1.2, "along": 2.0, "start": (0.5, 0.0, 3.0), "duration": 5.0},
 )
 def symmetric_body(
-    program: Program, across: float, along: float, start: tuple[float, ...], duration: float
+    program: DynamicsProgram, across: float, along: float, start: tuple[float, ...], duration: float
 ) -> Items:
     """The angular velocity of a free symmetric body turns about its axis evenly."""
     model = rigid_body((across, across, along))
@@ -59,7 +59,7 @@ def symmetric_body(
     parameters={"moments": (1.0, 2.0, 3.0), "start": (0.01, 2.0, 0.01), "flip": 10.977572939663},
 )
 def dzhanibekov_flip(
-    program: Program, moments: tuple[float, float, float], start: tuple[float, ...], flip: float
+    program: DynamicsProgram, moments: tuple[float, float, float], start: tuple[float, ...], flip: float
 ) -> Items:
     """A body spinning about its middle axis turns over at the time of the closed form (Dzhanibekov)."""
     model = rigid_body(moments)
@@ -85,7 +85,7 @@ def dzhanibekov_flip(
     },
 )
 def heavy_top_precession(
-    program: Program,
+    program: DynamicsProgram,
     mass: float,
     distance: float,
     across: float,
@@ -124,7 +124,7 @@ def heavy_top_precession(
     tags=("tree",),
     parameters={"duration": 0.2, "spin": (0.0, 150.0, -4.61538)},
 )
-def heavy_top_attitude(program: Program, duration: float, spin: tuple[float, ...]) -> Items:
+def heavy_top_attitude(program: DynamicsProgram, duration: float, spin: tuple[float, ...]) -> Items:
     """Attitude of a fast heavy top after 0.2 s."""
     model = heavy_top()
     t, q, _ = motion(model, program.load(model), model.neutral(), spin, duration=duration)

@@ -32,7 +32,7 @@ from alembert.linear import printing, quantities
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.linearization import linearize
 from alembert.linear.rounding import settled_poles
-from alembert.linear.trim_problem import Point, Problem, listed, set_up
+from alembert.linear.trim_problem import TrimPoint, TrimProblem, listed, set_up
 from alembert.model import Model
 from alembert.model.model import check_model
 
@@ -197,7 +197,7 @@ def trim(
 # --- solving --------------------------------------------------------------------------------------------------
 
 
-def _solve(problem: Problem, start: Point) -> tuple[Point, int]:
+def _solve(problem: TrimProblem, start: TrimPoint) -> tuple[TrimPoint, int]:
     """Levenberg-Marquardt from `start`, as far as it goes."""
     at, damping = start, 1e-4
     r, J, scale = problem.evaluate(at)
@@ -221,7 +221,7 @@ def _solve(problem: Problem, start: Point) -> tuple[Point, int]:
     return at, 200
 
 
-def _nearest_root(problem: Problem, guess: Point, found: Point) -> tuple[Point, int]:
+def _nearest_root(problem: TrimProblem, guess: TrimPoint, found: TrimPoint) -> tuple[TrimPoint, int]:
     """Of `found` and the solutions that starts beyond the guess lead to, the nearest to the guess in q and v."""
     moving = len(problem.q) + len(problem.v)
     r, J, _ = problem.evaluate(guess)
@@ -243,7 +243,7 @@ def _nearest_root(problem: Problem, guess: Point, found: Point) -> tuple[Point, 
     return best, iterations
 
 
-def _nearest(problem: Problem, at: Point, guess: Point) -> Point:
+def _nearest(problem: TrimProblem, at: TrimPoint, guess: TrimPoint) -> TrimPoint:
     """(2), as long as the residual stays within the tolerance and the guess comes nearer."""
     best, distance = at, float(np.linalg.norm(problem.difference(guess, at)))
     for _ in range(100):
@@ -260,7 +260,7 @@ def _nearest(problem: Problem, at: Point, guess: Point) -> Point:
     return best
 
 
-def _failure(problem: Problem, r: Array) -> str:
+def _failure(problem: TrimProblem, r: Array) -> str:
     model = problem.model
     units, names = quantities.effort_units(model), model.speed_names
     largest = np.argsort(-np.abs(r[: model.nv]), kind="stable")[:3]
@@ -294,7 +294,7 @@ def _shortened(names: Sequence[str]) -> str:
     return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "") or "nothing"
 
 
-def _warn_of_limits(problem: Problem, at: Point, effort: Array) -> None:
+def _warn_of_limits(problem: TrimProblem, at: TrimPoint, effort: Array) -> None:
     model = problem.model
     found = [
         (name, x)

@@ -1,4 +1,4 @@
-"""What came out of a run: outcomes, where and when, and the file that keeps them."""
+"""What came out of a run: the result of each case, where and when, and the file that keeps them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaseResult:
     """One case: passed, failed, skipped, or an error, with the sentence that says why."""
 
     name: str
@@ -82,7 +82,7 @@ class Outcome:
         seconds: float = 0.0,
         checks: Sequence[Check] = (),
         plots: Sequence[Plot] = (),
-    ) -> Outcome:
+    ) -> CaseResult:
         return cls(
             case.name,
             case.title,
@@ -107,9 +107,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Results:
-    """All outcomes of a run, and where and when it was."""
+    """The results of all cases of a run, and where and when it was."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CaseResult, ...]
     program: str
     machine: dict[str, str]
     versions: dict[str, str]
@@ -147,7 +147,7 @@ class Results:
             if content.pop("format") != FORMAT:
                 raise FileError(f"verify: {path} was written in another format; run that version again")
             outcomes = tuple(
-                Outcome(
+                CaseResult(
                     **{
                         **outcome,
                         "tags": tuple(outcome["tags"]),
@@ -172,7 +172,7 @@ def _shown(value: Any) -> Any:
     return printable(value) if isinstance(value, str) else value
 
 
-def results(outcomes: Sequence[Outcome], program: str, seconds: float) -> Results:
+def results(outcomes: Sequence[CaseResult], program: str, seconds: float) -> Results:
     """Outcomes with the date, the machine and the versions of what computed them."""
     return Results(
         tuple(outcomes),
