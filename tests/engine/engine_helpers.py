@@ -6,7 +6,7 @@ import math
 import casadi as ca
 import numpy as np
 
-from alembert.engine import Argument, FunctionSource, Kernel, codegen, driver, loader, program
+from alembert.engine import Argument, FunctionSource, Kernel, codegen, driver, instructions, loader
 from alembert.engine.kernel import NO_MEMORY
 from alembert.engine.target import host
 
@@ -39,7 +39,7 @@ class Lanes:
         target = target or host()
         fuse = target.fused if fuse is None else fuse
         code = codegen.emit_function(
-            "f", program.from_casadi(function, fuse=fuse), lanes, target, chunk=chunk
+            "f", instructions.from_casadi(function, fuse=fuse), lanes, target, chunk=chunk
         )
         inputs = [function.numel_in(k) for k in range(function.n_in())]
         self.outputs = [function.numel_out(k) for k in range(function.n_out())]

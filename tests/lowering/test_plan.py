@@ -6,7 +6,7 @@ import pytest
 from lowering_helpers import same_bits
 
 from alembert.engine import Argument, FunctionSource, Kernel
-from alembert.lowering.plan import RECORDS, Call, Columns, Copy, Part, Plan, Repeat, recorded
+from alembert.lowering.plan import RECORDS, Call, Columns, Copy, Offset, Plan, Repeat, recorded
 
 RNG = np.random.default_rng(3)
 
@@ -79,7 +79,7 @@ def test_a_source_in_several_calls_is_there_once():
 
 @pytest.mark.parametrize("size", [1, 5, 9])
 def test_copies_and_parts(size):
-    """Rows of a table that is zero elsewhere, and rows of a table."""
+    """MatrixRows of a table that is zero elsewhere, and rows of a table."""
     x = RNG.normal(size=(20, size))
     plan = Plan(
         {"x": size},
@@ -87,9 +87,9 @@ def test_copies_and_parts(size):
         {},
         [
             Copy(None, "table"),
-            Copy("x", Part("table", 2 * size)),
-            Call(source(lambda x: -x, size), ["x"], [Part("table", size)]),
-            Copy(Part("table", size), "row", size),
+            Copy("x", Offset("table", 2 * size)),
+            Call(source(lambda x: -x, size), ["x"], [Offset("table", size)]),
+            Copy(Offset("table", size), "row", size),
         ],
     )
     table, row = results(plan, x)

@@ -22,9 +22,9 @@ import casadi as ca
 
 from alembert import sweeps
 from alembert.algorithms import kernels
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.dense import InverseSource, ProductSource, SumSource
-from alembert.engine.source import FunctionSource, Source
-from alembert.lowering.plan import Call, Copy, Part, Plan, Step
+from alembert.lowering.plan import Call, Copy, Offset, Plan, Step
 from alembert.lowering.rolled import Mode, RolledSource
 from alembert.sweeps import Program, Tree
 
@@ -106,7 +106,7 @@ class Composition:
     def change_size(self, buffer: str) -> int:
         return self.tree.model.nv if buffer == "q" else self.sizes[buffer]
 
-    def source(self) -> Source:
+    def source(self) -> KernelSource:
         made = self.needed()
         results, copies = _distinct(self)
         steps = [step for x in made for step in _steps(self.tree, x)]
@@ -147,15 +147,15 @@ def _steps(tree: Tree, x: Operation) -> list[Step]:
         rows = zip(x.inputs, x.rows, strict=True)
         return [
             Copy(None, x.outputs[0]),
-            *(Copy(row, Part(x.outputs[0], x.width * k), x.width) for row, k in rows),
+            *(Copy(row, Offset(x.outputs[0], x.width * k), x.width) for row, k in rows),
         ]
     if isinstance(x, Pick):
         rows = zip(x.outputs, x.rows, strict=True)
-        return [Copy(Part(x.inputs[0], x.width * k), row, x.width) for row, k in rows]
+        return [Copy(Offset(x.inputs[0], x.width * k), row, x.width) for row, k in rows]
     return [Call(_source(tree, x), x.inputs, x.outputs)]
 
 
-def _source(tree: Tree, x: Sweep | Small | Sum | Product | Inverse) -> Source:
+def _source(tree: Tree, x: Sweep | Small | Sum | Product | Inverse) -> KernelSource:
     if isinstance(x, Sweep):
         if x.program is sweeps.FORWARD_DYNAMICS and not x.mode and not tree.model.parameters:
             return kernels.program_source(tree, x.program, x.names)  # code for each body is a third faster

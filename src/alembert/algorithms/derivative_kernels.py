@@ -12,9 +12,9 @@ from functools import partial
 import casadi as ca
 
 from alembert.algorithms import kernels
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
-from alembert.lowering.plan import Call, Columns, Copy, Ending, Plan, Rows, Step
+from alembert.lowering.plan import Call, Columns, Copy, Ending, MatrixRows, Plan, Step
 from alembert.lowering.tree_factor import TreeFactor
 from alembert.lowering.tree_matrices import Relations, Sums, TreeMatrices, padded
 from alembert.model import Model
@@ -62,7 +62,7 @@ def kernel(model: Model, name: str, *, wrenches: bool, lowering: kernels.Lowerin
     if by_rows and lowering == "auto":
         rolled = True  # measured: as fast as code for each body, and compiles sooner
 
-    def build() -> Source:
+    def build() -> KernelSource:
         make = {
             (True, True): inverse_source,
             (False, True): forward_source,
@@ -78,7 +78,7 @@ def kernel(model: Model, name: str, *, wrenches: bool, lowering: kernels.Lowerin
 
 def _small_inverse_source(
     tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
-) -> Source:
+) -> KernelSource:
     graph = kernels.program_graph(tree, INVERSE_DYNAMICS_DERIVATIVES, names)
     return FunctionSource(
         kernels.function("inverse_dynamics_derivatives", inputs, tree, graph), chunk=CHUNK, interleave=True
@@ -87,7 +87,7 @@ def _small_inverse_source(
 
 def _small_forward_source(
     tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
-) -> Source:
+) -> KernelSource:
     """M and the efforts at rest, factor, accelerations, derivatives of inverse dynamics there; one solution per column.
 
     The accelerations come from the factor, which is needed anyway: sweeps of their own would take longer.
@@ -136,7 +136,7 @@ def relations(tree: Tree) -> Relations:
 
 def inverse_source(
     tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
-) -> Source:
+) -> KernelSource:
     """dq, dv, da by rows."""
     related = relations(tree)
     sizes = _table_sizes(related)
@@ -152,14 +152,14 @@ def inverse_source(
 
     steps: list[Step] = [
         Call(terms, [a.name for a in inputs], ["terms", "blocks"]),
-        Rows(results, related, end),
+        MatrixRows(results, related, end),
     ]
     return Plan({a.name: a.size for a in inputs}, dict.fromkeys(results, related.n**2), sizes, steps)
 
 
 def forward_source(
     tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
-) -> Source:
+) -> KernelSource:
     """Accelerations, derivatives of inverse dynamics there, factor of M, then all columns at once."""
     related = relations(tree)
     sizes = _table_sizes(related)
@@ -172,7 +172,7 @@ def forward_source(
     steps: list[Step] = [
         Call(forward, given, ["a"]),
         Call(terms, at, ["terms", "blocks"]),
-        Rows(results, related, partial(_solving, results=results)),
+        MatrixRows(results, related, partial(_solving, results=results)),
     ]
     n = related.n
     matrices = dict.fromkeys(results, n * n)
@@ -192,14 +192,14 @@ def hybrid_kernel(model: Model, *, wrenches: bool, lowering: kernels.Lowering = 
     outputs = [Argument(x, (n, n)) for x in ("dq", "dv", "inverse", "tau_q", "tau_v", "M")]
     kernels.is_rolled(tree, INVERSE_DYNAMICS_DERIVATIVES, lowering)  # refuses unknown words
 
-    def build() -> Source:
+    def build() -> KernelSource:
         related = relations(tree)
         terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, names, "rolled")
         results = [a.name for a in outputs]
         steps: list[Step] = [
             Call(terms, [a.name for a in inputs], ["terms", "blocks"]),
             Copy("free", "chosen"),  # with room for whole vectors
-            Rows(results, related, partial(_solving, results=results, chosen=True)),
+            MatrixRows(results, related, partial(_solving, results=results, chosen=True)),
         ]
         sizes = _table_sizes(related) | {"chosen": padded(related.n)}
         sizes_in = {a.name: a.size for a in with_free}

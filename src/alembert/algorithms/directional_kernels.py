@@ -14,8 +14,8 @@ from alembert.algorithms.algorithm import Options, graph_inputs, graph_results
 from alembert.algorithms.compositions import Composition
 from alembert.algorithms.frames import check_about, check_reference
 from alembert.algorithms.table import TABLE, find
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.sensitivity import adjoint_traces, directional, products
@@ -113,7 +113,7 @@ def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kern
     found = _algorithm(model, mode, name, options, c)
     inputs, outputs = arguments(model, mode, found)
 
-    def build() -> Source:
+    def build() -> KernelSource:
         if c is None or mode == "hessian":
             closed = _closed(model, mode, name) if options is None else None
             return closed or FunctionSource(function(model, mode, name, options))
@@ -125,7 +125,7 @@ def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kern
     return Kernel(f"{mode}({name})", inputs, outputs, key=key, build=build)
 
 
-def _closed(model: Model, mode: Mode, name: str) -> Source | None:
+def _closed(model: Model, mode: Mode, name: str) -> KernelSource | None:
     """The code of a product in closed form, with a part for each body; None where there is no such form."""
     if mode == "hessian" or TABLE[name].program is None or not len(model.compute.tree):
         return None

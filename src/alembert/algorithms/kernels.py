@@ -8,10 +8,10 @@ from typing import Any, Literal, get_args
 
 import casadi as ca
 
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
-from alembert.lowering.plan import Call, Copy, Part, Plan, Step
+from alembert.lowering.plan import Call, Copy, Offset, Plan, Step
 from alembert.lowering.rolled import RolledSource
 from alembert.model import Model
 from alembert.spatial import Force, Pose
@@ -104,7 +104,7 @@ def program_kernel(
         replace(a, name=(labels or {}).get(a.name, a.name)) for a in arguments(model, tree, program, names)
     ]
 
-    def build() -> Source:
+    def build() -> KernelSource:
         return program_source(tree, program, names, lowering)
 
     key = f"{model.fingerprint}:{program.name}:{','.join(names)}:{'rolled' if rolled else 'specialised'}"
@@ -119,7 +119,7 @@ def momentum_kernel(model: Model, name: str, lowering: Lowering) -> Kernel:
     shape = (6, model.nv) if matrix else (6,)
     result = Argument("matrix" if matrix else "h", shape)
 
-    def build() -> Source:
+    def build() -> KernelSource:
         rows, total = ca.SX.sym("h", result.size), ca.SX.sym("total", WIDTHS["I"])
         h = ca.reshape(rows, 6, -1)
         c = total[1:4] / total[0]
@@ -147,7 +147,7 @@ def placement_kernel(model: Model, frame: str, placement: Where) -> Kernel:
     key = ("placement", frame)
     if key not in model.compute.kernels:
 
-        def build() -> Source:
+        def build() -> KernelSource:
             p = ca.SX.sym("p", len(model.parameters))
             X = placement.symbolic_pose({name: p[k] for k, name in enumerate(model.parameter_values)})
             return FunctionSource(ca.Function("placement", [p], [flat(X)]))
@@ -167,7 +167,7 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
     forces = [Argument(f"wrench on {frame!r}", (6,), "moment, then force") for frame in frames]
     inputs = [*inner.arguments[:at], *forces, *inner.arguments[at + 1 :]]
 
-    def build() -> Source:
+    def build() -> KernelSource:
         F = [ca.SX.sym(f"F{k}", 6) for k in range(len(frames))]
         p = ca.SX.sym("p", len(model.parameters))
         values = {name: p[k] for k, (name, _) in enumerate(model.parameters)}
@@ -185,7 +185,7 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
         )
         on_nodes = {names[at]: 6 * len(tree)}
         parameters = names[-1:] if model.parameters else []
-        places = [Part(names[at], 6 * node) for node in rows]
+        places = [Offset(names[at], 6 * node) for node in rows]
         first: list[Step] = [
             Copy(None, names[at]),
             Call(FunctionSource(function), [*own, *parameters], places),
@@ -199,7 +199,9 @@ def with_wrenches(model: Model, inner: Kernel, frames: Sequence[str]) -> Kernel:
     return Kernel(inner.name, inputs, inner.results, key=key, build=build, alone=inner.alone)
 
 
-def program_source(tree: Tree, program: Program, names: Sequence[str], lowering: Lowering = "auto") -> Source:
+def program_source(
+    tree: Tree, program: Program, names: Sequence[str], lowering: Lowering = "auto"
+) -> KernelSource:
     """The code of a program for some of its inputs (and the parameters, where there are any)."""
     if is_rolled(tree, program, lowering):
         return RolledSource(program, tree, names)

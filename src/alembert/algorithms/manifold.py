@@ -8,8 +8,8 @@ import casadi as ca
 import numpy as np
 
 from alembert.algorithms.evaluation import Evaluation
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.model import Model
 
 Array = np.ndarray

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
 from alembert.expression import Expression, Scalar, evaluate
 from alembert.model import Body
@@ -96,7 +96,7 @@ class Physical:
             )
         return model.compute.kernels["physical"]
 
-    def _source(self) -> Source:
+    def _source(self) -> KernelSource:
         p = ca.SX.sym("p", len(self._model.parameters))
         values = {name: p[k] for k, name in enumerate(self._model.parameter_values)}
         rows = [ca.SX(0, 7)]

@@ -34,8 +34,8 @@ import numpy as np
 
 from alembert.constraints.equations import Equations, columns, equations
 from alembert.constraints.tolerances import CLOSED, CONSISTENT, GOOD, OFF, STILL
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.lowering.plan import Call, Plan
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.sweeps import INVERSE_DYNAMICS, MASS_MATRIX, expressions
@@ -82,7 +82,7 @@ def tree_kernel(model: Model, *, wrenches: bool) -> Kernel:
     inputs += _parameters(model)
     results = [Argument("factor", (pattern.size,)), Argument("rest", (model.nv,))]
 
-    def build() -> Source:
+    def build() -> KernelSource:
         symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in inputs}
         parameters = symbols.get("parameters", ca.SX(0, 1))
         given = {name: x for name, x in symbols.items() if name in ("q", "v", "wrench")}
@@ -149,7 +149,7 @@ def _kernel(
     inputs = [*state, *tree, *masks, *_parameters(model)]
     results = [Argument(*item) for item in shapes.items()]
 
-    def build() -> Source:
+    def build() -> KernelSource:
         given = graph()
         q, v, parameters, found = given.q, given.v, given.parameters, given.found
         G, T = ca.sparsify(found.jacobian), ca.sparsify(found.basis)

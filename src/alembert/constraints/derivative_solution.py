@@ -21,8 +21,8 @@ import numpy as np
 from alembert.constraints.compiled import Admittance, Symbols, inward, outward
 from alembert.constraints.equations import columns
 from alembert.constraints.tolerances import CONSISTENT, OFF, RANK
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.lowering.plan import Call, Columns, Plan
 from alembert.sensitivity.mass_factor import Pattern
 
@@ -134,7 +134,7 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) 
     ]
     results = [Argument(name, (nv, nv)) for name in ("dq", "dv", "dtau")]
 
-    def build() -> Source:
+    def build() -> KernelSource:
         at = graph()
         G = ca.sparsify(at.found.jacobian)
         state = [at.q, *([at.parameters] if model.parameters else [])]

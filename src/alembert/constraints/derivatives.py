@@ -33,8 +33,8 @@ from alembert.constraints.equations import columns, equations
 from alembert.constraints.results import ConstrainedDerivatives
 from alembert.constraints.states import States, Terms
 from alembert.constraints.system import ConstraintSystem
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
 from alembert.lowering.plan import Call, Plan
 
@@ -308,7 +308,7 @@ def derivative_kernel(model: Model, slices: Sequence[slice]) -> Evaluation:
 
 def _stages(
     functions: Sequence[ca.Function], inputs: Sequence[Argument], results: Sequence[Argument]
-) -> Source:
+) -> KernelSource:
     """One constraint after another, so that compile time is linear in their number; then their parts in order."""
     given, kinds = [a.name for a in inputs], [a.name for a in results]
     parts = [

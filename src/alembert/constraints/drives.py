@@ -24,8 +24,8 @@ import numpy as np
 from alembert.constraints import reduced_symbols
 from alembert.constraints.compiled import Symbols, largest, scales
 from alembert.constraints.tolerances import OFF, RANK
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 
 if TYPE_CHECKING:
     from alembert.constraints.system import ConstraintSystem
@@ -112,7 +112,7 @@ def kernel(
         Argument("status", (3,)),
     ]
 
-    def build() -> Source:
+    def build() -> KernelSource:
         at = graph()
         a, r, root = (
             ca.SX.sym(name, n) for name, n in (("a", model.nv), ("r", model.nv), ("root", len(driven)))

@@ -22,8 +22,8 @@ import numpy as np
 from alembert.constraints import derivative_solution
 from alembert.constraints.compiled import Symbols
 from alembert.constraints.derivative_solution import CLEAR, NEAR, column_functions, nonzeros
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
 from alembert.lowering.plan import Call, Columns, Plan
 from alembert.sensitivity.mass_factor import Pattern
@@ -85,7 +85,7 @@ def prescription_kernel(model: Model, slices: Sequence[slice], graph: Callable[[
     ]
     results = [Argument("a", (nv,)), Argument("u", (nv,)), Argument("quality", (1,))]
 
-    def build() -> Source:
+    def build() -> KernelSource:
         at = graph()
         G = ca.sparsify(at.found.jacobian)
         state = [at.q, *([at.parameters] if model.parameters else [])]
@@ -136,7 +136,7 @@ def slopes_kernel(nv: int) -> Kernel:
     ]
     results = [*(Argument(name, (2, nv, nv)) for name in ("dq", "dv", "dgiven")), Argument("quality", (2,))]
 
-    def build() -> Source:
+    def build() -> KernelSource:
         A, mask = ca.SX.sym("A", nv * nv), ca.SX.sym("mask", nv)
         _, D, LT, order = _masked(A, mask)
         pivot, smallest, size = ca.SX(1), ca.SX(1), ca.sqrt(ca.sumsqr(A))

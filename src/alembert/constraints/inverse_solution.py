@@ -18,8 +18,8 @@ from alembert.constraints import reduced_symbols
 from alembert.constraints.compiled import Symbols
 from alembert.constraints.derivative_solution import nonzeros, parts, spread_rows, spread_square
 from alembert.constraints.equations import columns
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.lowering.plan import Call, Columns, Plan
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols], 
     ]
     results = [Argument(name, (nv, nv)) for name in ("dq", "dv", "da", "dr")]
 
-    def build() -> Source:
+    def build() -> KernelSource:
         at = graph()
         rows = list(chosen[0])
         G = ca.sparsify(at.found.jacobian[rows, :])

@@ -16,8 +16,8 @@ import numpy as np
 
 from alembert.constraints import compiled
 from alembert.constraints.equations import columns, equations
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.model import Model
 
 _PRIMARIES: WeakValueDictionary[str, Model] = WeakValueDictionary()
@@ -73,7 +73,7 @@ def terms_kernel(model: Model, slices: Sequence[slice]) -> Kernel:
         Argument("basis", (count, 6)),
     ]
 
-    def build() -> Source:
+    def build() -> KernelSource:
         symbols = [ca.SX.sym(a.name, *a.shape) for a in inputs]
         values = symbols if model.parameters else [*symbols, ca.SX(0, 1)]
         found = equations(model.compute.tree, *values)

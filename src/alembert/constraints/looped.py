@@ -25,8 +25,8 @@ import numpy as np
 
 from alembert.constraints.equations import Part, between, carrier, pair_rows, rate_of_rows
 from alembert.constraints.tolerances import STILL
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.engine.tape import Tape
 from alembert.expression import Expression
 from alembert.joints import Pair

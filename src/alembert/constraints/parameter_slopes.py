@@ -20,8 +20,8 @@ import numpy as np
 
 from alembert.constraints.states import States
 from alembert.constraints.system import ConstraintSystem
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 
 if TYPE_CHECKING:
     from alembert.constraints.compiled import Symbols

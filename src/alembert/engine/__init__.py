@@ -1,7 +1,7 @@
 """Machine code for straight-line functions: lanes, threads, a cache, C export."""
 
 from alembert.engine.c_export import export_c
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 
-__all__ = ["Argument", "FunctionSource", "Kernel", "Source", "export_c"]
+__all__ = ["Argument", "FunctionSource", "Kernel", "KernelSource", "export_c"]

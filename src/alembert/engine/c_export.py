@@ -16,8 +16,8 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from alembert.engine import program
-from alembert.engine.program import Program
+from alembert.engine import instructions
+from alembert.engine.instructions import Instructions
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY
 from alembert.errors import ArgumentError
 
@@ -59,7 +59,7 @@ def export_c(
     arguments = list(argument_names or (function.name_in(k) for k in range(function.n_in())))
     results = list(result_names or (function.name_out(k) for k in range(function.n_out())))
     _check_names(function, name, arguments, results)
-    code = program.share_reciprocals(program.read(function))
+    code = instructions.share_reciprocals(instructions.read(function))
     if sample is None:
         generator = np.random.default_rng(0)
         sample = [generator.uniform(-1.0, 1.0, function.size_in(k)) for k in range(function.n_in())]
@@ -147,7 +147,7 @@ extern "C" {{
 
 
 def _source(
-    name: str, prototype: str, code: Program, arguments: Sequence[str], results: Sequence[str]
+    name: str, prototype: str, code: Instructions, arguments: Sequence[str], results: Sequence[str]
 ) -> str:
     # Local names end in an underscore and a number, so that no argument can have them.
     text: list[str] = []

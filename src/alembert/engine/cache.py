@@ -40,7 +40,7 @@ _ABANDONED = 3600.0  # s; a temporary file this old belongs to a process that wa
 _MAGIC = b"alembert-object-3\n"
 
 
-class Entry(NamedTuple):
+class CacheFile(NamedTuple):
     """One file of the cache."""
 
     path: Path
@@ -124,7 +124,7 @@ def _checksum(name: str, content: bytes) -> bytes:
     return hashlib.sha256(name.encode() + b"\0" + content).digest()
 
 
-def entries() -> list[Entry]:
+def entries() -> list[CacheFile]:
     """What the cache holds, most recently used first."""
     folder = directory()
     if folder is None:
@@ -147,7 +147,7 @@ def clear() -> int:
     return len(found)
 
 
-def _scan(folder: Path, *suffixes: str) -> Iterator[Entry]:
+def _scan(folder: Path, *suffixes: str) -> Iterator[CacheFile]:
     try:
         paths = [path for path in folder.iterdir() if path.suffix in suffixes]
     except OSError:
@@ -157,7 +157,7 @@ def _scan(folder: Path, *suffixes: str) -> Iterator[Entry]:
             status = path.stat()
         except OSError:
             continue
-        yield Entry(path, status.st_size, status.st_mtime)
+        yield CacheFile(path, status.st_size, status.st_mtime)
 
 
 def _due(name: str, size: int) -> bool:

@@ -1,11 +1,11 @@
-"""Programs as LLVM IR text.
+"""Straight-line code as LLVM IR text: what most kernels are made from.
 
-The function of a program works on packed data: element j of an argument with W lanes is the vector at
+Its function works on packed data: element j of an argument with W lanes is the vector at
 `pointer + j*W` doubles. It has the form
 
     void NAME(ptr in0, ..., ptr out0, ..., ptr workspace)
 
-LLVM's effort grows faster than linearly with the length of straight-line code, so the program is cut into
+LLVM's effort grows faster than linearly with the length of straight-line code, so the code is cut into
 chunks of bounded length, each a function of its own; a value that is needed across a cut goes through a
 slot of the workspace. Sines and cosines of all angles that are known at the same time are computed by one
 call on an array in the workspace, which fills the vector registers even when W = 1.
@@ -15,13 +15,23 @@ The text is written directly: building it from objects takes many times longer.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Protocol
 
 import casadi as ca
 
 from alembert.engine import symbols, vectormath
-from alembert.engine.program import FMS, FNMA, Program
+from alembert.engine.instructions import (
+    FMS,
+    FNMA,
+    Chunk,
+    Instructions,
+    from_casadi,
+    in_chunks,
+    interleaved,
+)
 from alembert.engine.target import Target
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY, literal, suffix, vector_type
 
@@ -30,9 +40,7 @@ QUICK_CHUNK = (
     100  # without optimisation longer ones run slower: values leave the registers in any order (measured)
 )
 WIDEST = 8  # doubles in a vector of any machine; rows of angles are whole vectors
-ANGLES = 256  # in one call for sines and cosines
 LONG = 3000  # values; beyond it one-lane code outgrows the first-level instruction cache
-TRIGONOMETRIC = frozenset((ca.OP_SIN, ca.OP_COS))
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class Spacing:
 
 def emit_function(
     name: str,
-    program: Program,
+    program: Instructions,
     lanes: int,
     target: Target,
     *,
@@ -96,7 +104,7 @@ class _Emitter:
     def __init__(
         self,
         name: str,
-        program: Program,
+        program: Instructions,
         lanes: int,
         target: Target,
         chunk: int,
@@ -116,7 +124,7 @@ class _Emitter:
         self.kind = suffix(lanes)
         self.align = 8 * lanes
         self.helpers: set[str] = set()
-        self.plan = plan(program, chunk)
+        self.chunks = in_chunks(program, chunk)
         self.zero = literal(vectormath.bits(0.0), lanes)
         self.one = literal(vectormath.bits(1.0), lanes)
         self.B = vector_type(lanes, "i1")
@@ -135,7 +143,7 @@ class _Emitter:
     def emit(self) -> Code:
         self.allocate()
         functions, calls = [], []
-        for k, piece in enumerate(self.plan.pieces):
+        for k, piece in enumerate(self.chunks.pieces):
             if piece.angles:
                 self.emit_angles(k, piece)
             else:
@@ -159,7 +167,7 @@ class _Emitter:
         functions.append(
             f"define internal void @{self.name}({', '.join(parameters)}) noinline #0 {{\n  {body}\n}}\n"
         )
-        work = sum(len(piece.values) + 10 * len(piece.angles) for piece in self.plan.pieces)
+        work = sum(len(piece.values) + 10 * len(piece.angles) for piece in self.chunks.pieces)
         return Code("".join(functions), self.workspace, work, frozenset(self.helpers), self.target)
 
     def reset(self) -> None:
@@ -171,7 +179,7 @@ class _Emitter:
 
     def allocate(self) -> None:
         """Give every value that is needed across a cut a slot of the workspace; sines and cosines in rows."""
-        for piece in self.plan.pieces:
+        for piece in self.chunks.pieces:
             if piece.angles:
                 count = -(-len(piece.angles) * self.lanes // WIDEST) * WIDEST // self.lanes
                 piece.rows = (self.workspace, self.workspace + count, self.workspace + 2 * count)
@@ -180,14 +188,14 @@ class _Emitter:
                     for i, position in values.items():
                         self.slots[i] = row + position
         free: list[int] = []
-        for k, piece in enumerate(self.plan.pieces):
+        for k, piece in enumerate(self.chunks.pieces):
             for i in piece.kept:
                 if free:
                     self.slots[i] = free.pop()
                 else:
                     self.slots[i] = self.workspace
                     self.workspace += 1
-            free.extend(self.slots[i] for i in self.plan.dying[k])
+            free.extend(self.slots[i] for i in self.chunks.dying[k])
 
     def address(self, pointer: str, element: int) -> str:
         self.pointers.add(pointer)
@@ -244,7 +252,7 @@ class _Emitter:
         address = self.address(pointer, element)
         self.lines.append(f"store {self.T} {value}, ptr {address}, align {self.align}")
 
-    def emit_angles(self, k: int, piece: Piece) -> None:
+    def emit_angles(self, k: int, piece: Chunk) -> None:
         angles, sines, _ = piece.rows
         for position, i in enumerate(piece.angles):
             self.store(self.names[i] or self.load(i), "%w", angles + position)
@@ -254,10 +262,10 @@ class _Emitter:
         count = (sines - angles) * self.lanes
         self.lines.append(f"call void @{symbols.sincos(self.target)}(ptr {x}, ptr {s}, ptr {c}, i64 {count})")
 
-    def emit_values(self, k: int, piece: Piece) -> None:
+    def emit_values(self, k: int, piece: Chunk) -> None:
         kept = set(piece.kept)
         program, names, slots, lines, T = self.program, self.names, self.slots, self.lines, self.T
-        results = self.plan.results
+        results = self.chunks.results
         ops, a, b, c = program.op, program.a, program.b, program.c
         load, local = self.load, self.local
         fma = f"call {T} @llvm.fma.{self.kind}({T} "
@@ -346,130 +354,47 @@ _INTRINSIC = {
 _CONDITION = {ca.OP_LT: "olt", ca.OP_LE: "ole", ca.OP_EQ: "oeq", ca.OP_NE: "une", ca.OP_NOT: "oeq"}
 
 
-@dataclass
-class Piece:
-    """One function of the emitted code: straight-line values, or the sines and cosines of some angles."""
+class KernelSource(Protocol):
+    """The content of a kernel, for any number of lanes."""
 
-    values: list[int] = field(default_factory=list)
-    angles: list[int] = field(default_factory=list)
-    sines: dict[int, int] = field(default_factory=dict)  # value -> position of its angle
-    cosines: dict[int, int] = field(default_factory=dict)
-    kept: list[int] = field(default_factory=list)  # values that later pieces need
-    copies: list[tuple[int, int, int]] = field(default_factory=list)  # (value, result, element)
-    rows: tuple[int, int, int] = (0, 0, 0)
+    @property
+    def input_sizes(self) -> Sequence[int]: ...
 
+    @property
+    def output_sizes(self) -> Sequence[int]: ...
 
-@dataclass
-class Plan:
-    pieces: list[Piece]
-    dying: list[list[int]]  # kept values whose last use is in that piece
-    results: dict[int, list[tuple[int, int]]]  # computed value -> where it is an output
+    def emit(self, name: str, lanes: int, target: Target) -> Code:
+        """IR of `void NAME(ptr in0, ..., ptr out0, ..., ptr workspace)` on packed data, and what it calls."""
+        ...
 
 
-def plan(program: Program, chunk: int) -> Plan:
-    """Order the values and cut them into pieces.
+class FunctionSource:
+    """A CasADi function, unrolled.
 
-    Angles come as early as their own operands allow; the rest keeps its order, which is depth first.
+    Input and output k of the function is a matrix for a two-dimensional argument, a column for a
+    one-dimensional one, and a column in C order for more dimensions. Arrays are in C order; sparse
+    outputs are filled with zeros. `interleave` computes all outputs side by side, first entries first, where they share
+    most of their operands; `chunk` bounds the functions that the code is cut into. With more than `longest` values, code
+    for many lanes is made quickly rather than well.
     """
-    needed = program.needed()
-    op, operands = program.op, program.operands
-    leaf = (ca.OP_INPUT, ca.OP_CONST)
-    level = [0] * len(program)
-    by_level: list[list[int]] = []
-    for i, wanted in enumerate(needed):
-        if wanted and op[i] not in leaf:
-            level[i] = max([level[j] for j in operands(i)])
-            if op[i] in TRIGONOMETRIC:
-                if level[i] == len(by_level):
-                    by_level.append([])
-                by_level[level[i]].append(i)
-                level[i] += 1
 
-    placed = [not wanted or op[i] in leaf or op[i] in TRIGONOMETRIC for i, wanted in enumerate(needed)]
-    pieces: list[Piece] = []
-    for group in by_level:
-        pieces += _cut(_unplaced_ancestors([program.a[i] for i in group], program, placed), program, chunk)
-        pieces += _angles(group, program)
-    pieces += _cut([i for i, done in enumerate(placed) if not done], program, chunk)
-    return _with_lifetimes(pieces, program)
+    def __init__(
+        self,
+        function: ca.Function,
+        *,
+        chunk: int | None = None,
+        interleave: bool = False,
+        longest: int | None = None,
+    ):
+        self.function, self._chunk, self._interleave, self._longest = function, chunk, interleave, longest
+        self.input_sizes = [function.numel_in(k) for k in range(function.n_in())]
+        self.output_sizes = [function.numel_out(k) for k in range(function.n_out())]
 
-
-def _unplaced_ancestors(targets: Sequence[int], program: Program, placed: list[bool]) -> list[int]:
-    found: list[int] = []
-    pending = list(targets)
-    while pending:
-        i = pending.pop()
-        if not placed[i]:
-            placed[i] = True
-            found.append(i)
-            pending.extend(program.operands(i))
-    return sorted(found)
-
-
-def _angles(group: Sequence[int], program: Program) -> list[Piece]:
-    """Pieces for the given sines and cosines, with a bounded number of angles in each."""
-    pieces: list[Piece] = []
-    place: dict[int, tuple[Piece, int]] = {}
-    for i in group:
-        angle = program.a[i]
-        if angle not in place:
-            if not pieces or len(pieces[-1].angles) == ANGLES:
-                pieces.append(Piece())
-            place[angle] = pieces[-1], len(pieces[-1].angles)
-            pieces[-1].angles.append(angle)
-        piece, position = place[angle]
-        (piece.sines if program.op[i] == ca.OP_SIN else piece.cosines)[i] = position
-    return pieces
-
-
-def _cut(values: list[int], program: Program, chunk: int) -> list[Piece]:
-    """Pieces of at most `chunk` operations and loads."""
-    pieces: list[Piece] = []
-    present: set[int] = set()
-    size = chunk
-    for i in values:
-        if size >= chunk:
-            pieces.append(Piece())
-            present.clear()
-            size = 0
-        for j in program.operands(i):
-            if j not in present and program.op[j] != ca.OP_CONST:
-                present.add(j)
-                size += 1
-        present.add(i)
-        pieces[-1].values.append(i)
-        size += 1
-    return pieces
-
-
-def _with_lifetimes(pieces: list[Piece], program: Program) -> Plan:
-    home = [-1] * len(program)
-    for k, piece in enumerate(pieces):
-        for i in piece.values:
-            home[i] = k
-    last = list(home)
-    for k, piece in enumerate(pieces):
-        for i in piece.values:
-            for j in program.operands(i):
-                last[j] = k
-        for i in piece.angles:
-            last[i] = k
-
-    results: dict[int, list[tuple[int, int]]] = {}
-    if not pieces:
-        pieces.append(Piece())
-    for result, elements in enumerate(program.outputs):
-        for element, i in enumerate(elements):
-            if home[i] >= 0:
-                results.setdefault(i, []).append((result, element))
-            else:
-                if not pieces[-1].values and pieces[-1].angles:
-                    pieces.append(Piece())
-                pieces[-1].copies.append((i, result, element))
-
-    dying: list[list[int]] = [[] for _ in pieces]
-    for k, piece in enumerate(pieces):
-        piece.kept = [i for i in piece.values if last[i] > k]
-        for i in piece.kept:
-            dying[last[i]].append(i)
-    return Plan(pieces, dying, results)
+    def emit(self, name: str, lanes: int, target: Target) -> Code:
+        read = interleaved if self._interleave else from_casadi
+        program = read(self.function, fuse=target.fused)
+        chunk, quick = self._chunk or CHUNK, False
+        if self._longest is not None and lanes > 1 and sum(program.needed()) > self._longest:
+            chunk, quick = QUICK_CHUNK, True
+        code = emit_function(name, program, lanes, target, chunk=chunk)
+        return dataclasses.replace(code, quick=quick)

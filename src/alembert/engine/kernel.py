@@ -23,8 +23,8 @@ from typing import Any, Self
 import numpy as np
 
 from alembert.engine import cache, codegen, driver, fastcall, loader, recycling
+from alembert.engine.codegen import KernelSource
 from alembert.engine.loader import Library
-from alembert.engine.source import Source
 from alembert.engine.target import Target, host
 from alembert.errors import ArgumentError
 
@@ -80,7 +80,7 @@ class Kernel:
         results: Sequence[Argument],
         *,
         key: str,
-        build: Callable[[], Source],
+        build: Callable[[], KernelSource],
         documentation: str = "",
         alone: bool = False,
         bound: bool = False,
@@ -91,7 +91,7 @@ class Kernel:
         self.results = tuple(results)
         self.key = key
         self._build = build
-        self._source: Source | None = None
+        self._source: KernelSource | None = None
         self._documentation = documentation
         self._compiled: dict[int, _Compiled] = {}
         self._function: Callable[..., Any] = self._first_call
@@ -333,7 +333,7 @@ class Kernel:
         entries = ["batch"] if lanes > 1 or self.bound else ["batch", "table", "call", "into"]
         return [f"{BODY}_{entry}" for entry in entries]
 
-    def source(self) -> Source:
+    def source(self) -> KernelSource:
         """What the kernel is made from; other kernels may take it in."""
         with loader.COMPILING:
             if self._source is None:

@@ -13,7 +13,7 @@ from alembert.engine.vectormath import suffix, vector_type
 
 
 @dataclass
-class Loop:
+class OpenLoop:
     name: str
     index: str
     sums: list[str]
@@ -72,14 +72,14 @@ class Lines:
 
     def loop(
         self, start: str, stop: str, sums: Sequence[str] = (), *, step: int = 1, element: bool = False
-    ) -> Loop:
+    ) -> OpenLoop:
         """From `start` while below `stop`; `element`: the sums are single elements."""
         self._count += 1
         name = f"l{self._count}"
         before = self._block
         self.do(f"br label %{name}_head")
         self.label(f"{name}_head")
-        loop = Loop(
+        loop = OpenLoop(
             name,
             f"%{name}_k",
             [f"%{name}_s{j}" for j in range(len(sums))],
@@ -95,7 +95,7 @@ class Lines:
         self.label(f"{name}_body")
         return loop
 
-    def end(self, loop: Loop, sums: Sequence[str] = ()) -> None:
+    def end(self, loop: OpenLoop, sums: Sequence[str] = ()) -> None:
         following = self.let(f"add nsw i64 {loop.index}, {loop._step}")
         kinds = ["i64", *[loop._kind] * len(sums)]
         for j, (name, kind, start, value) in enumerate(
@@ -107,18 +107,18 @@ class Lines:
         self.do(f"br label %{loop.name}_head")
         self.label(f"{loop.name}_end")
 
-    def repeat(self) -> Loop:
+    def repeat(self) -> OpenLoop:
         """Begin what is done at least once, until `until`."""
         self._count += 1
         name = f"l{self._count}"
-        loop = Loop(name, f"%{name}_k", [], 0, self._block, ["0"], 1, self.T)
+        loop = OpenLoop(name, f"%{name}_k", [], 0, self._block, ["0"], 1, self.T)
         self.go(f"{name}_body")
         self.label(f"{name}_body")
         loop._line = len(self.text)
         self.text.append("")
         return loop
 
-    def until(self, loop: Loop, flag: str, most: int) -> None:
+    def until(self, loop: OpenLoop, flag: str, most: int) -> None:
         """Begin again, unless the element at `flag` is not zero in any lane or it was done `most` times."""
         E, B = self.E, vector_type(self.lanes, "i1")
         zero = "zeroinitializer" if self.lanes > 1 else "0.0"
@@ -135,7 +135,7 @@ class Lines:
         self.branch(again, f"{loop.name}_body", f"{loop.name}_end")
         self.label(f"{loop.name}_end")
 
-    def blocks(self, size: int, step: int | None = None) -> tuple[Loop, str]:
+    def blocks(self, size: int, step: int | None = None) -> tuple[OpenLoop, str]:
         """A loop over `step` neighbouring elements at a time (None: a vector), and where they begin.
 
         The last ones end with the last element and may overlap those before.

@@ -21,7 +21,7 @@ class Pointer:
         return Pointer(self.base, self.column, self.shift + by, self.double)
 
 
-class Table:
+class OffsetTable:
     """The offsets that a loop uses, one row of integers per node; columns that are alike are kept once."""
 
     def __init__(self, name: str, columns: dict[str, np.ndarray]) -> None:
@@ -50,7 +50,7 @@ class Table:
 class NodeLoop:
     """The IR of a loop over the rows of a table."""
 
-    def __init__(self, T: str, table: Table) -> None:
+    def __init__(self, T: str, table: OffsetTable) -> None:
         self.T, self.table = T, table
         self.lines: list[str] = []
         self.count = 0

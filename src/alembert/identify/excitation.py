@@ -30,8 +30,8 @@ import numpy as np
 from scipy.interpolate import BSpline
 from scipy.linalg import null_space
 
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.errors import AlembertWarning, ArgumentError, UnsupportedError
 from alembert.identify import base as bases
 from alembert.identify.base import BaseParameters

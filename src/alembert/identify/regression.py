@@ -12,8 +12,8 @@ import numpy as np
 
 from alembert.algorithms import kernels
 from alembert.constraints.coordinates import Coordinates, projected
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.errors import ArgumentError
 from alembert.expression import evaluate
 from alembert.joints import Friction
@@ -166,7 +166,7 @@ def compile_regressor(
             return [steps.regressor(tree, columns, found), found.known]
         return [found.J, found.F.T, found.direct, found.known]
 
-    def build() -> Source:
+    def build() -> KernelSource:
         return FunctionSource(kernels.function("regressor", inputs, tree, graph))
 
     known = Argument("known", (n,))

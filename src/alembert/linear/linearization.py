@@ -27,8 +27,8 @@ import casadi as ca
 import numpy as np
 
 from alembert.algorithms.arguments import mapping
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import names_in
 from alembert.linear import quantities

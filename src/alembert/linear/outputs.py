@@ -19,8 +19,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError
 from alembert.linear import quantities
 from alembert.model import Model

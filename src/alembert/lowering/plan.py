@@ -1,6 +1,6 @@
 """Plans: functions that are called one after the other in one kernel, on named buffers.
 
-A buffer is an argument or a result of the kernel, or a temporary in its workspace; a `Part` is what of it begins at some
+A buffer is an argument or a result of the kernel, or a temporary in its workspace; a `Offset` is what of it begins at some
 element. The steps of a plan are
 
     Call     a source, once
@@ -8,9 +8,9 @@ element. The steps of a plan are
     Columns  a function on every column of some matrices: a solver for one right-hand side serves them all
     Repeat   steps until a flag is set in all lanes
     Fold     steps over and over, each round on what the one before left, with a record now and then
-    Rows     functions that work on rows of matrices over the speeds (`alembert.lowering.tree_matrices`)
+    MatrixRows     functions that work on rows of matrices over the speeds (`alembert.lowering.tree_matrices`)
 
-When the kernel has one lane, the lanes of the vector registers go to neighbouring columns in `Columns` and `Rows`; the
+When the kernel has one lane, the lanes of the vector registers go to neighbouring columns in `Columns` and `MatrixRows`; the
 operations and so the bits of the results are the same. No buffer may be both read and written by one call.
 """
 
@@ -22,10 +22,9 @@ from dataclasses import dataclass, field
 
 import casadi as ca
 
-from alembert.engine import codegen, program
-from alembert.engine.codegen import Code, Spacing
+from alembert.engine import codegen, instructions
+from alembert.engine.codegen import Code, KernelSource, Spacing
 from alembert.engine.loops import Lines
-from alembert.engine.source import Source
 from alembert.engine.target import Target
 from alembert.lowering.tree_matrices import LINE, Relations, TreeMatrices, padded
 
@@ -36,21 +35,21 @@ WIDE = "#7"
 
 
 @dataclass(frozen=True)
-class Part:
+class Offset:
     """The elements of a buffer from `start` on."""
 
     buffer: str
     start: int
 
 
-Buffer = str | Part
+Buffer = str | Offset
 
 
 @dataclass(frozen=True)
 class Call:
     """A source on buffers, or the name of one of the plan; the same one in several calls is there once."""
 
-    source: Source | str
+    source: KernelSource | str
     inputs: Sequence[Buffer]
     outputs: Sequence[Buffer]
 
@@ -119,7 +118,7 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class Rows:
+class MatrixRows:
     """What `make` emits, from tables to `results`: matrices that a batch sends straight to where they belong.
 
     Large matrices would otherwise go through memory three times: as lanes, as packed blocks, as results. It is the last step
@@ -131,7 +130,7 @@ class Rows:
     make: Callable[[TreeMatrices], Ending]
 
 
-Step = Call | Copy | Columns | Repeat | Fold | Rows
+Step = Call | Copy | Columns | Repeat | Fold | MatrixRows
 
 
 class Plan:
@@ -143,7 +142,7 @@ class Plan:
         results: Mapping[str, int],
         temporaries: Mapping[str, int],
         steps: Sequence[Step],
-        sources: Mapping[str, Source] | None = None,
+        sources: Mapping[str, KernelSource] | None = None,
     ) -> None:
         self.sources = sources or {}
         self.arguments, self.results, self.temporaries = dict(arguments), dict(results), dict(temporaries)
@@ -163,7 +162,7 @@ class Plan:
 
 
 def recorded(
-    sources: Mapping[str, Source],
+    sources: Mapping[str, KernelSource],
     arguments: Mapping[str, int],
     temporaries: Mapping[str, int],
     steps: Sequence[Step],
@@ -228,12 +227,12 @@ class _Emitter:
         elif isinstance(step, Columns):
             label = f"{self.name}_s{len(self.codes)}"
             self.codes[id(step)] = label, self.column_code(label, step)
-        elif isinstance(step, Rows):
+        elif isinstance(step, MatrixRows):
             tools = TreeMatrices(f"{self.name}_rows", step.relations, self.target, WIDE, self.lanes)
             self.tools[id(step)] = tools, step.make(tools)
             self.direct = len(step.results) if self.lanes > 1 else 0
 
-    def source(self, step: Call) -> Source:
+    def source(self, step: Call) -> KernelSource:
         return self.plan.sources[step.source] if isinstance(step.source, str) else step.source
 
     def width(self, step: Columns) -> int:
@@ -247,7 +246,7 @@ class _Emitter:
         lanes, width, target = self.lanes, self.width(step), self.target
         code = codegen.emit_function(
             label,
-            program.from_casadi(step.function, fuse=target.fused),
+            instructions.from_casadi(step.function, fuse=target.fused),
             width,
             target,
             uniform=(0,) if width > lanes else (),
@@ -259,7 +258,7 @@ class _Emitter:
         return dataclasses.replace(code, text=text, target=target, workspace=room)
 
     def place(self, buffer: Buffer) -> str:
-        if isinstance(buffer, Part):
+        if isinstance(buffer, Offset):
             return self.lines.at(self.pointers[buffer.buffer], buffer.start)
         return self.pointers[buffer]
 

@@ -4,7 +4,7 @@ What depends on the number of nodes is data: a table of offsets for each loop, a
 the compile time does not grow with the tree, and the code stays in the instruction cache.
 
 Memory is organised after the areas of `alembert.sweeps.visits`. A node's shared record lasts for the whole
-call. What it keeps for itself (`alembert.lowering.rolled_records`), passes to children or adds to its parent lives
+call. What it keeps for itself (`alembert.lowering.rolled_memory`), passes to children or adds to its parent lives
 only between two visits, in *slots* that are given out and taken back like registers: what is passed along a
 serial chain uses two of them, which never leave the cache. A visit never writes the slot that it reads.
 
@@ -21,8 +21,7 @@ import casadi as ca
 from alembert.engine.codegen import Code
 from alembert.engine.target import Target
 from alembert.lowering.rolled_emitter import RolledEmitter
-from alembert.lowering.rolled_memory import Memory
-from alembert.lowering.rolled_records import in_pieces
+from alembert.lowering.rolled_memory import Memory, in_pieces
 from alembert.lowering.tracing import trace
 from alembert.sensitivity import adjoint_traces, traces
 from alembert.sweeps.kinds import kinds

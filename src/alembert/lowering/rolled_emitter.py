@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from alembert.engine import codegen, program, symbols
+from alembert.engine import codegen, symbols
 from alembert.engine.codegen import Code
+from alembert.engine.instructions import TRIGONOMETRIC, Instructions, from_casadi
 from alembert.engine.loops import Lines
-from alembert.engine.node_loop import NodeLoop, Pointer, Table, constant_data
-from alembert.engine.program import Program as Instructions
+from alembert.engine.node_loop import NodeLoop, OffsetTable, Pointer, constant_data
 from alembert.engine.target import Target
 from alembert.engine.vectormath import vector_type
-from alembert.lowering.rolled_memory import Run, round_up
+from alembert.lowering.rolled_memory import Pass, round_up
 from alembert.sweeps.values import nonzeros
 from alembert.sweeps.visits import (
     ADDED,
@@ -122,7 +122,7 @@ class RolledEmitter:
             [ca.vertcat(*symbols) for symbols in visit.inputs.values()],
             [ca.densify(ca.vertcat(*values)) for values in visit.outputs.values()],
         )
-        instructions = program.from_casadi(function, fuse=self.target.fused)
+        instructions = from_casadi(function, fuse=self.target.fused)
         inputs = list(visit.inputs)
         lowest = [0] * len(inputs)  # elements count from the first that is used: more code is alike
         for k in range(len(inputs)):
@@ -268,9 +268,9 @@ class RolledEmitter:
         self.main.call(symbols.sincos(self.target), [x, s, c], [size * self.lanes])
         self.work += 10 * self.angles
 
-    def emit_run(self, run: Run, steps: Sequence[Mapping[_Key, _Step]]) -> None:
+    def emit_run(self, run: Pass, steps: Sequence[Mapping[_Key, _Step]]) -> None:
         columns = {name: x for i in run.loops for name, x in self.memory.loops[i].items()}
-        table = Table(f"{self.name}_table{run.loops[0]}", self.columns(columns))
+        table = OffsetTable(f"{self.name}_table{run.loops[0]}", self.columns(columns))
         cases = [(i, key) for i in run.loops for key in steps[i]]
         visits = [
             cases.index((i, (int(self.memory.kind[k]), bool(self.memory.first[i][k])))) for i, k in run.visits
@@ -338,7 +338,7 @@ class RolledEmitter:
         if not np.array_equal(parents, np.arange(-1, len(parents) - 1)):
             for name in names:
                 self.main.clear(self.outputs[name], nv * nv)
-        table = Table(f"{self.name}_own_table", self.columns({}))
+        table = OffsetTable(f"{self.name}_own_table", self.columns({}))
         body = NodeLoop(self.T, table)
         body.begin()
         outputs = {f"{name} 0": Pointer(self.outputs[name], "diagonal") for name in names}
@@ -356,7 +356,7 @@ class RolledEmitter:
         widths = {
             form: kind.structure.joint.nv for form, kind in zip(pairs.form, self.source.kinds, strict=True)
         }
-        table = Table(f"{self.name}_pairs_table", self.columns({"parent": self.memory.parents}))
+        table = OffsetTable(f"{self.name}_pairs_table", self.columns({"parent": self.memory.parents}))
         body = NodeLoop(self.T, table)
         body.begin()
         forms = range(len(pairs.sizes))
@@ -393,7 +393,7 @@ class RolledEmitter:
         """For every node, a walk through its ancestors that gives back to both."""
         m = self.memory
         self.main.clear(self.main.at("%w", int(m.paired_bars[0])), m.paired_bars_size)
-        table = Table(f"{self.name}_back_table", self.columns({"parent": m.parents}))
+        table = OffsetTable(f"{self.name}_back_table", self.columns({"parent": m.parents}))
         body = NodeLoop(self.T, table)
         body.begin()
         forms = range(len(pairs.sizes))
@@ -432,7 +432,9 @@ class RolledEmitter:
         pairs = self.source.program.pairs
         return pairs.names if pairs else ()
 
-    def finish(self, name: str, body: NodeLoop, table: Table, order: np.ndarray, cases: np.ndarray) -> None:
+    def finish(
+        self, name: str, body: NodeLoop, table: OffsetTable, order: np.ndarray, cases: np.ndarray
+    ) -> None:
         self.text.append(table.data(order, cases))
         self.text.append(body.function(name, self.parameters, len(order)))
         self.main.call(name, self.parameters)
@@ -492,7 +494,7 @@ def _hoist(step: _Step, angles: dict[int, int]) -> None:
     argument = step.inputs.index("q")
     new: dict[str, int] = {}
     for i, op in enumerate(p.op):
-        if op not in codegen.TRIGONOMETRIC or p.op[p.a[i]] != ca.OP_INPUT or p.a[p.a[i]] != argument:
+        if op not in TRIGONOMETRIC or p.op[p.a[i]] != ca.OP_INPUT or p.a[p.a[i]] != argument:
             continue
         element = p.b[p.a[i]] + step.shifts[argument]
         label = SINES if op == ca.OP_SIN else COSINES

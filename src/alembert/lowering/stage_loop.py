@@ -15,7 +15,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.engine import cache, codegen, elimination, fastcall, loader, loops, program
+from alembert.engine import cache, codegen, elimination, fastcall, instructions, loader, loops
 from alembert.engine.loader import Library
 from alembert.engine.target import Target, host
 
@@ -57,7 +57,9 @@ class StageLoop:
 
     def _body(self, target: Target) -> tuple[str, int]:
         """IR of a stage with all that it needs, and the doubles of its workspace."""
-        body = codegen.emit_function(STEP, program.from_casadi(self._function, fuse=target.fused), 1, target)
+        body = codegen.emit_function(
+            STEP, instructions.from_casadi(self._function, fuse=target.fused), 1, target
+        )
         return codegen.prelude(body.helpers, 1, body.target) + body.text, body.workspace
 
     def __call__(self, count: int, *arrays: Array) -> int:

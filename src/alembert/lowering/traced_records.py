@@ -105,7 +105,7 @@ class _Widths:
     nv: int
 
 
-class Form:
+class PairForm:
     """What nodes of several kinds are alike to pairs of nodes: the same fields, full of symbols."""
 
     def __init__(self, record: Record, fields: dict[str, int]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import casadi as ca
 
 from alembert.errors import UnsupportedError
-from alembert.lowering.traced_records import Form, Kept, Order, Parent, Slot, Traced, Watched, is_cheap
+from alembert.lowering.traced_records import Kept, Order, PairForm, Parent, Slot, Traced, Watched, is_cheap
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.program import Extent, Pairs, Program, Record, Sweep, flat
 from alembert.sweeps.values import Dense, elements, map_matrices, nonzeros
@@ -348,10 +348,12 @@ class _Tracer:
         asked: set[str] = set()
         for kind in self.kinds:
             pairs.visit(Watched(kind.record, asked), Watched(kind.record, asked))
-        self.forms: list[Form] = []
+        self.forms: list[PairForm] = []
         form = []
         for kind in self.kinds:
-            new = Form(kind.record, {name: self.last_set(name, len(self.loops)) for name in sorted(asked)})
+            new = PairForm(
+                kind.record, {name: self.last_set(name, len(self.loops)) for name in sorted(asked)}
+            )
             form.append(next((k for k, f in enumerate(self.forms) if f.key == new.key), len(self.forms)))
             if form[-1] == len(self.forms):
                 self.forms.append(new)

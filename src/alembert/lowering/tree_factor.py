@@ -27,7 +27,7 @@ from alembert.lowering.tree_matrices import Lists, TreeMatrices
 
 
 @dataclass(frozen=True)
-class Group:
+class RowGroup:
     """Rows that are computed together."""
 
     first: int
@@ -352,7 +352,7 @@ class TreeFactor:
         part = ["%part"] if leave else []
         return self.tools.finish(label, w, ["%L", "%D", "%x", "%to", *more], part, alike=("%x", "%to"))
 
-    def _panels(self, group: Group) -> tuple[list[int], list[int]]:
+    def _panels(self, group: RowGroup) -> tuple[list[int], list[int]]:
         """Of the rows of many states, where panels begin: those with something in them, and the others."""
         most, n = self._most // group.size, self.relations.n
         related = self.tools.related[group.first]
@@ -492,7 +492,7 @@ class TreeFactor:
 _GROUP = ["%first", "%begin", "%end"]
 
 
-def groups(tools: TreeMatrices, most: int) -> list[Group]:
+def groups(tools: TreeMatrices, most: int) -> list[RowGroup]:
     """Unbranched runs of speeds in parts of at most `most`, as even as can be."""
     runs: list[list[int]] = []
     for k in range(tools.relations.n):
@@ -509,7 +509,7 @@ def groups(tools: TreeMatrices, most: int) -> list[Group]:
     for run in runs:
         for part in np.array_split(run, -(-len(run) // most)):
             first, last = int(part[0]), int(part[-1])
-            found.append(Group(first, len(part), tools.outboard[last], tools.inboard[first]))
+            found.append(RowGroup(first, len(part), tools.outboard[last], tools.inboard[first]))
     return found
 
 

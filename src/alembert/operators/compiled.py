@@ -14,8 +14,8 @@ from alembert.algorithms.arguments import FrameLike, Parameters
 from alembert.algorithms.frames import jacobian, pose
 from alembert.algorithms.results import Innovations
 from alembert.algorithms.table import TABLE
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.model import Model, Placement
 from alembert.spatial import Pose
 from alembert.sweeps import operators as steps
@@ -104,7 +104,7 @@ def _kernel(model: Model, name: str) -> Kernel:
 def _admittance_kernel(model: Model, located: tuple[tuple[int, Placement], ...]) -> Kernel:
     inputs = kernels.arguments(model, model.compute.tree, steps.OPERATORS, ("q",))
 
-    def build() -> Source:
+    def build() -> KernelSource:
         return FunctionSource(graph(model, TABLE["admittance"], Options(frames=located)).function)
 
     size = 6 * len(located)

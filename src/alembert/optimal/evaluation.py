@@ -36,8 +36,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.lowering.stage_loop import StageLoop
 from alembert.optimal.barrier import NARROW
 from alembert.optimal.stages import Stages

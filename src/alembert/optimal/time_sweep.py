@@ -39,8 +39,8 @@ import casadi as ca
 import numpy as np
 import scipy.linalg as sl
 
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.lowering.stage_loop import SHARED, EliminationLoop, StageLoop
 from alembert.sweeps.factor import Factor
 from alembert.sweeps.linear_quadratic import stage_gains, stage_record

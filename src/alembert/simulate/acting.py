@@ -23,8 +23,8 @@ from typing import Any, Protocol, runtime_checkable
 import casadi as ca
 import numpy as np
 
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, evaluate
 from alembert.model import WORLD, Model

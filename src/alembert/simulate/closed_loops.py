@@ -13,7 +13,7 @@ import casadi as ca
 
 from alembert.constraints.compiled import serves
 from alembert.constraints.tolerances import CLOSED, GOOD
-from alembert.engine.source import FunctionSource, Source
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.lowering.plan import Call, Copy, Repeat
 from alembert.model import Model
 from alembert.sensitivity.mass_factor import Pattern
@@ -44,7 +44,7 @@ class ClosedLoops:
         self.parameters = ["parameters"] if model.parameters else []
         self.given = ["wrench"] if wrenches else []
         pattern = Pattern(model.compute.tree)
-        self.sources: dict[str, Source] = {
+        self.sources: dict[str, KernelSource] = {
             "tree": rows.tree(wrenches=wrenches).source(),
             "solution": rows.solution.source(),
             "projection": rows.projection.source(),
@@ -87,30 +87,30 @@ class ClosedLoops:
         return [Call("begin", [q, v], ["back"]), Repeat(step, "back", MOST)]
 
 
-def _factor(model: Model, pattern: Pattern) -> Source:
+def _factor(model: Model, pattern: Pattern) -> KernelSource:
     q, p = ca.SX.sym("q", model.nq), ca.SX.sym("parameters", len(model.parameters))
     M = expressions(MASS_MATRIX, model.compute.tree, {"q": q}, p)["matrix"]
     inputs = [q, p] if model.parameters else [q]
     return FunctionSource(ca.Function("factor", inputs, [ca.densify(pattern.factor(M))]))
 
 
-def _serving(nv: int) -> Source:
+def _serving(nv: int) -> KernelSource:
     a, status = ca.SX.sym("a", nv), ca.SX.sym("status", 5)
     found = ca.if_else(serves(status, STAGE), a, ca.SX.nan(nv))
     return FunctionSource(ca.Function("serving", [a, status], [found]))
 
 
-def _begin(nq: int, nv: int) -> Source:
+def _begin(nq: int, nv: int) -> KernelSource:
     q, v = ca.SX.sym("q", nq), ca.SX.sym("v", nv)
     return FunctionSource(ca.Function("begin", [q, v], [ca.vertcat(0, ca.inf, q, v)]))
 
 
-def _where(nq: int, nv: int) -> Source:
+def _where(nq: int, nv: int) -> KernelSource:
     back = ca.SX.sym("back", 2 + nq + nv)
     return FunctionSource(ca.Function("where", [back], [back[2 : 2 + nq], back[2 + nq :]]))
 
 
-def _approach(model: Model) -> Source:
+def _approach(model: Model) -> KernelSource:
     """One step of the projection, as `constraints.quick.projection` does it."""
     nq, nv = model.nq, model.nv
     back = ca.SX.sym("back", 2 + nq + nv)

@@ -8,8 +8,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.simulate.actuators import Drives

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import casadi as ca
 
+from alembert.engine.codegen import KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import Source
 from alembert.errors import UnsupportedError
 from alembert.simulate.layout import Layout
 from alembert.simulate.newton import newton_loop
@@ -45,7 +45,7 @@ def stepping_kernel(plant: Plant) -> Kernel:
     return kept_kernel(plant, "generalised_alpha", given, size, lambda: _source(plant, layout(plant), given))
 
 
-def _source(plant: Plant, layout: Layout, given: list[Argument]) -> Source:
+def _source(plant: Plant, layout: Layout, given: list[Argument]) -> KernelSource:
     symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in given[:-2]}
     state, h = symbols["state"], symbols["step"]
     q0, v0, a0, b0 = (state[layout[name]] for name in ("q", "v", "a", "b"))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import casadi as ca
 
-from alembert.engine.source import FunctionSource
+from alembert.engine.codegen import FunctionSource
 from alembert.lowering.plan import Call, Copy, Plan, Repeat, recorded
 
 MOST = 40  # iterations

@@ -18,8 +18,8 @@ import numpy as np
 
 from alembert.algorithms import kernels
 from alembert.algorithms.table import TABLE
+from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource, Source
 from alembert.lowering.plan import RECORDS, Call, Copy, Repeat, recorded
 from alembert.model import Model
 from alembert.simulate import schemes
@@ -82,7 +82,7 @@ class Plant:
             total = total + self.acting.total(t, q, v, parameters)
         return total
 
-    def dynamics(self) -> tuple[Source, list[str], list[str]]:
+    def dynamics(self) -> tuple[KernelSource, list[str], list[str]]:
         """Source of the accelerations, and the names of its inputs and outputs."""
         name = "hybrid_dynamics" if self.motion is not None else "forward_dynamics"
         program, names = TABLE[name].sweeps
@@ -109,7 +109,7 @@ class _Tracer:
 
     def __init__(self, plant: Plant, layout: Layout) -> None:
         self.plant, self.layout = plant, layout
-        self.sources: dict[str, Source] = {}
+        self.sources: dict[str, KernelSource] = {}
         self.temporaries: dict[str, int] = {}
         self.body: list[Call | Copy | Repeat] = []
         model = plant.model
@@ -234,7 +234,7 @@ def stepping_kernel(plant: Plant, scheme: Scheme, *, starting: bool = False) -> 
     layout = scheme_layout(plant, scheme)
     given = arguments(plant, layout.size)
 
-    def build() -> Source:
+    def build() -> KernelSource:
         tracer = _Tracer(plant, layout)
         tracer.run(scheme, starting=starting)
         return recorded(tracer.sources, {a.name: a.size for a in given}, tracer.temporaries, tracer.body)
@@ -244,7 +244,7 @@ def stepping_kernel(plant: Plant, scheme: Scheme, *, starting: bool = False) -> 
 
 
 def kept_kernel(
-    plant: Plant, kind: str, given: list[Argument], size: int, build: Callable[[], Source]
+    plant: Plant, kind: str, given: list[Argument], size: int, build: Callable[[], KernelSource]
 ) -> Kernel:
     """A stepping kernel, kept with the model."""
     key = f"simulate:{plant.key}:{kind}"

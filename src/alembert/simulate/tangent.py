@@ -16,8 +16,8 @@ import casadi as ca
 import numpy as np
 
 from alembert.algorithms import manifold
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.joints import JointType
 from alembert.model import Model
 

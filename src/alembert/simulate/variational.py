@@ -39,8 +39,8 @@ import casadi as ca
 import numpy as np
 
 from alembert.constraints.equations import equations
+from alembert.engine.codegen import KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import Source
 from alembert.errors import UnsupportedError
 from alembert.model import Model
 from alembert.simulate.layout import Layout
@@ -135,7 +135,7 @@ class DiscreteMechanics:
         return self.manifold.chart_rate_transposed(e, l_e) + h / 2 * force
 
 
-def _source(plant: Plant, layout: Layout, given: list[Argument]) -> Source:
+def _source(plant: Plant, layout: Layout, given: list[Argument]) -> KernelSource:
     symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in given[:-2]}
     state, h, effort = symbols["state"], symbols["step"], symbols["effort"]
     parameters = symbols.get("parameters", ca.SX(0, 1))

@@ -16,8 +16,8 @@ import casadi as ca
 import numpy as np
 from numpy.polynomial import legendre
 
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.engine.source import FunctionSource
 from alembert.simulate.adaptive import Piece
 from alembert.simulate.flow import Flow
 from alembert.simulate.system import System

@@ -1,4 +1,4 @@
-"""Straight-line programs: a CasADi function read into single-assignment form and simplified.
+"""Instructions of straight-line code: a CasADi function read into single-assignment form, simplified, and cut into chunks.
 
 Value numbering gives every value one name, however often the expression graph repeats it. Then
 
@@ -25,6 +25,8 @@ FMA = -1  # a*b + c
 FMS = -2  # a*b - c
 FNMA = -3  # c - a*b
 FUSED = frozenset((FMA, FMS, FNMA))
+TRIGONOMETRIC = frozenset((ca.OP_SIN, ca.OP_COS))
+ANGLES = 256  # in one call for sines and cosines
 
 COMMUTATIVE = frozenset((ca.OP_ADD, ca.OP_MUL, ca.OP_EQ, ca.OP_NE, ca.OP_AND, ca.OP_OR))
 
@@ -43,7 +45,7 @@ _NAMES = {getattr(ca, name): name for name in dir(ca) if name.startswith("OP_")}
 
 
 @dataclass
-class Program:
+class Instructions:
     """Values in topological order: value `i` is `op[i]` of the values `a[i]`, `b[i]`, `c[i]` (-1: none).
 
     An input has `a` = argument and `b` = element; a constant has `a` = index into `constants`.
@@ -117,7 +119,7 @@ class Program:
         return uses
 
 
-def from_casadi(function: ca.Function, *, fuse: bool = True) -> Program:
+def from_casadi(function: ca.Function, *, fuse: bool = True) -> Instructions:
     """The program of an `SX` function; `fuse` where the machine has fused multiply-adds."""
     program = share_reciprocals(read(function))
     if fuse:
@@ -125,7 +127,7 @@ def from_casadi(function: ca.Function, *, fuse: bool = True) -> Program:
     return program
 
 
-def interleaved(function: ca.Function, *, fuse: bool = True) -> Program:
+def interleaved(function: ca.Function, *, fuse: bool = True) -> Instructions:
     """The same program with its last outputs, square matrices of one size, computed side by side after the others.
 
     Entries that couple the same two rows follow each other: they share operands, which then stay in registers.
@@ -152,14 +154,14 @@ def interleaved(function: ca.Function, *, fuse: bool = True) -> Program:
     return single
 
 
-def read(function: ca.Function) -> Program:
+def read(function: ca.Function) -> Instructions:
     if not function.is_a("SXFunction"):
         function = _expanded(function)
     if function.has_free():
         names = ", ".join(str(s) for s in function.free_sx())
         raise UnsupportedError(f"{function.name()}: the expressions contain free symbols: {names}")
 
-    program = Program(input_sizes=[function.numel_in(k) for k in range(function.n_in())])
+    program = Instructions(input_sizes=[function.numel_in(k) for k in range(function.n_in())])
     rows_in = [_elements(function.sparsity_in(k)) for k in range(function.n_in())]
     rows_out = [_elements(function.sparsity_out(k)) for k in range(function.n_out())]
     zero = program.constant(0.0)
@@ -208,7 +210,7 @@ def _elements(sparsity: ca.Sparsity) -> list[int]:
     return [row * width + column for row, column in zip(rows, columns, strict=True)]
 
 
-def _inverse_error_function(p: Program, x: int) -> int:
+def _inverse_error_function(p: Instructions, x: int) -> int:
     """CasADi's approximation with more Newton steps; its own two, for x > -0.7, leave errors of 3e-6."""
 
     def polynomial(z: int, *coefficients: float) -> int:
@@ -260,7 +262,7 @@ _DERIVED: dict[int, Callable[..., int]] = {
 }
 
 
-def share_reciprocals(program: Program) -> Program:
+def share_reciprocals(program: Instructions) -> Instructions:
     """Drop dead values, and divide by each denominator once.
 
     A division costs as much as some ten products. CasADi writes x*(1/d) as x/d, so that the articulated
@@ -272,7 +274,7 @@ def share_reciprocals(program: Program) -> Program:
         if op == ca.OP_DIV and needed[i]:
             divisions[program.b[i]] = divisions.get(program.b[i], 0) + 1
 
-    result = Program(input_sizes=program.input_sizes)
+    result = Instructions(input_sizes=program.input_sizes)
     new = [-1] * len(program)
     value = result.value
     for i, (op, a, b) in enumerate(zip(program.op, program.a, program.b, strict=True)):
@@ -294,7 +296,7 @@ def share_reciprocals(program: Program) -> Program:
     return result
 
 
-def fuse_products(program: Program) -> None:
+def fuse_products(program: Instructions) -> None:
     """Turn sums of a product into fused multiply-adds, where the product has no other use."""
     op, a, b, c = program.op, program.a, program.b, program.c
     uses = program.uses(program.needed())
@@ -308,3 +310,132 @@ def fuse_products(program: Program) -> None:
         elif op[left] == ca.OP_MUL and uses[left] == 1:
             op[i] = FMA if code == ca.OP_ADD else FMS
             a[i], b[i], c[i] = a[left], b[left], right
+
+
+@dataclass
+class Chunk:
+    """One function of the emitted code: straight-line values, or the sines and cosines of some angles."""
+
+    values: list[int] = field(default_factory=list)
+    angles: list[int] = field(default_factory=list)
+    sines: dict[int, int] = field(default_factory=dict)  # value -> position of its angle
+    cosines: dict[int, int] = field(default_factory=dict)
+    kept: list[int] = field(default_factory=list)  # values that later pieces need
+    copies: list[tuple[int, int, int]] = field(default_factory=list)  # (value, result, element)
+    rows: tuple[int, int, int] = (0, 0, 0)
+
+
+@dataclass
+class Chunks:
+    pieces: list[Chunk]
+    dying: list[list[int]]  # kept values whose last use is in that piece
+    results: dict[int, list[tuple[int, int]]]  # computed value -> where it is an output
+
+
+def in_chunks(program: Instructions, chunk: int) -> Chunks:
+    """Order the values and cut them into pieces.
+
+    Angles come as early as their own operands allow; the rest keeps its order, which is depth first.
+    """
+    needed = program.needed()
+    op, operands = program.op, program.operands
+    leaf = (ca.OP_INPUT, ca.OP_CONST)
+    level = [0] * len(program)
+    by_level: list[list[int]] = []
+    for i, wanted in enumerate(needed):
+        if wanted and op[i] not in leaf:
+            level[i] = max([level[j] for j in operands(i)])
+            if op[i] in TRIGONOMETRIC:
+                if level[i] == len(by_level):
+                    by_level.append([])
+                by_level[level[i]].append(i)
+                level[i] += 1
+
+    placed = [not wanted or op[i] in leaf or op[i] in TRIGONOMETRIC for i, wanted in enumerate(needed)]
+    pieces: list[Chunk] = []
+    for group in by_level:
+        pieces += _cut(_unplaced_ancestors([program.a[i] for i in group], program, placed), program, chunk)
+        pieces += _angles(group, program)
+    pieces += _cut([i for i, done in enumerate(placed) if not done], program, chunk)
+    return _with_lifetimes(pieces, program)
+
+
+def _unplaced_ancestors(targets: Sequence[int], program: Instructions, placed: list[bool]) -> list[int]:
+    found: list[int] = []
+    pending = list(targets)
+    while pending:
+        i = pending.pop()
+        if not placed[i]:
+            placed[i] = True
+            found.append(i)
+            pending.extend(program.operands(i))
+    return sorted(found)
+
+
+def _angles(group: Sequence[int], program: Instructions) -> list[Chunk]:
+    """Pieces for the given sines and cosines, with a bounded number of angles in each."""
+    pieces: list[Chunk] = []
+    place: dict[int, tuple[Chunk, int]] = {}
+    for i in group:
+        angle = program.a[i]
+        if angle not in place:
+            if not pieces or len(pieces[-1].angles) == ANGLES:
+                pieces.append(Chunk())
+            place[angle] = pieces[-1], len(pieces[-1].angles)
+            pieces[-1].angles.append(angle)
+        piece, position = place[angle]
+        (piece.sines if program.op[i] == ca.OP_SIN else piece.cosines)[i] = position
+    return pieces
+
+
+def _cut(values: list[int], program: Instructions, chunk: int) -> list[Chunk]:
+    """Pieces of at most `chunk` operations and loads."""
+    pieces: list[Chunk] = []
+    present: set[int] = set()
+    size = chunk
+    for i in values:
+        if size >= chunk:
+            pieces.append(Chunk())
+            present.clear()
+            size = 0
+        for j in program.operands(i):
+            if j not in present and program.op[j] != ca.OP_CONST:
+                present.add(j)
+                size += 1
+        present.add(i)
+        pieces[-1].values.append(i)
+        size += 1
+    return pieces
+
+
+def _with_lifetimes(pieces: list[Chunk], program: Instructions) -> Chunks:
+    home = [-1] * len(program)
+    for k, piece in enumerate(pieces):
+        for i in piece.values:
+            home[i] = k
+    last = list(home)
+    for k, piece in enumerate(pieces):
+        for i in piece.values:
+            for j in program.operands(i):
+                last[j] = k
+        for i in piece.angles:
+            last[i] = k
+
+    results: dict[int, list[tuple[int, int]]] = {}
+    if not pieces:
+        pieces.append(Chunk())
+    for result, elements in enumerate(program.outputs):
+        for element, i in enumerate(elements):
+            if home[i] >= 0:
+                results.setdefault(i, []).append((result, element))
+            else:
+                if not pieces[-1].values and pieces[-1].angles:
+                    pieces.append(Chunk())
+                pieces[-1].copies.append((i, result, element))
+
+    dying: list[list[int]] = [[] for _ in pieces]
+    for k, piece in enumerate(pieces):
+        piece.kept = [i for i in piece.values if last[i] > k]
+        for i in piece.kept:
+            dying[last[i]].append(i)
+    return Chunks(pieces, dying, results)

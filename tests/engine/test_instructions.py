@@ -1,45 +1,45 @@
 import casadi as ca
 import pytest
 
-from alembert.engine import program
+from alembert.engine import instructions
 from alembert.errors import UnsupportedError
 
 
-def operations(p: program.Program) -> list[int]:
+def operations(p: instructions.Instructions) -> list[int]:
     return [op for op, needed in zip(p.op, p.needed(), strict=True) if needed]
 
 
 def test_repeated_expressions_are_computed_once():
     x, y = ca.SX.sym("x"), ca.SX.sym("y")
     f = ca.Function("f", [x, y], [ca.sin(x * y) + 1, ca.sin(y * x) + 2])
-    assert operations(program.read(f)).count(ca.OP_SIN) == 1
+    assert operations(instructions.read(f)).count(ca.OP_SIN) == 1
 
 
 def test_a_product_that_only_feeds_a_sum_is_fused():
     x, y, z = (ca.SX.sym(n) for n in "xyz")
     f = ca.Function("f", [x, y, z], [x * y + z, z - x * z, x * x - y])
-    assert sorted(op for op in operations(program.from_casadi(f)) if op < 0) == sorted(
-        [program.FMA, program.FNMA, program.FMS]
+    assert sorted(op for op in operations(instructions.from_casadi(f)) if op < 0) == sorted(
+        [instructions.FMA, instructions.FNMA, instructions.FMS]
     )
-    assert not any(op < 0 for op in operations(program.from_casadi(f, fuse=False)))
+    assert not any(op < 0 for op in operations(instructions.from_casadi(f, fuse=False)))
 
 
 def test_a_product_with_another_use_is_kept():
     x, y, z = (ca.SX.sym(n) for n in "xyz")
     f = ca.Function("f", [x, y, z], [x * y + z, x * y])
-    assert not any(op < 0 for op in operations(program.from_casadi(f)))
+    assert not any(op < 0 for op in operations(instructions.from_casadi(f)))
 
 
 def test_common_denominators_are_inverted_once():
     x, d = ca.SX.sym("x", 6), ca.SX.sym("d")
     f = ca.Function("f", [x, d], [x / d])
-    assert operations(program.from_casadi(f)).count(ca.OP_DIV) == 1
+    assert operations(instructions.from_casadi(f)).count(ca.OP_DIV) == 1
     alone = ca.Function("f", [x, d], [x[0] / d])
-    assert operations(program.from_casadi(alone)).count(ca.OP_MUL) == 0
+    assert operations(instructions.from_casadi(alone)).count(ca.OP_MUL) == 0
 
 
 def test_zeros_of_both_signs_stay_apart():
-    p = program.Program(input_sizes=[])
+    p = instructions.Instructions(input_sizes=[])
     assert p.constant(0.0) != p.constant(-0.0)
 
 
@@ -47,22 +47,22 @@ def test_unknown_operation_is_named():
     x = ca.SX.sym("x")
     f = ca.Function("probe", [x], [x.printme(3)])
     with pytest.raises(UnsupportedError, match=r"probe: no machine code for the CasADi operation PRINTME"):
-        program.read(f)
+        instructions.read(f)
 
 
 def test_free_symbols_are_named():
     x, y = ca.SX.sym("x"), ca.SX.sym("gain")
     f = ca.Function("probe", [x], [x * y], {"allow_free": True})
     with pytest.raises(UnsupportedError, match=r"probe: the expressions contain free symbols: gain"):
-        program.read(f)
+        instructions.read(f)
 
 
 def test_matrix_functions_are_expanded_or_refused():
     x = ca.MX.sym("x", 3)
-    assert len(program.read(ca.Function("f", [x], [ca.dot(x, x)]))) > 3
+    assert len(instructions.read(ca.Function("f", [x], [ca.dot(x, x)]))) > 3
     A, b = ca.MX.sym("A", 2, 2), ca.MX.sym("b", 2)
     with pytest.raises(UnsupportedError, match=r"probe: machine code needs scalar \(SX\) expressions"):
-        program.read(ca.Function("probe", [A, b], [ca.solve(A, b)]))
+        instructions.read(ca.Function("probe", [A, b], [ca.solve(A, b)]))
     table = ca.interpolant("table", "linear", [[0.0, 1.0, 2.0]], [0.0, 1.0, 4.0])
     with pytest.raises(UnsupportedError, match=r"operation CALL"):
-        program.read(ca.Function("probe", [b], [table(b[0])]))
+        instructions.read(ca.Function("probe", [b], [table(b[0])]))
