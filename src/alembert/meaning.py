@@ -5,10 +5,13 @@ So a checkpoint tells whether a block answers the question, and a run that goes 
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
+import importlib
 import pickle
 import re
+import sys
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +38,7 @@ def meaning(value: Any, seen: tuple[int, ...] = ()) -> str:
     if isinstance(value, ca.Function):
         return f"casadi({value.serialize()})"
     if isinstance(value, types.ModuleType):
-        return f"module {value.__name__}"
+        return _module(value, set(), seen)
     if isinstance(value, list | tuple):
         return f"[{', '.join(meaning(x, inner) for x in value)}]"
     if isinstance(value, set | frozenset):
@@ -57,18 +60,74 @@ def _function(value: types.FunctionType, seen: tuple[int, ...]) -> str:
     code = value.__code__
     parts = [value.__qualname__, _code(code)]
     cells = [cell.cell_contents for cell in value.__closure__ or ()]
+    modules = [x for x in cells if isinstance(x, types.ModuleType)]
+    cells = [x for x in cells if not isinstance(x, types.ModuleType)]
     parts += [meaning(x, seen) for x in (value.__defaults__, value.__kwdefaults__, cells)]
+    parts += [_module(x, _names(code), seen) for x in modules]
     if _package(value) != "alembert":  # its own source is in the keys of kernels
-        known = value.__globals__
-        for name in sorted(_names(code)):
-            if name in known:
+        known, names = value.__globals__, _names(code)
+        for name in sorted(names):
+            if isinstance(known.get(name), types.ModuleType):
+                parts.append(f"{name}={_module(known[name], names, seen)}")
+            elif name in known:
                 parts.append(f"{name}={meaning(known[name], seen)}")
+        parts += [_module(module, names, seen) for module in _imported(code)]
     return f"function({', '.join(parts)})"
+
+
+def _module(module: types.ModuleType, names: set[str], seen: tuple[int, ...]) -> str:
+    """A user's module by those of its entries that a function names, or by its file where it names none of them."""
+    text = f"module {module.__name__}"
+    if _is_installed(module) or id(module) in seen:
+        return text
+    inner = (*seen, id(module))
+    used = sorted(name for name in names if name in vars(module) and not name.startswith("__"))
+    for name in used:
+        x = vars(module)[name]
+        part = _module(x, names, inner) if isinstance(x, types.ModuleType) else meaning(x, inner)
+        text += f", {name}={part}"
+    file = getattr(module, "__file__", None)
+    if not used and file:
+        try:
+            with open(file, "rb") as content:
+                text += f" {hashlib.sha256(content.read()).hexdigest()}"
+        except OSError:
+            raise ArgumentError(
+                f"ensemble: a checkpoint needs the file of module {module.__name__!r}, {file}"
+            ) from None
+    return f"{text};"
+
+
+def _is_installed(module: types.ModuleType) -> bool:
+    """Part of Python, or of a package that is known by its name."""
+    package = module.__name__.partition(".")[0]
+    file = getattr(module, "__file__", None) or ""
+    return (
+        package in _KNOWN
+        or package in sys.stdlib_module_names
+        or "site-packages" in file
+        or "dist-packages" in file
+    )
 
 
 def _code(code: types.CodeType) -> str:
     constants = [_code(x) if isinstance(x, types.CodeType) else repr(x) for x in code.co_consts]
     return f"{code.co_code.hex()}{constants}{code.co_names}{code.co_varnames}"
+
+
+def _imported(code: types.CodeType) -> list[types.ModuleType]:
+    """Modules that a function imports itself."""
+    found = []
+    for one in dis.get_instructions(code):
+        if one.opname == "IMPORT_NAME" and one.argval:
+            try:
+                found.append(importlib.import_module(one.argval))
+            except ImportError:
+                continue  # whoever calls it is told
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found += _imported(constant)
+    return found
 
 
 def _names(code: types.CodeType) -> set[str]:

@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+import warnings
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import AlembertWarning, ArgumentError, FileError, NumericalError, UnsupportedError
 from alembert.simulate import ensemble, simulate
 from alembert.simulate.ensembles import backends, blocks
 
@@ -486,8 +487,8 @@ def test_members_that_kill_their_worker(model, tmp_path, monkeypatch):
     options = {"members": 4, "block": 2, "backend": "processes", "workers": 1, "duration": 0.1, "step": 0.01}
     sweep = {"q0": np.array([[0.1, 0.1], [0.2, 0.1], [1.5, 0.0], [0.3, 0.1]])}
     run = ensemble(model, sweep, controller=deadly, checkpoint=tmp_path, **options)
-    assert run.failures == {k: "the worker died, 2 times in a row, with members 2 to 3" for k in (2, 3)}
-    assert np.isfinite(run.q[:2]).all()
+    assert run.failures == {2: "the worker died, 2 times in a row, with member 2 alone"}
+    assert np.isfinite(run.q[[0, 1, 3]]).all()
     assert len(list(tmp_path.glob("block-*.npz"))) == 1
 
 
@@ -555,7 +556,7 @@ def test_workers_that_die_while_they_are_started(model, monkeypatch, error):
     """How the pool says so depends on how far it has come. The pool's own thread has ended before the message: a
     script that ends with it would otherwise write into the pipe this thread closes, and print that last."""
     pool = Pool(error)
-    monkeypatch.setattr(backends, "ProcessPoolExecutor", lambda *_: pool)
+    monkeypatch.setattr(backends, "ProcessPoolExecutor", lambda *_, **__: pool)
     with pytest.raises(
         UnsupportedError, match=r"ensemble: the worker processes could not start\. They import"
     ):
@@ -566,7 +567,7 @@ def test_workers_that_die_while_they_are_started(model, monkeypatch, error):
 def test_a_pool_that_breaks_between_two_blocks(model, monkeypatch):
     """The block it does not take is sent to the next one."""
     pools = [Pool(None, None, OSError(9, "Bad file descriptor")), Pool()]
-    monkeypatch.setattr(backends, "ProcessPoolExecutor", lambda *_: pools.pop(0))
+    monkeypatch.setattr(backends, "ProcessPoolExecutor", lambda *_, **__: pools.pop(0))
     run = ensemble(model, vary, members=6, block=2, backend="processes", workers=1, **OPTIONS)
     assert not pools
     np.testing.assert_array_equal(run.q, ensemble(model, vary, members=6, **OPTIONS).q)
@@ -576,9 +577,217 @@ def test_what_a_controller_raises_in_a_worker_stays_what_it_is(model, monkeypatc
     def unplugged(t, q, v):
         raise OSError(9, "Bad file descriptor")
 
-    monkeypatch.setattr(backends, "ProcessPoolExecutor", lambda *_: Pool())
-    run = ensemble(model, vary, members=2, controller=unplugged, backend="processes", workers=1, **OPTIONS)
-    assert run.failures == dict.fromkeys((0, 1), "OSError: [Errno 9] Bad file descriptor")
+    monkeypatch.setattr(backends, "ProcessPoolExecutor", lambda *_, **__: Pool())
+    with pytest.raises(NumericalError, match=r"member 0: OSError: \[Errno 9\] Bad file descriptor"):
+        ensemble(model, vary, members=2, controller=unplugged, backend="processes", workers=1, **OPTIONS)
+
+
+def test_members_that_fail_alike_stop_the_run(model):
+    """A slip in a controller is told at once, not after all members."""
+    asked = []
+
+    def slip(t, q, v):
+        asked.append(t)
+        return undefined_gain * v  # noqa: F821
+
+    with pytest.raises(
+        NumericalError,
+        match=r"ensemble: \d+ of the first \d+ members failed alike, so the run was stopped; member 0: NameError: name "
+        "'undefined_gain' is not defined",
+    ):
+        ensemble(model, vary, members=2000, controller=slip, **OPTIONS)
+    assert len(asked) < 500
+
+    def unlucky(rng):
+        raise ValueError("nothing to draw")
+
+    with pytest.raises(NumericalError, match="member 0: vary raised ValueError: nothing to draw"):
+        ensemble(model, unlucky, members=3, **OPTIONS)
+
+
+def test_members_that_can_only_be_computed_one_by_one_are_told(model):
+    def alone(t, q, v):
+        if np.ndim(q) > 1:
+            raise TypeError("one state only")
+        return -0.1 * np.asarray(v)
+
+    law = al.simulate.Batched(alone)
+    with pytest.warns(
+        AlembertWarning,
+        match="one after the other, which takes longer: together they failed with TypeError: one",
+    ):
+        run = ensemble(model, vary, members=10, controller=law, **OPTIONS)
+    assert not run.failures
+    np.testing.assert_array_equal(run.q, ensemble(model, vary, members=10, controller=alone, **OPTIONS).q)
+
+
+def test_pose_sensors_run_together(model):
+    """No warning that members were computed one by one."""
+    m = model.replace(sensors=(al.Sensor("pose", "frame", "b"),))
+    sensors = [al.simulate.Measured("pose", 0.01, noise=1e-3)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = ensemble(m, vary, members=12, sensors=sensors, **OPTIONS)
+    assert not run.failures
+
+
+def test_tables_of_efforts(model):
+    """As `simulate` takes them, besides constant efforts of other joints, drawn or given."""
+    push = al.simulate.Table([0.0, 0.3, 0.5], [0.0, 1.0, -1.0])
+    run = ensemble(model, vary, members=6, efforts={"a": push, "b": 0.2}, **OPTIONS)
+    drawn = vary(np.random.default_rng([3, 4]))
+    alone = simulate(model, drawn["q0"], drawn["v0"], parameters=drawn["parameters"], interval=0.5, integrator="rk4",
+                     efforts={"a": push, "b": 0.2}, duration=0.5, step=0.01)  # fmt: skip
+    np.testing.assert_array_equal(run.q[4], alone.q)
+    assert np.any(run.q != ensemble(model, vary, members=6, efforts={"b": 0.2}, **OPTIONS).q)
+
+
+def test_checkpoints_that_cannot_be_written(model, tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(FileError, match=r"checkpoint .*file: is no folder that can be written: File exists"):
+        ensemble(model, vary, members=2, checkpoint=file, **OPTIONS)
+    with pytest.raises(FileError, match="is no folder that can be written: Not a directory"):
+        ensemble(model, vary, members=2, checkpoint=file / "below", **OPTIONS)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("alembert.simulate.ensembles.checkpoint.os.fsync", full)
+    with pytest.raises(
+        FileError, match="cannot be written: No space left on device; blocks that are there stay"
+    ):
+        ensemble(model, vary, members=2, checkpoint=tmp_path / "full", **OPTIONS)
+    assert not list((tmp_path / "full").iterdir())
+
+
+def test_forged_blocks_are_computed_again(model, tmp_path):
+    first = ensemble(model, vary, members=3, checkpoint=tmp_path, **OPTIONS)
+    (path,) = tmp_path.glob("block-*.npz")
+    good = dict(np.load(path))
+    forged = {
+        "q": good["q"][:, :, :1],
+        "v": np.zeros(3),
+        "time": np.float64(1.0),
+        "event_times": np.zeros(4),
+        "event_states": np.zeros((0,)),
+        "failed": np.array([7]),
+        "reasons": np.array(["a", "b"]),
+        "parameter:mass": np.array(["one", "two", "three"]),
+    }
+    for name, value in forged.items():
+        np.savez(path, **{**good, name: value})
+        again = ensemble(model, vary, members=3, checkpoint=tmp_path, **OPTIONS)
+        assert again.computed == (3 if name != "event_states" else again.computed)
+        np.testing.assert_array_equal(again.q, first.q)
+    np.savez_compressed(path, **{**good, "recorded:bomb": np.zeros(10**7)})
+    assert ensemble(model, vary, members=3, checkpoint=tmp_path, **OPTIONS).computed == 3
+
+
+def test_checkpoints_follow_functions_of_other_modules(model, tmp_path, monkeypatch):
+    """A law that calls one of another module, by attribute or imported on the way, has other results when that changes."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = tmp_path / "laws_of_mine.py"
+    file.write_text("GAIN = 1.0\ndef damping(v):\n    return -GAIN * v\n")
+    import laws_of_mine
+
+    def by_attribute(t, q, v):
+        return laws_of_mine.damping(v)
+
+    def by_import(t, q, v):
+        import laws_of_mine as laws
+
+        return laws.damping(v)
+
+    options = {"members": 2, "checkpoint": tmp_path / "blocks", **OPTIONS}
+    for law in (by_attribute, by_import):
+        first = ensemble(model, vary, controller=law, **options)
+        assert ensemble(model, vary, controller=law, **options).computed == 0
+        monkeypatch.setattr(laws_of_mine, "GAIN", 2.0)
+        other = ensemble(model, vary, controller=law, **options)
+        assert other.computed == 2
+        assert np.any(other.q != first.q)
+        monkeypatch.undo()
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
+def test_a_worker_that_is_killed_while_it_starts(model, monkeypatch):
+    """The message is not that of a script without guard."""
+
+    class Killed:
+        def __init__(self, *_, **__):
+            self._processes = {1: self}
+            self.exitcode = -9
+
+        def submit(self, *_):
+            lost = Future()
+            lost.set_exception(BrokenProcessPool())
+            return lost
+
+        def join(self, timeout):
+            pass
+
+        def shutdown(self, **_):
+            pass
+
+    monkeypatch.setattr(backends, "ProcessPoolExecutor", Killed)
+    with pytest.raises(NumericalError, match=r"a worker process was killed while it started \(signal 9\)"):
+        ensemble(model, vary, members=2, backend="processes", workers=1, **OPTIONS)
+
+
+DRIVER = """
+import time
+import alembert as al
+
+def slow(t, q, v):
+    time.sleep(0.2)
+    return 0 * v
+
+if __name__ == "__main__":
+    al.ensemble(al.library.pendulum(), lambda rng: {}, members=200, controller=slow, backend="processes", workers=2,
+                duration=60.0, step=0.1, block=100)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
+def test_workers_end_with_a_killed_driver(tmp_path):
+    """In the middle of a block, which would take them minutes."""
+    psutil = pytest.importorskip("psutil")
+    pytest.importorskip("cloudpickle")
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    process = subprocess.Popen([sys.executable, str(script)])
+    begin = time.monotonic()
+    workers = []
+    while time.monotonic() - begin < 100:
+        workers = [x for x in psutil.Process(process.pid).children() if x.cpu_times().user > 1.0]
+        if len(workers) >= 2:
+            break
+        time.sleep(0.1)
+    time.sleep(1.0)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert workers
+    assert not psutil.wait_procs(workers, timeout=10)[1]
+
+
+def test_a_cluster_of_our_own_takes_work_from_us_alone(model, monkeypatch):
+    """A client without the run's certificate is turned away."""
+    distributed = pytest.importorskip("distributed")
+    made = []
+
+    class Recorded(distributed.LocalCluster):
+        def __init__(self, **options):
+            super().__init__(**options)
+            made.append(self)
+
+    monkeypatch.setattr(distributed, "LocalCluster", Recorded)
+    with backends.backend("dask", backends.Question(model, {}), 1, None):
+        address = made[0].scheduler_address
+        assert address.startswith("tls://127.0.0.1")
+        with pytest.raises((OSError, TimeoutError)):
+            distributed.Client(address.replace("tls://", "tcp://"), timeout=3)
 
 
 def test_dask_is_optional(model, monkeypatch):

@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from alembert.errors import NumericalError
+from alembert.errors import ArgumentError, NumericalError
+from alembert.model import Model
 from alembert.simulate.flow import Flow
 from alembert.simulate.sundials import SOLVERS, Sundials
 from alembert.simulate.tangent import chart_kernel, curved
@@ -32,6 +33,12 @@ from alembert.simulate.tangent import chart_kernel, curved
 Array = np.ndarray
 REACH = 1.5  # rad; T is singular at 2 pi
 RENEWED = 50  # steps: making a solver anew costs less than one of them
+SHARE = 1e-3
+"""of the relative tolerance, on the size of a coordinate: so much may its displacement over a step be off"""
+LARGE = 5
+"""the same where rounding is looked at, which depends on the step"""
+NOISE, MOST_ROUNDING = 3.0, 1e3
+"""times the rounding of a step: what is below is no error of the scheme; and the most that this may be of the tolerance"""
 ADAPTIVE = {
     "dop853": ("DOP853", 8, "smooth motion to high accuracy"),
     "rk45": ("RK45", 5, "smooth motion to moderate accuracy"),
@@ -76,6 +83,23 @@ class Counters:
     charts: int = 0
     evaluations: int = 0
     step: float | None = None
+    within_step: bool = False
+    """whether a solver evaluates the dynamics at trials, not where its chart starts"""
+    trouble: str = ""
+    """why the dynamics could not be evaluated at a trial within a step"""
+
+
+def coordinate_sizes(model: Model, q: Array) -> Array:
+    """(nv,): the sizes of coordinates, on which their displacements are seen: an orbit's radius, or turns of a shaft."""
+    found = np.zeros(model.nv)
+    for joint, sq, sv in zip(model.joints, model._q_slices, model._v_slices, strict=True):
+        if joint.type.is_vector_space:
+            found[sv] = np.abs(q[sq])
+            continue
+        lengths = [x for x, (_, unit) in zip(q[sq], joint.type.coordinates, strict=True) if unit == "m"]
+        moving = [unit == "m/s" for _, unit in joint.type.speeds]
+        found[sv] = np.where(moving, float(np.linalg.norm(lengths)), 0.0)
+    return found
 
 
 def pieces(
@@ -100,28 +124,57 @@ def pieces(
     """
     model = flow.system.model
     nv, rate = model.nv, chart_kernel(model, "chart_rate")
-    turning = curved(model)
+    linear = np.array([unit == "m/s" for joint in model.joints for _, unit in joint.type.speeds], dtype=bool)
+    turning = curved(model) & ~linear
     while t < end:
         base = q
         born(Birth(t, q, v, z, counters.step))
 
         def derivative(t: float, y: Array, base: Array = base) -> Array:
             counters.evaluations += 1
+            if not np.isfinite(y).all():
+                return np.full_like(y, np.nan)
             e, v = y[:nv], y[nv : 2 * nv]
-            a, r = flow.slope(t, model.integrate(base, e), v, y[2 * nv :])
+            try:
+                a, r = flow.slope(t, model.integrate(base, e), v, y[2 * nv :])
+            except (NumericalError, ArgumentError) as error:
+                told = isinstance(error, NumericalError) or str(error).startswith("constrained_dynamics:")
+                if not (told and counters.within_step):
+                    raise
+                counters.trouble = f"t = {t:.9g} s: {error}"
+                return np.full_like(y, np.nan)  # a trial within a step: the solver makes it shorter
             return np.concatenate([rate(e, v), a, r])
 
-        options: dict[str, Any] = {"rtol": tolerance, "atol": absolute, "max_step": longest}
+        counters.within_step, counters.trouble = False, ""
+        y0 = np.concatenate([np.zeros(nv), v, z])
+        atol = np.full(len(y0), absolute)
+        sizes = SHARE * tolerance * coordinate_sizes(model, base)
+        large = bool(np.any(sizes > absolute))
+        if large:
+            atol[:nv] = np.maximum(absolute, sizes)
+            most = MOST_ROUNDING * atol
+            most[nv : 2 * nv][linear] = np.maximum(most[nv : 2 * nv], tolerance * np.max(np.abs(v)))[linear]
+            atol = np.maximum(
+                atol, np.minimum(most, _rounding(derivative, t, y0, 2 * (counters.step or 1e-4 * (end - t))))
+            )
+        options: dict[str, Any] = {"rtol": tolerance, "atol": atol, "max_step": longest}
         if counters.step is not None:
             options["first_step"] = min(counters.step, end - t)
-        solver = _solver(name, flow, base, t, np.concatenate([np.zeros(nv), v, z]), end, derivative, options)
+        solver = _solver(name, flow, base, t, y0, end, derivative, options)
         counters.charts += 1
+        counters.within_step = True
         made = 0
         while solver.status == "running":
-            message = solver.step()
+            try:
+                message = solver.step()
+            except ValueError as error:  # of SciPy's linear algebra, where a trial has no derivatives
+                if not counters.trouble:
+                    raise
+                solver.status, message = "failed", str(error)
             if solver.status == "failed":
+                last = f" (last, at {counters.trouble})" if counters.trouble else ""
                 raise NumericalError(
-                    f"simulate: {name} cannot go on at t = {solver.t:.9g} s: {str(message).rstrip('.').lower()}; "
+                    f"simulate: {name} cannot go on at t = {solver.t:.9g} s: {str(message).rstrip('.').lower()}{last}; "
                     "the motion may be singular or stiff there (integrator='radau'), or the tolerance too small"
                 )
             counters.steps += 1
@@ -144,7 +197,7 @@ def pieces(
             yield Piece(solver.t_old, solver.t, at, memory)
             if np.any(np.abs(solver.y[:nv][turning]) > REACH):
                 break
-            if name not in MULTISTEP and (made == RENEWED or flow.on_surface):
+            if name not in MULTISTEP and (made == (LARGE if large else RENEWED) or flow.on_surface):
                 break
             if flow.on_surface and flow.distance(model.integrate(base, solver.y[:nv])) > tolerance:
                 break
@@ -152,6 +205,18 @@ def pieces(
         t, q, v, z = solver.t, model.integrate(base, y[:nv]), y[nv : 2 * nv].copy(), y[2 * nv :].copy()
         if flow.on_surface:
             q, v = flow.project(t, q, v)
+
+
+def _rounding(derivative: Callable[[float, Array], Array], t: float, y: Array, h: float) -> Array:
+    """What rounding may add to a step of length h: where lengths and speeds are large it hides what is small.
+
+    From how much the derivatives change with the last bits of a state nearby.
+    """
+    near = y + h * derivative(t, y)
+    bits = 2 * np.finfo(float).eps * np.where(np.arange(len(y)) % 2, 1.0, -1.0)
+    values = [derivative(t, near * (1 + sign * bits)) for sign in (-1.0, 0.0, 1.0)]
+    own = NOISE * h * np.nan_to_num(np.ptp(values, axis=0))
+    return own + h * np.nan_to_num(np.abs(derivative(t, near + own) - values[1]))  # and what follows from it
 
 
 def _solver(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
@@ -44,7 +45,8 @@ class Sampled:
     """A control law asked every `period` [s], from `offset` on; its answer acts `delay` [s] later, in steps of `quantum`.
 
     Before its first answer acts, it gives nothing. With `reads`, names of sensors, the law is a function of t and of
-    what they delivered last, a mapping from their names to arrays; it is not asked before all of them have delivered.
+    what they delivered last, a mapping from their names to arrays (a `casadi.Function` takes the arrays one by one, in the
+    order of `reads`); it is not asked before all of them have delivered.
     """
 
     law: Callable[..., Any]
@@ -64,6 +66,27 @@ class Sampled:
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise ArgumentError(f"Sampled: {name} is {value!r}, expected zero or a positive number")
+        wanted = 1 + (len(self.reads) or 2)
+        if isinstance(self.law, ca.Function) and (self.law.n_in() != wanted or self.law.n_out() != 1):
+            listed = ", ".join(self.reads) or "q and v"
+            raise ArgumentError(
+                f"Sampled: law is a casadi.Function of {self.law.n_in()} arguments that gives {self.law.n_out()} results, "
+                f"expected {wanted} (t, {listed}) and 1"
+            )
+
+    def ask(self, t: float, *states: Any) -> Any:
+        """What the law answers: to q and v, or to a mapping of what its sensors delivered."""
+        if not isinstance(self.law, ca.Function):
+            return self.law(t, *states)
+        given = [states[0][name] for name in self.reads] if self.reads else states
+        for k, x in enumerate(given, start=1):
+            if self.law.numel_in(k) != np.size(x):
+                what = self.reads[k - 1] if self.reads else "qv"[k - 1]
+                raise ArgumentError(
+                    f"simulate: a sampled casadi.Function takes {self.law.numel_in(k)} entries of {what!r}, expected "
+                    f"{np.size(x)}"
+                )
+        return np.array(self.law(t, *given), dtype=float).ravel()
 
 
 def for_each(

@@ -89,13 +89,13 @@ def run_adaptive(
     keeper = AdaptiveKeeper(_times(options, restart), system)
     watch = Watch(options["events"], system)
     with Progress(f"simulating {system.model.name}", shown=options["progress"]) as progress:
-        march = March(system, name, options, lags, watch, keeper, progress)
+        going = AdaptiveRun(system, name, options, lags, watch, keeper, progress)
         if restart is None:
-            march.begin(q, v, z)
+            going.begin(q, v, z)
         else:
-            march.go_on(restart)
-        march.run()
-    return keeper.finish(march, name, reason, options, after=None if restart is None else restart.time)
+            going.go_on(restart)
+        going.run()
+    return keeper.finish(going, name, reason, options, after=None if restart is None else restart.time)
 
 
 def _refuse(system: System, name: str) -> None:
@@ -139,7 +139,7 @@ def _times(options: Mapping[str, Any], restart: Restart | None) -> Array:
     return times
 
 
-class March:
+class AdaptiveRun:
     """Through a run, span by span."""
 
     def __init__(
@@ -383,10 +383,10 @@ class AdaptiveKeeper:
         return np.maximum(np.searchsorted(starts, late, side="right") - 1, 0)
 
     def finish(
-        self, march: March, name: str, reason: str, options: Mapping[str, Any], *, after: float | None
+        self, going: AdaptiveRun, name: str, reason: str, options: Mapping[str, Any], *, after: float | None
     ) -> Run:
         """The run; of the log what came `after` the record from which it went on."""
-        system, watch, lags = self.system, march.watch, march.lags
+        system, watch, lags = self.system, going.watch, going.lags
         events = [
             (event, record)
             for event, record in zip(watch.log, watch.records, strict=True)
@@ -417,7 +417,7 @@ class AdaptiveKeeper:
             name,
             reason,
             None,
-            march.counters.steps,
+            going.counters.steps,
             system,
             options,
             tuple(self.marks),
@@ -425,7 +425,7 @@ class AdaptiveKeeper:
             tuple(self.topologies),
             tuple(record for _, record in events),
             drive_states,
-            {} if march.schedule is None else march.schedule.measurements(),
+            {} if going.schedule is None else going.schedule.measurements(),
             np.array(self.work) - self.work[0] if self.account.is_kept else None,
         )
 

@@ -18,6 +18,14 @@ from alembert.simulate.tables import Table
 Array = np.ndarray
 
 
+@dataclass(frozen=True)
+class EffortsAndTables:
+    """Constant efforts (..., nv), and tables by joint."""
+
+    numbers: Array
+    tables: Mapping[str, Table]
+
+
 class Feeds:
     """The tables of a run."""
 
@@ -88,6 +96,14 @@ class Feeds:
     @cached_property
     def _hold_tables(self) -> list[tuple[Array, Table]]:
         return [(where, table) for where, table in self._efforts if table.interpolation == "hold"]
+
+    @property
+    def acted_on(self) -> Array:
+        """(nv,): where tables of efforts act."""
+        found = np.zeros(self.model.nv, dtype=bool)
+        for where, _ in self._efforts:
+            found[where] = True
+        return found
 
     def _read(self, tables: Sequence[tuple[Array, Table]], t: float) -> Array:
         total = np.zeros(self.model.nv)

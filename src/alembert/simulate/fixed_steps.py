@@ -14,14 +14,17 @@ from alembert.simulate.actuators import no_state
 from alembert.simulate.bounds import check_records, check_steps, steps_at_a_time
 from alembert.simulate.choice import IMPLICIT
 from alembert.simulate.progress import Progress
-from alembert.simulate.records import Keeper, check_finite
+from alembert.simulate.records import Keeper, check_finite, not_finite, recorded_efforts
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
-from alembert.simulate.stepper import Stepper
+from alembert.simulate.stepper import Diverged, Stepper
 from alembert.simulate.system import System
 from alembert.simulate.watch import MOST_IN_A_STEP, Path, Watch
+from alembert.simulate.work import StepNotes, by_simpson, power
 
 Array = np.ndarray
+MOST_NOTED = 2 * 10**7
+"""numbers; beyond it, the work of steps that are made in Python is known from the records only"""
 
 
 def _multiple(what: str, value: float, step: float) -> int:
@@ -63,10 +66,12 @@ def run_fixed(
         schedule = system.schedule(h)
         memory = no_state(system.batch, model.nv) if system.has_memory else None
     keeper = Keeper(stepper, state, schedule, memory, rows=steps // every + 1)
-    marching = March(stepper, schedule, memory, held, Watch(options["events"], system), keeper, every)
+    going = FixedRun(stepper, schedule, memory, held, Watch(options["events"], system), keeper, every)
+    if every > 1 and not system.conserves_energy:
+        going.note_steps(steps)
     with Progress(f"simulating {model.name}", shown=options["progress"]) as progress:
-        marching.run(state, steps, progress)
-    return keeper.finish(name, reason, options, marching.watch, marching.done)
+        going.run(state, steps, progress)
+    return keeper.finish(name, reason, options, going.watch, going.done, going.notes)
 
 
 def stepper_of(system: System, name: str, h: float, start: float) -> Stepper:
@@ -88,7 +93,7 @@ def _on_grid(system: System, stepper: Stepper) -> Array:
     return steps.astype(int)
 
 
-class March:
+class FixedRun:
     """Through the steps of a run, as far at a time as controllers, events and records allow."""
 
     def __init__(
@@ -110,6 +115,16 @@ class March:
         self.changing = schedule is not None or held or bool(self.system.feeds.holds)
         self.instants = _on_grid(self.system, stepper)
         self.longest = steps_at_a_time(self.system.batch)
+        self.notes: StepNotes | None = None
+        self.replayed: StepNotes | None = None
+        """what a run had done, where this one repeats a part of it"""
+
+    def note_steps(self, steps: int) -> None:
+        """Keep what the work between records is computed from: states of steps made in Python, otherwise the efforts."""
+        model = self.system.model
+        numbers = steps * math.prod(self.system.batch) * (model.nq + 2 * model.nv)
+        if not self.single or numbers < MOST_NOTED:
+            self.notes = StepNotes(single=self.single)
 
     def run(self, state: Array, steps: int, progress: Progress) -> None:
         stepper = self.stepper
@@ -119,6 +134,8 @@ class March:
             self.watch.begin(stepper.time(first), stepper.q(state).copy(), stepper.v(state).copy())
         while (n := stepper.number(state)) < end:
             effort, held = self._effort(state, n)
+            if self.notes is not None:
+                self.notes.add(n, effort, held, stepper.q(state), stepper.v(state))
             self.system.effort = effort
             if self.schedule is not None:
                 self.schedule.effort = effort
@@ -138,6 +155,8 @@ class March:
             state = following
             self.done = stepper.number(state) - first
             progress.at(self.done / steps)
+        if self.notes is not None and self.single:
+            self.notes.add(end, effort, held, stepper.q(state), stepper.v(state))
         if self.changing and len(self.keeper.held) < self.keeper.count:
             schedule, memory = self.schedule, self.memory
             self.schedule = schedule.copy() if schedule is not None else None
@@ -147,6 +166,8 @@ class March:
     def _effort(self, state: Array, n: int) -> tuple[Array, Array]:
         """Efforts for the steps from n on: all that are constant, and of them what controllers ask for."""
         system, stepper = self.system, self.stepper
+        if self.replayed is not None:
+            return self.replayed.efforts_at(n)
         held: Array = np.zeros(system.model.nv)
         if self.changing:
             q, v = stepper.q(state).copy(), stepper.v(state).copy()
@@ -181,7 +202,13 @@ class March:
         """To `limit`, or to the next full set of records; None where an event stops the run."""
         stepper, keeper, every = self.stepper, self.keeper, self.every
         if not stepper.compiled:
-            following = stepper.python_step(state, effort, stepper.start, stepper.h)
+            try:
+                following = stepper.python_step(state, effort, stepper.start, stepper.h)
+            except Diverged as error:
+                q = stepper.q(state)
+                raise not_finite(
+                    self.system.model, stepper.time(n), q.reshape(-1, q.shape[-1])[0], stepper.h, str(error)
+                ) from None
             wrench = None
             self._count_work(held, state, following[..., None, :])
         else:
@@ -208,7 +235,7 @@ class March:
         if not np.isfinite(following).all() and following.ndim == 1:
             keeper.space()[0] = following
             keeper.count += 1
-            check_finite(self.system.model, *self._so_far())
+            check_finite(self.system.model, *self._so_far(), self.stepper.h)
         if (stepper.number(following) - first) % every == 0:
             keeper.space()[..., 0, :] = following
             keeper.count += 1
@@ -278,6 +305,8 @@ class March:
             if stop:
                 self.keeper.last = (t, q, v)
                 self.done += 1
+                if self.notes is not None:
+                    self.notes.add((t - stepper.start) / stepper.h, *self.notes.efforts_at(n), q, v)
                 return None
             if new:
                 changed = True
@@ -286,3 +315,64 @@ class March:
             f"simulate: more than {MOST_IN_A_STEP} events within one step, the last {watch.log[-1].name!r} at t = "
             f"{t:.12g} s; they accumulate, as bounces do that come to rest: stop there, or switch to another model"
         )
+
+
+# --- the work between records ---------------------------------------------------------------------------------------
+
+
+def work_along_steps(run: Run) -> Array:
+    """(..., N): the work up to each record from the states of all steps, where records are further apart.
+
+    Steps in machine code are made once more from each record on, with the same bits; those in Python were noted.
+    """
+    notes, system, h = run._notes, run._system, run.step
+    assert notes is not None
+    assert h is not None
+    stepper = stepper_of(system, run.integrator, h, run._options["start"])
+    total = [np.zeros(run.q.shape[:-2])]
+    if notes.single:
+        numbers, q, v, held = notes.states()
+        parts = _work_over(run, stepper, stepper.start + numbers * h, q, v, held)
+        at = np.searchsorted(numbers, (run.time - stepper.start) / h - 1e-6)
+        return parts[..., np.minimum(at, parts.shape[-1] - 1)]
+    states = run._machine[0]
+    numbers = states[..., 0].reshape(-1, states.shape[-2])[0].astype(int)
+    for k in range(len(numbers) - 1):
+        steps = int(numbers[k + 1] - numbers[k])
+        state = np.ascontiguousarray(states[..., k, :])
+        keeper = Keeper(stepper, state, None, None, rows=steps + 1)
+        again = FixedRun(stepper, None, None, False, Watch((), system), keeper, 1)
+        again.changing, again.replayed = False, notes
+        again.instants = np.union1d(again.instants, notes.numbers)
+        again.run(state.copy(), steps, Progress("", shown=False))
+        passed = keeper.states[..., : steps + 1, :]
+        times = stepper.start + (numbers[k] + np.arange(steps + 1)) * h
+        q, v = (
+            np.ascontiguousarray(stepper.q(passed)),
+            np.ascontiguousarray(stepper.v(passed, along_time=True)),
+        )
+        held = np.stack([notes.efforts_at(int(numbers[k]) + n)[1] for n in range(steps + 1)], axis=-2)
+        total.append(total[-1] + _work_over(run, stepper, times, q, v, held)[..., -1])
+    return np.stack(total, axis=-1)
+
+
+def _work_over(run: Run, stepper: Stepper, time: Array, q: Array, v: Array, held: Array) -> Array:
+    """(..., M): of what is held over steps by their displacements, of all else by Simpson's rule over them."""
+    system = stepper.system
+    given = recorded_efforts(system, time, q, v, held, all_held=stepper.held) - held
+    if system.prescribes:
+        for k, t in enumerate(time.tolist()):
+            x, y, tau = q[..., k, :], v[..., k, :], (given + held)[..., k, :]
+            required = system.required_efforts(t, x, y, tau)
+            given[..., k, :] = np.where(system.prescribed, required, given[..., k, :])
+    moved = system.model.difference(q[..., :-1, :].copy(), q[..., 1:, :].copy())
+    steps = np.cumsum(np.sum(held[..., :-1, :] * moved, axis=-1), axis=-1)
+    P = power(system, time, q, v, given)
+    if len(time) > 2:
+        found = by_simpson(P, time)
+    else:
+        found = np.concatenate(
+            [np.zeros((*P.shape[:-1], 1)), (P[..., 1:] + P[..., :-1]) / 2 * np.diff(time)], axis=-1
+        )
+    found[..., 1:] += steps
+    return found

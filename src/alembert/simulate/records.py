@@ -15,6 +15,7 @@ from alembert.simulate.schedule import Schedule
 from alembert.simulate.stepper import Stepper
 from alembert.simulate.system import System
 from alembert.simulate.watch import Watch
+from alembert.simulate.work import StepNotes
 
 Array = np.ndarray
 
@@ -58,13 +59,21 @@ class Keeper:
     def space(self) -> Array:
         return self.states[..., self.count : self.count + RECORDS, :]
 
-    def finish(self, name: str, reason: str, options: Mapping[str, Any], watch: Watch, steps: int) -> Run:
+    def finish(
+        self,
+        name: str,
+        reason: str,
+        options: Mapping[str, Any],
+        watch: Watch,
+        steps: int,
+        notes: StepNotes | None,
+    ) -> Run:
         stepper, system = self.stepper, self.stepper.system
         states = self.states[..., : self.count, :]
         numbers = states[..., 0].reshape(-1, self.count)[0]
         time = stepper.start + numbers * stepper.h
         q = np.ascontiguousarray(stepper.q(states))
-        check_finite(system.model, time, q, states)
+        check_finite(system.model, time, q, states, stepper.h)
         v = np.ascontiguousarray(stepper.v(states, along_time=True))
         held = np.stack(self.held, axis=-2) if self.held else None
         work = np.stack(self.work, axis=-1)
@@ -95,6 +104,7 @@ class Keeper:
             tuple(watch.records),
             self._drive_states(len(time)),
             {} if self.schedule is None else self.schedule.measurements(),
+            _notes=notes,
         )
 
     def _drive_states(self, rows: int) -> Array | None:
@@ -123,21 +133,27 @@ def recorded_efforts(
     return total
 
 
-def check_finite(model: Model, time: Array, q: Array, states: Array) -> None:
+def check_finite(model: Model, time: Array, q: Array, states: Array, step: float) -> None:
     good = np.isfinite(states).all(axis=-1)
     if good.all():
         return
     along = good if good.ndim == 1 else good.reshape(-1, good.shape[-1]).all(axis=0)
     k = int(np.argmin(along))
     if good.ndim == 1:
-        raise NumericalError(
-            f"simulate: the motion is not finite after t = {time[max(k - 1, 0)]:.9g} s; "
-            f"{_why(model, q[max(k - 1, 0)])}; a smaller step may help"
-        )
+        raise not_finite(model, float(time[max(k - 1, 0)]), q[max(k - 1, 0)], step)
     bad = np.count_nonzero(~good.all(axis=-1))
     warn(
         f"simulate: {bad} of {good[..., 0].size} motions are not finite to the end, the first after t = "
         f"{time[max(k - 1, 0)]:.9g} s; their records are NaN from there on"
+    )
+
+
+def not_finite(model: Model, t: float, q: Array, step: float, told: str = "") -> NumericalError:
+    """The error of a step from t that has no end; `told` is what was noticed first."""
+    first = f" (first: {told})" if told else ""
+    return NumericalError(
+        f"simulate: the motion is not finite after t = {t:.9g} s, in steps of {step:g} s; {_why(model, q)}{first}; a "
+        "smaller step may help"
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from alembert.errors import warn
 from alembert.model import Model
 from alembert.simulate.system import System
 from alembert.simulate.work import by_simpson
@@ -43,14 +44,22 @@ class Report:
     event_energy: float | None = None
     """what events (impacts, docking) have added to the energy, counted in the balance; None without events"""
     work_error: float | None = None
-    """with fixed steps and records further apart, how well the work is known from them, on the scale of `energy_error`;
-    None where this is not what limits the balance"""
+    """with fixed steps in Python, so many that only records further apart are kept, how well the work is known from them,
+    on the scale of `energy_error`; None where this is not what limits the balance"""
+    spin_error: float | None = None
+    """as `momentum_error`, of the angular momentum about the centre of mass; the other is about the world's origin"""
+    energy_limit: float = np.inf
+    """an `energy_error` beyond it means that the run is wrong somewhere"""
     beyond_limits: Mapping[str, float] = field(default_factory=dict)
     """by how much limits of the model were passed, where they were: coordinates, speeds (`v:`), efforts (`tau:`) and
     actuators (`actuator:`); a run does not keep them by itself"""
 
     def __str__(self) -> str:
         lines = [f"{self.integrator}: {self.reason}", f"steps: {self.steps}"]
+        if not self.is_balanced:
+            lines.append(
+                "THE BALANCE OF ENERGY IS BROKEN: do not trust this run; a smaller step or tolerance may help"
+            )
         if self.work is None:
             lines.append(f"energy kept to {self.energy_error:.1e} of the largest kinetic energy")
         else:
@@ -65,6 +74,10 @@ class Report:
         if self.momentum_error is not None:
             angular, linear = self.momentum_error
             lines.append(f"momentum kept to {angular:.1e} (angular) and {linear:.1e} (linear) of its terms")
+            if self.spin_error is not None:
+                lines.append(
+                    f"  about the world's origin; about the centre of mass to {self.spin_error:.1e} (angular)"
+                )
         if self.quaternion_error is not None:
             lines.append(f"unit quaternions to {self.quaternion_error:.1e}")
         if self.constraint_error is not None:
@@ -77,6 +90,86 @@ class Report:
             lines.append(f"events added {self.event_energy:.6g} J, which the balance counts")
         return "\n".join(lines)
 
+    @property
+    def is_balanced(self) -> bool:
+        """Whether the energy is kept, or balances the work, as well as this integrator should."""
+        return self.energy_error <= self.energy_limit
+
+
+KEPT, KEPT_BY_STEPS, BALANCED = 1e-5, 0.05, 1e-2
+"""of the largest kinetic energy, the error beyond which a balance is broken: with error control, with fixed steps, and with
+error control where work is done (its sum over steps is not as good where forces jump)"""
+LOOKED_AT = 200
+"""records at which the balance is looked at when a run ends"""
+
+
+def energy_limit(run: Run) -> float:
+    if run.step is not None:
+        return KEPT_BY_STEPS
+    if not run._system.conserves_energy:
+        return BALANCED
+    return min(KEPT_BY_STEPS, max(KEPT, 1e4 * float(run._options["tolerance"])))
+
+
+def warn_of_energy(run: Run) -> None:
+    """Warn where the energy at some of the records shows that the run is wrong; nothing where it would take long to know."""
+    system = run._system
+    if run.q.ndim > 2 or len(run.time) < 2 or (run.step is not None and not system.conserves_energy):
+        return
+    some = np.unique(np.linspace(0, len(run.time) - 1, LOOKED_AT).astype(int))
+    q, v = run.q[some], run.v[some]
+    kinetic = run.model.kinetic_energy(q, v, parameters=run._parameters)
+    energy = kinetic + run.model.potential_energy(q, parameters=run._parameters)
+    if system.acting is not None:
+        energy = energy + system.acting_at(run.time[some][:, None], q, v, along_time=True)[3]
+    work = 0.0 if run._work is None else run._work[some]
+    error = np.abs(energy - energy[0] - work - run._jumps[some])
+    scale = max(float(np.max(kinetic)), 1e-9 * float(np.max(np.abs(energy))), np.finfo(float).tiny)
+    limit = energy_limit(run)
+    if not np.max(error) > limit * scale:
+        return
+    first = int(some[np.argmax(error > limit * scale)])
+    told = "is not kept" if system.conserves_energy else "does not balance the work"
+    warn(
+        f"simulate: the energy {told}: by t = {run.time[first]:.6g} s it is off by {np.max(error) / scale:.1e} of the "
+        f"largest kinetic energy; {_weak_point(run, some, first)}a smaller step or tolerance may help"
+    )
+
+
+def _weak_point(run: Run, some: Array, first: int) -> str:
+    """Where joints or constraints come near to a singular place before the balance breaks."""
+    system, model = run._system, run.model
+    before = some[some <= first]
+    for joint, s in zip(model.joints, model._q_slices, strict=True):
+        S = [_smallest(joint.type.subspace(run.q[k, s])) for k in before] if joint.type.nv > 1 else []
+        if S and min(S) < WEAK:
+            t = run.time[before[int(np.argmin(S))]]
+            return f"joint {joint.name!r} comes near to a singular place at t = {t:.6g} s; "
+    if not system.active:
+        return ""
+    G = model.constraint_jacobian(run.q[before], parameters=run._parameters) if not system.switches else None
+    if G is None or not G.shape[-2]:
+        return ""
+    sizes = np.linalg.svd(G, compute_uv=False)
+    rank = int(np.max(np.sum(sizes > 1e-8 * sizes[:, :1], axis=-1)))
+    last = sizes[:, rank - 1] / sizes[:, 0]
+    if np.min(last) > WEAK * np.max(last):
+        return ""
+    t = run.time[before[int(np.argmin(last))]]
+    return (
+        f"loops and couplings come near to losing rank at t = {t:.6g} s, where more than one motion may go on and the step "
+        "decides which; "
+    )
+
+
+WEAK = 0.1
+"""of the best value on the way: where a singular value is less, the place is told"""
+
+
+def _smallest(S: Array) -> float:
+    sizes = np.linalg.svd(np.asarray(S, dtype=float), compute_uv=False)
+    return float(sizes[-1] / sizes[0])
+
 
 def report_of(run: Run) -> Report:
     model, system = run.model, run._system
@@ -86,7 +179,7 @@ def report_of(run: Run) -> Report:
     closed = system.conserves_energy
     error = E - E[..., :1] - (0.0 if closed else run.work) - run._jumps
     energy_error = float(np.max(np.abs(error))) / scale
-    momentum = None
+    momentum, spin = None, None
     if _is_isolated(system, run.efforts) and all(event.internal for event in run.events):
         h = run.momentum
         moved = np.abs(h - h[..., :1, :])
@@ -97,6 +190,11 @@ def report_of(run: Run) -> Report:
         parts = [slice(0, 3), slice(3, 6)]
         momentum = tuple(
             float(np.max(moved[..., s]) / max(np.max(terms[..., s]), np.finfo(float).tiny)) for s in parts
+        )
+        centre = model.center_of_mass(run.q, parameters=run._parameters)
+        own = h[..., :3] - np.cross(centre, h[..., 3:])
+        spin = float(
+            np.max(np.abs(own - own[..., :1, :])) / max(float(np.max(terms[..., :3])), np.finfo(float).tiny)
         )
     lengths = [
         np.abs(np.linalg.norm(run.q[..., [s.start + k for k in entries]], axis=-1) - 1)
@@ -114,6 +212,8 @@ def report_of(run: Run) -> Report:
         _constraint_error(run) if system.constrained else None,
         float(run._jumps[-1]) if run.events else None,
         None if closed else _work_error(run, energy_error, scale),
+        spin,
+        energy_limit(run),
         _beyond_limits(run),
     )
 
@@ -121,7 +221,8 @@ def report_of(run: Run) -> Report:
 def _work_error(run: Run, energy_error: float, scale: float) -> float | None:
     """What half as many records change of the work, where this may be what is missing in the balance."""
     interval = run._options["interval"]
-    if run.step is None or interval is None or interval < 1.5 * run.step or len(run.time) < 5:
+    known = run._notes is not None or run._work is not None
+    if known or run.step is None or interval is None or interval < 1.5 * run.step or len(run.time) < 5:
         return None
     P = run._power_over_records
     coarse = by_simpson(P[..., ::2], run.time[::2])

@@ -76,7 +76,7 @@ def _content(run: Run) -> dict[str, Any]:
         "given": _digests(options["given"]),
         "values": {name: value for name, value in options["given"].items() if _is_plain(value)},
         "held": held,
-        "work": run._work,
+        "work": run._work if run._notes is None else run.work,
         "drives": run.drive_states,
         "topologies": [[first, _topology(topology)] for first, topology in run._topologies],
         "events": [{f.name: getattr(e, f.name) for f in dataclasses.fields(e)} for e in run.events],

@@ -22,7 +22,7 @@ from alembert.simulate.sensors import Measurements
 from alembert.simulate.showing import Showing
 from alembert.simulate.system import System
 from alembert.simulate.topology import Topology
-from alembert.simulate.work import by_simpson, power
+from alembert.simulate.work import StepNotes, by_simpson, power
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -64,6 +64,8 @@ class Run(Showing):
     """what sensors delivered, by name"""
     _work: Array | None = field(repr=False, default=None)
     """with error control, the work up to each record"""
+    _notes: StepNotes | None = field(repr=False, default=None)
+    """with fixed steps and records further apart, what was done at the steps"""
 
     def __repr__(self) -> str:
         batch = f", {'x'.join(map(str, self.q.shape[:-2]))} motions" if self.q.ndim > 2 else ""
@@ -143,10 +145,14 @@ class Run(Showing):
         """(..., N): what efforts, wrenches and prescribed motion have put in, and friction has taken out.
 
         Integrators with error control add it up along their steps. With fixed steps, of efforts that are held over
-        steps it is what they did, of the others by Simpson's rule over the records.
+        steps it is what they did, of the others by Simpson's rule over the steps.
         """
         if self._work is not None:
             return self._work
+        if self._notes is not None:
+            from alembert.simulate.fixed_steps import work_along_steps
+
+            return work_along_steps(self)
         P, time = self._power_over_records, self.time
         done = 0.0 if self._held is None else self._held[1]
         if len(time) > 2:

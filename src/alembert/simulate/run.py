@@ -20,6 +20,7 @@ from alembert.simulate.events import Event
 from alembert.simulate.fixed_steps import run_fixed
 from alembert.simulate.gravity import CentralGravity, GravityGradient
 from alembert.simulate.impacts import JointStops, PlaneImpact
+from alembert.simulate.report import warn_of_energy
 from alembert.simulate.result import Run
 from alembert.simulate.stabilisation import Stabilisation
 from alembert.simulate.system import System, as_sequence
@@ -102,7 +103,8 @@ def simulate(
         forces: force elements that act besides the model's springs and friction: `SpringDamper`, `Bushing`, `Drag`,
             `SoftStop`, `ForceElement`.
         start: the time at which the run begins [s].
-        tolerance, absolute_tolerance: of schemes with error control, relative and in SI units.
+        tolerance, absolute_tolerance: of schemes with error control, relative and in SI units. The latter is at least a
+            thousandth of the former times the size of a coordinate (an orbit's radius).
         stabilisation: how closed loops stay so: "projection" (exact), "baumgarte" or "ggl" (feedback, see
             `alembert.simulate.stabilisation`) at `stabilisation_rate` [1/s].
         record: names of quantities for `run.recorded`, besides q, v and efforts: `frame:hand.position`, `energy`,
@@ -150,6 +152,7 @@ def simulate(
         v = lock.apply(system, start, q, v).v
     for what, table in system.feeds.tables:
         table.check_range(what, start, start + duration)
+    system.check_motions(start, duration)
     chosen, reason = (
         (integrator, "as asked") if integrator != "auto" else choose(system, q, v, start, duration, step)
     )
@@ -192,10 +195,13 @@ def simulate(
             f"al.ensemble(model, {{'q0': ..., 'v0': ...}}, ...) runs them one by one on all cores{other}"
         )
     if chosen in ADAPTIVE:
-        return run_adaptive(system, q, v, chosen, reason, options)
-    if step is None:
+        run = run_adaptive(system, q, v, chosen, reason, options)
+    elif step is None:
         raise ArgumentError(f"simulate: integrator {chosen!r} needs a step; give step=..., in seconds")
-    return run_fixed(system, chosen, reason, options, (q, v), None)
+    else:
+        run = run_fixed(system, chosen, reason, options, (q, v), None)
+    warn_of_energy(run)
+    return run
 
 
 def _start(

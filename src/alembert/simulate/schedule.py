@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.simulate.controllers import Sampled, efforts_of
+from alembert.simulate.controllers import Batched, Sampled, efforts_of
 from alembert.simulate.sensors import Instrument, Measured, Measurements
 
 if TYPE_CHECKING:
@@ -126,8 +126,9 @@ class Schedule:
                 given: tuple[Any, ...] = (q, v)
                 if controller.reads:
                     given = ({name: self.readings[name].copy() for name in controller.reads},)
+                law = controller.law if isinstance(controller.law, Batched) else controller.ask
                 effort = efforts_of(
-                    system.model, controller.law, t, *given, batch=q.shape[:-1], who="a sampled controller"
+                    system.model, law, t, *given, batch=q.shape[:-1], who="a sampled controller"
                 )
                 if controller.quantum:
                     effort = controller.quantum * np.round(effort / controller.quantum)

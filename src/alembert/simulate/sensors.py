@@ -161,10 +161,13 @@ class Instrument:
                 full[..., system.own.v_slice(self.sensor.target)] = error
                 y = system.own.integrate(q, full)[..., system.own.q_slice(self.sensor.target)]
         elif kind == "frame":
-            turned = quaternion.multiply(
-                np.moveaxis(y[..., 3:], -1, 0), quaternion.exp(np.moveaxis(error[..., :3], -1, 0))
+            batch = np.broadcast_shapes(y.shape[:-1], error.shape[:-1])
+            turns = np.broadcast_to(error[..., :3], (*batch, 3)).reshape(-1, 3)
+            places = np.broadcast_to(y[..., 3:], (*batch, 4)).reshape(-1, 4)
+            turned = np.array(
+                [quaternion.multiply(x, quaternion.exp(w)) for x, w in zip(places, turns, strict=True)]
             )
-            y = np.concatenate([y[..., :3] + error[..., 3:], np.moveaxis(turned, 0, -1)], axis=-1)
+            y = np.concatenate([y[..., :3] + error[..., 3:], turned.reshape(*batch, 4)], axis=-1)
         else:
             y = y + error
         quantum = self.given.quantum

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from alembert.constraints.tolerances import GOOD
 from alembert.engine.kernel import Kernel
+from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
 from alembert.simulate import generalised_alpha, schemes, stepping, variational
 from alembert.simulate.layout import Layout
@@ -18,6 +20,10 @@ from alembert.simulate.system import System
 from alembert.simulate.tangent import NumericManifold
 
 Array = np.ndarray
+
+
+class Diverged(NumericalError):
+    """The dynamics cannot be evaluated at a state within a step."""
 
 
 class Stepper:
@@ -172,7 +178,8 @@ class Stepper:
         following = np.where(bad[..., None], step(renewed), following)
         bad = lost(following)
         if bad.any() and self.scheme is not None and bad.ndim == 0:
-            following = self.python_step(state, effort, self.start, self.h)
+            with suppress(Diverged):  # it stays lost, which is told with its time
+                following = self.python_step(state, effort, self.start, self.h)
         return following
 
     def _run(
@@ -213,12 +220,22 @@ class Stepper:
         t = start + state[..., 0].flat[0] * h
 
         def at(time: float, q: Array, v: Array) -> Point:
-            return system.point(time, q, v, effort, held=self.held, within=float(t + h / 2))
+            if not (np.isfinite(q).all() and np.isfinite(v).all()) and not system.batch:
+                raise Diverged("the state within the step is not finite")
+            try:
+                return system.point(time, q, v, effort, held=self.held, within=float(t + h / 2))
+            except (NumericalError, ArgumentError) as error:
+                if isinstance(error, ArgumentError) and not str(error).startswith("constrained_dynamics:"):
+                    raise
+                raise Diverged(str(error)) from None
 
         past = layout.points(state, self.past)
         now = Now(float(t), self.q(state).copy(), state[..., layout["v"]].copy(), past)
         q, v, first = step(now, h, at, NumericManifold(system.model))
-        q, v = system.settled(float(t + h), q, v)
+        try:
+            q, v = system.settled(float(t + h), q, v)
+        except NumericalError as error:
+            raise Diverged(str(error)) from None
         parts = layout.past((first, *past)[: self.past])
         if "chosen" in layout:
             parts["chosen"] = system.chosen(q, v)

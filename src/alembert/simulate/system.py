@@ -20,7 +20,7 @@ from alembert.simulate.actuators import Drive, Drives
 from alembert.simulate.closed_loops import STAGE, compiles
 from alembert.simulate.controllers import for_each
 from alembert.simulate.feedback import Feedback
-from alembert.simulate.feeds import Feeds
+from alembert.simulate.feeds import EffortsAndTables, Feeds
 from alembert.simulate.gravity import CentralGravity, GravityGradient
 from alembert.simulate.prescribed import Motions
 from alembert.simulate.schedule import Schedule
@@ -74,6 +74,13 @@ class System:
         self.prescribed, self.prescribes = self._motions.mask, self._motions.any
         """which speeds follow a motion"""
         self.motion, self.motions = self._motions.function, self._motions.functions
+        given = np.any(self.efforts != 0, axis=tuple(range(self.efforts.ndim - 1)))
+        acted = np.flatnonzero(self.prescribed & (given | self.feeds.acted_on))
+        if len(acted):
+            raise ArgumentError(
+                f"simulate: efforts act on {model.speed_names[acted[0]]!r}, which follows a prescribed motion, expected "
+                "none there; run.required_efforts has what its drive gives"
+            )
         elements = [*forces, *([field] if field is not None else []), *self.feeds.wrenches]
         fed = self.feeds.fed()
         self.acting = Acting(model, elements, fed) if elements or fed is not None else None
@@ -141,6 +148,9 @@ class System:
         if isinstance(efforts, Mapping):
             efforts = self.feeds.take_efforts(efforts)
             return model.compute.by_name("simulate", efforts, "efforts")[1]
+        if isinstance(efforts, EffortsAndTables):
+            self.feeds.take_efforts(efforts.tables)
+            efforts = efforts.numbers
         return model.compute.numbers("simulate", "efforts", efforts, model.nv)
 
     def _sort_sensors(self, sensors: Sequence[Measured]) -> tuple[Instrument, ...]:
@@ -286,6 +296,10 @@ class System:
 
     def parameter_array(self) -> Array:
         return self.model.compute.parameter_array("simulate", self.parameters)
+
+    def check_motions(self, start: float, duration: float) -> None:
+        """Refuse prescribed motions that contradict themselves."""
+        self._motions.check(start, duration)
 
     def imposed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """A state with its prescribed part put in place."""

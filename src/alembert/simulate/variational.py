@@ -170,13 +170,15 @@ def closed(
     model: Model, q: ca.SX, q1: ca.SX, residual: ca.SX, chosen: ca.SX, parameters: ca.SX
 ) -> tuple[ca.SX, ca.SX]:
     """(4) from h times (2), and the multipliers; rows that vanish everywhere are left out, those not chosen have none."""
-    tree, zero = model.compute.tree, ca.SX.zeros(model.nv)
-    before, after = equations(tree, q, zero, parameters), equations(tree, q1, zero, parameters)
-    G = ca.sparsify(before.jacobian)
+    x, p = ca.SX.sym("q", model.nq), ca.SX.sym("parameters", parameters.numel())
+    # on symbols: joints differentiate with respect to them
+    found = equations(model.compute.tree, x, ca.SX.zeros(model.nv), p)
+    rows = ca.Function("rows", [x, p], [found.jacobian, found.residual])
+    G, after = ca.sparsify(ca.SX(rows(q, parameters)[0])), rows(q1, parameters)[1]
     lively = [i for i in range(G.shape[0]) if G[i, :].nnz()]
     w, f = chosen[lively], ca.SX.sym("f", len(lively))
     balance = residual - G[lively, :].T @ (w * f)
-    return ca.vertcat(balance, w * after.residual[lively] + (1 - w) * f), f
+    return ca.vertcat(balance, w * after[lively] + (1 - w) * f), f
 
 
 def _friction(model: Model, parameters: ca.SX) -> Any:

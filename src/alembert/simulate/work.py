@@ -5,11 +5,13 @@ a polynomial through Gauss points of the dense output,
 
     P(t) = sum_k c_k L_k(x),    x = 2 (t - a)/(b - a) - 1,    W(t) = (b - a)/2 int_-1^x P dx         (1)
 
-with Legendre polynomials L_k. Runs with fixed steps have only their records (`alembert.simulate.result.Run.work`).
+with Legendre polynomials L_k. Runs with fixed steps have it from their records, or from their steps where records are
+further apart (`alembert.simulate.fixed_steps.work_along_steps`).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import cache
 
 import casadi as ca
@@ -72,6 +74,39 @@ def by_simpson(P: Array, time: Array) -> Array:
     from scipy.integrate import cumulative_simpson
 
     return cumulative_simpson(P, x=time, axis=-1, initial=0.0)
+
+
+class StepNotes:
+    """What was done at the steps of a run whose records are further apart: efforts, all and those held, and states.
+
+    States are noted where steps are made one by one (`single`); others can be made again.
+    """
+
+    def __init__(self, *, single: bool) -> None:
+        self.single = single
+        self.numbers: list[float] = []
+        self._efforts: list[tuple[Array, Array]] = []
+        self._states: list[tuple[Array, Array]] = []
+
+    def add(self, number: float, effort: Array, held: Array, q: Array, v: Array) -> None:
+        if self.single:
+            self._states.append((q.copy(), v.copy()))
+        elif self._efforts and all(
+            np.array_equal(x, y) for x, y in zip(self._efforts[-1], (effort, held), strict=True)
+        ):
+            return
+        self.numbers.append(number)
+        self._efforts.append((effort, held))
+
+    def efforts_at(self, number: int) -> tuple[Array, Array]:
+        """All efforts that are given as numbers, and those held of them, from a step on."""
+        return self._efforts[max(0, bisect_right(self.numbers, number) - 1)]
+
+    def states(self) -> tuple[Array, Array, Array, Array]:
+        """Numbers of steps, q, v and what was held, along the last axis but one."""
+        q, v = (np.stack([x[k] for x in self._states], axis=-2) for k in (0, 1))
+        held = np.stack([np.broadcast_to(x, v.shape[:-2] + x.shape[-1:]) for _, x in self._efforts], axis=-2)
+        return np.array(self.numbers), q, v, held
 
 
 class Account:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.errors import ArgumentError, NumericalError
+from alembert.errors import ArgumentError, NumericalError, warn
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.simulate import channels
@@ -41,6 +41,7 @@ from alembert.simulate.ensembles.members import (
 from alembert.simulate.ensembles.result import Ensemble as Ensemble
 from alembert.simulate.ensembles.statistics import Statistics as Statistics
 from alembert.simulate.progress import Progress
+from alembert.simulate.tables import Table
 
 LARGEST, SMALLEST, PARTS = 256, 8, 32
 """members in a block, and into how many blocks a small ensemble is cut"""
@@ -78,7 +79,7 @@ def ensemble(
         vary: a function of a random generator, one of its own for each of the `members`, that gives any of
             `q0`, `v0`, `efforts` and `parameters` (a mapping); or, for a sweep, a mapping of the same with a
             row for each member.
-        q0, v0, efforts: where `vary` gives none, arrays or by joint; q0 is neutral by default.
+        q0, v0, efforts: where `vary` gives none, arrays or by joint; q0 is neutral by default. An effort may be a `Table`.
         integrator: any. Those with fixed steps run in the lanes of the vector registers, those with error
             control (and runs with `events`) one member after the other.
         interval: between records [s]; by default only the start and the end.
@@ -115,6 +116,10 @@ def ensemble(
     assert members is not None
     _ = model.symbolic  # makes the model's algorithms known
     wanted = channels.requests(model, options.get("record", ()))
+    tables: dict[str, Table] = {}
+    if isinstance(efforts, Mapping):
+        tables = {name: x for name, x in efforts.items() if isinstance(x, Table)}
+        efforts = {name: x for name, x in efforts.items() if name not in tables}
     given = {
         "q0": numbers(model, "q0", model.neutral() if q0 is None else q0),
         "v0": numbers(model, "v0", np.zeros(model.nv) if v0 is None else v0),
@@ -138,13 +143,19 @@ def ensemble(
     }
     parts = blocks(members, block)
     run = _Ensemble(
-        Question(model, fixed, seed),
+        Question(model, fixed, seed, tables),
         Draws(model, vary, given, seed),
         parts,
         None
         if checkpoint is None
         else Checkpoint(
-            Path(checkpoint), model.fingerprint, {**fixed, "noise": seed if fixed.get("sensors") else None}
+            Path(checkpoint),
+            model.fingerprint,
+            {
+                **fixed,
+                **({"tables": tables} if tables else {}),
+                "noise": seed if fixed.get("sensors") else None,
+            },
         ),
     )
     with warnings.catch_warnings():
@@ -213,6 +224,27 @@ def blocks(members: int, size: int | None = None) -> list[range]:
     return [range(start, stop) for start, stop in zip([0, *ends], ends, strict=False)]
 
 
+ENOUGH = 8
+"""members after which an ensemble is judged"""
+
+
+def _stop_if_alike(failures: Mapping[int, str], done: int, total: int) -> None:
+    """Raise where most members fail by the same error in the user's functions, which no further member would mend."""
+    if done < min(ENOUGH, total):
+        return
+    kinds: dict[str, list[int]] = {}
+    for member, reason in failures.items():
+        kind = reason.partition(":")[0]
+        if kind.endswith(("Error", "Exception")) and not kind.endswith("NumericalError"):
+            kinds.setdefault(kind, []).append(member)
+    for alike in kinds.values():
+        if 2 * len(alike) > done:
+            raise NumericalError(
+                f"ensemble: {len(alike)} of the first {done} members failed alike, so the run was stopped; member "
+                f"{alike[0]}: {failures[alike[0]]}"
+            )
+
+
 class _Ensemble:
     """A question, its members in blocks, and where finished blocks are kept."""
 
@@ -232,6 +264,7 @@ class _Ensemble:
         progress: bool | None,
     ) -> _Gathered:
         gathered: _Gathered | None = None
+        slow = False
         total = self.parts[-1].stop
         with (
             backend(name, self.question, workers, cluster) as where,
@@ -242,6 +275,13 @@ class _Ensemble:
                     shape = len(block.time), block.q.shape[-1] + block.v.shape[-1]
                     gathered = _Gathered(block.time, Statistics(shape))
                 gathered.add(members, block, keep=keep)
+                _stop_if_alike(gathered.failures, members.stop, total)
+                if block.slow and not slow:
+                    slow = True
+                    warn(
+                        f"ensemble: members {members.start} to {members.stop - 1} (and others alike) were computed one "
+                        f"after the other, which takes longer: together they failed with {block.slow}"
+                    )
                 failed = f", {len(gathered.failures)} failed" if gathered.failures else ""
                 bar.at(members.stop / total, f"{members.stop} of {total} members{failed}")
                 if monitor is not None:
@@ -253,11 +293,14 @@ class _Ensemble:
         """All blocks in order; those ahead are computed meanwhile, as many as keep the workers busy."""
         ahead = 2 * where.workers + 1
         running: dict[Future[Block], _Task] = {}
+        suspects: list[_Task] = []
         found: dict[int, Block] = {}
         sent = 0
         for k, members in enumerate(self.parts):
             while k not in found:
-                while sent < len(self.parts) and len(running) < ahead and sent < k + 4 * ahead:
+                while (
+                    not suspects and sent < len(self.parts) and len(running) < ahead and sent < k + 4 * ahead
+                ):
                     if where.grace and len(running) > where.workers:  # there is enough for them to do
                         time.sleep(where.grace)
                     task, block = self._prepare(self.parts[sent])
@@ -267,51 +310,77 @@ class _Ensemble:
                         task.number = sent
                         running[where.submit(*task.block)] = task
                     sent += 1
+                if suspects and not running:  # one at a time, to see with whom workers die
+                    task = suspects.pop(0)
+                    running[where.submit(*task.block)] = task
                 if k not in found:
-                    self._receive(where, running, found)
+                    self._receive(where, running, suspects, found)
             yield members, found.pop(k)
 
     def _prepare(self, members: range) -> tuple[_Task, Block | None]:
         """What has to be computed, or the block if it is there."""
         draws, reasons = self.draws.of(members)
         path = None if self.checkpoint is None else self.checkpoint.path(members, draws)
-        return _Task((members, draws, reasons), path), None if path is None else disk.read(path)
+        model = self.question.model
+        block = None if path is None else disk.read(path, members, model.nq, model.nv)
+        return _Task((members, draws, reasons), path), block
 
-    def _receive(self, where: Backend, running: dict[Future[Block], _Task], found: dict[int, Block]) -> None:
-        """Wait for a block; one whose worker died is sent again, up to `ATTEMPTS` times."""
-        lost: list[tuple[_Task, BaseException]] = []
+    def _receive(
+        self,
+        where: Backend,
+        running: dict[Future[Block], _Task],
+        suspects: list[_Task],
+        found: dict[int, Block],
+    ) -> None:
+        """Wait for a block. When workers die, all that were under way are suspects, and go on one at a time.
+
+        A block with which a worker dies alone is tried `ATTEMPTS` times, then its members one by one.
+        """
+        alone = len(running) == 1
+        died = False
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             task = running.pop(future)
             try:
                 block = future.result()
-            except (BrokenExecutor, CancelledError) as error:
-                lost.append((task, error))
-                continue
+            except CancelledError:
+                raise NumericalError(
+                    "ensemble: the cluster is gone; blocks that were finished are in the checkpoint, if there is one: call "
+                    "again with the same arguments to go on"
+                ) from None
+            except BrokenExecutor:
+                died = True
             except Exception as error:
                 if type(error).__name__ != "KilledWorker":  # Dask's: it has tried several times itself
                     raise
                 task.attempts = ATTEMPTS
-                lost.append((task, error))
+            else:
+                self._keep(task, block, found)
                 continue
-            if task.path is not None:
-                disk.write(task.path, block)
-            self.computed += len(task.block[0])
-            found[task.number] = block
-        if any(isinstance(error, CancelledError) for _, error in lost):
-            raise NumericalError(
-                "ensemble: the cluster is gone; blocks that were finished are in the checkpoint, if there is one: call "
-                "again with the same arguments to go on"
-            )
-        if any(isinstance(error, BrokenExecutor) for _, error in lost):
-            lost += [(task, BrokenExecutor()) for task in running.values()]
+            task.attempts += alone
+            if task.attempts < ATTEMPTS:
+                suspects.append(task)
+            elif len(task.block[0]) > 1:
+                suspects += task.members()
+            else:
+                self._keep(task, _lost(self.question, task), found, computed=False)
+        if died:
+            suspects += running.values()
             running.clear()
             where.renew()
-        for task, _ in lost:
-            task.attempts += 1
-            if task.attempts < ATTEMPTS:
-                running[where.submit(*task.block)] = task
-            else:
-                found[task.number] = _lost(self.question, task)
+        suspects.sort(key=lambda task: task.block[0].start)
+
+    def _keep(self, task: _Task, block: Block, found: dict[int, Block], *, computed: bool = True) -> None:
+        """A block that is finished; parts of one are put together when the last has come."""
+        if computed:
+            self.computed += len(task.block[0])
+        if task.whole is None:
+            if task.path is not None and computed:
+                disk.write(task.path, block)
+            found[task.number] = block
+            return
+        task.parts[task.block[0].start] = block
+        if len(task.parts) == len(task.whole):
+            found[task.number] = Block.joined([task.parts[k] for k in task.whole])
 
 
 @dataclass
@@ -320,10 +389,33 @@ class _Task:
     path: Path | None
     number: int = 0
     attempts: int = 0
+    whole: range | None = None
+    """the members of the block of which this is one"""
+    parts: dict[int, Block] = field(default_factory=dict)
+    """the members of that block that are finished, shared by its tasks"""
+
+    def members(self) -> list[_Task]:
+        """A task for each member, not to be written: the next run tries the block again."""
+        members, draws, reasons = self.block
+        parts: dict[int, Block] = {}
+        return [
+            _Task(
+                (
+                    range(k, k + 1),
+                    {name: x[k - members.start : k - members.start + 1] for name, x in draws.items()},
+                    {k: reasons[k]} if k in reasons else {},
+                ),
+                None,
+                self.number,
+                whole=members,
+                parts=parts,
+            )
+            for k in members
+        ]
 
 
 def _lost(question: Question, task: _Task) -> Block:
     """Members whose workers died with them; not written, so that the next run tries again."""
     members, draws, reasons = task.block
-    reason = f"the worker died, {ATTEMPTS} times in a row, with members {members.start} to {members.stop - 1}"
+    reason = f"the worker died, {ATTEMPTS} times in a row, with member {members.start} alone"
     return question.without_motion(members, draws, {**dict.fromkeys(members, reason), **reasons})

@@ -12,16 +12,21 @@ import hashlib
 import logging
 import os
 import pickle
+import shutil
+import signal
+import subprocess
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing import current_process, get_context
+from multiprocessing import current_process, get_context, parent_process
+from multiprocessing.connection import wait
 from typing import Any
 
 import numpy as np
 
 from alembert.engine.kernel import limit_threads
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.simulate.ensembles.members import Block, Question, ignore_what_is_recorded
 
@@ -151,20 +156,55 @@ def _refuse_importing() -> None:
         raise UnsupportedError(UNGUARDED)
 
 
+def _end_with_driver() -> None:
+    """A worker whose driver is killed ends at once, in the middle of a block if need be."""
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def follow() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=follow, name="follow the driver", daemon=True).start()
+
+
 def _remote(digest: str, packed: bytes, *block: Any) -> Block:
     return _alone(_unpacked(digest, _Bytes(packed)), *block)
+
+
+def _start(pool: ProcessPoolExecutor) -> None:
+    """Wait for the first worker; where there is none, say why."""
+    started: list[Any] = []
+    try:
+        first = pool.submit(os.getpid)
+        started = list((getattr(pool, "_processes", None) or {}).values())
+        first.result()
+    except (BrokenExecutor, *POOL_ERRORS) as error:
+        for process in started:
+            process.join(1.0)
+        signals = [-process.exitcode for process in started if (process.exitcode or 0) < 0]
+        killed = [
+            number for number in signals if number != signal.SIGTERM
+        ]  # by which a broken pool ends the others
+        if killed:
+            raise NumericalError(
+                f"ensemble: a worker process was killed while it started (signal {killed[0]}): there may be too little "
+                "memory for so many; give fewer workers=..., or choose backend='threads'"
+            ) from None
+        raise UnsupportedError(UNGUARDED) from error
 
 
 @contextmanager
 def _processes(question: Question, workers: int) -> Iterator[Backend]:
     _refuse_importing()
     digest, packed = _packed(question)
-    pools: list[Executor] = []
+    pools: list[ProcessPoolExecutor] = []
 
     def renew() -> None:
         for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
-        pools[:] = [ProcessPoolExecutor(workers, get_context("spawn"))]
+        pools[:] = [ProcessPoolExecutor(workers, get_context("spawn"), initializer=_end_with_driver)]
 
     def submit(*block: Any) -> Future[Block]:
         try:
@@ -176,22 +216,45 @@ def _processes(question: Question, workers: int) -> Iterator[Backend]:
 
     renew()
     try:
-        try:
-            pools[0].submit(os.getpid).result()
-        except BrokenExecutor:
-            raise UnsupportedError(UNGUARDED) from None
-        except POOL_ERRORS as error:
-            raise UnsupportedError(UNGUARDED) from error
+        _start(pools[0])
         yield Backend(submit, workers, renew)
     finally:
         # waits for a broken pool too: its thread closes the pipe by which the interpreter, if it ends now, wakes it
         pools[0].shutdown(wait=True, cancel_futures=True)
 
 
+def _credentials() -> Any:
+    """A key and a certificate of this run's own: whoever has not got them can neither send work nor read results."""
+    from distributed import Security
+
+    try:
+        return Security.temporary()
+    except ImportError:  # it needs the package cryptography; the command openssl does the same
+        pass
+    command = shutil.which("openssl")
+    if command is None:
+        raise UnsupportedError(
+            "ensemble: backend 'dask' starts a cluster that only this run can use, and needs the package cryptography for "
+            'its key; pip install "alembert[cluster]", or give cluster=...'
+        )
+    wanted = "req -x509 -newkey rsa:2048 -nodes -keyout - -out - -days 30 -subj /CN=dask-internal"
+    made = subprocess.run([command, *wanted.split()], capture_output=True, text=True, check=False)
+    mark = "-----BEGIN CERTIFICATE-----"
+    key, _, certificate = made.stdout.partition(mark)
+    if made.returncode or not certificate:
+        raise UnsupportedError(
+            f"ensemble: backend 'dask': openssl made no key for the cluster: {made.stderr.strip()}"
+        )
+    roles = {f"tls_{role}_{what}" for role in ("client", "scheduler", "worker") for what in ("key", "cert")}
+    texts = {name: key if name.endswith("key") else mark + certificate for name in roles}
+    return Security(require_encryption=True, tls_ca_file=mark + certificate, **texts)
+
+
 @contextmanager
 def _dask(question: Question, workers: int | None, cluster: Any) -> Iterator[Backend]:
     """On a cluster: an address, a `distributed.Client` or a cluster object; None starts one on this machine."""
     try:
+        from dask import config
         from distributed import Client, LocalCluster
     except ImportError:
         raise UnsupportedError(
@@ -201,18 +264,27 @@ def _dask(question: Question, workers: int | None, cluster: Any) -> Iterator[Bac
     given = isinstance(cluster, Client)
     if cluster is None:
         _refuse_importing()
+        pages: dict[str, list[str]] = {
+            "distributed.scheduler.http.routes": [],
+            "distributed.worker.http.routes": [],
+        }
         try:
-            cluster = own = LocalCluster(
-                n_workers=workers or _processors(),
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-            )
+            with config.set(pages):  # no pages, which know no certificates
+                cluster = own = LocalCluster(
+                    n_workers=workers or _processors(),
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    protocol="tls://",
+                    security=_credentials(),
+                    silence_logs=logging.CRITICAL,
+                )
         except RuntimeError:
             raise UnsupportedError(UNGUARDED) from None
     client = cluster if given else Client(cluster)
+    if own is not None:
+        client.run(_end_with_driver)
     digest, packed = _packed(question)
     executor = client.get_executor(pure=False)
     try:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from alembert.errors import FileError
 from alembert.meaning import meaning
 from alembert.simulate.ensembles.members import Block
 
@@ -25,7 +26,12 @@ class Checkpoint:
 
     def __init__(self, folder: Path, model: str, options: Mapping[str, Any]) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(
+                f"ensemble: checkpoint {folder}: is no folder that can be written: {error.strerror}"
+            ) from None
         texts = [model, *(f"{key}={meaning(value)}" for key, value in sorted(options.items()))]
         self.key = hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
@@ -38,22 +44,39 @@ class Checkpoint:
 
 def write(path: Path, block: Block) -> None:
     """All of the file or nothing: under another name first, then moved."""
-    handle, name = tempfile.mkstemp(prefix=".block-", suffix=".part", dir=path.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=".block-", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise _cannot_write(path, error) from None
     try:
         with os.fdopen(handle, "wb") as file:
             np.savez(file, **block.to_arrays())  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise _cannot_write(path, error) from None
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
 
 
-def read(path: Path) -> Block | None:
-    """A block, None where there is none; one that is damaged counts as none."""
+def _cannot_write(path: Path, error: OSError) -> FileError:
+    return FileError(
+        f"ensemble: checkpoint {path.parent}: cannot be written: {error.strerror}; blocks that are there stay, call again "
+        "with the same arguments to go on"
+    )
+
+
+def read(path: Path, members: range, nq: int, nv: int) -> Block | None:
+    """A block, None where there is none; one that is damaged, or is no block of these members, counts as none."""
     try:
+        stored = path.stat().st_size
         with np.load(path, allow_pickle=False) as file:
-            return Block.from_arrays({key: file[key] for key in file.files})
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+            if sum(entry.file_size for entry in file.zip.infolist()) > stored:  # blocks are not compressed
+                return None
+            block = Block.from_arrays({key: file[key] for key in file.files})
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, zipfile.BadZipFile):
         return None
+    return block if block.fits(members, nq, nv) else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,9 +22,11 @@ from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.events import EventRecord
+from alembert.simulate.feeds import EffortsAndTables
 from alembert.simulate.run import simulate
 from alembert.simulate.sensors import Measured
 from alembert.simulate.system import as_sequence
+from alembert.simulate.tables import Table
 
 Array = np.ndarray
 Vary = Callable[[np.random.Generator], Mapping[str, Any]]
@@ -46,6 +48,8 @@ class Block:
     events: Mapping[int, tuple[EventRecord, ...]]
     recorded: Mapping[str, Array] = field(default_factory=dict)
     """by name, (members, records of the name, components)"""
+    slow: str = ""
+    """why they were computed one after the other though each of them is good"""
 
     def to_arrays(self) -> dict[str, Array]:
         log = [(member, e) for member in sorted(self.events) for e in self.events[member]]
@@ -57,6 +61,7 @@ class Block:
         failed = sorted(self.failures)
         return {
             "time": self.time,
+            "slow": np.array([self.slow], dtype=np.str_),
             "q": self.q,
             "v": self.v,
             "failed": np.array(failed, dtype=np.int64),
@@ -94,6 +99,43 @@ class Block:
             {key.removeprefix(PARAMETER): x for key, x in arrays.items() if key.startswith(PARAMETER)},
             events,
             {key.removeprefix(RECORDED): x for key, x in arrays.items() if key.startswith(RECORDED)},
+            str(arrays["slow"][0]) if "slow" in arrays else "",
+        )
+
+    @classmethod
+    def joined(cls, blocks: Sequence[Block]) -> Block:
+        """Blocks of members that follow each other."""
+
+        def arrays(name: str) -> dict[str, Array]:
+            return {
+                key: np.concatenate([getattr(x, name)[key] for x in blocks])
+                for key in getattr(blocks[0], name)
+            }
+
+        return cls(
+            blocks[0].time,
+            np.concatenate([x.q for x in blocks]),
+            np.concatenate([x.v for x in blocks]),
+            {k: reason for x in blocks for k, reason in x.failures.items()},
+            arrays("parameters"),
+            {k: log for x in blocks for k, log in x.events.items()},
+            arrays("recorded"),
+            next((x.slow for x in blocks if x.slow), ""),
+        )
+
+    def fits(self, members: range, nq: int, nv: int) -> bool:
+        """Whether the arrays have the shapes of a block of these members."""
+        if self.time.ndim != 1:
+            return False
+        shape = (len(members), len(self.time))
+        parts = [*self.parameters.values(), *self.recorded.values()]
+        numbers = [self.time, self.q, self.v, *parts]
+        return (
+            self.q.shape == (*shape, nq)
+            and self.v.shape == (*shape, nv)
+            and all(x.ndim and len(x) == len(members) for x in parts)
+            and all(np.issubdtype(x.dtype, np.floating) for x in numbers)
+            and all(k in members for k in (*self.failures, *self.events))
         )
 
 
@@ -189,11 +231,15 @@ def swept(vary: Mapping[str, Any], members: int | None) -> tuple[dict[str, Any],
 
 @dataclass(frozen=True)
 class Question:
-    """A model, the options of `simulate` that all members share, and the ensemble's seed, for the noise of sensors."""
+    """A model, the options of `simulate` that all members share, and the ensemble's seed, for the noise of sensors.
+
+    `tables` are efforts over time by joint, in addition to the numbers that are drawn.
+    """
 
     model: Model
     options: Mapping[str, Any]
     seed: int = 0
+    tables: Mapping[str, Table] = field(default_factory=dict)
 
     def _seeded(self, members: Any) -> dict[str, Any]:
         """The options for some members (or one): noise from seeds of their own, whoever is with them."""
@@ -221,14 +267,17 @@ class Question:
         parameters = _parameters(draws)
         alone = any(self.options.get(key) for key in ("events", "locked"))
         together = self.options["integrator"] not in ADAPTIVE and not alone
-        if together:
-            try:
-                return self._together(members, draws, parameters, reasons)
-            except (ArgumentError, ModelError, UnsupportedError):
-                raise
-            except Exception:  # one of them spoils it for the others: find out which
-                pass
-        return self._one_by_one(members, draws, parameters, reasons)
+        if not together:
+            return self._one_by_one(members, draws, parameters, reasons)
+        try:
+            return self._together(members, draws, parameters, reasons)
+        except (ArgumentError, ModelError, UnsupportedError):
+            raise
+        except Exception as error:  # one of them spoils it for the others: find out which
+            block = self._one_by_one(members, draws, parameters, reasons)
+            if block.failures.keys() != reasons.keys():
+                return block
+            return replace(block, slow=f"{type(error).__name__}: {error}")
 
     def without_motion(self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]) -> Block:
         """A block of members that all have failed."""
@@ -241,7 +290,7 @@ class Question:
             self.model,
             draws["q0"],
             draws["v0"],
-            efforts=draws["efforts"],
+            efforts=EffortsAndTables(draws["efforts"], self.tables) if self.tables else draws["efforts"],
             parameters=parameters or None,
             progress=False,
             **self._seeded(members),

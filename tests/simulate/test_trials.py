@@ -1,0 +1,252 @@
+"""What trials by users found: refused with a sentence, or right."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.errors import ArgumentError
+from alembert.simulate import Event, Lock, Measured, Sampled, Table, simulate
+
+
+@pytest.fixture(scope="module")
+def model():
+    m = al.library.two_link()
+    return m.replace(
+        sensors=(
+            al.Sensor("pose", "frame", m.bodies[-1].name),
+            al.Sensor("q1", "joint_position", m.joints[0].name),
+        )
+    )
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_pose_sensors_in_batches(model, noise):
+    """Each motion of the batch has what it has alone, bit for bit."""
+    q = np.array([[0.1, 0.2], [0.3, -0.4], [1.0, 2.0], [-0.5, 0.2]])
+    options = {"duration": 0.3, "step": 0.1, "integrator": "rk4"}
+    seeds = np.arange(4)
+    many = simulate(model, q, sensors=[Measured("pose", 0.1, noise=noise, seed=seeds)], **options)
+    assert many.measurements["pose"].values.shape == (4, 4, 7)
+    for k in range(4):
+        one = simulate(model, q[k], sensors=[Measured("pose", 0.1, noise=noise, seed=k)], **options)
+        np.testing.assert_array_equal(one.measurements["pose"].values, many.measurements["pose"].values[k])
+
+
+@pytest.mark.parametrize("integrator", ["bdf", "cvode", "radau", "dop853"])
+def test_a_lock_on_a_tree(integrator):
+    if integrator == "cvode":
+        pytest.importorskip("sksundae")
+    m = al.library.two_link()
+    joint = m.joints[1].name
+    event = Event(lambda t, q, v: t - 0.1, "hold", 1, Lock(joint))
+    run = simulate(m, [0.4, 0.3], duration=0.3, integrator=integrator, tolerance=1e-7, events=event)
+    assert [e.name for e in run.events] == ["hold"]
+    assert np.ptp(run.q[run.time > 0.11, 1]) < 1e-6
+
+
+@pytest.mark.parametrize("joint", [al.Universal(), al.Gimbal(), al.Planar()], ids=lambda x: x.kind)
+def test_variational_with_loops_and_joints_whose_axes_turn(joint):
+    """Two bodies on the joint, the foot on a rod to an anchor: closed to rounding, energy to second order in the step."""
+    builder = al.ModelBuilder("held")
+    upper, lower = (al.Inertia.box(1.0, (width, 0.2, 0.5), (0, 0, -0.25)) for width in (0.3, 0.2))
+    builder.body("a", upper, joint=joint)
+    builder.body("b", lower, joint=al.Revolute((0, 1, 0)), parent="a", placement=(0, 0, -0.5))
+    m = builder.build()
+    ends = (
+        al.Frame("anchor", "world", al.Placement((0.5, 0.0, -1.0))),
+        al.Frame("foot", "b", al.Placement((0, 0, -0.5))),
+    )
+    m = m.replace(frames=(*m.frames, *ends), loops=(al.LoopJoint("rod", al.Distance(0.5), "anchor", "foot"),))
+    v = m.project(m.neutral(), np.linspace(0.5, 1.0, m.nv)).v
+    errors = []
+    for step in (0.01, 0.005):
+        run = simulate(m, m.neutral(), v, duration=0.2, step=step, integrator="variational")
+        assert run.report.constraint_error < 1e-12
+        errors.append(run.report.energy_error)
+    assert errors[0] < 1e-2
+    assert errors[1] < 0.35 * errors[0]
+
+
+def test_a_casadi_law_that_reads_sensors(model):
+    """As the same law in Python."""
+    t, y = ca.SX.sym("t"), ca.SX.sym("y", 1)
+    law = ca.Function("law", [t, y], [ca.vertcat(-3 * y, 0)])
+    sensors = [Measured("q1", 0.01)]
+    options = {"duration": 0.5, "step": 0.01, "integrator": "rk4", "sensors": sensors}
+    runs = [
+        simulate(model, [0.4, 0.1], controller=Sampled(f, 0.01, reads="q1"), **options)
+        for f in (law, lambda t, read: np.array([-3 * read["q1"][0], 0.0]))
+    ]
+    np.testing.assert_array_equal(runs[0].q, runs[1].q)
+    many = simulate(model, [[0.4, 0.1], [0.2, 0.1]], controller=Sampled(law, 0.01, reads="q1"), **options)
+    np.testing.assert_array_equal(many.q[0], runs[0].q)
+    with pytest.raises(
+        ArgumentError,
+        match=r"a casadi.Function of 2 arguments that gives 1 results, expected 3 \(t, q and v\) and 1",
+    ):
+        Sampled(law, 0.01)
+    wide = ca.Function("law", [t, ca.SX.sym("y", 3)], [ca.SX.zeros(2)])
+    with pytest.raises(
+        ArgumentError, match=r"a sampled casadi\.Function takes 3 entries of 'q1', expected 1"
+    ):
+        simulate(model, [0.4, 0.1], controller=Sampled(wide, 0.01, reads="q1"), **options)
+
+
+def test_prescribed_motions_that_contradict_themselves_are_refused():
+    m = al.library.two_link()
+    name = m.joints[0].name
+    options = {"duration": 1.0, "step": 0.01, "integrator": "rk4"}
+
+    def good(t):
+        return [np.sin(2 * t)], [2 * np.cos(2 * t)], [-4 * np.sin(2 * t)]
+
+    simulate(m, prescribed={name: good}, **options)
+    with pytest.raises(
+        ArgumentError,
+        match=f"the prescribed motion of '{name}' returned speeds .* but its coordinates change at",
+    ):
+        simulate(m, prescribed={name: lambda t: (np.sin(2 * t), np.cos(2 * t), 0.0)}, **options)
+    with pytest.raises(ArgumentError, match=r"returned accelerations .* but its speeds change at"):
+        simulate(m, prescribed={name: lambda t: (np.sin(2 * t), 2 * np.cos(2 * t), 1.0)}, **options)
+
+
+def test_efforts_on_a_prescribed_joint_are_refused():
+    m = al.library.two_link()
+    names = [joint.name for joint in m.joints]
+    options = {"duration": 0.1, "step": 0.01, "integrator": "rk4", "prescribed": {names[0]: 0.2}}
+    simulate(m, efforts={names[1]: 1.0}, **options)
+    for effort in (1.0, Table([0.0, 1.0], [0.0, 1.0])):
+        with pytest.raises(
+            ArgumentError, match=f"efforts act on '{names[0]}', which follows a prescribed motion"
+        ):
+            simulate(m, efforts={names[0]: effort}, **options)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"efforts": [1.0, -0.5]},
+        {"controller": lambda t, q, v: np.array([np.sin(3 * t), -0.5 * v[1]])},
+        {"controller": Sampled(lambda t, q, v: np.array([np.sin(3 * t), -0.5 * v[1]]), 0.01)},
+        {"wrenches": {"world_frame_of_tip": None}},
+        {"q0": [[0.5, 0.0], [0.2, 0.1]], "efforts": [1.0, -0.5]},
+        {"events": Event(lambda t, q, v: q[0], "crosses", action="note"), "efforts": [1.0, -0.5]},
+        {"integrator": "adams_bashforth4", "efforts": [1.0, -0.5]},
+        {"integrator": "variational", "efforts": [1.0, -0.5]},
+    ],
+    ids=["efforts", "python", "sampled", "wrench", "batch", "events", "multistep", "variational"],
+)
+def test_work_does_not_depend_on_the_interval_of_records(more):
+    """Records every step and every half second: the same work at the same times, and the same balance."""
+    m = al.library.two_link()
+    m = m.replace_joint(m.joints[0].name, friction=al.Friction(viscous=(0.3,)))
+    if "wrenches" in more:
+        more = {"wrenches": {m.bodies[-1].name: (0.0, 0.4, 0.0, 0.2, 0.0, 0.0)}}
+    options = {"duration": 2.0, "step": 1e-3, "integrator": "rk4", "q0": [0.5, 0.0], **more}
+    q0 = options.pop("q0")
+    fine, coarse = (simulate(m, q0, interval=x, **options) for x in (None, 0.5))
+    np.testing.assert_array_equal(coarse.q, fine.q[..., ::500, :])
+    scale = np.max(np.abs(fine.work))
+    assert scale > 0.1
+    np.testing.assert_allclose(coarse.work, fine.work[..., ::500], atol=1e-8 * scale)
+    limit = 1e-4 if options["integrator"] == "variational" or callable(more.get("controller")) else 1e-6
+    assert coarse.report.energy_error < max(limit, 2 * fine.report.energy_error)
+    assert coarse.report.work_error is None
+
+
+@pytest.mark.parametrize("law", [None, lambda t, q, v: 0 * v], ids=["compiled", "python"])
+def test_divergence_is_told_alike(law):
+    """Under a controller in Python as without: the time and the step."""
+    m = al.library.two_link()
+    m = m.replace_joint(m.joints[0].name, spring=al.Spring(stiffness=(1e7,)))
+    m = m.replace(couplings=(al.Coupling("gear", m.joints[1].name, (m.joints[0].name,), (0.5,)),))
+    with pytest.raises(
+        al.NumericalError,
+        match=r"the motion is not finite after t = \S+ s, in steps of 0.05 s; the step is too long",
+    ):
+        simulate(m, [0.2, 0.1], duration=20.0, step=0.05, integrator="rk4", controller=law)
+
+
+def test_an_orbit_is_computed_at_its_own_scale():
+    """A satellite with two panels on a circle around the earth, a tenth of it; its speed of 7.5 km/s, in body axes, leaves
+    angular accelerations with a rounding of some 1e-10 rad/s^2, below which no error is looked for."""
+    builder = al.ModelBuilder("satellite", gravity=(0, 0, 0))
+    builder.body("bus", al.Inertia.box(500.0, (2.0, 1.5, 1.0)), joint=al.Free())
+    for k, side in enumerate((-1.0, 1.0)):
+        panel = al.Inertia.box(20.0, (0.05, 3.0, 1.0), (0, 1.5 * side, 0))
+        builder.body(
+            f"panel{k}", panel, joint=al.Revolute((0, 1, 0)), parent="bus", placement=(0, 0.75 * side, 0)
+        )
+    m = builder.build()
+    mu, radius = 3.986004418e14, 7.0e6
+    q = m.neutral()
+    q[0] = radius
+    v = np.zeros(m.nv)
+    v[4] = np.sqrt(mu / radius)
+    period = 2 * np.pi * np.sqrt(radius**3 / mu)
+    run = simulate(m, q, v, duration=period / 10, gravity=al.simulate.CentralGravity(mu))
+    assert run.integrator == "dop853"
+    assert run.steps < 3000
+    assert np.abs(np.linalg.norm(run.q[:, :3], axis=1) / radius - 1).max() < 1e-6
+    stiff = simulate(m, q, v, duration=1.0, integrator="bdf", gravity=al.simulate.CentralGravity(mu))
+    assert stiff.steps < 600
+
+
+def test_trials_of_implicit_schemes_may_diverge():
+    """A step is made shorter where the dynamics cannot be evaluated; the run ends, or says where it cannot go on."""
+    m = al.library.pendulum()
+
+    def law(t, q, v):
+        if abs(q[0]) > 2.0:
+            raise al.NumericalError("far outside")
+        return -1e6 * (q - 0.5) - 1e3 * v
+
+    run = simulate(m, [1.5], duration=0.5, integrator="radau", controller=law, tolerance=1e-6)
+    assert run.q[-1, 0] == pytest.approx(0.5, abs=1e-3)
+
+    def wall(t, q, v):
+        if t > 0.25:
+            raise al.NumericalError("no way")
+        return 0 * v
+
+    for integrator in ("dop853", "radau", "bdf"):
+        with pytest.raises(
+            al.NumericalError, match=r"cannot go on at t = 0\.2\d* s: .* \(last, at t = .* s: no way\)"
+        ):
+            simulate(m, [0.5], duration=0.5, integrator=integrator, controller=wall)
+
+
+def test_a_balance_that_breaks_is_told():
+    """Near gimbal lock rk4 steps over what it cannot resolve."""
+    builder = al.ModelBuilder("top", gravity=(0, 0, 0))
+    builder.body("top", al.Inertia.box(1.0, (0.4, 0.6, 0.9)), joint=al.Gimbal(), joint_name="gimbal")
+    m = builder.build()
+    q, v = np.array([0.1, np.pi / 2 - 0.3, 0.0]), np.array([3.0, 1.4, 1.0])
+    with pytest.warns(
+        al.AlembertWarning, match="the energy is not kept: .* joint 'gimbal' comes near to a singular place"
+    ):
+        run = simulate(m, q, v, duration=2.0, step=0.1, integrator="rk4")
+    assert not run.report.is_balanced
+    assert "THE BALANCE OF ENERGY IS BROKEN" in str(run.report)
+    fine = simulate(m, q, v, duration=0.5, step=1e-3, integrator="rk4")
+    assert fine.report.is_balanced
+    assert "BROKEN" not in str(fine.report)
+
+
+def test_momentum_about_the_centre_of_mass_is_told_as_well():
+    """The variational scheme keeps the one about the world's origin to rounding, the other to second order in the step."""
+    builder = al.ModelBuilder("pair", gravity=(0, 0, 0))
+    builder.body("a", al.Inertia.box(5.0, (0.4, 0.6, 0.9)), joint=al.Free())
+    builder.body(
+        "b", al.Inertia.box(1.0, (0.1, 0.2, 0.8), (0, 0, 0.4)), joint=al.Revolute((0, 1, 0)), parent="a"
+    )
+    m = builder.build()
+    v = np.linspace(0.5, 1.5, m.nv)
+    reports = [
+        simulate(m, None, v, duration=1.0, step=h, integrator="variational").report for h in (0.02, 0.01)
+    ]
+    for report in reports:
+        assert max(report.momentum_error) < 1e-12
+        assert "about the world's origin; about the centre of mass to" in str(report)
+    assert 2.5 < reports[0].spin_error / reports[1].spin_error < 6
