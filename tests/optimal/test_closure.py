@@ -257,7 +257,7 @@ def test_continuation_goes_round_values_that_fail():
         assert isinstance(found, Continuation)
         assert found.success
         assert seen == [0.0, 1.0, 0.5, 0.25, 0.75, 0.5, 1.0, 0.75, 1.0]
-        patch.setattr(sys.modules["alembert.optimal.continuation"], "SMALLEST", 0.5)
+        patch.setattr(sys.modules["alembert.optimal.solve"], "SMALLEST", 0.5)
         short = continuation(make, [0, 1], steps=5)
         assert not short.success
         assert "stopped at 0.0 on the way to 1.0: too far" in short.message

@@ -7,7 +7,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.optimal import Problem, System, lagrange_form, running
-from alembert.optimal.directors import Directors
+from alembert.optimal.dmoc import Directors
 from alembert.optimal.forms import dimensions
 from alembert.optimal.schemes import scheme
 from alembert.optimal.stages import cut

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert.optimal import Problem, effort, examples, turning
+from alembert.optimal import Problem, effort, examples
+from alembert.optimal.diagnosis import largest_turn, turn_remark, turns_too_far
 
 HANGING, UPRIGHT = [-np.pi / 2, 0.0], [np.pi / 2, 0.0]
 
@@ -163,10 +164,10 @@ def test_steps_keep_the_limits_of_speed_and_half_a_turn():
     assert solution.success
     speeds = solution._outcome.iterate.z / (solution.duration / 8)
     assert np.abs(speeds).max() < 40 + 1e-6
-    assert turning.largest(solution.stages, solution._outcome.iterate)[0] < np.pi
+    assert largest_turn(solution.stages, solution._outcome.iterate)[0] < np.pi
     solution._outcome.iterate.z[3, 1:4] = 0.0, 3.5, 0.0
-    assert turning.is_beyond(solution.stages, solution._outcome.iterate)
-    short = turning.sentence(solution.stages, solution._outcome.iterate)
+    assert turns_too_far(solution.stages, solution._outcome.iterate)
+    short = turn_remark(solution.stages, solution._outcome.iterate)
     assert short == (
         "shoulder turns by 3.5 rad within a step, where half a turn is the most that has a meaning: take more steps"
     )

@@ -9,7 +9,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.optimal import Problem, System, continuation, duration, effort, running, terminal
-from alembert.optimal.warm import warm
+from alembert.optimal.outcome import warm
 
 MASS = System(["x", "v"], ["force"], lambda s: [s.v, s.force / s.mass], parameters={"mass": 2.0})
 REST = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}

@@ -11,7 +11,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.optimal import Problem, System, duration, effort, running, solve_splines, terminal
-from alembert.optimal.splines.rows import Rows
+from alembert.optimal.splines.conditions import SplineRows
 from alembert.optimal.splines.shooting import Shooting
 from alembert.optimal.splines.solution import Found
 from alembert.optimal.splines.trust_region import TrustRegion
@@ -88,7 +88,7 @@ def somewhere(problem, control_points=7):
     z = 0.3 * np.random.default_rng(0).normal(size=shooting.unknowns)
     if problem.is_free:
         z[-1] = 2.0
-    return Rows(shooting), z
+    return SplineRows(shooting), z
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -107,7 +107,7 @@ def test_slopes_are_those_of_differences(name):
 def test_adjoints_are_tangents(name):
     """Backward and forward sweeps are the same derivative: they agree to rounding."""
     rows, z = somewhere(PROBLEMS[name]())
-    forward, backward = (Rows(rows.shooting, by_adjoint=way) for way in (False, True))
+    forward, backward = (SplineRows(rows.shooting, by_adjoint=way) for way in (False, True))
     J, gradient = forward.jacobian(z), forward.gradient(z)
     np.testing.assert_allclose(backward.jacobian(z), J, atol=1e-12 * np.abs(J).max())
     np.testing.assert_allclose(backward.gradient(z), gradient, atol=1e-12 * np.abs(gradient).max())

@@ -5,8 +5,7 @@ solution = problem.solve(steps=100)
 """
 
 from alembert.optimal import examples as examples
-from alembert.optimal.continuation import Continuation as Continuation
-from alembert.optimal.continuation import continuation as continuation
+from alembert.optimal.accuracy import Accuracy as Accuracy
 from alembert.optimal.costs import Cost as Cost
 from alembert.optimal.costs import duration as duration
 from alembert.optimal.costs import effort as effort
@@ -21,8 +20,9 @@ from alembert.optimal.plant import Moment as Moment
 from alembert.optimal.plant import System as System
 from alembert.optimal.problem import Problem as Problem
 from alembert.optimal.schemes import SCHEMES as SCHEMES
-from alembert.optimal.solution import Check as Check
 from alembert.optimal.solution import Solution as Solution
+from alembert.optimal.solve import Continuation as Continuation
+from alembert.optimal.solve import continuation as continuation
 from alembert.optimal.solve import solve as solve
 from alembert.optimal.splines import SplineSolution as SplineSolution
 from alembert.optimal.splines import solve_splines as solve_splines

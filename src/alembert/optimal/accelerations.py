@@ -98,9 +98,9 @@ class Opened:
     def closed(self, place: Sequence[ca.SX]) -> list[ca.SX]:
         """f, l, c and d."""
         p, values = place[-1], self.symbols
-        dynamics, given = self.plant.tree.symbolic.forward_dynamics, self.plant._given(p)
+        dynamics, values_of = self.plant.tree.symbolic.forward_dynamics, self.plant.parameter_values(p)
         for k in range(len(values)):
-            values[k] = dynamics(*self._point(k, place, values), **given)
+            values[k] = dynamics(*self._point(k, place, values), parameters=values_of)
         return self.stage.call([*place, *values])
 
     def _point(self, k: int, place: Sequence[ca.SX], values: list[ca.SX]) -> list[ca.SX]:
@@ -114,7 +114,7 @@ class Opened:
 
         `place` and w are expressions of `free`; the parameters, the last of `place`, stay symbols.
         """
-        model, given = self.plant.tree, self.plant._given(place[-1])
+        model, known = self.plant.tree, self.plant.parameter_values(place[-1])
         symbols, count = self.symbols, len(self.plant.calls)
         chart = self.plant.chart
         points = [self._point(k, place, symbols) for k in range(count)]
@@ -122,7 +122,7 @@ class Opened:
         values, slopes = list(symbols), []
         for k in range(count):
             q, v, tau = here.call([*at, *values])[3 * k : 3 * k + 3]
-            by_body: Any = model.symbolic.forward_dynamics_derivatives(q, v, tau, **given)
+            by_body: Any = model.symbolic.forward_dynamics_derivatives(q, v, tau, parameters=known)
             values[k] = by_body.acceleration
             slopes.append(ca.horzcat(by_body.dq, by_body.dv, by_body.dtau))
         near = [ca.SX.sym("near", model.nq) for _ in points]

@@ -23,14 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alembert.optimal import tuning
+
 Array = np.ndarray
-HELD = 1e10
-"""of (3); multipliers are found to rounding times it"""
-NARROW = 1e6
-NEAR = 100.0
-"""factor by which multipliers to begin with may differ from those of (1)"""
-PUSH = 1e-2
-"""of a bound's size, or of the width between two: how far inside slacks start (Waechter and Biegler 2006, 3.6)"""
 
 
 @dataclass
@@ -57,17 +52,21 @@ class Bounds:
         low, high = np.where(below, lower, 0.0), np.where(above, upper, 0.0)
         width = np.where(below & above, high - low, np.inf)
         slack = np.where(
-            below, np.maximum(values, low + PUSH * np.minimum(np.maximum(1, np.abs(low)), width)), values
+            below,
+            np.maximum(values, low + tuning.PUSH * np.minimum(np.maximum(1, np.abs(low)), width)),
+            values,
         )
         slack = np.where(
-            above, np.minimum(slack, high - PUSH * np.minimum(np.maximum(1, np.abs(high)), width)), slack
+            above,
+            np.minimum(slack, high - tuning.PUSH * np.minimum(np.maximum(1, np.abs(high)), width)),
+            slack,
         )
         slack = np.where(equal, lower, slack)
         with np.errstate(divide="ignore", invalid="ignore"):
-            each = np.where(below & above, np.minimum(mu, NARROW * width**2), mu)
+            each = np.where(below & above, np.minimum(mu, tuning.NARROW * width**2), mu)
             z_low = np.where(below, np.minimum(1.0, each / (slack - low)), 0.0)
             z_high = np.where(above, np.minimum(1.0, each / (high - slack)), 0.0)
-        held = np.where(equal, HELD, 0.0)
+        held = np.where(equal, tuning.HELD, 0.0)
         return cls(slack, z_low, z_high, low, high, below.astype(float), above.astype(float), held)
 
     @property
@@ -104,7 +103,7 @@ class Bounds:
     def _mu(self, mu: float) -> Array:
         """(2)"""
         both = self.has_lower * self.has_upper > 0
-        return np.where(both, np.minimum(mu, NARROW * (self.upper - self.lower) ** 2), mu)
+        return np.where(both, np.minimum(mu, tuning.NARROW * (self.upper - self.lower) ** 2), mu)
 
     def begin(self, values: Array, mu: float, low: Array, high: Array) -> None:
         """Slacks at `values`, with room as (1) wants it for the multipliers `low` and `high`; and these, near (1)."""
@@ -113,7 +112,8 @@ class Bounds:
         each = self._mu(mu)
         least = [
             np.minimum(
-                PUSH * np.minimum(np.maximum(1, np.abs(bound)), width), each / np.maximum(expected, 1e-300)
+                tuning.PUSH * np.minimum(np.maximum(1, np.abs(bound)), width),
+                each / np.maximum(expected, 1e-300),
             )
             for bound, expected in ((self.lower, low), (self.upper, high))
         ]
@@ -121,7 +121,10 @@ class Bounds:
         slack = np.where(above, np.minimum(slack, self.upper - least[1]), slack)
         self.slack[...] = np.where(self.held > 0, self.slack, slack)
         below, beyond = self.rooms
-        near = [np.clip(z, each / r / NEAR, NEAR * each / r) for z, r in ((low, below), (high, beyond))]
+        near = [
+            np.clip(z, each / r / tuning.NEAR, tuning.NEAR * each / r)
+            for z, r in ((low, below), (high, beyond))
+        ]
         self.low[...] = np.where(there, near[0], 0.0)
         self.high[...] = np.where(above, near[1], np.where(self.held > 0, high, 0.0))
 

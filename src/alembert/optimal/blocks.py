@@ -5,7 +5,7 @@
 with w_b some of the unknowns w, and S_b the rows of g that those of a block are added to. The stages of a problem are the
 instances of one block and the lanes of its compiled functions; its start and its end are one instance each, left, as
 short problems are, to CasADi's interpreter. Values, first derivatives, and second derivatives of the Lagrangian are
-compiled apart, for their structural nonzeros only, and a `Program` adds them up in the sparse matrices that general
+compiled apart, for their structural nonzeros only, and a `NonlinearProgram` adds them up in the sparse matrices that general
 solvers take. Where the code of second derivatives would be long, one product of them with a direction is compiled instead,
 and called with directions that mix columns without common nonzeros (Curtis, Powell and Reid, J. Inst. Math. Appl. 13, 1974).
 
@@ -80,7 +80,7 @@ class Block:
         return np.array(first), np.array([self.unknowns[:, i].ravel(), self.unknowns[:, j].ravel()])
 
 
-class Program:
+class NonlinearProgram:
     """(1): cost, rows, slopes and curvature at any w."""
 
     def __init__(self, size: int, lower: Array, upper: Array, blocks: Sequence[Block]) -> None:

@@ -28,9 +28,8 @@ from alembert.model import Model
 from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
-    from alembert.optimal.plant import Plant
+    from alembert.optimal.plant import Plant, Row
     from alembert.optimal.problem import Problem
-    from alembert.optimal.row import Row
 
 Array = np.ndarray
 AGREE = 1e-7
@@ -180,7 +179,7 @@ def close(problem: Problem, motions: Mapping[str, ca.Function]) -> Closure | Non
             "cover; loops, couplings and equations on coordinates it does"
         )
     q, _ = place(problem, Closure(model, (), motions), "start")
-    G = model.constraint_jacobian(q, **given_parameters(problem))
+    G = model.constraint_jacobian(q, parameters=problem.parameter_values)
     rows = rank.choose(G, list(table.slices.values()), rank.RANK).rows
     closure = Closure(model, [int(k) for k in rows], motions)
     both = np.concatenate([G[rows], np.eye(model.nv)[list(closure.dofs)]])
@@ -246,11 +245,6 @@ def _returns(problem: Problem, name: str, q: Array, v: Array) -> None:
             )
 
 
-def given_parameters(problem: Problem) -> dict[str, Any]:
-    names = [name for name, _ in problem.plant.parameters]
-    return {"parameters": dict(zip(names, problem.parameters, strict=True))} if names else {}
-
-
 def place(problem: Problem, closure: Closure, which: str) -> tuple[Array, Array]:
     """q and v at the start or the end: as stated, what is not stated such that (1) holds."""
     from alembert.optimal.guess import straight
@@ -279,10 +273,10 @@ def place(problem: Problem, closure: Closure, which: str) -> tuple[Array, Array]
 
 
 def _assembled(problem: Problem, which: str, q: Array, held: set[str]) -> Array:
-    model, given = problem.model, given_parameters(problem)
+    model, known = problem.model, problem.parameter_values
     assert model is not None
     if held == set(model.speed_names):
-        off = np.abs(model.constraint_residual(q, **given))
+        off = np.abs(model.constraint_residual(q, parameters=known))
         if off.max() <= AGREE:
             return q
         table = model.compute.constraint_rows
@@ -292,7 +286,7 @@ def _assembled(problem: Problem, which: str, q: Array, held: set[str]) -> Array:
             "take model.assemble(q).q, which closes it"
         )
     try:
-        return np.asarray(model.assemble(q, fixed=sorted(held), **given).q)
+        return np.asarray(model.assemble(q, fixed=sorted(held), parameters=known).q)
     except AlembertError as error:
         raise ArgumentError(
             f"Problem: the {which} cannot be assembled as it is stated: {error}. A range (lower, upper) for a joint lets "
@@ -304,7 +298,7 @@ def _consistent(problem: Problem, which: str, q: Array, v: Array, held: set[str]
     """The speeds nearest to v that keep the constraints closed, those stated as they are."""
     model = problem.model
     assert model is not None
-    G = model.constraint_jacobian(q, **given_parameters(problem))
+    G = model.constraint_jacobian(q, parameters=problem.parameter_values)
     free = [k for k, name in enumerate(model.speed_names) if name not in held]
     v = v.copy()
     v[free] -= np.linalg.lstsq(G[:, free], G @ v, rcond=1e-10)[0]
@@ -368,7 +362,7 @@ def _independent(
     """The rows of (1) at an end, and which of `values` do not follow from them and from those before."""
     nq, t = closure.model.nq, 0.0 if which == "start" else problem.shortest
     q, v = place(problem, closure, which)
-    mass = np.asarray(plant.tree.mass_matrix(q, **given_parameters(problem)))  # type: ignore[attr-defined]
+    mass = np.asarray(plant.tree.mass_matrix(q, parameters=problem.parameter_values))  # type: ignore[attr-defined]
     momenta = plant.momenta  # type: ignore[attr-defined]
     speeds = plant.speeds(x, p)  # type: ignore[attr-defined]
     own = ca.vertcat(closure.residual(t, x[:nq], p), closure.jacobian(x[:nq], p) @ speeds - closure.speeds(t))

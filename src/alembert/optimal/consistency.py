@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.optimal.row import FREE, Bounds, Row
+from alembert.optimal.plant import FREE, Bounds, Row
 
 if TYPE_CHECKING:
     from alembert.optimal.problem import Problem

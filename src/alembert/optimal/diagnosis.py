@@ -10,6 +10,8 @@ first stage, the equations of every other stage, and the end. What reaches the e
     R_0 = null(C_start),    R_{k+1} = [A R_k, B]                                                        (2)
 
 so that of conditions there whose C R_N depend on each other, to first order not all can be met.
+
+Besides: functions that are not finite, controls that zigzag, and steps that turn a joint by half a turn.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
+
+from alembert.optimal.dmoc import Dmoc
 
 if TYPE_CHECKING:
     from alembert.optimal.outcome import Iterate
@@ -268,3 +272,128 @@ def badly_scaled(sizes: Mapping[str, tuple[float, float]]) -> list[str]:
                 f"about {usual:.1e}; state it in other units"
             )
     return lines
+
+
+def not_finite(stages: Stages, x: Array, u: Array, z: Array) -> str:
+    """Which function is not finite, and in which interval; "" where values and slopes are.
+
+    What the user wrote comes first (costs, path, conditions): where it is not finite, solvers also lose the motion.
+    """
+    N, p, chart = stages.count, stages.problem.parameters, stages.chart
+    n, m, nz, _ = stages.sizes
+    point, d = ca.SX.sym("x", chart.point), ca.SX.sym("d", n)
+    us, zs, s = ca.SX.sym("u", m), ca.SX.sym("z", nz), ca.SX.sym("s", 3)
+    after, cost, c, rows = stages.stage(chart.retract(point, d), us, zs, s, p)
+    named = [
+        *[("the running cost", cost)],
+        *((f"'{name}'", rows[k]) for k, name in enumerate(stages.path_names)),
+        *((f"the motion of {name}", after[k]) for k, name in enumerate(_coordinates(stages))),
+        *((f"{name}", c[k]) for k, name in enumerate(stages.z_names)),
+    ]
+    values = ca.vertcat(*(value for _, value in named))
+    slopes = ca.jacobian(values, ca.vertcat(d, us, zs))
+    f = ca.Function("stage", [point, d, us, zs, s], [values, ca.densify(slopes)]).map(N)
+    found = f(x[:-1].T, np.zeros((n, N)), u.T, z.T, stages.numbers.T)
+    last, conditions, bounded = stages.end(chart.retract(point, d), s, p)
+    ends = [
+        *[("the terminal cost", last)],
+        *((f"'{name}' at the end", conditions[k]) for k, name in enumerate(stages.end_names)),
+        *((f"'{name}' at the end", bounded[k]) for k, name in enumerate(stages.end_bounded)),
+    ]
+    values = ca.vertcat(*(value for _, value in ends))
+    g = ca.Function("end", [point, d, s], [values, ca.densify(ca.jacobian(values, d))])
+    final = g(x[-1], np.zeros(n), stages.numbers[-1])
+    nodes = stages.nodes * stages.span(x)
+    for order, what in ((0, ""), (1, "the slope of ")):
+        along = found[order].full().T.reshape(N, -1, len(named))
+        bad = ~np.isfinite(along).all(axis=1)
+        if bad.any():
+            row = int(np.argmax(bad.any(axis=0)))
+            k = int(np.argmax(bad[:, row]))
+            return f"{what}{named[row][0]} is not finite between t = {nodes[k]:.4g} and {nodes[k + 1]:.4g} s"
+        bad = ~np.isfinite(final[order].full()).all(axis=1)
+        if bad.any():
+            return f"{what}{ends[int(np.argmax(bad))][0]} is not finite"
+    return ""
+
+
+def _coordinates(stages: Stages) -> list[str]:
+    """Names of the entries of a point: those of the tangent do for plain coordinates."""
+    model = stages.chart.model
+    if model is None:
+        return list(stages.x_names)
+    return [*(f"q {name}" for name in model.coordinate_names), *stages.x_names[model.nv :]]
+
+
+SIZE, RUN = 0.1, 6
+"""second differences, in terms of the range of a control, and how many of them in a row alternate in a zigzag; where a
+control jumps once, two do"""
+
+
+def zigzags(stages: Stages, it: Iterate) -> list[str]:
+    """Controls that alternate from point to point.
+
+    Where the cost and the motion see only weighted sums of the controls of neighbouring points, as on singular arcs,
+    transcriptions with controls at the nodes leave their differences open: the sums are right, and the controls alternate.
+    """
+    if not stages.scheme.node_controls or not np.isfinite(it.u).all():
+        return []
+    names = stages.problem.plant.controls
+    begin = stages.plant.chart.point
+    first = it.x[:1, begin : begin + len(names)]
+    values = np.concatenate([first, it.u.reshape(-1, len(names))])
+    found = []
+    for name, column in zip(names, values.T, strict=True):
+        bends = np.diff(column, 2)
+        bends = np.where(np.abs(bends) > SIZE * max(float(np.ptp(column)), 1e-6), np.sign(bends), 0.0)
+        run = longest = 0
+        for product in bends[1:] * bends[:-1]:
+            run = run + 1 if product < 0 else 0
+            longest = max(longest, run)
+        if longest >= RUN:
+            found.append(name)
+    return found
+
+
+def zigzag_remark(stages: Stages, it: Iterate) -> str:
+    """What to say of them; empty where there are none."""
+    names = zigzags(stages, it)
+    if not names:
+        return ""
+    return (
+        f"{', '.join(names)} zigzag{'s' if len(names) == 1 else ''} from node to node, which {stages.scheme.name!r} "
+        "leaves open where the cost hardly depends on it: add a small cost on it, or choose 'rk4' or 'midpoint'"
+    )
+
+
+NEARLY = 0.98
+"""of pi, from where a solver that does not come to a solution is said to have been stopped by it"""
+
+
+def largest_turn(stages: Stages, it: Iterate) -> tuple[float, str]:
+    """The largest turn within a step of DMOC [rad] and its joint; 0 where no joint turns so.
+
+    Displacements of rotations are vectors shorter than pi: longer ones are those of the other way round, and motions made of
+    them keep the equations of the transcription without being near any motion of the model.
+    """
+    model = stages.chart.model
+    found = (0.0, "")
+    if model is None or not isinstance(stages.scheme, Dmoc) or not np.isfinite(it.z).all():
+        return found
+    for joint, v in zip(model.joints, model._v_slices, strict=True):
+        if joint.type.nq > joint.type.nv:  # turns come first
+            turn = np.linalg.norm(it.z[:, v.start : v.start + 3], axis=1).max()
+            found = max(found, (float(turn), joint.name))
+    return found
+
+
+def turn_remark(stages: Stages, it: Iterate) -> str:
+    """What to say of it; empty where all turns are short."""
+    turn, name = largest_turn(stages, it)
+    if turn < NEARLY * np.pi:
+        return ""
+    return f"{name} turns by {turn:.3g} rad within a step, where half a turn is the most that has a meaning: take more steps"
+
+
+def turns_too_far(stages: Stages, it: Iterate) -> bool:
+    return largest_turn(stages, it)[0] > np.pi

@@ -10,7 +10,7 @@ The multipliers of c are those that make the Lagrangian stationary in z,
     nu = -G^-T (l_z + f_z' lambda + d_z' y)                                                       (2)
 
 so they need no place among the unknowns. Points are on manifolds: derivatives are with respect to tangent vectors at the
-present point (`alembert.optimal.tangent`), and f is seen from the present next point, in its chart: r = local(x_{k+1}, f).
+present point (`alembert.optimal.plant`), and f is seen from the present next point, in its chart: r = local(x_{k+1}, f).
 
 Bounds have slacks s within (lower, upper) and multipliers low, high; y = high - low, and
 
@@ -39,9 +39,9 @@ import numpy as np
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.stage_loop import StageLoop
-from alembert.optimal.barrier import NARROW
+from alembert.optimal import tuning
+from alembert.optimal.plant import StepTangent
 from alembert.optimal.stages import Stages
-from alembert.optimal.tangent import Tangent
 
 Array = np.ndarray
 Graph = Callable[[dict[str, ca.SX]], list[ca.SX]]
@@ -57,8 +57,6 @@ CHUNK = 220
 """instructions in one function of `condensed`; with so many values in flight shorter ones are faster (measured)"""
 LONGEST = 25_000
 """operations of a function; beyond, optimising its code would take longer than it saves in some hundred solves"""
-FARTHEST = 1e10
-"""factor by which multipliers of bounds may differ from mu / distance (Waechter and Biegler 2006, (16))"""
 LABELS = {
     "condensed": "derivatives of a stage",
     "ends": "derivatives of the ends",
@@ -83,7 +81,7 @@ class Evaluation:
         digest = hashlib.sha256(stages.stage.serialize().encode()).hexdigest()
         model = stages.chart.model
         name = model.fingerprint if model is not None else ""
-        self.tangent = Tangent(stages)
+        self.tangent = StepTangent(stages)
         self._key = f"optimal {exact} {name} {stages.chart.rest} {self.tangent.name} {digest}"
         self.sizes: dict[str, int | tuple[int, int]] = {
             **{"x": point, "u": m, "z": nz, "after": point, "s": 3, "p": len(stages.problem.parameters)},
@@ -398,7 +396,7 @@ class Evaluation:
             for rows, name, room in ((low, "low", below), (high, "high", above)):
                 value = g[name][k] + g["dual"] * g["d" + name][k]
                 near = _mu(g, k) / room
-                value = ca.fmin(ca.fmax(value, near / FARTHEST), FARTHEST * near)
+                value = ca.fmin(ca.fmax(value, near / tuning.FARTHEST), tuning.FARTHEST * near)
                 rows.append(ca.if_else(g["has_lower" if name == "low" else "has_upper"][k], value, 0))
             high[-1] += ca.if_else(g["held"][k], g["high"][k] + g["alpha"] * g["dhigh"][k], 0)
         return [_column(low), _column(high)]
@@ -536,7 +534,7 @@ def _mu(g: dict[str, ca.SX], k: int) -> ca.SX:
     """(2) of `alembert.optimal.barrier`."""
     width = g["upper"][k] - g["lower"][k]
     return ca.if_else(
-        g["has_lower"][k] * g["has_upper"][k], ca.fmin(g["mu"], NARROW * width * width), g["mu"]
+        g["has_lower"][k] * g["has_upper"][k], ca.fmin(g["mu"], tuning.NARROW * width * width), g["mu"]
     )
 
 

@@ -25,7 +25,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.optimal.accelerations import Expansion
-from alembert.optimal.blocks import Block, Program
+from alembert.optimal.blocks import Block, NonlinearProgram
 from alembert.optimal.dmoc import Dmoc
 from alembert.optimal.outcome import Residuals
 from alembert.optimal.stages import Stages
@@ -34,7 +34,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowMap:
     """Which rows of g are what. `path`: (N, rows of d), -1 where there is no bound."""
 
     motion: Array
@@ -48,14 +48,14 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Form:
+class NlpForm:
     """`unpack(w)` gives x, u and z of the stages."""
 
     stages: Stages
-    program: Program
+    program: NonlinearProgram
     start: Array
     """w of the guess"""
-    rows: Rows
+    rows: RowMap
     unpack: Callable[[Array], tuple[Array, Array, Array]]
     structure: dict[str, Any] = field(default_factory=dict)
     """how many of what each stage has"""
@@ -120,11 +120,11 @@ class _Counter:
         self.count += int(there.sum())
         return found
 
-    def program(self, size: int, blocks: list[Block]) -> Program:
-        return Program(size, np.concatenate(self.lower), np.concatenate(self.upper), blocks)
+    def program(self, size: int, blocks: list[Block]) -> NonlinearProgram:
+        return NonlinearProgram(size, np.concatenate(self.lower), np.concatenate(self.upper), blocks)
 
 
-def staged(stages: Stages, x: Array, u: Array, z: Array) -> Form:
+def staged(stages: Stages, x: Array, u: Array, z: Array) -> NlpForm:
     """(1)"""
     _, m, nz, nd = stages.sizes
     chart, N, p = stages.chart, stages.count, stages.problem.parameters
@@ -188,11 +188,11 @@ def staged(stages: Stages, x: Array, u: Array, z: Array) -> Form:
 
     structure = {"N": N, "nx": [n] * (N + 1), "nu": [m + nz] * N + [0], "ng": rows}
     program = counter.program(len(guess), blocks)
-    found_rows = Rows(
+    found_rows = RowMap(
         *(np.array(motion), np.array(implicit).reshape(N, nz), first[: len(stages.start_names)], end),
         *(np.array(path).reshape(N, nd), bounded),
     )
-    return Form(stages, program, guess, found_rows, unpack, structure)
+    return NlpForm(stages, program, guess, found_rows, unpack, structure)
 
 
 def _proper(stages: Stages, x: ca.SX) -> tuple[ca.SX, ca.SX]:
@@ -207,7 +207,7 @@ def _proper(stages: Stages, x: ca.SX) -> tuple[ca.SX, ca.SX]:
     return point, ca.vertcat(ca.SX(0, 1), *off)
 
 
-def smallest(stages: Stages, x: Array, u: Array) -> Form:
+def smallest(stages: Stages, x: Array, u: Array) -> NlpForm:
     """(2); the duration, when it is free, is one unknown more."""
     chart, N, m, p = stages.chart, stages.count, len(stages.u_names), stages.problem.parameters
     nq, nv, nd, free = chart.nq, chart.nv, stages.sizes[3], int(stages.is_free)
@@ -259,8 +259,8 @@ def smallest(stages: Stages, x: Array, u: Array) -> Form:
         moved = np.hstack([np.vstack([now, then[-1:]]), np.vstack([minus, plus[-1:]]), T])
         return moved, w[unknowns[:, nv : nv + m]], steps
 
-    rows = Rows(motion, np.empty((N, 0), int), first, end, path.reshape(N, nd), bounded)
-    return Form(stages, counter.program(len(guess), blocks), guess, rows, unpack)
+    rows = RowMap(motion, np.empty((N, 0), int), first, end, path.reshape(N, nd), bounded)
+    return NlpForm(stages, counter.program(len(guess), blocks), guess, rows, unpack)
 
 
 def _ends(stages: Stages, symbols: list[ca.SX], point: ca.SX) -> tuple[ca.Function, ca.Function]:

@@ -1,7 +1,7 @@
 """The form of a problem with Lagrange multipliers, for comparison with the smallest one.
 
 Leyendecker, Ober-Bloebaum, Marsden and Ortiz (2009), (10) and (14): in the redundant coordinates x of
-`alembert.optimal.directors`, with the n - m degrees of freedom left by m constraints g (6 of each body, 3 of a
+`alembert.optimal.dmoc`, with the n - m degrees of freedom left by m constraints g (6 of each body, 3 of a
 spherical, 5 of a revolute joint) with the Jacobian G,
 
     D_2 L_d(x_{k-1}, x_k) + D_1 L_d(x_k, x_{k+1}) - h G(x_k)' lambda_k + f+_{k-1} + f-_k = 0,    k = 1 ... N-1   (1)
@@ -25,7 +25,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.joints import Free, Revolute, Spherical
-from alembert.optimal.directors import Directors
+from alembert.optimal.dmoc import Directors
 from alembert.optimal.plant import Mechanics, Moment
 from alembert.optimal.problem import Problem
 

@@ -19,20 +19,8 @@ import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
-
-from alembert.optimal.iterations import KEPT
-
-G_THETA, G_PHI, ETA = 1e-5, 1e-8, 1e-8
-S_THETA, S_PHI = 1.1, 2.3
-SHORTEST = 0.05
-"""safety factor of the least length"""
-GROWTH, FREE_GROWTH = 100.0, 1e3
-"""factors of theta_0, and of the filter's `smallest`, up to which a step may make the constraints worse: a filter
-alone lets them explode for a little less cost, and then may not find back"""
-LARGEST_RISE = 5.0
-"""orders of magnitude by which the objective may rise in a step"""
-ROUNDING = 10 * float(np.finfo(float).eps)
+from alembert.optimal import tuning
+from alembert.optimal.outcome import KEPT
 
 
 class Merit(NamedTuple):
@@ -73,13 +61,13 @@ class Filter:
     def allows(self, trial: Merit) -> bool:
         theta, phi = trial.infeasibility, trial.objective
         return theta <= self.largest and not any(
-            theta > t and phi > f + ROUNDING * max(1.0, abs(f)) for t, f in self.pairs
+            theta > t and phi > f + tuning.ROUNDING * max(1.0, abs(f)) for t, f in self.pairs
         )
 
     def remember(self, here: Merit) -> None:
         pair = (
-            (1 - G_THETA) * here.infeasibility,
-            here.objective - G_PHI * here.infeasibility,
+            (1 - tuning.G_THETA) * here.infeasibility,
+            here.objective - tuning.G_PHI * here.infeasibility,
         )
         self.pairs = [(t, f) for t, f in self.pairs if t < pair[0] or f < pair[1]]
         self.pairs.append(pair)
@@ -99,17 +87,19 @@ class Reference:
     def switches(self, alpha: float) -> bool:
         """Whether (2) is asked for."""
         theta, m = self.here.infeasibility, self.slope
-        return m < 0 and theta <= self.filter.smallest and alpha * (-m) ** S_PHI > theta**S_THETA
+        return (
+            m < 0 and theta <= self.filter.smallest and alpha * (-m) ** tuning.S_PHI > theta**tuning.S_THETA
+        )
 
     def descends(self, alpha: float, trial: Merit) -> bool:
         """(2)"""
         phi = self.here.objective
-        return trial.objective <= phi + ETA * alpha * self.slope + ROUNDING * max(1.0, abs(phi))
+        return trial.objective <= phi + tuning.ETA * alpha * self.slope + tuning.ROUNDING * max(1.0, abs(phi))
 
     def takes(self, alpha: float, trial: Merit) -> bool:
         theta = self.here.infeasibility
         if not trial.is_finite or trial.infeasibility > max(
-            GROWTH * theta, FREE_GROWTH * self.filter.smallest
+            tuning.GROWTH * theta, tuning.FREE_GROWTH * self.filter.smallest
         ):
             return False
         if self._rises(trial):
@@ -119,9 +109,10 @@ class Reference:
                 return False
         else:
             phi = self.here.objective
-            tiny = ROUNDING * max(1.0, abs(phi))
+            tiny = tuning.ROUNDING * max(1.0, abs(phi))
             if not (
-                trial.infeasibility <= (1 - G_THETA) * theta or trial.objective <= phi - G_PHI * theta + tiny
+                trial.infeasibility <= (1 - tuning.G_THETA) * theta
+                or trial.objective <= phi - tuning.G_PHI * theta + tiny
             ):
                 return False
         return self.filter.allows(trial)
@@ -131,7 +122,7 @@ class Reference:
         if new <= phi:
             return False
         size = math.log10(abs(phi)) if abs(phi) > 10 else 1.0
-        return math.log10(new - phi) > LARGEST_RISE + size
+        return math.log10(new - phi) > tuning.LARGEST_RISE + size
 
     def accept(self, alpha: float, trial: Merit) -> None:
         """Note in the filter that this trial was taken."""
@@ -141,9 +132,9 @@ class Reference:
     @property
     def shortest(self) -> float:
         theta, m = self.here.infeasibility, self.slope
-        least = G_THETA
+        least = tuning.G_THETA
         if m < 0:
-            least = min(least, G_PHI * theta / -m)
+            least = min(least, tuning.G_PHI * theta / -m)
             if theta <= self.filter.smallest:
-                least = min(least, theta**S_THETA / (-m) ** S_PHI)
-        return max(SHORTEST * least, 1e-14)
+                least = min(least, theta**tuning.S_THETA / (-m) ** tuning.S_PHI)
+        return max(tuning.SHORTEST * least, 1e-14)

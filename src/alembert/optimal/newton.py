@@ -18,29 +18,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds
-from alembert.optimal.evaluation import FARTHEST, Evaluation, fold
+from alembert.optimal.evaluation import Evaluation, fold
 from alembert.optimal.line_search import Merit
-from alembert.optimal.outcome import Iterate, Residuals
+from alembert.optimal.outcome import Iterate, Residuals, Warm
 from alembert.optimal.stages import Stages
 from alembert.optimal.time_sweep import Conditions, Indefinite, LinearStages, TimeSweep, together
-from alembert.optimal.warm import Warm
 
 Array = np.ndarray
-LARGEST_RHO, LARGEST_SHIFT = 1e6, 1e20
-FIRST_SHIFT, LEAST_SHIFT = 1e-4, 1e-20
-STEEP = 1e4
-"""weight of a bound beyond which a step is refined"""
-STEEPEST = 100.0
-"""slope of the cost beyond which it is scaled down"""
-WARM, FARTHEST_WARM = 1e-4, 10.0
-"""the barrier in terms of the squared error of a warm start, and the slope of the Lagrangian beyond which it is none"""
-ROUNDS, ENOUGH = 4, 1e-3
-"""corrections of the multipliers of equations in a step, and the share of the residuals at which they end"""
-SETTLED = 1e-3
-"""share of the largest gap between stages, below which the residuals of (1) of the stages need no correction"""
-LARGEST_ESTIMATE = 1e3
-"""multipliers: larger estimates are not trusted"""
 
 
 @dataclass(frozen=True)
@@ -98,7 +84,7 @@ class Newton:
             self._enter()
         self.linearise()
         steepest = max(np.abs(self._g).max(initial=0.0), np.abs(self._gradient).max(initial=0.0))
-        self.scale = min(1.0, STEEPEST / steepest) if np.isfinite(steepest) and steepest > 0 else 1.0
+        self.scale = min(1.0, tuning.STEEPEST / steepest) if np.isfinite(steepest) and steepest > 0 else 1.0
         self._scale[0] = self.scale
         self._curved = False
 
@@ -151,11 +137,11 @@ class Newton:
         merit = self.try_(0.0)
         errors = self.errors(merit, tolerance)
         left = max(errors.dual, errors.primal)
-        if not (np.isfinite(left) and errors.dual <= FARTHEST_WARM):
+        if not (np.isfinite(left) and errors.dual <= tuning.FARTHEST_WARM):
             self.mu = mu
             self._enter()
             return False
-        enter(min(mu, max(tolerance / 11, WARM * left**2)))
+        enter(min(mu, max(tolerance / 11, tuning.WARM * left**2)))
         return True
 
     def _bind(self, e: Evaluation) -> None:
@@ -279,7 +265,7 @@ class Newton:
         slope, noise, most, least, multipliers, bounds, all_slopes = self._found[-1].tolist()
         at_ends, noise_, most_, least_, eta, bounds_ = self._end_found.tolist()
         slope, most, least = max(slope, at_ends), max(most, most_), max(least, least_)
-        self._steep = max(noise, noise_) > STEEP
+        self._steep = max(noise, noise_) > tuning.STEEP
         bounds += bounds_
         if not math.isfinite(all_slopes + at_ends):
             return Errors(np.nan, np.nan, merit.worst, (0.0, 0.0), 1.0)
@@ -308,15 +294,17 @@ class Newton:
         found = self._solve()
         while not found:
             shift = self.options["shift"]
-            if self.options["rho"] < LARGEST_RHO and len(self.last.c):
+            if self.options["rho"] < tuning.LARGEST_RHO and len(self.last.c):
                 self.options["rho"] *= 100
             elif shift == 0.0:
                 self.options["shift"] = (
-                    FIRST_SHIFT if self._remembered == 0.0 else max(LEAST_SHIFT, self._remembered / 3)
+                    tuning.FIRST_SHIFT
+                    if self._remembered == 0.0
+                    else max(tuning.LEAST_SHIFT, self._remembered / 3)
                 )
             else:
                 self.options["shift"] *= 100 if self._remembered == 0.0 else 8
-            if self.options["shift"] > LARGEST_SHIFT:
+            if self.options["shift"] > tuning.LARGEST_SHIFT:
                 break
             found = self._solve()
         self._rho, self.shift = self.options["rho"], self.options["shift"]
@@ -332,13 +320,13 @@ class Newton:
         """(3) of `alembert.optimal.barrier` again from its result, until the linearised equations hold."""
         path, last, options = self.it.path, self.it.last, self.options
         first = None
-        for _ in range(ROUNDS):
+        for _ in range(tuning.ROUNDS):
             w = np.concatenate([self.sweep.x[:-1], self.sweep.u], axis=1)[:, :, None]
             missed = np.matmul(self.linear.D, w)[:, :, 0] + self._d_0 + self._d_used - path.slack
             end_missed = self._end_D @ self.sweep.x[-1] + self._end_values - last.slack
             off = max(np.abs(a).max(initial=0.0) for a in (missed[path.held > 0], end_missed[last.held > 0]))
             first = off if first is None else first
-            if not ENOUGH * first < off <= first:
+            if not tuning.ENOUGH * first < off <= first:
                 break
             more, end_more = path.held * missed, last.held * end_missed
             self._gained += more
@@ -432,7 +420,9 @@ class Newton:
 
     def _steps_of_z(self, implicit: Array) -> Array:
         """z_0 = -G^-1 c; a trial has brought c to nearly zero already, unless its stages are large."""
-        if max(implicit.max(), -implicit.min()) <= SETTLED * max(self.linear.b.max(), -self.linear.b.min()):
+        if max(implicit.max(), -implicit.min()) <= tuning.SETTLED * max(
+            self.linear.b.max(), -self.linear.b.min()
+        ):
             return np.zeros((*implicit.shape, 1))
         return -np.linalg.solve(self._G, implicit[:, :, None])
 
@@ -489,7 +479,7 @@ class Newton:
         with np.errstate(invalid="ignore"):  # what is not finite is named after this
             y = held * np.matmul(lin.D, w)[:, :, 0]
             end_y = end_held * (self._end_D @ self.sweep.x[-1])
-        if max(np.abs(a).max(initial=0.0) for a in (found, y, end_y)) <= LARGEST_ESTIMATE:
+        if max(np.abs(a).max(initial=0.0) for a in (found, y, end_y)) <= tuning.LARGEST_ESTIMATE:
             self._duals[...] = found
             self.it.path.high += y
             self.it.last.high += end_y
@@ -514,7 +504,7 @@ class Newton:
         if self._settle is not None:
             self._settle()
         if len(self._end_ds):
-            self.it.last.move_multipliers(self.mu, self._end_ds, dual, self._new[6], FARTHEST)
+            self.it.last.move_multipliers(self.mu, self._end_ds, dual, self._new[6], tuning.FARTHEST)
             if alpha:
                 self.it.last.move_held(alpha, self._end_missed, self._end_gained)
         self._here[...] = self._there

@@ -1,15 +1,162 @@
-"""What a solver of stages gives back."""
+"""What a solver begins with and gives back: an attempt, its iterations, Ctrl-C, and the outcome.
+
+A solution that is the guess brings its costates and the multipliers of its bounds and conditions (`warm`). On other nodes
+costates are interpolated, and multipliers along the path, which are integrals over a stage, keep their densities.
+"""
 
 from __future__ import annotations
 
+import math
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.errors import ArgumentError
 from alembert.optimal.barrier import Bounds
-from alembert.optimal.iterations import Iteration
+
+if TYPE_CHECKING:
+    from alembert.optimal.stages import Stages
 
 Array = np.ndarray
+KEPT = 1e-6
+"""residual below which an iterate counts as feasible"""
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One line of the progress."""
+
+    number: int
+    cost: float
+    infeasibility: float
+    """the largest residual"""
+    slope: float
+    """the largest slope of the Lagrangian"""
+    barrier: float
+    step: float
+    shift: float
+    seconds: float
+
+
+class IterationLog:
+    """What the iterations of a solver have reached; `report` is called with each of them."""
+
+    def __init__(self, lower: Array, upper: Array, report: Callable[[Iteration], Any] | None) -> None:
+        self._lower, self._upper, self.report = lower, upper, report
+        self.history: list[Iteration] = []
+        self.stop = False
+        """whether the solver is to end: Ctrl-C, or a failure"""
+        self.failure: BaseException | None = None
+        """what was raised on the way"""
+        self.best: tuple[Array, Array] | None = None
+        """unknowns and multipliers of the best iterate: the cheapest that keeps all to `KEPT`, or the nearest to it"""
+        self.latest: Array | None = None
+        self._rank = (np.inf, np.inf)
+        self._began = time.perf_counter()
+
+    def add(self, cost: float, g: Array, x: Array, y: Array, details: tuple[float, ...] = ()) -> None:
+        """An iterate x with this cost, rows g and multipliers y; details: slope, barrier, step, shift."""
+        off = float(np.max(np.maximum(self._lower - g, g - self._upper), initial=0.0))
+        rank = (off if off > KEPT else 0.0, cost)
+        if np.isfinite(cost) and rank < self._rank:
+            self._rank = rank
+            self.best = x.copy(), y.copy()
+        self.latest = x.copy()
+        slope, barrier, step, shift = (*details, np.nan, np.nan, np.nan, np.nan)[:4]
+        now = time.perf_counter() - self._began
+        self.history.append(Iteration(len(self.history), cost, off, slope, barrier, step, shift, now))
+        if self.report is not None:
+            try:
+                self.report(self.history[-1])
+            except KeyboardInterrupt:
+                self.stop = True
+            except BaseException as error:  # must not pass through the solver's machine code
+                self.stop, self.failure = True, error
+
+
+@contextmanager
+def interruptible(log: IterationLog) -> Iterator[None]:
+    """Ctrl-C stops the solver after its iteration, instead of an exception in the middle of machine code."""
+
+    def ask(*_: Any) -> None:
+        log.stop = True
+
+    with _handled(ask):
+        yield
+
+
+@contextmanager
+def interrupts_kept() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt also where CasADi has swallowed it: then at the end of the block.
+
+    CasADi tries one conversion of an argument after the other, and takes an exception within one of them for a failed
+    conversion.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # somebody else looks after it
+        return
+    pressed = False
+
+    def raise_it(*_: Any) -> None:
+        nonlocal pressed
+        pressed = True
+        raise KeyboardInterrupt
+
+    with _handled(raise_it):
+        yield
+    if pressed:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _handled(handler: Callable[..., None]) -> Iterator[None]:
+    """Signals come to the main thread only, and only there handlers may be set."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def reporter(progress: Any) -> Callable[[Iteration], Any] | None:
+    """What to call with each iteration: `progress` itself, or a function that prints, by default on a terminal."""
+    if callable(progress):
+        return progress
+    if progress is None:
+        progress = sys.stderr is not None and sys.stderr.isatty()
+    if not isinstance(progress, bool):
+        raise ArgumentError(
+            f"solve: progress is {progress!r}, expected True, False or a function of an iteration"
+        )
+    return _print if progress else None
+
+
+def _print(i: Iteration) -> None:
+    if i.number % 20 == 0:
+        print(
+            f"{'':>4}  {'cost':>14}  {'infeasible':>10}  {'slope':>9}  {'barrier':>8}  {'step':>8}",
+            file=sys.stderr,
+        )
+    slope, barrier, step = _known(i.slope, "9.2e"), _known(i.barrier, "8.1e"), _known(i.step, "8.2e")
+    print(
+        f"{i.number:4d}  {i.cost:14.8g}  {i.infeasibility:10.2e}  {slope}  {barrier}  {step}",
+        file=sys.stderr,
+    )
+
+
+def _known(value: float, form: str) -> str:
+    """A number, or a dash where a solver does not tell it."""
+    return f"{'-':>{form.split('.')[0]}}" if math.isnan(value) else f"{value:{form}}"
 
 
 @dataclass
@@ -50,3 +197,65 @@ class Outcome:
     residuals: Residuals
     scale: float
     seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Warm:
+    """Of a cost that is not scaled; costates are in the chart of the stages."""
+
+    costates: Array
+    sigma: Array
+    eta: Array
+    low: Array
+    high: Array
+    end_low: Array
+    end_high: Array
+
+
+def warm(stages: Stages, given: Any) -> Warm | None:
+    """From the solution `given`; None where it is no solution, or its stages have other states, controls or bounds."""
+    outcome, other = getattr(given, "_outcome", None), getattr(given, "stages", None)
+    if outcome is None or other is None or not given.success or not hasattr(outcome.iterate, "costates"):
+        return None
+    for name in ("x_names", "u_names", "z_names", "path_names", "start_names", "end_names", "end_bounded"):
+        if getattr(other, name) != getattr(stages, name):
+            return None
+    if other.scheme.name != stages.scheme.name:
+        return None
+    it, scale = outcome.iterate, outcome.scale
+    at = np.clip(np.searchsorted(other.nodes, stages.nodes[:-1] + 1e-9, side="right") - 1, 0, other.count - 1)
+    width = (stages.numbers[:, 1] / other.numbers[at, 1])[:, None]
+    once = ~np.isfinite(stages.lower[1:]).any(axis=0) & ~np.isfinite(stages.upper[1:]).any(axis=0)
+    width = np.where(once, 1.0, width)
+    costates = [np.interp(stages.nodes, other.nodes, column) for column in it.costates.T]
+    found = Warm(
+        np.column_stack(costates) / scale,
+        *(it.sigma / scale, it.eta / scale),
+        *(width * it.path.low[at] / scale, width * it.path.high[at] / scale),
+        *(it.last.low / scale, it.last.high / scale),
+    )
+    return found if all(np.isfinite(a).all() for a in vars(found).values()) else None
+
+
+def same_nodes(stages: Stages, given: Any) -> bool:
+    """Whether also states, controls and z of the solution can be taken as they are."""
+    return given.stages.count == stages.count and np.array_equal(given.stages.nodes, stages.nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """One run of a solver on `stages`: where it begins, and when it ends."""
+
+    stages: Stages
+    x: Array
+    u: Array
+    z: Array
+    exact: bool
+    """whether the Hessian has the curvature of the dynamics"""
+    tolerance: float
+    iterations: int
+    report: Callable[[Iteration], Any] | None
+    known: Warm | None = None
+    """multipliers to begin with"""
+    is_solution: bool = False
+    """whether x, u and z already are a solution"""

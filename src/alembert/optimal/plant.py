@@ -6,14 +6,15 @@ it are *tangent* vectors:
     x = retract(x_0, d),   d = local(x_0, x),   d' = chart_rate(d, w)                          (1)
 
 with w the rate of change of x, for a model the speeds and accelerations. For a system of the user's all are sums
-and differences.
+and differences. A `Row` is a condition on such a point, or a bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import casadi as ca
 import numpy as np
@@ -24,7 +25,38 @@ from alembert.model.printing import unknown
 from alembert.optimal.closure import Closure, solve
 from alembert.simulate.tangent import SymbolicManifold
 
+if TYPE_CHECKING:
+    from alembert.optimal.stages import Stages
+
 Array = np.ndarray
+Bounds = tuple[float, float]
+FREE: Bounds = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Row:
+    """lower <= value(moment) <= upper; an equation when both are the same."""
+
+    name: str
+    value: Callable[[Moment], ca.SX]
+    lower: float
+    upper: float
+    component: str = ""
+    """the component of the state or the control that it bounds, if it bounds just one"""
+    point: Any = None
+    """the coordinates that a joint on a manifold is to have"""
+
+    @property
+    def is_equation(self) -> bool:
+        return self.lower == self.upper
+
+    @property
+    def is_bound(self) -> bool:
+        return not self.is_equation and (np.isfinite(self.lower) or np.isfinite(self.upper))
+
+    def __str__(self) -> str:
+        """The value or the range."""
+        return f"{self.lower:g}" if self.is_equation else f"{self.lower:g} .. {self.upper:g}"
 
 
 RESERVED = ("t", "duration", "parameters", "states", "controls")
@@ -102,12 +134,14 @@ class Moment:
 
     def frame(self, name: str) -> Any:
         """The pose of a frame or body in the world: `.rotation` and `.translation`."""
-        return self._model.symbolic.frame_pose(self.q, name, **self._given)
+        return self._model.symbolic.frame_pose(self.q, name, parameters=self._parameters)
 
     def velocity(self, name: str) -> ca.SX:
         """The velocity of a frame's or body's origin, in world axes."""
-        reference = {"reference": "local_world_aligned"}
-        return self._model.symbolic.frame_velocity(self.q, self.v, name, **reference, **self._given)[3:]
+        found = self._model.symbolic.frame_velocity(
+            self.q, self.v, name, reference="local_world_aligned", parameters=self._parameters
+        )
+        return found[3:]
 
 
 def names_of(what: str, given: Any) -> tuple[str, ...]:
@@ -237,8 +271,9 @@ class Mechanics:
         names = self.model.speed_names
         return (*(f"q {name}" for name in names), *(f"v {name}" for name in names))
 
-    def _given(self, p: ca.SX) -> dict[str, Any]:
-        return {"parameters": p} if self.model.parameters else {}
+    def parameter_values(self, p: ca.SX) -> ca.SX | None:
+        """p for `parameters=` of the model's methods; None where it has none."""
+        return p if self.model.parameters else None
 
     def effort(self, u: ca.SX) -> ca.SX:
         tau = ca.SX.zeros(self.model.nv)
@@ -248,7 +283,7 @@ class Mechanics:
 
     def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
         nq = self.model.nq
-        own = {"_model": self.model, "_given": self._given(p)}
+        own = {"_model": self.model, "_parameters": self.parameter_values(p)}
         return Moment(
             t=t,
             q=x[:nq],
@@ -269,12 +304,12 @@ class Mechanics:
         return ca.vertcat(v, self.accelerations(t, q, v, u, p))
 
     def accelerations(self, t: ca.SX, q: ca.SX, v: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
-        given = self._given(p)
-        free = self.tree.symbolic.forward_dynamics(q, v, self.effort(u), **given)
+        known = self.parameter_values(p)
+        free = self.tree.symbolic.forward_dynamics(q, v, self.effort(u), parameters=known)
         if self.closure is None:
             return free
         G = self.closure.jacobian(q, p)
-        Y = self.tree.symbolic.inverse_mass_matrix(q, **given) @ G.T
+        Y = self.tree.symbolic.inverse_mass_matrix(q, parameters=known) @ G.T
         return free + Y @ solve(G @ Y, self.closure.accelerations(t, q, v, p) - G @ free)
 
 
@@ -290,7 +325,7 @@ class Momenta(Mechanics):
 
     def speeds(self, x: ca.SX, p: ca.SX) -> ca.SX:
         nq = self.model.nq
-        return self.tree.symbolic.solve_mass_matrix(x[:nq], x[nq:], **self._given(p))
+        return self.tree.symbolic.solve_mass_matrix(x[:nq], x[nq:], parameters=self.parameter_values(p))
 
     def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
         point = ca.vertcat(x[: self.model.nq], self.speeds(x, p))
@@ -298,20 +333,22 @@ class Momenta(Mechanics):
 
     def rate(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
         """q' = v, p' = tau - bias(q, v) + M' v; with what else holds, M a + M' v."""
-        model, given = self.tree, self._given(p)
+        model, known = self.tree, self.parameter_values(p)
         v = self.speeds(x, p)
         q, w, rate = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv), ca.SX.sym("rate", model.nq)
-        moved = ca.jtimes(model.symbolic.mass_matrix(q, **given) @ w, q, rate)
+        moved = ca.jtimes(model.symbolic.mass_matrix(q, parameters=known) @ w, q, rate)
         free = [q, w, rate, *([p] if model.parameters else [])]
         closed = self.closure is not None
         f = ca.Function(
-            "force", free, [moved if closed else moved - model.symbolic.bias_forces(q, w, **given)]
+            "force", free, [moved if closed else moved - model.symbolic.bias_forces(q, w, parameters=known)]
         )
         position = x[: model.nq]
         values = [position, v, model.symbolic.rate(position, v), *([p] if model.parameters else [])]
         if closed:
             a = self.accelerations(t, position, v, u, p)
-            return ca.vertcat(v, model.symbolic.multiply_mass_matrix(position, a, **given) + f(*values))
+            return ca.vertcat(
+                v, model.symbolic.multiply_mass_matrix(position, a, parameters=known) + f(*values)
+            )
         return ca.vertcat(v, self.effort(u) + f(*values))
 
 
@@ -344,3 +381,71 @@ def driven_dofs(
                 unknown("Problem: no joint or actuator", name, [*known, *by_actuator, *speeds])
             )
     return tuple(sorted(found))
+
+
+LARGEST = 400
+"""operations of M(q) v; beyond, its derivatives would cost more than (1) gains"""
+
+
+class StepTangent:
+    """`retract` and `local` of a chart, with (1) where points have momenta; p are the parameters.
+
+    The tangent vectors in which the Newton steps of `solver="sweep"` are taken.
+
+    Points (q, p) with momenta p = M(q) v are moved by changes of configuration and *speed*:
+
+        (q, p) + (dq, dv) = (q', M(q') (v + dv)),    q' = q + dq,    v = M(q)^-1 p                       (1)
+
+    A step that is straight in the momenta would change the speeds by the change of M along dq, although the motion need not
+    become faster: its equations are far less linear, and the steps that a line search allows far shorter.
+    """
+
+    def __init__(self, stages: Stages) -> None:
+        self.chart, plant = stages.chart, stages.plant
+        self._momenta: ca.Function | None = None
+        if isinstance(plant, Momenta) and plant.closure is None:
+            model = plant.tree
+            q, v, p = (
+                ca.SX.sym("q", model.nq),
+                ca.SX.sym("v", model.nv),
+                ca.SX.sym("p", len(stages.problem.parameters)),
+            )
+            known = plant.parameter_values(p)
+            momenta = ca.Function("momenta", [q, v, p], [model.symbolic.mass_matrix(q, parameters=known) @ v])
+            if momenta.n_instructions() <= LARGEST:
+                self._momenta = momenta
+                speeds = model.symbolic.solve_mass_matrix(q, v, parameters=known)
+                self._speeds = ca.Function("speeds", [q, v, p], [speeds])
+
+    @property
+    def is_plain(self) -> bool:
+        return self._momenta is None
+
+    @property
+    def name(self) -> str:
+        return "plain" if self.is_plain else "speeds"
+
+    def retract(self, x: ca.SX, d: ca.SX, p: ca.SX) -> ca.SX:
+        moved = self.chart.retract(x, d)
+        if self._momenta is None:
+            return moved
+        nq, nv = self.chart.nq, self.chart.nv
+        v = self._speeds(x[:nq], x[nq : nq + nv], p) + d[nv : 2 * nv]
+        return ca.vertcat(moved[:nq], self._momenta(moved[:nq], v, p), moved[nq + nv :])
+
+    def local(self, x: ca.SX, y: ca.SX, p: ca.SX) -> ca.SX:
+        d = self.chart.local(x, y)
+        if self._momenta is None:
+            return d
+        nq, nv = self.chart.nq, self.chart.nv
+        before, after = (self._speeds(point[:nq], point[nq : nq + nv], p) for point in (x, y))
+        return ca.vertcat(d[:nv], after - before, d[2 * nv :])
+
+    def to_chart(self, x: Array, parameters: Array) -> Array:
+        """(..., n, n): these tangent vectors in the chart's coordinates."""
+        n = self.chart.tangent
+        symbol, d, p = ca.SX.sym("x", self.chart.point), ca.SX.sym("d", n), ca.SX.sym("p", len(parameters))
+        moved = self.chart.local(symbol, self.retract(symbol, d, p))
+        slope = ca.Function("slope", [symbol, d, p], [ca.densify(ca.jacobian(moved, d))])
+        found = slope.map(len(x))(x.T, np.zeros((n, len(x))), np.tile(parameters[:, None], (1, len(x))))
+        return np.swapaxes(found.full().T.reshape(len(x), n, n), 1, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -13,16 +14,32 @@ from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.optimal import consistency
 from alembert.optimal.closure import close, read_motions
+from alembert.optimal.conditions import Reader, path_row
 from alembert.optimal.costs import Cost, effort
-from alembert.optimal.plant import Mechanics, Moment, System, driven_dofs
-from alembert.optimal.reading import Reader, path_row
-from alembert.optimal.row import Bounds, Row
+from alembert.optimal.plant import Bounds, Mechanics, Moment, Row, System, driven_dofs
 
 if TYPE_CHECKING:
-    from alembert.optimal.continuation import Continuation
     from alembert.optimal.solution import Solution
+    from alembert.optimal.solve import Continuation
 
 Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """A problem as the user states it; see `Problem`."""
+
+    plant: Model | System
+    duration: float | Bounds
+    start: Mapping[str, Any] | None
+    end: Mapping[str, Any] | None
+    cost: Cost | None
+    limits: Mapping[str, Any] | str | None
+    path: Mapping[str, tuple[Callable[[Moment], Any], float, float]] | None
+    actuated: Sequence[str] | None
+    prescribed: Mapping[str, Any] | None
+    periodic: bool
+    parameters: Mapping[str, float] | None
 
 
 class Problem:
@@ -63,11 +80,9 @@ class Problem:
         periodic: bool = False,
         parameters: Mapping[str, float] | None = None,
     ) -> None:
-        own = {"start": start, "end": end, "cost": cost, "limits": limits, "path": path, "actuated": actuated}
-        self._given: dict[str, Any] = {
-            **{"plant": plant, "duration": duration, **own},
-            **{"prescribed": prescribed, "periodic": periodic, "parameters": parameters},
-        }
+        self.statement = Statement(
+            plant, duration, start, end, cost, limits, path, actuated, prescribed, periodic, parameters
+        )
         motions: dict[str, ca.Function] = {}
         if isinstance(plant, Model):
             driven = driven_dofs(plant, actuated, prescribed or ())
@@ -92,7 +107,7 @@ class Problem:
         self.cost = effort() if cost is None else cost
         self.shortest, self.longest = _duration(duration)
         self.periodic = bool(periodic)
-        self.parameters = self._parameter_values(parameters)
+        self.parameters = self._read_parameters(parameters)
         for name, value in (("start", start), ("end", end), ("path", path)):
             if value is not None and not isinstance(value, Mapping):
                 raise ArgumentError(f"Problem: {name} is {value!r}, expected a dictionary by names")
@@ -121,6 +136,12 @@ class Problem:
         """Whether the duration is to be found."""
         return self.shortest != self.longest
 
+    @property
+    def parameter_values(self) -> dict[str, float] | None:
+        """By name, for `parameters=` of the model's methods; None where there are none."""
+        names = [name for name, _ in self.plant.parameters]
+        return dict(zip(names, self.parameters.tolist(), strict=True)) if names else None
+
     def solve(self, steps: int = 100, **options: Any) -> Solution:
         """Solve with `steps` intervals; see `alembert.optimal.solve` for the options."""
         from alembert.optimal.solve import solve
@@ -129,19 +150,20 @@ class Problem:
 
     def replace(self, **changes: Any) -> Problem:
         """The same problem with other arguments: `problem.replace(duration=2.0)`."""
+        known = {field.name: getattr(self.statement, field.name) for field in fields(Statement)}
         for name in changes:
-            if name not in self._given:
-                raise ArgumentError(unknown("Problem.replace: no argument", name, self._given))
-        return Problem(**(self._given | changes))
+            if name not in known:
+                raise ArgumentError(unknown("Problem.replace: no argument", name, known))
+        return Problem(**known | changes)
 
     def continuation(
         self, name: str, values: Sequence[Any], steps: int = 100, **options: Any
     ) -> Continuation:
         """Solve for each of `values` of "duration" or of a parameter, each from the solution before.
 
-        See `alembert.optimal.continuation`, which takes a function and so changes anything.
+        See `alembert.optimal.solve`, which takes a function and so changes anything.
         """
-        from alembert.optimal.continuation import continuation
+        from alembert.optimal.solve import continuation
 
         known = [k for k, _ in self.plant.parameters]
         if name != "duration" and name not in known:
@@ -150,13 +172,13 @@ class Problem:
         def make(value: Any) -> Problem:
             if name == "duration":
                 return self.replace(duration=value)
-            return self.replace(parameters={**(self._given["parameters"] or {}), name: value})
+            return self.replace(parameters={**(self.statement.parameters or {}), name: value})
 
         return continuation(make, values, steps, **options)
 
     # --- reading what was given ---------------------------------------------------------------------------------
 
-    def _parameter_values(self, given: Mapping[str, float] | None) -> Array:
+    def _read_parameters(self, given: Mapping[str, float] | None) -> Array:
         values = dict(self.plant.parameters)
         for name, value in (given or {}).items():
             if name not in values:

@@ -1,4 +1,6 @@
-"""Explicit steps and collocation, as stages.
+"""
+
+Explicit steps and collocation, as stages.
 
 A Runge-Kutta method with the tableau (a, b, c) moves the point x in its own chart: with the slope of the plant there,
 g(t, d, u) = chart_rate(d, rate(t, retract(x, d), u)),
@@ -13,26 +15,111 @@ continuous, linear or quadratic in between. The others have controls of their ow
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.optimal.directors import Dmocc
-from alembert.optimal.dmoc import Dmoc
-from alembert.optimal.plant import Momenta, Plant
+from alembert.optimal.closure import Closure
+from alembert.optimal.dmoc import Dmoc, Dmocc
+from alembert.optimal.plant import Mechanics, Momenta, Plant
 from alembert.optimal.problem import Problem
-from alembert.optimal.transcription import Interval, Scheme, Stretch
+from alembert.optimal.transcription import Interval, Stretch, Transcription
+from alembert.simulate.schemes import CLASSICAL, Tableau
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Tableau:
+class Projected:
+    """`base`, then (1) and (2).
+
+    Transcriptions that keep loops closed and prescribed joints in place: each step is followed by a projection.
+
+    The accelerations are those that the reactions allow, (1) of `alembert.optimal.closure`, but a scheme integrates them
+    with an error, and loops would drift open. So the point q^, v^ at the end of its step is moved to the nearest one that
+    keeps what must hold (Hairer, Lubich and Wanner 2006, IV.4; distances are those of the kinetic energy):
+
+        q_1 = q^ + M^-1 G' mu,    g(t + h, q_1) = 0                                                       (1)
+        v_1 = v^ - M^-1 G_1' (G_1 M^-1 G_1')^-1 (G_1 v^ - w)                                                (2)
+
+    with M and G at q^ in (1) and at q_1 in (2). mu is of the size of the scheme's error, whose order stays as it is; it is
+    among the z of a stage, found with everything else. (2) is the projection (3) of `closure`, for speeds or momenta.
+    """
+
+    base: Transcription
+
+    @property
+    def name(self) -> str:
+        return self.base.name
+
+    @property
+    def order(self) -> int:
+        return self.base.order
+
+    @property
+    def points(self) -> int:
+        return self.base.points
+
+    @property
+    def node_controls(self) -> bool:
+        return self.base.node_controls
+
+    @property
+    def places(self) -> tuple[float, ...]:
+        return self.base.places
+
+    @property
+    def closes(self) -> bool:
+        return True
+
+    def plant(self, problem: Problem) -> Plant:
+        return self.base.plant(problem)
+
+    def implicit(self, plant: Plant) -> tuple[str, ...]:
+        return (*self.base.implicit(plant), *(f"{name}, closing" for name in _closure(plant).names))
+
+    def interval(self, on: Stretch) -> Interval:
+        plant, closure = on.plant, _closure(on.plant)
+        assert isinstance(plant, Mechanics)
+        count = len(closure.names)
+        found = self.base.interval(replace(on, z=on.z[:-count]))
+        nq, t, symbolic = plant.model.nq, on.t + on.h, plant.tree.symbolic
+        known, p = plant.parameter_values(on.p), on.p
+        q, rest = found.after[:nq], found.after[nq:]
+        pull = symbolic.solve_mass_matrix(q, closure.jacobian(q, p).T @ on.z[-count:], parameters=known)
+        q1 = plant.chart.retract(found.after, ca.vertcat(pull, ca.SX.zeros(rest.numel())))[:nq]
+        inverse = symbolic.inverse_mass_matrix(q1, parameters=known)
+        rest = (closure.allowed if plant.momenta else closure.allowed_speeds)(t, q1, rest, inverse, p)
+        implicit = ca.vertcat(found.implicit, closure.residual(t, q1, p))
+        return replace(found, after=ca.vertcat(q1, rest), implicit=implicit)
+
+    def guess(self, plant: Plant, x: Array, after: Array) -> Array:
+        found = self.base.guess(plant, x, after)
+        return np.concatenate([found, np.zeros((len(x), len(_closure(plant).names)))], axis=1)
+
+
+def _closure(plant: Plant) -> Closure:
+    assert isinstance(plant, Mechanics)
+    assert plant.closure is not None
+    return plant.closure
+
+
+@dataclass(frozen=True)
+class Collocation:
+    """The coefficients (a, b, c) of a Runge-Kutta method with full rows, as an implicit one needs them."""
+
     a: tuple[tuple[float, ...], ...]
     b: tuple[float, ...]
     order: int
+
+    @classmethod
+    def of(cls, tableau: Tableau) -> Collocation:
+        """An explicit method of `alembert.simulate`."""
+        size = len(tableau.b)
+        rows = (tuple(map(float, row)) + (0.0,) * (size - len(row)) for row in tableau.a)
+        return cls(tuple(rows), tuple(map(float, tableau.b)), tableau.order())
 
     @property
     def c(self) -> tuple[float, ...]:
@@ -45,15 +132,13 @@ class Tableau:
 
 _6 = 6.0**0.5
 TABLEAUS = {
-    "rk4": Tableau(
-        ((0, 0, 0, 0), (1 / 2, 0, 0, 0), (0, 1 / 2, 0, 0), (0, 0, 1, 0)), (1 / 6, 1 / 3, 1 / 3, 1 / 6), 4
-    ),
-    "midpoint": Tableau(((1 / 2,),), (1.0,), 2),
-    "trapezoidal": Tableau(((0, 0), (1 / 2, 1 / 2)), (1 / 2, 1 / 2), 2),
-    "hermite-simpson": Tableau(
+    "rk4": Collocation.of(CLASSICAL),
+    "midpoint": Collocation(((1 / 2,),), (1.0,), 2),
+    "trapezoidal": Collocation(((0, 0), (1 / 2, 1 / 2)), (1 / 2, 1 / 2), 2),
+    "hermite-simpson": Collocation(
         ((0, 0, 0), (5 / 24, 1 / 3, -1 / 24), (1 / 6, 2 / 3, 1 / 6)), (1 / 6, 2 / 3, 1 / 6), 4
     ),
-    "radau": Tableau(
+    "radau": Collocation(
         (
             ((88 - 7 * _6) / 360, (296 - 169 * _6) / 1800, (-2 + 3 * _6) / 225),
             ((296 + 169 * _6) / 1800, (88 + 7 * _6) / 360, (-2 - 3 * _6) / 225),
@@ -71,7 +156,7 @@ class RungeKutta:
     """(1)-(2); `momenta` takes points (q, p) of a model instead of (q, v)."""
 
     name: str
-    tableau: Tableau
+    tableau: Collocation
     momenta: bool = False
     closes: bool = False
 
@@ -188,7 +273,7 @@ class SemiImplicitEuler:
         return np.empty((len(x), 0))
 
 
-def scheme(name: str) -> Scheme:
+def scheme(name: str) -> Transcription:
     """A transcription by name."""
     if name in SCHEMES:
         return SCHEMES[name]
@@ -197,7 +282,7 @@ def scheme(name: str) -> Scheme:
     raise ArgumentError(unknown("solve: no transcription", name, SCHEMES))
 
 
-SCHEMES: dict[str, Scheme] = {
+SCHEMES: dict[str, Transcription] = {
     "dmoc": Dmoc(),
     "dmocc": Dmocc(),
     "euler": SemiImplicitEuler(),

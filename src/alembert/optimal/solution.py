@@ -11,13 +11,12 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.optimal.checking import Check, simulate
+from alembert.optimal.accuracy import Accuracy, simulate
 from alembert.optimal.diagnosis import Violation, linearise, redundant, unscaled, violated
-from alembert.optimal.iterations import Iteration
+from alembert.optimal.outcome import Iteration, Outcome
 from alembert.optimal.plant import Momenta
 from alembert.optimal.problem import Problem
 from alembert.optimal.stages import Stages
-from alembert.optimal.sweep import Outcome
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -100,7 +99,7 @@ class Solution:
         rest = self._points[:, model.nq :]
         if not isinstance(self.stages.plant, Momenta):
             return rest
-        return self._tree.solve_mass_matrix(self.q, rest, **self._given)
+        return self._tree.solve_mass_matrix(self.q, rest, parameters=self.problem.parameter_values)
 
     @cached_property
     def momenta(self) -> Array:
@@ -108,7 +107,9 @@ class Solution:
         model = self._model("momenta")
         if isinstance(self.stages.plant, Momenta):
             return self._points[:, model.nq :]
-        return np.einsum("kij,kj->ki", self._tree.mass_matrix(self.q, **self._given), self.v)
+        return np.einsum(
+            "kij,kj->ki", self._tree.mass_matrix(self.q, parameters=self.problem.parameter_values), self.v
+        )
 
     @property
     def _tree(self) -> Model:
@@ -128,7 +129,7 @@ class Solution:
         names, a = [model.speed_names[k] for k in closure.dofs], motion(self.time[None]).full()
         controls = dict(zip(self.problem.plant.controls, self.control_at(self.time).T, strict=True))
         given = {"accelerations": dict(zip(names, a, strict=True)), "torques": controls}
-        found = model.hybrid_dynamics(self.q, self.v, **given, **self._given)
+        found = model.hybrid_dynamics(self.q, self.v, **given, parameters=self.problem.parameter_values)
         needed[:, list(closure.dofs)] = found.efforts[:, list(closure.dofs)]
         return needed
 
@@ -156,11 +157,6 @@ class Solution:
         tau = np.zeros((self.steps, model.nv))
         tau[:, list(self.stages.plant.driven)] = self.controls  # type: ignore[attr-defined]
         return tau
-
-    @property
-    def _given(self) -> dict[str, Any]:
-        names = [name for name, _ in self.problem.plant.parameters]
-        return {"parameters": dict(zip(names, self.problem.parameters, strict=True))} if names else {}
 
     def _model(self, what: str) -> Model:
         if self.model is None:
@@ -248,7 +244,7 @@ class Solution:
 
     def sensitivities(self) -> dict[str, float]:
         """How the optimal cost changes with each parameter: the slope of the Lagrangian."""
-        from alembert.optimal.sensitivities import sensitivities
+        from alembert.optimal.neighbours import sensitivities
 
         return sensitivities(self)
 
@@ -261,7 +257,7 @@ class Solution:
     # --- checks --------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def check(self) -> Check:
+    def check(self) -> Accuracy:
         """Integrate the motion under these controls again, with much shorter steps and another method."""
         return simulate(self)
 
@@ -337,13 +333,13 @@ class Solution:
 
     def controller(self) -> Callable[[float, Array, Array], Array]:
         """Controls with the feedback of the last sweep, for `al.simulate(model, ..., controller=...)`."""
-        from alembert.optimal.following import controller
+        from alembert.optimal.neighbours import controller
 
         return controller(self)
 
     def motion(self, title: str = "") -> Motion:
         """The motion with its efforts, for `al.view` and films."""
-        from alembert.optimal.exporting import panels
+        from alembert.optimal.report import panels
         from alembert.view import Motion
 
         model = self._model("motion")
@@ -358,7 +354,7 @@ class Solution:
         }
         series = {panel.label: panel.lines for panel in reversed(panels(self, fine=False))}
         own: dict[str, Any] = {"efforts": efforts, "series": series, "notes": notes, "title": title}
-        return Motion(model, self.time, self.q, **own, **self._given)
+        return Motion(model, self.time, self.q, **own, parameters=self.problem.parameter_values)
 
     def to_html(self, path: str | Path, *, title: str = "") -> Path:
         """A page with the animation and plots, which opens without network or server."""
@@ -374,19 +370,19 @@ class Solution:
 
     def to_xarray(self) -> Dataset:
         """An `xarray.Dataset` with names and units (needs the extra `data`)."""
-        from alembert.optimal.exporting import to_xarray
+        from alembert.optimal.report import to_xarray
 
         return to_xarray(self)
 
     def ranges(self) -> list[tuple[str, str, str, str]]:
         """Every quantity with its unit, its least and largest value and when, and its limits: a table in words."""
-        from alembert.optimal.exporting import ranges
+        from alembert.optimal.report import ranges
 
         return ranges(self)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """States and controls over time, with limits that are near (needs the extra `view`)."""
-        from alembert.optimal.exporting import plot
+        from alembert.optimal.report import plot
 
         return plot(self, path)
 

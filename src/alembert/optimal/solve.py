@@ -1,10 +1,12 @@
-"""From a problem to its solution: transcribe, guess, solve, and check by simulation."""
+"""From a problem to its solution: transcribe, guess, solve; and a family of problems, each from the solution before."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -12,18 +14,16 @@ import numpy as np
 from alembert.engine import loader
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
-from alembert.optimal import chatter, turning
 from alembert.optimal import guess as guesses
+from alembert.optimal.diagnosis import not_finite, turn_remark, turns_too_far, zigzag_remark
 from alembert.optimal.evaluation import Evaluation
-from alembert.optimal.finite import locate
-from alembert.optimal.iterations import Iteration, reporter
+from alembert.optimal.outcome import Attempt, Iteration, Outcome, interrupts_kept, reporter, same_nodes, warm
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import scheme
 from alembert.optimal.solution import Solution
 from alembert.optimal.splines import solve_splines
 from alembert.optimal.stages import Stages, cut
-from alembert.optimal.sweep import Outcome, Sweep
-from alembert.optimal.warm import Warm, same_nodes, warm
+from alembert.optimal.sweep import Sweep
 
 SOLVERS = ("sweep", "ipopt", "fatrop")
 LARGEST_EXACT = 6000
@@ -58,9 +58,77 @@ def solve(
     iteration (by default on a terminal), or is called with each.
 
     A solution is returned also when the solver did not succeed: `solution.success` and `solution.message` say
-    so, `solution.diagnosis()` which constraints are violated where. Interrupting (Ctrl-C) returns the
-    iterate that the sweep had reached.
+    so, `solution.diagnosis()` which constraints are violated where. Ctrl-C during the iterations returns the
+    best iterate with the status "interrupted", before them it raises KeyboardInterrupt.
     """
+    with interrupts_kept():
+        _check(steps, solver, tolerance, iterations, hessian)
+        if transcription == "splines":
+            if solver != "sweep" or nodes is not None or hessian != "auto":
+                raise UnsupportedError(
+                    "solve: transcription 'splines' has its own solver and Hessian, and even steps; leave solver, nodes and "
+                    "hessian out"
+                )
+            own: dict[str, Any] = {} if control_points is None else {"control_points": control_points}
+            own |= {"guess": guess, "tolerance": tolerance, "iterations": iterations, "progress": progress}
+            return solve_splines(problem, int(steps), **own)
+        if control_points is not None:
+            raise ArgumentError("solve: `control_points` is for transcription='splines'")
+        if solver != "sweep" and hessian == "gauss-newton":
+            raise UnsupportedError(
+                f"solve: {solver} takes exact Hessians only; hessian='gauss-newton' is for solver='sweep'"
+            )
+        name = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
+        stages = cut(problem, scheme(name), int(steps), _nodes(int(steps), nodes))
+        small = stages.stage.n_instructions() <= LARGEST_EXACT
+        exact = hessian == "exact" or (hessian == "auto" and (small or solver != "sweep"))
+        known = warm(stages, guess)
+        if known is not None and same_nodes(stages, guess):
+            it = guess._outcome.iterate
+            x, u, z = it.x, it.u, it.z
+        else:
+            x, u, z = guesses.place(stages, guesses.make(problem, guess))
+        attempt = Attempt(
+            *(stages, x, u, z, exact, tolerance, int(iterations), reporter(progress)),
+            known=known if solver == "sweep" else None,
+            is_solution=_is_solution(guess, stages),
+        )
+        with loader.spoken() if progress is True else nullcontext():
+            outcome = _run(attempt, solver)
+            if attempt.known is not None and outcome.status in ("stalled", "failed"):
+                outcome = _run(replace(attempt, known=None), solver)  # other multipliers may lead elsewhere
+        _remark(attempt, outcome)
+        return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")
+
+
+def _run(attempt: Attempt, solver: str) -> Outcome:
+    if solver != "sweep":
+        from alembert.optimal.nlp import solve_nlp
+
+        return solve_nlp(attempt, solver)
+    began = time.perf_counter()
+    a, evaluation = attempt, Evaluation(attempt.stages, exact=attempt.exact)
+    method = Sweep(a.stages, evaluation, tolerance=a.tolerance, iterations=a.iterations, report=a.report)
+    outcome = method.solve(a.x, a.u, a.z, a.known)
+    outcome.seconds["with compiling"] = time.perf_counter() - began
+    return outcome
+
+
+def _remark(attempt: Attempt, outcome: Outcome) -> None:
+    """What the message says besides: functions that are not finite, turns that are too long, controls that zigzag."""
+    stages, it = attempt.stages, outcome.iterate
+    solved = outcome.status in ("solved", "acceptable")
+    if outcome.status == "failed":
+        finite = all(np.isfinite(a).all() for a in (it.x, it.u, it.z))
+        reached = (it.x, it.u, it.z) if finite else (attempt.x, attempt.u, attempt.z)
+        outcome.message = not_finite(stages, *reached) or outcome.message
+    if solved and turns_too_far(stages, it):
+        outcome.status, outcome.message = "failed", "no motion of the model"
+    remarks = (turn_remark(stages, it), zigzag_remark(stages, it) if solved else "")
+    outcome.message = "; ".join(filter(None, (outcome.message, *remarks)))
+
+
+def _check(steps: Any, solver: Any, tolerance: Any, iterations: Any, hessian: Any) -> None:
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise ArgumentError(f"solve: steps is {steps!r}, expected a positive number of intervals")
     if solver not in SOLVERS:
@@ -71,49 +139,9 @@ def solve(
         raise ArgumentError(f"solve: iterations is {iterations!r}, expected a whole number, 0 or more")
     if hessian not in ("auto", "exact", "gauss-newton"):
         raise ArgumentError(unknown("solve: no hessian", hessian, ("auto", "exact", "gauss-newton")))
-    if transcription == "splines":
-        if solver != "sweep" or nodes is not None or hessian != "auto":
-            raise UnsupportedError(
-                "solve: transcription 'splines' has its own solver and Hessian, and even steps; leave solver, nodes and "
-                "hessian out"
-            )
-        own: dict[str, Any] = {} if control_points is None else {"control_points": control_points}
-        own |= {"guess": guess, "tolerance": tolerance, "iterations": iterations, "progress": progress}
-        return solve_splines(problem, int(steps), **own)
-    if control_points is not None:
-        raise ArgumentError("solve: `control_points` is for transcription='splines'")
-    name = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
-    stages = cut(problem, scheme(name), int(steps), _nodes(int(steps), nodes))
-    start = guesses.make(problem, guess)
-    if solver != "sweep" and hessian == "gauss-newton":
-        raise UnsupportedError(
-            f"solve: {solver} takes exact Hessians only; hessian='gauss-newton' is for solver='sweep'"
-        )
-    small = stages.stage.n_instructions() <= LARGEST_EXACT
-    exact = hessian == "exact" or (hessian == "auto" and (small or solver != "sweep"))
-    report = reporter(progress)
-    x, u, z = guesses.place(stages, start)
-    known = warm(stages, guess)
-    if known is not None and same_nodes(stages, guess):
-        it = guess._outcome.iterate
-        x, u, z = it.x, it.u, it.z
-    begin = known if solver == "sweep" else _is_warm(guess, stages)
-    with loader.spoken() if progress is True else nullcontext():
-        outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, begin)
-        if isinstance(begin, Warm) and outcome.status in ("stalled", "failed"):  # others may lead elsewhere
-            outcome = _SOLVE[solver](stages, x, u, z, exact, tolerance, iterations, report, None)
-    solved, it = outcome.status in ("solved", "acceptable"), outcome.iterate
-    if outcome.status == "failed":
-        reached = (it.x, it.u, it.z) if all(np.isfinite(a).all() for a in (it.x, it.u, it.z)) else (x, u, z)
-        outcome.message = locate(stages, *reached) or outcome.message
-    if solved and turning.is_beyond(stages, it):
-        outcome.status, outcome.message = "failed", "no motion of the model"
-    remarks = (turning.sentence(stages, it), chatter.sentence(stages, it) if solved else "")
-    outcome.message = "; ".join(filter(None, (outcome.message, *remarks)))
-    return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")
 
 
-def _is_warm(guess: Any, stages: Stages) -> bool:
+def _is_solution(guess: Any, stages: Stages) -> bool:
     """Whether a guess already is a solution of these stages."""
     return (
         isinstance(guess, Solution)
@@ -145,36 +173,87 @@ def _nodes(steps: int, given: Any) -> np.ndarray | None:
     return nodes
 
 
-def _sweep(
-    stages: Stages,
-    x: Any,
-    u: Any,
-    z: Any,
-    exact: bool,
-    tolerance: float,
-    iterations: int,
-    report: Any,
-    known: Warm | None,
-) -> Outcome:
-    began = time.perf_counter()
-    evaluation = Evaluation(stages, exact=exact)
-    method = Sweep(stages, evaluation, tolerance=tolerance, iterations=iterations, report=report)
-    outcome = method.solve(x, u, z, known)
-    outcome.seconds["with compiling"] = time.perf_counter() - began
-    return outcome
+# --- continuation -----------------------------------------------------------------------------------------------------
+
+SMALLEST = 1 / 64
+"""of the way between two values: shorter steps are not tried"""
 
 
-def _casadi(solver: str) -> Callable[..., Outcome]:
-    def run(stages: Stages, x: Any, u: Any, z: Any, exact: bool, *options: Any) -> Outcome:
-        from alembert.optimal.nlp import solve_nlp
+@dataclass(frozen=True)
+class Continuation:
+    """`solutions` at `values`, as far as they were found; `success` if at all that were asked for."""
 
-        return solve_nlp(stages, x, u, z, solver, *options)
+    values: tuple[Any, ...]
+    solutions: tuple[Solution, ...]
+    success: bool
+    message: str
+    solves: int
+    """problems that were solved, with values in between"""
 
-    return run
+    @property
+    def last(self) -> Solution:
+        """The solution farthest along the way."""
+        return self.solutions[-1]
+
+    def __repr__(self) -> str:
+        return f"<Continuation: {self.message}, {self.solves} problems solved>"
 
 
-_SOLVE: dict[str, Callable[..., Outcome]] = {
-    "sweep": _sweep,
-    "ipopt": _casadi("ipopt"),
-    "fatrop": _casadi("fatrop"),
-}
+def continuation(
+    make: Callable[[Any], Problem],
+    values: Sequence[Any],
+    steps: int = 100,
+    *,
+    guess: Any = None,
+    **options: Any,
+) -> Continuation:
+    """Solve `make(value)` for each of `values`, each from the solution before.
+
+    `make` returns a problem for a number (or an array): a radius of an obstacle, gravity, a duration. Where a
+    solve does not succeed, values in between are tried, up to a 64th of the way. `guess` is for the first
+    one; `options` are those of `alembert.optimal.solve`.
+    """
+    try:
+        given = [float(v) if np.ndim(v) == 0 else np.asarray(v, dtype=float) for v in values]
+    except (TypeError, ValueError):
+        raise ArgumentError(f"continuation: values is {values!r}, expected numbers (or arrays)") from None
+    if not given:
+        raise ArgumentError(
+            "continuation: values is empty, expected numbers to solve for, one after the other"
+        )
+    if not callable(make):
+        raise ArgumentError(f"continuation: make is {make!r}, expected a function from a value to a Problem")
+    count = 0
+
+    def solve(value: Any, start: Any) -> Solution:
+        nonlocal count
+        count += 1
+        problem = make(value)
+        if not isinstance(problem, Problem):
+            raise ArgumentError(
+                f"continuation: make({value!r}) is a {type(problem).__name__}, expected a Problem"
+            )
+        return problem.solve(steps, guess=start, **options)
+
+    found = [solve(given[0], guess)]
+    if not found[0].success:
+        message = f"no solution at the first value, {given[0]}: {found[0].message}"
+        return Continuation((given[0],), tuple(found), False, message, count)
+    for before, value in pairwise(given):
+        here, share, last = 0.0, 1.0, found[-1]
+        while here < 1.0:
+            to = min(1.0, here + share)
+            new = solve(value if to == 1.0 else before + to * (value - before), last)
+            if new.success:
+                here, last, share = to, new, 2 * share
+                continue
+            if new.status == "interrupted" or share <= SMALLEST:
+                at = before + here * (value - before)
+                message = f"stopped at {at} on the way to {value}: {new.message}"
+                done = tuple(given[: len(found)])
+                if here > 0:
+                    found, done = [*found, last], (*done, at)
+                return Continuation(done, tuple(found), False, message, count)
+            share /= 2
+        found.append(last)
+    return Continuation(tuple(given), tuple(found), True, f"solved at all {len(given)} values", count)

@@ -25,11 +25,10 @@ import numpy as np
 from alembert.optimal.accelerations import Opened, asked
 from alembert.optimal.closure import conditions, returning
 from alembert.optimal.dmoc import Dmoc
-from alembert.optimal.plant import Chart, Mechanics, Moment, Momenta, Plant
+from alembert.optimal.plant import FREE, Chart, Mechanics, Moment, Momenta, Plant, Row
 from alembert.optimal.problem import Problem
-from alembert.optimal.projection import Projected
-from alembert.optimal.row import FREE, Row
-from alembert.optimal.transcription import Scheme, Stretch, moment_of
+from alembert.optimal.schemes import Projected
+from alembert.optimal.transcription import Stretch, Transcription, moment_of
 
 Array = np.ndarray
 
@@ -39,7 +38,7 @@ class Stages:
     """(1)-(3) as CasADi functions, with the names and bounds of everything."""
 
     problem: Problem
-    scheme: Scheme
+    scheme: Transcription
     plant: Plant
     chart: Chart
     count: int
@@ -92,7 +91,7 @@ class Stages:
         return float(x[..., -1].flat[0]) if self.is_free else self.problem.shortest
 
 
-def cut(problem: Problem, scheme: Scheme, steps: int, nodes: Array | None = None) -> Stages:
+def cut(problem: Problem, scheme: Transcription, steps: int, nodes: Array | None = None) -> Stages:
     """The stages of `problem`; `nodes` are fractions of the duration from 0 to 1, by default evenly spaced."""
     if nodes is None:
         nodes = np.arange(steps + 1) / steps
@@ -236,7 +235,7 @@ def _equations(plant: Plant, rows: list[Row], moment: Moment, x: ca.SX, p: ca.SX
         if all(name in given for name in names):
             nq = plant.model.nq
             v = ca.SX(ca.sparsify(ca.DM([given[name] for name in names])))
-            M = plant.tree.symbolic.mass_matrix(x[:nq], **plant._given(p))
+            M = plant.tree.symbolic.mass_matrix(x[:nq], parameters=plant.parameter_values(p))
             values |= dict(zip(names, ca.vertsplit(x[nq:] - M @ v), strict=True))
     return _column(values.values())
 
@@ -282,7 +281,7 @@ def _column(rows: Any) -> ca.SX:
     return ca.vertcat(ca.SX(0, 1), *rows)
 
 
-def _rates(scheme: Scheme, kept: ca.SX, values: list[ca.SX]) -> list[tuple[ca.SX, bool]]:
+def _rates(scheme: Transcription, kept: ca.SX, values: list[ca.SX]) -> list[tuple[ca.SX, bool]]:
     """How fast a control changes, in terms of the length of the stage, and whether that is known in the first one too.
 
     Between its values a control is a polynomial. Those of degree 2, of Hermite-Simpson and Radau, have their largest

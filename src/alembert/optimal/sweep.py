@@ -9,7 +9,7 @@ estimates, steps are shortened by the fraction to the boundary and a filter line
 negative curvature is met by a shift of the Hessian, and when no length of a step is acceptable, a restoration phase
 makes steps of least size towards feasibility until the filter takes an iterate again. Where also these fail, the method
 goes back to its most feasible iterate and on from there with shorter steps, and at last to the first one.
-Gauss-Newton steps are accelerated (`alembert.optimal.anderson`).
+Gauss-Newton steps are accelerated (`Anderson`).
 """
 
 from __future__ import annotations
@@ -21,32 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from alembert.optimal.anderson import Anderson
-from alembert.optimal.barrier import Bounds
+from alembert.optimal import tuning
 from alembert.optimal.evaluation import Evaluation
-from alembert.optimal.iterations import Iteration
 from alembert.optimal.line_search import Filter, Merit, Reference
 from alembert.optimal.newton import Errors, Newton
-from alembert.optimal.outcome import Iterate, Outcome, Residuals
+from alembert.optimal.outcome import Iteration, Outcome, Warm
 from alembert.optimal.stages import Stages
-from alembert.optimal.warm import Warm
-
-__all__ = ["Bounds", "Iterate", "Iteration", "Outcome", "Residuals", "Sweep"]
 
 Array = np.ndarray
-ACCEPTABLE, PATIENCE = 1e4, 15
-"""times the tolerance, an error that is accepted when so many iterations in a row have not made it smaller"""
-CORRECTIONS, PROGRESS = 4, 0.99
-"""second-order corrections of a step, and the factor by which each must reduce the infeasibility"""
-SHORT, LEAST_FLOOR, LARGEST_FLOOR, RAISED, LOWERED = 0.01, 1e-4, 1e2, 4.0, 4.0
-"""share of a step below which the next shifts are raised; the least and the largest of them, and the factors"""
-SHORTEST_RESTORING, MOST_RETURNS, RETURNED, SAFE = 1e-4, 4, 3.0, 10.0
-"""the shortest step of a restoration; how often the method goes back to a more feasible iterate, the shifts that it then
-begins with, and the infeasibility, in the filter's `smallest`, below which the latest iterate counts as such"""
-EXACTLY = 1e-12
-"""the largest residual after which, with momenta, no further step is made: they are to be kept to rounding errors"""
-RESTORED, LONGEST_RESTORATION = 0.9, 100
-"""factor by which a restoration reduces the infeasibility, and its most steps"""
 
 
 class Sweep:
@@ -59,7 +41,7 @@ class Sweep:
         *,
         tolerance: float = 1e-8,
         iterations: int = 500,
-        barrier: float = 0.1,
+        barrier: float = tuning.BARRIER,
         report: Callable[[Iteration], Any] | None = None,
     ) -> None:
         self.stages, self.evaluation = stages, evaluation
@@ -105,13 +87,13 @@ class Sweep:
                     status, message = "failed", newton.locate()
                     break
                 near = error <= self.tolerance
-                if near and (exactly or merit.worst <= EXACTLY or number == self.iterations):
+                if near and (exactly or merit.worst <= tuning.EXACTLY or number == self.iterations):
                     status, message = "solved", "solved"
                     break
                 exactly = exactly or near
                 best, waited = (error, 0) if error < 0.9 * best else (best, waited + 1)
-                if waited > PATIENCE and error <= ACCEPTABLE * self.tolerance:
-                    status, message = acceptable(error)
+                if waited > tuning.PATIENCE and error <= tuning.HOPELESS * self.tolerance:
+                    status, message = near_solution(error, self.tolerance)
                     break
                 if number == self.iterations:
                     break
@@ -124,12 +106,13 @@ class Sweep:
                     status, message = "solved", "solved"
                     break
                 if found is None:
-                    status, message = (
-                        acceptable(error) if error <= ACCEPTABLE * self.tolerance else self._stalled
-                    )
+                    near = error <= tuning.HOPELESS * self.tolerance
+                    status, message = near_solution(error, self.tolerance) if near else self._stalled
                     break
                 merit, alpha = found
-                safe = merit.infeasibility <= max(self._safe[0].infeasibility, SAFE * self.filter.smallest)
+                safe = merit.infeasibility <= max(
+                    self._safe[0].infeasibility, tuning.SAFE * self.filter.smallest
+                )
                 better = merit.rank < kept[0].rank
                 if safe or better:
                     state = (merit, newton.state())
@@ -244,10 +227,13 @@ class Sweep:
 
     def _adapt(self, share: float) -> None:
         """A step that had to be shortened much went beyond where the quadratic model holds: shift the next ones more."""
-        if share < SHORT:
-            self._floor = min(max(LEAST_FLOOR, RAISED * max(self._floor, self.newton.shift)), LARGEST_FLOOR)
+        if share < tuning.SHORT:
+            self._floor = min(
+                max(tuning.LEAST_FLOOR, tuning.RAISED * max(self._floor, self.newton.shift)),
+                tuning.LARGEST_FLOOR,
+            )
         elif share == 1.0:
-            self._floor = self._floor / LOWERED if self._floor > LEAST_FLOOR else 0.0
+            self._floor = self._floor / tuning.LOWERED if self._floor > tuning.LEAST_FLOOR else 0.0
 
     def _take(
         self, reference: Reference, tested: float, alpha: float, dual: float, trial: Merit
@@ -266,8 +252,8 @@ class Sweep:
         kept = newton.keep()
         newton.begin_corrections()
         before = np.inf
-        for _ in range(CORRECTIONS):
-            if not trial.is_finite or trial.infeasibility > PROGRESS * before:
+        for _ in range(tuning.CORRECTIONS):
+            if not trial.is_finite or trial.infeasibility > tuning.PROGRESS * before:
                 break
             before = trial.infeasibility
             if not newton.correct(alpha):
@@ -288,14 +274,14 @@ class Sweep:
             if self._anderson is not None:
                 self._anderson.clear()
         self._restoration_steps += 1
-        if self._restoration_steps > LONGEST_RESTORATION or not newton.step_to_feasibility(merit):
+        if self._restoration_steps > tuning.LONGEST_RESTORATION or not newton.step_to_feasibility(merit):
             return self._go_back()
         alpha, _, _ = newton.lengths(0.99)
-        while alpha > SHORTEST_RESTORING:
+        while alpha > tuning.SHORTEST_RESTORING:
             found = newton.try_(alpha)
             if found.is_finite and found.infeasibility <= (1 - 1e-4 * alpha) * merit.infeasibility:
                 newton.accept(0.0, 0.0)
-                enough = found.infeasibility <= RESTORED * self._restoring.infeasibility
+                enough = found.infeasibility <= tuning.RESTORED * self._restoring.infeasibility
                 if (enough or found.worst <= self.tolerance) and self.filter.allows(found):
                     self._restoring, self._floor = None, 0.0
                     newton.estimate_multipliers()
@@ -309,7 +295,7 @@ class Sweep:
         After some such returns, once from the first iterate again, with trials that leave z where a step puts it.
         """
         newton = self.newton
-        if self._returns == MOST_RETURNS:
+        if self._returns == tuning.MOST_RETURNS:
             if not (newton.it.z.size and newton.inner[0]):
                 return None
             self._safe, self._returns, newton.inner[0] = self._origin, -1, 0.0
@@ -323,12 +309,112 @@ class Sweep:
             else Filter.around(merit.infeasibility)
         )
         self._restoring = None
-        self._floor = min(RETURNED**self._returns, LARGEST_FLOOR) if self._returns else 0.0
+        self._floor = min(tuning.RETURNED**self._returns, tuning.LARGEST_FLOOR) if self._returns else 0.0
         found = newton.try_(0.0)
         newton.accept(0.0, 0.0)
         return found, 0.0
 
 
-def acceptable(error: float) -> tuple[str, str]:
-    """Status and message of an iterate that is nearly a solution."""
-    return "acceptable", f"stopped at the error {error:.1e}: rounding allows no better step"
+def near_solution(error: float, tolerance: float) -> tuple[str, str]:
+    """Status and message of an iterate near a solution, from which no step leads nearer."""
+    if error <= tuning.ACCEPTABLE * tolerance:
+        return "acceptable", f"stopped at the error {error:.1e}: rounding allows no better step"
+    return "stalled", (
+        f"stopped at the error {error:.1e}, which is more than {tuning.ACCEPTABLE:g} times the tolerance: no step makes it "
+        "smaller; other units of states, controls or cost may, or a larger `tolerance`"
+    )
+
+
+class Anderson:
+    """Of steps whose first `primal` entries are states and controls; (1) is fitted to these.
+
+    Anderson acceleration of Gauss-Newton steps (Walker and Ni, SIAM J. Numer. Anal. 49, 2011).
+
+    Without the curvature of the dynamics a step s(w) from the iterate w makes a contraction with a rate of its own,
+    w + s(w), or none in some directions. From the last steps and the moves between them,
+
+        gamma = argmin |s_k - dS gamma|,    s = s_k - (dW + dS) gamma                                (1)
+
+    dW and dS being the differences of iterates and of steps: near a solution that is a quasi-Newton method, at the price
+    of a few products. A step (1) is only proposed: the filter decides.
+
+    gamma is found from the products dS' dS, whose last row alone is new, and once more for what it leaves: so corrected,
+    normal equations are as accurate as a factorisation of dS up to conditions of about 1e8 (Bjorck, Lin. Alg. Appl. 88/89,
+    1987), and take a tenth of its time.
+    """
+
+    def __init__(self, primal: int) -> None:
+        self.primal = primal
+        self._products = np.zeros((tuning.DEPTH, tuning.DEPTH))
+        self._last = np.empty(0)
+        self.clear()
+
+    def clear(self) -> None:
+        self._count = self._next = 0
+        self._known = False
+        """whether there is a last step"""
+        self._move: Array | None = None
+
+    def propose(self, step: Array) -> Array | None:
+        """(1) for the step from here; None where no move since the last step is known."""
+        if not self._last.size:
+            self._last = np.empty_like(step)
+            self._steps, self._both = np.empty((tuning.DEPTH, len(step))), np.empty((tuning.DEPTH, len(step)))
+        move = self._move if self._known else None
+        if move is not None:
+            self._learn(step, move)
+        self._last[...] = step
+        self._known, self._move = True, None
+        return step - self._weights(step) @ self._both[: self._count] if move is not None else None
+
+    def _learn(self, step: Array, move: Array) -> None:
+        k = self._next
+        np.subtract(step, self._last, out=self._steps[k])
+        np.add(self._steps[k], move, out=self._both[k])
+        self._next, self._count = (k + 1) % tuning.DEPTH, min(self._count + 1, tuning.DEPTH)
+        fit = self._steps[: self._count, : self.primal]
+        self._products[k, : self._count] = self._products[: self._count, k] = fit @ fit[k]
+
+    def _weights(self, step: Array) -> Array:
+        fit, wanted = self._steps[: self._count, : self.primal], step[: self.primal]
+        latest_first = [(self._next - 1 - i) % tuning.DEPTH for i in range(self._count)]
+        solve = _factored(self._products.tolist(), latest_first)
+        gamma = np.array(solve((fit @ wanted).tolist()))
+        gamma += solve((fit @ (wanted - gamma @ fit)).tolist())
+        return gamma
+
+    def moved(self, move: Array) -> None:
+        self._move = move
+
+
+def _factored(G: list[list[float]], order: list[int]) -> Callable[[list[float]], list[float]]:
+    """A function that solves with the rows and columns of G in this order, without those that follow from others before.
+
+    On lists: arrays of four rows are slower.
+    """
+    rows: list[tuple[int, float, list[tuple[int, float]]]] = []
+    for i in order:
+        row: list[tuple[int, float]] = []
+        left = G[i][i]
+        for k, pivot, others in rows:
+            known = dict(row)
+            value = G[i][k] - sum(x * known[j] for j, x in others)
+            row.append((k, value))
+            left -= value * value / pivot
+        if left > tuning.LEAST * G[i][i]:
+            rows.append(
+                (i, left, [(k, value / pivot) for (k, value), (_, pivot, _) in zip(row, rows, strict=True)])
+            )
+
+    def solve(b: list[float]) -> list[float]:
+        x = [0.0] * len(b)
+        for i, _, others in rows:
+            x[i] = b[i] - sum(value * x[k] for k, value in others)
+        for i, pivot, _ in rows:
+            x[i] /= pivot
+        for i, _, others in reversed(rows):
+            for k, value in others:
+                x[k] -= value * x[i]
+        return x
+
+    return solve

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from alembert.optimal.plant import Moment, Plant
 from alembert.optimal.problem import Problem
+from alembert.simulate.schemes import CLASSICAL
 
 Array = np.ndarray
 
@@ -47,7 +49,7 @@ class Interval:
     """where bounds that involve controls are kept, and the controls there"""
 
 
-class Scheme(Protocol):
+class Transcription(Protocol):
     """A way to discretise time."""
 
     @property
@@ -91,3 +93,12 @@ class Scheme(Protocol):
 
 def moment_of(problem: Problem, plant: Plant, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, T: Any) -> Moment:
     return plant.moment(t, x, u, p, duration=T, _controls=problem.plant.controls)
+
+
+def classical_step(slope: Callable[[int, ca.SX], ca.SX], h: ca.SX, size: int) -> ca.SX:
+    """By how much Runge and Kutta's method of order 4 moves a point in h: slope(i, d) is that of its point i, moved by d."""
+    slopes: list[ca.SX] = []
+    for i, row in enumerate(CLASSICAL.a):
+        moved = sum((float(a) * k for a, k in zip(row, slopes, strict=True) if a), ca.SX.zeros(size))
+        slopes.append(slope(i, h * moved))
+    return h * sum((float(b) * k for b, k in zip(CLASSICAL.b, slopes, strict=True)), ca.SX.zeros(size))

@@ -17,9 +17,9 @@ from scipy.optimize import least_squares
 
 from alembert.errors import ArgumentError, NumericalError
 from alembert.optimal import guess as guesses
-from alembert.optimal.iterations import Iteration, IterationLog, interruptible, reporter
+from alembert.optimal.outcome import Iteration, IterationLog, interruptible, reporter
 from alembert.optimal.problem import Problem
-from alembert.optimal.splines.rows import Rows
+from alembert.optimal.splines.conditions import SplineRows
 from alembert.optimal.splines.shooting import Shooting
 from alembert.optimal.splines.solution import Found, SplineSolution, runs_away
 from alembert.optimal.splines.trust_region import TrustRegion
@@ -62,7 +62,7 @@ def solve_splines(
     began = time.perf_counter()
     shooting = Shooting(problem, int(steps), int(control_points), int(degree))
     z = _fitted(shooting, guesses.make(problem, guess))
-    rows = Rows(shooting)
+    rows = SplineRows(shooting)
     where = runs_away(shooting, rows.motion(z))
     if where:
         raise NumericalError(
@@ -72,7 +72,7 @@ def solve_splines(
     return SplineSolution(rows, found, {"total": time.perf_counter() - began})
 
 
-def _approach(rows: Rows, z: Array) -> Array:
+def _approach(rows: SplineRows, z: Array) -> Array:
     """Towards a motion that keeps the conditions at the ends: they and the efforts as least squares.
 
     That is the cost (83) of the paper, and a better start than a guess that leaves the passive joints hanging.
@@ -99,7 +99,7 @@ def _approach(rows: Rows, z: Array) -> Array:
     return least_squares(residuals, z, slopes, (low, high), x_scale="jac", max_nfev=100, ftol=1e-4).x
 
 
-def _search(rows: Rows, z: Array, tolerance: float, iterations: int, report: Any) -> Found:
+def _search(rows: SplineRows, z: Array, tolerance: float, iterations: int, report: Any) -> Found:
     """From z; a guess that is no solution of nearly the same problem is first brought near the conditions."""
     low, high = _range(rows.shooting.problem, len(z))
     log = IterationLog(rows.lower, rows.upper, report)

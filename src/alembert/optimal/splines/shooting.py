@@ -36,19 +36,43 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.lowering.stage_loop import SHARED, StageLoop
 from alembert.optimal.closure import Closure, conditions, place, solve
 from alembert.optimal.guess import straight
-from alembert.optimal.plant import Mechanics
+from alembert.optimal.plant import Mechanics, Row
 from alembert.optimal.problem import Problem
-from alembert.optimal.row import Row
-from alembert.optimal.splines.direct import Direct
+from alembert.optimal.transcription import classical_step
 from alembert.simulate.tangent import SymbolicManifold
 
 Array = np.ndarray
+
+
+class Direct:
+    """A CasADi function with dense results on arrays, without the conversions of its own call (0.1 ms each)."""
+
+    def __init__(self, function: ca.Function) -> None:
+        self._function = function
+        buffer: Any
+        buffer, self._run = function.buffer()
+        self._inputs = [np.zeros(function.nnz_in(k)) for k in range(function.n_in())]
+        self._results = [np.zeros(function.numel_out(k)) for k in range(function.n_out())]
+        self._kept = buffer
+        for k, array in enumerate(self._inputs):
+            buffer.set_arg(k, memoryview(array.data))
+        for k, array in enumerate(self._results):
+            buffer.set_res(k, memoryview(array.data))
+
+    def __call__(self, *arguments: Any) -> list[Array]:
+        for array, value in zip(self._inputs, arguments, strict=True):
+            array[:] = value
+        self._run()
+        shapes = [self._function.size_out(k) for k in range(len(self._results))]
+        return [x.reshape(shape, order="F").copy() for x, shape in zip(self._results, shapes, strict=True)]
+
+
 NEWTON = 3
 """steps of (3): the error of a step of order 4 falls below rounding with two"""
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class SplineMotion:
     """A motion, what it costs, and the rows of its conditions.
 
     `by_*` are derivatives along (passive tangent, y of the node, T, parameters), of the passive state at the start
@@ -130,7 +154,7 @@ class Shooting:
         d = np.asarray(z[size : size + len(self.open)], dtype=float)
         return c, d, float(z[-1]) if self.problem.is_free else self.problem.shortest
 
-    def configurations(self, motion: Motion) -> tuple[Array, Array]:
+    def configurations(self, motion: SplineMotion) -> tuple[Array, Array]:
         """q and v of all joints at the nodes."""
         c, T, x = motion.coefficients, motion.T, motion.x
         B, rate = self.basis[0, ::2], self.basis[1, ::2]
@@ -139,12 +163,12 @@ class Shooting:
         q[:, self.passive_q], v[:, self.passive] = np.split(x, [len(self.passive_q)], axis=1)
         return q, v
 
-    def motion(self, z: Array) -> Motion:
+    def motion(self, z: Array) -> SplineMotion:
         """The motion of z; one that runs away has values that are not finite."""
         with np.errstate(all="ignore"):
             return self._motion(z)
 
-    def _motion(self, z: Array) -> Motion:
+    def _motion(self, z: Array) -> SplineMotion:
         N, m, r = self.steps, self.m, len(self.path_rows)
         c, d, T = self.split(z)
         p = self.problem.parameters
@@ -158,7 +182,7 @@ class Shooting:
         last, by_end = self._end(x[-1], sums[-1], T, p)
         start, by_start = self._start(x[0], sums[0], T, p)
         last = last[:, 0]
-        return Motion(
+        return SplineMotion(
             coefficients=c,
             T=T,
             y=y,
@@ -280,17 +304,17 @@ class Shooting:
 
     def _hybrid(self, t: ca.SX, q: ca.SX, v: ca.SX, given: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
         """All accelerations, and the efforts of the driven joints."""
-        more, closure = self.plant._given(p), self.closure
+        known, closure = self.plant.parameter_values(p), self.closure
         if closure is None:
             names = self.plant.controls
             found: Any = self.model.symbolic.hybrid_dynamics(
-                q, v, accelerations={name: given[k] for k, name in enumerate(names)}, **more
+                q, v, accelerations={name: given[k] for k, name in enumerate(names)}, parameters=known
             )
             return found.accelerations, ca.vertcat(*(found.efforts[k] for k in self.driven))
         symbolic = self.plant.tree.symbolic
-        free = symbolic.forward_dynamics(q, v, ca.SX.zeros(self.model.nv), **more)
+        free = symbolic.forward_dynamics(q, v, ca.SX.zeros(self.model.nv), parameters=known)
         G = ca.vertcat(closure.jacobian(q, p), ca.sparsify(ca.SX(np.eye(self.model.nv)[self.driven])))
-        Y = symbolic.inverse_mass_matrix(q, **more) @ G.T
+        Y = symbolic.inverse_mass_matrix(q, parameters=known) @ G.T
         reactions = solve(G @ Y, ca.vertcat(closure.accelerations(t, q, v, p), given) - G @ free)
         return free + Y @ reactions, reactions[len(closure.names) :]
 
@@ -329,15 +353,16 @@ class Shooting:
         slope = ca.vertcat(ca.SX(0, 1), *(charted[j] for j in self.passive), rate[half:])
         free = [d, own, s, here, T, p]
         g = ca.Function("g", free, [slope, cost, u, path])
-        h = T / N
         first, middle, last = (y[3 * m * k : 3 * m * (k + 1)] for k in range(3))
-        one, c1, u, path = g(ca.SX.zeros(self.n), first, fraction, x, T, p)
-        two, c2, _, _ = g(h / 2 * one, middle, fraction + 0.5 / N, x, T, p)
-        three, c3, _, _ = g(h / 2 * two, middle, fraction + 0.5 / N, x, T, p)
-        four, c4, _, _ = g(h * three, last, fraction + 1 / N, x, T, p)
-        after = self.retract(x, h / 6 * (one + 2 * two + 2 * three + four))
-        after = self._project(after, last, (fraction + 1 / N) * T, T, p)
-        return after, h / 6 * (c1 + 2 * c2 + 2 * c3 + c4), u, path
+        points = [(first, 0.0), (middle, 0.5 / N), (middle, 0.5 / N), (last, 1 / N)]
+
+        def at(i: int, moved: ca.SX) -> Any:
+            return g(moved[: self.n], points[i][0], fraction + points[i][1], x, T, p)
+
+        moved = classical_step(lambda i, d: ca.vertcat(*at(i, d)[:2]), T / N, self.n + 1)
+        *_, u, path = at(0, ca.SX.zeros(self.n))
+        after = self._project(self.retract(x, moved[: self.n]), last, (fraction + 1 / N) * T, T, p)
+        return after, moved[self.n], u, path
 
     def _symbols(self) -> None:
         """The functions that do not involve derivatives of steps."""

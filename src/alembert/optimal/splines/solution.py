@@ -10,11 +10,10 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 from alembert.optimal.diagnosis import Dependencies, Violation, badly_scaled, violated
-from alembert.optimal.iterations import Iteration
+from alembert.optimal.outcome import Iteration
 from alembert.optimal.solution import Solution
-from alembert.optimal.splines.rows import Rows
-from alembert.optimal.splines.shooting import Motion, Shooting
-from alembert.optimal.splines.slopes import Adjoint
+from alembert.optimal.splines.conditions import Adjoint, SplineRows
+from alembert.optimal.splines.shooting import Shooting, SplineMotion
 
 Array = np.ndarray
 MESSAGES = {
@@ -45,7 +44,7 @@ class SplineSolution(Solution):
     at the nodes and in between. `slopes` says whether slopes came from "tangent" or "adjoint" sweeps.
     """
 
-    def __init__(self, rows: Rows, found: Found, seconds: dict[str, float]) -> None:
+    def __init__(self, rows: SplineRows, found: Found, seconds: dict[str, float]) -> None:
         shooting = rows.shooting
         self.problem, self._shooting, self._rows = shooting.problem, shooting, rows
         self.solver, self.transcription, self.hessian = "trust region", "splines", "differences"
@@ -93,7 +92,9 @@ class SplineSolution(Solution):
     @cached_property
     def momenta(self) -> Array:
         """Generalised momenta M(q) v, (N + 1, nv)."""
-        return np.einsum("kij,kj->ki", self._tree.mass_matrix(self.q, **self._given), self.v)
+        return np.einsum(
+            "kij,kj->ki", self._tree.mass_matrix(self.q, parameters=self.problem.parameter_values), self.v
+        )
 
     @cached_property
     def _between(self) -> CubicSpline:
@@ -204,7 +205,7 @@ class SplineSolution(Solution):
         return badly_scaled(sizes)
 
 
-def runs_away(shooting: Shooting, motion: Motion) -> str:
+def runs_away(shooting: Shooting, motion: SplineMotion) -> str:
     """Where a motion stops being finite; "" if it is all along."""
     parts = [
         ("", shooting.passive_names, motion.x[:, -shooting.n :] if shooting.n else motion.x[:, :0]),

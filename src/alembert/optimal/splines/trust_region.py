@@ -33,13 +33,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.optimal.splines.rows import Rows
+from alembert.optimal.splines.conditions import SplineRows
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Tuning:
+class TrustRegionTuning:
     """The constants of the method; cost and rows are divided by the lengths of their slopes at the start."""
 
     radius: float = 0.5
@@ -60,11 +60,11 @@ class Tuning:
     """how often active rows are met again after a step; each costs a motion, a new step costs its derivatives as well"""
 
 
-TUNING = Tuning()
+TUNING = TrustRegionTuning()
 
 
 @dataclass
-class Place:
+class Evaluated:
     """What is known at z, scaled."""
 
     z: Array
@@ -93,12 +93,12 @@ class TrustRegion:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: SplineRows,
         low: Array,
         high: Array,
         tolerance: float,
         see: Callable[[Array, Array, float, float], bool],
-        tuning: Tuning = TUNING,
+        tuning: TrustRegionTuning = TUNING,
     ) -> None:
         self._rows, self._low, self._high = rows, low, high
         self._tolerance, self._see, self._tuning = tolerance, see, tuning
@@ -138,7 +138,7 @@ class TrustRegion:
 
     # --- functions -----------------------------------------------------------------------------------------------
 
-    def _first(self, z: Array) -> Place:
+    def _first(self, z: Array) -> Evaluated:
         """The first place, which also sets the scales."""
         rows = self._rows
         self._cost_scale = 1 / max(1.0, float(np.linalg.norm(rows.gradient(z))))
@@ -146,10 +146,12 @@ class TrustRegion:
         self._lower, self._upper = rows.lower * self._scale, rows.upper * self._scale
         return self._place(z)
 
-    def _place(self, z: Array) -> Place:
+    def _place(self, z: Array) -> Evaluated:
         rows = self._rows
         cost, g = self._values(z)
-        return Place(z, cost, g, self._cost_scale * rows.gradient(z), self._scale[:, None] * rows.jacobian(z))
+        return Evaluated(
+            z, cost, g, self._cost_scale * rows.gradient(z), self._scale[:, None] * rows.jacobian(z)
+        )
 
     def _values(self, z: Array) -> tuple[float, Array]:
         return self._cost_scale * self._rows.motion(z).cost, self._scale * self._rows.values(z)
@@ -176,13 +178,13 @@ class TrustRegion:
         off = np.abs(self._off(g))
         return float(off[self._equal].sum() + off[~self._equal].max(initial=0.0))
 
-    def _error(self, here: Place, y: Array) -> float:
+    def _error(self, here: Evaluated, y: Array) -> float:
         slope = here.gradient + y @ here.J
         held = ((here.z <= self._low) & (slope > 0)) | ((here.z >= self._high) & (slope < 0))
         off = here.g - np.clip(here.g + y, self._lower, self._upper)
         return float(max(np.abs(slope[~held]).max(initial=0.0), np.abs(off).max(initial=0.0)))
 
-    def _multipliers(self, here: Place) -> Array:
+    def _multipliers(self, here: Evaluated) -> Array:
         """Those of least squares for the rows at their bounds, where they explain the slope of the cost; none otherwise."""
         near = 1e-2
         low, high = here.g <= self._lower + near, here.g >= self._upper - near
@@ -194,7 +196,7 @@ class TrustRegion:
 
     # --- steps ---------------------------------------------------------------------------------------------------
 
-    def _advance(self, here: Place, y: Array) -> tuple[Place, Array] | None:
+    def _advance(self, here: Evaluated, y: Array) -> tuple[Evaluated, Array] | None:
         """The next place, and its multipliers; None when no step is short enough."""
         tuning = self._tuning
         B = self._positive(here, y)
@@ -227,7 +229,7 @@ class TrustRegion:
             self._radius = 0.25 * min(size, self._radius)
         return None
 
-    def _trials(self, here: Place, d: Array, y: Array, linear: Array) -> Iterator[Array]:
+    def _trials(self, here: Evaluated, d: Array, y: Array, linear: Array) -> Iterator[Array]:
         """z + d, and corrected: active rows are brought back to what they are in (1)."""
         z = np.clip(here.z + d, self._low, self._high)
         yield z
@@ -241,7 +243,7 @@ class TrustRegion:
             z = np.clip(z + more, self._low, self._high)
             yield z
 
-    def _steered(self, here: Place, B: Array) -> tuple[Array, Array]:
+    def _steered(self, here: Evaluated, B: Array) -> tuple[Array, Array]:
         """(1), with a heavier nu if it gains too little of what theta could."""
         tuning = self._tuning
         low = np.maximum(self._low - here.z, -self._radius)
@@ -265,7 +267,7 @@ class TrustRegion:
         """The norm of multipliers that nu must exceed."""
         return float(max(np.abs(y[self._equal]).max(initial=0.0), np.abs(y[~self._equal]).sum()))
 
-    def _positive(self, here: Place, y: Array) -> Array:
+    def _positive(self, here: Evaluated, y: Array) -> Array:
         """(3)"""
         H = self._curvature(here.z, y)
         A = here.J[self._equal | (y != 0)]

@@ -91,7 +91,7 @@ class Optimise(FromState):
 
     def run(self, model: Model, setting: Setting) -> Outcome:
         from alembert import optimal
-        from alembert.optimal.exporting import convergence
+        from alembert.optimal.report import convergence
 
         problem = optimal.Problem(
             model,

@@ -11,8 +11,7 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.optimal.plant import Mechanics, Moment, System
-from alembert.optimal.row import FREE, Bounds, Row
+from alembert.optimal.plant import FREE, Bounds, Mechanics, Moment, Row, System
 
 Array = np.ndarray
 UNIT = 1e-2

@@ -13,6 +13,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.lowering.stage_loop import SHARED, StageLoop
+from alembert.optimal.transcription import classical_step
 
 if TYPE_CHECKING:
     from alembert.optimal.problem import Problem
@@ -29,7 +30,7 @@ COARSE = 0.1
 
 
 @dataclass(frozen=True)
-class Check:
+class Accuracy:
     """How far a motion under the controls found, integrated by an independent accurate method, is from the solution."""
 
     largest: float
@@ -74,7 +75,7 @@ class Check:
         )
 
 
-def simulate(solution: Solution) -> Check:
+def simulate(solution: Solution) -> Accuracy:
     """Runge and Kutta's method of order 4 on ever shorter steps, until halving them changes nothing that is reported."""
     parts = 4
     gaps = _gaps(solution, parts)
@@ -90,7 +91,7 @@ def simulate(solution: Solution) -> Check:
     k, at = np.unravel_index(int(np.argmax(sizes)), sizes.shape)
     near = np.abs(_gaps(solution, parts, restart=True))
     near = np.where(np.isfinite(near), near, np.inf)
-    return Check(
+    return Accuracy(
         float(sizes[k, at]),
         float(np.max(sizes[-1])),
         names[at],
@@ -152,10 +153,7 @@ def _step(problem: Problem) -> StageLoop:
     d, v, w = ca.SX.sym("d", chart.tangent), ca.SX.sym("v", m), ca.SX.sym("w")
     slope = chart.chart_rate(d, plant.rate(w, chart.retract(x, d), v, p))
     g = ca.Function("slope", [d, w, v, x, p], [slope])
-    one = g(ca.SX.zeros(chart.tangent), t, first, x, p)
-    two = g(h / 2 * one, t + h / 2, middle, x, p)
-    three = g(h / 2 * two, t + h / 2, middle, x, p)
-    four = g(h * three, t + h, last, x, p)
-    after = chart.retract(x, h / 6 * (one + 2 * two + 2 * three + four))
+    points = [(t, first), (t + h / 2, middle), (t + h / 2, middle), (t + h, last)]
+    after = chart.retract(x, classical_step(lambda i, d: g(d, *points[i], x, p), h, chart.tangent))
     function = ca.Function("optimal_check", [x, t, h, u, p], [after])
     return StageLoop(function, [0, 0, 0, 0, SHARED, 1], backward=False)

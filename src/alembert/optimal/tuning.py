@@ -1,0 +1,106 @@
+"""The constants of `solver="sweep"`, in one place, each with its reason.
+
+Those of the filter, of shifts and of scales are from Waechter and Biegler (Math. Program. 106, 2006) and the defaults of
+their program IPOPT, where not said otherwise; the others are of the method at hand.
+"""
+
+import numpy as np
+
+# --- when to stop -----------------------------------------------------------------------------------------------------
+
+ACCEPTABLE = 10.0
+"""times the tolerance, an error that still counts as a solution where rounding allows no better one"""
+HOPELESS = 1e4
+"""times the tolerance, the error below which `PATIENCE` iterations without progress end a solve; above, they may be a
+detour"""
+PATIENCE = 15
+"""iterations in a row that do not make the error smaller; as many as IPOPT waits at its acceptable level"""
+EXACTLY = 1e-12
+"""the largest residual after which, with momenta, no further step is made: momenta are to be kept to rounding errors"""
+
+# --- the filter (Waechter and Biegler) --------------------------------------------------------------------------------
+
+G_THETA, G_PHI, ETA = 1e-5, 1e-8, 1e-8
+"""gamma_theta and gamma_phi of (1), eta of (2) in `alembert.optimal.line_search`"""
+S_THETA, S_PHI = 1.1, 2.3
+"""the exponents of theta and of the slope in the switch between (1) and (2)"""
+SHORTEST = 0.05
+"""safety factor of the least length of a step"""
+GROWTH, FREE_GROWTH = 100.0, 1e3
+"""factors of theta_0, and of the filter's `smallest`, up to which a step may make the constraints worse: a filter
+alone lets them explode for a little less cost, and then may not find back"""
+LARGEST_RISE = 5.0
+"""orders of magnitude by which the objective may rise in a step"""
+ROUNDING = 10 * float(np.finfo(float).eps)
+"""of an objective, relative to its size: the functions of a stage are sums of some tens of terms"""
+CORRECTIONS = 4
+"""second-order corrections of a step"""
+PROGRESS = 0.99
+"""the factor by which each correction must reduce the infeasibility"""
+
+# --- shifts of the Hessian --------------------------------------------------------------------------------------------
+
+FIRST_SHIFT, LEAST_SHIFT, LARGEST_SHIFT = 1e-4, 1e-20, 1e20
+"""the first one that is tried where the sweep finds no minimum, the least, and the one at which a step is given up"""
+LARGEST_RHO = 1e6
+"""the weight of conditions at the end that is tried before a shift: beyond, rounding hides the cost"""
+SHORT = 0.01
+"""share of a step below which the quadratic model did not hold, and the next shifts are raised"""
+LEAST_FLOOR, LARGEST_FLOOR = 1e-4, 1e2
+"""the least and the largest shift that is so raised, in units of the scaled cost"""
+RAISED, LOWERED = 4.0, 4.0
+"""the factors by which it is raised, and lowered after a full step"""
+
+# --- restoration of feasibility ---------------------------------------------------------------------------------------
+
+RESTORED = 0.9
+"""factor by which a restoration reduces the infeasibility before the filter is asked again"""
+LONGEST_RESTORATION = 100
+"""its most steps: it reduces the infeasibility in each, and is given up where that takes too long"""
+SHORTEST_RESTORING = 1e-4
+"""the shortest step of a restoration: where not even that reduces the infeasibility, its slope vanishes"""
+MOST_RETURNS = 4
+"""how often the method goes back to a more feasible iterate"""
+RETURNED = 3.0
+"""the shift with which it then begins, to the power of how often it went back: each time shorter steps"""
+SAFE = 10.0
+"""the infeasibility, in the filter's `smallest`, below which the latest iterate counts as one to go back to"""
+
+# --- scales, multipliers and refinement -------------------------------------------------------------------------------
+
+STEEPEST = 100.0
+"""slope of the cost beyond which it is scaled down, as in IPOPT"""
+LARGEST_ESTIMATE = 1e3
+"""multipliers of least squares that are larger are not trusted, and zero is taken, as in IPOPT"""
+STEEP = 1e4
+"""weight of a bound beyond which a step is refined once: half of the digits are lost in its sweep"""
+ROUNDS, ENOUGH = 4, 1e-3
+"""corrections of the multipliers of equations in a step, and the share of the residuals at which they end"""
+SETTLED = 1e-3
+"""share of the largest gap between stages, below which the residuals of (1) of the stages need no correction"""
+WARM = 1e-4
+"""the barrier in terms of the squared error of a warm start: a solution starts below its tolerance"""
+FARTHEST_WARM = 10.0
+"""the slope of the Lagrangian beyond which a warm start is none"""
+
+# --- acceleration of Gauss-Newton steps (Anderson) --------------------------------------------------------------------
+
+DEPTH = 4
+"""steps that are remembered: older ones were taken where other linearised equations held"""
+LEAST = 1e-14
+"""squared sine of the angle to what later steps have taught, below which an earlier one is left out"""
+
+# --- barrier ----------------------------------------------------------------------------------------------------------
+
+BARRIER = 0.1
+"""mu at the beginning"""
+HELD = 1e10
+"""of (3) of `alembert.optimal.barrier`; multipliers are found to rounding times it"""
+NARROW = 1e6
+"""times the squared width between two bounds, the largest barrier there: wider than a sharp one would be the room"""
+NEAR = 100.0
+"""factor by which multipliers to begin with may differ from those of (1)"""
+PUSH = 1e-2
+"""of a bound's size, or of the width between two: how far inside slacks start (Waechter and Biegler 2006, 3.6)"""
+FARTHEST = 1e10
+"""factor by which multipliers of bounds may differ from mu / distance (Waechter and Biegler 2006, (16))"""
