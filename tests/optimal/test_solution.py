@@ -229,7 +229,9 @@ def test_progress_and_interruption():
         lines.clear()
         problem.solve(20, iterations=3, progress=lines.append, **options)
         assert [line.number for line in lines] == [0, 1, 2, 3]
-        assert all(0 < line.step <= 1 and line.slope > 0 and line.barrier > 0 for line in lines[1:])
+        assert all(line.step > 0 and line.slope > 0 for line in lines[1:])
+        told = [line.barrier > 0 for line in lines]
+        assert all(told) if options.get("solver") == "ipopt" else not any(told)  # splines have none
     solution = problem.solve(50, progress=stop)
     assert solution.status == "interrupted"
     assert solution.iterations == 3

@@ -380,10 +380,10 @@ def largest_turn(stages: Stages, it: Iterate) -> tuple[float, str]:
     found = (0.0, "")
     if model is None or not isinstance(stages.scheme, Dmoc) or not np.isfinite(it.z).all():
         return found
-    for joint, v in zip(model.joints, model._v_slices, strict=True):
-        if joint.type.nq > joint.type.nv:  # turns come first
-            turn = np.linalg.norm(it.z[:, v.start : v.start + 3], axis=1).max()
-            found = max(found, (float(turn), joint.name))
+    for owner in model.space:
+        if owner.type.nq > owner.type.nv:  # turns come first
+            turn = np.linalg.norm(it.z[:, owner.v.start : owner.v.start + 3], axis=1).max()
+            found = max(found, (float(turn), owner.name))
     return found
 
 

@@ -56,9 +56,9 @@ class Dmoc:
         assert isinstance(plant, Momenta)
         model = plant.model
         q, momentum = x[: model.nq], x[model.nq :]
-        e, manifold = z[: model.nv], self.mechanics(plant, p).manifold
+        e = z[: model.nv]
         before, after, q1 = self.momenta(plant, t, q, e, h, plant.effort(u[0]), p)
-        middle = ca.vertcat(manifold.integrate(q, e / 2), e / h)
+        middle = ca.vertcat(model.space.integrate(q, e / 2), e / h)
         moment = Mechanics.moment(
             plant, t + h / 2, middle, u[0], p, duration=on.duration, _controls=problem.plant.controls
         )
@@ -82,9 +82,10 @@ class Dmoc:
         mechanics = self.mechanics(plant, p)
         l_q, l_e = mechanics.derivatives(q, e, h)
         force = mechanics.effort(t, q, e, h, effort)
-        before = mechanics.manifold.chart_rate_transposed(-e, l_e) - l_q - h / 2 * force
-        after = mechanics.manifold.chart_rate_transposed(e, l_e) + h / 2 * force
-        return before, after, mechanics.manifold.integrate(q, e)
+        space = plant.model.space
+        before = space.chart_rate_transposed(-e, l_e) - l_q - h / 2 * force
+        after = space.chart_rate_transposed(e, l_e) + h / 2 * force
+        return before, after, space.integrate(q, e)
 
     def guess(self, plant: Plant, x: Array, after: Array) -> Array:
         assert isinstance(plant, Momenta)
@@ -184,7 +185,7 @@ class Dmocc(Dmoc):
         self, plant: Momenta, t: ca.SX, q: ca.SX, e: ca.SX, h: ca.SX, effort: ca.SX, p: ca.SX
     ) -> tuple[ca.SX, ca.SX, ca.SX]:
         mechanics = self.mechanics(plant, p)
-        m, nv = mechanics.manifold, plant.model.nv
+        m, nv = plant.model.space, plant.model.nv
         bodies = Directors(plant.tree, p)
         q1 = m.integrate(q, e)
         one, two = ca.SX.sym("one", nv), ca.SX.sym("two", nv)

@@ -201,9 +201,9 @@ def _proper(stages: Stages, x: ca.SX) -> tuple[ca.SX, ca.SX]:
     point = chart.retract(x, ca.SX.zeros(chart.tangent))
     off = []
     if chart.model is not None:
-        for joint, q in zip(chart.model.joints, chart.model._q_slices, strict=True):
-            if joint.type.nq > joint.type.nv:
-                off.append((ca.sumsqr(x[q]) - ca.sumsqr(point[q])) / 2)
+        for owner in chart.model.space:
+            if owner.type.nq > owner.type.nv:
+                off.append((ca.sumsqr(x[owner.q]) - ca.sumsqr(point[owner.q])) / 2)
     return point, ca.vertcat(ca.SX(0, 1), *off)
 
 
@@ -223,10 +223,10 @@ def smallest(stages: Stages, x: Array, u: Array) -> NlpForm:
     )
     q, after = ca.SX.sym("q", nq), ca.SX.sym("after", nq)
     s, parameters = ca.SX.sym("s", 3), ca.SX.sym("p", len(p))
-    manifold = chart._manifold
-    assert manifold is not None
-    now, then = manifold.integrate(q, here), manifold.integrate(after, there)
-    step = manifold.difference(now, then)
+    assert chart.model is not None
+    space = chart.model.space
+    now, then = space.integrate(q, here), space.integrate(after, there)
+    step = space.difference(now, then)
     # c with p = 0 is p^-
     minus = stages.stage(ca.vertcat(now, ca.SX.zeros(nv), T), us, step, s, parameters)[2]
     found, cost, _, d = stages.stage(ca.vertcat(now, minus, T), us, step, s, parameters)

@@ -13,6 +13,7 @@ from scipy.optimize import least_squares
 
 from alembert.errors import AlembertError, ArgumentError
 from alembert.model.printing import unknown
+from alembert.model.space import Owner
 from alembert.optimal.plant import Mechanics, Momenta, Row, System
 from alembert.optimal.problem import Problem
 from alembert.optimal.stages import Stages
@@ -112,8 +113,8 @@ def straight(problem: Problem) -> Guess:
     configurations = []
     for rows, other in ((problem.start, problem.end), (problem.end, problem.start)):
         q = model.neutral()
-        for joint, sq, sv in zip(model.joints, model._q_slices, model._v_slices, strict=True):
-            q[sq] = _stated_joint(problem, joint, sv, rows, other)
+        for owner in model.space:
+            q[owner.q] = _stated_joint(problem, owner, rows, other)
         configurations.append(q)
     v = model.difference(*configurations) / duration
     points = np.array([np.concatenate([q, v]) for q in configurations])
@@ -154,22 +155,22 @@ def _stated(problem: Problem, rows: list[Row]) -> dict[str, float]:
     return {row.component: _middle(row.lower, row.upper) for row in rows if row.component}
 
 
-def _stated_joint(problem: Problem, joint: Any, sv: slice, rows: list[Row], other: list[Row]) -> Array:
+def _stated_joint(problem: Problem, owner: Owner, rows: list[Row], other: list[Row]) -> Array:
     """What the conditions say of a joint's coordinates, or those at the other end, or its neutral ones."""
-    names = [f"q {name}" for name in problem.model.speed_names[sv]]  # type: ignore[union-attr]
+    names = [f"q {name}" for name in owner.speed_names]
     for found in (rows, other):
         known = {row.component: row for row in found if row.component in names}
         if not known:
             continue
-        if not joint.type.is_vector_space:
+        if not owner.type.is_vector_space:
             return known[names[0]].point
-        q = np.array(joint.type.neutral())
+        q = np.array(owner.type.neutral())
         for k, name in enumerate(names):
             if name in known:
                 q[k] = _middle(known[name].lower, known[name].upper)
         return q
-    q = np.array(joint.type.neutral())
-    if joint.type.is_vector_space:
+    q = np.array(owner.type.neutral())
+    if owner.type.is_vector_space:
         limits = {row.component: row for row in problem.limits["state"]}
         for k, name in enumerate(names):
             if name in limits:
@@ -386,10 +387,10 @@ def _room(problem: Problem, free: list[int], q: Array) -> tuple[Array, Array]:
     limits = {row.component: row for row in problem.limits["state"]}
     low, high = np.full(len(free), -np.inf), np.full(len(free), np.inf)
     place = {
-        k: q[sq][i]
-        for sq, sv in zip(model._q_slices, model._v_slices, strict=True)
-        if sq.stop - sq.start == sv.stop - sv.start
-        for i, k in enumerate(range(sv.start, sv.stop))
+        k: q[owner.q][i]
+        for owner in model.space
+        if owner.type.nq == owner.type.nv
+        for i, k in enumerate(range(owner.v.start, owner.v.stop))
     }
     for i, k in enumerate(free):
         row = limits.get(f"q {model.speed_names[k]}")

@@ -246,12 +246,11 @@ def _rate(problem: Problem, u: ca.SX) -> ca.SX:
 def _ends(problem: Problem, bodies: Directors) -> tuple[Array, Array, Array, Array]:
     """F(q) and its rate at the start and at the end."""
     from alembert.optimal.guess import straight
-    from alembert.simulate.tangent import SymbolicManifold
 
     model = problem.model
     assert model is not None
     q, d, v = ca.SX.sym("q", model.nq), ca.SX.sym("d", model.nv), ca.SX.sym("v", model.nv)
-    moved = ca.jtimes(bodies.place(SymbolicManifold(model).integrate(q, d)), d, v)
+    moved = ca.jtimes(bodies.place(model.space.integrate(q, d)), d, v)
     f = ca.Function("f", [q, d, v], [bodies.place(q), moved])
     found: list[Array] = []
     for rows, point in zip((problem.start, problem.end), straight(problem).points, strict=True):

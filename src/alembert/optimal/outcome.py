@@ -110,7 +110,12 @@ def interrupts_kept() -> Iterator[None]:
         raise KeyboardInterrupt
 
     with _handled(raise_it):
-        yield
+        try:
+            yield
+        except Exception as error:
+            if pressed:  # CasADi has made another error of it
+                raise KeyboardInterrupt from error
+            raise
     if pressed:
         raise KeyboardInterrupt
 

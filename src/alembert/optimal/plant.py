@@ -23,7 +23,6 @@ from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.optimal.closure import Closure, solve
-from alembert.simulate.tangent import SymbolicManifold
 
 if TYPE_CHECKING:
     from alembert.optimal.stages import Stages
@@ -70,27 +69,27 @@ class Chart:
         self.model, self.rest = model, rest
         self.nq, self.nv = (model.nq, model.nv) if model is not None else (0, 0)
         self.point, self.tangent = self.nq + rest, self.nv + rest
-        self._manifold = SymbolicManifold(model) if model is not None else None
+        self._space = model.space if model is not None else None
 
     def extended(self, more: int) -> Chart:
         return Chart(self.model, self.rest + more)
 
     def retract(self, x: ca.SX, d: ca.SX) -> ca.SX:
-        if self._manifold is None:
+        if self._space is None:
             return x + d
-        q = self._manifold.integrate(x[: self.nq], d[: self.nv])
+        q = self._space.integrate(x[: self.nq], d[: self.nv])
         return ca.vertcat(q, x[self.nq :] + d[self.nv :])
 
     def local(self, x: ca.SX, y: ca.SX) -> ca.SX:
-        if self._manifold is None:
+        if self._space is None:
             return y - x
-        e = self._manifold.difference(x[: self.nq], y[: self.nq])
+        e = self._space.difference(x[: self.nq], y[: self.nq])
         return ca.vertcat(e, y[self.nq :] - x[self.nq :])
 
     def chart_rate(self, d: ca.SX, w: ca.SX) -> ca.SX:
-        if self._manifold is None:
+        if self._space is None:
             return w
-        return ca.vertcat(self._manifold.chart_rate(d[: self.nv], w[: self.nv]), w[self.nv :])
+        return ca.vertcat(self._space.chart_rate(d[: self.nv], w[: self.nv]), w[self.nv :])
 
     def move(self, x: Array, d: Array) -> Array:
         """`retract` on arrays (..., point) and (..., tangent)."""

@@ -105,7 +105,7 @@ def _search(rows: SplineRows, z: Array, tolerance: float, iterations: int, repor
     log = IterationLog(rows.lower, rows.upper, report)
 
     def see(z: Array, y: Array, slope: float, radius: float) -> bool:
-        log.add(rows.motion(z).cost, rows.values(z), z, y, (slope, 0.0, radius))
+        log.add(rows.motion(z).cost, rows.values(z), z, y, (slope, np.nan, radius))
         return log.stop
 
     method = TrustRegion(rows, low, high, tolerance, see)

@@ -39,7 +39,6 @@ from alembert.optimal.guess import straight
 from alembert.optimal.plant import Mechanics, Row
 from alembert.optimal.problem import Problem
 from alembert.optimal.transcription import classical_step
-from alembert.simulate.tangent import SymbolicManifold
 
 Array = np.ndarray
 
@@ -111,7 +110,6 @@ class Shooting:
         self.plant = problem.plant
         self.model = model = problem.plant.model
         self.closure: Closure | None = self.plant.closure
-        self._manifold = SymbolicManifold(model)
         self.driven = list(self.plant.driven)
         coordinate = _coordinates(problem)
         self.passive = [k for k in range(model.nv) if k not in self.driven]
@@ -281,14 +279,14 @@ class Shooting:
         e, half = ca.SX.zeros(self.model.nv), len(self.passive)
         for k, j in enumerate(self.passive):
             e[j] = d[k]
-        moved = self._manifold.integrate(q, e)
+        moved = self.model.space.integrate(q, e)
         return ca.vertcat(
             ca.SX(0, 1), *(moved[i] for i in self.passive_q), x[len(self.passive_q) :] + d[half:]
         )
 
     def local(self, x: ca.SX, to: ca.SX) -> ca.SX:
         before, after = (self._whole(z, ca.SX.zeros(3 * self.m), ca.SX(1))[0] for z in (x, to))
-        e, nq = self._manifold.difference(before, after), len(self.passive_q)
+        e, nq = self.model.space.difference(before, after), len(self.passive_q)
         return ca.vertcat(ca.SX(0, 1), *(e[j] for j in self.passive), to[nq:] - x[nq:])
 
     def _node(
@@ -349,7 +347,7 @@ class Shooting:
         speeds = ca.SX.zeros(self.model.nv)
         for k, j in enumerate(self.passive):
             turn[j], speeds[j] = d[k], rate[k]
-        charted = self._manifold.chart_rate(turn, speeds)
+        charted = self.model.space.chart_rate(turn, speeds)
         slope = ca.vertcat(ca.SX(0, 1), *(charted[j] for j in self.passive), rate[half:])
         free = [d, own, s, here, T, p]
         g = ca.Function("g", free, [slope, cost, u, path])
@@ -357,12 +355,17 @@ class Shooting:
         points = [(first, 0.0), (middle, 0.5 / N), (middle, 0.5 / N), (last, 1 / N)]
 
         def at(i: int, moved: ca.SX) -> Any:
-            return g(moved[: self.n], points[i][0], fraction + points[i][1], x, T, p)
+            own, share = points[i]
+            return g(parts(moved)[0], own, fraction + share, x, T, p)
 
-        moved = classical_step(lambda i, d: ca.vertcat(*at(i, d)[:2]), T / N, self.n + 1)
-        *_, u, path = at(0, ca.SX.zeros(self.n))
-        after = self._project(self.retract(x, moved[: self.n]), last, (fraction + 1 / N) * T, T, p)
-        return after, moved[self.n], u, path
+        def parts(moved: ca.SX) -> Any:
+            """Of the state, and of the cost."""
+            return ca.vertsplit(moved, [0, self.n, self.n + 1])
+
+        state, total = parts(classical_step(lambda i, d: ca.vertcat(*at(i, d)[:2]), T / N, self.n + 1))
+        *_, u, path = at(0, ca.SX.zeros(self.n + 1))
+        after = self._project(self.retract(x, state), last, (fraction + 1 / N) * T, T, p)
+        return after, total, u, path
 
     def _symbols(self) -> None:
         """The functions that do not involve derivatives of steps."""
@@ -416,14 +419,14 @@ def _coordinates(problem: Problem) -> dict[int, int]:
     model, found = problem.model, {}
     assert model is not None
     assert isinstance(problem.plant, Mechanics)
-    for joint, sq, sv in zip(model.joints, model._q_slices, model._v_slices, strict=True):
-        for k in range(sv.start, sv.stop):
+    for owner in model.space:
+        for k in range(owner.v.start, owner.v.stop):
             if k not in problem.plant.driven:
                 continue
-            if not joint.type.is_vector_space:
+            if not owner.type.is_vector_space:
                 raise UnsupportedError(
-                    f"solve_splines: the driven joint {joint.name!r} is {type(joint.type).__name__}, and B-splines are "
+                    f"solve_splines: the driven joint {owner.name!r} is {type(owner.type).__name__}, and B-splines are "
                     "for joints whose coordinates are plain numbers; use problem.solve()"
                 )
-            found[k] = sq.start + k - sv.start
+            found[k] = owner.q.start + k - owner.v.start
     return found

@@ -1,0 +1,94 @@
+"""Ctrl-C, pressed for real while a problem is solved: never lost, also where CasADi swallows exceptions."""
+
+import os
+import signal
+import threading
+import time
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.optimal import Problem
+from alembert.optimal.outcome import interrupts_kept
+
+ENDS = {"start": {"q": [-np.pi / 2, 0], "v": 0}, "end": {"q": [np.pi / 2, 0], "v": 0}}
+
+
+def problem():
+    return Problem(al.library.acrobot(), 4.0, **ENDS)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"solver": "ipopt"}, {"solver": "fatrop"}, {"transcription": "splines"}]
+)
+def test_pressed_at_any_time(options):
+    """At shares of the time that a solve takes: it raises KeyboardInterrupt, or returns with the status "interrupted"."""
+    before = signal.getsignal(signal.SIGINT)
+    problem().solve(20, **options)
+    began = time.perf_counter()
+    problem().solve(20, **options)
+    lasts = time.perf_counter() - began
+    for share in np.linspace(0.05, 0.8, 6):
+        pressed = []
+
+        def press(delay=share * lasts, pressed=pressed):
+            time.sleep(delay)
+            pressed.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        own, thread = problem(), threading.Thread(target=press)
+        try:
+            thread.start()
+            try:
+                status, ended = own.solve(20, **options).status, time.perf_counter()
+            finally:
+                thread.join()
+            time.sleep(0.05)
+        except KeyboardInterrupt:
+            continue
+        assert status == "interrupted" or ended < pressed[0]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_what_casadi_swallows_is_raised():
+    """An argument whose conversion is interrupted counts for CasADi as one of a wrong type."""
+
+    class Slow:
+        def __float__(self):
+            os.kill(os.getpid(), signal.SIGINT)
+            return 1.0
+
+        def __SX__(self):
+            os.kill(os.getpid(), signal.SIGINT)
+            return ca.SX(1)
+
+    with pytest.raises(KeyboardInterrupt), interrupts_kept():
+        ca.sin(Slow())
+    with pytest.raises(KeyboardInterrupt), interrupts_kept():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1.0)
+        except KeyboardInterrupt:
+            pass  # as CasADi does
+    with pytest.raises(KeyboardInterrupt), interrupts_kept():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1.0)
+        except KeyboardInterrupt:
+            raise NotImplementedError("wrong type of argument") from None
+    with pytest.raises(NotImplementedError), interrupts_kept():
+        raise NotImplementedError("an error of its own")
+
+
+def test_handlers_of_the_user_stay():
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    try:
+        with interrupts_kept():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [1]
