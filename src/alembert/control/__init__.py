@@ -36,6 +36,11 @@ from alembert.control.locus import RootLocus as RootLocus
 from alembert.control.locus import root_locus as root_locus
 from alembert.control.loop_margins import Margins as Margins
 from alembert.control.loop_margins import margins as margins
+from alembert.control.mu_bounds import DeltaBlock as DeltaBlock
+from alembert.control.mu_bounds import MuBounds as MuBounds
+from alembert.control.mu_bounds import mu as mu
+from alembert.control.mu_synthesis import MuSynthesis as MuSynthesis
+from alembert.control.mu_synthesis import dksyn as dksyn
 from alembert.control.norms import PeakGain as PeakGain
 from alembert.control.norms import h2_norm as h2_norm
 from alembert.control.norms import hinf_norm as hinf_norm
@@ -55,6 +60,14 @@ from alembert.control.responses import TimeResponse as TimeResponse
 from alembert.control.riccati import RiccatiSolution as RiccatiSolution
 from alembert.control.riccati import care as care
 from alembert.control.riccati import dare as dare
+from alembert.control.robustness import DiskMargin as DiskMargin
+from alembert.control.robustness import MuPeak as MuPeak
+from alembert.control.robustness import MuResponse as MuResponse
+from alembert.control.robustness import disk_margins as disk_margins
+from alembert.control.robustness import mu_peak as mu_peak
+from alembert.control.robustness import mu_response as mu_response
+from alembert.control.robustness import multiloop_disk_margin as multiloop_disk_margin
+from alembert.control.robustness import worst_case_gain as worst_case_gain
 from alembert.control.sampling import c2d as c2d
 from alembert.control.sampling import d2c as d2c
 from alembert.control.second_order import SecondOrder as SecondOrder

@@ -1,0 +1,171 @@
+"""Controllers for plants with structured uncertainty: D-K iteration.
+
+mu of the closed loop M = F_l(P, K) is bounded by the gain of D M D^-1. The iteration (Doyle 1985) makes it small in
+turns: the H-infinity controller of the plant scaled by D, then D at every frequency for that K, fitted by stable
+systems with stable inverses,
+
+    d(s) = k prod (s^2 + 2 z w s + w^2) / (s^2 + 2 y v s + v^2),      z, w, y, v > 0,                                 (1)
+
+by least squares of log |d|, heavier where mu is large. No step is guaranteed to improve mu: the best controller of
+all steps is returned, with its peak proven for all frequencies (`mu_peak`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from alembert.control.hinf import hinfsyn
+from alembert.control.interconnection import append, lft, series, static
+from alembert.control.mu_bounds import DeltaBlock, Scalings
+from alembert.control.robustness import MuPeak, mu_peak
+from alembert.control.statespace import StateSpace
+from alembert.control.synthesis import count, ordered
+from alembert.control.transfer import tf
+from alembert.errors import ArgumentError, NumericalError
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class MuSynthesis:
+    """The controller of least peak of mu that was found, the closed loop, its proven peak, and the peak of every step."""
+
+    controller: StateSpace
+    closed_loop: StateSpace
+    peak: MuPeak
+    history: tuple[float, ...]
+
+
+def dksyn(
+    P: StateSpace,
+    blocks: Sequence[DeltaBlock],
+    *,
+    controls: Any,
+    measurements: Any,
+    iterations: int = 6,
+    order: int = 4,
+    frequency: Any = None,
+    relaxation: float = 1.5,
+    tolerance: float = 1e-3,
+) -> MuSynthesis:
+    """D-K iteration; the last of the `blocks` is usually the full one of performance.
+
+    `order` is that of every d(s), `frequency` [rad/s] where it is fitted. Steps of log D are lengthened by
+    `relaxation`, since plain iterations creep. Blocks have one number d each: repeated and real ones are taken as if
+    they were full.
+    """
+    P = ordered("dksyn", P, controls, measurements)
+    m, r = count(P.input_names, controls), count(P.output_names, measurements)
+    z, w = P.shape[0] - r, P.shape[1] - m
+    if (sum(b.columns for b in blocks), sum(b.rows for b in blocks)) != (z, w):
+        raise ArgumentError(
+            f"dksyn: the blocks do not fit the {z} outputs and {w} inputs that P has beside y and u"
+        )
+    scalings = Scalings([DeltaBlock("full", b.rows, b.columns, b.name) for b in blocks])
+    grid = _grid(P) if frequency is None else np.asarray(frequency, dtype=float)
+    scaled, best, history, log_d = P, None, [], None
+    for _ in range(iterations):
+        try:
+            K = hinfsyn(scaled, controls=m, measurements=r, tolerance=1e-4).controller
+        except NumericalError:
+            if best is None:
+                raise
+            break  # the Riccati equations cannot take these scalings any more
+        M = lft(P, K)
+        levels, wanted = _levels(M, scalings, grid)
+        history.append(float(levels.max()))
+        if best is None or history[-1] < best[0]:
+            best = (history[-1], K, M)
+        elif len(history) > 2 and min(history[-2:]) > best[0]:
+            break
+        log_d = wanted if log_d is None else log_d + relaxation * (wanted - log_d)
+        weight = np.maximum(levels / levels.max(), 0.1)
+        fits = [fitted_magnitude(grid, np.exp(x), order, weight) for x in log_d.T[:-1]] + [static(1.0)]
+        log_d = np.array([np.log(np.abs(f.frequency_response(grid).response[:, 0, 0])) for f in fits]).T
+        scaled = _scaled(P, scalings.blocks, fits, m, r)
+    assert best is not None
+    _, K, M = best
+    return MuSynthesis(K, M, mu_peak(M, blocks, tolerance=tolerance), tuple(history))
+
+
+def _levels(M: StateSpace, scalings: Scalings, grid: Array) -> tuple[Array, Array]:
+    """Upper bounds of mu, and log d of every block relative to the last one, (frequencies, blocks)."""
+    levels, values = [], []
+    for X in M.frequency_response(grid).response:
+        bound = scalings.least(X, tolerance=1e-5)
+        levels.append(bound.level)
+        values.append([0.5 * np.log(bound.D_right[at.start, at.start].real) for at in scalings.w])
+    d = np.array(values)
+    return np.array(levels), d - d[:, -1:]
+
+
+def _scaled(
+    P: StateSpace, blocks: Sequence[DeltaBlock], fits: Sequence[StateSpace], m: int, r: int
+) -> StateSpace:
+    """D_left P D_right^-1"""
+    left = append(*(append(*[f] * b.columns) for f, b in zip(fits, blocks, strict=True)), static(np.eye(r)))
+    right = append(
+        *(append(*[f.inverse()] * b.rows) for f, b in zip(fits, blocks, strict=True)), static(np.eye(m))
+    )
+    return series(right, P, left)
+
+
+def fitted_magnitude(w: Array, magnitude: Array, order: int, weight: Array | None = None) -> StateSpace:
+    """(1): a stable system with a stable inverse whose gain is near `magnitude` at the frequencies w."""
+    target = np.log(magnitude)
+    weight = np.ones_like(w) if weight is None else weight
+    pairs, single = divmod(order, 2)
+    if order == 0 or np.ptp(target) < 1e-6:
+        return static(float(np.exp(np.average(target, weights=weight))))
+
+    def log_gain(x: Array) -> Array:
+        g = np.full(len(w), x[0])
+        for k in range(pairs):
+            wz, zz, wp, zp = np.exp(x[1 + 4 * k : 5 + 4 * k])
+            g += 0.5 * np.log((wz**2 - w**2) ** 2 + (2 * zz * wz * w) ** 2)
+            g -= 0.5 * np.log((wp**2 - w**2) ** 2 + (2 * zp * wp * w) ** 2)
+        if single:
+            a, b = np.exp(x[-2:])
+            g += 0.5 * np.log(w**2 + a**2) - 0.5 * np.log(w**2 + b**2)
+        return g
+
+    low, high = np.log(w[w > 0].min()), np.log(w.max())
+    best = None
+    for shift in (0.0, 0.5):
+        start = [float(np.mean(target))]
+        for k in range(pairs):
+            centre = low + (high - low) * (k + 0.5 + shift / 2) / (pairs + shift)
+            start += [centre, 0.3, centre + 0.1, 0.3]
+        if single:
+            start += [(low + high) / 2, (low + high) / 2 + 0.1]
+        bound = np.full(len(start), 12.0)
+        found = least_squares(
+            lambda x: weight * (log_gain(x) - target),
+            start,
+            bounds=(-np.inf, np.inf),
+            max_nfev=200,
+            x_scale=bound / 12,
+        )
+        if best is None or found.cost < best.cost:
+            best = found
+    assert best is not None
+    x = np.clip(best.x, -25, 25)
+    made = static(float(np.exp(x[0])))
+    for k in range(pairs):
+        wz, zz, wp, zp = np.exp(x[1 + 4 * k : 5 + 4 * k])
+        made = series(made, tf([1, 2 * zz * wz, wz**2], [1, 2 * zp * wp, wp**2]))
+    if single:
+        a, b = np.exp(x[-2:])
+        made = series(made, tf([1, a], [1, b]))
+    return made
+
+
+def _grid(P: StateSpace) -> Array:
+    """Five decades up to ten times the fastest pole: what is slower (an integrator, nearly) does not shape D."""
+    top = 10 * float(np.abs(P.poles()).max(initial=1.0))
+    return np.geomspace(1e-6 * top, top, 50)

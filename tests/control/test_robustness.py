@@ -1,0 +1,292 @@
+"""Structured singular values, their peak, margins of several loops and D-K iteration."""
+
+import numpy as np
+import pytest
+from control_helpers import random_system
+
+from alembert.control import (
+    DeltaBlock,
+    StateSpace,
+    append,
+    disk_margins,
+    dksyn,
+    feedback,
+    hinf_norm,
+    hinfsyn,
+    lft,
+    linf_norm,
+    mu,
+    mu_peak,
+    mu_response,
+    multiloop_disk_margin,
+    series,
+    static,
+    tf,
+    worst_case_gain,
+)
+from alembert.control.mu_synthesis import fitted_magnitude
+from alembert.errors import ArgumentError, NumericalError
+
+SCALAR = DeltaBlock("complex")
+
+
+def slicot_matrix():
+    rows = [
+        [-1 + 6j, 2 - 3j, 3 + 8j, 3 + 8j, -5 - 9j, -6 + 2j],
+        [4 + 2j, -2 + 5j, -6 - 7j, -4 + 11j, 8 - 7j, 12 - 1j],
+        [5 - 4j, -4 - 8j, 1 - 3j, -6 + 14j, 2 - 5j, 4 + 16j],
+    ]
+    return np.array(rows * 2), [DeltaBlock("real"), DeltaBlock("real"), DeltaBlock("full", 2), SCALAR, SCALAR]
+
+
+def morton():
+    """Packard and Doyle (1993), after Morton: four complex numbers, mu below its bound."""
+    al, be = 3 + np.sqrt(3), np.sqrt(3) - 1
+    a, b, d, f = np.sqrt(2 / al), 1 / np.sqrt(al), -np.sqrt(be / al), (1 + 1j) / np.sqrt(al * be)
+    U = np.array([[a, 0], [b, b], [b, 1j * b], [d, f]])
+    V = np.array([[0, a], [b, -b], [b, -1j * b], [-1j * f, -d]])
+    return U @ V.conj().T
+
+
+def distillation():
+    """Skogestad and Postlethwaite, example 8.12: from (perturbation, disturbance, u) to (W_I u, W_P y, -y)."""
+    gains = np.array([[87.8, -86.4], [108.2, -109.6]])
+    G = series(append(*[tf([1], [75, 1])] * 2), static(gains))
+    return gains, uncertain_loop(G, tf([1, 0.2], [0.5, 1]), tf([0.5, 0.05], [1, 1e-6]))
+
+
+def uncertain_loop(G, W_input, W_performance):
+    n, I, Z = G.order, np.eye(2), np.zeros((2, 2))
+    base = StateSpace(
+        G.A,
+        np.hstack([G.B, np.zeros((n, 2)), G.B]),
+        np.vstack([np.zeros((2, n)), G.C, -G.C]),
+        np.block([[Z, Z, I], [G.D, I, G.D], [-G.D, -I, -G.D]]),
+    )
+    return series(base, append(*[W_input] * 2, *[W_performance] * 2, static(I)))
+
+
+def test_mixed_bound_of_slicot():
+    """AB13MD prints 0.4174753408D+02."""
+    M, blocks = slicot_matrix()
+    found = mu(M, blocks)
+    assert found.upper == pytest.approx(41.74753408, rel=1e-9)
+    assert found.lower == pytest.approx(41.74753408, rel=1e-6)
+    _check_bounds(M, blocks, found)
+
+
+def test_gap_between_mu_and_its_bound():
+    M = morton()
+    found = mu(M, [SCALAR] * 4)
+    assert found.upper == pytest.approx(1.0, abs=1e-9)
+    assert found.lower == pytest.approx(0.8723592394, abs=1e-8)
+    _check_bounds(M, [SCALAR] * 4, found)
+
+
+def _check_bounds(M, blocks, found):
+    """D and G prove the upper bound, Delta has the structure and makes 1 - M Delta singular."""
+    cross = found.G @ M
+    F = (
+        (1.0000001 * found.upper) ** 2 * found.D_right
+        - M.conj().T @ found.D_left @ M
+        - 1j * (cross - cross.conj().T)
+    )
+    assert np.linalg.eigvalsh(F)[0] > -1e-9 * np.linalg.norm(F)
+    assert np.linalg.eigvalsh(found.D_right)[0] > 0
+    delta = found.delta
+    assert np.linalg.norm(delta, 2) == pytest.approx(1 / found.lower, rel=1e-9)
+    assert np.linalg.svd(np.eye(len(M)) - M @ delta, compute_uv=False)[-1] < 1e-8
+    row = column = 0
+    rest = delta.copy()
+    for block in blocks:
+        part = delta[row : row + block.rows, column : column + block.columns]
+        rest[row : row + block.rows, column : column + block.columns] = 0
+        if block.kind != "full":
+            np.testing.assert_allclose(part, part[0, 0] * np.eye(block.rows), atol=1e-12)
+        if block.kind == "real":
+            assert np.abs(part.imag).max() < 1e-12
+        row, column = row + block.rows, column + block.columns
+    assert not np.any(rest)
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [SCALAR] * 3,
+        [DeltaBlock("full", 2), SCALAR],
+        [DeltaBlock("full", 1, 2), DeltaBlock("full", 2, 1)],
+        [DeltaBlock("complex", 2), SCALAR],
+    ],
+)
+def test_bounds_are_tight_for_two_and_three_blocks(blocks):
+    """The complex bound is exact for 2 s + f <= 3 (s repeated, f full blocks; Packard and Doyle 1993)."""
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        M = rng.normal(size=(3, 3)) + 1j * rng.normal(size=(3, 3))
+        found = mu(M, blocks)
+        _check_bounds(M, blocks, found)
+        assert found.lower == pytest.approx(found.upper, rel=1e-5)
+
+
+def test_extreme_structures():
+    """One full block is the largest singular value, one repeated number the spectral radius."""
+    rng = np.random.default_rng(1)
+    M = rng.normal(size=(3, 3)) + 1j * rng.normal(size=(3, 3))
+    assert mu(M, [DeltaBlock("full", 3)]).upper == pytest.approx(np.linalg.norm(M, 2))
+    radius = np.abs(np.linalg.eigvals(M)).max()
+    found = mu(M, [DeltaBlock("complex", 3)])
+    assert found.upper == pytest.approx(radius, rel=1e-3)  # the infimum over D is approached, not reached
+    assert found.lower == pytest.approx(radius, rel=1e-9)
+    real = rng.normal(size=(3, 3))
+    values = np.linalg.eigvals(real)
+    largest = np.abs(values[np.abs(values.imag) < 1e-12].real).max()
+    assert mu(real, [DeltaBlock("real", 3)]).upper >= largest * (1 - 1e-9)
+
+
+def test_satellite():
+    """Loop at a time all is well; a few per cent in both loops break it (MATLAB's page on diskmargin: 0.9051, 1.1049)."""
+    G = StateSpace([[0, 10], [-10, 0]], np.eye(2), [[1, 10], [-10, 1]])
+    for one in disk_margins(G):
+        assert one.margin == pytest.approx(2.0, rel=1e-9)
+        assert one.gain == np.inf
+        assert one.gain_down == 0.0
+    both = multiloop_disk_margin(G)
+    assert both.margin == pytest.approx(0.0997512, abs=6e-8)
+    assert 1 / both.margin == pytest.approx(10.0249378, abs=6e-7)
+    assert both.frequency == pytest.approx(0.0499, abs=6e-5)
+    assert both.gain_down == pytest.approx(0.9049876, abs=6e-8)
+    assert both.gain == pytest.approx(1.1049876, abs=6e-8)
+    assert both.phase_deg == pytest.approx(5.710593, abs=6e-7)
+    assert both.guaranteed <= both.margin
+
+
+def test_diagonal_perturbations_of_chiang_and_safonov():
+    """K_m = 2 where singular values promise 1/12."""
+    across = np.polyadd(np.polymul([4, 0], [1, 8]), np.polymul([8, 0], [1, 4]))
+    G = tf([[[4], 0], [across, [8]]], [[[1, 4], 1], [[1, 12, 32], [1, 8]]])
+    T = G * feedback(static(np.eye(2)), G)
+    assert linf_norm(T).gain == pytest.approx(12.0, rel=1e-9)
+    found = mu_peak(T, [SCALAR] * 2)
+    assert 1 / found.peak == pytest.approx(2.0, rel=1e-9)
+    assert found.upper == pytest.approx(0.5, rel=1.1e-3)
+
+
+def test_distillation():
+    """Inverse-based control of the column: NP 0.5, RS 0.53, RP 5.77 in the book; RS has a closed form."""
+    gains, P = distillation()
+    blocks = [SCALAR, SCALAR, DeltaBlock("full", 2)]
+    K = series(static(np.linalg.inv(gains)), append(*[0.7 * tf([75, 1], [1, 0])] * 2))
+    M = lft(P, K).minimal(tolerance=1e-9)
+    assert hinf_norm(M[2:, 2:]).gain == pytest.approx(0.5, abs=1e-8)
+    assert mu_peak(M[:2, :2], blocks[:2]).peak == pytest.approx(0.5261584824, abs=1e-9)
+    found = mu_peak(M, blocks)
+    assert found.peak == pytest.approx(5.7818282, abs=6e-7)
+    assert found.frequency == pytest.approx(1.4635, abs=6e-5)
+    assert found.peak <= found.upper <= 1.0011 * found.peak
+    assert found.lower == pytest.approx(found.peak, rel=1e-5)
+    # the destabilising perturbation, realised at that frequency, gives the loop a pole there
+    value = M.frequency_response(found.frequency).response[0]
+    assert abs(np.linalg.det(np.eye(4) - value @ found.delta)) < 1e-6
+
+
+def test_hinf_and_mu_of_the_distillation_column():
+    _, P = distillation()
+    found = hinfsyn(P, controls=2, measurements=2, tolerance=1e-8, backoff=1e-6)
+    assert found.upper == pytest.approx(1.1797779, rel=1e-6)
+    peak = mu_peak(found.closed_loop, [SCALAR, SCALAR, DeltaBlock("full", 2)], tolerance=3e-3)
+    assert peak.peak == pytest.approx(1.17955, rel=3e-4)
+
+
+def test_d_k_iteration_lowers_mu():
+    """The H-infinity controller has mu 1.18; one step of D-K gets below 1.05 (the best known controller has 0.974)."""
+    _, P = distillation()
+    found = dksyn(
+        P,
+        [SCALAR, SCALAR, DeltaBlock("full", 2)],
+        controls=2,
+        measurements=2,
+        iterations=2,
+        frequency=np.geomspace(1e-4, 100, 30),
+        tolerance=5e-3,
+    )
+    assert found.history[0] == pytest.approx(1.18, abs=1e-2)
+    assert found.peak.peak < 1.05
+    assert found.closed_loop.is_stable
+
+
+def test_himat():
+    """The first step of mu synthesis for the aircraft of the mu-Tools manual."""
+    A = [[-0.0226, -36.6, -18.9, -32.1], [0, -1.9, 0.983, 0], [0.0123, -11.7, -2.63, 0], [0, 0, 1, 0]]
+    B = [[0, 0], [-0.414, 0], [-77.8, 22.4], [0, 0]]
+    G = StateSpace(A, B, 57.3 * np.array([[0, 1, 0, 0], [0, 0, 0, 1]]))
+    P = uncertain_loop(G, 50 * tf([1, 100], [1, 10000]), 0.5 * tf([1, 3], [1, 0.03]))
+    found = hinfsyn(P, controls=2, measurements=2, tolerance=1e-9)
+    assert found.upper == pytest.approx(1.6751696913, rel=1e-8)
+
+
+def test_narrow_peak_is_not_missed():
+    """A resonance of width 1e-7 away from all grid points: the proof finds it."""
+    M = append(tf([0.1], [1, 1]), 4e-7 * tf([1, 0], [1, 2e-7, 3.0]))
+    found = mu_peak(M, [SCALAR] * 2)
+    assert found.peak == pytest.approx(2.0, rel=1e-6)
+    assert found.frequency == pytest.approx(np.sqrt(3), rel=1e-6)
+
+
+def test_mu_over_frequency_lies_below_the_peak():
+    M = random_system(np.random.default_rng(3), 5, 3, 3)
+    blocks = [SCALAR, DeltaBlock("full", 2)]
+    peak = mu_peak(M, blocks)
+    found = mu_response(M, blocks, np.geomspace(0.01, 100, 25), starts=4)
+    assert found.upper.max() <= peak.upper
+    assert np.all(found.lower <= found.upper)
+    sampled = mu_peak(M.sampled(0.1, method="tustin"), blocks)  # the same frequency axis, bent
+    assert sampled.peak == pytest.approx(peak.peak, rel=1e-6)
+
+
+def test_worst_case_gain_of_a_first_order_lag():
+    """1/(s + 1 + 0.5 d), |d| <= 1: the gain is at most 2."""
+    M = StateSpace([[-1.0]], [[0.5, 1.0]], [[-1.0], [1.0]])
+    low, high = worst_case_gain(M, [DeltaBlock("real")], tolerance=5e-3)
+    assert 1.0 <= low <= 2.0 <= high * (1 + 1e-3)
+    assert high == pytest.approx(2.0, rel=2e-2)
+    assert worst_case_gain(StateSpace([[-1.0]], [[2.0, 1.0]], [[-1.0], [1.0]]), [SCALAR])[1] == np.inf
+
+
+def test_fitted_magnitudes_are_stable_and_near():
+    w = np.geomspace(0.01, 100, 40)
+    target = np.abs((1j * w + 1) * (1j * w + 5) / ((1j * w + 0.2) * (1j * w + 20)))
+    found = fitted_magnitude(w, target, 2)
+    np.testing.assert_allclose(np.abs(found.frequency_response(w).response[:, 0, 0]), target, rtol=1e-3)
+    assert found.is_stable
+    assert found.inverse().is_stable
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (lambda: DeltaBlock("imaginary"), ArgumentError, "kind is 'imaginary'"),
+        (lambda: DeltaBlock("real", 2, 3), ArgumentError, "a real block of 2 x 3; expected a square one"),
+        (
+            lambda: mu(np.eye(2), [SCALAR]),
+            ArgumentError,
+            r"M has shape \(2, 2\), and the blocks take 1 outputs",
+        ),
+        (lambda: mu(np.eye(2), []), ArgumentError, "a list of DeltaBlock"),
+        (
+            lambda: mu_peak(tf([1], [1, -1]), [SCALAR]),
+            NumericalError,
+            "the nominal loop is not stable, it has the pole 1",
+        ),
+        (lambda: disk_margins(static(np.ones((1, 2)))), ArgumentError, "as many outputs as inputs"),
+        (lambda: disk_margins(tf([0.5], [1, -1])), NumericalError, "the closed loop is not stable"),
+        (lambda: worst_case_gain(tf([1], [1, 1]), [SCALAR]), ArgumentError, "nothing is left"),
+        (
+            lambda: dksyn(distillation()[1], [SCALAR], controls=2, measurements=2),
+            ArgumentError,
+            "the blocks do not fit the 4 outputs and 4 inputs",
+        ),
+    ],
+)
+def test_refusals(make, error, sentence):
+    with pytest.raises(error, match=sentence):
+        make()
