@@ -8,7 +8,7 @@ import pytest
 from constraint_helpers import close, closed, four_bars, parallelogram, possible_speeds, tree_of
 
 from alembert import library
-from alembert.constraints import derivatives
+from alembert.constraints import kernels
 from alembert.model import Coupling
 
 KINDS = ("revolute", "universal", "screw")
@@ -67,7 +67,7 @@ def test_large_derivatives_are_interpreted(monkeypatch):
     model, q = chain("universal")
     v, tau = possible_speeds(model, q), np.ones(model.nv)
     compiled = model.constrained_dynamics_derivatives(q, v, tau)
-    monkeypatch.setattr(derivatives, "LARGEST", 0)
+    monkeypatch.setattr(kernels, "LARGEST", 0)
     other = pickle.loads(pickle.dumps(model))
     found = other.constrained_dynamics_derivatives(np.stack([q, q]), v, tau)
     np.testing.assert_allclose(found.dq[1], compiled.dq, rtol=1e-10, atol=1e-9)

@@ -9,8 +9,9 @@ from constraint_helpers import four_bars, parallelogram
 from test_drives import MODELS, four_bar, gear, redundant, states
 
 import alembert as al
-from alembert.constraints import derivative_solution, rank
+from alembert.constraints import compiled, rank, solver
 from alembert.constraints.rows import ConstraintRows
+from alembert.constraints.tolerances import CLEAR
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Actuator
 
@@ -68,7 +69,7 @@ def test_batches_single_states_and_dense_factors_agree(make, monkeypatch):
     free = model.independent_coordinates(at[0][0]).names[0]
     quick = functions(model, free)
     with monkeypatch.context() as patched:
-        patched.setattr(ConstraintRows, "slopes", None)
+        patched.setattr(ConstraintRows, "solution_derivatives", None)
         other = pickle.loads(pickle.dumps(model)).replace(name="dense")
         for name, function in functions(other, free).items():
             dense = [function(*(x[k] for x in at)) for k in range(COUNT)]
@@ -92,7 +93,7 @@ def test_right_hand_sides_as_matrices(monkeypatch):
     model = four_bar().replace(name="small")
     q, v, tau, _ = some(model)
     expected = [model.forward_dynamics_derivatives(q, v, tau) for _ in range(2)][1]
-    monkeypatch.setattr(derivative_solution, "LARGEST", 0)
+    monkeypatch.setattr(compiled, "SPREAD", 0)
     large = model.replace(name="large")
     for _ in range(2):
         near(large.forward_dynamics_derivatives(q, v, tau), expected)
@@ -106,16 +107,16 @@ def test_compiled_derivatives_serve_where_they_can():
     tau = np.ones((2, model.nv))
     model.forward_dynamics(q, v, tau)
     system = model.compute.constraint_rows.system("test", None)
-    solved = derivative_solution.accelerations(system, (q, v, tau), system.masks, wrenches=False)
-    assert derivative_solution.own_set(solved[-1], 1e-2)
-    assert not derivative_solution.own_set(solved[-1], 1e-30)
+    solved = solver.accelerations(system, (q, v, tau), (), (), system.masks)
+    assert solver.is_own_set(solved[3], 1e-2)
+    assert not solver.is_own_set(solved[3], 1e-30)
     other = redundant()
     q, v, tau, _ = some(other)
     other.forward_dynamics(q, v, tau)
     system = other.compute.constraint_rows.system("test", None)
-    solved = derivative_solution.accelerations(system, (q, v, tau), system.masks, wrenches=False)
-    assert np.all(derivative_solution.served(solved[-1], 1e-2))
-    assert not derivative_solution.own_set(solved[-1], 1e-2)
+    solved = solver.accelerations(system, (q, v, tau), (), (), system.masks)
+    assert np.all(compiled.states_served(solved[3], 1e-2, pivot=CLEAR))
+    assert not solver.is_own_set(solved[3], 1e-2)
 
 
 def folding(name):

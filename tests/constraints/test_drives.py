@@ -6,7 +6,7 @@ from constraint_helpers import four_bars, parallelogram
 
 import alembert as al
 from alembert import library
-from alembert.constraints import drives, reduced_symbols
+from alembert.constraints import drives
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Actuator, Coupling
 
@@ -198,7 +198,7 @@ def test_a_row_that_was_redundant_at_the_first_state_is_seen():
 
 
 def test_many_rows_are_not_unrolled(monkeypatch):
-    monkeypatch.setattr(reduced_symbols, "MOST", 0)
+    monkeypatch.setattr(drives, "MOST_ROWS", 0)
     monkeypatch.setattr(drives, "kernel", None)
     model = gear()
     q, v, a = states(model, 3)

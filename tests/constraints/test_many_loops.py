@@ -87,7 +87,7 @@ def test_cost_is_linear_to_four_hundred_loops():
     for n in (25, 100, 400):
         model = four_bars(n)
         rows = all_rows.ConstraintRows(model) if hasattr(model, "is_constrained") else None
-        elimination = Looped(model, rows.primary, rows.parts, list(rows.slices.values())).elimination
+        elimination = Looped(model, rows.primary, list(rows.slices.values())).elimination
         counts[n] = (len(elimination.first) + len(elimination.second)) / n
     np.testing.assert_allclose([counts[100], counts[400]], counts[25], rtol=0.1)
     q, v = parallelogram(model, 0.3, 1.0)

@@ -233,7 +233,7 @@ def test_condition_with_loops_does_not_depend_on_the_step(gripper):
     rows = m.compute.constraint_rows.system("test", None)
     _, terms = m.compute.constraint_terms("test", q0, {"v": v0}, None, None)
     chosen = np.zeros(plant.rows["chosen"])
-    chosen[rows._chosen(terms, 0).rows] = 1.0
+    chosen[rows.chosen(terms, 0).rows] = 1.0
     zero = np.zeros(f.numel())
     found = [
         np.linalg.cond(np.asarray(J(0, q0, np.zeros(m.nv), x * v0, x, chosen, zero)))

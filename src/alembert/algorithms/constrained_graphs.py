@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.algorithms.algorithm import Algorithm, Inputs, Results
-from alembert.constraints import compiled, reduced_symbols
+from alembert.constraints import compiled, drives
 from alembert.constraints.equations import equations
 
 
@@ -22,7 +22,7 @@ def _constrained(s: Inputs) -> Results:
     if s.wrenches:
         given["wrench"] = s.wrench_rows
     slices = list(rows.slices.values())
-    a, f, wrenches = compiled.solution(
+    a, f, wrenches = compiled.symbolic_solution(
         s.tree.model, slices, (masks[0], masks[1]), given, s.p, guarded=s.options.guarded
     )
     return {"a": a, "forces": f, "wrenches": wrenches}
@@ -57,7 +57,7 @@ def _inverse(s: Inputs) -> Results:
     o, model = s.options, s.tree.model
     given = dict(s.given) | ({"wrench": s.wrench_rows} if s.wrenches else {})
     slices = list(model.compute.constraint_rows.slices.values())
-    u, f, wrenches = reduced_symbols.inverse(
+    u, f, wrenches = drives.symbolic_inverse(
         model, slices, (o.chosen, o.active, o.independent), o.drives, given, s.p, guarded=o.guarded
     )
     return {"efforts": u, "forces": f, "wrenches": wrenches}
@@ -69,7 +69,8 @@ def _efforts(s: Inputs) -> Results:
 
 def _independent(s: Inputs) -> Results:
     found = equations(s.tree, s.given["q"], s.given["v"], s.p)
-    by = reduced_symbols.basis(found, s.options.chosen, s.options.independent)
+    rows = list(s.options.chosen)
+    by = drives.basis(found.jacobian[rows, :], found.bias[rows], s.options.independent)
     return {"E": by.E, "rate": by.rate}
 
 

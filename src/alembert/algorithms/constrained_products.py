@@ -20,13 +20,12 @@ from alembert.algorithms import directional_kernels, results
 from alembert.algorithms.algorithm import Options
 from alembert.algorithms.arguments import common
 from alembert.algorithms.table import TABLE
-from alembert.constraints import hybrid_solution, rank
-from alembert.constraints.derivative_solution import CLEAR
-from alembert.constraints.dynamics import _driven, weight_vector
-from alembert.constraints.inverse_derivatives import check_determined
-from alembert.constraints.reduced_symbols import check_unrolled
+from alembert.constraints import compiled, rank
+from alembert.constraints.derivatives import check_determined
+from alembert.constraints.drives import check_unrolled
+from alembert.constraints.dynamics import driven_dofs, weight_vector
 from alembert.constraints.states import states
-from alembert.constraints.tolerances import CLOSED, GOOD
+from alembert.constraints.tolerances import CLEAR, GOOD
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 
@@ -253,11 +252,11 @@ def _quick_hybrid(
     model: Model, result: HybridResult, d: ConstrainedDerivatives, p: Array
 ) -> HybridDerivatives | None:
     """(1) by a compiled function, where the prescribed speeds are clearly independent."""
-    if model.nv > hybrid_solution.MOST:
+    if model.nv > compiled.PRESCRIBED:
         return None
     mask = np.zeros(model.nv)
     mask[p] = 1.0
-    dq, dv, dgiven, quality = hybrid_solution.slopes_kernel(model.nv)(d.dtau, mask, d.dq, d.dv)
+    dq, dv, dgiven, quality = compiled.prescription_derivative_kernel(model.nv)(d.dtau, mask, d.dq, d.dv)
     if not (quality[..., 0].min(initial=1.0) > CLEAR**2 and quality[..., 1].min(initial=1.0) > CLEAR**3):
         return None
     return results.HybridDerivatives(result, dq, dv, dgiven, {})
@@ -283,7 +282,7 @@ def hessian_kernel(
         active = tuple(range(model.compute.constraint_rows.count))
         options = Options(wrenches=wrenches, chosen=rows, active=active, free=free)
         if name == "inverse_dynamics":
-            driven = _driven(model, function, None)
+            driven = driven_dofs(model, function, None)
             weights = weight_vector(model, function, None)[driven]
             drives = (tuple(driven.tolist()), tuple(weights.tolist()))
             options = replace(options, independent=independent, drives=drives)
@@ -302,8 +301,7 @@ def _common_choice(
     s = states(model, function, at[0], {"v": at[1]}, parameters)
     if not len(s):
         raise ArgumentError(f"{function}: takes at least one state, to choose constraint rows at")
-    t = system.terms(s, s.vectors[0])
-    system.check_closed(function, s, t, s.vectors[0], CLOSED)
+    t = system.closed_terms(function, s, s.vectors[0])
     choice = system.choice(function, s, t, 0)
     inverse = name == "inverse_dynamics"
     dependent, free = rank.independent_columns(t.jacobian[0, choice.rows])
@@ -312,7 +310,7 @@ def _common_choice(
     G = t.jacobian[:, choice.rows]
     parts = [G / t.scale[:, choice.rows, None]]
     if inverse:
-        check_determined(model, function, G, _driven(model, function, None), lambda k: system.which(s, k))
+        check_determined(model, function, G, driven_dofs(model, function, None), s.which)
         parts.append(parts[0][..., dependent])
     served = rank.choose_each(t.jacobian, system.groups, system.tolerances(t))[0].sum(axis=1) == choice.rank
     for X in parts if choice.rank else ():

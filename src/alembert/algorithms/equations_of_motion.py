@@ -115,16 +115,15 @@ class EquationsOfMotion(Energy, Configurations, Constraints):
         parameters: Parameters = None,
     ) -> Array:
         if projected(coordinates):
-            forces = self.wrench_array("bias_forces", wrenches, parameters) if wrenches else None
-            found, forces = self.reduction("bias_forces", coordinates, q, parameters, v, forces)
-            return found.forces("bias_forces", "bias_forces", forces)
+            found = self.reduction("bias_forces", coordinates, q, parameters, v, wrenches)
+            return found.forces("bias_forces", "bias_forces")
         return self.evaluate("bias_forces", (q, v), wrenches=wrenches, parameters=parameters)
 
     def gravity_forces(
         self, q: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
     ) -> Array:
         if projected(coordinates):
-            found, _ = self.reduction("gravity_forces", coordinates, q, parameters)
+            found = self.reduction("gravity_forces", coordinates, q, parameters)
             return found.forces("gravity_forces", "gravity_forces")
         return self.evaluate("gravity_forces", (q,), parameters=parameters)
 
@@ -132,7 +131,7 @@ class EquationsOfMotion(Energy, Configurations, Constraints):
         self, q: Any, v: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
     ) -> Array:
         if projected(coordinates):
-            found, _ = self.reduction("coriolis_forces", coordinates, q, parameters, v)
+            found = self.reduction("coriolis_forces", coordinates, q, parameters, v)
             return found.forces("coriolis_forces", "coriolis_forces")
         return self.evaluate("coriolis_forces", (q, v), parameters=parameters)
 
@@ -145,7 +144,7 @@ class EquationsOfMotion(Energy, Configurations, Constraints):
         out: Array | None = None,
     ) -> Array:
         if projected(coordinates):
-            found, _ = self.reduction("mass_matrix", coordinates, q, parameters)
+            found = self.reduction("mass_matrix", coordinates, q, parameters)
             return self._given_out("mass_matrix", found.mass_matrix(), out)
         return self.evaluate("mass_matrix", (q,), parameters=parameters, out=out)
 
@@ -185,7 +184,7 @@ class EquationsOfMotion(Energy, Configurations, Constraints):
         return self.evaluate("multiply_mass_matrix", (q, x), parameters=parameters)
 
     def _reduced_mass(self, function: str, coordinates: Coordinates, q: Any, parameters: Parameters) -> Array:
-        return self.reduction(function, coordinates, q, parameters)[0].mass_matrix()
+        return self.reduction(function, coordinates, q, parameters).mass_matrix()
 
     def _constrained_forward(
         self, q: Any, v: Any, tau: Any, wrenches: Any, parameters: Any, method: str, out: Any
@@ -205,9 +204,8 @@ class EquationsOfMotion(Energy, Configurations, Constraints):
     def _constrained_by_factors(self, q: Any, v: Any, tau: Any, wrenches: Any, parameters: Any) -> Array:
         """(2), solved for the accelerations of independent speeds."""
         name = "forward_dynamics"
-        forces = self.wrench_array(name, wrenches, parameters) if wrenches else None
-        found, forces = self.reduction(name, "independent", q, parameters, v, forces, tau=tau)
-        rest = found.projected(found.s.vectors[1]) - found.forces("bias_forces", name, forces)
+        found = self.reduction(name, "independent", q, parameters, v, wrenches, tau=tau)
+        rest = found.projected(found.s.vectors[1]) - found.forces("bias_forces", name)
         return found.completed(np.linalg.solve(found.mass_matrix(), rest[..., None])[..., 0])
 
     @staticmethod

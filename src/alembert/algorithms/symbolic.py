@@ -22,8 +22,9 @@ from alembert.algorithms.results import (
     InverseDerivatives,
 )
 from alembert.algorithms.table import TABLE, find
+from alembert.constraints import derivatives as constrained_derivatives
+from alembert.constraints import drives, reduced
 from alembert.constraints import dynamics as constrained
-from alembert.constraints import inverse_derivatives, reduced, reduced_symbols
 from alembert.constraints.coordinates import Coordinates, names_of, projected
 from alembert.constraints.results import IndependentCoordinates
 from alembert.constraints.states import states
@@ -54,7 +55,7 @@ def reduced_options(
 ) -> dict[str, Any]:
     """The minimal set, and speeds that determine the others, at a configuration."""
     found = constrained_options(model, function, at, active)
-    reduced_symbols.check_unrolled(model, function, len(found["chosen"]))
+    drives.check_unrolled(model, function, len(found["chosen"]))
     system = model.compute.constraint_rows.system(function, active)
     by = reduced.reduction(system, function, states(model, function, at, {}, None), names, argument=argument)
     return found | {"independent": tuple(by.indices.tolist())}
@@ -70,14 +71,14 @@ def inverse_options(
 ) -> dict[str, Any]:
     """Those of constrained inverse dynamics; refuses drives that do not give every motion at the configuration."""
     found = reduced_options(model, function, at, active)
-    driven = constrained._driven(model, function, actuated)
+    driven = constrained.driven_dofs(model, function, actuated)
     w = constrained.weight_vector(model, function, weights)[driven]
     G = model.compute.constraint_rows.terms(
         np.asarray(at, dtype=float)[None],
         np.zeros((1, model.nv)),
         *([model.compute.parameter_defaults[None]] if model.parameters else []),
     )[1]
-    inverse_derivatives.check_determined(model, function, G[:, list(found["chosen"])], driven)
+    constrained_derivatives.check_determined(model, function, G[:, list(found["chosen"])], driven)
     return found | {"drives": (tuple(driven.tolist()), tuple(w.tolist()))}
 
 

@@ -17,16 +17,12 @@ if TYPE_CHECKING:
         assembly,
         derivatives,
         dynamics,
-        holding,
-        inverse_derivatives,
         prescribed,
         reduced,
     )
-    from alembert.constraints import power as powers
     from alembert.constraints import rows as all_rows
     from alembert.constraints import states as batches
-    from alembert.constraints import tangent as tangents
-    from alembert.constraints.reduced import Reduction
+    from alembert.constraints.reduced import Reduction, RowDerivatives, Tangent
     from alembert.constraints.results import (
         ConstrainedDerivatives,
         ConstrainedEfforts,
@@ -39,21 +35,16 @@ if TYPE_CHECKING:
         State,
     )
     from alembert.constraints.rows import ConstraintRows
-    from alembert.constraints.states import States, Terms
-    from alembert.constraints.tangent import Slopes, Tangent
+    from alembert.constraints.states import RowTerms, States
     from alembert.model import Model
 else:
     assembly = deferred("alembert.constraints.assembly")
     derivatives = deferred("alembert.constraints.derivatives")
     dynamics = deferred("alembert.constraints.dynamics")
-    holding = deferred("alembert.constraints.holding")
-    inverse_derivatives = deferred("alembert.constraints.inverse_derivatives")
-    powers = deferred("alembert.constraints.power")
     prescribed = deferred("alembert.constraints.prescribed")
     reduced = deferred("alembert.constraints.reduced")
     all_rows = deferred("alembert.constraints.rows")
     batches = deferred("alembert.constraints.states")
-    tangents = deferred("alembert.constraints.tangent")
 
 Array = np.ndarray
 Parameters = Mapping[str, Any] | None
@@ -118,7 +109,7 @@ class Constraints:
     ) -> ConstrainedInverseDerivatives:
         name = "constrained_inverse_dynamics_derivatives"
         system = self.constraint_rows.system(name, active)
-        return inverse_derivatives.inverse(
+        return derivatives.inverse(
             system,
             name,
             q,
@@ -154,7 +145,9 @@ class Constraints:
     def constraint_power(
         self, q: Any, v: Any, reactions: Mapping[str, Any], *, parameters: Parameters = None
     ) -> dict[str, Array]:
-        return powers.power(self.model, "constraint_power", q, v, reactions, parameters)
+        name = "constraint_power"
+        system = self.constraint_rows.system(name, list(reactions))
+        return dynamics.power(system, name, q, v, reactions, parameters)
 
     def control_forces(
         self,
@@ -186,10 +179,7 @@ class Constraints:
         closure_tolerance: float = CLOSED,
     ) -> ImpulseResult:
         system = self.constraint_rows.system("impulse", active)
-        if len(held):
-            dofs = dynamics.named_dofs(self.model, "impulse", held, "held")
-            return holding.impulse(system, "impulse", q, v, dofs, parameters, closure_tolerance)
-        return dynamics.impulse(system, "impulse", q, v, parameters, closure_tolerance)
+        return dynamics.impulse(system, "impulse", q, v, held, parameters, closure_tolerance)
 
     # --- rank and independent speeds --------------------------------------------------------------------------
 
@@ -279,16 +269,16 @@ class Constraints:
         q: Any,
         parameters: Parameters,
         v: Any = None,
-        forces: Array | None = None,
+        wrenches: Mapping[str, Any] | None = None,
         **more: Any,
-    ) -> tuple[Reduction, Array | None]:
-        """The independent speeds of `coordinates` ("independent": a choice) at closed states; wrenches on the nodes."""
+    ) -> Reduction:
+        """The independent speeds of `coordinates` ("independent": a choice) at closed states."""
         names = names_of(function, coordinates)
         system = self.constraint_rows.system(function, None)
+        forces = self.model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
         vectors = {} if v is None else {"v": v, **more}
-        s, forces = dynamics._with_wrenches(self.model, function, q, vectors, forces, parameters)
-        found = reduced.reduction(system, function, s, names, argument="coordinates", closed=CLOSED)
-        return found, forces
+        s = batches.states(self.model, function, q, vectors, parameters, forces)
+        return reduced.reduction(system, function, s, names, argument="coordinates", closed=CLOSED)
 
     def constraint_terms(
         self,
@@ -297,11 +287,9 @@ class Constraints:
         vectors: Mapping[str, Any],
         active: Active,
         parameters: Parameters,
-    ) -> tuple[States, Terms]:
+    ) -> tuple[States, RowTerms]:
         system = self.constraint_rows.system(function, active)
         s = batches.states(self.model, function, q, vectors, parameters)
-        if not system.count:
-            return s, dynamics._no_terms(s, self.model.nv)
         return s, system.terms(s, *s.vectors)
 
     def constrained_hybrid(
@@ -326,7 +314,7 @@ class Constraints:
     ) -> tuple[Array, Array]:
         """Back onto the surface, with the coordinates and speeds of some degrees of freedom as they are."""
         system = self.constraint_rows.system("simulate", active)
-        return holding.project(system, "simulate", q, v, held, parameters)
+        return assembly.project_held(system, "simulate", q, v, held, parameters)
 
     def constraint_corrections(
         self, q: Array, v: Array, active: Active, parameters: Parameters
@@ -337,9 +325,11 @@ class Constraints:
 
     def constraint_slopes(
         self, function: str, q: Array, v: Array, f: Array, parameters: Parameters
-    ) -> Slopes:
+    ) -> RowDerivatives:
         system = self.constraint_rows.system(function, None)
-        return tangents.slopes(system, batches.states(self.model, function, q, {"v": v}, parameters), f)
+        return reduced.row_derivatives(
+            system, batches.states(self.model, function, q, {"v": v}, parameters), f
+        )
 
     def constraint_tangents(
         self,
@@ -355,7 +345,7 @@ class Constraints:
         found: list[Tangent] = []
         for k in range(len(s)):
             chosen = (found[0].q_dofs.tolist(), found[0].v_dofs.tolist()) if found else None
-            found.append(tangents.tangent(system, function, s.at(k), chosen, sensitive))
+            found.append(reduced.tangent(system, function, s.at(k), chosen, sensitive))
         return found
 
     def _constrained_inverse(

@@ -3,31 +3,30 @@
 Both are Newton's method on the constraint surface, q <- integrate(q, x) with G x = -phi. `assemble` starts anywhere and
 damps its steps (Levenberg, Marquardt) in the metric of the user's weights, then slides along the surface
 towards the guess; `project` starts close by and moves in the metric of the mass matrix, so that what it does is what
-the constraint forces could do.
+the constraint forces could do, and keeps coordinates that are held.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import quick
-from alembert.constraints.dynamics import named_dofs, weight_vector
+from alembert.constraints import rank, saddle, solver
+from alembert.constraints.dynamics import held_fixed, named_dofs, weight_vector
 from alembert.constraints.results import State
-from alembert.constraints.states import States, Terms, states
+from alembert.constraints.states import RowTerms, States, states
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import CLOSED
-from alembert.errors import ArgumentError, NumericalError
+from alembert.constraints.tolerances import CLOSED, CLOSURE
+from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
     from alembert.model import Model
 
 Array = np.ndarray
 
-CLOSURE = 1e-12
-"""what `project` and `assemble` reach, relative to the size of each loop"""
 _STEPS = 200
 
 
@@ -52,10 +51,10 @@ def assemble(
     if not system.count:
         return State(guess, speeds.copy(), 0.0, 0.0, 0)
     closing = _Closing(system, s, move, root)
-    q, count = closing.close(function, guess, _held(model, held))
+    q, count = closing.close(function, guess, held_fixed(model, held))
     q, more = closing.approach(q, guess)
     t = closing.terms(q)
-    v = _consistent_speeds(system, function, t, speeds, move, root, _held(model, held))
+    v = _consistent_speeds(system, function, t, speeds, move, root, held_fixed(model, held))
     return State(
         q, v, float(np.max(np.abs(t.residual))), float(np.max(np.abs(t.jacobian[0] @ v))), count + more
     )
@@ -76,8 +75,7 @@ def _each(
         try:
             found.append(assemble(system, function, s.q[k], s.vectors[0][k], fixed, weights, at))
         except NumericalError as error:
-            where = tuple(int(i) for i in np.unravel_index(k, s.shape))
-            raise NumericalError(f"{error} (state {where if len(where) > 1 else where[0]})") from None
+            raise NumericalError(f"{error}{s.which(k)}") from None
     q, v = (np.array([getattr(x, name) for x in found]) for name in "qv")
     return State(
         q.reshape(*s.shape, system.model.nq),
@@ -94,7 +92,7 @@ class _Closing:
     def __init__(self, system: ConstraintSystem, s: States, move: Array, root: Array) -> None:
         self.system, self.s, self.move, self.root = system, s, move, root
 
-    def terms(self, q: Array) -> Terms:
+    def terms(self, q: Array) -> RowTerms:
         return self.system.terms(self.s.with_q(q[None]))
 
     def step(self, q: Array, scaled: Array) -> Array:
@@ -102,7 +100,7 @@ class _Closing:
         dv[self.move] = scaled / self.root
         return self.system.model.integrate(q, dv)
 
-    def linearised(self, t: Terms) -> tuple[Array, Array]:
+    def linearised(self, t: RowTerms) -> tuple[Array, Array]:
         """Of the holonomic rows: the others do not say where a state may be."""
         rows = self.system.holonomic
         A = t.jacobian[0][rows][:, self.move] / self.root / t.scale[0][rows, None]
@@ -185,7 +183,7 @@ class _Closing:
 
 
 def _consistent_speeds(
-    system: ConstraintSystem, function: str, t: Terms, v: Array, move: Array, root: Array, held: str
+    system: ConstraintSystem, function: str, t: RowTerms, v: Array, move: Array, root: Array, held: str
 ) -> Array:
     """The nearest speeds with G v = 0 that keep those of the fixed joints."""
     G = t.jacobian[0] / t.scale[0][:, None]
@@ -209,42 +207,36 @@ def project(
 ) -> State:
     """Newton's method in the mass metric, for a batch of states."""
     model = system.model
+
+    def by_kept_set(given: Any, _: Any, last: Any) -> State | None:
+        found = solver.projection(system, given[0], given[1], last, CLOSURE)
+        return State(*found) if found is not None and found[0].shape[:-1] == found[1].shape[:-1] else None
+
     if v is not None and not (parameters or model.parameters):
-        try:  # the compiled steps take the arguments as they come; what they do not like is looked at below
-            found = quick.projection(system, q, v, (), CLOSURE)
-        except (ArgumentError, TypeError, ValueError):
-            found = None
-        if found is not None and found[0].shape[:-1] == found[1].shape[:-1]:
-            return State(*found)
+        found = solver.directly(by_kept_set, system, function, (q, v), None, parameters)
+        if found is not None:
+            return found
     s = states(model, function, q, {} if v is None else {"v": v}, parameters)
     speeds = s.vectors[0] if s.vectors else np.zeros((len(s), model.nv))
-    if not system.count:
-        return State(
-            s.q.reshape(*s.shape, s.q.shape[-1]).copy(),
-            speeds.reshape(*s.shape, speeds.shape[-1]).copy(),
-            0.0,
-            0.0,
-            0,
-        )
-    if len(s) and system.prepare(s, CLOSED):
-        last = () if s.parameters is None else (s.parameters,)
-        found = quick.projection(system, s.q, speeds, last, CLOSURE)
+    if not system.count or not len(s):
+        return State(s.shaped(s.q).copy(), s.shaped(speeds).copy(), 0.0, 0.0, 0)
+    if system.prepare(s, CLOSED):
+        found = by_kept_set((s.q, speeds), (), s.last)
         if found is not None:
-            q, v, *rest = found
-            return State(q.reshape(*s.shape, model.nq), v.reshape(*s.shape, model.nv), *rest)
+            return dataclasses.replace(found, q=s.shaped(found.q), v=s.shaped(found.v))
     s, t, count = _on_surface(system, function, s)
-    b = -(t.jacobian @ speeds[..., None])[..., 0]
-    size = np.linalg.norm(speeds, axis=-1)
-    x, _ = system.respond(function, s, t, b, size, forces=False)
-    speeds = speeds + x
-    left = np.abs((t.jacobian @ speeds[..., None])[..., 0])
-    return State(
-        s.q.reshape(*s.shape, model.nq),
-        speeds.reshape(*s.shape, model.nv),
-        float(np.max(np.abs(t.residual))),
-        float(np.max(left)),
-        count,
-    )
+    y, left = _kept_speeds(system, function, s, t, speeds)
+    opened, broken = (float(np.max(np.abs(x))) for x in (t.residual, left))
+    return State(s.shaped(s.q), s.shaped(speeds + y), opened, broken, count)
+
+
+def _kept_speeds(
+    system: ConstraintSystem, function: str, s: States, t: RowTerms, v: Array, rounding: float = 0.0
+) -> tuple[Array, Array]:
+    """y in the mass metric with G y = -G v, and G (v + y)."""
+    c = -(t.jacobian @ v[..., None])[..., 0]
+    y, _ = solver.respond(system, function, s, t, c, np.linalg.norm(v, axis=-1) + rounding, forces=False)
+    return y, (t.jacobian @ (v + y)[..., None])[..., 0]
 
 
 def corrections(
@@ -253,15 +245,12 @@ def corrections(
     """x and y in the mass metric with G x = -phi and G y = -G v: one step of the projection, not taken."""
     s = states(system.model, function, q, {"v": v}, parameters)
     t = system.terms(s)
-    speeds = s.vectors[0]
     off = np.max(np.abs(t.residual) / t.scale, axis=-1, initial=0.0)
-    x, _ = system.respond(function, s, t, -t.residual, off + 1e-6, forces=False)
-    b = -(t.jacobian @ speeds[..., None])[..., 0]
-    y, _ = system.respond(function, s, t, b, np.linalg.norm(speeds, axis=-1) + 1e-6, forces=False)
-    return x.reshape(*s.shape, x.shape[-1]), y.reshape(*s.shape, y.shape[-1])
+    x, _ = solver.respond(system, function, s, t, -t.residual, off + 1e-6, forces=False)
+    return s.shaped(x, _kept_speeds(system, function, s, t, s.vectors[0], 1e-6)[0])
 
 
-def _on_surface(system: ConstraintSystem, function: str, s: States) -> tuple[States, Terms, int]:
+def _on_surface(system: ConstraintSystem, function: str, s: States) -> tuple[States, RowTerms, int]:
     t = system.terms(s)
     worst, count = np.inf, 0
     for count in range(20):  # noqa: B007  (told below)
@@ -271,7 +260,7 @@ def _on_surface(system: ConstraintSystem, function: str, s: States) -> tuple[Sta
             break
         worst = largest
         # rounding of the residuals counts as a displacement of 1e-6 does in the check of dropped rows
-        x, _ = system.respond(function, s, t, -t.residual, off + 1e-6, forces=False)
+        x, _ = solver.respond(system, function, s, t, -t.residual, off + 1e-6, forces=False)
         better = s.with_q(system.model.integrate(s.q, x))
         t_better = system.terms(better)
         if float(np.max(np.abs(t_better.residual) / t_better.scale)) >= largest:
@@ -292,3 +281,50 @@ def _held(model: Model, held: Array) -> str:
     if not len(held):
         return ""
     return f" with {', '.join(repr(model.speed_names[k]) for k in held)} fixed"
+
+
+def project_held(
+    system: ConstraintSystem,
+    function: str,
+    q: Array,
+    v: Array,
+    held: Array,
+    parameters: Mapping[str, Any] | None,
+) -> tuple[Array, Array]:
+    """The same, state by state, where drives hold the coordinates and speeds of some degrees of freedom."""
+    model = system.model
+    s = states(model, function, q, {"v": v}, parameters)
+    move = rank.others(model.nv, held)
+    found, speeds = s.q.copy(), s.vectors[0].copy()
+
+    def nearest(at: States, t: RowTerms, c: Array) -> Array:
+        x, M = np.zeros(model.nv), system.mass_matrix(at)[0]
+        x[move] = saddle.least(M[np.ix_(move, move)], t.jacobian[0][:, move], c, t.scale[0])
+        return x
+
+    for k in range(len(s)):
+        at = closest = s.at(k)
+        worst = np.inf
+        for _ in range(20):
+            t = system.terms(at)
+            largest = float(np.max(np.abs(t.residual[0]) / t.scale[0], initial=0.0))
+            if not largest < worst / 2 or largest <= 1e-15:
+                break
+            worst, closest = largest, at
+            at = at.with_q(model.integrate(at.q, nearest(at, t, -t.residual[0])[None]))
+        at = at if largest <= worst else closest
+        t = system.terms(at)
+        speeds[k] += nearest(at, t, -(t.jacobian[0] @ speeds[k]))
+        found[k] = at.q[0]
+        left, broken = (np.abs(x) / t.scale[0] for x in (t.residual[0], t.jacobian[0] @ speeds[k]))
+        for what, values, limit in (
+            ("stays open by", left, CLOSURE),
+            ("opens at a rate of", broken, 1e-9 * max(1.0, float(np.linalg.norm(speeds[k])))),
+        ):
+            if not np.max(values, initial=0.0) <= limit:
+                i = int(np.argmax(values))
+                raise NumericalError(
+                    f"{function}: {system.owner_name(i)} {what} {values[i]:.3g}{held_fixed(model, held)}: the mechanism "
+                    "cannot follow the prescribed motion here"
+                )
+    return s.shaped(found, speeds)

@@ -1,132 +1,142 @@
-"""Constrained dynamics as two compiled functions, for mechanisms whose equations are not too many.
+"""Constrained motions as compiled functions, for mechanisms whose equations are not too many: one for each right-hand side.
 
-With the mass matrix factored along the tree, M = L^T D L (`sensitivity.mass_factor`), and a mask w of the rows that are
-in the minimal set:
+The first function gives the factors L, D of the tree's mass matrix and tau - bias; it belongs to the tree, whatever its
+constraints. The others solve (1) to (3) of `factors` with these, for
 
-    z0 = L^-T (tau - bias),   Z = L^-T G^T                    inward, sparse                           (1)
-    b = -(gamma + Z^T D^-1 z0)                                = -(gamma + G a_free)                    (2)
-    (w Z^T D^-1 Z w + 1 - w) f = w b                          sparse factorisation                     (3)
-    a = L^-1 D^-1 (z0 + Z w f)                                outward                                  (4)
+    accelerations         b = tau - bias,  c = -gamma                                                  (1)
+    positions, speeds     b = 0,           c = -phi and -G v                                           (2)
+    derivatives           columns (b; c) of (2) in `derivatives`, and b = 1 for efforts                (3)
+    prescribed speeds p   A_pp u = (a_given - a0)_p,  a = a0 + A u                                     (4)
 
-The first function gives L, D and tau - bias and belongs to the tree, whatever its constraints; the second does the rest. The
-mask is an argument, so that another minimal set or other active constraints need no other code. Rows that vanish identically
-(those of planar mechanisms in space) cost nothing, and where loops form a chain (3) is linear in their number.
-Besides a and f the function returns what tells whether the mask was good at this state:
+In (4) a0 are the accelerations that the given efforts cause, and A, the response to efforts, comes from columns of 1; which
+speeds are prescribed is an argument, a mask w with which (w A w + 1 - w) u = w (a_given - a0). Besides a and f, (1) returns
+what tells whether the mask of the minimal set was good at this state:
 
     status = (quality, left, size, slack, other)                                                       (5)
 
-quality: the smallest pivot of (3) relative to its diagonal, or the squared length of a chosen row relative to its loop's
-longest; left: the largest violation among all active rows; size: of the terms there; slack: how far the state is from
-the constraint surface; other: the squared relative length of the longest active row that was not chosen. Rows with active
-= 0 do not count. A third function does one step of the projection onto the surface, with the same factors:
+quality: the smallest pivot, or the squared length of a chosen row relative to its loop's longest; left: the largest
+violation among all active rows; size: of the terms there; slack: how far the state is from the constraint surface; other:
+the squared relative length of the longest active row that was not chosen. Rows with active = 0 do not count. Of (2):
 
-    G x = -phi,   G y = -G v,   status = (quality, largest phi / scale, largest phi, largest G (v + y))  (6)
+    status = (quality, largest phi / scale, largest phi, largest G (v + y))                            (6)
+
+The quality of (4) is the smallest pivot relative to the diagonal of M^-1, the response of the tree alone: it tells how
+independent of the constraints the prescribed speeds are.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from alembert.constraints.equations import Equations, columns, equations
-from alembert.constraints.tolerances import CLOSED, CONSISTENT, GOOD, OFF, STILL
-from alembert.engine.codegen import FunctionSource, KernelSource
+from alembert.constraints.equations import equations
+from alembert.constraints.factors import Admittance, again, column_functions, largest
+from alembert.constraints.kernels import (
+    Blocks,
+    Graph,
+    Shape,
+    Stages,
+    function_of,
+    make,
+    nonzeros,
+    parameter_names,
+    stage,
+)
+from alembert.constraints.tolerances import CLOSED, CONSISTENT, GOOD, OFF, RANK, STILL
 from alembert.engine.kernel import Argument, Kernel
-from alembert.lowering.plan import Call, Plan
+from alembert.lowering.plan import Call, Columns, Plan
 from alembert.sensitivity.mass_factor import Pattern
 from alembert.sweeps import INVERSE_DYNAMICS, MASS_MATRIX, expressions
 
 if TYPE_CHECKING:
     from alembert.model import Model
 
-LARGEST = 10_000
-"""cost above which compiling takes too long"""
-_RESIDUAL = 150
+Array = np.ndarray
+SPREAD = 6_000
+"""numbers in the right-hand sides of (3) up to which they are spread by straight code"""
+PRESCRIBED = 30
+"""degrees of freedom up to which (4) is unrolled"""
 
 
-def cost(model: Model, sizes: Sequence[int]) -> int:
-    """About how many multiplications (1) and (3) take, from the topology; `sizes` are the rows of each constraint."""
-    tree = model.compute.tree
-    # rows meet where joints inboard of both constraints move both
-    touches = np.zeros((len(sizes), model.nv), dtype=bool)
-    for k, touched in enumerate(columns(tree)):
-        touches[k, touched] = True
-    pattern = Pattern(tree)
-    for j in reversed(range(model.nv)):
-        touches[:, pattern.inboard[j]] |= touches[:, j : j + 1]
-    if not np.any(sizes):
-        return 0
-    coupled = np.repeat(np.repeat(touches @ touches.T, sizes, axis=0), sizes, axis=1)
-    upper, _ = ca.sparsify(ca.DM(coupled.astype(float))).sparsity().ldl()
-    fill = np.bincount(upper.row(), minlength=len(coupled))
-    inboard = np.array([len(row) for row in pattern.inboard])
-    half = sum(int(n) * int(np.sum(inboard[t])) for n, t in zip(sizes, touches, strict=True))
-    return int(np.sum((fill + 1) ** 2)) + half + _RESIDUAL * len(model.loops)
+# --- whether a minimal set served -----------------------------------------------------------------------------------
+
+
+def served(
+    status: Any,
+    closed: float,
+    *,
+    pivot: float = GOOD,
+    unique: bool = False,
+    least: Callable[[Any, float], Any] = min,
+) -> Any:
+    """What (5) says, of five numbers, arrays or symbols (`least` is their minimum); with `unique`, forces count as well."""
+    quality, left, size, slack, other = status
+    good = (quality > pivot * pivot) * (slack <= closed)
+    good = good * (left <= (CONSISTENT + least(100 * slack, OFF)) * size)
+    return good * (other <= RANK**2) if unique else good
+
+
+def states_served(status: Array, closed: float, *, pivot: float = GOOD, unique: bool = False) -> Array:
+    """At which states of a batch the minimal set served."""
+    return served(np.moveaxis(status, -1, 0), closed, pivot=pivot, unique=unique, least=np.minimum)
+
+
+def all_served(status: Array, closed: float, *, pivot: float = GOOD, unique: bool = False) -> bool:
+    """Whether the minimal set served at all states."""
+    if status.ndim == 1:
+        return bool(served(status.tolist(), closed, pivot=pivot, unique=unique))
+    return bool(np.all(states_served(status, closed, pivot=pivot, unique=unique)))
+
+
+def symbolic_served(status: ca.SX, closed: float) -> ca.SX:
+    return served(ca.vertsplit(status), closed, least=ca.fmin)
+
+
+# --- accelerations and positions ------------------------------------------------------------------------------------
 
 
 def tree_kernel(model: Model, *, wrenches: bool) -> Kernel:
     """(q, v, tau[, wrench][, parameters]) -> L and 1/D, tau - bias."""
     tree, pattern = model.compute.tree, Pattern(model.compute.tree)
-    hint = f"the model has {model.nv} degrees of freedom"
-    inputs = [
-        Argument("q", (model.nq,), f"the model has {model.nq} coordinates"),
-        Argument("v", (model.nv,), hint),
-        Argument("tau", (model.nv,), hint),
-    ]
+    inputs: dict[str, Shape] = {"q": (model.nq,), "v": (model.nv,), "tau": (model.nv,)}
     if wrenches:
-        inputs.append(Argument("wrench", (len(tree), 6)))
-    inputs += _parameters(model)
-    results = [Argument("factor", (pattern.size,)), Argument("rest", (model.nv,))]
+        inputs["wrench"] = (len(tree), 6)
 
-    def build() -> KernelSource:
-        symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in inputs}
-        parameters = symbols.get("parameters", ca.SX(0, 1))
-        given = {name: x for name, x in symbols.items() if name in ("q", "v", "wrench")}
-        bias = expressions(INVERSE_DYNAMICS, tree, given, parameters)["tau"]
-        M = expressions(MASS_MATRIX, tree, {"q": symbols["q"]}, parameters)["matrix"]
-        outputs = [pattern.factor(M), symbols["tau"] - bias]
-        return FunctionSource(ca.Function("tree", list(symbols.values()), [ca.densify(x) for x in outputs]))
+    def build() -> ca.Function:
+        given = {name: ca.SX.sym(name, *shape) for name, shape in inputs.items()}
+        parameters = ca.SX.sym("parameters", len(model.parameters))
+        outputs = _tree_terms(model, pattern, given, parameters)
+        return function_of("tree", [*given.values(), *([parameters] if model.parameters else [])], outputs)
 
-    key = f"{model.fingerprint}:factored_tree:{wrenches}"
-    return Kernel("forward_dynamics", inputs, results, key=key, build=build)
+    results = {"factor": (pattern.size,), "rest": (model.nv,)}
+    freedom = f"the model has {model.nv} degrees of freedom"
+    hints = {"q": f"the model has {model.nq} coordinates", "v": freedom, "tau": freedom}
+    content = f"factored_tree:{wrenches}"
+    return make(model, "forward_dynamics", content, inputs, results, build, hints)
 
 
-@dataclass(frozen=True, eq=False)
-class Symbols:
-    """All constraint equations of a model, on symbols."""
-
-    q: ca.SX
-    v: ca.SX
-    parameters: ca.SX
-    found: Equations
+def _tree_terms(model: Model, pattern: Pattern, given: Mapping[str, ca.SX], parameters: ca.SX) -> list[ca.SX]:
+    """The factor of M, and tau - bias."""
+    motion = {name: x for name, x in given.items() if name in ("q", "v", "wrench")}
+    bias = expressions(INVERSE_DYNAMICS, model.compute.tree, motion, parameters)["tau"]
+    M = expressions(MASS_MATRIX, model.compute.tree, {"q": given["q"]}, parameters)["matrix"]
+    return [pattern.factor(M), given["tau"] - bias]
 
 
-def symbols(model: Model) -> Symbols:
-    q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    parameters = ca.SX.sym("parameters", len(model.parameters))
-    return Symbols(q, v, parameters, equations(model.compute.tree, q, v, parameters))
-
-
-def constraint_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) -> Kernel:
-    """(q, v, factor, rest, chosen, active[, parameters]) -> a, f, T f by loops, status.
-
-    `slices` are the rows of each loop, then of each coupling.
-    """
-    results = {
-        "a": (model.nv,),
-        "f": (slices[-1].stop,),
-        "reactions": (max(1, len(model.loops)), 6),
-        "status": (5,),
-    }
+def acceleration_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Graph]) -> Kernel:
+    """(q, v, factor, rest, chosen, active[, parameters]) -> a, f, T f by loops, (5); `slices`: rows by constraint."""
+    loops = max(1, len(model.loops))
+    results = {"a": (model.nv,), "f": (slices[-1].stop,), "reactions": (loops, 6), "status": (5,)}
     return _kernel(model, slices, graph, "constraint_solution", ("factor", "rest"), results, _accelerations)
 
 
-def projection_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Symbols]) -> Kernel:
-    """(q, v, factor, chosen, active[, parameters]) -> x, y, status of (6)."""
+def projection_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Graph]) -> Kernel:
+    """(q, v, factor, chosen, active[, parameters]) -> x, y with G x = -phi and G y = -G v, (6)."""
     results = {"x": (model.nv,), "y": (model.nv,), "status": (4,)}
     return _kernel(model, slices, graph, "constraint_projection", ("factor",), results, _projection)
 
@@ -134,58 +144,44 @@ def projection_kernel(model: Model, slices: Sequence[slice], graph: Callable[[],
 def _kernel(
     model: Model,
     slices: Sequence[slice],
-    graph: Callable[[], Symbols],
+    graph: Callable[[], Graph],
     name: str,
     of_tree: tuple[str, ...],
-    shapes: Mapping[str, tuple[int, ...]],
-    solution: Callable[[Admittance, dict[str, ca.SX]], list[ca.SX]],
+    results: Mapping[str, Shape],
+    solution: Callable[[Model, Sequence[slice], dict[str, ca.SX]], list[ca.SX]],
 ) -> Kernel:
     """The terms at a state, then a solution from them."""
     pattern, rows = Pattern(model.compute.tree), slices[-1].stop
     sizes = {"factor": pattern.size, "rest": model.nv}
-    state = [Argument("q", (model.nq,)), Argument("v", (model.nv,))]
-    tree = [Argument(part, (sizes[part],)) for part in of_tree]
-    masks = [Argument("chosen", (rows,)), Argument("active", (rows,))]
-    inputs = [*state, *tree, *masks, *_parameters(model)]
-    results = [Argument(*item) for item in shapes.items()]
+    kept = {"v": model.nv, **{part: sizes[part] for part in of_tree}, "chosen": rows, "active": rows}
 
-    def build() -> KernelSource:
-        given = graph()
-        q, v, parameters, found = given.q, given.v, given.parameters, given.found
-        G, T = ca.sparsify(found.jacobian), ca.sparsify(found.basis)
-        outputs = {"G": G.nz[:], "gamma": found.bias, "phi": found.residual, "T": T.nz[:]}
-        terms = ca.Function(
-            "terms",
-            [q, v, parameters] if model.parameters else [q, v],
-            [ca.densify(x) for x in outputs.values()],
-        )
+    def build() -> Stages:
+        at = graph()
+        G, T = ca.sparsify(at.found.jacobian), ca.sparsify(at.found.basis)
+        outputs = {"G": G.nz[:], "gamma": at.found.bias, "phi": at.found.residual, "T": T.nz[:]}
+        state = [at.q, at.v, *([at.parameters] if model.parameters else [])]
+        terms = function_of("terms", state, list(outputs.values()))
         between = {f"{part}_": x.numel() for part, x in outputs.items()}
         inner = {part: ca.SX.sym(part, x.numel()) for part, x in outputs.items()}
-        inner |= {a.name: ca.SX.sym(a.name, *a.shape) for a in (state[1], *tree, *masks)}
-        terms_at = inner | {"G": ca.SX(G.sparsity(), inner["G"]), "T": ca.SX(T.sparsity(), inner["T"])}
-        answers = solution(Admittance(model, pattern, terms_at, slices), terms_at)
-        solve = ca.Function("solve", list(inner.values()), [ca.densify(x) for x in answers])
-        return Plan(
-            {a.name: a.size for a in inputs},
-            {a.name: a.size for a in results},
+        inner |= {part: ca.SX.sym(part, size) for part, size in kept.items()}
+        matrices = {"G": ca.SX(G.sparsity(), inner["G"]), "T": ca.SX(T.sparsity(), inner["T"])}
+        solve = function_of("solve", list(inner.values()), solution(model, slices, inner | matrices))
+        return Stages(
             between,
             [
-                Call(FunctionSource(terms), [a.name for a in (*state, *_parameters(model))], list(between)),
-                Call(
-                    FunctionSource(solve),
-                    [*between, *(a.name for a in (state[1], *tree, *masks))],
-                    [a.name for a in results],
-                ),
+                stage(terms, ["q", "v", *parameter_names(model)], list(between)),
+                stage(solve, [*between, *kept], list(results)),
             ],
         )
 
-    return Kernel(name, inputs, results, key=f"{model.fingerprint}:{name}", build=build)
+    inputs = {"q": (model.nq,), **{part: (size,) for part, size in kept.items()}}
+    return make(model, name, name, inputs, results, build)
 
 
-def solution(
+def symbolic_solution(
     model: Model,
     slices: Sequence[slice],
-    masks: tuple[np.ndarray, np.ndarray],
+    masks: tuple[Array, Array],
     given: Mapping[str, ca.SX],
     parameters: ca.SX,
     *,
@@ -193,146 +189,196 @@ def solution(
 ) -> tuple[ca.SX, ca.SX, ca.SX]:
     """a, f and the wrenches of the loops on symbols, by the rows chosen and active in `masks`, all in one graph.
 
-    `given` has q, v, tau and, where wrenches act, `wrench` (nodes, 6). `guarded`: NaN where the conditions of
-    `constraints.quick` do not hold, that is where the minimal set does not serve or loops are open.
+    `given` has q, v, tau and, where wrenches act, `wrench` (nodes, 6). `guarded`: NaN where (5) says that the minimal set
+    does not serve or loops are open.
     """
-    tree, pattern = model.compute.tree, Pattern(model.compute.tree)
-    motion = {name: x for name, x in given.items() if name in ("q", "v", "wrench")}
-    bias = expressions(INVERSE_DYNAMICS, tree, motion, parameters)["tau"]
-    M = expressions(MASS_MATRIX, tree, {"q": given["q"]}, parameters)["matrix"]
-    found = equations(tree, given["q"], given["v"], parameters)
-    x = {
-        "factor": pattern.factor(M),
-        "rest": given["tau"] - bias,
-        "chosen": ca.SX(masks[0]),
-        "active": ca.SX(masks[1]),
-        "G": ca.sparsify(found.jacobian),
-        "T": found.basis,
-        "gamma": found.bias,
-        "phi": found.residual,
-        "v": given["v"],
-    }
-    a, f, wrenches, status = _accelerations(Admittance(model, pattern, x, slices), x)
+    found = equations(model.compute.tree, given["q"], given["v"], parameters)
+    factor, rest = _tree_terms(model, Pattern(model.compute.tree), given, parameters)
+    x = {"factor": factor, "rest": rest, "chosen": ca.SX(masks[0]), "active": ca.SX(masks[1])}
+    x |= {"G": ca.sparsify(found.jacobian), "T": found.basis, "gamma": found.bias, "phi": found.residual}
+    a, f, wrenches, status = _accelerations(model, slices, x | {"v": given["v"]})
     if guarded:
-        good = serves(status, CLOSED)
+        good = symbolic_served(status, CLOSED)
         a, f, wrenches = (ca.if_else(good, y, ca.SX.nan(*y.shape)) for y in map(ca.densify, (a, f, wrenches)))
     return a, f, wrenches
 
 
-def serves(status: ca.SX, closed: float) -> ca.SX:
-    """Whether (5) says that the accelerations are right."""
-    quality, left, size, slack = (status[k] for k in range(4))
-    good = ca.logic_and(quality > GOOD * GOOD, slack <= closed)
-    return ca.logic_and(good, left <= (CONSISTENT + ca.fmin(100 * slack, OFF)) * size)
-
-
-def _parameters(model: Model) -> list[Argument]:
-    return [Argument("parameters", (len(model.parameters),))] if model.parameters else []
-
-
-class Admittance:
-    """The factors of (3), and how large rows are."""
-
-    def __init__(
-        self, model: Model, pattern: Pattern, given: Mapping[str, ca.SX], slices: Sequence[slice]
-    ) -> None:
-        self.model, self.pattern, self.slices = model, pattern, slices
-        self.factor, self.chosen, self.G = given["factor"], given["chosen"], given["G"]
-        self.inverse = self.factor[len(pattern.positions) :]
-        self.Z = ca.horzcat(*(self.inward(self.G[i, :].T) for i in range(self.G.shape[0])))  # (1)
-        self.weighted = ca.diag(self.inverse) @ self.Z
-        mask = ca.diag(self.chosen)
-        self.matrix = mask @ (self.Z.T @ self.weighted) @ mask + ca.diag(1 - self.chosen)
-        self.D, self.LT, self.order = ca.ldl(self.matrix)
-        self.lengths = ca.sum2(self.G * self.G)
-        self.scale = scales(self.G, slices)
-
-    def solve(self, b: ca.SX) -> ca.SX:
-        """(3)"""
-        return self.chosen * ca.ldl_solve(self.chosen * b, self.D, self.LT, self.order)
-
-    def quality(self) -> ca.SX:
-        found = ca.SX(1)
-        for k, i in enumerate(self.order):
-            found = ca.fmin(found, self.D[k] / self.matrix[i, i])
-            found = ca.fmin(found, self.lengths[i] / self.scale[i] + (1 - self.chosen[i]))
-        return found
-
-    def inward(self, b: ca.SX) -> ca.SX:
-        """L^-T b"""
-        return inward(self.pattern, self.factor, b)
-
-    def outward(self, x: ca.SX) -> ca.SX:
-        """L^-1 x"""
-        return outward(self.pattern, self.factor, x)
-
-
-def inward(pattern: Pattern, factor: ca.SX, b: ca.SX) -> ca.SX:
-    """L^-T b; zeros of b that no nonzero reaches stay structural."""
-    x = {i: b[i] for i in range(b.numel()) if b[i].nnz()}
-    for k in reversed(range(b.numel())):
-        if k in x:
-            for i in pattern.inboard[k]:
-                x[i] = x.get(i, ca.SX(0)) - factor[pattern.positions[k, i]] * x[k]
-    result = ca.SX(b.numel(), 1)
-    for i in sorted(x):
-        result[i] = x[i]
-    return result
-
-
-def outward(pattern: Pattern, factor: ca.SX, x: ca.SX) -> ca.SX:
-    """L^-1 x"""
-    found = [x[i] for i in range(x.numel())]
-    for k in range(len(found)):
-        for i in pattern.inboard[k]:
-            found[k] = found[k] - factor[pattern.positions[k, i]] * found[i]
-    return ca.vertcat(*found)
-
-
-def _accelerations(with_: Admittance, x: dict[str, ca.SX]) -> list[ca.SX]:
-    """(2)-(5)"""
-    G, v, active = x["G"], x["v"], x["active"]
-    z0 = with_.inward(x["rest"])
-    f = with_.solve(-(x["gamma"] + with_.weighted.T @ z0))
-    a_free = with_.outward(with_.inverse * z0)
-    a = with_.outward(with_.inverse * z0 + with_.weighted @ f)
-    T = x["T"]
-    wrenches = [f[s].T @ T[s, :] for s in with_.slices[: len(with_.model.loops)]] or [ca.SX(1, 6)]
-    root = ca.sqrt(with_.scale)
+def _accelerations(model: Model, slices: Sequence[slice], x: dict[str, ca.SX]) -> list[ca.SX]:
+    """(1) and (5)"""
+    by = Admittance(Pattern(model.compute.tree), slices, x["factor"], x["chosen"], x["G"])
+    G, T, v, active = x["G"], x["T"], x["v"], x["active"]
+    z0 = by.inward(x["rest"])
+    f = by.solve(-(x["gamma"] + by.weighted.T @ z0))
+    a_free = by.outward(by.inverse * z0)
+    a = by.outward(by.inverse * z0 + by.weighted @ f)
+    wrenches = [f[s].T @ T[s, :] for s in slices[: len(model.loops)]] or [ca.SX(1, 6)]
+    root = ca.sqrt(by.scale)
     left, broken, opened = (largest(active * y / root) for y in (G @ a + x["gamma"], G @ v, x["phi"]))
     speed = ca.dot(v, v)
     size = ca.sqrt(ca.dot(a, a)) + ca.sqrt(ca.dot(a_free, a_free)) + speed
     slack = opened + broken / ca.fmax(ca.sqrt(speed), STILL)
-    other = largest((active - with_.chosen) * with_.lengths / with_.scale)
-    return [a, f, ca.vertcat(*wrenches), ca.vertcat(with_.quality(), left, size, slack, other)]
+    other = largest((active - by.chosen) * by.lengths / by.scale)
+    return [a, f, ca.vertcat(*wrenches), ca.vertcat(by.quality(), left, size, slack, other)]
 
 
-def _projection(with_: Admittance, x: dict[str, ca.SX]) -> list[ca.SX]:
-    """(6)"""
+def _projection(model: Model, slices: Sequence[slice], x: dict[str, ca.SX]) -> list[ca.SX]:
+    """(2) and (6)"""
+    by = Admittance(Pattern(model.compute.tree), slices, x["factor"], x["chosen"], x["G"])
     G, v, phi = x["G"], x["v"], x["active"] * x["phi"]
-    step, change = (with_.outward(with_.weighted @ with_.solve(-b)) for b in (phi, G @ v))
-    status = ca.vertcat(
-        with_.quality(),
-        largest(phi / ca.sqrt(with_.scale)),
-        largest(phi),
-        largest(x["active"] * (G @ (v + change))),
-    )
-    return [step, change, status]
+    step, change = (by.outward(by.weighted @ by.solve(-b)) for b in (phi, G @ v))
+    opened, left = largest(phi / ca.sqrt(by.scale)), largest(x["active"] * (G @ (v + change)))
+    return [step, change, ca.vertcat(by.quality(), opened, largest(phi), left)]
 
 
-def scales(G: ca.SX, slices: Sequence[slice]) -> ca.SX:
-    """For each row the squared length of the longest of its constraint (1 where all vanish)."""
-    lengths, found = ca.sum2(G * G), ca.SX(G.shape[0], 1)
-    for group in slices:
-        longest = ca.SX(0)
-        for i in range(group.start, group.stop):
-            longest = ca.fmax(longest, lengths[i])
-        found[group] = ca.if_else(longest > 0, longest, 1.0)
-    return found
+# --- derivatives ----------------------------------------------------------------------------------------------------
 
 
-def largest(x: ca.SX) -> ca.SX:
-    total = ca.SX(0)
-    for k in range(x.numel()):
-        total = ca.fmax(total, ca.fabs(x[k]))
-    return total
+def spreads(model: Model, blocks: Blocks) -> bool:
+    """Whether the kernel of (3) takes the parts of the right-hand sides, or matrices."""
+    return model.nv * (2 * model.nv + 2 * blocks.count) <= SPREAD
+
+
+def right_sides(blocks: Blocks, r_q: Array, r_v: Array, push_q: Array, row_q: Array, row_v: Array) -> Any:
+    """The matrices b and c for q and v, and the unit matrix."""
+    batch, nv = r_q.shape[:-2], blocks.nv
+    c_q, c_v = (-blocks.spread(x).reshape(*batch, -1, nv) for x in (row_q, row_v))
+    return blocks.spread_square(push_q).reshape(r_q.shape) - r_q, -r_v, c_q, c_v, np.eye(nv)
+
+
+def derivative_kernel(
+    model: Model, slices: Sequence[slice], graph: Callable[[], Graph], blocks: Blocks
+) -> Kernel:
+    """(q, factor, chosen, right-hand sides[, parameters]) -> dq, dv, dtau of (3).
+
+    The right-hand sides are r_q, r_v and the parts of `kernels.derivative_kernel`, or the results of `right_sides`.
+    """
+    nv, rows, pattern = model.nv, blocks.count, Pattern(model.compute.tree)
+    flat = (len(blocks.rows),)
+    parts = {"r_q": (nv, nv), "r_v": (nv, nv), "push_q": (len(blocks.square),), "row_q": flat, "row_v": flat}
+    whole = {"b_q": (nv, nv), "b_v": (nv, nv), "c_q": (rows, nv), "c_v": (rows, nv), "unit": (nv, nv)}
+    small = spreads(model, blocks)
+
+    def spread() -> ca.Function:
+        """`right_sides` as straight code."""
+        given = {name: ca.SX.sym(name, math.prod(shape)) for name, shape in parts.items()}
+        found = [
+            blocks.symbolic(given["push_q"], square=True) - given["r_q"],
+            -given["r_v"],
+            *(-blocks.symbolic(given[name], square=False) for name in ("row_q", "row_v")),
+            ca.SX(np.eye(nv).ravel()),
+        ]
+        return function_of("spread", list(given.values()), found)
+
+    def build() -> Stages:
+        terms, buffers, sparsity = graph().jacobian_stage(model)
+        by = column_functions(slices, pattern, sparsity)
+        stages: list[Call | Columns] = [
+            terms,
+            stage(by.prepare, ["G", "factor", "chosen"], ["shared"]),
+            Columns(by.solve, "shared", ["b_q", "c_q", "b_v", "c_v"], ["dq", "dv"], nv),
+            Columns(by.respond, "shared", ["unit"], ["dtau"], nv),
+        ]
+        buffers |= {"shared": by.prepare.numel_out(0)}
+        if small:
+            stages.insert(2, stage(spread(), list(parts), list(whole)))
+            buffers |= {name: math.prod(shape) for name, shape in whole.items()}
+        return Stages(buffers, stages)
+
+    tree: dict[str, Shape] = {"q": (model.nq,), "factor": (pattern.size,), "chosen": (rows,)}
+    results = dict.fromkeys(("dq", "dv", "dtau"), (nv, nv))
+    content = f"constrained_derivatives:{small}"
+    inputs = {**tree, **(parts if small else whole)}
+    return make(model, "forward_dynamics_derivatives", content, inputs, results, build)
+
+
+# --- prescribed speeds ----------------------------------------------------------------------------------------------
+
+
+def prescription_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Graph]) -> Kernel:
+    """(q, factor, chosen, a0, a_given, mask[, parameters]) -> a, u, quality of (4)."""
+    nv, rows, pattern = model.nv, slices[-1].stop, Pattern(model.compute.tree)
+    given: dict[str, Shape] = dict.fromkeys(("a0", "a_given", "mask"), (nv,))
+    results: dict[str, Shape] = {"a": (nv,), "u": (nv,), "quality": (1,)}
+
+    def build() -> Stages:
+        terms, buffers, sparsity = graph().jacobian_stage(model)
+        by = column_functions(slices, pattern, sparsity)
+        unit = function_of("unit", [ca.SX.sym("a0", nv)], [ca.SX(np.eye(nv).ravel())])
+        of_tree, A = ca.SX.sym("T", nv * nv), ca.SX.sym("A", nv * nv)
+        a0, a_given, mask = (ca.SX.sym(name, nv) for name in given)
+        matrix, D, LT, order = _masked(A, mask)
+        u = mask * ca.ldl_solve(mask * (a_given - a0), D, LT, order)
+        quality = ca.SX(1)
+        for k, i in enumerate(order):
+            quality = ca.fmin(quality, ca.if_else(mask[i] > 0, D[k] / of_tree[i * nv + i], 1.0))
+        solve = function_of("prescribe", [of_tree, A, a0, a_given, mask], [a0 + matrix @ u, u, quality])
+        sizes = {"shared": by.prepare.numel_out(0), "unit": nv * nv, "of_tree": nv * nv, "A": nv * nv}
+        return Stages(
+            {**buffers, **sizes},
+            [
+                terms,
+                stage(by.prepare, ["G", "factor", "chosen"], ["shared"]),
+                stage(unit, ["a0"], ["unit"]),
+                Columns(by.both, "shared", ["unit"], ["of_tree", "A"], nv),
+                stage(solve, ["of_tree", "A", *given], list(results)),
+            ],
+        )
+
+    inputs = {"q": (model.nq,), "factor": (pattern.size,), "chosen": (rows,), **given}
+    return make(model, "hybrid_dynamics", "constrained_hybrid_dynamics", inputs, results, build)
+
+
+@functools.cache
+def prescription_derivative_kernel(nv: int) -> Kernel:
+    """(A, mask, a0_q, a0_v) -> derivatives of (accelerations; efforts) by q, v and what is given, and the quality of (4).
+
+    That is the smallest pivot relative to its diagonal entry, and the smallest of these relative to the size of A.
+    """
+    matrices = dict.fromkeys(("a_q", "a_v"), nv * nv)
+    results = {**dict.fromkeys(("dq", "dv", "dgiven"), (2, nv, nv)), "quality": (2,)}
+
+    def build() -> Plan:
+        A, mask = ca.SX.sym("A", nv * nv), ca.SX.sym("mask", nv)
+        _, D, LT, order = _masked(A, mask)
+        pivot, smallest, size = ca.SX(1), ca.SX(1), ca.sqrt(ca.sumsqr(A))
+        for k, i in enumerate(order):
+            pivot = ca.fmin(pivot, ca.if_else(mask[i] > 0, D[k] / A[i * nv + i], 1.0))
+            smallest = ca.fmin(smallest, ca.if_else(mask[i] > 0, A[i * nv + i] / size, 1.0))
+        kept = [A, mask, D, nonzeros(LT)]
+        outputs = [ca.vertcat(*kept), ca.SX(np.eye(nv).ravel()), ca.vertcat(pivot, smallest)]
+        prepare = function_of("prepare", [A, mask], outputs)
+
+        shared, (A, mask, D, upper) = again(kept)
+        matrix, factor = ca.reshape(A, nv, nv).T, ca.SX(LT.sparsity(), upper)
+
+        def respond(moved: ca.SX, wanted: ca.SX | float = 0.0) -> tuple[ca.SX, ca.SX]:
+            """Accelerations and efforts where the prescribed move as `wanted`, and all as `moved` if nothing pushed."""
+            u = mask * ca.ldl_solve(mask * (wanted - moved), D, factor, order)
+            return moved + matrix @ u, u
+
+        by_q, by_v, e = (ca.SX.sym(name, nv) for name in ("a_q", "a_v", "e"))
+        free = (1 - mask) * e
+        a, u = respond(matrix @ free, mask * e)
+        found = [*(ca.vertcat(*respond(x)) for x in (by_q, by_v)), ca.vertcat(a, u + free)]
+        solve = function_of("solve", [shared, by_q, by_v, e], found)
+        return Plan(
+            {"A": nv * nv, "mask": nv, **matrices},
+            {name: math.prod(shape) for name, shape in results.items()},
+            {"shared": prepare.numel_out(0), "unit": nv * nv},
+            [
+                stage(prepare, ["A", "mask"], ["shared", "unit", "quality"]),
+                Columns(solve, "shared", ["a_q", "a_v", "unit"], ["dq", "dv", "dgiven"], nv),
+            ],
+        )
+
+    inputs = [Argument("A", (nv, nv)), Argument("mask", (nv,)), *(Argument(x, (nv, nv)) for x in matrices)]
+    found = [Argument(*item) for item in results.items()]
+    return Kernel("hybrid_dynamics_derivatives", inputs, found, key=f"hybrid_slopes:{nv}", build=build)
+
+
+def _masked(A: ca.SX, mask: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, list[int]]:
+    """A (by rows) as a matrix, and the factors of w A w + 1 - w."""
+    n = mask.numel()
+    matrix = ca.reshape(A, n, n).T
+    D, LT, order = ca.ldl(ca.diag(mask) @ matrix @ ca.diag(mask) + ca.diag(1 - mask))
+    return matrix, D, ca.sparsify(LT), order

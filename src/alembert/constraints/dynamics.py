@@ -1,8 +1,11 @@
-"""Dynamics under constraints: accelerations, efforts, impulses.
+"""Dynamics under constraints: accelerations, impulses, efforts; rank, and the power of reactions.
 
-a = a_free + x,   G x = -(gamma + G a_free)                 forward (steps A to F)             (1)
-v+ = v + x,       G x = -G v                                impulse                            (2)
-E^T (M a + bias) = E^T B u,   G E = 0                       efforts u of the driven dofs       (3)
+    a = a_free + x,   G x = -(gamma + G a_free)                 forward                                (1)
+    v+ = v + x,       G x = -G v                                impulse                                (2)
+    M_mm x_m = G_m^T f,   p_h = M_hm x_m - G_h^T f,   x_h = 0   impulse, speeds h held by drives       (3)
+    E^T (M a + bias) = E^T B u,   G E = 0                       efforts u of the driven dofs           (4)
+
+In (3) m are the degrees of freedom that move, f the impulses of the constraints and p_h those of the drives.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import drives, quick, rank
+from alembert.constraints import compiled, rank, saddle, solver
 from alembert.constraints.drives import Drives
 from alembert.constraints.results import (
     ConstrainedEfforts,
@@ -20,9 +23,9 @@ from alembert.constraints.results import (
     ConstraintAnalysis,
     ImpulseResult,
 )
-from alembert.constraints.states import States, Terms, states
+from alembert.constraints.states import RowTerms, States, name_list, states
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import BREAKS, CONSISTENT, STILL
+from alembert.constraints.tolerances import BREAKS, CONSISTENT, RANK, STILL
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 
@@ -49,123 +52,142 @@ def forward(
     """(1)"""
     model = system.model
     forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
-    found_quickly = _attempt(system, function, (q, v, tau), forces, parameters, closed, reactions)
-    if found_quickly is not None:
-        return found_quickly
-    s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, forces, parameters)
-    if len(s) and not _locked(system, s.q) and system.prepare(s, closed):
-        arrays = s.given(s.q, *s.vectors) if forces is None else s.given(s.q, *s.vectors, forces)
-        found = quick.accelerations(
-            system, arrays, wrenches=forces is not None, closed=closed, unique=reactions
-        )
+
+    def by_kept_set(given: Any, pushes: Any, last: Any) -> ConstrainedResult | None:
+        if system.kept is None:
+            return None
+        solved = solver.accelerations(system, given, pushes, last, system.masks)
+        if solved is None or not compiled.all_served(solved[3], closed, unique=reactions):
+            return None
+        return ConstrainedResult(solved[0], system.named(solved[1], solved[2]) if reactions else {})
+
+    if not solver.lockable(system):
+        found = solver.directly(by_kept_set, system, function, (q, v, tau), forces, parameters)
         if found is not None:
-            a, f, wrench = (x.reshape(*s.shape, *x.shape[1:]) for x in found)
-            return ConstrainedResult(a, system.named(f, wrench) if reactions else {})
-    a = _tree(system, "forward_dynamics", function, s, forces)
-    if not system.count:
-        return ConstrainedResult(
-            a.reshape(*s.shape, model.nv), system.reactions(s, _no_terms(s, model.nv), a[:, :0])
-        )
-    t = system.terms(s, s.vectors[0])
-    system.check_closed(function, s, t, s.vectors[0], closed)
-    finite = np.isfinite(a).all(axis=-1)
-    f = np.full((len(s), system.count), np.nan)
-    if len(s) and finite.all():
-        x, f = _correct(system, function, s, t, a, reactions)
-        a = a + x
-    elif finite.any():
-        x, f[finite] = _correct(system, function, s.at(finite), _at(t, finite), a[finite], reactions)
-        a[finite] += x
-    if not reactions:
-        return ConstrainedResult(a.reshape(*s.shape, model.nv), {})
-    system.tell_redundancy(function, s, t)
-    return ConstrainedResult(a.reshape(*s.shape, model.nv), system.reactions(s, t, f))
-
-
-def _attempt(
-    system: ConstraintSystem,
-    function: str,
-    given: tuple[Any, ...],
-    forces: Array | None,
-    parameters: Parameters,
-    closed: float,
-    reactions: bool,
-) -> ConstrainedResult | None:
-    """The compiled function on the arguments as they come; what it does not like is looked at more closely."""
-    model = system.model
-    if system.all.primary.compute.lockable or (parameters and not model.parameters):
-        return None
-    if forces is not None:
-        given = (*given, forces)
-    if model.parameters:
-        given = (*given, model.compute.parameter_array(function, parameters))
-    try:
-        found = quick.accelerations(
-            system, given, wrenches=forces is not None, closed=closed, unique=reactions
-        )
-    except (ArgumentError, TypeError, ValueError):
-        return None
-    if found is None:
-        return None
-    return ConstrainedResult(found[0], system.named(found[1], found[2]) if reactions else {})
-
-
-def _locked(system: ConstraintSystem, q: Array) -> bool:
-    """Whether some joint of the tree is where its accelerations are not defined."""
-    tree = system.all.primary
-    return any(o.type.singularity(q[..., o.q]) for o in tree.compute.lockable)
-
-
-def _correct(
-    system: ConstraintSystem, function: str, s: States, t: Terms, a: Array, forces: bool
-) -> tuple[Array, Array]:
+            return found
+    s = states(model, function, q, {"v": v, "tau": tau}, parameters, forces)
     v = s.vectors[0]
-    b = -(t.bias + (t.jacobian @ a[..., None])[..., 0])
-    size = np.linalg.norm(a, axis=-1) + np.einsum("bi,bi->b", v, v)
-    return system.respond(function, s, t, b, size, forces=forces)
+    if len(s) and not solver.lockable(system, s.q) and system.prepare(s, closed):
+        found = by_kept_set((s.q, *s.vectors), s.pushes, s.last)
+        if found is not None:
+            named = {name: s.shaped(x)[()] for name, x in found.reactions.items()}
+            return ConstrainedResult(s.shaped(found.accelerations), named)
+    a = system.tree("forward_dynamics", function, s)
+    t = system.closed_terms(function, s, v, closed)
+    f = np.full((len(s), system.count), np.nan)
+    fine = np.isfinite(a).all(axis=-1)
+    if fine.any():
+        at, t_at, a_at, v_at = (s, t, a, v) if fine.all() else (s.at(fine), t.at(fine), a[fine], v[fine])
+        c = -(t_at.bias + (t_at.jacobian @ a_at[..., None])[..., 0])
+        size = np.linalg.norm(a_at, axis=-1) + np.einsum("bi,bi->b", v_at, v_at)
+        x, f[fine] = solver.respond(system, function, at, t_at, c, size, forces=reactions)
+        a[fine] += x
+    if not reactions:
+        return ConstrainedResult(s.shaped(a), {})
+    system.tell_redundancy(function, s, t)
+    return ConstrainedResult(s.shaped(a), system.reactions(s, t, f))
 
 
 def impulse(
-    system: ConstraintSystem, function: str, q: Any, v: Any, parameters: Parameters, closed: float
+    system: ConstraintSystem,
+    function: str,
+    q: Any,
+    v: Any,
+    held: Sequence[str],
+    parameters: Parameters,
+    closed: float,
 ) -> ImpulseResult:
-    """(2)"""
+    """(2), or (3) where speeds are held"""
     model = system.model
+    dofs = named_dofs(model, function, held, "held")
     s = states(model, function, q, {"v": v}, parameters)
     v = s.vectors[0]
-    if not system.count:
-        return ImpulseResult(
-            v.reshape(*s.shape, model.nv).copy(),
-            system.reactions(s, _no_terms(s, model.nv), v[:, :0]),
-            np.zeros((*s.shape, model.nv)),
+    t = system.closed_terms(function, s, None, closed)
+    drives = np.zeros((len(s), model.nv))
+    if len(dofs):
+        x, f = np.zeros((len(s), model.nv)), np.zeros((len(s), system.count))
+        for k in range(len(s)):
+            x[k], f[k], drives[k] = _held_impulse(system, function, s.at(k), t.at(k), v[k], dofs)
+    else:
+        c = -(t.jacobian @ v[..., None])[..., 0]
+        x, f = solver.respond(system, function, s, t, c, np.linalg.norm(v, axis=-1))
+        system.tell_redundancy(function, s, t)
+    return ImpulseResult(s.shaped(v + x), system.reactions(s, t, f), s.shaped(drives))
+
+
+def _held_impulse(
+    system: ConstraintSystem, function: str, s: States, t: RowTerms, v: Array, held: Array
+) -> tuple[Array, Array, Array]:
+    """(3) at one state: x, f and the impulses of the drives."""
+    model, G, M = system.model, t.jacobian[0], system.mass_matrix(s)[0]
+    move = rank.others(model.nv, held)
+    x, drives = np.zeros(model.nv), np.zeros(model.nv)
+    x[move] = saddle.least(M[np.ix_(move, move)], G[:, move], -(G @ v), t.scale[0])
+    left = np.abs(G @ (v + x)) / t.scale[0]
+    if np.max(left, initial=0.0) > CONSISTENT * np.linalg.norm(v):
+        i = int(np.argmax(left))
+        raise NumericalError(
+            f"{function}: no impulse makes all constraints hold{held_fixed(model, held)}: {system.owner_name(i)} would open "
+            f"at {left[i]:.3g} per second"
         )
-    t = system.terms(s)
-    system.check_closed(function, s, t, None, closed)
-    b = -(t.jacobian @ v[..., None])[..., 0]
-    x, f = system.respond(function, s, t, b, np.linalg.norm(v, axis=-1))
-    system.tell_redundancy(function, s, t)
-    after = (v + x).reshape(*s.shape, model.nv)
-    return ImpulseResult(after, system.reactions(s, t, f), np.zeros_like(after))
+    needed = M @ x
+    f = np.linalg.lstsq(G[:, move].T, needed[move], rcond=RANK)[0]
+    drives[held] = needed[held] - G[:, held].T @ f
+    return x, f, drives
 
 
 def analysis(
     system: ConstraintSystem, function: str, q: Any, parameters: Parameters, tolerance: float
 ) -> ConstraintAnalysis:
-    model = system.model
-    s = _single(model, function, q, {}, parameters)
-    sizes = {name: rows.stop - rows.start for name, rows in system.slices.items()}
-    if not system.count:
-        return ConstraintAnalysis(0, 0, model.nv, {}, sizes, 1.0, 0.0)
+    s = states(system.model, function, q, {}, parameters)
+    if s.shape:
+        raise ArgumentError(f"{function}: takes one state at a time, got a batch of shape {s.shape}")
     t = system.terms(s)
     choice = rank.choose(t.jacobian[0], system.groups, tolerance)
     return ConstraintAnalysis(
         system.count,
         choice.rank,
-        model.nv - choice.rank,
+        system.model.nv - choice.rank,
         system.redundant(choice),
-        sizes,
+        {name: rows.stop - rows.start for name, rows in system.slices.items()},
         choice.margin,
-        float(np.max(np.abs(t.residual))),
+        float(np.max(np.abs(t.residual), initial=0.0)),
     )
+
+
+def power(
+    system: ConstraintSystem,
+    function: str,
+    q: Any,
+    v: Any,
+    reactions: Mapping[str, Any],
+    parameters: Parameters,
+) -> dict[str, Array]:
+    """F . V_ab of loops, f . (G v) of couplings and equations."""
+    model, own = system.model, system.all.unconstrained
+    s = states(model, function, q, {"v": v}, parameters)
+    speeds = s.shaped((system.terms(s).jacobian @ s.vectors[0][..., None])[..., 0])
+    loops = {loop.name: loop for loop in model.loops}
+    found = {}
+    for name, reaction in reactions.items():
+        force = np.asarray(reaction, dtype=float)
+        if name in loops:
+            ends = (loops[name].frame_a, loops[name].frame_b)
+            V_a, V_b = (own.frame_velocity(q, v, x, reference="world", parameters=parameters) for x in ends)
+            X = own.frame_pose(q, ends[1], parameters=parameters)
+            R, p = np.asarray(X.rotation), np.asarray(X.translation)
+            V = V_b - V_a  # of b relative to a, about the world's origin
+            at_b = V[..., 3:] - np.cross(p, V[..., :3])
+            moved = np.concatenate([V[..., :3], at_b], axis=-1).reshape(*V.shape[:-1], 2, 3)
+            opened = np.einsum("...ji,...kj->...ki", R, moved).reshape(V.shape)
+        else:
+            opened = speeds[..., system.slices[name]]
+            force = force[..., None] if system.all.kinds[name] == "coupling" else force
+        found[name] = np.sum(force * opened, axis=-1)
+    return found
+
+
+# --- efforts --------------------------------------------------------------------------------------------------------
 
 
 def inverse(
@@ -182,94 +204,74 @@ def inverse(
     *,
     reactions: bool = True,
 ) -> ConstrainedEfforts:
-    """(3), with the smallest weighted sum of squares where several efforts do the same."""
+    """(4), with the smallest weighted sum of squares where several efforts do the same."""
     model = system.model
     forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
-    by = _drives(system, function, actuated)
+    by = drives_of(system, function, actuated)
     root = np.sqrt(weight_vector(model, function, weights))[by.driven] if weights else by.equal
     if by.current is not None:
-        quickly = _attempt_inverse(
-            system, function, (q, v, a), by, root, forces, parameters, closed, reactions
-        )
-        if quickly is not None:
-            return quickly
-    s, forces = _with_wrenches(model, function, q, {"v": v, "a": a}, forces, parameters)
-    needed = _tree(system, "inverse_dynamics", function, s, forces)
+
+        def by_current(given: Any, pushes: Any, last: Any) -> ConstrainedEfforts | None:
+            u, f, wrench, _, status = efforts_by_choice(system, by, root, given, pushes, last)
+            if not compiled.all_served(status, closed, unique=reactions):
+                return None
+            return ConstrainedEfforts(u, system.named(f, wrench) if reactions else {})
+
+        found = solver.directly(by_current, system, function, (q, v, a), forces, parameters)
+        if found is not None:
+            return found
+    s = states(model, function, q, {"v": v, "a": a}, parameters, forces)
+    needed = system.tree("inverse_dynamics", function, s)
     v, a = s.vectors
-    if system.count:
-        t = system.terms(s, v)
-        system.check_closed(function, s, t, v, closed)
-    else:
-        t = _no_terms(s, model.nv)
+    t = system.closed_terms(function, s, v, closed)
     efforts, f = np.zeros((len(s), model.nv)), np.zeros((len(s), system.count))
     left, tried, current = np.arange(len(s)), set(), by.current
     while len(left):
         if current is not None and current not in tried:
             tried.add(current)
-            arrays = (x[left] for x in (s.q, v, a))
-            last = () if s.parameters is None else (s.parameters[left],)
+            arrays, last = (x[left] for x in (s.q, v, a)), tuple(x[left] for x in s.last)
             u, pushes, _, _, status = by.solve(tuple(arrays), needed[left], root, last)
-            fine = drives.served(status, closed, unique=False)
+            fine = compiled.states_served(status, closed)
             efforts[left[fine]], f[left[fine]] = u[fine], pushes[fine][:, system.picked]
             if reactions:
-                several = left[fine & (status[:, 2] > rank.RANK**2)]
-                f[several] = _smallest_forces(t.jacobian[several], needed[several] - efforts[several])
+                several = left[fine & (status[:, 4] > RANK**2)]
+                f[several] = saddle.smallest_forces(t.jacobian[several], needed[several] - efforts[several])
             left = left[~fine]
             continue
         k = int(left[0])
-        rows = system.choice(function, s, t, k).rows if system.count else np.arange(0)
+        rows = system.choice(function, s, t, k).rows
         _check_acceleration(system, function, t, a[k], v[k], k)
         dependent, free = rank.independent_columns(t.jacobian[k, rows])
         current = by.learn(rows, free)
         if current is None or current in tried:
             E = rank.kernel_basis(t.jacobian[k, rows], dependent, free)
             efforts[k, by.driven] = _smallest(model, function, E, needed[k], by.driven, root, free)
-            if system.count:
-                f[k] = _smallest_forces(t.jacobian[k], needed[k] - efforts[k])
+            f[k] = saddle.smallest_forces(t.jacobian[k], needed[k] - efforts[k])
             left = left[1:]
-    return ConstrainedEfforts(
-        efforts.reshape(*s.shape, model.nv), system.reactions(s, t, f) if reactions else {}
-    )
+    return ConstrainedEfforts(s.shaped(efforts), system.reactions(s, t, f) if reactions else {})
 
 
-def _drives(system: ConstraintSystem, function: str, actuated: Sequence[str] | None) -> Drives:
+def drives_of(system: ConstraintSystem, function: str, actuated: Sequence[str] | None) -> Drives:
+    """What served the driven speeds before."""
     if actuated is None and None in system.drives:
         return system.drives[None]
-    driven = _driven(system.model, function, actuated)
+    driven = driven_dofs(system.model, function, actuated)
     key = None if actuated is None else tuple(driven.tolist())
     return system.drives.setdefault(key, Drives(system, driven))
 
 
-def _attempt_inverse(
-    system: ConstraintSystem,
-    function: str,
-    given: tuple[Any, ...],
-    by: Drives,
-    root: Array,
-    forces: Array | None,
-    parameters: Parameters,
-    closed: float,
-    reactions: bool,
-) -> ConstrainedEfforts | None:
-    """The compiled function on the arguments as they come, if it serves all states."""
-    model = system.model
-    if parameters and not model.parameters:
-        return None
-    last = (model.compute.parameter_array(function, parameters),) if model.parameters else ()
-    kernel = system.all.primary.compute.kernel("inverse_dynamics", wrenches=forces is not None)
-    try:
-        needed = kernel(*given, *last) if forces is None else kernel(*given, forces, *last)
-        u, f, wrenches, _, status = by.solve(given, needed, root, last)
-    except (ArgumentError, TypeError, ValueError):
-        return None
-    good = drives.all_served(status, closed, unique=reactions)
-    return ConstrainedEfforts(u, system.named(f, wrenches) if reactions else {}) if good else None
+def efforts_by_choice(
+    system: ConstraintSystem, by: Drives, root: Array, given: Any, pushes: Any, last: Any
+) -> Any:
+    """Efforts, forces, wrenches, mu and status by the current choice of rows and independent speeds."""
+    kernel = system.all.primary.compute.kernel("inverse_dynamics", wrenches=bool(pushes))
+    return by.solve(given, kernel(*given, *pushes, *last), root, last)
 
 
 def _smallest(
     model: Model, function: str, E: Array, needed: Array, driven: Array, root: Array, free: Array
 ) -> Array:
-    """(3) at one state."""
+    """(4) at one state."""
     demand = E.T @ needed
     B = E[driven].T / root
     u = np.linalg.lstsq(B, demand, rcond=1e-10)[0]
@@ -277,20 +279,15 @@ def _smallest(
     if np.max(np.abs(left), initial=0.0) > CONSISTENT * (np.linalg.norm(needed) + np.linalg.norm(E) * 1e-9):
         i = free[int(np.argmax(np.abs(left)))]
         raise NumericalError(
-            f"{function}: the actuated set ({_listed(model, driven)}) cannot give this motion: {len(free)} degrees "
+            f"{function}: the actuated set ({listed(model, driven)}) cannot give this motion: {len(free)} degrees "
             f"of freedom are left by the constraints, the set drives {np.linalg.matrix_rank(B, rtol=1e-10)} of them, "
             f"and {model.speed_names[i]!r} lacks an effort of {np.max(np.abs(left)):.3g}"
         )
     return u / root
 
 
-def _smallest_forces(G: Array, y: Array) -> Array:
-    """The smallest f with G^T f = y, over a batch."""
-    return (np.linalg.pinv(np.swapaxes(G, -1, -2), rcond=rank.RANK) @ y[..., None])[..., 0]
-
-
 def _check_acceleration(
-    system: ConstraintSystem, function: str, t: Terms, a: Array, v: Array, k: int
+    system: ConstraintSystem, function: str, t: RowTerms, a: Array, v: Array, k: int
 ) -> None:
     """An acceleration that opens a loop asks for efforts that do not exist."""
     left = np.abs(t.jacobian[k] @ a + t.bias[k]) / t.scale[k]
@@ -303,86 +300,17 @@ def _check_acceleration(
         )
 
 
-# --- inside -------------------------------------------------------------------------------------------------
-
-
-def _tree(system: ConstraintSystem, name: str, function: str, s: States, forces: Array | None) -> Array:
-    """An algorithm of the tree alone, (B, nv); failures are reported under the public function's name."""
-    tree = system.all.primary
-    kernel = tree.compute.kernel(name, wrenches=forces is not None)
-    arrays = (s.q, *s.vectors) if forces is None else (s.q, *s.vectors, forces)
-    given = s.given(*arrays)
-    result = np.asarray(kernel(*given))
-    shaped = result.reshape(*s.shape, result.shape[-1])
-    if tree.compute.lockable and name == "forward_dynamics":
-        tree.compute.mark_locked(function, (s.q.reshape(*s.shape, s.q.shape[-1]),), shaped)
-    tree.compute.explain(function, shaped, given, kernel)
-    return result
-
-
-def _with_wrenches(
-    model: Model,
-    function: str,
-    q: Any,
-    vectors: Mapping[str, Any],
-    forces: Array | None,
-    parameters: Parameters,
-) -> tuple[States, Array | None]:
-    """The states over the batch of all arguments, and the wrenches on the nodes (B, nodes, 6)."""
-    if forces is None:
-        return states(model, function, q, vectors, parameters), None
-    q = model.compute.numbers(function, "q", q, model.nq)
-    try:
-        q = np.broadcast_to(q, (*np.broadcast_shapes(q.shape[:-1], forces.shape[:-2]), model.nq))
-    except ValueError:
-        raise ArgumentError(
-            f"{function}: the batch dimensions do not go together: q {q.shape[:-1]}, wrenches {forces.shape[:-2]}"
-        ) from None
-    s = states(model, function, q, vectors, parameters)
-    shape = (*s.shape, *forces.shape[-2:])
-    return s, np.ascontiguousarray(np.broadcast_to(forces, shape)).reshape(-1, *forces.shape[-2:])
-
-
-def _single(
-    model: Model, function: str, q: Any, vectors: Mapping[str, Any], parameters: Parameters
-) -> States:
-    s = states(model, function, q, vectors, parameters)
-    if s.shape:
-        raise ArgumentError(f"{function}: takes one state at a time, got a batch of shape {s.shape}")
-    return s
-
-
-def _no_terms(s: States, nv: int) -> Terms:
-    none = np.zeros((len(s), 0))
-    return Terms(none, np.zeros((len(s), 0, nv)), none, np.zeros((len(s), 0, 6)), none, np.zeros(len(s)))
-
-
-def _at(t: Terms, mask: Array) -> Terms:
-    return Terms(
-        *(getattr(t, name)[mask] for name in ("residual", "jacobian", "bias", "basis", "scale", "slack"))
-    )
+# --- names --------------------------------------------------------------------------------------------------------
 
 
 def named_dofs(model: Model, function: str, names: Sequence[str], what: str) -> Array:
     """Indices of the speeds of joints, or of single degrees of freedom, by name."""
-    if isinstance(names, str):
-        raise ArgumentError(f"{function}: {what} is {names!r}, expected a list of names")
-    singles = {name: k for k, name in enumerate(model.speed_names)}
+    places = {**{o.name: o.v for o in model.space}, **model.space.speed_places}
     found: list[int] = []
-    for name in names:
-        if name in model._joint_index:
-            s = model.v_slice(name)
-            found += range(s.start, s.stop)
-        elif name in singles:
-            found.append(singles[name])
-        else:
-            raise ArgumentError(
-                unknown(
-                    f"{function}: {what}: no joint or degree of freedom",
-                    name,
-                    [*model._joint_index, *singles],
-                )
-            )
+    for name in name_list(function, what, names):
+        if name not in places:
+            raise ArgumentError(unknown(f"{function}: {what}: no joint or degree of freedom", name, places))
+        found += range(places[name].start, places[name].stop)
     return np.unique(np.array(found, dtype=int))
 
 
@@ -397,7 +325,7 @@ def weight_vector(model: Model, function: str, weights: Mapping[str, float] | No
     return found
 
 
-def _driven(model: Model, function: str, actuated: Sequence[str] | None) -> Array:
+def driven_dofs(model: Model, function: str, actuated: Sequence[str] | None) -> Array:
     """The actuated degrees of freedom: those named, else those of the model's actuators, else all."""
     if actuated is not None:
         return named_dofs(model, function, actuated, "actuated")
@@ -406,5 +334,10 @@ def _driven(model: Model, function: str, actuated: Sequence[str] | None) -> Arra
     return np.unique([model.v_slice(x.joint).start + x.dof for x in model.actuators])
 
 
-def _listed(model: Model, dofs: Array) -> str:
+def listed(model: Model, dofs: Array) -> str:
     return ", ".join(repr(model.speed_names[k]) for k in dofs) or "none"
+
+
+def held_fixed(model: Model, held: Array) -> str:
+    """In messages: with which degrees of freedom fixed."""
+    return f" with {listed(model, held)} fixed" if len(held) else ""

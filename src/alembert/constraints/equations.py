@@ -114,11 +114,7 @@ def _coupling(coupling: Coupling) -> Part:
 def _equation(model: Model, equation: Equation) -> Part:
     frames: list[str] = []
     joints: list[str] = []
-    owner = [
-        name
-        for joint, s in zip(model.joints, model._q_slices, strict=True)
-        for name in [joint.name] * (s.stop - s.start)
-    ]
+    owner = [o.name for o in model.space for _ in range(o.type.nq)]
     places: list[tuple[str, int, Any]] = []
     for _, quantity in equation.inputs:
         if quantity in model.coordinate_names:

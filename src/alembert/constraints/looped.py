@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.constraints.equations import Part, between, carrier, pair_rows, rate_of_rows
+from alembert.constraints.equations import between, carrier, pair_rows, rate_of_rows
 from alembert.constraints.tolerances import STILL
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
@@ -62,7 +62,7 @@ class _PairLoops:
 class Looped:
     """The constraints of one model."""
 
-    def __init__(self, model: Model, primary: Model, parts: Sequence[Part], slices: Sequence[slice]) -> None:
+    def __init__(self, model: Model, primary: Model, slices: Sequence[slice]) -> None:
         self.model, self.primary, self.slices = model, primary, slices
         self.count = slices[-1].stop
         tree = model.compute.tree
@@ -189,6 +189,25 @@ class Looped:
     @cached_property
     def elimination(self) -> _Elimination:
         return _Elimination(self)
+
+    def accelerations(
+        self, given: tuple[Any, ...], pushes: tuple[Any, ...], chosen: Array, active: Array
+    ) -> tuple[Any, ...] | None:
+        """As `solver.accelerations`, state by state; there is no factor of the tree."""
+        q, v, tau = (np.asarray(x, dtype=float) for x in given)
+        nv = self.model.nv
+        bias = self.primary.compute.kernel("inverse_dynamics", wrenches=bool(pushes))(
+            q, v, np.zeros(nv), *pushes
+        )
+        shape = np.broadcast_shapes(*(x.shape[:-1] for x in (q, v, tau, bias)))
+        flat = [
+            np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for x in (q, v, tau - bias)
+        ]
+        found = [self.solve(q_k, v_k, rest, chosen, active) for q_k, v_k, rest in zip(*flat, strict=True)]
+        if not found or any(one is None for one in found):
+            return None
+        columns = zip(*(one for one in found if one is not None), strict=True)
+        return *(np.array(x).reshape(*shape, *x[0].shape) for x in columns), None
 
     def solve(
         self, q: Array, v: Array, rest: Array, chosen: Array, active: Array

@@ -5,14 +5,20 @@ reactions along their rows G, kinematical ones (desired motions) by control forc
 
     M a + bias = tau + G^T f + A^T u,     G a = -gamma,     K a = h                                   (1)
 
-With Z = [G; A], B = [G; K] and b = (-gamma; h), either all unknowns at once or the motion first,
+With Z = [G; A], B = [G; K] and c = (-gamma; h), either all unknowns at once or the motion first,
 
-    [M -Z^T; B 0] [a; nu] = [tau - bias; b]                                                "augmented" (2)
-    [C^T M; B] a = [C^T (tau - bias); b],   Z C = 0,   Z^T nu = M a + bias - tau            "reduced"  (3)
+    [M -Z^T; B 0] [a; nu] = [tau - bias; c]                                                "augmented" (2)
+    [C^T M; B] a = [C^T (tau - bias); c],   Z C = 0,   Z^T nu = M a + bias - tau            "reduced"  (3)
 
 It can be done where Z has full rank and the matrix of (3) is regular. With A = K it always can, and (1) is the motion under
 ideal constraints; directions other than K reach the motion through the inertia of the mechanism. (Signs of forces are those
-of `alembert.constraints`, opposite to the paper's.)
+of `alembert.constraints`, opposite to the paper's.) Of actuators that are more than the motions, or depend on each other,
+the smallest forces: with the accelerations a0 without them and the responses X to unit forces of each,
+
+    K X u = h - K a0,     min u^T u                                                     "least norm"   (4)
+
+Hybrid dynamics is A = K with rows of the unit matrix. There the given accelerations may depend on each other and on the
+constraints; efforts and reactions together are the smallest.
 """
 
 from __future__ import annotations
@@ -23,27 +29,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import hybrid_solution, rank, saddle
-from alembert.constraints.dynamics import _listed, _smallest_forces, _tree, _with_wrenches, named_dofs
+from alembert.constraints import rank, saddle, solver
+from alembert.constraints.dynamics import listed, named_dofs
 from alembert.constraints.results import ControlForces
-from alembert.constraints.states import States
+from alembert.constraints.states import common_batch, states
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import CONSISTENT
+from alembert.constraints.tolerances import CONSISTENT, FEASIBLE
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
+from alembert.model.space import with_own_axis
 
 if TYPE_CHECKING:
     from alembert.model import Model
 
 Array = np.ndarray
-METHODS = ("augmented", "reduced")
-REGULAR = 1e-8
-"""smallest singular value of (3), in the metric of the mass matrix and rows of unit length, that counts as regular"""
+METHODS = ("augmented", "reduced", "least norm")
 
 
 @dataclass(frozen=True, eq=False)
 class _Wanted:
-    """Kinematical rows: which constraints and which degrees of freedom, with their accelerations (B, rows)."""
+    """Kinematical rows: which constraints and which degrees of freedom, with their accelerations (..., rows)."""
 
     names: tuple[str, ...]
     dofs: Array
@@ -64,75 +69,55 @@ def control_forces(
 ) -> ControlForces:
     if method not in METHODS:
         raise ArgumentError(unknown(f"{function}: no method", method, METHODS))
-    model = system.model
+    model, nv = system.model, system.model.nv
     forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
-    s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau}, forces, parameters)
-    wanted = _wanted(system, function, s, motions)
+    wanted = _wanted(system, function, (q, v, tau), motions)
+    batch = {"motions": wanted.values.shape[:-1]}
+    s = states(model, function, q, {"v": v, "tau": tau}, parameters, forces, batch)
+    v = s.vectors[0]
     geometric = system.all.system(function, [n for n in system.names if n not in wanted.names])
-    chosen = system.all.system(function, wanted.names)
+    kinematical = system.all.system(function, wanted.names)
     directions, labels = _directions(model, function, actuators)
-    zero = np.zeros_like(s.vectors[0])
-    bias = _tree(
-        geometric,
-        "inverse_dynamics",
-        function,
-        States(s.shape, s.q, (s.vectors[0], zero), s.parameters),
-        forces,
-    )
+    rest = s.vectors[1] - geometric.bias(function, s, v)
+    t, k_terms = geometric.terms(s, v), kinematical.terms(s, v)
+    unit = np.broadcast_to(np.eye(nv)[wanted.dofs], (len(s), len(wanted.dofs), nv))
+    K = np.concatenate([k_terms.jacobian, unit], axis=1)
+    h = np.broadcast_to(wanted.values, (*s.shape, K.shape[1])).reshape(len(s), -1).copy()
+    h[:, : kinematical.count] -= k_terms.bias
+    A = K if directions is None else np.broadcast_to(directions, (len(s), *directions.shape))
     M = geometric.mass_matrix(s)
-    a = np.empty((len(s), model.nv))
-    efforts = np.empty_like(a)
-    f = np.zeros((len(s), geometric.count))
-    count = len(labels) if labels else wanted.values.shape[-1]
-    u = np.empty((len(s), count))
-    t, k_terms = geometric.terms(s, s.vectors[0]), chosen.terms(s, s.vectors[0])
+    a, f, u = np.empty((len(s), nv)), np.zeros((len(s), geometric.count)), np.empty((len(s), A.shape[1]))
     for k in range(len(s)):
-        rows = geometric._chosen(t, k).rows if geometric.count else np.arange(0)
-        G = t.jacobian[k, rows]
-        K = np.vstack([k_terms.jacobian[k], np.eye(model.nv)[wanted.dofs]])
-        h = wanted.values[k] - np.concatenate([k_terms.bias[k], np.zeros(len(wanted.dofs))])
-        A = K if directions is None else directions
-        found = _solve(
-            function,
-            method,
-            M[k],
-            s.vectors[1][k] - bias[k],
-            G,
-            K,
-            A,
-            np.concatenate([-t.bias[k, rows], h]),
-            labels,
-        )
-        a[k], nu = found
-        u[k] = nu[len(rows) :]
-        efforts[k] = A.T @ u[k]
-        if geometric.count:
-            f[k] = np.linalg.lstsq(t.jacobian[k].T, G.T @ nu[: len(rows)], rcond=rank.RANK)[0]
-    shape = s.shape
-    return ControlForces(
-        a.reshape(*shape, -1),
-        efforts.reshape(*shape, -1),
-        u.reshape(*shape, -1),
-        geometric.reactions(s, t, f),
-    )
+        G, rows = t.jacobian[k], geometric.chosen(t, k).rows
+        B, Z = np.vstack([G[rows], K[k]]), np.vstack([G[rows], A[k]])
+        c, b = np.concatenate([-t.bias[k, rows], h[k]])[:, None], rest[k, :, None]
+        if method == "least norm":
+            found, u[k] = _least_norm(function, M[k], G[rows], K[k], A[k], c, b, labels)
+            reaction = M[k] @ found - b - A[k].T @ u[k, :, None]
+        else:
+            _check_feasible(function, M[k], B, Z, len(rows), labels)
+            if method == "augmented":  # (2)
+                matrix = np.block([[M[k], -Z.T], [B, np.zeros((len(B), len(Z)))]])
+                found, nu = np.split(np.linalg.solve(matrix, np.vstack([b, c])), [nv])
+            else:  # (3)
+                found, nu = saddle.orthogonal(M[k], B, c, b, Z)
+            u[k], reaction = nu[len(rows) :, 0], G[rows].T @ nu[: len(rows)]
+        a[k] = found[:, 0]
+        f[k] = np.linalg.lstsq(G.T, reaction[:, 0], rcond=rank.RANK)[0] if geometric.count else 0.0
+    efforts = np.einsum("bij,bi->bj", A, u)
+    a, efforts, u = s.shaped(a, efforts, u)
+    return ControlForces(a, efforts, u, geometric.reactions(s, t, f))
 
 
-def _solve(
-    function: str,
-    method: str,
-    M: Array,
-    drive: Array,
-    G: Array,
-    K: Array,
-    A: Array,
-    b: Array,
-    labels: tuple[str, ...],
-) -> tuple[Array, Array]:
-    """a and nu of (2) or (3), after the test that there is one solution."""
-    n, B, Z = len(M), np.vstack([G, K]), np.vstack([G, A])
+def _check_feasible(
+    function: str, M: Array, B: Array, Z: Array, geometric: int, labels: tuple[str, ...]
+) -> None:
+    """Whether there is one solution of (1)."""
+    n = len(M)
     if len(Z) != len(B):
         raise ArgumentError(
-            f"{function}: {len(A)} actuators ({', '.join(labels)}) for {len(K)} prescribed motions; as many are needed"
+            f"{function}: {len(Z) - geometric} actuators ({', '.join(labels)}) for {len(B) - geometric} prescribed motions; "
+            "as many are needed, or method='least norm'"
         )
     U = np.linalg.cholesky(M).T  # x = U a: motions of the same energy have the same length
 
@@ -143,26 +128,38 @@ def _solve(
     B_x, Z_x = unit(B), unit(Z)
     for what, X in (("prescribed motions and the constraints", B_x), ("actuators and the reactions", Z_x)):
         size = np.linalg.svd(X, compute_uv=False)
-        if len(size) and (len(X) > n or size[-1] <= REGULAR):
+        if len(size) and (len(X) > n or size[-1] <= FEASIBLE):
             raise NumericalError(
                 f"{function}: not feasible: the {what} depend on each other at this configuration ({len(X)} rows, "
                 f"smallest singular value {size[-1]:.2g})"
             )
     C_x = np.linalg.svd(Z_x)[2][len(Z) :].T if len(Z) < n else np.zeros((n, 0))
-    test = np.vstack([C_x.T, B_x])
-    smallest = float(np.linalg.svd(test, compute_uv=False)[-1])
-    if smallest <= REGULAR:
-        raise NumericalError(
-            f"{function}: not feasible: the actuators ({', '.join(labels) or 'along the motions'}) cannot bring about the "
-            f"prescribed motions at this configuration (smallest singular value {smallest:.2g}); choose others"
-        )
-    if method == "augmented":  # (2)
-        matrix = np.block([[M, -Z.T], [B, np.zeros((len(B), len(Z)))]])
-        answer = np.linalg.solve(matrix, np.concatenate([drive, b]))
-        return answer[:n], answer[n:]
-    C = np.linalg.solve(U, C_x)
-    a = np.linalg.solve(np.vstack([C.T @ M, B]), np.concatenate([C.T @ drive, b]))  # (3)
-    return a, np.linalg.lstsq(Z.T, M @ a - drive, rcond=None)[0]
+    smallest = float(np.linalg.svd(np.vstack([C_x.T, B_x]), compute_uv=False)[-1])
+    if smallest <= FEASIBLE:
+        raise NumericalError(_cannot(function, labels, f"smallest singular value {smallest:.2g}"))
+
+
+def _cannot(function: str, labels: tuple[str, ...], why: str) -> str:
+    return (
+        f"{function}: not feasible: the actuators ({', '.join(labels) or 'along the motions'}) cannot bring about the "
+        f"prescribed motions at this configuration ({why}); choose others"
+    )
+
+
+def _least_norm(
+    function: str, M: Array, G: Array, K: Array, A: Array, c: Array, b: Array, labels: tuple[str, ...]
+) -> tuple[Array, Array]:
+    """(4): a (nv, 1) and u"""
+    right = np.hstack([c[: len(G)], np.zeros((len(G), len(A)))])
+    X = saddle.orthogonal(M, G, right, np.hstack([b, A.T]))[0]
+    a0, X = X[:, :1], X[:, 1:]
+    wanted = c[len(G) :] - K @ a0
+    u = np.linalg.lstsq(K @ X, wanted, rcond=FEASIBLE)[0]
+    left = np.max(np.abs(K @ X @ u - wanted), initial=0.0)
+    size = np.max(np.abs(c[len(G) :]), initial=0.0) + np.max(np.abs(K @ a0), initial=0.0)
+    if left > CONSISTENT * max(size, 1e-12):
+        raise NumericalError(_cannot(function, labels, f"accelerations of {left:.2g} are missing"))
+    return a0 + X @ u, u[:, 0]
 
 
 def hybrid(
@@ -180,28 +177,28 @@ def hybrid(
     """Accelerations and efforts where some degrees of freedom follow given accelerations, each by its own effort."""
     model = system.model
     forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
-    quickly = hybrid_solution.hybrid(
-        system, function, q, v, tau, a_given, prescribed, forces, parameters, closed
-    )
+    motion = (a_given, prescribed.astype(float))
+
+    def by_kept_set(given: Any, pushes: Any, last: Any) -> tuple[Array, Array] | None:
+        return solver.prescribed(system, given, pushes, last, motion, closed)
+
+    quickly = solver.directly(by_kept_set, system, function, (q, v, tau), forces, parameters)
     if quickly is not None:
         return quickly
-    s, forces = _with_wrenches(model, function, q, {"v": v, "tau": tau, "a": a_given}, forces, parameters)
+    s = states(model, function, q, {"v": v, "tau": tau, "a": a_given}, parameters, forces)
     v, tau, a_given = s.vectors
-    bias = _tree(system, "inverse_dynamics", function, States(s.shape, s.q, (v, 0 * v), s.parameters), forces)
-    M, t = system.mass_matrix(s), system.terms(s, v)
-    system.check_closed(function, s, t, v, closed)
+    rest = tau - system.bias(function, s, v)
+    t = system.closed_terms(function, s, v, closed)
     if len(s):
         system.prepare(s, closed)
     dofs = np.flatnonzero(prescribed)
     S = np.broadcast_to(np.eye(model.nv)[dofs], (len(s), len(dofs), model.nv))
-    B, b = np.concatenate([t.jacobian, S], axis=1), np.concatenate([-t.bias, a_given[:, dofs]], axis=1)
+    B, c = np.concatenate([t.jacobian, S], axis=1), np.concatenate([-t.bias, a_given[:, dofs]], axis=1)
     groups = [*system.groups, *(slice(system.count + i, system.count + i + 1) for i in range(len(dofs)))]
-    chosen = rank.choose_each(B, groups, system.tolerances(t))[0]
-    a = np.linalg.solve(M, (tau - bias)[..., None])[..., 0]  # free
-    for rows, at in rank.alike(chosen):
-        R = B[np.ix_(at, rows)]
-        a[at] += saddle.orthogonal(M[at], R, b[np.ix_(at, rows)] - (R @ a[at][..., None])[..., 0])[0]
-    left = np.abs((B @ a[..., None])[..., 0] - b)
+    sets = rank.choose_each(B, groups, system.tolerances(t))[0]
+    M = system.mass_matrix(s)
+    a = saddle.by_sets(M, B, sets, c[..., None], rest[..., None])[0][..., 0]
+    left = np.abs((B @ a[..., None])[..., 0] - c)
     left[:, : system.count] /= t.scale
     worst = left.max(axis=1, initial=0.0)
     size = np.linalg.norm(a, axis=1) + np.einsum("bi,bi->b", v, v) + CONSISTENT
@@ -209,37 +206,40 @@ def hybrid(
     if np.any(broken):
         k = int(np.argmax(broken))
         raise ArgumentError(
-            f"{function}: the accelerations given contradict the constraints: {_listed(model, dofs)} cannot all follow, by "
-            f"{worst[k]:.3g}{system.which(s, k)}; prescribe fewer, or consistent ones"
+            f"{function}: the accelerations given contradict the constraints: {listed(model, dofs)} cannot all follow, by "
+            f"{worst[k]:.3g}{s.which(k)}; prescribe fewer, or consistent ones"
         )
     efforts = tau.copy()
-    needed = (M @ a[..., None])[..., 0] + bias - tau
-    efforts[:, dofs] += _smallest_forces(B, needed)[:, system.count :]
-    return a.reshape(*s.shape, a.shape[-1]), efforts.reshape(*s.shape, efforts.shape[-1])
+    efforts[:, dofs] += saddle.smallest_forces(B, (M @ a[..., None])[..., 0] - rest)[:, system.count :]
+    return s.shaped(a, efforts)
 
 
-def _wanted(system: ConstraintSystem, function: str, s: States, motions: Mapping[str, Any]) -> _Wanted:
+def _wanted(
+    system: ConstraintSystem, function: str, at: Sequence[Any], motions: Mapping[str, Any]
+) -> _Wanted:
     model = system.model
     if not isinstance(motions, Mapping) or not motions:
         raise ArgumentError(
             f"{function}: motions are {motions!r}, expected accelerations by constraint or joint"
         )
-    names, dofs = [], []
-    parts: dict[str, Array] = {}
+    dofs: dict[str, Array] = {}
+    given = []
     for name, value in motions.items():
-        if name in system.slices:
-            width = system.slices[name].stop - system.slices[name].start
-            names.append(name)
-        else:
-            found = named_dofs(model, function, [name], "motions")
-            width = len(found)
-            dofs += found.tolist()
-        given = model.compute.numbers(function, f"motions: {name!r}", np.atleast_1d(value), width)
-        parts[name] = np.broadcast_to(given, (*s.shape, width)).reshape(-1, width)
-    ordered = [name for name in system.names if name in names]
-    of_joints = [parts[name] for name in motions if name not in system.slices]
-    values = np.concatenate([*(parts[name] for name in ordered), *of_joints], axis=-1)
-    return _Wanted(tuple(ordered), np.array(dofs, dtype=int), values)
+        rows = system.slices.get(name)
+        if rows is None:
+            dofs[name] = named_dofs(model, function, [name], "motions")
+        width = len(dofs[name]) if rows is None else rows.stop - rows.start
+        given.append((model.compute.numbers(function, f"motions: {name!r}", value), width))
+    parts = dict(zip(motions, with_own_axis(given, at), strict=True))
+    for (name, x), (_, width) in zip(parts.items(), given, strict=True):
+        if x.shape[-1:] != (width,):
+            raise ArgumentError(f"{function}: motions: {name!r} has shape {x.shape}, expected (..., {width})")
+        if not np.isfinite(x).all():
+            raise NumericalError(f"{function}: motions: {name!r} has entries that are not finite")
+    batch = common_batch(function, {f"motions: {name!r}": x.shape[:-1] for name, x in parts.items()})
+    ordered = tuple(name for name in system.names if name in parts)
+    each = [np.broadcast_to(parts[name], (*batch, parts[name].shape[-1])) for name in (*ordered, *dofs)]
+    return _Wanted(ordered, np.concatenate([np.arange(0), *dofs.values()]), np.concatenate(each, axis=-1))
 
 
 def _directions(model: Model, function: str, actuators: Any) -> tuple[Array | None, tuple[str, ...]]:
@@ -250,7 +250,7 @@ def _directions(model: Model, function: str, actuators: Any) -> tuple[Array | No
         rows, labels = [], []
         known = {actuator.name: actuator for actuator in model.actuators}
         for name in [actuators] if isinstance(actuators, str) else actuators:
-            if name in known and name not in model._joint_index:
+            if name in known and name not in {o.name for o in model.space}:
                 row = np.zeros(model.nv)
                 row[model.v_slice(known[name].joint).start + known[name].dof] = model.value(known[name].gear)
                 rows.append(row)
@@ -261,6 +261,8 @@ def _directions(model: Model, function: str, actuators: Any) -> tuple[Array | No
                 labels.append(model.speed_names[k])
         return np.array(rows).reshape(-1, model.nv), tuple(labels)
     A = model.compute.numbers(function, "actuators", actuators, model.nv)
+    if not np.isfinite(A).all():
+        raise NumericalError(f"{function}: actuators has entries that are not finite")
     if A.ndim != 2:
         raise ArgumentError(
             f"{function}: actuators has shape {A.shape}, expected names or directions (rows, {model.nv})"

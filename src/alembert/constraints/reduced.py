@@ -1,9 +1,20 @@
-"""The equation of motion in independent speeds: loops and couplings hold, and their reactions drop out.
+"""Independent speeds: the equation of motion in them, and the directions in which a constrained state can change.
 
     v = E v_i,   E = [1; -G_d^-1 G_i],   v' = E v_i' + rate,   rate = [0; -G_d^-1 gamma]     (Nikravesh et al.)   (1)
     (E^T M E) v_i' + E^T (h + M rate) = E^T tau                                                                  (2)
 
-from M v' + h = tau + G^T f, since G E = 0. The independent speeds of a batch are those of its first state.
+from M v' + h = tau + G^T f, since G E = 0: loops and couplings hold, and their reactions drop out. The independent speeds of
+a batch are those of its first state. Holonomic rows H of G hold for displacements, all rows for speeds, and G v = 0 where
+the displacement goes:
+
+    dq = E_q e_i,                 H E_q = 0                                                   (3)
+    dv = E_v dv_i + W e_i,        G E_v = 0,   G W = -(G v)_q E_q                             (4)
+
+    dq = .. + P_q dp,   dv = .. + P_v dp,      zero at the independent entries, and           (5)
+    H P_q = -phi_p,     G P_v = -((G v)_p + (G v)_q P_q)
+
+e_i and dv_i are the entries of dq and dv at the independent degrees of freedom, fewer of speeds than of displacements where
+something rolls. W is zero at rest.
 """
 
 from __future__ import annotations
@@ -14,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from alembert.constraints import rank
-from alembert.constraints.dynamics import _listed, _no_terms, _tree, named_dofs
+from alembert.constraints.dynamics import listed, named_dofs
 from alembert.constraints.results import IndependentCoordinates
-from alembert.constraints.states import States, Terms
+from alembert.constraints.states import RowTerms, States
 from alembert.constraints.system import ConstraintSystem
 from alembert.constraints.tolerances import GOOD, OFF, RANK
 from alembert.errors import ArgumentError, NumericalError
@@ -37,34 +48,30 @@ class Reduction:
     @property
     def coordinates(self) -> IndependentCoordinates:
         names = tuple(self.system.model.speed_names[k] for k in self.indices)
-        rate = None if self.rate is None else self._shaped(self.rate)
-        return IndependentCoordinates(names, self.indices, self._shaped(self.E), rate)
+        rate = None if self.rate is None else self.s.shaped(self.rate)
+        return IndependentCoordinates(names, self.indices, self.s.shaped(self.E), rate)
 
     def mass_matrix(self) -> Array:
         """E^T M E"""
-        return self._shaped(np.swapaxes(self.E, -1, -2) @ self.system.mass_matrix(self.s) @ self.E)
+        return self.s.shaped(np.swapaxes(self.E, -1, -2) @ self.system.mass_matrix(self.s) @ self.E)
 
-    def forces(self, name: str, function: str, wrenches: Array | None = None) -> Array:
+    def forces(self, name: str, function: str) -> Array:
         """E^T (h + M rate), with an algorithm of the tree that gives the forces h."""
         s = self.s
-        moving = States(s.shape, s.q, s.vectors[:1], s.parameters)
-        h = _tree(self.system, name, function, moving, wrenches)
+        h = self.system.tree(name, function, s.moving(*s.vectors[:1]))
         if self.rate is not None:
             multiply = self.system.all.primary.compute.kernel("multiply_mass_matrix")
-            h = h + multiply(*self.s.given(self.s.q, self.rate))
+            h = h + multiply(s.q, self.rate, *s.last)
         return self.projected(h)
 
     def projected(self, x: Array) -> Array:
         """E^T x of efforts x (B, nv)."""
-        return self._shaped((x[:, None, :] @ self.E)[:, 0])
+        return self.s.shaped((x[:, None, :] @ self.E)[:, 0])
 
     def completed(self, a: Array) -> Array:
         """E a_i + rate: all accelerations from the independent ones (..., k)."""
         flat = a.reshape(len(self.s), -1)
-        return self._shaped((self.E @ flat[..., None])[..., 0] + (0.0 if self.rate is None else self.rate))
-
-    def _shaped(self, x: Array) -> Array:
-        return x.reshape(*self.s.shape, *x.shape[1:])
+        return self.s.shaped((self.E @ flat[..., None])[..., 0] + (0.0 if self.rate is None else self.rate))
 
 
 def reduction(
@@ -81,23 +88,21 @@ def reduction(
     if not len(s):
         raise ArgumentError(f"{function}: takes at least one state, to choose independent speeds at")
     speeds = s.vectors[0] if s.vectors else None
-    t = system.terms(s, speeds) if system.count else _no_terms(s, model.nv)
-    if system.count and closed < np.inf:
-        system.check_closed(function, s, t, speeds, closed)
-    first = system.choice(function, s, t, 0).rows if system.count else np.arange(0)
+    t = system.closed_terms(function, s, speeds, closed)
+    first = system.choice(function, s, t, 0).rows
     free = _free(system, function, t.jacobian[0, first], names, argument)
     dependent = rank.others(model.nv, free)
     E = np.zeros((len(s), model.nv, len(free)))
     rate = None if speeds is None else np.zeros((len(s), model.nv))
     served = _fill(t, first, dependent, free, E, rate)
     for k in np.flatnonzero(~served).tolist():
-        rows = system.choice(function, s, t, k).rows if system.count else first
+        rows = system.choice(function, s, t, k).rows
         G = t.jacobian[k, rows]
         size = np.linalg.svd(G[:, dependent], compute_uv=False)
         if len(rows) != len(dependent) or (len(size) and size[-1] <= RANK * size[0]):
-            where = f", state {system._position(s, k)}" if s.shape else ""
+            where = f", state {s.position(k)}" if s.shape else ""
             raise NumericalError(
-                f"{function}: the speeds {_listed(model, free)} do not determine the others at this configuration{where}; "
+                f"{function}: the speeds {listed(model, free)} do not determine the others at this configuration{where}; "
                 "choose others, or leave the choice open"
             )
         E[k] = rank.kernel_basis(G, dependent, free)
@@ -106,7 +111,7 @@ def reduction(
     return Reduction(system, s, free, E, rate)
 
 
-def _fill(t: Terms, rows: Array, dependent: Array, free: Array, E: Array, rate: Array | None) -> Array:
+def _fill(t: RowTerms, rows: Array, dependent: Array, free: Array, E: Array, rate: Array | None) -> Array:
     """(1) of all states by the same rows, where these are well conditioned and the others follow; which states it were."""
     if len(rows) != len(dependent):
         return np.zeros(len(E), dtype=bool)
@@ -139,7 +144,102 @@ def _free(
     left = system.model.nv - len(G)
     if len(free) != left:
         raise ArgumentError(
-            f"{function}: {len(free)} independent speeds are named ({_listed(system.model, free)}), the constraints leave "
+            f"{function}: {len(free)} independent speeds are named ({listed(system.model, free)}), the constraints leave "
             f"{left}"
         )
     return free
+
+
+# --- tangent space --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Tangent:
+    """(3) to (5), with the indices of the independent displacements and speeds."""
+
+    q_dofs: Array
+    v_dofs: Array
+    E_q: Array
+    E_v: Array
+    W: Array
+    q_parameters: Array
+    v_parameters: Array
+
+
+def tangent(
+    system: ConstraintSystem,
+    function: str,
+    s: States,
+    chosen: tuple[Sequence[int], Sequence[int]] | None = None,
+    parameters: Sequence[int] = (),
+) -> Tangent:
+    """At one state with speeds; `chosen` are the independent displacements and speeds, by default well conditioned.
+
+    `parameters` are those of (5).
+    """
+    v = s.vectors[0]
+    t = system.terms(s, v)
+    G, scale = t.jacobian[0], t.scale[0]
+    still, none = np.zeros_like(v), np.zeros((1, system.count))
+    moved = system.derivatives(s, still, v, none)[1][0]  # (G v)_q
+    all_rows = system.chosen(t, 0).rows
+    holonomic = np.flatnonzero(system.holonomic)
+    groups = [slice(k, k + 1) for k in range(len(holonomic))]
+    tolerance = max(rank.RANK, min(10 * float(t.slack[0]), 1e-3))
+    scaled = G[holonomic] / scale[holonomic, None]
+    picked = rank.choose(scaled, groups, tolerance).rows if len(holonomic) else np.arange(0)
+    E_q, q_dependent, q_dofs = _basis(function, scaled[picked], chosen[0] if chosen else None)
+    R = G[all_rows]
+    E_v, dependent, v_dofs = _basis(function, R, chosen[1] if chosen else None)
+    W = np.zeros((system.model.nv, len(q_dofs)))
+    if len(all_rows):
+        W[dependent] = -np.linalg.solve(R[:, dependent], moved[all_rows] @ E_q)
+    P_q, P_v = np.zeros((2, system.model.nv, len(parameters)))
+    if len(parameters):
+        _, row_p, phi_p = system.parameter_derivatives(s, still, v, none, parameters)
+        if len(picked):
+            right = phi_p[0][holonomic][picked] / scale[holonomic][picked, None]
+            P_q[q_dependent] = -np.linalg.solve(scaled[picked][:, q_dependent], right)
+        if len(all_rows):
+            opened = row_p[0] + moved @ P_q
+            P_v[dependent] = -np.linalg.solve(R[:, dependent], opened[all_rows])
+    return Tangent(q_dofs, v_dofs, E_q, E_v, W, P_q, P_v)
+
+
+@dataclass(frozen=True, eq=False)
+class RowDerivatives:
+    """The rows at one state with their derivatives: of G^T f, G v and gamma with respect to q, of gamma to v."""
+
+    residual: Array
+    G: Array
+    bias: Array
+    holonomic: Array
+    push_q: Array
+    speed_q: Array
+    bias_q: Array
+    bias_v: Array
+
+
+def row_derivatives(system: ConstraintSystem, s: States, f: Array) -> RowDerivatives:
+    v, zero = s.vectors[0], np.zeros_like(s.vectors[0])
+    t = system.terms(s, v)
+    push, speed_q, _ = system.derivatives(s, zero, v, f[None])
+    _, bias_q, bias_v = system.derivatives(s, v, zero, f[None])
+    parts = (x[0] for x in (push, speed_q, bias_q, bias_v))
+    return RowDerivatives(t.residual[0], t.jacobian[0], t.bias[0], system.holonomic, *parts)
+
+
+def _basis(function: str, R: Array, chosen: Sequence[int] | None) -> tuple[Array, Array, Array]:
+    """Columns that R sends to zero, the dependent and the independent entries."""
+    if chosen is None:
+        dependent, free = rank.independent_columns(R)
+    else:
+        free = np.asarray(chosen, dtype=int)
+        dependent = np.setdiff1d(np.arange(R.shape[1]), free)
+    size = np.linalg.svd(R[:, dependent], compute_uv=False) if len(dependent) == len(R) else np.zeros(1)
+    if len(dependent) != len(R) or (len(R) and size[-1] <= rank.RANK * size[0]):
+        raise NumericalError(
+            f"{function}: the independent degrees of freedom of the first state do not determine the others at a later one; "
+            "give the states one by one"
+        )
+    return rank.kernel_basis(R, dependent, free), dependent, free

@@ -1,9 +1,9 @@
-"""Batches of states, and the constraint terms at them."""
+"""Batches of states, and the constraint rows at them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +18,13 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """A batch of states, flat: B of them, with the shape to give results."""
+    """A batch of states, flat: B of them, with the shape to give results; `forces`: wrenches on the nodes, or none."""
 
     shape: tuple[int, ...]
     q: Array
     vectors: tuple[Array, ...]
     parameters: Array | None
+    forces: Array | None = None
 
     def __len__(self) -> int:
         return len(self.q)
@@ -31,48 +32,102 @@ class States:
     def at(self, k: Any) -> States:
         """One state, or some, as a batch."""
         rows = slice(k, k + 1) if isinstance(k, int | np.integer) else k
-        parameters = None if self.parameters is None else self.parameters[rows]
-        return States((), self.q[rows], tuple(x[rows] for x in self.vectors), parameters)
+        parameters, forces = (None if x is None else x[rows] for x in (self.parameters, self.forces))
+        return States((), self.q[rows], tuple(x[rows] for x in self.vectors), parameters, forces)
 
     def with_q(self, q: Array) -> States:
-        return States(self.shape, q, self.vectors, self.parameters)
+        return States(self.shape, q, self.vectors, self.parameters, self.forces)
 
-    def given(self, *arrays: Array, extra: int = 0) -> tuple[Array, ...]:
-        """Arguments of a kernel, with the parameters last where the model has any."""
-        if self.parameters is None:
-            return arrays
-        return (*arrays, self.parameters[:, None] if extra else self.parameters)
+    def moving(self, *vectors: Array) -> States:
+        """The same configurations with other vectors."""
+        return States(self.shape, self.q, vectors, self.parameters, self.forces)
+
+    @property
+    def last(self) -> tuple[Array, ...]:
+        """The last argument of kernels: the parameters, where the model has any."""
+        return () if self.parameters is None else (self.parameters,)
+
+    @property
+    def pushes(self) -> tuple[Array, ...]:
+        """The argument of kernels before it: the wrenches, where there are any."""
+        return () if self.forces is None else (self.forces,)
+
+    def shaped(self, *arrays: Array) -> Any:
+        """(B, ...) as (..., ...): one array, or several."""
+        found = tuple(x.reshape((*self.shape, *x.shape[1:])) for x in arrays)
+        return found[0] if len(found) == 1 else found
+
+    def position(self, k: int) -> Any:
+        where = np.unravel_index(k, self.shape)
+        return tuple(int(i) for i in where) if len(where) > 1 else int(where[0])
+
+    def which(self, k: Any) -> str:
+        """Of a batch, the number of a state."""
+        return f" (state {self.position(int(k))})" if self.shape else ""
 
 
 def states(
-    model: Model, function: str, q: Any, vectors: Mapping[str, Any], parameters: Mapping[str, Any] | None
+    model: Model,
+    function: str,
+    q: Any,
+    vectors: Mapping[str, Any],
+    parameters: Mapping[str, Any] | None,
+    forces: Array | None = None,
+    others: Mapping[str, tuple[int, ...]] | None = None,
 ) -> States:
-    """Check the arguments of a function and bring them to one batch."""
-    arrays = [model.compute.numbers(function, "q", q, model.nq)]
-    arrays += [model.compute.numbers(function, name, x, model.nv) for name, x in vectors.items()]
+    """Check the arguments of a function and bring them to one batch; `forces` (..., nodes, 6) are wrenches.
+
+    `others` are the batches of other arguments.
+    """
+    given = {"q": model.compute.numbers(function, "q", q, model.nq)}
+    given |= {name: model.compute.numbers(function, name, x, model.nv) for name, x in vectors.items()}
     if model.parameters:
-        arrays.append(model.compute.parameter_array(function, parameters))
+        given["parameters"] = model.compute.parameter_array(function, parameters)
     elif parameters:
         raise ArgumentError(f"{function}: parameters are given, but the model has none")
-    try:
-        shape = np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
-    except ValueError:
-        listed = ", ".join(
-            f"{name} {x.shape[:-1]}" for name, x in zip(["q", *vectors, "parameters"], arrays, strict=False)
-        )
-        raise ArgumentError(f"{function}: the batch dimensions do not go together: {listed}") from None
-    flat = [np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for x in arrays]
-    for name, x in zip(["q", *vectors], flat, strict=False):
+    batches = {name: x.shape[:-1] for name, x in given.items()} | dict(others or {})
+    if forces is not None:
+        batches["q"] = common_batch(function, {"q": batches["q"], "wrenches": forces.shape[:-2]})
+    shape = common_batch(function, batches)
+    flat = {
+        name: np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for name, x in given.items()
+    }
+    own = flat.pop("parameters", None)
+    for name, x in flat.items():
         if not np.all(np.isfinite(x)):
             k, entry = np.argwhere(~np.isfinite(x))[0]
             labels = model.coordinate_names if name == "q" else model.speed_names
             raise NumericalError(f"{function}: {name} is {x[k, entry]} at entry {entry} ({labels[entry]})")
-    count = 1 + len(vectors)
-    return States(shape, flat[0], tuple(flat[1:count]), flat[-1] if model.parameters else None)
+    if forces is not None:
+        forces = np.broadcast_to(forces, (*shape, *forces.shape[-2:]))
+        forces = np.ascontiguousarray(forces).reshape(-1, *forces.shape[-2:])
+    return States(shape, flat.pop("q"), tuple(flat.values()), own, forces)
+
+
+def name_list(function: str, what: str, names: Any) -> list[str]:
+    """Names given one by one, not a single one, nor anything else."""
+    if isinstance(names, str):
+        raise ArgumentError(f"{function}: {what} is {names!r}, expected a list of names")
+    try:
+        found = list(names)
+    except TypeError:
+        raise ArgumentError(f"{function}: {what} is {names!r}, expected a list of names") from None
+    for name in found:
+        if not isinstance(name, str):
+            raise ArgumentError(f"{function}: {what}: {name!r} is no name")
+    return found
+
+
+def common_batch(function: str, batches: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*batches.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {batch}" for name, batch in batches.items())
+        raise ArgumentError(f"{function}: the batch dimensions do not go together: {listed}") from None
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class RowTerms:
     """The active rows at B states; `scale` is the size of each row's group, `slack` how far the states are off."""
 
     residual: Array
@@ -81,3 +136,14 @@ class Terms:
     basis: Array
     scale: Array
     slack: Array
+
+    def at(self, k: Any) -> RowTerms:
+        """Of one state, or some."""
+        rows = slice(k, k + 1) if isinstance(k, int | np.integer) else k
+        return RowTerms(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+    @classmethod
+    def none(cls, count: int, nv: int) -> RowTerms:
+        """Where no constraint is active."""
+        none = np.zeros((count, 0))
+        return cls(none, np.zeros((count, 0, nv)), none, np.zeros((count, 0, 6)), none, np.zeros(count))

@@ -2,22 +2,23 @@
 
 The minimal set is kept from call to call while its pivots stay good and the rows left out hold, and chosen anew otherwise;
 each thread keeps its own, so that what one computes does not depend on others.
-How the tree responds to constraint forces is in `admittance`, whose notation is used here.
+How the tree responds to constraint forces is in `solver`.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import rank, saddle
+from alembert.constraints import rank
 from alembert.constraints.drives import Drives
 from alembert.constraints.rank import Choice
-from alembert.constraints.states import States, Terms, states
-from alembert.constraints.tolerances import CONSISTENT, OFF, STILL
-from alembert.errors import ArgumentError, NumericalError, warn
+from alembert.constraints.states import RowTerms, States, states
+from alembert.constraints.tolerances import CLOSED, OFF, STILL
+from alembert.errors import ArgumentError, warn
 
 if TYPE_CHECKING:
     from alembert.constraints.rows import ConstraintRows
@@ -55,10 +56,12 @@ class ConstraintSystem:
 
     # --- terms ----------------------------------------------------------------------------------------------
 
-    def terms(self, s: States, v: Array | None = None) -> Terms:
+    def terms(self, s: States, v: Array | None = None) -> RowTerms:
         """phi, G, gamma and T at the states, for the speeds `v` (zero when left out)."""
+        if not self.count:
+            return RowTerms.none(len(s), self.model.nv)
         moving = np.zeros((len(s), self.model.nv)) if v is None else v
-        found = self.all.terms(*s.given(s.q, moving))
+        found = self.all.terms(s.q, moving, *s.last)
         residual, G, gamma, basis = found if self._complete else (x[:, self.picked] for x in found)
         scale = rank.scales(G, self.groups)
         slack = np.max(np.abs(residual) / scale, axis=-1, initial=0.0)
@@ -66,15 +69,56 @@ class ConstraintSystem:
             size = np.linalg.norm(v, axis=-1)
             broken = np.abs((G @ v[..., None])[..., 0]) / scale
             slack = slack + np.max(broken, axis=-1, initial=0.0) / np.maximum(size, STILL)
-        return Terms(residual, G, gamma, basis, scale, slack)
+        return RowTerms(residual, G, gamma, basis, scale, slack)
 
-    def check_closed(self, function: str, s: States, t: Terms, v: Array | None, tolerance: float) -> None:
+    def closed_terms(
+        self, function: str, s: States, v: Array | None = None, tolerance: float = CLOSED
+    ) -> RowTerms:
+        """The same, refusing states that are not on the constraint surface."""
+        t = self.terms(s, v)
+        self.check_closed(function, s, t, v, tolerance)
+        return t
+
+    def derivatives(self, s: States, v: Array, a: Array, f: Array) -> tuple[Array, Array, Array]:
+        """(G^T f)_q (B, nv, nv), (G a + gamma)_q and gamma_v (B, m, nv), for speeds v and forces f (B, m)."""
+        blocks, nv = self.all.blocks, self.model.nv
+        if not self.count:
+            none = np.zeros((len(s), 0, nv))
+            return np.zeros((len(s), nv, nv)), none, none
+        packed = self.all.derivatives(s.q, v, a, self.over_all(f), *s.last)
+        push, row_q, row_v = (
+            blocks.spread_square(packed[0]),
+            blocks.spread(packed[1]),
+            blocks.spread(packed[2]),
+        )
+        return push, row_q[:, self.picked], row_v[:, self.picked]
+
+    def parameter_derivatives(
+        self, s: States, v: Array, a: Array, f: Array, chosen: Sequence[int]
+    ) -> tuple[Array, Array, Array]:
+        """(G^T f)_p (B, nv, k), (G a + gamma)_p and phi_p (B, m, k) for some parameters, at a fixed motion and forces."""
+        if not self.count:
+            none = np.zeros((len(s), 0, len(chosen)))
+            return np.zeros((len(s), self.model.nv, len(chosen))), none, none
+        found = self.all.parameter_derivatives(s.q, v, a, self.over_all(f), *s.last)
+        push, row, residual = (x[..., list(chosen)] for x in found)
+        return push, row[:, self.picked], residual[:, self.picked]
+
+    def over_all(self, x: Array) -> Array:
+        """(B, m) of the active rows as (B, rows) of all constraints of the model."""
+        if self._complete:
+            return x
+        found = np.zeros((len(x), self.all.count))
+        found[:, self.picked] = x
+        return found
+
+    def check_closed(self, function: str, s: States, t: RowTerms, v: Array | None, tolerance: float) -> None:
         """Refuse states that are not on the constraint surface."""
         if not np.any(t.slack > tolerance):
             return
         k = int(np.argmax(t.slack))
         row = np.abs(t.residual[k]) / t.scale[k]
-        where = self.which(s, k)
+        where = s.which(k)
         if np.max(row) > tolerance:
             i = int(np.argmax(row))
             raise ArgumentError(
@@ -93,8 +137,7 @@ class ConstraintSystem:
         s = states(self.model, function, at, {}, parameters)
         chosen, active = np.zeros(self.all.count), np.zeros(self.all.count)
         active[self.picked] = 1.0
-        if self.count:
-            chosen[self.picked[self._chosen(self.terms(s), 0).rows]] = 1.0
+        chosen[self.picked[self.chosen(self.terms(s), 0).rows]] = 1.0
         return chosen, active
 
     def prepare(self, s: States, closed: float) -> bool:
@@ -102,7 +145,7 @@ class ConstraintSystem:
         if self.kept is None and self.count:
             t = self.terms(s.at(0), s.vectors[0][:1] if s.vectors else None)
             if t.slack[0] <= closed:
-                self.kept = self._chosen(t, 0)
+                self.kept = self.chosen(t, 0)
         return self.kept is not None
 
     @property
@@ -127,77 +170,48 @@ class ConstraintSystem:
         """What served inverse dynamics, by the driven speeds (None: those of the model)."""
         return self._kept.drives
 
-    # --- the tree's response --------------------------------------------------------------------------------
+    # --- the tree -------------------------------------------------------------------------------------------
+
+    def tree(self, name: str, function: str, s: States) -> Array:
+        """An algorithm of the tree alone, (B, nv); failures are reported under the public function's name."""
+        tree = self.all.primary
+        kernel = tree.compute.kernel(name, wrenches=s.forces is not None)
+        given = (s.q, *s.vectors, *s.pushes, *s.last)
+        result = np.asarray(kernel(*given))
+        shaped = s.shaped(result)
+        if tree.compute.lockable and name == "forward_dynamics":
+            tree.compute.mark_locked(function, (s.shaped(s.q),), shaped)
+        tree.compute.explain(function, shaped, given, kernel)
+        return result
+
+    def bias(self, function: str, s: States, v: Array) -> Array:
+        """M a + bias = tau of the tree at a = 0."""
+        return self.tree("inverse_dynamics", function, s.moving(v, np.zeros_like(v)))
+
+    def mass_matrix(self, s: States) -> Array:
+        return self.all.primary.compute.kernel("mass_matrix")(s.q, *s.last)
 
     def solve_mass_matrix(self, s: States, rows: Array) -> Array:
         """M^-1 on (B, k, nv)."""
         kernel = self.all.primary.compute.kernel("solve_mass_matrix")
-        return kernel(*s.given(s.q[:, None], np.ascontiguousarray(rows), extra=1))
-
-    def mass_matrix(self, s: States) -> Array:
-        return self.all.primary.compute.kernel("mass_matrix")(*s.given(s.q))
-
-    def respond(
-        self, function: str, s: States, t: Terms, b: Array, size: Array, *, forces: bool = True
-    ) -> tuple[Array, Array]:
-        """x = M^-1 G^T f (B, nv) with G x = b, and f (B, m), the smallest.
-
-        `size` (B) is the magnitude of the terms in G x = b per unit of a row's scale, that errors are measured by.
-        """
-        if not self.count:
-            return np.zeros((len(s), self.model.nv)), np.zeros((len(s), 0))
-        if self.kept is None:
-            self.kept = self._chosen(t, 0)
-        x, f, good = saddle.by_admittance(
-            lambda R: self.solve_mass_matrix(s, R), self.kept or self._chosen(t, 0), t, b, size, forces
-        )
-        for k in np.flatnonzero(~good):
-            x[k], f[k] = self._afresh(function, s, t, b, size, int(k))
-        return x, f
-
-    def _afresh(
-        self, function: str, s: States, t: Terms, b: Array, size: Array, k: int
-    ) -> tuple[Array, Array]:
-        """Another minimal set for state k, and (5) of `admittance`; raises when no forces satisfy all rows."""
-        before = self.kept
-        choice = self._chosen(t, k)
-        G, rows, dropped = t.jacobian[k], choice.rows, choice.dropped
-        M = self.mass_matrix(s.at(k))[0]
-        x, f_r = saddle.orthogonal(M, G[rows], b[k, rows])
-        if len(dropped):
-            left = np.abs(G[dropped] @ x - b[k, dropped]) / t.scale[k, dropped]
-            # where the set is near its end, errors of the rows are magnified
-            allowed = (
-                (CONSISTENT + min(100 * t.slack[k], OFF)) / choice.margin * (size[k] + np.linalg.norm(x))
-            )
-            if np.any(left > allowed):
-                i = int(dropped[np.argmax(left)])
-                raise NumericalError(
-                    f"{function}: the constraints contradict each other{self._at(s, k)}: {self.owner_name(i)} cannot "
-                    f"be satisfied together with the others, by {np.max(left):.3g} of {size[k]:.3g}. The configuration "
-                    "is singular for them: the motion may branch or stop there"
-                )
-        K = np.linalg.lstsq(G[rows].T, G[dropped].T, rcond=None)[0].T if len(dropped) else G[:0, : len(rows)]
-        f = saddle.smallest(K[None], f_r[None], rows, dropped, self.count)[0]
-        self._remember(function, s, k, before, choice)
-        return x, f
+        return kernel(s.q[:, None], np.ascontiguousarray(rows), *(x[:, None] for x in s.last))
 
     # --- the minimal set ------------------------------------------------------------------------------------
 
-    def _chosen(self, t: Terms, k: int, tolerance: float = rank.RANK) -> Choice:
+    def chosen(self, t: RowTerms, k: int, tolerance: float = rank.RANK) -> Choice:
         """With a tolerance as in `tolerances`."""
         return rank.choose(t.jacobian[k], self.groups, max(tolerance, min(10 * float(t.slack[k]), OFF)))
 
-    def choice(self, function: str, s: States, t: Terms, k: int) -> Choice:
+    def choice(self, function: str, s: States, t: RowTerms, k: int) -> Choice:
         """A minimal set for state k, remembered."""
-        choice = self._chosen(t, k)
+        choice = self.chosen(t, k)
         if self.kept is None:
             self.kept = choice
         elif self.kept.rank != choice.rank:
-            self._remember(function, s, k, self.kept, choice)
+            self.remember(function, s, k, self.kept, choice)
         return choice
 
-    def choices(self, function: str, s: States, t: Terms) -> Array:
+    def choices(self, function: str, s: States, t: RowTerms) -> Array:
         """A mask (B, m) of a minimal set for each state, remembered and told as `choice` does, state after state."""
         if len(s) == 1:
             chosen = np.zeros((1, self.count), dtype=bool)
@@ -209,22 +223,22 @@ class ConstraintSystem:
             self.kept = rank.choice(chosen[0], float(margin[0]))
         while len(other := np.flatnonzero(ranks[done:] != (self.kept.rank if self.kept else 0))):
             k = done + int(other[0])
-            self._remember(function, s, k, self.kept, rank.choice(chosen[k], float(margin[k])))
+            self.remember(function, s, k, self.kept, rank.choice(chosen[k], float(margin[k])))
             done = k + 1
         return chosen
 
     @staticmethod
-    def tolerances(t: Terms) -> Array:
+    def tolerances(t: RowTerms) -> Array:
         """States off the surface cannot tell a redundant row better than they are off."""
         return np.maximum(rank.RANK, np.minimum(10 * t.slack, OFF))
 
-    def _remember(self, function: str, s: States, k: int, before: Choice | None, choice: Choice) -> None:
+    def remember(self, function: str, s: States, k: int, before: Choice | None, choice: Choice) -> None:
         if before is None or before.rank == choice.rank:
             self.kept = choice
             return
         lost = sorted({self._owner[i] for i in set(before.rows.tolist()) ^ set(choice.rows.tolist())})
         names = ", ".join(repr(self.names[i]) for i in lost)
-        where = self._at(s, k)
+        where = self.where(s, k)
         if choice.rank < before.rank:
             message = (
                 f"{function}: the constraints have rank {choice.rank}{where} and {before.rank} elsewhere: it is a singular "
@@ -238,9 +252,9 @@ class ConstraintSystem:
             )
         warn(message)
 
-    def tell_redundancy(self, function: str, s: States, t: Terms) -> None:
+    def tell_redundancy(self, function: str, s: States, t: RowTerms) -> None:
         """Once: reactions of rows that depend on others (and do not simply vanish) are a choice."""
-        if self._redundancy_told or self.kept is None or not len(self.kept.dropped):
+        if self._redundancy_told or self.kept is None or not len(self.kept.dropped) or not len(s):
             return
         dropped = self.kept.dropped
         size = np.max(np.abs(t.jacobian[0, dropped]), axis=-1) / t.scale[0, dropped]
@@ -259,17 +273,16 @@ class ConstraintSystem:
 
     # --- names ----------------------------------------------------------------------------------------------
 
-    def reactions(self, s: States, t: Terms, f: Array) -> dict[str, Array]:
+    def reactions(self, s: States, t: RowTerms, f: Array) -> dict[str, Array]:
         """Forces f (B, m) in physical terms."""
         found: dict[str, Array] = {}
         for name, rows in self.slices.items():
             if self.all.kinds[name] == "loop":
-                wrench = (f[:, None, rows] @ t.basis[:, rows])[:, 0]
-                found[name] = wrench.reshape(*s.shape, 6)
+                found[name] = s.shaped((f[:, None, rows] @ t.basis[:, rows])[:, 0])
             elif self.all.kinds[name] == "coupling":
                 found[name] = f[:, rows.start].reshape(s.shape)[()]
             else:
-                found[name] = f[:, rows].reshape(*s.shape, -1)
+                found[name] = s.shaped(f[:, rows])
         return found
 
     def named(self, f: Array, wrenches: Array) -> dict[str, Array]:
@@ -301,15 +314,7 @@ class ConstraintSystem:
         owners = self._owner[choice.dropped]
         return {name: int(np.sum(owners == k)) for k, name in enumerate(self.names) if np.any(owners == k)}
 
-    def _position(self, s: States, k: int) -> Any:
-        where = np.unravel_index(k, s.shape)
-        return tuple(int(i) for i in where) if len(where) > 1 else int(where[0])
-
-    def which(self, s: States, k: Any) -> str:
-        """Of a batch, the number of a state."""
-        return f" (state {self._position(s, int(k))})" if s.shape else ""
-
-    def _at(self, s: States, k: int) -> str:
+    def where(self, s: States, k: int) -> str:
         q = np.array2string(s.q[k], precision=6, threshold=8, edgeitems=3)
-        state = f", state {self._position(s, k)}" if s.shape else ""
+        state = f", state {s.position(k)}" if s.shape else ""
         return f" at q = {q}{state}"

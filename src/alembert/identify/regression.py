@@ -79,7 +79,7 @@ def regressor(
     found = compiled(q, v, a, parameters=parameters)
     if not projected(coordinates):
         return found
-    E = model.compute.reduction("regressor", coordinates, q, parameters, v)[0].coordinates.E
+    E = model.compute.reduction("regressor", coordinates, q, parameters, v).coordinates.E
     down = np.swapaxes(E, -1, -2)
     return replace(found, Y=down @ found.Y, known=(down @ found.known[..., None])[..., 0])
 

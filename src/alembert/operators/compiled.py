@@ -65,9 +65,9 @@ _PROGRAMS = {
 
 def _closed_admittance(model: Model, q: Any, frames: Sequence[FrameLike], parameters: Parameters) -> Array:
     places = model.compute.carriers("admittance", frames)
-    found = model.compute.reduction("admittance", "independent", q, parameters)[0]
+    found = model.compute.reduction("admittance", "independent", q, parameters)
     s, M = found.s, found.mass_matrix().reshape(-1, *2 * found.E.shape[-1:])
-    columns, X_W = model.compute.kernel("subspaces")(*s.given(s.q))
+    columns, X_W = model.compute.kernel("subspaces")(s.q, *s.last)
     parts = []
     for node, place in places:
         if node < 0:

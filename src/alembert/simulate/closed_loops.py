@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from alembert.constraints.compiled import serves
+from alembert.constraints.compiled import symbolic_served
 from alembert.constraints.tolerances import CLOSED, GOOD
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.lowering.plan import Call, Copy, Repeat
@@ -96,7 +96,7 @@ def _factor(model: Model, pattern: Pattern) -> KernelSource:
 
 def _serving(nv: int) -> KernelSource:
     a, status = ca.SX.sym("a", nv), ca.SX.sym("status", 5)
-    found = ca.if_else(serves(status, STAGE), a, ca.SX.nan(nv))
+    found = ca.if_else(symbolic_served(status, STAGE), a, ca.SX.nan(nv))
     return FunctionSource(ca.Function("serving", [a, status], [found]))
 
 
@@ -111,7 +111,7 @@ def _where(nq: int, nv: int) -> KernelSource:
 
 
 def _approach(model: Model) -> KernelSource:
-    """One step of the projection, as `constraints.quick.projection` does it."""
+    """One step of the projection, as `constraints.solver.projection` does it."""
     nq, nv = model.nq, model.nv
     back = ca.SX.sym("back", 2 + nq + nv)
     x, y, status = ca.SX.sym("x", nv), ca.SX.sym("y", nv), ca.SX.sym("status", 4)

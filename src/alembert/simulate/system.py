@@ -432,7 +432,7 @@ class System:
                 "simulate", q, {"v": v}, self.active, self.parameters
             )
             constraints = self.model.compute.constraint_rows.system("simulate", self.active)
-            constraints.kept = constraints._chosen(terms, 0)
+            constraints.kept = constraints.chosen(terms, 0)
 
     def project(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Back onto the surface of closed loops, where there are any."""

@@ -1,0 +1,219 @@
+"""The one solver of constrained motion: compiled or looped by the minimal set that is kept, else from the rows themselves.
+
+What all calls have in common is here, whatever the right-hand side (see `alembert.constraints`): functions take the
+arguments as they come and serve all states of a batch, or give None. Then the arguments are checked and brought to a batch
+(`states`), a minimal set is chosen for each state that needs another, and the system solved by the factors of `saddle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from alembert.constraints import compiled, saddle
+from alembert.constraints.states import RowTerms, States
+from alembert.constraints.tolerances import CLEAR, CLOSED, CONSISTENT, GOOD, NEAR, OFF
+from alembert.errors import ArgumentError, NumericalError
+
+if TYPE_CHECKING:
+    from alembert.constraints.system import ConstraintSystem
+
+Array = np.ndarray
+Arrays = tuple[Any, ...]
+Result = TypeVar("Result")
+Solved = tuple[Array, Array, Array, Array, Any]
+"""accelerations, forces of all rows, wrenches of loops, status (5) of `compiled`, the factor of the tree"""
+
+
+def directly(
+    solve: Callable[[Arrays, Arrays, Arrays], Result | None],
+    system: ConstraintSystem,
+    function: str,
+    given: Arrays,
+    forces: Array | None,
+    parameters: Mapping[str, Any] | None,
+) -> Result | None:
+    """`solve(given, wrenches, parameters)` on arguments as they come; None where it does not serve or they need a check."""
+    model = system.model
+    if parameters and not model.parameters:
+        return None
+    last = (model.compute.parameter_array(function, parameters),) if model.parameters else ()
+    try:
+        return solve(given, () if forces is None else (forces,), last)
+    except (ArgumentError, TypeError, ValueError):
+        return None
+
+
+def lockable(system: ConstraintSystem, q: Array | None = None) -> bool:
+    """Whether some joint of the tree may be, or is at q, where its accelerations are not defined."""
+    tree = system.all.primary
+    if q is None:
+        return bool(tree.compute.lockable)
+    return any(o.type.singularity(q[..., o.q]) for o in tree.compute.lockable)
+
+
+def accelerations(
+    system: ConstraintSystem, given: Arrays, pushes: Arrays, last: Arrays, masks: tuple[Array, Array]
+) -> Solved | None:
+    """Of q, v and tau, by the rows that `masks` choose and those that are active; None where nothing is compiled for it."""
+    rows = system.all
+    if rows.solution is None:
+        return None if rows.looped is None else rows.looped.accelerations(given, pushes, *masks)
+    factor, rest = rows.tree(wrenches=bool(pushes))(*given, *pushes, *last)
+    return *rows.solution(given[0], given[1], factor, rest, *masks, *last), factor
+
+
+def derivatives(
+    system: ConstraintSystem, given: Arrays, pushes: Arrays, last: Arrays, solved: Solved, chosen: Array
+) -> tuple[Array, Array, Array]:
+    """da/dq, da/dv, da/dtau where `accelerations` solved by compiled functions."""
+    rows, (a, f, _, _, factor), (q, v) = system.all, solved, given[:2]
+    r_q, r_v, _ = rows.primary.compute.kernel("inverse_dynamics_derivatives", wrenches=bool(pushes))(
+        q, v, a, *pushes, *last
+    )
+    right = (r_q, r_v, *rows.derivatives(q, v, a, f, *last))
+    if not compiled.spreads(rows.model, rows.blocks):
+        right = compiled.right_sides(rows.blocks, *right)
+    kernel = rows.solution_derivatives
+    assert kernel is not None
+    dq, dv, dtau = kernel(q, factor, chosen, *right, *last)
+    return dq, dv, dtau
+
+
+def is_own_set(status: Array, closed: float) -> bool:
+    """Whether the masks are at all states those of the minimal set that each would choose, and clear for derivatives."""
+    return compiled.all_served(status, min(closed, NEAR), pivot=CLEAR, unique=True)
+
+
+def prescribed(
+    system: ConstraintSystem,
+    given: Arrays,
+    pushes: Arrays,
+    last: Arrays,
+    motion: tuple[Array, Array],
+    closed: float,
+) -> tuple[Array, Array] | None:
+    """Accelerations and efforts of q, v and tau where speeds follow a `motion`: accelerations, and which they are."""
+    kernel = system.all.prescription
+    if kernel is None or system.kept is None or lockable(system):
+        return None
+    solved = accelerations(system, given, pushes, last, system.masks)
+    if solved is None or not compiled.all_served(solved[3], min(closed, NEAR), pivot=CLEAR):
+        return None
+    a_given, mask = motion
+    a, u, quality = kernel(given[0], solved[4], system.masks[0], solved[0], a_given, mask, *last)
+    if not (quality.min(initial=1.0) > CLEAR**2 and np.isfinite(a).all()):
+        return None
+    return a, given[2] + u
+
+
+def projection(system: ConstraintSystem, q: Any, v: Any, last: Arrays, goal: float) -> Any:
+    """Configurations and speeds on the surface, what is left of the residuals, and the steps; or None."""
+    if system.kept is None:
+        return None
+    masks, kernel, loops = system.masks, system.all.projection, system.all.looped
+    zero = np.zeros(system.model.nv)
+    step: Callable[[Any, Any], Any]
+    if kernel is not None:
+        tree = system.all.tree(wrenches=False)
+        step = lambda q, v: kernel(q, v, tree(q, zero, zero, *last)[0], *masks, *last)  # noqa: E731
+    else:
+        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+        if loops is None or q.ndim > 1 or v.ndim > 1:
+            return None
+        step = lambda q, v: loops.project(q, v, *masks)  # noqa: E731
+    worst: Any = np.inf
+    for count in range(10):  # noqa: B007  (returned)
+        found = step(q, v)
+        if found is None:
+            return None
+        x, y, status = found
+        quality, opened, residual, broken = _worst(status)
+        if not (quality > GOOD * GOOD and opened <= CLOSED):
+            return None
+        if status.ndim > 1:
+            # each state ends when it would alone, so that its bits do not depend on the others
+            each = status[..., 1]
+            going = (each > 1e-15) & (each < worst / 2)
+            if not going.any():
+                break
+            worst = np.where(going, each, 0.0)
+            q = np.where(going[..., None], system.model.integrate(q, x), q)
+            continue
+        if opened <= 1e-15 or opened >= worst / 2:
+            break
+        worst = opened
+        q = system.model.integrate(q, x)
+    after = v + y
+    if not (opened <= goal and broken <= 1e-10 * max(1.0, float(np.max(np.abs(after))))):
+        return None
+    return np.array(q, dtype=float), after, residual, broken, count
+
+
+def _worst(status: Array) -> tuple[float, float, float, float]:
+    """(6) of `compiled`, over a batch."""
+    if status.ndim == 1:
+        quality, opened, residual, broken = status.tolist()
+        return quality, opened, residual, broken
+    low, high = status.reshape(-1, 4).min(axis=0), status.reshape(-1, 4).max(axis=0)
+    return float(low[0]), float(high[1]), float(high[2]), float(high[3])
+
+
+# --- from the rows --------------------------------------------------------------------------------------------------
+
+
+def respond(
+    system: ConstraintSystem,
+    function: str,
+    s: States,
+    t: RowTerms,
+    c: Array,
+    size: Array,
+    *,
+    forces: bool = True,
+) -> tuple[Array, Array]:
+    """x = M^-1 G^T f (B, nv) with G x = c, and f (B, m), the smallest.
+
+    `size` (B) is the magnitude of the terms in G x = c per unit of a row's scale, that errors are measured by.
+    """
+    if not system.count or not len(s):
+        return np.zeros((len(s), system.model.nv)), np.zeros((len(s), system.count))
+    if system.kept is None:
+        system.kept = system.chosen(t, 0)
+    x, f, good = saddle.by_admittance(
+        lambda R: system.solve_mass_matrix(s, R),
+        system.kept or system.chosen(t, 0),
+        t.jacobian,
+        t.scale,
+        c,
+        lambda length: (CONSISTENT + np.minimum(100 * t.slack, OFF)) * (size + length),
+        forces=forces,
+    )
+    for k in np.flatnonzero(~good):
+        x[k], f[k] = _afresh(system, function, s, t, c, size, int(k))
+    return x, f
+
+
+def _afresh(
+    system: ConstraintSystem, function: str, s: States, t: RowTerms, c: Array, size: Array, k: int
+) -> tuple[Array, Array]:
+    """By another minimal set for state k, and orthogonal factors; raises when no forces satisfy all rows."""
+    before, choice = system.kept, system.chosen(t, k)
+    G, rows, dropped = t.jacobian[k], choice.rows, choice.dropped
+    x, f = saddle.orthogonal(system.mass_matrix(s.at(k))[0], G[rows], c[k, rows, None])
+    if len(dropped):
+        left = np.abs(G[dropped] @ x[:, 0] - c[k, dropped]) / t.scale[k, dropped]
+        # where the set is near its end, errors of the rows are magnified
+        allowed = (CONSISTENT + min(100 * t.slack[k], OFF)) / choice.margin * (size[k] + np.linalg.norm(x))
+        if np.any(left > allowed):
+            i = int(dropped[np.argmax(left)])
+            raise NumericalError(
+                f"{function}: the constraints contradict each other{system.where(s, k)}: {system.owner_name(i)} cannot "
+                f"be satisfied together with the others, by {np.max(left):.3g} of {size[k]:.3g}. The configuration "
+                "is singular for them: the motion may branch or stop there"
+            )
+    K = np.linalg.lstsq(G[rows].T, G[dropped].T, rcond=None)[0].T if len(dropped) else G[:0, : len(rows)]
+    system.remember(function, s, k, before, choice)
+    return x[:, 0], saddle.smallest(K[None], f[None], choice, system.count)[0]
