@@ -8,9 +8,11 @@ import pytest
 
 from alembert.joints import REGISTRY
 from alembert.verify import fuzz as fuzzing
+from alembert.verify import fuzz_files
 from alembert.verify.fuzz import PROPERTIES, broken, draw, fuzz, shrunk, stored, write
 
 SEEDS = (2, 7)  # small trees; `make fuzz` has the time for others
+FILES = 25  # damaged ones of each kind
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -97,3 +99,18 @@ def test_command(tmp_path):
 def test_limits_are_limits():
     """NaN does not pass."""
     assert broken("nan", draw(2), 2, {"nan": lambda *_: (np.nan, 1.0)}) == "error nan, limit 1"
+
+
+@pytest.mark.parametrize("seed", [41, 132, 135])
+def test_trees_whose_last_body_is_fixed_to_the_world(seed):
+    model = draw(seed)
+    for name in ("frame_jacobians", "wrenches_are_efforts"):
+        assert broken(name, model, seed) is None
+
+
+@pytest.mark.parametrize("suffix", fuzz_files.kinds())
+def test_damaged_files_are_read_or_refused_with_their_name(suffix, tmp_path):
+    if suffix == ".xml":
+        pytest.importorskip("mujoco")
+    found = {seed: wrong for seed in range(FILES) if (wrong := fuzz_files.attack(suffix, seed, tmp_path))}
+    assert not found
