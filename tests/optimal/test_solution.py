@@ -8,7 +8,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.optimal import Problem, System, continuation, duration, effort, running, terminal
+from alembert.optimal import Problem, System, continuation, duration, effort, report, running, terminal
 from alembert.optimal.outcome import warm
 
 MASS = System(["x", "v"], ["force"], lambda s: [s.v, s.force / s.mass], parameters={"mass": 2.0})
@@ -295,6 +295,17 @@ def test_controls_that_zigzag_are_named(transcription):
     assert "zigzags" in free.summary()
     assert arc(1e-3).message == "solved"
     assert arc(name="rk4").message == "solved"
+
+
+def test_states_without_units_have_panels_of_their_own():
+    """A position and a speed of different size are not drawn on one axis, those of the same unit are."""
+    own = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+    found = report.panels(Problem(own, 1.0, start={"x": 0, "v": 0}, end={"x": 1000, "v": 0}).solve(4))
+    assert [(panel.title, list(panel.lines)) for panel in found] == [("x", ["x"]), ("v", ["v"]), ("u", ["u"])]
+    units = {"x": "m", "y": "m", "u": "N"}
+    own = System(["x", "y"], ["u"], lambda s: [s.u, s.x], units=units)
+    found = report.panels(Problem(own, 1.0, start={"x": 0, "y": 0}, end={"x": 1}).solve(4))
+    assert [list(panel.lines) for panel in found] == [["x", "y"], ["u"]]
 
 
 def test_ranges_and_panels_have_units_and_limits():

@@ -65,6 +65,10 @@ def test_same_solution(make):
         other = example.solve(steps, solver=solver, tolerance=tolerance)
         if (name, solver) in ROUNDED and other.status == "stalled":
             assert error_told(other) <= 1e-5
+            near = example.solve(steps, solver=solver, tolerance=0.2 * error_told(other))
+            assert near.success, near.message
+            other = example.solve(steps, solver=solver, tolerance=tolerance, guess=near)
+            assert other.success or error_told(other) <= 1e-5, other.message
         else:
             assert other.success, other.message
         assert other.cost == pytest.approx(sweep.cost, rel=1e-6)

@@ -118,6 +118,7 @@ def panels(solution: Solution, *, fine: bool = True) -> list[Panel]:
     found: dict[tuple[str, str], Panel] = {}
     for title, unit, name, limit, x in columns:
         own = time if len(x) == len(time) else solution.time
+        title = title if unit or model is not None else name  # what has no unit shares its scale with nothing
         panel = found.setdefault((title, unit), Panel(title, unit, own, {}, {}))
         panel.lines[name] = x
         if limit in bounds:
