@@ -36,7 +36,7 @@ def batch_function(name: str, inputs: Sequence[int], outputs: Sequence[int], cod
     buffers = [_padded(size, lanes) for size in inputs]
     buffers += [_padded(size + 2 * lanes, lanes) for size in packed]
     outlets = range(len(buffers), len(buffers) + code.direct + 1)
-    buffers += [outlet.outlet_size()] * len(outlets)
+    buffers += [outlet.SIZE] * len(outlets)
     offsets = [sum(buffers[:k]) for k in range(len(buffers) + 1)]
     large = {size for size in packed if size >= LARGE} if lanes > 1 else set()
     reserve, release = scratch(8 * (offsets[-1] + code.workspace * lanes), "  ret i32 1")

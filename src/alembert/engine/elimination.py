@@ -10,8 +10,10 @@ where D is the last part of Y (Gauss and Jordan's method, in registers), and fro
 
 with S = z without its first column, and of Y and K in each the columns that belong there ((4) and (5) of
 `alembert.optimal.time_sweep`; k = -K in the columns of z). Y' is read as scalars from memory. Rows are gathered by loads
-under masks rather than by narrow stores, after which a wide load would have to wait. The straight-line code that the same
-step has for small stages is several times slower from about ten states and inputs on.
+under masks rather than by narrow stores, after which a wide load would have to wait.
+
+The step that this stands for is the straight-line one of `inward_loop` there, made of `alembert.sweeps.linear_quadratic`; it
+is several times slower from about ten states and inputs on. `tests/lowering/test_fast_paths.py` holds the two equal.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 
+from alembert.engine.codegen import Code
 from alembert.engine.target import Target
 from alembert.engine.vectormath import vector_type
 
@@ -31,17 +34,20 @@ NAMES = ("A", "B", "b", "Q", "N", "R", "q", "r", "D", "push", "shift", "P", "z",
 RESULTS = ("P_out", "z_out", "W_out", "K", "k", "flag")
 
 
-def sizes(n: int, m: int, columns: int, bounds: int) -> list[int]:
-    """Doubles of every argument of the step, in its order."""
-    ends = columns - 1
-    given = [n * n, n * m, n, n * n, n * m, m * m, n, m, bounds * (n + m), bounds, 1]
-    between = [n * n, n * columns, ends * columns]
-    return [*given, *between, *between, m * n, m * columns, 1]
+class EliminationSource:
+    """The step for n states, m inputs, `columns` of z and so many bounds; for one state at a time."""
 
+    def __init__(self, n: int, m: int, columns: int, bounds: int) -> None:
+        self._shape, ends = (n, m, columns, bounds), columns - 1
+        between = [n * n, n * columns, ends * columns]
+        given = [n * n, n * m, n, n * n, n * m, m * m, n, m, bounds * (n + m), bounds, 1]
+        self.input_sizes, self.output_sizes = [*given, *between], [*between, m * n, m * columns, 1]
 
-def emit(name: str, n: int, m: int, columns: int, bounds: int, target: Target) -> tuple[str, int]:
-    """IR of the step, and how many doubles its workspace has."""
-    return _Step(name, n, m, columns, bounds, target).emit()
+    def emit(self, name: str, lanes: int, target: Target) -> Code:
+        text, workspace = _Step(name, *self._shape, target).emit()
+        n, m, columns, _ = self._shape
+        work = 2 * (n + m) ** 2 * (n + m + columns) // target.lanes
+        return Code(text, workspace, work, frozenset(), target)
 
 
 class _Step:

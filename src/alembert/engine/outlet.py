@@ -30,11 +30,8 @@ STREAMED_BYTES = 1 << 22
 """of results, beyond which they go past the caches: there to write them, and read them once, costs no more (measured)"""
 FINITE = 16
 """where an outlet keeps zero for each lane, or NaN since a result was not finite (or sums of results overflowed)"""
-
-
-def outlet_size() -> int:
-    """Doubles in an outlet."""
-    return FINITE + 8
+SIZE = FINITE + 8
+"""doubles in an outlet"""
 
 
 def opening(lanes: int) -> str:

@@ -15,9 +15,11 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.engine import cache, codegen, elimination, fastcall, instructions, loader, loops
+from alembert.engine import cache, codegen, elimination, fastcall, loader, loops
+from alembert.engine.codegen import FunctionSource, KernelSource
+from alembert.engine.elimination import EliminationSource
 from alembert.engine.loader import Library
-from alembert.engine.target import Target, host
+from alembert.engine.target import host
 
 STEP = "alembert_stage"
 ALIGNMENT = 64  # bytes; of the widest vector
@@ -28,39 +30,30 @@ Array = np.ndarray
 
 
 class StageLoop:
-    """`shifts` says for every input and then every output of `function` which entry a stage uses.
+    """`shifts` says for every input and then every output of the step which entry a stage uses.
 
-    With `stop`, the index of a scalar output, the loop ends at the first stage that leaves a number there which is
-    not positive.
+    The step is a function, or any source of a kernel with a `key` for its content. With `stop`, the index of a scalar
+    output, the loop ends at the first stage that leaves a number there which is not positive.
     """
 
     def __init__(
-        self, function: ca.Function, shifts: Sequence[int | None], *, backward: bool, stop: int | None = None
+        self,
+        step: ca.Function | KernelSource,
+        shifts: Sequence[int | None],
+        *,
+        backward: bool,
+        stop: int | None = None,
+        key: str = "",
     ) -> None:
-        sizes = [function.numel_in(k) for k in range(function.n_in())]
-        sizes += [function.numel_out(k) for k in range(function.n_out())]
-        self._function = function
-        place = None if stop is None else function.n_in() + stop
-        self._describe(function.name(), sizes, shifts, backward, place)
-
-    def _describe(
-        self, name: str, sizes: Sequence[int], shifts: Sequence[int | None], backward: bool, stop: int | None
-    ) -> None:
-        """`stop` counts all arguments."""
-        self.name, self._sizes, self._shifts = name, list(sizes), tuple(shifts)
-        self._backward, self._stop = backward, stop
+        self._source: KernelSource
+        if isinstance(step, ca.Function):
+            self._source, self._key, self.name = FunctionSource(step), str(step.serialize()), step.name()
+        else:
+            self._source, self._key, self.name = step, key, key
+        inputs = list(self._source.input_sizes)
+        self._sizes, self._shifts = [*inputs, *self._source.output_sizes], tuple(shifts)
+        self._backward, self._stop = backward, None if stop is None else len(inputs) + stop
         self._code: Any = None
-
-    def _identity(self) -> str:
-        """What the code of a stage depends on."""
-        return str(self._function.serialize())
-
-    def _body(self, target: Target) -> tuple[str, int]:
-        """IR of a stage with all that it needs, and the doubles of its workspace."""
-        body = codegen.emit_function(
-            STEP, instructions.from_casadi(self._function, fuse=target.fused), 1, target
-        )
-        return codegen.prelude(body.helpers, 1, body.target) + body.text, body.workspace
 
     def __call__(self, count: int, *arrays: Array) -> int:
         """Run over `count` stages; how many were run to the end (all, unless one stopped the loop)."""
@@ -89,14 +82,15 @@ class StageLoop:
 
     def _compile(self) -> tuple[Any, Array]:
         target = host()
-        text = f"{self._identity()}\0{self._shifts}\0{self._backward}\0{self._stop}"
+        text = f"{self._key}\0{self._shifts}\0{self._backward}\0{self._stop}"
         name = cache.digest("stage loop" + hashlib.sha256(text.encode()).hexdigest(), 1, target)
         found = cache.load(name)
         if found is None:
             with loader.patience(self.name):
-                body, workspace = self._body(target)
+                step = self._source.emit(STEP, 1, target)
                 loop = loops.stage_function(STEP, self._sizes, self._shifts, self._backward, self._stop)
-                found = {"workspace": workspace}, loader.compile_ir(body + loop, target)
+                text = codegen.prelude(step.helpers, 1, step.target) + step.text + loop
+                found = {"workspace": step.workspace}, loader.compile_ir(text, target)
             cache.store(name, *found)
         properties, code = found
         library = Library(code, [f"{STEP}_loop"])
@@ -105,22 +99,15 @@ class StageLoop:
         return _LOOP(library.addresses[f"{STEP}_loop"]), room
 
 
-class EliminationLoop(StageLoop):
+def elimination_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:
     """The inward sweep in time on vectors along rows: `alembert.engine.elimination`."""
-
-    def __init__(self, n: int, m: int, columns: int, bounds: int) -> None:
-        self._shape = (n, m, columns, bounds)
-        shifts = [SHARED if name == "shift" else int(name in ("P", "z", "W")) for name in elimination.NAMES]
-        count = len(elimination.NAMES) + len(elimination.RESULTS)
-        shifts += [0] * len(elimination.RESULTS)
-        self._describe("time_sweep_inward", elimination.sizes(*self._shape), shifts, True, count - 1)
-
-    def _identity(self) -> str:
-        return f"elimination {self._shape}"
-
-    def _body(self, target: Target) -> tuple[str, int]:
-        text, workspace = elimination.emit(STEP, *self._shape, target)
-        return target.attributes + text, workspace
+    source = EliminationSource(n, m, columns, bounds)
+    shifts = [SHARED if name == "shift" else int(name in ("P", "z", "W")) for name in elimination.NAMES]
+    shifts += [0] * len(elimination.RESULTS)
+    last = len(elimination.RESULTS) - 1
+    return StageLoop(
+        source, shifts, backward=True, stop=last, key=f"time_sweep_inward {n} {m} {columns} {bounds}"
+    )
 
 
 def _aligned(workspace: Array) -> int:

@@ -12,6 +12,9 @@ four such rows are computed together: a row that is read then serves all of them
 In the first half of (2) rows stay zero where they were: row k of the matrices here has entries only in columns related to
 k, so that the sum skips, for each panel of columns, the rows that have none in it. A panel is as narrow as lets its sums
 stay in the registers and its rows in the nearest cache.
+
+The reference is `alembert.sensitivity.mass_factor`, which small models use as straight code;
+`tests/lowering/test_fast_paths.py` holds the two equal.
 """
 
 from __future__ import annotations

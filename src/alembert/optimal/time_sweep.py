@@ -41,7 +41,7 @@ import scipy.linalg as sl
 
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.lowering.stage_loop import SHARED, EliminationLoop, StageLoop
+from alembert.lowering.stage_loop import SHARED, StageLoop, elimination_loop
 from alembert.sweeps.factor import Factor
 from alembert.sweeps.linear_quadratic import stage_gains, stage_record
 
@@ -361,7 +361,7 @@ def _solve_symmetric(system: Array, right: Array, free: int, damping: float) -> 
 def inward_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:
     """The inward sweep for stages of these sizes."""
     if m and n + m > LARGEST_SCALAR:
-        return EliminationLoop(n, m, columns, bounds)
+        return elimination_loop(n, m, columns, bounds)
     shapes = {
         **{"A": (n, n), "B": (n, m), "b": (n, 1), "Q": (n, n), "N": (n, m), "R": (m, m), "q": (n, 1)},
         **{"r": (m, 1), "D": (bounds, n + m), "push": (bounds, 1), "shift": (1, 1)},
