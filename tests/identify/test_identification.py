@@ -373,7 +373,10 @@ def test_the_worked_example(tmp_path, capsys):
         line.split(":")[1].split() for line in text.splitlines() if line.startswith("torques of another")
     ]
     prior, identified = (np.array(row[:7], dtype=float) for row in errors)
-    assert np.all(identified < 0.1 * prior)
+    assert np.linalg.norm(identified) < 0.1 * np.linalg.norm(prior)
+    # On the motion of the data itself, 62 parameters from 4866 samples of noise sigma predict to sigma sqrt(62 / 4866);
+    # another motion asks for other sums of them.
+    assert np.all(identified < 3 * example.TORQUE_NOISE * np.sqrt(62 / 4866))
 
 
 def test_data_that_show_nothing_are_refused():
