@@ -6,6 +6,9 @@ What visits leave in a node's record collects contributions from the adjoint vis
 children collects them as sums in inward loops, and where the adjoint loop goes outward, in one more loop inward behind it.
 
 Visits are recomputed in their adjoints; only what passed between nodes is stored for that.
+
+Reference: `vjp` of `alembert.sensitivity.directional`, on the unrolled program; held equal by
+tests/sensitivity/test_rolled_products.py.
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ displacements, which a chart does not have, and V_P, which does not change with 
 For joints with a constant subspace whose charts are flows, q + s e + t e = q + (s + t) e, and without rotors
 (`has_curvature`); springs and friction come in by differentiating the joint alone. Derived here; compare Singh, Russell
 and Wensing (IEEE RA-L 7, 2022) for the whole tensors.
+
+Reference: `hessian` of `alembert.sensitivity.directional`; held equal by tests/sensitivity/test_curvature.py.
 """
 
 from __future__ import annotations

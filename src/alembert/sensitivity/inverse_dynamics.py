@@ -26,6 +26,9 @@ Rotors on P with momentum rho v_k (rho = R_P r): Q_P -= (rho v)~ / 2; for j stri
 R_k += w_P x rho, and the force of (6) on the inboard nodes += w_P x rho.                           (9)
 
 Sources: Carpentier and Mansard 2018; Singh, Russell and Wensing 2022, here for joints of any width and changing S.
+
+Reference: the steps of `alembert.sweeps.inverse_dynamics`, differentiated; held equal by
+tests/sensitivity/test_derivatives.py.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ O(n depth^2) and solving O(n depth) per right-hand side. For k from the last spe
     L_ki = M_ki / D_k,   M_ij -= L_ki M_kj                                        (1)
     M x = b:  outer to inner  b_i -= L_ki b_k;   b /= D;   inner to outer  b_k -= L_ki b_i       (2)
     X = M^-1:  X_kj = X_jk = [j = k] / D_k - sum_i L_ki X_ij,  j <= k                            (3)
+
+Reference: the innovations factor of `alembert.sweeps.operators`; held equal by tests/sweeps/test_references.py.
 """
 
 from __future__ import annotations

@@ -35,6 +35,9 @@ for the free speeds: the changes of the prescribed accelerations go into (2), th
 the m of their speeds, and the gradient with respect to them is weight + da of (6).
 
 Compare Sohl and Bobrow (2001), whose tangent is along single coordinates. The adjoint is derived here.
+
+Reference: `alembert.sensitivity.traces` and `adjoint_traces`, which differentiate the steps themselves; held equal by
+tests/sensitivity/test_products.py.
 """
 
 from __future__ import annotations

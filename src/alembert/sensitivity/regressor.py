@@ -19,6 +19,9 @@ of ratio r about the unit vector e on the parent gives, in its own row and as a 
 
 Source: Atkeson, An and Hollerbach 1986, here for joints of any width; (1) written with the acceleration of
 the origin.
+
+Reference: `alembert.sweeps.inverse_dynamics`, which is Y times the parameters; held equal by
+tests/sensitivity/test_regressor.py.
 """
 
 from __future__ import annotations

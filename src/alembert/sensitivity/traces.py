@@ -4,6 +4,9 @@ A trace (`alembert.sweeps.visits`) is a list of loops over the nodes, each with 
 Differentiating the visits differentiates the program, for any number of nodes: every visit also computes the change of its
 results along the change of its inputs, and whatever a node keeps, passes on or adds is kept, passed and added together with
 its change. For the adjoints see `alembert.sensitivity.adjoint_traces`.
+
+Reference: `jvp` of `alembert.sensitivity.directional`, on the unrolled program; held equal by
+tests/sensitivity/test_rolled_products.py.
 """
 
 from __future__ import annotations

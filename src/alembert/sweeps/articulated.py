@@ -8,6 +8,9 @@ of S are known without arithmetic (3).
 
 Rotors couple the joint directly to the parent. Then (1) is done in the parent's axes with U_P = Ad^-T U + (r; 0) and
 W = D^-1 U_P^T (4).
+
+Reference: (1) as it stands, P - U D^-1 U^T, without the entries of (3) and with an inertia turned at once; held equal by
+tests/sweeps/test_references.py.
 """
 
 from __future__ import annotations
