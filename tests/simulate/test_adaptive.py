@@ -10,11 +10,10 @@ from simulate_helpers import distance, model, slope, state
 import alembert as al
 from alembert.errors import NumericalError, UnsupportedError
 from alembert.simulate import Drive, Event, simulate
-from alembert.simulate.adaptive import ADAPTIVE, Counters, _balance, _jacobian, pieces
-from alembert.simulate.flow import Flow
-from alembert.simulate.lags import Lags
+from alembert.simulate.actuators import Lags
+from alembert.simulate.adaptive import ADAPTIVE, Counters, Flow, _balance, _jacobian, pieces
+from alembert.simulate.stepping import chart_kernel
 from alembert.simulate.system import System
-from alembert.simulate.tangent import chart_kernel
 
 
 @pytest.fixture(scope="module")

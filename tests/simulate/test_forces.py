@@ -8,7 +8,7 @@ from simulate_helpers import MODELS, model, state
 import alembert as al
 from alembert.errors import ArgumentError, ModelError, UnsupportedError
 from alembert.simulate import Bushing, Drag, ForceElement, SoftStop, SpringDamper, simulate
-from alembert.simulate.acting import Acting
+from alembert.simulate.elements import Acting
 
 PAIRS = {"ball": ("world", "tip"), "craft": ("bus", "slide"), "bench": ("a", "d")}
 

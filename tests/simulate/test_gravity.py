@@ -6,7 +6,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError
 from alembert.simulate import CentralGravity, GravityGradient, simulate
-from alembert.simulate.acting import Acting
+from alembert.simulate.elements import Acting
 
 
 def craft(joint, tensor=(30.0, 0, 20.0, 0, 0, 12.0), com=(0.0, 0, 0)):

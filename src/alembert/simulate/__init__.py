@@ -6,6 +6,7 @@ from alembert.simulate.actuators import Gear as Gear
 from alembert.simulate.choice import integrators as integrators
 from alembert.simulate.controllers import Batched as Batched
 from alembert.simulate.controllers import Sampled as Sampled
+from alembert.simulate.elements import Forces as Forces
 from alembert.simulate.ensembles import Ensemble as Ensemble
 from alembert.simulate.ensembles import ensemble as ensemble
 from alembert.simulate.events import Event as Event
@@ -19,7 +20,6 @@ from alembert.simulate.gravity import CentralGravity as CentralGravity
 from alembert.simulate.gravity import GravityGradient as GravityGradient
 from alembert.simulate.impacts import JointStops as JointStops
 from alembert.simulate.impacts import PlaneImpact as PlaneImpact
-from alembert.simulate.outside import Forces as Forces
 from alembert.simulate.report import Report as Report
 from alembert.simulate.restart import load_run as load_run
 from alembert.simulate.result import Run as Run

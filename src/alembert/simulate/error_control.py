@@ -15,10 +15,9 @@ import numpy as np
 
 from alembert.errors import UnsupportedError
 from alembert.simulate import adaptive
-from alembert.simulate.adaptive import Birth
+from alembert.simulate.actuators import Lags, Ramp
+from alembert.simulate.adaptive import Birth, Flow
 from alembert.simulate.bounds import check_pace, check_records
-from alembert.simulate.flow import Flow
-from alembert.simulate.lags import Lags, Ramp
 from alembert.simulate.progress import Progress
 from alembert.simulate.records import recorded_efforts
 from alembert.simulate.result import Run

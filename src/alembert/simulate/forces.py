@@ -17,7 +17,7 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Scalar, scalar, scalars
 from alembert.model import WORLD, Model
 from alembert.model.printing import unknown
-from alembert.simulate.acting import Places, Terms, numbers
+from alembert.simulate.elements import Places, Terms, numbers
 from alembert.spatial import Pose, so3
 
 TINY = 1e-24

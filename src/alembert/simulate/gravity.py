@@ -23,7 +23,7 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, scalar, scalars
 from alembert.model import Model
-from alembert.simulate.acting import Places, Terms, numbers
+from alembert.simulate.elements import Places, Terms, numbers
 from alembert.spatial import Pose
 
 EARTH = 3.986004418e14

@@ -12,8 +12,7 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.simulate.feeds import Feeds
-from alembert.simulate.tables import Table
+from alembert.simulate.tables import Feeds, Table
 
 Array = np.ndarray
 

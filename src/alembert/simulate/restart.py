@@ -25,13 +25,13 @@ from alembert.model import Model
 from alembert.model.io import netcdf
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE, Birth
+from alembert.simulate.closed_loops import Stabilisation
 from alembert.simulate.error_control import Mark, Span, ticks
 from alembert.simulate.events import EventRecord
 from alembert.simulate.fixed_steps import stepper_of
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.sensors import Measurements
-from alembert.simulate.stabilisation import Stabilisation
 from alembert.simulate.system import System
 from alembert.simulate.topology import Topology
 from alembert.simulate.watch import Armed

@@ -17,9 +17,9 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.simulate.channels import Channel, request
 from alembert.simulate.events import EventRecord
+from alembert.simulate.plots import Showing
 from alembert.simulate.report import Report, report_of
 from alembert.simulate.sensors import Measurements
-from alembert.simulate.showing import Showing
 from alembert.simulate.system import System
 from alembert.simulate.topology import Topology
 from alembert.simulate.work import StepNotes, by_simpson, power

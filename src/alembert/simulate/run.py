@@ -15,6 +15,7 @@ from alembert.simulate import channels
 from alembert.simulate.actuators import Drive, checked, with_gears
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose
+from alembert.simulate.closed_loops import Stabilisation
 from alembert.simulate.error_control import Restart, run_adaptive
 from alembert.simulate.events import Event
 from alembert.simulate.fixed_steps import run_fixed
@@ -22,7 +23,6 @@ from alembert.simulate.gravity import CentralGravity, GravityGradient
 from alembert.simulate.impacts import JointStops, PlaneImpact
 from alembert.simulate.report import warn_of_energy
 from alembert.simulate.result import Run
-from alembert.simulate.stabilisation import Stabilisation
 from alembert.simulate.system import System, as_sequence
 from alembert.simulate.topology import Lock, Release, extended
 
@@ -106,7 +106,7 @@ def simulate(
         tolerance, absolute_tolerance: of schemes with error control, relative and in SI units. The latter is at least a
             thousandth of the former times the size of a coordinate (an orbit's radius).
         stabilisation: how closed loops stay so: "projection" (exact), "baumgarte" or "ggl" (feedback, see
-            `alembert.simulate.stabilisation`) at `stabilisation_rate` [1/s].
+            `alembert.simulate.closed_loops`) at `stabilisation_rate` [1/s].
         record: names of quantities for `run.recorded`, besides q, v and efforts: `frame:hand.position`, `energy`,
             `sensor:gyro@50` (50 a second), ...; see `alembert.simulate.channels`.
         progress: whether to show a bar (by default on terminals, when it takes longer than a second).

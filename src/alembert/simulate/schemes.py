@@ -10,7 +10,7 @@ are composed by `integrate` instead of added. With V_j the velocities of the sta
 
 and where configurations simply add, the sums of the factors are the classical tableau.
 
-Linear multistep in the chart about the newest configuration q_n (see `alembert.simulate.tangent`):
+Linear multistep in the chart about the newest configuration q_n (see `alembert.model.space`):
 
     e_j = difference(q_n, q_j),   f_j = T(e_j) v_j,   e = h sum_j b_j f_j           (2)
 
@@ -22,9 +22,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from alembert.simulate.tangent import Manifold
+
+class Manifold(Protocol):
+    """What the schemes need of the configurations; on arrays or on expressions."""
+
+    def integrate(self, q: Any, e: Any) -> Any: ...
+
+    def difference(self, q0: Any, q1: Any) -> Any: ...
+
+    def chart_rate(self, e: Any, v: Any) -> Any:
+        """e' of the chart about q, with speeds v there: (2) of `alembert.model.space`."""
+        ...
 
 
 class Point(NamedTuple):

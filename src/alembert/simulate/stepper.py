@@ -12,12 +12,10 @@ from alembert.constraints.tolerances import GOOD
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
-from alembert.simulate import generalised_alpha, schemes, stepping, variational
-from alembert.simulate.layout import Layout
+from alembert.simulate import implicit_steps, schemes, stepping, variational
 from alembert.simulate.schemes import Now, Point, Scheme
-from alembert.simulate.stepping import Plant
+from alembert.simulate.stepping import Layout, NumericManifold, Plant
 from alembert.simulate.system import System
-from alembert.simulate.tangent import NumericManifold
 
 Array = np.ndarray
 
@@ -51,7 +49,7 @@ class Stepper:
 
     @property
     def _module(self) -> Any:
-        return variational if self.name == "variational" else generalised_alpha
+        return variational if self.name == "variational" else implicit_steps
 
     @cached_property
     def _kernel(self) -> Kernel:

@@ -1,6 +1,6 @@
 """From a scheme and a model to a kernel that makes many steps.
 
-The machine's state is described in `alembert.simulate.layout`. Running the scheme on symbols cuts it at every
+The machine's state is described in `alembert.simulate.stepping`. Running the scheme on symbols cuts it at every
 evaluation of the dynamics: what lies between two cuts becomes one small function, while the dynamics, the controller and
 the prescribed motion are there once and are called.
 """
@@ -8,7 +8,7 @@ the prescribed motion are there once and are called.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,11 +23,95 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.plan import RECORDS, Call, Copy, Repeat, recorded
 from alembert.model import Model
 from alembert.simulate import schemes
-from alembert.simulate.acting import Acting
 from alembert.simulate.closed_loops import ClosedLoops
-from alembert.simulate.layout import Layout
+from alembert.simulate.elements import Acting
 from alembert.simulate.schemes import Now, Point, Scheme
-from alembert.simulate.tangent import SymbolicManifold
+
+Array = np.ndarray
+
+
+class Layout:
+    """The number of the step, how many past points are known, then parts by name, in the order given.
+
+    Every scheme has `q`. Multistep schemes have past points (q1, v1, a1), (q2, v2, a2) and so on, the newest first;
+    models with loops have `chosen`, the rows of a minimal set of constraints (1, others 0).
+    """
+
+    def __init__(self, **sizes: int) -> None:
+        self.names = tuple(sizes)
+        ends = np.cumsum([2, *sizes.values()]).tolist()
+        self._slices = {name: slice(ends[k], ends[k + 1]) for k, name in enumerate(sizes)}
+        self.size: int = ends[-1]
+
+    @classmethod
+    def with_past(cls, nq: int, nv: int, past: int, **more: int) -> Layout:
+        points = {
+            f"{name}{k + 1}": n for k in range(past) for name, n in zip("qva", (nq, nv, nv), strict=True)
+        }
+        return cls(q=nq, v=nv, **points, **more)
+
+    def __getitem__(self, name: str) -> slice:
+        return self._slices[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._slices
+
+    def points(self, state: Any, past: int) -> tuple[Point, ...]:
+        """The past points of a state, an `SX` vector or an array (..., size); their times are not kept."""
+
+        def part(name: str) -> Any:
+            return state[..., self[name]] if isinstance(state, np.ndarray) else state[self[name]]
+
+        return tuple(Point(None, *(part(f"{x}{k + 1}") for x in "qva")) for k in range(past))
+
+    def past(self, points: Sequence[Point]) -> dict[str, Any]:
+        return {f"{x}{k + 1}": getattr(p, x) for k, p in enumerate(points) for x in "qva"}
+
+    def symbolic(self, number: Any, known: Any, **parts: Any) -> ca.SX:
+        """A state of `SX` from all its parts."""
+        return ca.vertcat(number, known, *(parts[name] for name in self.names))
+
+    def numeric(self, number: Any, known: Any, **parts: Array) -> Array:
+        """A state, or a batch of them, from its parts; those that are not given are zero."""
+        shapes = [np.shape(x)[:-1] for x in parts.values()]
+        state = np.zeros((*np.broadcast_shapes(*shapes), self.size))
+        state[..., 0], state[..., 1] = number, known
+        for name, x in parts.items():
+            state[..., self[name]] = x
+        return state
+
+
+class NumericManifold:
+    """On arrays (..., nq) and (..., nv)."""
+
+    def __init__(self, model: Model) -> None:
+        self.integrate = model.integrate
+        self.difference = model.difference
+        self.chart_rate = chart_kernel(model, "chart_rate")
+
+
+def chart_kernel(model: Model, name: str) -> Kernel:
+    """`chart_rate` (e, v), or `chart_derivatives` (e, v): d(T v)/de, T and T^-1."""
+    key = ("simulate", name)
+    if key not in model.compute.kernels:
+        nv = model.nv
+
+        def build() -> FunctionSource:
+            e, v = ca.SX.sym("e", nv), ca.SX.sym("v", nv)
+            m = model.space
+            rate = m.chart_rate(e, v)
+            found = [rate]
+            if name == "chart_derivatives":
+                found = [ca.jacobian(rate, e), ca.jacobian(rate, v), m.chart_jacobian(e)]
+            return FunctionSource(ca.Function(name, [e, v], [ca.densify(x) for x in found]))
+
+        square = [Argument(label, (nv, nv)) for label in ("rate_e", "rate_v", "jacobian")]
+        results = [Argument("rate", (nv,))] if name == "chart_rate" else square
+        arguments = [Argument("e", (nv,)), Argument("v", (nv,))]
+        model.compute.kernels[key] = Kernel(
+            name, arguments, results, key=f"{model.fingerprint}:{name}", build=build
+        )
+    return model.compute.kernels[key]
 
 
 @dataclass(frozen=True)
@@ -192,7 +276,7 @@ class _Tracer:
         t = self.known["start"] + state[0] * h
         now = Now(t, state[layout["q"]], state[layout["v"]], past)
         step = schemes.START if starting else scheme.step
-        q, v, first = step(now, h, self.at, SymbolicManifold(plant.model))
+        q, v, first = step(now, h, self.at, plant.model.space)
         if plant.motion is not None:
             q_p, v_p, _ = plant.motion(self.known["start"] + (state[0] + 1) * h)
             q, v = override(plant, q, q_p, of_q=True), override(plant, v, v_p, of_q=False)

@@ -15,19 +15,17 @@ from alembert.errors import ArgumentError
 from alembert.expression import evaluate
 from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.simulate.acting import Acting, Element
 from alembert.simulate.actuators import Drive, Drives
-from alembert.simulate.closed_loops import STAGE, compiles
-from alembert.simulate.controllers import for_each
-from alembert.simulate.feedback import Feedback
-from alembert.simulate.feeds import EffortsAndTables, Feeds
+from alembert.simulate.closed_loops import STAGE, Stabilisation, compiles
+from alembert.simulate.controllers import Feedback, for_each
+from alembert.simulate.elements import Acting, Element
 from alembert.simulate.gravity import CentralGravity, GravityGradient
 from alembert.simulate.prescribed import Motions
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.schemes import Point
 from alembert.simulate.sensors import Instrument, Measured
-from alembert.simulate.stabilisation import Stabilisation
 from alembert.simulate.stepping import Plant
+from alembert.simulate.tables import EffortsAndTables, Feeds
 from alembert.simulate.topology import Topology
 
 Array = np.ndarray

@@ -8,7 +8,7 @@ of the motion,
 
     l(q_0, e) = h (K - U)(integrate(q_0, e/2), e/h)                                 (1)
 
-and with T(e) of `alembert.simulate.tangent`, since q_1 held fixed means de = -T(-e) dq_0, the forced discrete
+and with T(e) of `alembert.simulate.stepping`, since q_1 held fixed means de = -T(-e) dq_0, the forced discrete
 Legendre transforms (16) are
 
     p_0 = T(-e)^T l_e - l_q - h/2 f_0                                               (2)
@@ -43,10 +43,8 @@ from alembert.engine.codegen import KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import UnsupportedError
 from alembert.model import Model
-from alembert.simulate.layout import Layout
-from alembert.simulate.newton import newton_loop
-from alembert.simulate.stepping import Plant, arguments, kept_kernel
-from alembert.simulate.tangent import SymbolicManifold
+from alembert.simulate.implicit_steps import newton_loop
+from alembert.simulate.stepping import Layout, Plant, arguments, kept_kernel
 from alembert.sweeps import CORIOLIS_FORCES, Tree
 
 
@@ -82,7 +80,7 @@ class DiscreteMechanics:
         self.plant, self.model = plant, plant.tree
         self.parameters, self.wrench = parameters, wrench
         model = self.model
-        self.manifold = SymbolicManifold(model)
+        self.manifold = model.space
         self.friction = _friction(model, parameters)
         q, w = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv)
         given = {"parameters": parameters} if model.parameters else {}

@@ -20,8 +20,7 @@ from numpy.polynomial import legendre
 
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.simulate.adaptive import Piece
-from alembert.simulate.flow import Flow
+from alembert.simulate.adaptive import Flow, Piece
 from alembert.simulate.system import System
 from alembert.simulate.variational import _friction
 

@@ -39,7 +39,7 @@ from alembert.simulate.ensembles.members import (
     swept,
 )
 from alembert.simulate.ensembles.result import Ensemble as Ensemble
-from alembert.simulate.ensembles.statistics import Statistics as Statistics
+from alembert.simulate.ensembles.result import Statistics as Statistics
 from alembert.simulate.progress import Progress
 from alembert.simulate.tables import Table
 

@@ -22,11 +22,10 @@ from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.events import EventRecord
-from alembert.simulate.feeds import EffortsAndTables
 from alembert.simulate.run import simulate
 from alembert.simulate.sensors import Measured
 from alembert.simulate.system import as_sequence
-from alembert.simulate.tables import Table
+from alembert.simulate.tables import EffortsAndTables, Table
 
 Array = np.ndarray
 Vary = Callable[[np.random.Generator], Mapping[str, Any]]

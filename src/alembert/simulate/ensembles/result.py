@@ -1,4 +1,17 @@
-"""What an ensemble returns."""
+"""What an ensemble returns, and statistics of members as they come: mean, deviation and quantiles, without keeping the members.
+
+Mean and sum of squared deviations of two groups A and B join by (Chan, Golub and LeVeque 1979)
+
+    d = mean_B - mean_A,   mean = mean_A + d n_B / n,   S = S_A + S_B + d^2 n_A n_B / n        (1)
+
+Quantiles come from sorted samples (Munro and Paterson 1980): a buffer holds `SAMPLES` values of equal
+weight; two buffers of one weight become one of twice the weight by sorting them together and keeping every
+second value, from the first and the second in turn. Each time the rank of a value is off by at most the
+weight before, so that with L such levels it is off by at most L / (2 SAMPLES) of the members, and quantiles
+of up to `SAMPLES` members are exact.
+
+Groups are joined in the order of the members, so the bits do not depend on which came first.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +25,6 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.simulate.channels import Channel
-from alembert.simulate.ensembles.statistics import Statistics
 from alembert.simulate.events import EventRecord
 
 if TYPE_CHECKING:
@@ -20,6 +32,94 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 Array = np.ndarray
+SAMPLES = 512
+
+
+@dataclass
+class Statistics:
+    """Of rows x (members, N, n); NaN (motions that have ended) is left out at its time."""
+
+    shape: tuple[int, int]
+    members: int = 0
+    failed: int = 0
+    count: Array = field(init=False)
+    """(N,): members that are in the statistics, at each time"""
+    _mean: Array = field(init=False, repr=False)
+    _squares: Array = field(init=False, repr=False)
+    _waiting: list[Array] = field(init=False, repr=False, default_factory=list)
+    _levels: list[tuple[Array | None, int]] = field(init=False, repr=False, default_factory=list)
+    """by level: a sorted buffer if there is one, and how many have passed"""
+
+    def __post_init__(self) -> None:
+        self.count = np.zeros(self.shape[0])
+        self._mean, self._squares = np.zeros(self.shape), np.zeros(self.shape)
+
+    def add(self, x: Array, *, members: int, failed: int) -> None:
+        """A group of motions (without the failed ones), the next in the order of the members."""
+        self.members += members
+        self.failed += failed
+        if not len(x):
+            return
+        there = np.isfinite(x).all(axis=-1)  # (members, N)
+        count = there.sum(axis=0).astype(float)
+        x = np.where(there[..., None], x, np.nan)
+        filled = np.where(there[..., None], x, 0.0)
+        safe = np.maximum(count, 1.0)[:, None]
+        mean = filled.sum(axis=0) / safe
+        squares = np.where(there[..., None], (filled - mean) ** 2, 0.0).sum(axis=0)
+        total = np.maximum(self.count + count, 1.0)[:, None]
+        d = mean - self._mean
+        self._squares = self._squares + squares + d**2 * (self.count * count)[:, None] / total  # (1)
+        self._mean = self._mean + d * count[:, None] / total
+        self.count = self.count + count
+        self._waiting += list(x)
+        while len(self._waiting) >= SAMPLES:
+            self._compact(np.sort(np.stack(self._waiting[:SAMPLES]), axis=0), 0)
+            self._waiting = self._waiting[SAMPLES:]
+
+    def _compact(self, buffer: Array, level: int) -> None:
+        if level == len(self._levels):
+            self._levels.append((None, 0))
+        other, passed = self._levels[level]
+        if other is None:
+            self._levels[level] = buffer, passed
+            return
+        both = np.sort(np.concatenate([other, buffer]), axis=0)
+        self._levels[level] = None, passed + 1
+        self._compact(both[passed % 2 :: 2], level + 1)
+
+    def mean(self) -> Array:
+        """(N, n); NaN where there is no member."""
+        return np.where(self.count[:, None] > 0, self._mean, np.nan)
+
+    def deviation(self) -> Array:
+        """The standard deviation, (N, n)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.sqrt(self._squares / np.where(self.count > 0, self.count, np.nan)[:, None])
+
+    @property
+    def rank_error(self) -> float:
+        """The most by which the rank of a quantile is off, as a share of the members; zero where it is exact."""
+        return (len(self._levels) - 1) / (2 * SAMPLES) if len(self._levels) > 1 else 0.0
+
+    def quantiles(self, probabilities: Array | float) -> Array:
+        """(..., N, n): the smallest value below which at least that share of the members is."""
+        p = np.asarray(probabilities, dtype=float)
+        if np.any((p < 0) | (p > 1)) or np.isnan(p).any():
+            raise ArgumentError(f"quantiles: probabilities are {probabilities}, expected 0 to 1")
+        buffers = [(np.stack(self._waiting), 1.0)] if self._waiting else []
+        buffers += [(x, 2.0**level) for level, (x, _) in enumerate(self._levels) if x is not None]
+        if not buffers:
+            return np.full((*p.shape, *self.shape), np.nan)
+        values = np.concatenate([x for x, _ in buffers])
+        weights = np.concatenate([np.full(len(x), weight) for x, weight in buffers])
+        order = np.argsort(values, axis=0)  # NaN last
+        values = np.take_along_axis(values, order, axis=0)
+        shares = np.where(np.isnan(values), 0.0, weights[order]).cumsum(axis=0)
+        total = shares[-1]
+        found = [np.argmax(shares >= x * total * (1 - 1e-12), axis=0) for x in p.ravel()]
+        picked = [np.take_along_axis(values, k[None], axis=0)[0] for k in found]
+        return np.reshape(picked, (*p.shape, *self.shape))
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,7 +18,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import casadi as ca
 import numpy as np
@@ -28,7 +28,6 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, evaluate
 from alembert.model import WORLD, Model
-from alembert.simulate.tangent import SymbolicManifold
 from alembert.spatial import Force, Pose
 from alembert.sweeps.kinematics import move, place, place_in_world
 from alembert.sweeps.program import Program, outward, unroll
@@ -233,7 +232,7 @@ class Acting:
         model = self.model
         t, q, v, p = self.function.sx_in()
         d = ca.SX.sym("d", model.nv)
-        u = self.total(t, SymbolicManifold(model).integrate(q, d), v, p)
+        u = self.total(t, model.space.integrate(q, d), v, p)
         zero = ca.SX.zeros(model.nv)
         slopes = [ca.densify(ca.substitute(ca.jacobian(u, x), d, zero)) for x in (d, v)]
         inputs = [t, q, v, p] if model.parameters else [t, q, v]
@@ -251,3 +250,55 @@ def numbers(values: Mapping[str, Any], who: str, *, signs: Mapping[str, str]) ->
             )  # fmt: skip
             if wrong:
                 raise ArgumentError(f"{who}: {name} is {value!r}, expected {signs[name]}")
+
+
+class Slopes(NamedTuple):
+    """Derivatives of efforts with respect to q (tangent) and v, (..., nv, nv)."""
+
+    dq: Array
+    dv: Array
+
+
+class Forces:
+    """`SpringDamper`, `Bushing`, `Drag`, `SoftStop`, `ForceElement` on a model, all together.
+
+    `efforts` are added to those of the drives: forward_dynamics(q, v, tau + forces.efforts(q, v)). Batches and
+    `parameters` are as in the model's own algorithms.
+    """
+
+    def __init__(self, model: Model, elements: Any) -> None:
+        _ = model.symbolic  # makes the model's algorithms known
+        self.model = model
+        self._acting = Acting(model, elements if isinstance(elements, list | tuple) else (elements,), None)
+
+    def efforts(
+        self, q: Any, v: Any = None, *, t: float = 0.0, parameters: Mapping[str, Any] | None = None
+    ) -> Array:
+        """(..., nv)."""
+        kept, other, _, _ = self._acting.kernel("numbers")(*self._given(q, v, t, parameters))
+        return kept + other
+
+    def potential(self, q: Any, *, parameters: Mapping[str, Any] | None = None) -> Array:
+        """(...,): the energy of springs [J]."""
+        return self._acting.kernel("numbers")(*self._given(q, None, 0.0, parameters))[3][..., 0]
+
+    def derivatives(
+        self, q: Any, v: Any = None, *, t: float = 0.0, parameters: Mapping[str, Any] | None = None
+    ) -> Slopes:
+        """Of the efforts; with D those of forward dynamics, accelerations have D.dq + D.dtau @ dq and D.dv + D.dtau @ dv."""
+        return Slopes(*self._acting.kernel("slopes")(*self._given(q, v, t, parameters)))
+
+    @property
+    def function(self) -> ca.Function:
+        """(t, q, v, parameters) to the efforts, on `SX`; `parameters` as in `model.parameters`."""
+        return self._acting.total
+
+    def _given(self, q: Any, v: Any, t: float, parameters: Mapping[str, Any] | None) -> list[Array]:
+        model = self.model
+        q = model.compute.numbers("Forces", "q", q, model.nq, f"; the model has {model.nq} coordinates")
+        v = np.zeros(model.nv) if v is None else v
+        v = model.compute.numbers(
+            "Forces", "v", v, model.nv, f"; the model has {model.nv} degrees of freedom"
+        )
+        found = [np.array([float(t)]), q, v]
+        return [*found, model.compute.parameter_array("Forces", parameters)] if model.parameters else found
