@@ -1,4 +1,4 @@
-"""Drives against closed forms; geared rotors against rotors of the model; continuation with their states."""
+"""JointDrives against closed forms; geared rotors against rotors of the model; continuation with their states."""
 
 import casadi as ca
 import numpy as np

@@ -12,8 +12,8 @@ from alembert.errors import NumericalError, UnsupportedError
 from alembert.simulate import Drive, Event, simulate
 from alembert.simulate.actuators import Lags
 from alembert.simulate.adaptive import ADAPTIVE, Counters, Flow, _balance, _jacobian, pieces
+from alembert.simulate.simulation import System
 from alembert.simulate.stepping import chart_kernel
-from alembert.simulate.system import System
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from alembert import study
 from alembert.errors import AlembertError, UnsupportedError
 from alembert.lowering.plan import RECORDS
 from alembert.simulate import simulate
+from alembert.simulate.simulation import System
 from alembert.simulate.stepper import Stepper
-from alembert.simulate.stepping import Plant
-from alembert.simulate.system import System
+from alembert.simulate.stepping import StepModel
 from alembert.simulate.variational import DiscreteMechanics, closed
 
 
@@ -222,7 +222,7 @@ def test_condition_with_loops_does_not_depend_on_the_step(gripper):
     """It tends to that of [M, -G^T; G, 0]."""
     m = gripper
     q0, v0 = floating(m)
-    plant = Plant(m)
+    plant = StepModel(m)
     mechanics = DiscreteMechanics(plant, ca.SX(0, 1), None)
     t, h = ca.SX.sym("t"), ca.SX.sym("h")
     q, p, e = (ca.SX.sym(name, n) for name, n in (("q", m.nq), ("p", m.nv), ("e", m.nv)))

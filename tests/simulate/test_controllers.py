@@ -7,7 +7,7 @@ from simulate_helpers import model, state
 
 import alembert as al
 from alembert.simulate import Batched, Drive, Measured, Sampled, SpringDamper, simulate
-from alembert.simulate.actuators import Drives
+from alembert.simulate.actuators import JointDrives
 
 FIXED = {"duration": 1.0, "step": 0.01, "integrator": "rk4"}
 
@@ -127,7 +127,7 @@ def test_lag_of_first_order():
 
 
 def test_rate_limit():
-    drives = Drives(*(np.array([x]) for x in (np.inf, 2.0, 0.0, 0.0, 1.0)))
+    drives = JointDrives(*(np.array([x]) for x in (np.inf, 2.0, 0.0, 0.0, 1.0)))
     start = np.array([[1.0], [0.0]])
     mean, end = drives.advance(start, np.array([5.0]), 0.1)
     assert (mean[0], end[0, 0]) == pytest.approx((1.1, 1.2))

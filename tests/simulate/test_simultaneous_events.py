@@ -8,7 +8,8 @@ import pytest
 import alembert as al
 from alembert.simulate import Event, JointStops, Lock, PlaneImpact, Release, simulate
 from alembert.simulate.impacts import impact
-from alembert.simulate.run import GIVEN, assembled
+from alembert.simulate.inputs import Inputs
+from alembert.simulate.simulation import Simulation
 
 G = 9.81
 INTEGRATORS = ["rk4", "adams_bashforth2", "variational", "dop853", "radau", "bdf"]
@@ -213,7 +214,7 @@ def test_impacts_of_several_contacts_against_all_sets():
         m = chain(rng)
         e = float(rng.uniform(0.1, 1.0))
         stops = JointStops(e, rest_speed=1e-12)
-        system = assembled(m, {**GIVEN, "events": (stops,)}, ())
+        system = Simulation(m, Inputs(events=stops), ())
         contacts = [x.action for x in stops.events(system) if "limit" in x.name and "leaves" not in x.name]
         q, v = np.zeros(3), rng.normal(size=3)
         M = m.mass_matrix(q)

@@ -8,7 +8,7 @@ from simulate_helpers import model, slope, state
 import alembert as al
 from alembert.errors import NumericalError, UnsupportedError
 from alembert.simulate import Event, simulate
-from alembert.simulate.stepping import Plant
+from alembert.simulate.stepping import StepModel
 from alembert.simulate.variational import DiscreteMechanics
 from alembert.spatial import Ad_dual
 
@@ -178,7 +178,7 @@ def test_generalised_alpha_damps_what_is_too_fast():
 def test_condition_does_not_depend_on_the_step():
     """Unlike that of the scheme with multipliers: the Jacobian tends to the mass matrix over the step."""
     m, (q0, v0) = model("craft"), state("craft")
-    mechanics = DiscreteMechanics(Plant(m), ca.SX(0, 1), None)
+    mechanics = DiscreteMechanics(StepModel(m), ca.SX(0, 1), None)
     t, h = ca.SX.sym("t"), ca.SX.sym("h")
     q, p, e = (ca.SX.sym(name, n) for name, n in (("q", m.nq), ("p", m.nv), ("e", m.nv)))
     residual = mechanics.residual(t, q, p, e, h, ca.SX.zeros(m.nv))

@@ -1,4 +1,4 @@
-"""Drives: how the efforts that controllers ask for reach the joints.
+"""JointDrives: how the efforts that controllers ask for reach the joints.
 
 A command u, saturated, passes a lag of first or second order,
 
@@ -155,7 +155,7 @@ def with_gears(model: Model, drives: Mapping[str, Drive]) -> Model:
 
 
 @dataclass(frozen=True, eq=False)
-class Drives:
+class JointDrives:
     """The drives of all degrees of freedom, as vectors over the speeds.
 
     Their state is (..., 2, nv): the effort before it is saturated, and its rate.
@@ -168,7 +168,7 @@ class Drives:
     damping_ratio: Array
 
     @classmethod
-    def of(cls, model: Model, drives: Mapping[str, Drive]) -> Drives:
+    def of(cls, model: Model, drives: Mapping[str, Drive]) -> JointDrives:
         fields = {}
         defaults = (
             ("limit", np.inf),
@@ -237,7 +237,7 @@ class Drives:
 
 
 def no_state(batch: tuple[int, ...], nv: int) -> Array:
-    """Drives that give nothing."""
+    """JointDrives that give nothing."""
     return np.zeros((*batch, 2, nv))
 
 
@@ -252,7 +252,7 @@ def checked(drives: Any) -> Mapping[str, Drive]:
 class Lags:
     """States z: x of all lags, then y of those of second order."""
 
-    def __init__(self, drives: Drives) -> None:
+    def __init__(self, drives: JointDrives) -> None:
         self.drives = drives
         second = drives.frequency > 0
         self.first = np.flatnonzero((drives.lag > 0) & ~second)

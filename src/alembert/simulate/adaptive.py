@@ -27,9 +27,9 @@ import numpy as np
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
 from alembert.simulate.actuators import Lags, Ramp
+from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepping import chart_kernel
 from alembert.simulate.sundials import SOLVERS, Sundials
-from alembert.simulate.system import System
 
 Array = np.ndarray
 
@@ -43,7 +43,7 @@ class Flow:
 
     def __init__(
         self,
-        system: System,
+        system: Simulation,
         effort: Array,
         within: float,
         *,
@@ -159,7 +159,7 @@ MULTISTEP = ("bdf", *SOLVERS)
 
 
 @dataclass(frozen=True)
-class Piece:
+class DenseStep:
     """The motion between two times, with its interpolation."""
 
     start: float
@@ -222,7 +222,7 @@ def pieces(
     counters: Counters,
     born: Callable[[Birth], None] = lambda birth: None,
     longest: float = np.inf,
-) -> Iterator[Piece]:
+) -> Iterator[DenseStep]:
     """The motion from t to `end`, step by step; `born` is told of every chart.
 
     On a surface of constraints every step ends on it; a multistep formula, which would lose its past, goes back there
@@ -300,7 +300,7 @@ def pieces(
                 counters.step = (
                     solver.h_abs
                 )  # what it would do next; the last step of a span may be cut short
-            yield Piece(solver.t_old, solver.t, at, memory)
+            yield DenseStep(solver.t_old, solver.t, at, memory)
             if np.any(np.abs(solver.y[:nv][turning]) > REACH):
                 break
             if name not in MULTISTEP and (made == (LARGE if large else RENEWED) or flow.on_surface):

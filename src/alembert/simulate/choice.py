@@ -7,7 +7,7 @@ import numpy as np
 from alembert.simulate import adaptive
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.schemes import SCHEMES
-from alembert.simulate.system import System
+from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
 IMPLICIT = ("variational", "generalised_alpha")
@@ -46,7 +46,7 @@ def integrators() -> list[tuple[str, int, str, str, str]]:
 
 
 def choose(
-    system: System, q: Array, v: Array, start: float, duration: float, step: float | None
+    system: Simulation, q: Array, v: Array, start: float, duration: float, step: float | None
 ) -> tuple[str, str]:
     """An integrator and a sentence why."""
     if system.switches:
@@ -81,7 +81,7 @@ def choose(
     )
 
 
-def _eigenvalues(system: System, q: Array, v: Array, start: float) -> tuple[float, float]:
+def _eigenvalues(system: Simulation, q: Array, v: Array, start: float) -> tuple[float, float]:
     """The largest |eigenvalue| and the fastest decay at the start; zeros where nothing stiff can be."""
     model = system.model
     springy = any(joint.spring is not None or joint.friction is not None for joint in model.joints)

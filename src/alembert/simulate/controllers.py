@@ -24,7 +24,7 @@ from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.model import Model
-from alembert.simulate.actuators import Drives
+from alembert.simulate.actuators import JointDrives
 
 Array = np.ndarray
 Law = Callable[[float, Array, Array], Any]
@@ -150,7 +150,7 @@ def efforts_from(model: Model, answer: Any, who: str) -> Array:
 class Feedback:
     """`symbolic_laws` are CasADi functions of t, q and v, `laws` Python ones; `sampled` are asked at instants only."""
 
-    def __init__(self, model: Model, controller: Any, drives: Drives | None) -> None:
+    def __init__(self, model: Model, controller: Any, drives: JointDrives | None) -> None:
         self.model, self.drives = model, drives
         self.symbolic_laws: list[ca.Function] = []
         self.laws: list[Law] = []

@@ -42,7 +42,7 @@ KINEMATICS = Program(
 
 
 @dataclass(frozen=True)
-class Terms:
+class ElementForces:
     """What an element does: its potential (a scalar, None where it has none) and all other efforts (nv)."""
 
     potential: ca.SX | None = None
@@ -51,12 +51,12 @@ class Terms:
 
 
 @runtime_checkable
-class Element(Protocol):
+class ForceLaw(Protocol):
     """Something that acts; `internal` says that its forces have no resultant on the model as a whole."""
 
     def check(self, model: Model) -> None: ...
 
-    def terms(self, at: Places) -> Terms: ...
+    def terms(self, at: Places) -> ElementForces: ...
 
     def internal(self, model: Model) -> bool: ...
 
@@ -136,10 +136,10 @@ class Places:
 class Acting:
     """All elements of a run, compiled together."""
 
-    def __init__(self, model: Model, elements: Sequence[Element], fed: ca.Function | None) -> None:
+    def __init__(self, model: Model, elements: Sequence[ForceLaw], fed: ca.Function | None) -> None:
         self.model, self.elements, self.fed = model, tuple(elements), fed
         for element in elements:
-            if not isinstance(element, Element):
+            if not isinstance(element, ForceLaw):
                 raise ArgumentError(
                     f"simulate: forces has {element!r}, expected SpringDamper(...), Bushing(...), Drag(...), "
                     "SoftStop(...) or ForceElement(...)"
@@ -252,7 +252,7 @@ def numbers(values: Mapping[str, Any], who: str, *, signs: Mapping[str, str]) ->
                 raise ArgumentError(f"{who}: {name} is {value!r}, expected {signs[name]}")
 
 
-class Slopes(NamedTuple):
+class EffortSlopes(NamedTuple):
     """Derivatives of efforts with respect to q (tangent) and v, (..., nv, nv)."""
 
     dq: Array
@@ -284,9 +284,9 @@ class Forces:
 
     def derivatives(
         self, q: Any, v: Any = None, *, t: float = 0.0, parameters: Mapping[str, Any] | None = None
-    ) -> Slopes:
+    ) -> EffortSlopes:
         """Of the efforts; with D those of forward dynamics, accelerations have D.dq + D.dtau @ dq and D.dv + D.dtau @ dv."""
-        return Slopes(*self._acting.kernel("slopes")(*self._given(q, v, t, parameters)))
+        return EffortSlopes(*self._acting.kernel("slopes")(*self._given(q, v, t, parameters)))
 
     @property
     def function(self) -> ca.Function:

@@ -7,7 +7,7 @@ the same steps again: what it records from there on has the same bits as if it h
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +18,12 @@ from alembert.simulate import adaptive
 from alembert.simulate.actuators import Lags, Ramp
 from alembert.simulate.adaptive import Birth, Flow
 from alembert.simulate.bounds import check_pace, check_records
+from alembert.simulate.inputs import Settings
 from alembert.simulate.progress import Progress
 from alembert.simulate.records import recorded_efforts
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule, common_tick
-from alembert.simulate.system import System
+from alembert.simulate.simulation import Simulation
 from alembert.simulate.topology import Topology
 from alembert.simulate.watch import Armed, Watch
 from alembert.simulate.work import Account
@@ -42,7 +43,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Mark:
+class RestartPlace:
     """A place from which a run can go on: the start of a chart within a span, and what events look at."""
 
     record: int
@@ -57,11 +58,11 @@ class Mark:
 class Restart:
     """A mark, and the time of the record from which the run goes on."""
 
-    mark: Mark
+    mark: RestartPlace
     time: float
 
     @classmethod
-    def at(cls, marks: Sequence[Mark], time: Array, k: int) -> Restart:
+    def at(cls, marks: Sequence[RestartPlace], time: Array, k: int) -> Restart:
         """From record k: the last mark before it was made."""
         found = marks[0]
         for mark in marks:
@@ -71,33 +72,34 @@ class Restart:
 
 
 def run_adaptive(
-    system: System,
+    system: Simulation,
     q: Array,
     v: Array,
     name: str,
     reason: str,
-    options: Mapping[str, Any],
+    settings: Settings,
     restart: Restart | None = None,
 ) -> Run:
     _refuse(system, name)
-    options = {**options, "interval": _interval(options)}
+    interval = _interval(settings)
+    settings = replace(settings, interval=interval)
     width = system.model.nq + 2 * system.model.nv
-    check_records("simulate", float(options["duration"]), options["interval"], width)
+    check_records("simulate", settings.duration, interval, width)
     lags = Lags(system.drives) if system.has_memory and system.drives is not None else None
     z = np.zeros(0 if lags is None else lags.size)
-    keeper = AdaptiveKeeper(_times(options, restart), system)
-    watch = Watch(options["events"], system)
-    with Progress(f"simulating {system.model.name}", shown=options["progress"]) as progress:
-        going = AdaptiveRun(system, name, options, lags, watch, keeper, progress)
+    keeper = AdaptiveKeeper(_times(settings, restart), system)
+    watch = Watch(settings.events, system)
+    with Progress(f"simulating {system.model.name}", shown=settings.progress) as progress:
+        going = AdaptiveRun(system, name, settings, lags, watch, keeper, progress)
         if restart is None:
             going.begin(q, v, z)
         else:
             going.go_on(restart)
         going.run()
-    return keeper.finish(going, name, reason, options, after=None if restart is None else restart.time)
+    return keeper.finish(going, name, reason, settings, after=None if restart is None else restart.time)
 
 
-def _refuse(system: System, name: str) -> None:
+def _refuse(system: Simulation, name: str) -> None:
     if name == "ida" and (system.constrained or system.prescribes):
         what = "a model with loops or couplings" if system.constrained else "prescribed motion"
         raise UnsupportedError(
@@ -114,15 +116,15 @@ def _refuse(system: System, name: str) -> None:
         )
 
 
-def _interval(options: Mapping[str, Any]) -> float:
-    return float(options["interval"] or options["step"] or float(options["duration"]) / RECORDS_OF_ADAPTIVE)
+def _interval(settings: Settings) -> float:
+    return float(settings.interval or settings.step or float(settings.duration) / RECORDS_OF_ADAPTIVE)
 
 
-def _times(options: Mapping[str, Any], restart: Restart | None) -> Array:
+def _times(settings: Settings, restart: Restart | None) -> Array:
     """Of the records: multiples of the interval from the start of the run, or of the run that goes on, and the end."""
-    interval, start = float(options["interval"]), float(options["start"])
-    origin, first = float(options.get("origin", start)), float(start if restart is None else restart.time)
-    duration = float(options["duration"])
+    interval, start = _interval(settings), float(settings.start)
+    origin, first = float(settings.first_start), float(start if restart is None else restart.time)
+    duration = float(settings.duration)
     end = first + duration
     if restart is not None:  # as it would be without an interruption, the last bit of times included
         nearest = origin + interval * round((first - origin) / interval)
@@ -143,19 +145,19 @@ class AdaptiveRun:
 
     def __init__(
         self,
-        system: System,
+        system: Simulation,
         name: str,
-        options: Mapping[str, Any],
+        settings: Settings,
         lags: Lags | None,
         watch: Watch,
         keeper: AdaptiveKeeper,
         progress: Progress,
     ) -> None:
         self.progress = progress
-        self.system, self.name, self.options = system, name, options
+        self.system, self.name, self.settings = system, name, settings
         self.lags, self.watch, self.keeper = lags, watch, keeper
         self.schedule, self.tick = ticks(system)
-        self.origin = float(options.get("origin", options["start"]))
+        self.origin = float(settings.first_start)
         self.counters = adaptive.Counters()
         self.t, self.n = 0.0, 0
         self.before = np.zeros(system.model.nv)
@@ -164,7 +166,7 @@ class AdaptiveRun:
         self.q = self.v = self.z = np.zeros(0)
 
     def begin(self, q: Array, v: Array, z: Array) -> None:
-        self.t, self.z = float(self.options["start"]), z
+        self.t, self.z = float(self.settings.start), z
         self.q, self.v = self.system.imposed(self.t, q, v)
         self.watch.begin(self.t, self.q, self.v)
         self.keeper.start(self.q, self.v, z)
@@ -243,7 +245,7 @@ class AdaptiveRun:
         if self.schedule is not None:
             self.schedule.effort = effort
 
-    def _felt(self, flow: Flow, piece: adaptive.Piece) -> adaptive.Piece:
+    def _felt(self, flow: Flow, piece: adaptive.DenseStep) -> adaptive.DenseStep:
         """A piece whose states let feel what drives give there."""
         if self.lags is None:
             return piece
@@ -261,7 +263,7 @@ class AdaptiveRun:
         if self.system.constrained:
             self.system.choose(birth.q, birth.v)
         self.keeper.mark(
-            Mark(
+            RestartPlace(
                 len(self.keeper.time) if record is None else record,
                 birth,
                 self.span,
@@ -280,8 +282,8 @@ class AdaptiveRun:
             self.v,
             self.z,
             end,
-            tolerance=self.options["tolerance"],
-            absolute=self.options["absolute_tolerance"],
+            tolerance=self.settings.tolerance,
+            absolute=self.settings.absolute_tolerance,
             counters=self.counters,
             born=self._born,
         ):
@@ -301,7 +303,7 @@ class AdaptiveRun:
         self.q, self.v = self.system.settled(end, *piece.at(end))
 
 
-def ticks(system: System) -> tuple[Schedule | None, float]:
+def ticks(system: Simulation) -> tuple[Schedule | None, float]:
     """Sensors and sampled controllers on a grid that has all their instants."""
     if not (system.sampled or system.instruments):
         return None, 0.0
@@ -310,7 +312,7 @@ def ticks(system: System) -> tuple[Schedule | None, float]:
 
 
 class AdaptiveKeeper:
-    def __init__(self, times: Array, system: System) -> None:
+    def __init__(self, times: Array, system: Simulation) -> None:
         self.times, self.system = times, system
         self.topologies = [(0, system.topology)]
         self.q: list[Array] = []
@@ -324,7 +326,7 @@ class AdaptiveKeeper:
         self.flow: Flow | None = None
         self.account = Account(system)
         self.work: list[float] = []
-        self.marks: list[Mark] = []
+        self.marks: list[RestartPlace] = []
         self.stopped = False
 
     def start(self, q: Array, v: Array, z: Array) -> None:
@@ -335,13 +337,13 @@ class AdaptiveKeeper:
     def hold(self, t: float, held: Array, flow: Flow | None) -> None:
         self.held.append((t, held, flow))
 
-    def mark(self, mark: Mark) -> None:
+    def mark(self, mark: RestartPlace) -> None:
         """Of the marks between two records only the last is needed."""
         if len(self.marks) > 1 and self.marks[-1].record == mark.record:
             self.marks.pop()
         self.marks.append(mark)
 
-    def upto(self, end: float, piece: adaptive.Piece) -> None:
+    def upto(self, end: float, piece: adaptive.DenseStep) -> None:
         """Records of the grid within a piece, up to a time."""
         assert self.flow is not None
         k = len(self.time)
@@ -382,7 +384,7 @@ class AdaptiveKeeper:
         return np.maximum(np.searchsorted(starts, late, side="right") - 1, 0)
 
     def finish(
-        self, going: AdaptiveRun, name: str, reason: str, options: Mapping[str, Any], *, after: float | None
+        self, going: AdaptiveRun, name: str, reason: str, settings: Settings, *, after: float | None
     ) -> Run:
         """The run; of the log what came `after` the record from which it went on."""
         system, watch, lags = self.system, going.watch, going.lags
@@ -418,7 +420,7 @@ class AdaptiveKeeper:
             None,
             going.counters.steps,
             system,
-            options,
+            settings,
             tuple(self.marks),
             None,
             tuple(self.topologies),
@@ -430,7 +432,7 @@ class AdaptiveKeeper:
 
 
 def _events_in(
-    piece: adaptive.Piece, watch: Watch, keeper: AdaptiveKeeper
+    piece: adaptive.DenseStep, watch: Watch, keeper: AdaptiveKeeper
 ) -> tuple[float, Array, Array] | None:
     """Deal with the events of a piece; a changed state, or that of a stop, ends it early."""
     length = piece.end - piece.start

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -13,12 +11,13 @@ from alembert.lowering.plan import RECORDS
 from alembert.simulate.actuators import no_state
 from alembert.simulate.bounds import check_records, check_steps, steps_at_a_time
 from alembert.simulate.choice import IMPLICIT
+from alembert.simulate.inputs import Settings
 from alembert.simulate.progress import Progress
 from alembert.simulate.records import Keeper, check_finite, not_finite, recorded_efforts
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
+from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepper import Diverged, Stepper
-from alembert.simulate.system import System
 from alembert.simulate.watch import MOST_IN_A_STEP, Path, Watch
 from alembert.simulate.work import StepNotes, by_simpson, power
 
@@ -38,23 +37,24 @@ def _multiple(what: str, value: float, step: float) -> int:
 
 
 def run_fixed(
-    system: System,
+    system: Simulation,
     name: str,
     reason: str,
-    options: Mapping[str, Any],
+    settings: Settings,
     state0: tuple[Array, Array] | None,
     resumed: tuple[Array, Schedule | None, Array | None] | None,
 ) -> Run:
-    model, h = system.model, float(options["step"])
-    for what in ("duration", "interval"):
-        check_steps("simulate", options[what] or h, h)
-    steps = _multiple("the duration", options["duration"], h)
-    every = 1 if options["interval"] is None else _multiple("the interval", options["interval"], h)
-    stepper = stepper_of(system, name, h, options["start"])
+    assert settings.step is not None
+    model, h = system.model, float(settings.step)
+    for length in (settings.duration, settings.interval or h):
+        check_steps("simulate", length, h)
+    steps = _multiple("the duration", settings.duration, h)
+    every = 1 if settings.interval is None else _multiple("the interval", settings.interval, h)
+    stepper = stepper_of(system, name, h, settings.start)
     held = stepper.held
     # the machine's states, then coordinates, speeds and efforts
     kept = math.prod(system.batch) * (stepper.layout.size + model.nq + 2 * model.nv)
-    check_records("simulate", options["duration"], every * h, kept)
+    check_records("simulate", settings.duration, every * h, kept)
     if resumed is not None:
         state, schedule, memory = resumed[0].copy(), resumed[1], resumed[2]
         if schedule is not None:
@@ -66,21 +66,21 @@ def run_fixed(
         schedule = system.schedule(h)
         memory = no_state(system.batch, model.nv) if system.has_memory else None
     keeper = Keeper(stepper, state, schedule, memory, rows=steps // every + 1)
-    going = FixedRun(stepper, schedule, memory, held, Watch(options["events"], system), keeper, every)
+    going = FixedRun(stepper, schedule, memory, held, Watch(settings.events, system), keeper, every)
     if every > 1 and not system.conserves_energy:
         going.note_steps(steps)
-    with Progress(f"simulating {model.name}", shown=options["progress"]) as progress:
+    with Progress(f"simulating {model.name}", shown=settings.progress) as progress:
         going.run(state, steps, progress)
-    return keeper.finish(name, reason, options, going.watch, going.done, going.notes)
+    return keeper.finish(name, reason, settings, going.watch, going.done, going.notes)
 
 
-def stepper_of(system: System, name: str, h: float, start: float) -> Stepper:
+def stepper_of(system: Simulation, name: str, h: float, start: float) -> Stepper:
     """Python functions cannot be called within an implicit step, nor can drives look back within any step."""
     held = system.has_memory or (name in IMPLICIT and bool(system.laws))
     return Stepper(system, name, h, start, held=held)
 
 
-def _on_grid(system: System, stepper: Stepper) -> Array:
+def _on_grid(system: Simulation, stepper: Stepper) -> Array:
     """The steps at which tables that hold change."""
     numbers = (system.feeds.instants - stepper.start) / stepper.h
     steps = np.round(numbers)
@@ -328,7 +328,7 @@ def work_along_steps(run: Run) -> Array:
     notes, system, h = run._notes, run._system, run.step
     assert notes is not None
     assert h is not None
-    stepper = stepper_of(system, run.integrator, h, run._options["start"])
+    stepper = stepper_of(system, run.integrator, h, run._settings.start)
     total = [np.zeros(run.q.shape[:-2])]
     if notes.single:
         numbers, q, v, held = notes.states()

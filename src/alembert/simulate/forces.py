@@ -17,7 +17,7 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import Scalar, scalar, scalars
 from alembert.model import WORLD, Model
 from alembert.model.printing import unknown
-from alembert.simulate.elements import Places, Terms, numbers
+from alembert.simulate.elements import ElementForces, Places, numbers
 from alembert.spatial import Pose, so3
 
 TINY = 1e-24
@@ -65,7 +65,7 @@ class SpringDamper:
     def internal(self, model: Model) -> bool:
         return _is_internal(model, (self.frame_a, self.frame_b))
 
-    def terms(self, at: Places) -> Terms:
+    def terms(self, at: Places) -> ElementForces:
         k, c, length = (at.value(x) for x in (self.stiffness, self.damping, self.length))
         frames = (self.frame_a, self.frame_b)
 
@@ -90,7 +90,7 @@ class SpringDamper:
             force = ca.if_else(stretch(*poses) > 0, force, ca.SX.zeros(3))
         F = ca.vertcat(ca.SX.zeros(3), force)
         damping = at.efforts([(self.frame_a, -F), (self.frame_b, F)])
-        return Terms(potential, at.efforts(list(zip(frames, wrenches, strict=True))), damping)
+        return ElementForces(potential, at.efforts(list(zip(frames, wrenches, strict=True))), damping)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Bushing:
     def internal(self, model: Model) -> bool:
         return _is_internal(model, (self.frame_a, self.frame_b))
 
-    def terms(self, at: Places) -> Terms:
+    def terms(self, at: Places) -> ElementForces:
         K = ca.vertcat(*(at.value(x) for x in self.stiffness))
         C = ca.vertcat(*(at.value(x) for x in self.damping))
         frames = (self.frame_a, self.frame_b)
@@ -140,7 +140,7 @@ class Bushing:
         n, f = a.rotation @ given[0:3], a.rotation @ given[3:6]
         F_b, F_a = ca.vertcat(n, f), ca.vertcat(-n - ca.cross(r, f), -f)
         damping = at.efforts([(self.frame_a, F_a), (self.frame_b, F_b)])
-        return Terms(potential, at.efforts(list(zip(frames, wrenches, strict=True))), damping)
+        return ElementForces(potential, at.efforts(list(zip(frames, wrenches, strict=True))), damping)
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Drag:
     def internal(self, model: Model) -> bool:
         return False
 
-    def terms(self, at: Places) -> Terms:
+    def terms(self, at: Places) -> ElementForces:
         X = at.pose(self.frame)
         u = at.velocity(self.frame)[3:6] - ca.vertcat(*(at.value(x) for x in self.wind))
         speed = ca.sqrt(ca.dot(u, u) + TINY)
@@ -187,7 +187,9 @@ class Drag:
             speed = ca.fabs(ca.dot(X.rotation @ ca.DM(self.normal), u))
         density = ca.SX(self.density(X.translation)) if callable(self.density) else at.value(self.density)
         factor = density * at.value(self.coefficient) * at.value(self.area) / 2
-        return Terms(efforts=at.efforts([(self.frame, ca.vertcat(ca.SX.zeros(3), -factor * speed * u))]))
+        return ElementForces(
+            efforts=at.efforts([(self.frame, ca.vertcat(ca.SX.zeros(3), -factor * speed * u))])
+        )
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,7 @@ class SoftStop:
         labels = {model.coordinate_names[k] for j in roots for k in range(*_span(model.q_slice(j.name)))}
         return not names & labels
 
-    def terms(self, at: Places) -> Terms:
+    def terms(self, at: Places) -> ElementForces:
         model = at.model
         k, c = at.value(self.stiffness), at.value(self.damping)
         U, kept, other = ca.SX(0), ca.SX.zeros(model.nv), ca.SX.zeros(model.nv)
@@ -236,7 +238,7 @@ class SoftStop:
                     U = U + k * x**2 / 2
                     kept[iv] = kept[iv] - sign * k * x
                     other[iv] = other[iv] - c * x / (x + self.reach) * at.v[iv]
-        return Terms(U, kept, other)
+        return ElementForces(U, kept, other)
 
 
 def _span(s: slice) -> tuple[int, int]:
@@ -305,7 +307,7 @@ class ForceElement:
     def internal(self, model: Model) -> bool:
         return self.balanced and _is_internal(model, self.frames)
 
-    def terms(self, at: Places) -> Terms:
+    def terms(self, at: Places) -> ElementForces:
         poses = [at.pose(frame) for frame in self.frames]
         energy = kept = other = None
         if self.potential is not None:
@@ -322,7 +324,7 @@ class ForceElement:
                     "moment and force (6)"
                 )
             other = at.efforts([(f, ca.vec(ca.SX(F))) for f, F in zip(self.frames, given, strict=True)])
-        return Terms(energy, kept, other)
+        return ElementForces(energy, kept, other)
 
     def _scalar(self, U: Any) -> ca.SX:
         if ca.SX(U).numel() != 1:

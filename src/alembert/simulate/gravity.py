@@ -23,7 +23,7 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, scalar, scalars
 from alembert.model import Model
-from alembert.simulate.elements import Places, Terms, numbers
+from alembert.simulate.elements import ElementForces, Places, numbers
 from alembert.spatial import Pose
 
 EARTH = 3.986004418e14
@@ -58,7 +58,7 @@ class CentralGravity:
         distance = np.linalg.norm(r, axis=-1, keepdims=True)
         return -float(self.parameter) * r / distance**3  # type: ignore[arg-type]
 
-    def terms(self, at: Places) -> Terms:
+    def terms(self, at: Places) -> ElementForces:
         mu = at.value(self.parameter)
         center = ca.vertcat(*(at.value(x) for x in self.center))
 
@@ -116,7 +116,7 @@ class GravityGradient:
         u = self.direction(t)
         return -(self.rate**2) * (x - 3 * (x @ u)[..., None] * u)
 
-    def terms(self, at: Places) -> Terms:
+    def terms(self, at: Places) -> ElementForces:
         u = self.direction(at.t)
 
         def U(X: Pose, m: ca.SX, c: ca.SX, J: ca.SX) -> ca.SX:
@@ -129,7 +129,7 @@ class GravityGradient:
         return field_terms(at, U)
 
 
-def field_terms(at: Places, U: Any) -> Terms:
+def field_terms(at: Places, U: Any) -> ElementForces:
     """The sum over the moving bodies of U(pose, mass, centre of mass, inertia about it)."""
     total: ca.SX = ca.SX(0)
     wrenches = []
@@ -144,4 +144,4 @@ def field_terms(at: Places, U: Any) -> Terms:
         energy, (F,) = at.gradient_wrenches(lambda X, m=m, c=c, J=J: U(X, m, c, J), [record.X_W])
         total = total + energy
         wrenches.append((k, None, F))
-    return Terms(total, at.node_efforts(wrenches))
+    return ElementForces(total, at.node_efforts(wrenches))

@@ -26,10 +26,10 @@ from alembert.expression import scalars
 from alembert.model import WORLD, Model
 from alembert.simulate.events import Event
 from alembert.simulate.forces import limited_coordinates
-from alembert.simulate.topology import Outcome, stop_name
+from alembert.simulate.topology import Change, stop_name
 
 if TYPE_CHECKING:
-    from alembert.simulate.system import System
+    from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
 
@@ -44,27 +44,27 @@ class Contact(Protocol):
     @property
     def rest_speed(self) -> float: ...
 
-    def row(self, system: System, q: Array) -> Array:
+    def row(self, system: Simulation, q: Array) -> Array:
         """The gap's rate is row @ v."""
         ...
 
-    def rests(self, system: System) -> bool:
+    def rests(self, system: Simulation) -> bool:
         """Whether it is closed and held."""
         ...
 
-    def rest(self, system: System, t: float, q: Array) -> tuple[Array, bool]:
+    def rest(self, system: Simulation, t: float, q: Array) -> tuple[Array, bool]:
         """Hold it closed from here on: the configuration, and whether the run stops instead."""
         ...
 
-    def push(self, system: System, t: float, q: Array, v: Array) -> float:
+    def push(self, system: Simulation, t: float, q: Array, v: Array) -> float:
         """The force that holds it, positive where it pushes."""
         ...
 
-    def leave(self, system: System) -> None:
+    def leave(self, system: Simulation) -> None:
         """Hold it no longer."""
         ...
 
-    def internal(self, system: System) -> bool:
+    def internal(self, system: Simulation) -> bool:
         """Whether its impulses act between bodies of the model."""
         ...
 
@@ -98,7 +98,7 @@ class JointStops:
         found = [_joint_of(model, iq) for iq, _, _, _ in places]
         return [name for name in dict.fromkeys(found) if model.joint(name).type.nq == 1]
 
-    def start(self, system: System, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+    def start(self, system: Simulation, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """A state at the limits from which a run may start: what presses against a stop rests there."""
         touching: list[Contact] = []
         for event in self.events(system):
@@ -116,7 +116,7 @@ class JointStops:
             q, v = found.q, found.v
         return q, v
 
-    def events(self, system: System) -> list[Event]:
+    def events(self, system: Simulation) -> list[Event]:
         model = system.model
         found = []
         for iq, iv, lower, upper in limited_coordinates(model, self.joints, "JointStops"):
@@ -160,7 +160,7 @@ class _Stop:
     def rest_speed(self) -> float:
         return self.stops.rest_speed
 
-    def gap(self, system: System) -> Callable[[float, Array, Array], float]:
+    def gap(self, system: Simulation) -> Callable[[float, Array, Array], float]:
         name = stop_name(self.joint)
 
         def gap(t: float, q: Array, v: Array) -> float:
@@ -168,19 +168,19 @@ class _Stop:
 
         return gap
 
-    def row(self, system: System, q: Array) -> Array:
+    def row(self, system: Simulation, q: Array) -> Array:
         row = np.zeros(system.model.nv)
         row[self.iv] = self.sign
         return row
 
-    def rests(self, system: System) -> bool:
+    def rests(self, system: Simulation) -> bool:
         name = stop_name(self.joint)
         return name in system.active and system.topology.sides[name] == self.sign
 
-    def internal(self, system: System) -> bool:
+    def internal(self, system: Simulation) -> bool:
         return system.model.joint(self.joint).parent != WORLD
 
-    def rest(self, system: System, t: float, q: Array) -> tuple[Array, bool]:
+    def rest(self, system: Simulation, t: float, q: Array) -> tuple[Array, bool]:
         if system.model.joint(self.joint).type.nq != 1:
             raise NumericalError(
                 f"simulate: joint {self.joint!r} comes to rest at its limit at t = {t:.9g} s, which joints of more than one "
@@ -193,10 +193,10 @@ class _Stop:
         system.switch(on=(name,), values={str(coupling.offset): self.limit}, sides={name: self.sign})
         return q, False
 
-    def push(self, system: System, t: float, q: Array, v: Array) -> float:
+    def push(self, system: Simulation, t: float, q: Array, v: Array) -> float:
         return self.sign * system.reaction(stop_name(self.joint), t, q, v)
 
-    def leave(self, system: System) -> None:
+    def leave(self, system: Simulation) -> None:
         if self.rests(system):
             system.switch(off=(stop_name(self.joint),))
 
@@ -207,7 +207,7 @@ class _Leave:
 
     joint: str
 
-    def push(self, system: System) -> Callable[[float, Array, Array], float]:
+    def push(self, system: Simulation) -> Callable[[float, Array, Array], float]:
         name = stop_name(self.joint)
 
         def push(t: float, q: Array, v: Array) -> float:
@@ -217,9 +217,9 @@ class _Leave:
 
         return push
 
-    def apply(self, system: System, t: float, q: Array, v: Array) -> Outcome:
+    def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
         system.switch(off=(stop_name(self.joint),))
-        return Outcome(q, v, {}, switched=True)
+        return Change(q, v, {}, switched=True)
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class PlaneImpact:
             raise ArgumentError(f"PlaneImpact: normal is {self.normal!r}, expected a direction")
         object.__setattr__(self, "normal", tuple(n / np.linalg.norm(n)))
 
-    def events(self, system: System) -> list[Event]:
+    def events(self, system: Simulation) -> list[Event]:
         model = system.model
         if model.frame(self.frame).body == WORLD:
             raise ArgumentError(f"PlaneImpact: frame {self.frame!r} does not move")
@@ -253,25 +253,25 @@ class PlaneImpact:
 
         return [Event(gap, f"{self.frame} on the plane", -1, self)]
 
-    def row(self, system: System, q: Array) -> Array:
+    def row(self, system: Simulation, q: Array) -> Array:
         J = system.model.frame_jacobian(
             q, self.frame, reference="local_world_aligned", parameters=system.parameters
         )
         return np.asarray(self.normal) @ J[3:6]
 
-    def rests(self, system: System) -> bool:
+    def rests(self, system: Simulation) -> bool:
         return False
 
-    def internal(self, system: System) -> bool:
+    def internal(self, system: Simulation) -> bool:
         return False
 
-    def rest(self, system: System, t: float, q: Array) -> tuple[Array, bool]:
+    def rest(self, system: Simulation, t: float, q: Array) -> tuple[Array, bool]:
         return q, True
 
-    def push(self, system: System, t: float, q: Array, v: Array) -> float:
+    def push(self, system: Simulation, t: float, q: Array, v: Array) -> float:
         return 0.0
 
-    def leave(self, system: System) -> None:
+    def leave(self, system: Simulation) -> None:
         """It never rests."""
 
 
@@ -295,7 +295,7 @@ class Impact:
 
 
 def impact(
-    system: System, t: float, q: Array, v: Array, contacts: Sequence[Contact], *, pressing: bool = False
+    system: Simulation, t: float, q: Array, v: Array, contacts: Sequence[Contact], *, pressing: bool = False
 ) -> Impact:
     """(1) for all contacts that close, touch or rest; those that end up at rest are held, or stop the run.
 
@@ -327,7 +327,7 @@ def impact(
     return Impact(q, after, rows, p, struck, stop)
 
 
-def _impulses(system: System, q: Array, v: Array, rows: Array, restitution: Array) -> tuple[Array, Array]:
+def _impulses(system: Simulation, q: Array, v: Array, rows: Array, restitution: Array) -> tuple[Array, Array]:
     """(1): the speeds after the impact, and the impulses.
 
     With L L^T = M, y = L^T (v+ - v) and D the part of G L^-T that the constraints leave free, (1) is the condition for

@@ -24,7 +24,7 @@ from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import UnsupportedError
 from alembert.lowering.plan import Call, Copy, Plan, Repeat, recorded
-from alembert.simulate.stepping import Layout, Plant, arguments, kept_kernel
+from alembert.simulate.stepping import Layout, StepModel, arguments, kept_kernel
 from alembert.sweeps import INVERSE_DYNAMICS
 
 MOST = 40  # iterations
@@ -121,11 +121,11 @@ GAMMA = 0.5 + F - M
 BETA = (GAMMA + 0.5) ** 2 / 4
 
 
-def layout(plant: Plant) -> Layout:
+def layout(plant: StepModel) -> Layout:
     return Layout(q=plant.model.nq, **dict.fromkeys("vab", plant.model.nv))
 
 
-def stepping_kernel(plant: Plant) -> Kernel:
+def stepping_kernel(plant: StepModel) -> Kernel:
     """As `alembert.simulate.stepping.stepping_kernel`, on the state described above."""
     if any(plant.prescribed):
         raise UnsupportedError(
@@ -136,7 +136,7 @@ def stepping_kernel(plant: Plant) -> Kernel:
     return kept_kernel(plant, "generalised_alpha", given, size, lambda: _source(plant, layout(plant), given))
 
 
-def _source(plant: Plant, layout: Layout, given: list[Argument]) -> KernelSource:
+def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSource:
     symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in given[:-2]}
     state, h = symbols["state"], symbols["step"]
     q0, v0, a0, b0 = (state[layout[name]] for name in ("q", "v", "a", "b"))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from alembert.errors import NumericalError, warn
 from alembert.lowering.plan import RECORDS
 from alembert.model import Model
+from alembert.simulate.inputs import Settings
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
+from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepper import Stepper
-from alembert.simulate.system import System
 from alembert.simulate.watch import Watch
 from alembert.simulate.work import StepNotes
 
@@ -44,7 +42,7 @@ class Keeper:
         if schedule is not None or memory is not None:
             self.snapshots.append((schedule.copy() if schedule is not None else None, memory))
 
-    def switched(self, system: System) -> None:
+    def switched(self, system: Simulation) -> None:
         """Other constraints may hold from the next record on."""
         if system.topology is not self.topologies[-1][1]:
             self.topologies.append((self.count, system.topology))
@@ -63,7 +61,7 @@ class Keeper:
         self,
         name: str,
         reason: str,
-        options: Mapping[str, Any],
+        settings: Settings,
         watch: Watch,
         steps: int,
         notes: StepNotes | None,
@@ -97,7 +95,7 @@ class Keeper:
             stepper.h,
             steps,
             system,
-            options,
+            settings,
             machine,
             None if held is None else (held, work),
             tuple(self.topologies),
@@ -116,7 +114,7 @@ class Keeper:
 
 
 def recorded_efforts(
-    system: System, time: Array, q: Array, v: Array, held: Array | None, *, all_held: bool = False
+    system: Simulation, time: Array, q: Array, v: Array, held: Array | None, *, all_held: bool = False
 ) -> Array:
     total = np.zeros(v.shape) + (system.efforts[..., None, :] if system.efforts.ndim > 1 else system.efforts)
     if held is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from alembert.errors import warn
 from alembert.model import Model
-from alembert.simulate.system import System
+from alembert.simulate.simulation import Simulation
 from alembert.simulate.work import by_simpson
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def energy_limit(run: Run) -> float:
         return KEPT_BY_STEPS
     if not run._system.conserves_energy:
         return BALANCED
-    return min(KEPT_BY_STEPS, max(KEPT, 1e4 * float(run._options["tolerance"])))
+    return min(KEPT_BY_STEPS, max(KEPT, 1e4 * float(run._settings.tolerance)))
 
 
 def warn_of_energy(run: Run) -> None:
@@ -220,7 +220,7 @@ def report_of(run: Run) -> Report:
 
 def _work_error(run: Run, energy_error: float, scale: float) -> float | None:
     """What half as many records change of the work, where this may be what is missing in the balance."""
-    interval = run._options["interval"]
+    interval = run._settings.interval
     known = run._notes is not None or run._work is not None
     if known or run.step is None or interval is None or interval < 1.5 * run.step or len(run.time) < 5:
         return None
@@ -281,7 +281,7 @@ def _quaternions(model: Model) -> list[tuple[slice, list[int]]]:
     return found
 
 
-def _is_isolated(system: System, efforts: Array) -> bool:
+def _is_isolated(system: Simulation, efforts: Array) -> bool:
     """Nothing from outside acts: free joints to the world without anything on them, no gravity, no wrenches."""
     model = system.model
     if system.has_wrenches or any(model.value(g) for g in model.gravity):

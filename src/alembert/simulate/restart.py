@@ -26,13 +26,14 @@ from alembert.model.io import netcdf
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE, Birth
 from alembert.simulate.closed_loops import Stabilisation
-from alembert.simulate.error_control import Mark, Span, ticks
+from alembert.simulate.error_control import RestartPlace, Span, ticks
 from alembert.simulate.events import EventRecord
 from alembert.simulate.fixed_steps import stepper_of
+from alembert.simulate.inputs import Inputs, Settings
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.sensors import Measurements
-from alembert.simulate.system import System
+from alembert.simulate.simulation import Simulation
 from alembert.simulate.topology import Topology
 from alembert.simulate.watch import Armed
 
@@ -62,7 +63,7 @@ def add_to(data: Dataset, run: Run) -> Dataset:
 
 
 def _content(run: Run) -> dict[str, Any]:
-    system, options = run._system, run._options
+    system, settings = run._system, run._settings
     held = None if run._held is None else list(run._held)
     found: dict[str, Any] = {
         "version": VERSION,
@@ -70,11 +71,11 @@ def _content(run: Run) -> dict[str, Any]:
         "reason": run.reason,
         "step": run.step,
         "steps": run.steps,
-        "options": {name: options.get(name) for name in NUMBERS if name in options},
-        "record": [one.text for one in options["record"]],
+        "options": {name: x for name in NUMBERS if (x := getattr(settings, name)) is not None},
+        "record": [one.text for one in settings.record],
         "stabilisation": [system.stabilisation.method, system.stabilisation.rate],
-        "given": _digests(options["given"]),
-        "values": {name: value for name, value in options["given"].items() if _is_plain(value)},
+        "given": _digests(settings.inputs.by_name),
+        "values": {name: value for name, value in settings.inputs.by_name.items() if _is_plain(value)},
         "held": held,
         "work": run._work if run._notes is None else run.work,
         "drives": run.drive_states,
@@ -186,11 +187,9 @@ def load_run(path: str | Path, *, model: Model | None = None, **given: Any) -> R
 
     The continuation has the same bits as a run that was never interrupted.
     """
-    from alembert.simulate.run import GIVEN
-
     for name in given:
-        if name not in GIVEN:
-            raise ArgumentError(f"load_run: no option {name!r}, expected some of {', '.join(GIVEN)}")
+        if name not in Inputs.names():
+            raise ArgumentError(f"load_run: no option {name!r}, expected some of {', '.join(Inputs.names())}")
     data, content = _read(Path(path))
     with netcdf.damage_told(path, "its restart data are damaged"):
         return _run(path, data, content, model, given)
@@ -199,9 +198,7 @@ def load_run(path: str | Path, *, model: Model | None = None, **given: Any) -> R
 def _run(
     path: str | Path, data: Dataset, content: dict[str, Any], model: Model | None, given: dict[str, Any]
 ) -> Run:
-    from alembert.simulate.run import GIVEN, assembled, own_model, watched_events
-
-    options = {**GIVEN, **content["values"], **given}
+    inputs = Inputs(**{**content["values"], **given})
     _compare(content["given"], _digests(given), set(content["values"]), path)
     stored = _model(data, path)
     if model is None:
@@ -209,7 +206,7 @@ def _run(
             raise ArgumentError(f"load_run: {path} does not hold its model, expected model=...")
         own = stored
     else:
-        own = own_model(model, options)
+        own = inputs.model(model)
         if own.fingerprint != data.attrs["fingerprint"]:
             raise ArgumentError(f"load_run: model is another than that of the run in {path}")
     _ = own.symbolic  # makes the model's algorithms known
@@ -217,18 +214,16 @@ def _run(
     for name, x, width in (("q", q, own.nq), ("v", v, own.nv), ("tau", tau, own.nv)):
         if x.shape != (*q.shape[:-1], width) or x.shape[-2] != data["time"].size:
             raise FileError(f"{path}: variable {name!r} has shape {x.shape}, which is none of {own.name!r}")
-    system = assembled(own, options, q.shape[:-2])
+    system = Simulation(own, inputs, q.shape[:-2])
     system.stabilisation = Stabilisation(*content["stabilisation"])
     topologies = tuple((first, _to_topology(x)) for first, x in content["topologies"])
     system.topology = topologies[-1][1]
-    numbers = {"step": None, "interval": None, **content["options"]}
-    run_options = {
-        **numbers,
-        "events": watched_events(system, options["events"]),
-        "record": channels.requests(own, content["record"]),
-        "progress": None,
-        "given": options,
-    }
+    settings = Settings(
+        **{name: x for name, x in content["options"].items() if name in NUMBERS},
+        events=system.watched_events,
+        record=channels.requests(own, content["record"]),
+        inputs=inputs,
+    )
     return Run(
         own,
         np.array(data["time"].values),
@@ -241,8 +236,8 @@ def _run(
         content["step"],
         content["steps"],
         system,
-        run_options,
-        _machine(content, system, numbers),
+        settings,
+        _machine(content, system, settings),
         None if content["held"] is None else tuple(content["held"]),
         topologies,
         tuple(content["event_records"]),
@@ -313,15 +308,15 @@ def _to_armed(values: Any, after: Any) -> Armed:
     return Armed(tuple(values), happened, closed)
 
 
-def _machine(content: Mapping[str, Any], system: System, options: Mapping[str, Any]) -> Any:
+def _machine(content: Mapping[str, Any], system: Simulation, settings: Settings) -> Any:
     if content["integrator"] in ADAPTIVE:
         blank, _ = ticks(system)
         spans = [Span(t, n, _to_schedule(x, blank), before) for t, n, x, before in content["spans"]]
         return tuple(
-            Mark(record, Birth(*birth), spans[span], _to_armed(values, after), _to_topology(topology))
+            RestartPlace(record, Birth(*birth), spans[span], _to_armed(values, after), _to_topology(topology))
             for record, birth, span, values, after, topology in content["marks"]
         )
-    stepper = stepper_of(system, content["integrator"], content["step"], options["start"])
+    stepper = stepper_of(system, content["integrator"], content["step"], settings.start)
     states = content["states"]
     if states.shape[-1] != stepper.layout.size:
         raise FileError(

@@ -17,10 +17,11 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.simulate.channels import Channel, request
 from alembert.simulate.events import EventRecord
+from alembert.simulate.inputs import Settings
 from alembert.simulate.plots import Showing
 from alembert.simulate.report import Report, report_of
 from alembert.simulate.sensors import Measurements
-from alembert.simulate.system import System
+from alembert.simulate.simulation import Simulation
 from alembert.simulate.topology import Topology
 from alembert.simulate.work import StepNotes, by_simpson, power
 
@@ -49,8 +50,8 @@ class Run(Showing):
     """why this integrator, where it was left open"""
     step: float | None
     steps: int
-    _system: System = field(repr=False)
-    _options: Mapping[str, Any] = field(repr=False)
+    _system: Simulation = field(repr=False)
+    _settings: Settings = field(repr=False)
     _machine: Any = field(repr=False, default=None)
     _held: tuple[Array, Array] | None = field(repr=False, default=None)
     """the part of the efforts that is held over steps, and its work up to each record"""
@@ -189,7 +190,7 @@ class Run(Showing):
     @cached_property
     def recorded(self) -> dict[str, Channel]:
         """What `record` asked for, by name."""
-        return {one.name: one.channel(self) for one in self._options.get("record", ())}
+        return {one.name: one.channel(self) for one in self._settings.record}
 
     # --- going on ----------------------------------------------------------------------------------------------
 
@@ -226,7 +227,7 @@ class Run(Showing):
         ):
             for k, (name, u) in enumerate(zip(names, unit, strict=True)):
                 found.append((f"{prefix}.{name}", u, x[..., k]))
-        for one in self._options.get("record", ()):
+        for one in self._settings.record:
             channel, rows = self.recorded[one.name], one.rows(self.time)
             for k, (component, u) in enumerate(zip(channel.components, channel.units, strict=True)):
                 column = np.full((*self.q.shape[:-2], len(self.time)), np.nan)
@@ -282,7 +283,7 @@ class Run(Showing):
             attributes["step"] = self.step
         with suppress(UnsupportedError):  # joints made by a program have no text
             attributes["model_toml"] = dumps(model)
-        for one in self._options.get("record", ()):
+        for one in self._settings.record:
             channel = self.recorded[one.name]
             along = "time" if one.rate is None else f"time_{one.rate:g}Hz"
             coords.setdefault(along, (along, channel.time, {"units": "s"}))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,37 +13,18 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.simulate import channels
-from alembert.simulate.actuators import Drive, checked, with_gears
+from alembert.simulate.actuators import Drive
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.choice import IMPLICIT, INTEGRATORS, choose
 from alembert.simulate.closed_loops import Stabilisation
 from alembert.simulate.error_control import Restart, run_adaptive
-from alembert.simulate.events import Event
 from alembert.simulate.fixed_steps import run_fixed
-from alembert.simulate.gravity import CentralGravity, GravityGradient
-from alembert.simulate.impacts import JointStops, PlaneImpact
+from alembert.simulate.inputs import Inputs, Settings
 from alembert.simulate.report import warn_of_energy
 from alembert.simulate.result import Run
-from alembert.simulate.system import System, as_sequence
-from alembert.simulate.topology import Lock, Release, extended
+from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
-GIVEN: dict[str, Any] = {
-    "controller": None,
-    "efforts": None,
-    "wrenches": None,
-    "prescribed": None,
-    "drives": None,
-    "sensors": (),
-    "events": (),
-    "locked": (),
-    "parameters": None,
-    "gravity": None,
-    "forces": (),
-}
-"""what acts, and what stands for nothing"""
-
-
 ROUNDING = 1e-14
 """how far off the surface, relative to the size of a loop, a state may be without being put back on it"""
 
@@ -111,44 +93,40 @@ def simulate(
             `sensor:gyro@50` (50 a second), ...; see `alembert.simulate.channels`.
         progress: whether to show a bar (by default on terminals, when it takes longer than a second).
     """
-    given = {
-        "controller": controller,
-        "efforts": efforts,
-        "wrenches": wrenches,
-        "prescribed": prescribed,
-        "drives": drives,
-        "sensors": sensors,
-        "events": events,
-        "locked": locked,
-        "parameters": parameters,
-        "gravity": gravity,
-        "forces": forces,
-    }
-    model = own_model(model, given)
+    inputs = Inputs(
+        controller,
+        efforts,
+        wrenches,
+        prescribed,
+        drives,
+        sensors,
+        events,
+        locked,
+        parameters,
+        gravity,
+        forces,
+    )
+    model = inputs.model(model)
     if integrator != "auto" and integrator not in INTEGRATORS:
         raise ArgumentError(unknown("simulate: no integrator", integrator, ("auto", *INTEGRATORS)))
     q, v, batch = _start(model, q0, v0, parameters)
     for name, value in (("duration", duration), ("step", step), ("interval", interval)):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise ArgumentError(f"simulate: {name} is {value!r}, expected a positive time in seconds")
-    watched = _events(events)
-    system = assembled(model, given, batch)
-    if batch and any(isinstance(event, JointStops) for event in watched):
+    system = Simulation(model, inputs, batch)
+    if batch and inputs.stops:
         raise UnsupportedError(
             "simulate: JointStops and a batch of motions do not go together; give SoftStop, or al.ensemble(model, "
             "{'q0': ..., 'v0': ...}, ...), which runs them one by one on all cores"
         )
-    for event in watched:
-        if isinstance(event, JointStops):
-            q, v = event.start(system, start, q, v)
-    watched = watched_events(system, watched)
-    locks = _locks(locked)
-    if locks and batch:
+    for stops in inputs.stops:
+        q, v = stops.start(system, start, q, v)
+    if inputs.locks and batch:
         raise UnsupportedError(
             "simulate: locked joints and a batch of motions do not go together; al.ensemble(model, {'q0': ..., 'v0': ...}, "
             "...) runs them one by one on all cores"
         )
-    for lock in locks:
+    for lock in inputs.locks:
         v = lock.apply(system, start, q, v).v
     for what, table in system.feeds.tables:
         table.check_range(what, start, start + duration)
@@ -160,18 +138,18 @@ def simulate(
         raise UnsupportedError(
             f"simulate: integrator {chosen!r} and a changing topology do not go together; choose 'rk4' or 'dop853'"
         )
-    options = {
-        "duration": duration,
-        "step": step,
-        "interval": interval,
-        "events": watched,
-        "start": start,
-        "tolerance": tolerance,
-        "absolute_tolerance": absolute_tolerance,
-        "record": channels.requests(model, record),
-        "progress": progress,
-        "given": given,
-    }
+    settings = Settings(
+        duration,
+        step,
+        interval,
+        start,
+        tolerance,
+        absolute_tolerance,
+        events=system.watched_events,
+        record=channels.requests(model, record),
+        progress=progress,
+        inputs=inputs,
+    )
     if system.constrained:
         if chosen == "generalised_alpha":
             held = model.compute.constraint_rows.names[0]
@@ -187,19 +165,19 @@ def simulate(
         raise UnsupportedError(
             f"simulate: prescribed motion and stabilisation {stabilisation!r} do not go together; choose 'projection'"
         )
-    if batch and (chosen in ADAPTIVE or watched):
+    if batch and (chosen in ADAPTIVE or settings.events):
         what = f"integrator {chosen!r}" if chosen in ADAPTIVE else "events"
-        other = ", or choose 'rk4' with a step" if not watched else ""
+        other = ", or choose 'rk4' with a step" if not settings.events else ""
         raise UnsupportedError(
             f"simulate: {what} and a batch of motions do not go together: each motion would need steps of its own; "
             f"al.ensemble(model, {{'q0': ..., 'v0': ...}}, ...) runs them one by one on all cores{other}"
         )
     if chosen in ADAPTIVE:
-        run = run_adaptive(system, q, v, chosen, reason, options)
+        run = run_adaptive(system, q, v, chosen, reason, settings)
     elif step is None:
         raise ArgumentError(f"simulate: integrator {chosen!r} needs a step; give step=..., in seconds")
     else:
-        run = run_fixed(system, chosen, reason, options, (q, v), None)
+        run = run_fixed(system, chosen, reason, settings, (q, v), None)
     warn_of_energy(run)
     return run
 
@@ -217,10 +195,10 @@ def _start(
         if not np.all(np.isfinite(x)):
             entry = int(np.argwhere(~np.isfinite(x))[0][-1])
             raise ArgumentError(f"simulate: {name} is not finite at entry {entry} ({names[entry]})")
-    for joint, s in zip(model.joints, model._q_slices, strict=True):
-        problem = joint.type.problem(q[..., s]) if joint.type.nq else None
+    for owner in model.space:
+        problem = owner.type.problem(q[..., owner.q]) if owner.type.nq else None
         if problem:
-            raise ArgumentError(f"simulate: q0: joint {joint.name!r}: {problem}")
+            raise ArgumentError(f"simulate: q0: joint {owner.name!r}: {problem}")
     shapes = [q.shape[:-1], v.shape[:-1], *(np.shape(x) for x in (parameters or {}).values())]
     try:
         batch = np.broadcast_shapes(*shapes)
@@ -233,85 +211,21 @@ def _start(
     return q, v, batch
 
 
-def own_model(model: Model, given: Mapping[str, Any]) -> Model:
-    """The model with the rotors of its drives, under the gravity that is given."""
-    model, gravity = with_gears(model, checked(given["drives"])), given["gravity"]
-    if gravity is None:
-        return model
-    return model.replace(gravity=(0, 0, 0) if _field(gravity) is not None else gravity)
-
-
-def _field(gravity: Any) -> CentralGravity | GravityGradient | None:
-    return gravity if isinstance(gravity, CentralGravity | GravityGradient) else None
-
-
-def _events(events: Any) -> tuple[Any, ...]:
-    watched = tuple(as_sequence(events))
-    for event in watched:
-        if not isinstance(event, Event | JointStops | PlaneImpact):
-            raise ArgumentError(
-                f"simulate: events has {event!r}, expected Event(function, ...), JointStops(...) or PlaneImpact(...)"
-            )
-    return watched
-
-
-def watched_events(system: System, events: Any) -> tuple[Event, ...]:
-    """Events one by one, those of stops and planes among them."""
-    return tuple(
-        x
-        for event in _events(events)
-        for x in ([event] if isinstance(event, Event) else event.events(system))
-    )
-
-
-def _locks(locked: Any) -> list[Lock]:
-    return [Lock(name) for name in ((locked,) if isinstance(locked, str) else locked)]
-
-
-def assembled(model: Model, given: Mapping[str, Any], batch: tuple[int, ...]) -> System:
-    """The model (with gears and gravity as given) and all that acts on it."""
-    watched = _events(given["events"])
-    system = System(
-        _with_switches(model, watched, _locks(given["locked"])),
-        batch=batch,
-        field=_field(given["gravity"]),
-        own=model,
-        forces=as_sequence(given["forces"]),
-        sensors=as_sequence(given["sensors"]),
-        **{
-            name: given[name]
-            for name in ("controller", "efforts", "wrenches", "prescribed", "drives", "parameters")
-        },
-    )
-    system.releases = any(isinstance(action, Release) for action in _actions(watched))
-    return system
-
-
-def _actions(events: Sequence[Any]) -> list[Any]:
-    given = [event.action for event in events if isinstance(event, Event)]
-    return [x for action in given for x in (action if isinstance(action, tuple) else (action,))]
-
-
-def _with_switches(model: Model, events: Sequence[Any], locks: Sequence[Lock]) -> Model:
-    """The model with all constraints that events may bring about."""
-    stops = [name for event in events if isinstance(event, JointStops) for name in event.resting(model)]
-    return extended(model, [*locks, *_actions(events)], list(dict.fromkeys(stops)))
-
-
 def _resume(run: Run, k: int, duration: float) -> Run:
-    options, system = {**run._options, "duration": duration}, run._system
+    settings, system, t = replace(run._settings, duration=duration), run._system, float(run.time[k])
     for what, table in system.feeds.tables:
-        table.check_range(what, float(run.time[k]), float(run.time[k]) + duration)
+        table.check_range(what, t, t + duration)
     q, v = run.q[..., k, :], run.v[..., k, :]
     if run.integrator in ADAPTIVE:
-        options |= {"origin": options.get("origin", options["start"]), "start": float(run.time[k])}
+        settings = replace(settings, origin=settings.first_start, start=t)
         restart = Restart.at(run._machine, run.time, k)
         system.topology = restart.mark.topology
-        return run_adaptive(system, q, v, run.integrator, run.reason, options, restart)
+        return run_adaptive(system, q, v, run.integrator, run.reason, settings, restart)
     system.topology = run._topology(k)
     states, snapshots = run._machine
     if k >= states.shape[-2]:
-        options["start"] = float(run.time[k])
-        return run_fixed(system, run.integrator, run.reason, options, (q, v), None)
+        return run_fixed(system, run.integrator, run.reason, replace(settings, start=t), (q, v), None)
     schedule, memory = snapshots[k] if snapshots else (None, None)
-    return run_fixed(system, run.integrator, run.reason, options, None, (states[..., k, :], schedule, memory))
+    return run_fixed(
+        system, run.integrator, run.reason, settings, None, (states[..., k, :], schedule, memory)
+    )

@@ -19,7 +19,7 @@ from alembert.simulate.controllers import Batched, Sampled, efforts_of
 from alembert.simulate.sensors import Instrument, Measured, Measurements
 
 if TYPE_CHECKING:
-    from alembert.simulate.system import System
+    from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
 
@@ -106,7 +106,7 @@ class Schedule:
         found += [rate.next(n) for rate in self.rates]
         return min((k for k in found if k > n), default=n + 2**40)
 
-    def update(self, n: int, t: float, q: Array, v: Array, system: System) -> None:
+    def update(self, n: int, t: float, q: Array, v: Array, system: Simulation) -> None:
         """All that happens at instant n, at time t."""
         if len(self.held) + len(self.walks) < len(self.rates):
             self.held = [np.zeros(system.model.nv) for _ in self.controllers]
@@ -136,7 +136,7 @@ class Schedule:
         self._arrive(n, lambda who: who >= first)
 
     def _sample(
-        self, k: int, instrument: Instrument, count: int, t: float, q: Array, v: Array, system: System
+        self, k: int, instrument: Instrument, count: int, t: float, q: Array, v: Array, system: Simulation
     ) -> Array:
         noise, step = instrument.draws(count, system.batch)
         error = instrument.bias + self.walks[k] + instrument.noise * noise

@@ -37,7 +37,7 @@ class Manifold(Protocol):
         ...
 
 
-class Point(NamedTuple):
+class StatePoint(NamedTuple):
     t: Any
     q: Any
     v: Any
@@ -50,11 +50,11 @@ class Now(NamedTuple):
     t: Any
     q: Any
     v: Any
-    past: tuple[Point, ...]
+    past: tuple[StatePoint, ...]
 
 
-At = Callable[[Any, Any, Any], Point]
-Step = Callable[[Now, Any, At, Manifold], tuple[Any, Any, Point]]
+At = Callable[[Any, Any, Any], StatePoint]
+Step = Callable[[Now, Any, At, Manifold], tuple[Any, Any, StatePoint]]
 """Gives the next q and v, and the point at which the step started."""
 
 
@@ -141,8 +141,8 @@ def runge_kutta(tableau: Tableau) -> Step:
     steps = [(ways.index(way[:-1]) if len(way) > 1 else -1, _floats(way[-1])) for way in ways]
     ends = [ways.index(row) if row else -1 for row in factors]
 
-    def step(now: Now, h: Any, at: At, m: Manifold) -> tuple[Any, Any, Point]:
-        points: list[Point] = []
+    def step(now: Now, h: Any, at: At, m: Manifold) -> tuple[Any, Any, StatePoint]:
+        points: list[StatePoint] = []
         moved: dict[int, Any] = {-1: now.q}
 
         def displaced(way: int) -> Any:
@@ -164,14 +164,14 @@ def runge_kutta(tableau: Tableau) -> Step:
     return step
 
 
-def semi_implicit_euler(now: Now, h: Any, at: At, m: Manifold) -> tuple[Any, Any, Point]:
+def semi_implicit_euler(now: Now, h: Any, at: At, m: Manifold) -> tuple[Any, Any, StatePoint]:
     start = at(now.t, now.q, now.v)
     v = start.v + h * start.a
     return m.integrate(start.q, h * v), v, start
 
 
 def adams_bashforth(order: int) -> Step:
-    def step(now: Now, h: Any, at: At, m: Manifold) -> tuple[Any, Any, Point]:
+    def step(now: Now, h: Any, at: At, m: Manifold) -> tuple[Any, Any, StatePoint]:
         start = at(now.t, now.q, now.v)
         points = [start, *now.past][:order]
         e = h * _combined(ADAMS_BASHFORTH[order], _chart_rates(points, m))
@@ -181,7 +181,7 @@ def adams_bashforth(order: int) -> Step:
     return step
 
 
-def adams_moulton(now: Now, h: Any, at: At, m: Manifold) -> tuple[Any, Any, Point]:
+def adams_moulton(now: Now, h: Any, at: At, m: Manifold) -> tuple[Any, Any, StatePoint]:
     """Predict by Adams-Bashforth 4, evaluate, correct by Adams-Moulton 4; the next step evaluates again."""
     start = at(now.t, now.q, now.v)
     points = [start, *now.past][:4]
@@ -194,7 +194,7 @@ def adams_moulton(now: Now, h: Any, at: At, m: Manifold) -> tuple[Any, Any, Poin
     return m.integrate(start.q, e), v, start
 
 
-def _chart_rates(points: Sequence[Point], m: Manifold) -> list[Any]:
+def _chart_rates(points: Sequence[StatePoint], m: Manifold) -> list[Any]:
     """f_j of (2)."""
     q = points[0].q
     return [points[0].v, *(m.chart_rate(m.difference(q, p.q), p.v) for p in points[1:])]

@@ -24,7 +24,7 @@ from alembert.model.printing import unknown
 from alembert.spatial import quaternion
 
 if TYPE_CHECKING:
-    from alembert.simulate.system import System
+    from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
 
@@ -148,7 +148,7 @@ class Instrument:
         found = np.array(rows).reshape(*batch, 2 * self.width)
         return found[..., : self.width], found[..., self.width :]
 
-    def measure(self, system: System, t: float, q: Array, v: Array, effort: Array, error: Array) -> Array:
+    def measure(self, system: Simulation, t: float, q: Array, v: Array, effort: Array, error: Array) -> Array:
         """y with its error."""
         y = self.truth(system, t, q, v, effort)
         kind = self.sensor.kind
@@ -173,7 +173,7 @@ class Instrument:
         quantum = self.given.quantum
         return quantum * np.round(y / quantum) if quantum else y
 
-    def truth(self, system: System, t: float, q: Array, v: Array, effort: Array) -> Array:
+    def truth(self, system: Simulation, t: float, q: Array, v: Array, effort: Array) -> Array:
         model, target = system.own, self.sensor.target
         parameters = system.own_parameters
         kind = self.sensor.kind

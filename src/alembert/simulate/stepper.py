@@ -13,9 +13,9 @@ from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
 from alembert.simulate import implicit_steps, schemes, stepping, variational
-from alembert.simulate.schemes import Now, Point, Scheme
-from alembert.simulate.stepping import Layout, NumericManifold, Plant
-from alembert.simulate.system import System
+from alembert.simulate.schemes import Now, Scheme, StatePoint
+from alembert.simulate.simulation import Simulation
+from alembert.simulate.stepping import Layout, NumericManifold, StepModel
 
 Array = np.ndarray
 
@@ -27,7 +27,7 @@ class Diverged(NumericalError):
 class Stepper:
     """`held`: efforts come as numbers, constant over a step; otherwise symbolic controllers are part of the code."""
 
-    def __init__(self, system: System, name: str, h: float, start: float, *, held: bool) -> None:
+    def __init__(self, system: Simulation, name: str, h: float, start: float, *, held: bool) -> None:
         self.system, self.name, self.h, self.start = system, name, h, start
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
         model = system.model
@@ -38,7 +38,7 @@ class Stepper:
         self._parameters = [system.parameter_array()] if model.parameters else []
 
     @cached_property
-    def plant(self) -> Plant:
+    def plant(self) -> StepModel:
         return self.system.plant(held=self.held)
 
     @cached_property
@@ -217,7 +217,7 @@ class Stepper:
         step = schemes.START if starting else self.scheme.step
         t = start + state[..., 0].flat[0] * h
 
-        def at(time: float, q: Array, v: Array) -> Point:
+        def at(time: float, q: Array, v: Array) -> StatePoint:
             if not (np.isfinite(q).all() and np.isfinite(v).all()) and not system.batch:
                 raise Diverged("the state within the step is not finite")
             try:

@@ -25,7 +25,7 @@ from alembert.model import Model
 from alembert.simulate import schemes
 from alembert.simulate.closed_loops import ClosedLoops
 from alembert.simulate.elements import Acting
-from alembert.simulate.schemes import Now, Point, Scheme
+from alembert.simulate.schemes import Now, Scheme, StatePoint
 
 Array = np.ndarray
 
@@ -56,15 +56,15 @@ class Layout:
     def __contains__(self, name: str) -> bool:
         return name in self._slices
 
-    def points(self, state: Any, past: int) -> tuple[Point, ...]:
+    def points(self, state: Any, past: int) -> tuple[StatePoint, ...]:
         """The past points of a state, an `SX` vector or an array (..., size); their times are not kept."""
 
         def part(name: str) -> Any:
             return state[..., self[name]] if isinstance(state, np.ndarray) else state[self[name]]
 
-        return tuple(Point(None, *(part(f"{x}{k + 1}") for x in "qva")) for k in range(past))
+        return tuple(StatePoint(None, *(part(f"{x}{k + 1}") for x in "qva")) for k in range(past))
 
-    def past(self, points: Sequence[Point]) -> dict[str, Any]:
+    def past(self, points: Sequence[StatePoint]) -> dict[str, Any]:
         return {f"{x}{k + 1}": getattr(p, x) for k, p in enumerate(points) for x in "qva"}
 
     def symbolic(self, number: Any, known: Any, **parts: Any) -> ca.SX:
@@ -115,7 +115,7 @@ def chart_kernel(model: Model, name: str) -> Kernel:
 
 
 @dataclass(frozen=True)
-class Plant:
+class StepModel:
     """What is simulated, as far as the machine code knows it.
 
     `controller(t, q, v)` gives efforts in addition to those given as numbers; `motion(t)` gives q, v and a of the
@@ -177,7 +177,7 @@ class Plant:
         return kernel.source(), inputs, outputs
 
 
-def override(plant: Plant, x: Any, given: Any, *, of_q: bool) -> Any:
+def override(plant: StepModel, x: Any, given: Any, *, of_q: bool) -> Any:
     """The entries of x (over q or v) that are prescribed, replaced; on `SX`."""
     parts = []
     model = plant.model
@@ -191,7 +191,7 @@ def override(plant: Plant, x: Any, given: Any, *, of_q: bool) -> Any:
 class _Tracer:
     """Runs a scheme on symbols and writes down the calls."""
 
-    def __init__(self, plant: Plant, layout: Layout) -> None:
+    def __init__(self, plant: StepModel, layout: Layout) -> None:
         self.plant, self.layout = plant, layout
         self.sources: dict[str, KernelSource] = {}
         self.temporaries: dict[str, int] = {}
@@ -223,7 +223,7 @@ class _Tracer:
             self.temporaries |= {"free": model.nv, "all_effort": model.nv}
             self.body.append(Call("free", (), ("free",)))
 
-    def at(self, t: ca.SX, q: ca.SX, v: ca.SX) -> Point:
+    def at(self, t: ca.SX, q: ca.SX, v: ca.SX) -> StatePoint:
         plant, model = self.plant, self.plant.model
         k = sum(key.startswith("a_") for key in self.known)
         names = {key: f"{key}_{k}" for key in ("t", "q", "v", "a", "tau", "a_given")}
@@ -253,7 +253,7 @@ class _Tracer:
                 )
             )
         self.known[names["a"]] = ca.SX.sym(names["a"], model.nv)
-        return Point(*(self.known[names[key]] for key in ("t", "q", "v", "a")))
+        return StatePoint(*(self.known[names[key]] for key in ("t", "q", "v", "a")))
 
     def segment(self, label: str, values: list[ca.SX], outputs: list[str]) -> None:
         """A function from what is known to new buffers, which are known from here on."""
@@ -298,19 +298,19 @@ def _depends(expression: ca.SX, x: ca.SX) -> bool:
     return bool(expression.numel()) and bool(ca.depends_on(expression, x))
 
 
-def arguments(plant: Plant, size: int) -> list[Argument]:
+def arguments(plant: StepModel, size: int) -> list[Argument]:
     """What a stepping kernel takes."""
     numbers = [Argument(name, (1,)) for name in ("start", "step")]
     last = [Argument(name, (1,)) for name in ("every", "count")]
     return [Argument("state", (size,)), *numbers, *plant.arguments, *last]
 
 
-def scheme_layout(plant: Plant, scheme: Scheme, *, closed: bool = True) -> Layout:
+def scheme_layout(plant: StepModel, scheme: Scheme, *, closed: bool = True) -> Layout:
     """With `closed`, the compiled steps keep the loops of the model closed."""
     return Layout.with_past(plant.model.nq, plant.model.nv, scheme.past, **(plant.rows if closed else {}))
 
 
-def stepping_kernel(plant: Plant, scheme: Scheme, *, starting: bool = False) -> Kernel:
+def stepping_kernel(plant: StepModel, scheme: Scheme, *, starting: bool = False) -> Kernel:
     """`state, start, step, effort, [wrench], [parameters], every, count` -> records (RECORDS, size).
 
     With `starting` it steps by the Runge-Kutta scheme and collects the past points that the scheme needs.
@@ -328,7 +328,7 @@ def stepping_kernel(plant: Plant, scheme: Scheme, *, starting: bool = False) -> 
 
 
 def kept_kernel(
-    plant: Plant, kind: str, given: list[Argument], size: int, build: Callable[[], KernelSource]
+    plant: StepModel, kind: str, given: list[Argument], size: int, build: Callable[[], KernelSource]
 ) -> Kernel:
     """A stepping kernel, kept with the model."""
     key = f"simulate:{plant.key}:{kind}"

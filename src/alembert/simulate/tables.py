@@ -17,7 +17,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.model import WORLD, Model
-from alembert.simulate.elements import Places, Terms
+from alembert.simulate.elements import ElementForces, Places
 
 Array = np.ndarray
 INTERPOLATIONS = ("hold", "linear", "cubic")
@@ -299,6 +299,6 @@ class WrenchTable:
     def internal(self, model: Model) -> bool:
         return False
 
-    def terms(self, at: Places) -> Terms:
+    def terms(self, at: Places) -> ElementForces:
         F, R = self.table.symbolic(at.t), at.pose(self.frame).rotation
-        return Terms(efforts=at.efforts([(self.frame, ca.vertcat(R @ F[0:3], R @ F[3:6]))]))
+        return ElementForces(efforts=at.efforts([(self.frame, ca.vertcat(R @ F[0:3], R @ F[3:6]))]))

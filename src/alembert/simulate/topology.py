@@ -26,13 +26,13 @@ from alembert.model.printing import unknown
 from alembert.spatial import quaternion
 
 if TYPE_CHECKING:
-    from alembert.simulate.system import System
+    from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Change:
     """What an action leads to; `switched` says that other constraints hold than before."""
 
     q: Array
@@ -53,7 +53,7 @@ class Lock:
     def name(self) -> str:
         return f"lock of {self.joint}"
 
-    def apply(self, system: System, t: float, q: Array, v: Array) -> Outcome:
+    def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
         return begin(system, self.name, q, v)
 
     def extend(self, model: Model) -> Model:
@@ -78,7 +78,7 @@ class Attach:
     def name(self) -> str:
         return f"{self.frame_b} on {self.frame_a}"
 
-    def apply(self, system: System, t: float, q: Array, v: Array) -> Outcome:
+    def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
         return begin(system, self.name, q, v)
 
     def extend(self, model: Model) -> Model:
@@ -102,7 +102,7 @@ class Dock:
     def name(self) -> str:
         return f"{self.frame_b} at {self.frame_a}"
 
-    def apply(self, system: System, t: float, q: Array, v: Array) -> Outcome:
+    def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
         model = system.model
         residual = model.constraint_residual(q, active=(self.name,), parameters=system.parameters)
         left = float(np.max(np.abs(residual)))
@@ -126,12 +126,12 @@ class Release:
 
     what: str | Attach | Dock | Lock
 
-    def apply(self, system: System, t: float, q: Array, v: Array) -> Outcome:
+    def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
         name = self.constraint(system.model)
         if name not in system.active:
             raise ArgumentError(f"simulate: Release: {name!r} does not hold at t = {t:.9g} s")
         system.switch(off=(name,))
-        return Outcome(q, v, {}, switched=True)
+        return Change(q, v, {}, switched=True)
 
     def constraint(self, model: Model) -> str:
         name = self.what if isinstance(self.what, str) else self.what.name
@@ -201,13 +201,13 @@ def with_weld(model: Model, name: str, frame_a: str, frame_b: str) -> Model:
     )
 
 
-def begin(system: System, name: str, q: Array, v: Array) -> Outcome:
+def begin(system: Simulation, name: str, q: Array, v: Array) -> Change:
     """A constraint with a place of its own begins to hold where it is."""
     system.switch(on=(name,), values=place_of(system, name, q))
     return jump(system, (name,), q, v)
 
 
-def place_of(system: System, name: str, q: Array) -> dict[str, float]:
+def place_of(system: Simulation, name: str, q: Array) -> dict[str, float]:
     """The values of a constraint's parameters at which it holds."""
     model = system.model
     for coupling in model.couplings:
@@ -224,7 +224,7 @@ def place_of(system: System, name: str, q: Array) -> dict[str, float]:
     raise AssertionError(name)
 
 
-def jump(system: System, names: Sequence[str], q: Array, v: Array) -> Outcome:
+def jump(system: Simulation, names: Sequence[str], q: Array, v: Array) -> Change:
     """(1)"""
     model = system.model
     held = [name for name, follows in zip(model.speed_names, system.prescribed, strict=True) if follows]
@@ -234,7 +234,7 @@ def jump(system: System, names: Sequence[str], q: Array, v: Array) -> Outcome:
         f"impulse of the drive of {name}": found.drives[model.speed_names.index(name)] for name in held
     }
     outside = bool(held) or any(_touches_world(model, name) for name in names)
-    return Outcome(q, found.velocities, quantities, switched=True, internal=not outside)
+    return Change(q, found.velocities, quantities, switched=True, internal=not outside)
 
 
 def _touches_world(model: Model, name: str) -> bool:

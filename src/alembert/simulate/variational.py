@@ -44,17 +44,17 @@ from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import UnsupportedError
 from alembert.model import Model
 from alembert.simulate.implicit_steps import newton_loop
-from alembert.simulate.stepping import Layout, Plant, arguments, kept_kernel
+from alembert.simulate.stepping import Layout, StepModel, arguments, kept_kernel
 from alembert.sweeps import CORIOLIS_FORCES, Tree
 
 
-def layout(plant: Plant) -> Layout:
+def layout(plant: StepModel) -> Layout:
     """Configuration, momenta, and the mean speeds of the last two steps."""
     nv = plant.model.nv
     return Layout(q=plant.model.nq, p=nv, mean=nv, before=nv, **plant.rows)
 
 
-def stepping_kernel(plant: Plant) -> Kernel:
+def stepping_kernel(plant: StepModel) -> Kernel:
     """As `alembert.simulate.stepping.stepping_kernel`, on the state described above."""
     if any(plant.prescribed):
         raise UnsupportedError(
@@ -76,7 +76,7 @@ def stepping_kernel(plant: Plant) -> Kernel:
 class DiscreteMechanics:
     """(1)-(3) as expressions; `parameters` are `SX` (none: 0 x 1)."""
 
-    def __init__(self, plant: Plant, parameters: ca.SX, wrench: ca.SX | None) -> None:
+    def __init__(self, plant: StepModel, parameters: ca.SX, wrench: ca.SX | None) -> None:
         self.plant, self.model = plant, plant.tree
         self.parameters, self.wrench = parameters, wrench
         model = self.model
@@ -103,7 +103,7 @@ class DiscreteMechanics:
         return l_q, along_w + h / 2 * pulled
 
     def effort(self, t: ca.SX, q: ca.SX, e: ca.SX, h: ca.SX, effort: ca.SX) -> ca.SX:
-        """Drives, friction and force elements without a potential, at the middle of the step from t."""
+        """JointDrives, friction and force elements without a potential, at the middle of the step from t."""
         w = e / h
         total = effort + self.friction(w)
         middle = self.manifold.integrate(q, e / 2)
@@ -133,7 +133,7 @@ class DiscreteMechanics:
         return self.manifold.chart_rate_transposed(e, l_e) + h / 2 * force
 
 
-def _source(plant: Plant, layout: Layout, given: list[Argument]) -> KernelSource:
+def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSource:
     symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in given[:-2]}
     state, h, effort = symbols["state"], symbols["step"], symbols["effort"]
     parameters = symbols.get("parameters", ca.SX(0, 1))

@@ -24,7 +24,7 @@ from alembert.simulate.impacts import Contact, impact
 from alembert.simulate.topology import Attach, Dock, Lock
 
 if TYPE_CHECKING:
-    from alembert.simulate.system import System
+    from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
 MOST_IN_A_STEP = 100
@@ -53,7 +53,7 @@ class Watch:
     """The events of a run, and the values of their functions where it is."""
 
     events: tuple[Event, ...]
-    system: System
+    system: Simulation
     values: list[float] = field(default_factory=list)
     log: list[EventRecord] = field(default_factory=list)
     records: list[int] = field(default_factory=list)

@@ -20,8 +20,8 @@ from numpy.polynomial import legendre
 
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.simulate.adaptive import Flow, Piece
-from alembert.simulate.system import System
+from alembert.simulate.adaptive import DenseStep, Flow
+from alembert.simulate.simulation import Simulation
 from alembert.simulate.variational import _friction
 
 Array = np.ndarray
@@ -29,7 +29,7 @@ FEW, MANY = 4, 8
 """Gauss points of a step in which few records lie (its end counts), and of others (the way counts as well)"""
 
 
-def power(system: System, time: Array, q: Array, v: Array, given: Array) -> Array:
+def power(system: Simulation, time: Array, q: Array, v: Array, given: Array) -> Array:
     """(..., N), at times (N,): of the efforts `given`, friction, wrenches, and force elements without a potential."""
     total = given + friction_efforts(system, v)
     if system.acting is not None:
@@ -44,7 +44,7 @@ def power(system: System, time: Array, q: Array, v: Array, given: Array) -> Arra
     return found
 
 
-def friction_efforts(system: System, v: Array) -> Array:
+def friction_efforts(system: Simulation, v: Array) -> Array:
     """(..., N, nv)."""
     model = system.own
     if not system.dissipates:
@@ -111,13 +111,13 @@ class StepNotes:
 class Account:
     """The work along a run with error control; nothing is asked for where nothing does work."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: Simulation) -> None:
         self.system = system
         self.is_kept = not system.conserves_energy
         self.done = 0.0
         self._t = -np.inf
 
-    def over(self, piece: Piece, flow: Flow, end: float, times: Array) -> list[float]:
+    def over(self, piece: DenseStep, flow: Flow, end: float, times: Array) -> list[float]:
         """Go on to `end`, at most that of the piece; the work up to each of the times in between."""
         a, b = max(self._t, piece.start), min(end, piece.end)
         if not self.is_kept or b <= a:
@@ -130,7 +130,7 @@ class Account:
         self.done, self._t = float(found[-1]), b
         return found[:-1].tolist()
 
-    def _power(self, times: Array, piece: Piece, flow: Flow) -> Array:
+    def _power(self, times: Array, piece: DenseStep, flow: Flow) -> Array:
         (q, v), z = piece.at(times), piece.memory(times)
         rows = zip(times.tolist(), q, v, z, strict=True)
         return power(self.system, times, q, v, np.array([flow.efforts(*row) for row in rows]))

@@ -29,7 +29,6 @@ from alembert.simulate.choice import INTEGRATORS
 from alembert.simulate.ensembles import checkpoint as disk
 from alembert.simulate.ensembles.backends import Backend, backend
 from alembert.simulate.ensembles.checkpoint import Checkpoint
-from alembert.simulate.ensembles.members import Block as Block
 from alembert.simulate.ensembles.members import (
     Draws,
     Question,
@@ -38,6 +37,7 @@ from alembert.simulate.ensembles.members import (
     numbers,
     swept,
 )
+from alembert.simulate.ensembles.members import MemberBlock as MemberBlock
 from alembert.simulate.ensembles.result import Ensemble as Ensemble
 from alembert.simulate.ensembles.result import Statistics as Statistics
 from alembert.simulate.progress import Progress
@@ -189,7 +189,7 @@ class _Gathered:
     parameters: dict[str, list[np.ndarray]] = field(default_factory=dict)
     recorded: dict[str, list[np.ndarray]] = field(default_factory=dict)
 
-    def add(self, members: range, block: Block, *, keep: bool) -> None:
+    def add(self, members: range, block: MemberBlock, *, keep: bool) -> None:
         self.failures |= block.failures
         self.events |= block.events
         for name, values in block.parameters.items():
@@ -289,12 +289,12 @@ class _Ensemble:
         assert gathered is not None
         return gathered
 
-    def _blocks(self, where: Backend) -> Iterator[tuple[range, Block]]:
+    def _blocks(self, where: Backend) -> Iterator[tuple[range, MemberBlock]]:
         """All blocks in order; those ahead are computed meanwhile, as many as keep the workers busy."""
         ahead = 2 * where.workers + 1
-        running: dict[Future[Block], _Task] = {}
+        running: dict[Future[MemberBlock], _Task] = {}
         suspects: list[_Task] = []
-        found: dict[int, Block] = {}
+        found: dict[int, MemberBlock] = {}
         sent = 0
         for k, members in enumerate(self.parts):
             while k not in found:
@@ -317,7 +317,7 @@ class _Ensemble:
                     self._receive(where, running, suspects, found)
             yield members, found.pop(k)
 
-    def _prepare(self, members: range) -> tuple[_Task, Block | None]:
+    def _prepare(self, members: range) -> tuple[_Task, MemberBlock | None]:
         """What has to be computed, or the block if it is there."""
         draws, reasons = self.draws.of(members)
         path = None if self.checkpoint is None else self.checkpoint.path(members, draws)
@@ -328,9 +328,9 @@ class _Ensemble:
     def _receive(
         self,
         where: Backend,
-        running: dict[Future[Block], _Task],
+        running: dict[Future[MemberBlock], _Task],
         suspects: list[_Task],
-        found: dict[int, Block],
+        found: dict[int, MemberBlock],
     ) -> None:
         """Wait for a block. When workers die, all that were under way are suspects, and go on one at a time.
 
@@ -369,7 +369,9 @@ class _Ensemble:
             where.renew()
         suspects.sort(key=lambda task: task.block[0].start)
 
-    def _keep(self, task: _Task, block: Block, found: dict[int, Block], *, computed: bool = True) -> None:
+    def _keep(
+        self, task: _Task, block: MemberBlock, found: dict[int, MemberBlock], *, computed: bool = True
+    ) -> None:
         """A block that is finished; parts of one are put together when the last has come."""
         if computed:
             self.computed += len(task.block[0])
@@ -380,7 +382,7 @@ class _Ensemble:
             return
         task.parts[task.block[0].start] = block
         if len(task.parts) == len(task.whole):
-            found[task.number] = Block.joined([task.parts[k] for k in task.whole])
+            found[task.number] = MemberBlock.joined([task.parts[k] for k in task.whole])
 
 
 @dataclass
@@ -391,13 +393,13 @@ class _Task:
     attempts: int = 0
     whole: range | None = None
     """the members of the block of which this is one"""
-    parts: dict[int, Block] = field(default_factory=dict)
+    parts: dict[int, MemberBlock] = field(default_factory=dict)
     """the members of that block that are finished, shared by its tasks"""
 
     def members(self) -> list[_Task]:
         """A task for each member, not to be written: the next run tries the block again."""
         members, draws, reasons = self.block
-        parts: dict[int, Block] = {}
+        parts: dict[int, MemberBlock] = {}
         return [
             _Task(
                 (
@@ -414,7 +416,7 @@ class _Task:
         ]
 
 
-def _lost(question: Question, task: _Task) -> Block:
+def _lost(question: Question, task: _Task) -> MemberBlock:
     """Members whose workers died with them; not written, so that the next run tries again."""
     members, draws, reasons = task.block
     reason = f"the worker died, {ATTEMPTS} times in a row, with member {members.start} alone"

@@ -28,11 +28,11 @@ import numpy as np
 from alembert.engine.kernel import limit_threads
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.model.printing import unknown
-from alembert.simulate.ensembles.members import Block, Question, ignore_what_is_recorded
+from alembert.simulate.ensembles.members import MemberBlock, Question, ignore_what_is_recorded
 
 BACKENDS = ("batch", "threads", "processes", "dask")
 GRACE = 0.003
-Submit = Callable[[range, Mapping[str, np.ndarray], Mapping[int, str]], "Future[Block]"]
+Submit = Callable[[range, Mapping[str, np.ndarray], Mapping[int, str]], "Future[MemberBlock]"]
 
 
 class Backend:
@@ -73,7 +73,7 @@ def _processors() -> int:
 # --- here ---------------------------------------------------------------------------------------------------------
 
 
-def _alone(question: Question, *block: Any) -> Block:
+def _alone(question: Question, *block: Any) -> MemberBlock:
     """On one core: as many blocks are computed at a time as there are workers."""
     with limit_threads(1):
         return question.answer(*block)
@@ -81,8 +81,8 @@ def _alone(question: Question, *block: Any) -> Block:
 
 @contextmanager
 def _batch(question: Question, workers: int) -> Iterator[Backend]:
-    def submit(*block: Any) -> Future[Block]:
-        future: Future[Block] = Future()
+    def submit(*block: Any) -> Future[MemberBlock]:
+        future: Future[MemberBlock] = Future()
         try:
             future.set_result(_alone(question, *block))
         except BaseException as error:
@@ -169,7 +169,7 @@ def _end_with_driver() -> None:
     threading.Thread(target=follow, name="follow the driver", daemon=True).start()
 
 
-def _remote(digest: str, packed: bytes, *block: Any) -> Block:
+def _remote(digest: str, packed: bytes, *block: Any) -> MemberBlock:
     return _alone(_unpacked(digest, _Bytes(packed)), *block)
 
 
@@ -206,11 +206,11 @@ def _processes(question: Question, workers: int) -> Iterator[Backend]:
             pool.shutdown(wait=False, cancel_futures=True)
         pools[:] = [ProcessPoolExecutor(workers, get_context("spawn"), initializer=_end_with_driver)]
 
-    def submit(*block: Any) -> Future[Block]:
+    def submit(*block: Any) -> Future[MemberBlock]:
         try:
             return pools[0].submit(_remote, digest, packed, *block)
         except POOL_ERRORS:
-            lost: Future[Block] = Future()
+            lost: Future[MemberBlock] = Future()
             lost.set_exception(BrokenExecutor())
             return lost
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from alembert.errors import FileError
 from alembert.meaning import meaning
-from alembert.simulate.ensembles.members import Block
+from alembert.simulate.ensembles.members import MemberBlock
 
 
 class Checkpoint:
@@ -42,7 +42,7 @@ class Checkpoint:
         return self.folder / f"block-{members.start:08d}-{members.stop:08d}-{digest.hexdigest()[:24]}.npz"
 
 
-def write(path: Path, block: Block) -> None:
+def write(path: Path, block: MemberBlock) -> None:
     """All of the file or nothing: under another name first, then moved."""
     try:
         handle, name = tempfile.mkstemp(prefix=".block-", suffix=".part", dir=path.parent)
@@ -69,14 +69,14 @@ def _cannot_write(path: Path, error: OSError) -> FileError:
     )
 
 
-def read(path: Path, members: range, nq: int, nv: int) -> Block | None:
+def read(path: Path, members: range, nq: int, nv: int) -> MemberBlock | None:
     """A block, None where there is none; one that is damaged, or is no block of these members, counts as none."""
     try:
         stored = path.stat().st_size
         with np.load(path, allow_pickle=False) as file:
             if sum(entry.file_size for entry in file.zip.infolist()) > stored:  # blocks are not compressed
                 return None
-            block = Block.from_arrays({key: file[key] for key in file.files})
+            block = MemberBlock.from_arrays({key: file[key] for key in file.files})
     except (OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, zipfile.BadZipFile):
         return None
     return block if block.fits(members, nq, nv) else None

@@ -1,6 +1,6 @@
 """Members of an ensemble: what is drawn for each of them, and the motion that follows.
 
-A `Question` has all that a worker must know. Its answer to the draws of some members is a `Block`, the
+A `Question` has all that a worker must know. Its answer to the draws of some members is a `MemberBlock`, the
 same bits for each member whichever others are with it: they are computed together, in the lanes of the
 vector registers, or one by one where each needs steps of its own (error control, events) or one of them
 fails.
@@ -22,9 +22,9 @@ from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.events import EventRecord
+from alembert.simulate.inputs import as_sequence
 from alembert.simulate.run import simulate
 from alembert.simulate.sensors import Measured
-from alembert.simulate.system import as_sequence
 from alembert.simulate.tables import EffortsAndTables, Table
 
 Array = np.ndarray
@@ -36,7 +36,7 @@ PARAMETER, RECORDED = "parameter:", "recorded:"
 
 
 @dataclass(frozen=True)
-class Block:
+class MemberBlock:
     """The motions of some members: `q` (members, N, nq), `v`; NaN where a member has failed or ended."""
 
     time: Array
@@ -77,7 +77,7 @@ class Block:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Array]) -> Block:
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> MemberBlock:
         failures = zip(arrays["failed"], arrays["reasons"], strict=True)
         events: dict[int, tuple[EventRecord, ...]] = {}
         nq, nv = arrays["q"].shape[-1], arrays["v"].shape[-1]
@@ -102,7 +102,7 @@ class Block:
         )
 
     @classmethod
-    def joined(cls, blocks: Sequence[Block]) -> Block:
+    def joined(cls, blocks: Sequence[MemberBlock]) -> MemberBlock:
         """Blocks of members that follow each other."""
 
         def arrays(name: str) -> dict[str, Array]:
@@ -262,7 +262,7 @@ class Question:
             found.append(replace(sensor, seed=np.array(seeds, dtype=np.uint64)))
         return {**self.options, "sensors": found}
 
-    def answer(self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]) -> Block:
+    def answer(self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]) -> MemberBlock:
         parameters = _parameters(draws)
         alone = any(self.options.get(key) for key in ("events", "locked"))
         together = self.options["integrator"] not in ADAPTIVE and not alone
@@ -278,7 +278,9 @@ class Question:
                 return block
             return replace(block, slow=f"{type(error).__name__}: {error}")
 
-    def without_motion(self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]) -> Block:
+    def without_motion(
+        self, members: range, draws: Mapping[str, Array], reasons: Mapping[int, str]
+    ) -> MemberBlock:
         """A block of members that all have failed."""
         return self._one_by_one(members, draws, _parameters(draws), reasons)
 
@@ -301,7 +303,7 @@ class Question:
         draws: Mapping[str, Array],
         parameters: Mapping[str, Array],
         reasons: Mapping[int, str],
-    ) -> Block:
+    ) -> MemberBlock:
         run = self._simulate(members, draws, parameters)
         failures = dict(reasons)
         good = np.isfinite(run.q).all(axis=-1) & np.isfinite(run.v).all(axis=-1)
@@ -312,7 +314,7 @@ class Question:
         for member in reasons:
             for x in (run.q, run.v, *recorded.values()):
                 x[member - members.start] = np.nan
-        return Block(run.time, run.q, run.v, failures, parameters, {}, recorded)
+        return MemberBlock(run.time, run.q, run.v, failures, parameters, {}, recorded)
 
     def _one_by_one(
         self,
@@ -320,7 +322,7 @@ class Question:
         draws: Mapping[str, Array],
         parameters: Mapping[str, Array],
         reasons: Mapping[int, str],
-    ) -> Block:
+    ) -> MemberBlock:
         time = self._times()
         q = np.full((len(members), len(time), self.model.nq), np.nan)
         v = np.full((len(members), len(time), self.model.nv), np.nan)
@@ -348,7 +350,7 @@ class Question:
             q[k, :rows], v[k, :rows] = run.q[:rows], run.v[:rows]
             if run.events:
                 events[member] = run.events
-        return Block(time, q, v, failures, parameters, events, recorded)
+        return MemberBlock(time, q, v, failures, parameters, events, recorded)
 
     def _times(self) -> Array:
         """Of the records, as `simulate` has them."""

@@ -1,4 +1,4 @@
-"""What an ensemble returns, and statistics of members as they come: mean, deviation and quantiles, without keeping the members.
+"""What an ensemble returns, and statistics of members as they come: mean, deviation and quantiles without keeping them.
 
 Mean and sum of squared deviations of two groups A and B join by (Chan, Golub and LeVeque 1979)
 

@@ -15,45 +15,34 @@ from alembert.errors import ArgumentError
 from alembert.expression import evaluate
 from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.simulate.actuators import Drive, Drives
+from alembert.simulate.actuators import JointDrives
 from alembert.simulate.closed_loops import STAGE, Stabilisation, compiles
 from alembert.simulate.controllers import Feedback, for_each
-from alembert.simulate.elements import Acting, Element
-from alembert.simulate.gravity import CentralGravity, GravityGradient
+from alembert.simulate.elements import Acting
+from alembert.simulate.events import Event
+from alembert.simulate.inputs import Inputs, as_sequence
 from alembert.simulate.prescribed import Motions
 from alembert.simulate.schedule import Schedule
-from alembert.simulate.schemes import Point
+from alembert.simulate.schemes import StatePoint
 from alembert.simulate.sensors import Instrument, Measured
-from alembert.simulate.stepping import Plant
+from alembert.simulate.stepping import StepModel
 from alembert.simulate.tables import EffortsAndTables, Feeds
 from alembert.simulate.topology import Topology
 
 Array = np.ndarray
 
 
-class System:
+class Simulation:
     """Efforts add up: constant ones, those of controllers (through the drives), and what is held of sampled ones."""
 
-    def __init__(
-        self,
-        model: Model,
-        *,
-        batch: tuple[int, ...],
-        controller: Any,
-        efforts: Any,
-        wrenches: Mapping[str, Any] | None,
-        prescribed: Mapping[str, Any] | None,
-        drives: Mapping[str, Drive] | None,
-        parameters: Mapping[str, Any] | None,
-        forces: Sequence[Element] = (),
-        field: CentralGravity | GravityGradient | None = None,
-        own: Model | None = None,
-        sensors: Sequence[Measured] = (),
-    ) -> None:
-        """`own` is the model as it was given, where `model` has constraints that only may hold (`topology`)."""
+    def __init__(self, own: Model, inputs: Inputs, batch: tuple[int, ...]) -> None:
+        """`own` is the model as `inputs.model` gives it; `model` also has the constraints that may hold (`topology`)."""
+        model = inputs.with_switches(own)
+        parameters, field = inputs.parameters, inputs.field
+        self.inputs, self.own = inputs, own
+        self.releases = inputs.releases
         self.model, self.batch = model, batch
         self.stabilisation = Stabilisation()
-        self.own = model if own is None else own
         self.constrained = model.is_constrained
         self.own_parameters = dict(parameters) if parameters else None
         self.topology = Topology(tuple(self.own.compute.constraint_rows.names))
@@ -61,14 +50,14 @@ class System:
         """what is given as numbers at present, for reactions"""
         self.field = field
         self.feeds = Feeds(model)
-        self.efforts = self._efforts(efforts)
-        self.drives = Drives.of(model, drives) if drives else None
-        self.feedback = Feedback(model, controller, self.drives)
+        self.efforts = self._efforts(inputs.efforts)
+        self.drives = JointDrives.of(model, inputs.drives) if inputs.drives else None
+        self.feedback = Feedback(model, inputs.controller, self.drives)
         self.laws, self.symbolic_laws = self.feedback.laws, self.feedback.symbolic_laws
         self.sampled = self.feedback.sampled
-        self.instruments = self._sort_sensors(sensors)
-        self._sort_wrenches(wrenches or {})
-        self._motions = Motions(model, prescribed or {}, self.feeds)
+        self.instruments = self._sort_sensors(as_sequence(inputs.sensors))
+        self._sort_wrenches(inputs.wrenches or {})
+        self._motions = Motions(model, inputs.prescribed or {}, self.feeds)
         self.prescribed, self.prescribes = self._motions.mask, self._motions.any
         """which speeds follow a motion"""
         self.motion, self.motions = self._motions.function, self._motions.functions
@@ -79,7 +68,11 @@ class System:
                 f"simulate: efforts act on {model.speed_names[acted[0]]!r}, which follows a prescribed motion, expected "
                 "none there; run.required_efforts has what its drive gives"
             )
-        elements = [*forces, *([field] if field is not None else []), *self.feeds.wrenches]
+        elements = [
+            *as_sequence(inputs.forces),
+            *([field] if field is not None else []),
+            *self.feeds.wrenches,
+        ]
         fed = self.feeds.fed()
         self.acting = Acting(model, elements, fed) if elements or fed is not None else None
         if parameters and not self.own.parameters:
@@ -92,7 +85,14 @@ class System:
         """Whether other constraints may hold in the course of the run."""
         return self.model is not self.own or self.releases
 
-    releases = False
+    @property
+    def watched_events(self) -> tuple[Event, ...]:
+        """Events one by one, those of stops and planes among them."""
+        return tuple(
+            x
+            for event in self.inputs.watched
+            for x in ([event] if isinstance(event, Event) else event.events(self))
+        )
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -223,9 +223,9 @@ class System:
         """What the continuous controllers ask for, saturated; t is a time, or (..., 1) times."""
         return self.feedback.command(t, q, v)
 
-    def plant(self, *, held: bool) -> Plant:
+    def plant(self, *, held: bool) -> StepModel:
         """With `held`, efforts come as numbers from outside, whatever the controllers are."""
-        return Plant(
+        return StepModel(
             self.model,
             wrenches=self.has_wrenches,
             controller=None if held else self.law,
@@ -326,7 +326,7 @@ class System:
         held: bool = False,
         complete: bool = False,
         within: float | None = None,
-    ) -> Point:
+    ) -> StatePoint:
         """The accelerations under the efforts given.
 
         To them come those of continuous controllers unless `held`, and those of tables unless `complete`.
@@ -349,10 +349,10 @@ class System:
             ).accelerations
             if self.stabilisation.method != "projection":
                 x, y = model.compute.constraint_corrections(q, v, self.active, self.parameters)
-                return Point(t, q, *self.stabilisation.rates(v, a, x, y))
+                return StatePoint(t, q, *self.stabilisation.rates(v, a, x, y))
         else:
             a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=self.parameters)
-        return Point(t, q, v, a)
+        return StatePoint(t, q, v, a)
 
     def _hybrid(self, t: float, q: Array, v: Array, tau: Array, wrenches: Any) -> tuple[Array, Array]:
         """Accelerations and efforts where some degrees of freedom follow their motions."""
@@ -469,7 +469,3 @@ class System:
             or (self.acting is not None and self.acting.does_work)
             or self.prescribes
         )
-
-
-def as_sequence(events: Any) -> Sequence[Any]:
-    return events if isinstance(events, list | tuple) else (events,)
