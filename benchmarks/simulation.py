@@ -15,8 +15,9 @@ import numpy as np
 import alembert as al
 from alembert.engine.kernel import Kernel
 from alembert.lowering.plan import RECORDS
+from alembert.simulate.inputs import Inputs
+from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepper import Stepper
-from alembert.simulate.system import System
 from benchmarks import models, timing
 from benchmarks.rows import Row, against
 from benchmarks.timing import Effort
@@ -46,10 +47,7 @@ class _Steps:
 
     def __init__(self, model: al.Model, integrator: str, q: np.ndarray, v: np.ndarray, steps: int) -> None:
         _ = model.symbolic
-        system = System(
-            model, batch=q.shape[:-1], controller=None, efforts=None, wrenches=None, prescribed=None,
-            drives=None, parameters=None,
-        )  # fmt: skip
+        system = Simulation(model, Inputs(), q.shape[:-1])
         stepper = Stepper(system, integrator, STEP, 0.0, held=False)
         state = stepper.initial(q, v)
         self.kernel: Kernel = stepper._kernel

@@ -12,7 +12,8 @@ from alembert.errors import NumericalError, UnsupportedError
 from alembert.simulate import Drive, Event, simulate
 from alembert.simulate.actuators import Lags
 from alembert.simulate.adaptive import ADAPTIVE, Counters, Flow, _balance, _jacobian, pieces
-from alembert.simulate.simulation import System
+from alembert.simulate.inputs import Inputs
+from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepping import chart_kernel
 
 
@@ -86,8 +87,7 @@ def driven(m):
 
 
 def flow(m, law=None, drives=None):
-    system = System(m, batch=(), controller=law, efforts=None, wrenches=None, prescribed=None, drives=drives,
-                    parameters=None)  # fmt: skip
+    system = Simulation(m, Inputs(controller=law, drives=drives), ())
     zero = np.zeros(m.nv)
     return Flow(system, zero, 0.0, lags=None if drives is None else Lags(system.drives), command=zero)
 

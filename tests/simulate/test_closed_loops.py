@@ -12,7 +12,8 @@ from alembert import study
 from alembert.errors import AlembertError, UnsupportedError
 from alembert.lowering.plan import RECORDS
 from alembert.simulate import simulate
-from alembert.simulate.simulation import System
+from alembert.simulate.inputs import Inputs
+from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepper import Stepper
 from alembert.simulate.stepping import StepModel
 from alembert.simulate.variational import DiscreteMechanics, closed
@@ -247,8 +248,7 @@ def test_a_minimal_set_that_does_not_serve_is_replaced(four_bar):
     """Rows that say too little: the step finds others, and goes where it goes with good ones."""
     m = four_bar
     q, v = start(m)
-    system = System(m, batch=(), controller=None, efforts=None, wrenches=None, prescribed=None, drives=None,
-                    parameters=None)  # fmt: skip
+    system = Simulation(m, Inputs(controller=None, drives=None), ())
     for integrator in ("rk4", "variational"):
         stepper = Stepper(system, integrator, 0.01, 0.0, held=False)
         good = stepper.initial(q, v)

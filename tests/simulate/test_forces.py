@@ -8,7 +8,7 @@ from simulate_helpers import MODELS, model, state
 import alembert as al
 from alembert.errors import ArgumentError, ModelError, UnsupportedError
 from alembert.simulate import Bushing, Drag, ForceElement, SoftStop, SpringDamper, simulate
-from alembert.simulate.elements import Acting
+from alembert.simulate.elements import Elements
 
 PAIRS = {"ball": ("world", "tip"), "craft": ("bus", "slide"), "bench": ("a", "d")}
 
@@ -29,7 +29,7 @@ def elements(name):
 def test_efforts_are_the_slopes_of_the_potential(name):
     m = model(name)
     q, v = state(name)
-    kernel = Acting(m, elements(name), None).kernel("numbers")
+    kernel = Elements(m, elements(name), None).kernel("numbers")
     kept, other, _, _ = kernel(np.zeros(1), q, v)
     step = 1e-5
 

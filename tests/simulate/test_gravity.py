@@ -6,7 +6,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError
 from alembert.simulate import CentralGravity, GravityGradient, simulate
-from alembert.simulate.elements import Acting
+from alembert.simulate.elements import Elements
 
 
 def craft(joint, tensor=(30.0, 0, 20.0, 0, 0, 12.0), com=(0.0, 0, 0)):
@@ -56,7 +56,7 @@ def test_gravity_gradient_torque():
     d, u = np.linalg.norm(r), r / np.linalg.norm(r)
     u_B = R.T @ u
     torque = 3 * mu / d**3 * np.cross(u_B, J @ u_B)
-    kept, *_ = Acting(m, [CentralGravity(mu)], None).kernel("numbers")(np.zeros(1), q, np.zeros(6))
+    kept, *_ = Elements(m, [CentralGravity(mu)], None).kernel("numbers")(np.zeros(1), q, np.zeros(6))
     about_com = kept[:3] - np.cross([0.3, -0.2, 0.1], kept[3:])
     # the forces are 1e2 N with rounding 1e-14, the torque is 1e-5 N m
     np.testing.assert_allclose(about_com, torque, rtol=0, atol=1e-9 * np.abs(torque).max() + 1e-13)
@@ -110,7 +110,7 @@ def test_the_gradient_is_what_is_left_of_the_centre():
     left = central.acceleration(0.0, np.array([radius, 0, 0]) + x) - at_center
     np.testing.assert_allclose(gradient.acceleration(0.0, x), left, rtol=1e-4, atol=1e-12)
     for field, q in ((central, x + np.array([radius, 0, 0])), (gradient, x)):
-        kept, other, _, _ = Acting(m, [field], None).kernel("numbers")(np.zeros(1), q, np.zeros(3))
+        kept, other, _, _ = Elements(m, [field], None).kernel("numbers")(np.zeros(1), q, np.zeros(3))
         np.testing.assert_allclose((kept + other) / 10.0, field.acceleration(0.0, q), rtol=1e-8)
 
 

@@ -54,7 +54,7 @@ class Flow:
         self.system, self.effort, self.within = system, effort, within
         self.lags, self.command, self.ramp = lags, command, ramp
         self.size = 0 if lags is None else lags.size
-        self.exact = not (system.laws or system.wrench_laws or system.motions or system.prescribes)
+        self.exact = not (system.laws or system.loads.wrench_laws or system.motions or system.prescribes)
         """whether the Jacobian is known"""
         self.on_surface = system.constrained and system.stabilisation.method == "projection"
         self.project, self.distance = system.settled, system.distance
@@ -78,7 +78,7 @@ class Flow:
     def efforts(self, t: float, q: Array, v: Array, z: Array) -> Array:
         """All that drives, controllers and tables give, also on joints that follow a motion."""
         system = self.system
-        given = self._effort(t, q, v, z) + system.feeds.fed_efforts(np.array([t]))[0]
+        given = self._effort(t, q, v, z) + system.loads.tables.fed_efforts(np.array([t]))[0]
         if self.lags is None:
             given = given + system.command(t, q, v)
         if system.prescribes:
@@ -107,8 +107,8 @@ class Flow:
         if self.ramp is not None:
             by_u[self.ramp.where] = 0.0
         dq, dv = by_u[:, None] * u_q, by_u[:, None] * u_v
-        if system.acting is not None:
-            s_q, s_v = system.acting.kernel("slopes")(*system._given(t, q, v))
+        if system.loads.elements is not None:
+            s_q, s_v = system.loads.slopes(t, q, v)
             dq, dv = dq + s_q, dv + s_v
         return dq, dv, by_z, np.hstack([rate_u @ u_q, rate_u @ u_v, rate_z])
 
@@ -124,14 +124,14 @@ class Flow:
     def balance(self, t: float, q: Array, v: Array, z: Array, a: Array) -> Array:
         """What is missing in the balance of efforts with accelerations a."""
         system = self.system
-        given = system.wrenches_at(t, q, v, self.within)
+        given = system.loads.wrenches_at(t, q, v, self.within)
         required = system.model.inverse_dynamics(q, v, a, wrenches=given, parameters=system.parameters)
         return required - self._total(t, q, v, z)
 
     def balance_slopes(self, t: float, q: Array, v: Array, z: Array, a: Array) -> tuple[Array, Array, Array]:
         """Derivatives of the balance with respect to (q, v, z), and to a; and those of z' as in `slopes`."""
         system = self.system
-        given = system.wrenches_at(t, q, v, self.within)
+        given = system.loads.wrenches_at(t, q, v, self.within)
         d = system.model.inverse_dynamics_derivatives(q, v, a, wrenches=given, parameters=system.parameters)
         dq, dv, dz, rows = self._effort_slopes(t, q, v, z)
         return np.hstack([d.dq - dq, d.dv - dv, -dz]), d.da, rows

@@ -294,9 +294,9 @@ def _reaction(model: Model, name: str) -> Meaning:
 def _reactions(run: Run, k: int) -> Any:
     system, q, v = run._system, run.q[..., k, :], run.v[..., k, :]
     tau = np.where(system.prescribed, run.required_efforts[..., k, :], run.efforts[..., k, :])
-    if run._acting is not None:
-        tau = tau + sum(x[..., k, :] for x in run._acting[:2])
-    wrenches = system.wrenches_at(float(run.time[k]), q, v)
+    if run._from_elements is not None:
+        tau = tau + sum(x[..., k, :] for x in run._from_elements[:2])
+    wrenches = system.loads.wrenches_at(float(run.time[k]), q, v)
     return run.model.constrained_dynamics(
         q, v, tau, wrenches=wrenches, parameters=system.parameters
     ).reactions

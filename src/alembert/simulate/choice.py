@@ -85,12 +85,12 @@ def _eigenvalues(system: Simulation, q: Array, v: Array, start: float) -> tuple[
     """The largest |eigenvalue| and the fastest decay at the start; zeros where nothing stiff can be."""
     model = system.model
     springy = any(joint.spring is not None or joint.friction is not None for joint in model.joints)
-    springy = springy or system.acting is not None
+    springy = springy or system.loads.elements is not None
     if not (springy or system.law is not None) or system.batch or system.prescribes or model.nv > 60:
         return 0.0, 0.0
-    effort = system.efforts + system.command(start, q, v)
-    if system.acting is not None:
-        effort = effort + sum(system.acting_at(start, q, v)[:3])
+    effort = system.loads.efforts + system.command(start, q, v)
+    if system.loads.elements is not None:
+        effort = effort + sum(system.loads.elements_at(start, q, v)[:3])
     d = model.forward_dynamics_derivatives(q, v, effort, parameters=system.parameters)
     dq, dv = d.dq, d.dv
     slopes = system.slopes(start, q, v)

@@ -133,7 +133,7 @@ class Places:
         return found[0], found[1:]
 
 
-class Acting:
+class Elements:
     """All elements of a run, compiled together."""
 
     def __init__(self, model: Model, elements: Sequence[ForceLaw], fed: ca.Function | None) -> None:
@@ -174,7 +174,7 @@ class Acting:
             else:
                 kept, U = kept + terms.potential_efforts, U + terms.potential
         fed = ca.SX.zeros(model.nv) if self.fed is None else ca.SX(self.fed(t))
-        return ca.Function("acting", [t, q, v, p], [ca.densify(x) for x in (kept, other, fed, U)])
+        return ca.Function("elements", [t, q, v, p], [ca.densify(x) for x in (kept, other, fed, U)])
 
     @cached_property
     def key(self) -> str:
@@ -185,7 +185,7 @@ class Acting:
         """(t, q, v, parameters) to all efforts."""
         symbols = self.function.sx_in()
         kept, other, fed, _ = self.function(*symbols)
-        return ca.Function("acting", symbols, [kept + other + fed])
+        return ca.Function("elements", symbols, [kept + other + fed])
 
     @cached_property
     def potential(self) -> ca.Function | None:
@@ -199,7 +199,7 @@ class Acting:
         """(t, q, v, parameters) to the efforts that are not of potentials."""
         symbols = self.function.sx_in()
         _, other, fed, _ = self.function(*symbols)
-        return ca.Function("acting", symbols, [other + fed])
+        return ca.Function("elements", symbols, [other + fed])
 
     @cached_property
     def does_work(self) -> bool:
@@ -208,7 +208,7 @@ class Acting:
 
     def kernel(self, which: str) -> Kernel:
         """`numbers` (efforts of potentials, others, of tables, the potential), or `slopes` of all: d/dq and d/dv."""
-        key = f"simulate:acting:{which}:{self.model.fingerprint}:{self.key}"
+        key = f"simulate:elements:{which}:{self.model.fingerprint}:{self.key}"
         if key not in self.model.compute.kernels:
             model, nv = self.model, self.model.nv
             arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (nv,))]
@@ -269,29 +269,31 @@ class Forces:
     def __init__(self, model: Model, elements: Any) -> None:
         _ = model.symbolic  # makes the model's algorithms known
         self.model = model
-        self._acting = Acting(model, elements if isinstance(elements, list | tuple) else (elements,), None)
+        self._from_elements = Elements(
+            model, elements if isinstance(elements, list | tuple) else (elements,), None
+        )
 
     def efforts(
         self, q: Any, v: Any = None, *, t: float = 0.0, parameters: Mapping[str, Any] | None = None
     ) -> Array:
         """(..., nv)."""
-        kept, other, _, _ = self._acting.kernel("numbers")(*self._given(q, v, t, parameters))
+        kept, other, _, _ = self._from_elements.kernel("numbers")(*self._given(q, v, t, parameters))
         return kept + other
 
     def potential(self, q: Any, *, parameters: Mapping[str, Any] | None = None) -> Array:
         """(...,): the energy of springs [J]."""
-        return self._acting.kernel("numbers")(*self._given(q, None, 0.0, parameters))[3][..., 0]
+        return self._from_elements.kernel("numbers")(*self._given(q, None, 0.0, parameters))[3][..., 0]
 
     def derivatives(
         self, q: Any, v: Any = None, *, t: float = 0.0, parameters: Mapping[str, Any] | None = None
     ) -> EffortSlopes:
         """Of the efforts; with D those of forward dynamics, accelerations have D.dq + D.dtau @ dq and D.dv + D.dtau @ dv."""
-        return EffortSlopes(*self._acting.kernel("slopes")(*self._given(q, v, t, parameters)))
+        return EffortSlopes(*self._from_elements.kernel("slopes")(*self._given(q, v, t, parameters)))
 
     @property
     def function(self) -> ca.Function:
         """(t, q, v, parameters) to the efforts, on `SX`; `parameters` as in `model.parameters`."""
-        return self._acting.total
+        return self._from_elements.total
 
     def _given(self, q: Any, v: Any, t: float, parameters: Mapping[str, Any] | None) -> list[Array]:
         model = self.model

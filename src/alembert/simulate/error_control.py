@@ -209,7 +209,7 @@ class AdaptiveRun:
         if self.span is None:
             self.span = Span(self.t, self.n, None if schedule is None else schedule.copy(), self.before)
         ramp = None
-        breaks = system.feeds.breaks
+        breaks = system.loads.tables.breaks
         if self.lags is not None and len(self.lags.ramps):
             ramp = Ramp(self.lags, self.span.t, self.span.before, command)
             breaks = np.unique(np.concatenate([breaks, ramp.ends]))
@@ -219,10 +219,10 @@ class AdaptiveRun:
         within = (self.t + span_end) / 2
         if self.lags is None and schedule is not None:
             held = command if system.drives is None else system.drives.saturate(command)
-        if system.feeds.holds:
-            held = held + system.feeds.held_efforts(within)
+        if system.loads.tables.holds:
+            held = held + system.loads.tables.held_efforts(within)
         held = np.where(system.prescribed, 0.0, held)
-        effort = np.ascontiguousarray(system.efforts + held)
+        effort = np.ascontiguousarray(system.loads.efforts + held)
         flow = Flow(system, effort, within, lags=self.lags, command=command, ramp=ramp)
         self.keeper.flow = flow
         self.keeper.hold(self.t, held, flow if self.lags is not None else None)

@@ -82,13 +82,13 @@ def stepper_of(system: Simulation, name: str, h: float, start: float) -> Stepper
 
 def _on_grid(system: Simulation, stepper: Stepper) -> Array:
     """The steps at which tables that hold change."""
-    numbers = (system.feeds.instants - stepper.start) / stepper.h
+    numbers = (system.loads.tables.instants - stepper.start) / stepper.h
     steps = np.round(numbers)
-    off = np.abs(numbers - steps) * stepper.h > 1e-9 * np.maximum(1.0, np.abs(system.feeds.instants))
+    off = np.abs(numbers - steps) * stepper.h > 1e-9 * np.maximum(1.0, np.abs(system.loads.tables.instants))
     if np.any(off):
         raise ArgumentError(
-            f"simulate: a table that holds changes at {system.feeds.instants[off][0]:g} s, expected a multiple of the step "
-            f"{stepper.h:g} s from the start at {stepper.start:g} s"
+            f"simulate: a table that holds changes at {system.loads.tables.instants[off][0]:g} s, expected a multiple of "
+            f"the step {stepper.h:g} s from the start at {stepper.start:g} s"
         )
     return steps.astype(int)
 
@@ -109,10 +109,12 @@ class FixedRun:
         self.stepper, self.system = stepper, stepper.system
         self.schedule, self.memory, self.held = schedule, memory, held
         self.watch, self.keeper, self.every = watch, keeper, every
-        self.single = held or bool(watch.events) or not stepper.compiled or bool(self.system.wrench_laws)
-        self.single = self.single or bool(self.system.feeds.long)
+        self.single = (
+            held or bool(watch.events) or not stepper.compiled or bool(self.system.loads.wrench_laws)
+        )
+        self.single = self.single or bool(self.system.loads.tables.long)
         self.done = 0
-        self.changing = schedule is not None or held or bool(self.system.feeds.holds)
+        self.changing = schedule is not None or held or bool(self.system.loads.tables.holds)
         self.instants = _on_grid(self.system, stepper)
         self.longest = steps_at_a_time(self.system.batch)
         self.notes: StepNotes | None = None
@@ -177,7 +179,7 @@ class FixedRun:
         if self.held:
             t, q_middle, v_middle = stepper.middle(state)
             if self.memory is not None and system.drives is not None and stepper.scheme is not None:
-                given = system.efforts + system.drives.saturate(self.memory[..., 0, :])
+                given = system.loads.efforts + system.drives.saturate(self.memory[..., 0, :])
                 a = system.point(stepper.time(n), q, v, given, held=True).a
                 v_middle = (
                     v_middle + stepper.h / 2 * a
@@ -188,12 +190,12 @@ class FixedRun:
                 held, self.memory = system.drives.advance(self.memory, held, stepper.h)
             else:
                 held = system.drives.saturate(held)
-        if system.feeds.holds:
-            held = held + system.feeds.held_efforts(stepper.time(n) + stepper.h / 2)
+        if system.loads.tables.holds:
+            held = held + system.loads.tables.held_efforts(stepper.time(n) + stepper.h / 2)
         held = np.where(system.prescribed, 0.0, held)  # a joint that follows a motion takes no command
-        outside = system.efforts
-        if system.feeds.long and stepper.compiled:
-            outside = outside + system.feeds.long_efforts(stepper.time(n) + stepper.h / 2)
+        outside = system.loads.efforts
+        if system.loads.tables.long and stepper.compiled:
+            outside = outside + system.loads.tables.long_efforts(stepper.time(n) + stepper.h / 2)
         return np.ascontiguousarray(outside + held), np.broadcast_to(held, (*system.batch, system.model.nv))
 
     def _advance(
@@ -270,9 +272,9 @@ class FixedRun:
         if not self.stepper.plant.wrenches:
             return None
         system = self.system
-        if system.wrench_laws or system.feeds.holds:
-            return system.wrench_array(*self.stepper.middle(state))
-        return system.wrench_array(0.0, state, state)
+        if system.loads.wrench_laws or system.loads.tables.holds:
+            return system.loads.wrench_array(*self.stepper.middle(state), system.parameters)
+        return system.loads.wrench_array(0.0, state, state, system.parameters)
 
     def _watch(
         self, state: Array, following: Array, n: int, effort: Array, wrench: Array | None

@@ -147,8 +147,8 @@ def _speeds(run: Run, joints: Sequence[str], index: Index) -> Panels:
 def _efforts(run: Run, joints: Sequence[str], index: Index) -> Panels:
     """Those that are not zero all along."""
     found = _by_unit(run, "speeds", run.efforts, _EFFORTS, joints, index)
-    acting = {t: {name: x for name, x in lines.items() if np.any(x)} for t, lines in found.items()}
-    return {t: lines for t, lines in acting.items() if lines} or dict(list(found.items())[:1])
+    elements = {t: {name: x for name, x in lines.items() if np.any(x)} for t, lines in found.items()}
+    return {t: lines for t, lines in elements.items() if lines} or dict(list(found.items())[:1])
 
 
 def _energy(run: Run, _: Sequence[str], index: Index) -> Panels:
@@ -296,10 +296,10 @@ class Showing:
         """(N, 6) by frame, of one motion."""
         system, batch = self._system, self.q.shape[:-2]
         found: dict[str, list[Array]] = {}
-        if system.wrenches or system.wrench_laws:
+        if system.loads.wrenches or system.loads.wrench_laws:
             for k, t in enumerate(self.time):
-                acting = system.wrenches_at(float(t), self.q[..., k, :], self.v[..., k, :])
-                for frame, F in (acting or {}).items():
+                elements = system.loads.wrenches_at(float(t), self.q[..., k, :], self.v[..., k, :])
+                for frame, F in (elements or {}).items():
                     found.setdefault(frame, []).append(
                         np.broadcast_to(np.asarray(F, dtype=float), (*batch, 6))[index]
                     )

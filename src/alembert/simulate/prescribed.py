@@ -12,7 +12,7 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
-from alembert.simulate.tables import Feeds, Table
+from alembert.simulate.tables import Table, TimeTables
 
 Array = np.ndarray
 
@@ -20,7 +20,7 @@ Array = np.ndarray
 class Motions:
     """`mask` (nv,) says which speeds are prescribed."""
 
-    def __init__(self, model: Model, prescribed: Mapping[str, Any], feeds: Feeds) -> None:
+    def __init__(self, model: Model, prescribed: Mapping[str, Any], tables: TimeTables) -> None:
         self.model = model
         self.mask = np.zeros(model.nv, dtype=bool)
         self.functions: dict[str, Callable[[float], Any]] = {}
@@ -36,7 +36,7 @@ class Motions:
                 )
             self.mask[model.v_slice(name)] = True
             if isinstance(motion, Table):
-                feeds.tables.append((f"prescribed {name!r}", motion))
+                tables.all.append((f"prescribed {name!r}", motion))
                 if motion.interpolation != "cubic" or motion.outside != "refuse" or motion.width != joint.nq:
                     raise ArgumentError(
                         f"simulate: prescribed {name!r} is a table of width {motion.width}, {motion.interpolation!r}, "

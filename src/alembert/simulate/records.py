@@ -116,11 +116,13 @@ class Keeper:
 def recorded_efforts(
     system: Simulation, time: Array, q: Array, v: Array, held: Array | None, *, all_held: bool = False
 ) -> Array:
-    total = np.zeros(v.shape) + (system.efforts[..., None, :] if system.efforts.ndim > 1 else system.efforts)
+    total = np.zeros(v.shape) + (
+        system.loads.efforts[..., None, :] if system.loads.efforts.ndim > 1 else system.loads.efforts
+    )
     if held is not None:
         total = total + held
-    if system.feeds.tables:
-        total = total + system.feeds.fed_efforts(time)
+    if system.loads.tables.all:
+        total = total + system.loads.tables.fed_efforts(time)
     if all_held:
         return total
     if system.laws:

@@ -111,14 +111,14 @@ class Run(Showing):
     @cached_property
     def potential_energy(self) -> Array:
         own = self.model.potential_energy(self.q, parameters=self._parameters)
-        return own if self._acting is None else own + self._acting[3]
+        return own if self._from_elements is None else own + self._from_elements[3]
 
     @cached_property
-    def _acting(self) -> tuple[Array, Array, Array, Array] | None:
+    def _from_elements(self) -> tuple[Array, Array, Array, Array] | None:
         """Efforts of potentials, others, those of tables and the potential, at each record."""
-        if self._system.acting is None:
+        if self._system.loads.elements is None:
             return None
-        return self._system.acting_at(self.time[:, None], self.q, self.v, along_time=True)
+        return self._system.loads.elements_at(self.time[:, None], self.q, self.v, along_time=True)
 
     @property
     def energy(self) -> Array:

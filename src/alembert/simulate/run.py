@@ -128,7 +128,7 @@ def simulate(
         )
     for lock in inputs.locks:
         v = lock.apply(system, start, q, v).v
-    for what, table in system.feeds.tables:
+    for what, table in system.loads.tables.all:
         table.check_range(what, start, start + duration)
     system.check_motions(start, duration)
     chosen, reason = (
@@ -213,7 +213,7 @@ def _start(
 
 def _resume(run: Run, k: int, duration: float) -> Run:
     settings, system, t = replace(run._settings, duration=duration), run._system, float(run.time[k])
-    for what, table in system.feeds.tables:
+    for what, table in system.loads.tables.all:
         table.check_range(what, t, t + duration)
     q, v = run.q[..., k, :], run.v[..., k, :]
     if run.integrator in ADAPTIVE:

@@ -141,7 +141,7 @@ class Schedule:
         noise, step = instrument.draws(count, system.batch)
         error = instrument.bias + self.walks[k] + instrument.noise * noise
         self.walks[k] = self.walks[k] + instrument.walk * math.sqrt(instrument.given.period) * step
-        effort = system.efforts if self.effort is None else self.effort
+        effort = system.loads.efforts if self.effort is None else self.effort
         value = instrument.measure(system, t, q, v, effort, error)
         self.log.append((k, t, value))
         return value

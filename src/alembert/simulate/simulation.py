@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import casadi as ca
@@ -17,16 +16,15 @@ from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.closed_loops import STAGE, Stabilisation, compiles
-from alembert.simulate.controllers import Feedback, for_each
-from alembert.simulate.elements import Acting
+from alembert.simulate.controllers import Feedback
 from alembert.simulate.events import Event
 from alembert.simulate.inputs import Inputs, as_sequence
+from alembert.simulate.loads import Loads
 from alembert.simulate.prescribed import Motions
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.schemes import StatePoint
 from alembert.simulate.sensors import Instrument, Measured
 from alembert.simulate.stepping import StepModel
-from alembert.simulate.tables import EffortsAndTables, Feeds
 from alembert.simulate.topology import Topology
 
 Array = np.ndarray
@@ -38,7 +36,7 @@ class Simulation:
     def __init__(self, own: Model, inputs: Inputs, batch: tuple[int, ...]) -> None:
         """`own` is the model as `inputs.model` gives it; `model` also has the constraints that may hold (`topology`)."""
         model = inputs.with_switches(own)
-        parameters, field = inputs.parameters, inputs.field
+        parameters = inputs.parameters
         self.inputs, self.own = inputs, own
         self.releases = inputs.releases
         self.model, self.batch = model, batch
@@ -48,33 +46,22 @@ class Simulation:
         self.topology = Topology(tuple(self.own.compute.constraint_rows.names))
         self.effort = np.zeros(model.nv)
         """what is given as numbers at present, for reactions"""
-        self.field = field
-        self.feeds = Feeds(model)
-        self.efforts = self._efforts(inputs.efforts)
+        self.loads = Loads(model, inputs, self.parameter_array)
         self.drives = JointDrives.of(model, inputs.drives) if inputs.drives else None
         self.feedback = Feedback(model, inputs.controller, self.drives)
         self.laws, self.symbolic_laws = self.feedback.laws, self.feedback.symbolic_laws
         self.sampled = self.feedback.sampled
         self.instruments = self._sort_sensors(as_sequence(inputs.sensors))
-        self._sort_wrenches(inputs.wrenches or {})
-        self._motions = Motions(model, inputs.prescribed or {}, self.feeds)
+        self._motions = Motions(model, inputs.prescribed or {}, self.loads.tables)
         self.prescribed, self.prescribes = self._motions.mask, self._motions.any
         """which speeds follow a motion"""
         self.motion, self.motions = self._motions.function, self._motions.functions
-        given = np.any(self.efforts != 0, axis=tuple(range(self.efforts.ndim - 1)))
-        acted = np.flatnonzero(self.prescribed & (given | self.feeds.acted_on))
+        acted = np.flatnonzero(self.prescribed & self.loads.acted_on)
         if len(acted):
             raise ArgumentError(
                 f"simulate: efforts act on {model.speed_names[acted[0]]!r}, which follows a prescribed motion, expected "
                 "none there; run.required_efforts has what its drive gives"
             )
-        elements = [
-            *as_sequence(inputs.forces),
-            *([field] if field is not None else []),
-            *self.feeds.wrenches,
-        ]
-        fed = self.feeds.fed()
-        self.acting = Acting(model, elements, fed) if elements or fed is not None else None
         if parameters and not self.own.parameters:
             raise ArgumentError("simulate: parameters are given, but the model has none")
 
@@ -123,7 +110,7 @@ class Simulation:
 
     def reaction(self, name: str, t: float, q: Array, v: Array) -> float:
         """The effort of a coupling that holds on its joint."""
-        tau, wrenches = self.all_efforts(t, q, v, self.effort), self.wrenches_at(t, q, v)
+        tau, wrenches = self.all_efforts(t, q, v, self.effort), self.loads.wrenches_at(t, q, v)
         if self.prescribes:
             tau = self._hybrid(t, q, v, tau, wrenches)[1]
         found = self.model.constrained_dynamics(
@@ -137,19 +124,7 @@ class Simulation:
         )
         return float(found.reactions[name])
 
-    # --- sorting -----------------------------------------------------------------------------------------------
-
-    def _efforts(self, efforts: Any) -> Array:
-        model = self.model
-        if efforts is None:
-            return np.zeros(model.nv)
-        if isinstance(efforts, Mapping):
-            efforts = self.feeds.take_efforts(efforts)
-            return model.compute.by_name("simulate", efforts, "efforts")[1]
-        if isinstance(efforts, EffortsAndTables):
-            self.feeds.take_efforts(efforts.tables)
-            efforts = efforts.numbers
-        return model.compute.numbers("simulate", "efforts", efforts, model.nv)
+    # --- sensors -----------------------------------------------------------------------------------------------
 
     def _sort_sensors(self, sensors: Sequence[Measured]) -> tuple[Instrument, ...]:
         for given in sensors:
@@ -178,19 +153,12 @@ class Simulation:
 
     def gravity_at(self, t: float, x: Array) -> Array:
         """The field's acceleration at points (..., 3)."""
-        if self.field is not None:
-            return self.field.acceleration(t, x)
+        if self.inputs.field is not None:
+            return self.inputs.field.acceleration(t, x)
         values = {**self.own.parameter_values, **(self.own_parameters or {})}
         return np.stack(
             np.broadcast_arrays(*(np.asarray(evaluate(g, values), float) for g in self.own.gravity)), -1
         )
-
-    def _sort_wrenches(self, wrenches: Mapping[str, Any]) -> None:
-        left = self.feeds.take_wrenches(wrenches)
-        self.wrench_laws = {frame: law for frame, law in left.items() if callable(law)}
-        self.wrenches = {frame: value for frame, value in left.items() if not callable(value)}
-        for frame in wrenches:
-            self.model.frame(frame)
 
     # --- what can be compiled ----------------------------------------------------------------------------------
 
@@ -203,10 +171,10 @@ class Simulation:
         """Whether the dynamics call Python functions, or are not compiled as a whole."""
         return bool(
             self.laws
-            or self.wrench_laws
+            or self.loads.wrench_laws
             or self.motions
             or (self.constrained and not self.compiles)
-            or self.feeds.long
+            or self.loads.tables.long
         )
 
     @property
@@ -227,70 +195,27 @@ class Simulation:
         """With `held`, efforts come as numbers from outside, whatever the controllers are."""
         return StepModel(
             self.model,
-            wrenches=self.has_wrenches,
+            wrenches=self.loads.has_wrenches,
             controller=None if held else self.law,
             motion=self.motion,
             prescribed=tuple(bool(x) for x in self.prescribed),
-            acting=self.acting,
+            elements=self.loads.elements,
         )
 
     # --- numbers -----------------------------------------------------------------------------------------------
 
-    @property
-    def has_wrenches(self) -> bool:
-        """Wrenches that come as numbers; those of compiled tables are among what acts."""
-        return bool(self.wrenches or self.wrench_laws or self.feeds.held_wrenches)
-
-    def wrenches_at(self, t: float, q: Array, v: Array, within: float | None = None) -> dict[str, Any] | None:
-        """Tables that hold are read at the time `within` the step or span, whatever stage t is."""
-        if not self.has_wrenches:
-            return None
-        held = {
-            frame: table(t if within is None else within) for frame, table in self.feeds.held_wrenches.items()
-        }
-        given = {
-            frame: for_each(law, t, q, v, batch=q.shape[:-1], read=partial(self._wrench, frame))
-            for frame, law in self.wrench_laws.items()
-        }
-        return {**self.wrenches, **held, **given}
-
-    def _wrench(self, frame: str, answer: Any) -> Array:
-        hint = ": moment, then force"
-        return self.model.compute.numbers("simulate", f"wrench on {frame!r}", answer, 6, hint)
-
     # --- what else acts ----------------------------------------------------------------------------------------
-
-    def _given(self, t: Any, q: Array, v: Array, *, along_time: bool = False) -> list[Array]:
-        given = [np.atleast_1d(np.asarray(t, dtype=float)), q, v]
-        if self.model.parameters:
-            p = self.parameter_array()
-            given.append(p[..., None, :] if along_time and p.ndim > 1 else p)
-        return given
-
-    def acting_at(
-        self, t: Any, q: Array, v: Array, *, along_time: bool = False
-    ) -> tuple[Array, Array, Array, Array]:
-        """Efforts of potentials, other efforts, efforts of compiled tables, and the potential (...,)."""
-        assert self.acting is not None
-        kept, other, fed, U = self.acting.kernel("numbers")(*self._given(t, q, v, along_time=along_time))
-        return kept, other, fed, U[..., 0]
 
     def slopes(self, t: float, q: Array, v: Array) -> tuple[Array, Array] | None:
         """d/dq (tangent) and d/dv of all efforts that depend on the state; None where there are none."""
         found = []
         if self.law is not None:
             found.append(self.feedback.slopes(np.array([t]), q, v))
-        if self.acting is not None:
-            found.append(self.acting.kernel("slopes")(*self._given(t, q, v)))
+        if self.loads.elements is not None:
+            found.append(self.loads.slopes(t, q, v))
         if not found:
             return None
         return sum(x for x, _ in found), sum(y for _, y in found)
-
-    def wrench_array(self, t: float, q: Array, v: Array) -> Array:
-        """(..., nodes, 6) for the compiled loop."""
-        found = self.wrenches_at(t, q, v)
-        assert found is not None
-        return self.model.compute.wrench_array("simulate", found, self.parameters)
 
     def parameter_array(self) -> Array:
         return self.model.compute.parameter_array("simulate", self.parameters)
@@ -309,10 +234,10 @@ class Simulation:
         """Efforts given as numbers, those of continuous controllers (unless `held`), tables (unless `complete`) and
         what else acts."""
         tau = effort if held else effort + self.command(t, q, v)
-        if self.feeds.long and not complete:
-            tau = tau + self.feeds.long_efforts(t)
-        if self.acting is not None:
-            kept, other, fed, _ = self.acting_at(t, q, v)
+        if self.loads.tables.long and not complete:
+            tau = tau + self.loads.tables.long_efforts(t)
+        if self.loads.elements is not None:
+            kept, other, fed, _ = self.loads.elements_at(t, q, v)
             tau = tau + kept + other if complete else tau + kept + other + fed
         return tau
 
@@ -333,7 +258,7 @@ class Simulation:
         """
         q, v = self._motions.imposed(t, q, v)
         tau = self.all_efforts(t, q, v, effort, held=held, complete=complete)
-        wrenches = self.wrenches_at(t, q, v, within)
+        wrenches = self.loads.wrenches_at(t, q, v, within)
         model = self.model
         if self.prescribes:
             a, _ = self._hybrid(t, q, v, tau, wrenches)
@@ -380,16 +305,16 @@ class Simulation:
     def required_efforts(self, t: float, q: Array, v: Array, effort: Array) -> Array:
         """What prescribed degrees of freedom take besides the force elements, zero for the others; `effort` is complete."""
         tau = self.all_efforts(t, q, v, effort, held=True, complete=True)
-        _, total = self._hybrid(t, q, v, tau, self.wrenches_at(t, q, v))
-        if self.acting is not None:
-            kept, other, _, _ = self.acting_at(t, q, v)
+        _, total = self._hybrid(t, q, v, tau, self.loads.wrenches_at(t, q, v))
+        if self.loads.elements is not None:
+            kept, other, _, _ = self.loads.elements_at(t, q, v)
             total = total - kept - other
         return np.where(self.prescribed, total, 0.0)
 
     def derivatives(self, t: float, q: Array, v: Array, tau: Array, within: float | None = None) -> Any:
         """Of the accelerations with respect to q, v and tau, under efforts tau."""
         given: dict[str, Any] = {
-            "wrenches": self.wrenches_at(t, q, v, within),
+            "wrenches": self.loads.wrenches_at(t, q, v, within),
             "parameters": self.parameters,
         }
         if self.constrained:
@@ -407,7 +332,7 @@ class Simulation:
     def energy(self, t: float, q: Array, v: Array) -> float:
         """Kinetic and potential, that of force elements included."""
         E = self.own.energy(q, v, parameters=self.own_parameters)
-        return float(E if self.acting is None else E + self.acting_at(t, q, v)[3])
+        return float(E if self.loads.elements is None else E + self.loads.elements_at(t, q, v)[3])
 
     def chosen(self, q: Array, v: Array) -> Array:
         """(..., rows): the rows of a minimal set of constraints at each state, 1, and 0 for the others."""
@@ -460,12 +385,12 @@ class Simulation:
         """Nothing feeds energy in or takes it out."""
         return not (
             self.dissipates
-            or np.any(self.efforts)
+            or np.any(self.loads.efforts)
             or self.laws
             or self.symbolic_laws
             or self.sampled
-            or self.has_wrenches
-            or self.feeds.tables
-            or (self.acting is not None and self.acting.does_work)
+            or self.loads.has_wrenches
+            or self.loads.tables.all
+            or (self.loads.elements is not None and self.loads.elements.does_work)
             or self.prescribes
         )

@@ -88,7 +88,7 @@ class Stepper:
             parts = {"q": q, "p": p, "mean": v, "before": v}
         elif self.scheme is None:
             parts["a"] = parts["b"] = system.point(
-                t, q, v, system.efforts + system.feeds.held_efforts(t + self.h / 2)
+                t, q, v, system.loads.efforts + system.loads.tables.held_efforts(t + self.h / 2)
             ).a
         if "chosen" in self.layout:
             parts["chosen"] = system.chosen(q, v)

@@ -24,7 +24,7 @@ from alembert.lowering.plan import RECORDS, Call, Copy, Repeat, recorded
 from alembert.model import Model
 from alembert.simulate import schemes
 from alembert.simulate.closed_loops import ClosedLoops
-from alembert.simulate.elements import Acting
+from alembert.simulate.elements import Elements
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 
 Array = np.ndarray
@@ -119,7 +119,7 @@ class StepModel:
     """What is simulated, as far as the machine code knows it.
 
     `controller(t, q, v)` gives efforts in addition to those given as numbers; `motion(t)` gives q, v and a of the
-    degrees of freedom that are not `free`. Both are CasADi functions of `SX`. `acting` is what else acts.
+    degrees of freedom that are not `free`. Both are CasADi functions of `SX`. `elements` is what else acts.
     """
 
     model: Model
@@ -127,7 +127,7 @@ class StepModel:
     controller: ca.Function | None = None
     motion: ca.Function | None = None
     prescribed: tuple[bool, ...] = ()
-    acting: Acting | None = None
+    elements: Elements | None = None
 
     @property
     def tree(self) -> Model:
@@ -154,7 +154,7 @@ class StepModel:
         texts = [self.model.fingerprint, str(self.wrenches), str(self.prescribed)]
         for function in (self.controller, self.motion):
             texts.append(function.serialize() if function is not None else "")
-        texts.append(self.acting.key if self.acting is not None else "")
+        texts.append(self.elements.key if self.elements is not None else "")
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def all_efforts(self, effort: Any, t: Any, q: Any, v: Any, parameters: Any) -> Any:
@@ -162,8 +162,8 @@ class StepModel:
         total = effort
         if self.controller is not None:
             total = total + ca.SX(self.controller(t, q, v))
-        if self.acting is not None:
-            total = total + self.acting.total(t, q, v, parameters)
+        if self.elements is not None:
+            total = total + self.elements.total(t, q, v, parameters)
         return total
 
     def dynamics(self) -> tuple[KernelSource, list[str], list[str]]:
@@ -208,7 +208,7 @@ class _Tracer:
             self.body.append(Call("masks", ("state",), ("chosen", "active")))
         else:
             self.sources["dynamics"], self.inputs, self.outputs = plant.dynamics()
-        if plant.controller is not None or plant.acting is not None:
+        if plant.controller is not None or plant.elements is not None:
             sizes = {"effort": model.nv, "t": 1, "q": model.nq, "v": model.nv}
             symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
             effort, t, q, v = symbols

@@ -168,12 +168,12 @@ class EffortsAndTables:
     tables: Mapping[str, Table]
 
 
-class Feeds:
+class TimeTables:
     """The tables of a run."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.tables: list[tuple[str, Table]] = []
+        self.all: list[tuple[str, Table]] = []
         """all of them, and what they are for"""
         self._efforts: list[tuple[Array, Table]] = []
         self.wrenches: list[WrenchTable] = []
@@ -194,7 +194,7 @@ class Feeds:
                         f"simulate: efforts: the table for {name!r} has width {value.width}, expected {len(where)}"
                     )
                 self._efforts.append((where, value))
-                self.tables.append((f"efforts {name!r}", value))
+                self.all.append((f"efforts {name!r}", value))
         return {name: value for name, value in efforts.items() if not isinstance(value, Table)}
 
     def take_wrenches(self, wrenches: Mapping[str, Any]) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class Feeds:
                 raise ArgumentError(
                     f"simulate: wrenches: the table for {frame!r} has width {table.width}, expected 6: moment, then force"
                 )
-            self.tables.append((f"wrenches {frame!r}", table))
+            self.all.append((f"wrenches {frame!r}", table))
             if table.interpolation == "hold":
                 self.held_wrenches[frame] = table
             elif table.is_compiled:
@@ -271,18 +271,18 @@ class Feeds:
     @property
     def holds(self) -> bool:
         """Whether some table holds."""
-        return any(table.interpolation == "hold" for _, table in self.tables)
+        return any(table.interpolation == "hold" for _, table in self.all)
 
     @cached_property
     def instants(self) -> Array:
         """Where tables that hold change."""
-        found = [table.times for _, table in self.tables if table.interpolation == "hold"]
+        found = [table.times for _, table in self.all if table.interpolation == "hold"]
         return np.unique(np.concatenate([np.zeros(0), *found]))
 
     @cached_property
     def breaks(self) -> Array:
         """Where the equations are not smooth in time."""
-        return np.unique(np.concatenate([np.zeros(0), *(table.breaks for _, table in self.tables)]))
+        return np.unique(np.concatenate([np.zeros(0), *(table.breaks for _, table in self.all)]))
 
 
 @dataclass(frozen=True)

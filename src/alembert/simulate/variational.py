@@ -85,8 +85,8 @@ class DiscreteMechanics:
         q, w = ca.SX.sym("q", model.nq), ca.SX.sym("w", model.nv)
         given = {"parameters": parameters} if model.parameters else {}
         L = model.symbolic.kinetic_energy(q, w, **given) - model.symbolic.potential_energy(q, **given)
-        if plant.acting is not None and plant.acting.potential is not None:
-            L = L - plant.acting.potential(q, parameters)
+        if plant.elements is not None and plant.elements.potential is not None:
+            L = L - plant.elements.potential(q, parameters)
         names = [q, w, parameters] if model.parameters else [q, w]
         self._slopes = ca.Function("slopes", names, [ca.gradient(L, q), ca.gradient(L, w)])
 
@@ -109,8 +109,8 @@ class DiscreteMechanics:
         middle = self.manifold.integrate(q, e / 2)
         if self.plant.controller is not None:
             total = total + ca.SX(self.plant.controller(t + h / 2, middle, w))
-        if self.plant.acting is not None:
-            total = total + self.plant.acting.rest(t + h / 2, middle, w, self.parameters)
+        if self.plant.elements is not None:
+            total = total + self.plant.elements.rest(t + h / 2, middle, w, self.parameters)
         return total
 
     def wrenches(self, q: ca.SX) -> ca.SX:

@@ -32,14 +32,14 @@ FEW, MANY = 4, 8
 def power(system: Simulation, time: Array, q: Array, v: Array, given: Array) -> Array:
     """(..., N), at times (N,): of the efforts `given`, friction, wrenches, and force elements without a potential."""
     total = given + friction_efforts(system, v)
-    if system.acting is not None:
-        total = total + system.acting_at(time[:, None], q, v, along_time=True)[1]
+    if system.loads.elements is not None:
+        total = total + system.loads.elements_at(time[:, None], q, v, along_time=True)[1]
     found = np.sum(total * v, axis=-1)
-    if system.has_wrenches:
+    if system.loads.has_wrenches:
         zero = np.zeros(system.own.nv)
         for k, t in enumerate(time):
             x, y = q[..., k, :], v[..., k, :]
-            wrenches = system.wrenches_at(float(t), x, y)
+            wrenches = system.loads.wrenches_at(float(t), x, y)
             found[..., k] += system.own.power(x, y, zero, wrenches=wrenches, parameters=system.own_parameters)
     return found
 
