@@ -22,8 +22,9 @@ from alembert.model.io.urdf import load_urdf
 pin = pytest.importorskip("pinocchio")
 from alembert.verify.in_pinocchio import JOINTS, in_pinocchio  # noqa: E402
 
-# Both programs round in their own way; 1e-10 is 5e5 eps, room for the condition of the articulated inertias
-# (the mass matrices of these models have condition numbers up to 1e6: light hands on heavy trunks).
+# Both programs round in their own way; 1e-10 is 5e5 eps, room for the condition of the articulated inertias (the mass
+# matrices of most models have condition numbers up to 1e5). Accelerations of models with light hands on heavy trunks (iCub:
+# 3e7) are known to eps times the condition number only, whichever way it rounds.
 AGREEMENT = 1e-10
 STATES, FEW = 2000, 100
 
@@ -123,9 +124,11 @@ def test_forward_and_inverse_dynamics(both):
     _, taup = to_pinocchio(model, q, x, pin_model=other)
     a = model.forward_dynamics(q, v, x)
     theirs = np.array([pin.aba(other, data, *s).copy() for s in zip(qp, vp, taup, strict=True)])
-    assert error(accelerations_to_pinocchio(model, q, v, a, pin_model=other), theirs) < AGREEMENT
+    condition = np.linalg.cond(model.mass_matrix(q)).max()
+    known = max(AGREEMENT, np.finfo(float).eps * condition)
+    assert error(accelerations_to_pinocchio(model, q, v, a, pin_model=other), theirs) < known
     back = accelerations_from_pinocchio(model, qp, vp, theirs, pin_model=other)
-    assert error(a, back) < AGREEMENT
+    assert error(a, back) < known
     ap = accelerations_to_pinocchio(model, q, v, x, pin_model=other)
     theirs = np.array([pin.rnea(other, data, *s).copy() for s in zip(qp, vp, ap, strict=True)])
     tau = model.inverse_dynamics(q, v, x)
