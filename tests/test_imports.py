@@ -10,8 +10,6 @@ import alembert
 
 ORDER = [
     "callable_module",
-    "collector",
-    "deferred",
     "errors",
     "meaning",
     "own_source",
@@ -77,9 +75,6 @@ def imports(tree, module, is_package):
             for alias in node.names:
                 if alias.name.split(".")[0] == "alembert":
                     yield alias.name, function, node.lineno
-        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "deferred":
-            if node.args[0].value.split(".")[0] == "alembert":
-                yield node.args[0].value, function, node.lineno
         elif isinstance(node, ast.ImportFrom):
             if node.level:
                 base = ".".join(["alembert", *package[: len(package) - node.level + 1]])
@@ -131,7 +126,6 @@ def test_modules_import_only_from_above(path):
         ("model.builder", "from . import io"),
         ("model.builder", "from ..sweeps import forward"),
         ("sweeps.forward", "import alembert as al"),
-        ("sweeps.forward", "engine = deferred('alembert.engine')"),
         ("errors", "if True:\n    from alembert.expression import Expression"),
         ("novelty.thing", ""),
     ],

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.algorithms import frames
-from alembert.deferred import deferred
+from alembert.algorithms import frames, kernels, physical
 from alembert.errors import ArgumentError
 from alembert.expression import names_in
 from alembert.model import WORLD, Placement
@@ -21,12 +20,8 @@ from alembert.sweeps import Tree
 from alembert.sweeps.tree import Where
 
 if TYPE_CHECKING:
-    from alembert.algorithms import kernels, physical
     from alembert.algorithms.physical import Physical
     from alembert.model import Model
-else:
-    kernels = deferred("alembert.algorithms.kernels")
-    physical = deferred("alembert.algorithms.physical")
 
 Array = np.ndarray
 Wrenches = Mapping[str, Any]

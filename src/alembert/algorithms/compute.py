@@ -8,25 +8,20 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from alembert.algorithms import exporting, kernels, symbolic
 from alembert.algorithms.algorithm import Options
 from alembert.algorithms.constrained_graphs import CONSTRAINED
 from alembert.algorithms.derivatives import Derivatives
 from alembert.algorithms.frames import Reference, check_about, check_reference
 from alembert.algorithms.table import TABLE, find
-from alembert.deferred import deferred
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.model import WORLD
 
 if TYPE_CHECKING:
-    from alembert.algorithms import exporting, kernels, symbolic
     from alembert.algorithms.kernels import Lowering
     from alembert.algorithms.symbolic import Symbolic
     from alembert.engine.kernel import Kernel
     from alembert.model import Model
-else:
-    exporting = deferred("alembert.algorithms.exporting")
-    kernels = deferred("alembert.algorithms.kernels")
-    symbolic = deferred("alembert.algorithms.symbolic")
 
 
 class Compute(Derivatives):

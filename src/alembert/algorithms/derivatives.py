@@ -8,26 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.algorithms import constrained_products, directional_kernels, results
 from alembert.algorithms.arguments import mapping
 from alembert.algorithms.equations_of_motion import EquationsOfMotion
 from alembert.algorithms.frames import Reference
 from alembert.algorithms.table import TABLE
-from alembert.deferred import deferred
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
-    from alembert.algorithms import constrained_products, directional_kernels, results
-    from alembert.algorithms.results import (
-        ForwardDerivatives,
-        HybridDerivatives,
-        InverseDerivatives,
-    )
-else:
-    constrained_products = deferred("alembert.algorithms.constrained_products")
-    directional_kernels = deferred("alembert.algorithms.directional_kernels")
-    results = deferred("alembert.algorithms.results")
+    from alembert.algorithms.results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 
 
 class Derivatives(EquationsOfMotion):

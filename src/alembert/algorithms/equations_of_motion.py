@@ -8,21 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.algorithms import methods
+from alembert.algorithms import methods, results
 from alembert.algorithms.arguments import Parameters, Wrenches
 from alembert.algorithms.energy import Energy
 from alembert.algorithms.failures import all_finite
 from alembert.algorithms.manifold import Configurations
 from alembert.constraints import Constraints
 from alembert.constraints.coordinates import Coordinates, projected
-from alembert.deferred import deferred
 from alembert.errors import ArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
-    from alembert.algorithms import results
     from alembert.algorithms.results import HybridResult
-else:
-    results = deferred("alembert.algorithms.results")
 
 Array = np.ndarray
 

@@ -8,20 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.constraints import assembly, derivatives, dynamics, prescribed, reduced
+from alembert.constraints import rows as all_rows
+from alembert.constraints import states as batches
 from alembert.constraints.coordinates import Coordinates, names_of
 from alembert.constraints.tolerances import CLOSED, RANK
-from alembert.deferred import deferred
 
 if TYPE_CHECKING:
-    from alembert.constraints import (
-        assembly,
-        derivatives,
-        dynamics,
-        prescribed,
-        reduced,
-    )
-    from alembert.constraints import rows as all_rows
-    from alembert.constraints import states as batches
     from alembert.constraints.reduced import Reduction, RowDerivatives, Tangent
     from alembert.constraints.results import (
         ConstrainedDerivatives,
@@ -37,14 +30,6 @@ if TYPE_CHECKING:
     from alembert.constraints.rows import ConstraintRows
     from alembert.constraints.states import RowTerms, States
     from alembert.model import Model
-else:
-    assembly = deferred("alembert.constraints.assembly")
-    derivatives = deferred("alembert.constraints.derivatives")
-    dynamics = deferred("alembert.constraints.dynamics")
-    prescribed = deferred("alembert.constraints.prescribed")
-    reduced = deferred("alembert.constraints.reduced")
-    all_rows = deferred("alembert.constraints.rows")
-    batches = deferred("alembert.constraints.states")
 
 Array = np.ndarray
 Parameters = Mapping[str, Any] | None

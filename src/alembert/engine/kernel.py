@@ -93,6 +93,7 @@ class Kernel:
         self._build = build
         self._source: KernelSource | None = None
         self._documentation = documentation
+        self._lock = threading.RLock()
         self._compiled: dict[int, _Compiled] = {}
         self._function: Callable[..., Any] = self._first_call
         self.origin: tuple[Callable[..., Kernel], tuple[Any, ...]] | None = None
@@ -309,7 +310,7 @@ class Kernel:
     def _machine_code(self, lanes: int) -> _Compiled:
         code = self._compiled.get(lanes)
         if code is None:
-            with loader.COMPILING:
+            with loader.COMPILING, self._lock:
                 code = self._compiled.get(lanes)
                 if code is None:
                     code = self._compiled[lanes] = self._compile(lanes)
@@ -335,7 +336,7 @@ class Kernel:
 
     def source(self) -> KernelSource:
         """What the kernel is made from; other kernels may take it in."""
-        with loader.COMPILING:
+        with loader.COMPILING, self._lock:
             if self._source is None:
                 self._source = self._build()
             return self._source

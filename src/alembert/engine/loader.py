@@ -19,15 +19,40 @@ import llvmlite.binding as llvm
 from alembert.engine import cache, driver, outlet, symbols, vectormath
 from alembert.engine.target import Target, host
 
-COMPILING = threading.RLock()
-"""held while machine code is made or loaded, one kernel at a time: LLVM has a lock of its own around all it does"""
 
+class _Compiling:
+    """Entered by every thread that makes or loads machine code, and waited for by one that forks.
+
+    In the copy of a process only the thread that forked goes on. What another one has locked there, a kernel or LLVM,
+    would never be released.
+    """
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition(threading.Lock())
+        self._inside: list[int] = []
+
+    def __enter__(self) -> None:
+        with self._condition:
+            self._inside.append(threading.get_ident())
+
+    def __exit__(self, *error: object) -> None:
+        with self._condition:
+            self._inside.remove(threading.get_ident())
+            self._condition.notify_all()
+
+    def close(self) -> None:
+        """Wait until no other thread is inside, and let none in."""
+        self._condition.acquire()
+        while any(thread != threading.get_ident() for thread in self._inside):
+            self._condition.wait()
+
+    def open(self) -> None:
+        self._condition.release()
+
+
+COMPILING = _Compiling()
 if hasattr(os, "register_at_fork"):
-    # A process that is forked while another thread compiles waits for it: in the copy that thread is gone, and would never
-    # release this lock nor LLVM's.
-    os.register_at_fork(
-        before=COMPILING.acquire, after_in_parent=COMPILING.release, after_in_child=COMPILING.release
-    )
+    os.register_at_fork(before=COMPILING.close, after_in_parent=COMPILING.open, after_in_child=COMPILING.open)
 
 
 class Library:
@@ -97,6 +122,7 @@ def _mathematical_library() -> ctypes.CDLL:
 
 
 _SHARED: dict[tuple[str, str, int, int], Library] = {}
+_SHARED_LOCK = threading.RLock()
 
 
 def shared_function(symbol: str) -> int:
@@ -108,7 +134,7 @@ def shared_function(symbol: str) -> int:
     if name is None or target is None:
         raise AttributeError(symbol)
     key = name[:4]
-    with COMPILING:  # what is replaced would be unmapped while kernels call it
+    with COMPILING, _SHARED_LOCK:  # what is replaced would be unmapped while kernels call it
         if key not in _SHARED:
             _SHARED[key] = _shared_library(target, *key[1:])
         return int(_SHARED[key].addresses[f"alembert_{name.function}"])
