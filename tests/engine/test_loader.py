@@ -243,12 +243,37 @@ FORK = """
 """
 
 
+FORK_OF_A_MODEL = """
+    import os, sys, threading, time
+    import numpy as np
+    from alembert import library
+    from alembert.engine import loader
+
+    model = library.humanoid()
+    zero = np.zeros(model.nv)
+    compute = lambda: model.forward_dynamics(model.neutral(), zero, zero)
+    model.compute.tree
+    thread = threading.Thread(target=compute)
+    thread.start()
+    while not loader.COMPILING._inside:
+        time.sleep(0.001)
+    time.sleep(float(sys.argv[1]))
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.isfinite(compute()).all() and model.mass_matrix(model.neutral()).any() else 1)
+    print(os.waitpid(child, 0)[1])
+    thread.join()
+    print(np.isfinite(compute()).all())
+"""
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("program", [FORK, FORK_OF_A_MODEL], ids=["functions", "a model"])
 @pytest.mark.parametrize("delay", ["0", "0.1", "0.4"])
-def test_a_process_forked_while_a_thread_compiles(delay):
+def test_a_process_forked_while_a_thread_compiles(delay, program):
     """The copy compiles the same kernel, and others: it waits for nobody who is gone."""
     found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(FORK), delay],
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), delay],
         capture_output=True,
         text=True,
         check=True,
