@@ -98,3 +98,18 @@ def test_folders_and_missing_files(tmp_path):
         load_run(tmp_path)
     with pytest.raises(FileError, match=r"none\.nc: cannot be read: No such file or directory"):
         load_run(tmp_path / "none.nc")
+
+
+def test_one_changed_bit_is_noticed(stored, tmp_path):
+    """Of a number it would go unnoticed otherwise, and some damage keeps HDF5 from returning."""
+    path = tmp_path / "run.nc"
+    for at in range(0, len(stored), len(stored) // 50):
+        data = bytearray(stored)
+        data[at] ^= 1
+        path.write_bytes(data)
+        with pytest.raises(FileError, match=r"run\.nc: "):
+            load_run(path)
+    path.write_bytes(stored)
+    assert len(load_run(path).time) == 11
+    with xarray.open_dataset(path) as file:  # others read it as ever
+        assert "q" in file

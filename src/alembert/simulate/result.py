@@ -15,6 +15,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
+from alembert.model.io import netcdf
 from alembert.simulate.channels import Channel, request
 from alembert.simulate.events import EventRecord
 from alembert.simulate.inputs import Settings
@@ -306,7 +307,7 @@ class Run(Showing):
             raise ArgumentError(f"save: {path.name} ends with {path.suffix!r}, expected .nc or .csv")
         from alembert.simulate import restart
 
-        restart.add_to(self.to_xarray(), self).to_netcdf(path)
+        netcdf.write(restart.add_to(self.to_xarray(), self), path)
         return path
 
 

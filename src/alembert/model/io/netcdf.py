@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import zlib
@@ -31,11 +32,38 @@ def read(path: str | os.PathLike[str], function: str) -> Dataset:
             raise FileError(f"{path}: is not a regular file")
     except (OSError, ValueError) as error:
         raise FileError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    with damage_told(path, "is no readable netCDF file"):
+        _check_sum(path)
     with damage_told(path, "is no readable netCDF file"), xarray.open_dataset(path) as data:
         size = sum(int(variable.nbytes) for variable in data.variables.values())
         if size > LARGEST:
             raise FileError(f"{path}: would take {size} bytes; at most {LARGEST} are read")
         return data.load()
+
+
+def write(data: Dataset, path: str | os.PathLike[str]) -> None:
+    """Write a data set, and behind what others read, a checksum of it."""
+    data.to_netcdf(path)
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").digest()
+    with open(path, "ab") as file:
+        file.write(_MARK + digest)
+
+
+def _check_sum(path: Path) -> None:
+    """A `FileError` for a file of ours whose content has changed; HDF5 may not return from such a file."""
+    size, whole = len(_MARK) + hashlib.sha256().digest_size, hashlib.sha256()
+    with path.open("rb") as file:
+        left = path.stat().st_size - size
+        while left > 0 and (part := file.read(min(left, 1 << 20))):
+            whole.update(part)
+            left -= len(part)
+        end = file.read(size)
+    if end.startswith(_MARK) and end != _MARK + whole.digest():
+        raise FileError(f"{path}: is damaged: its content is not what was written")
+
+
+_MARK = b"\nalembert sha256 "
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from alembert.model import Model
+from alembert.model.io import netcdf
 from alembert.model.io.schema import Table
 from alembert.model.printing import unknown
 from alembert.study import figures
@@ -222,7 +223,7 @@ def _named(names: tuple[str, ...], x: Array) -> dict[str, float]:
 
 def _save(result: Result, path: Path) -> None:
     if path.suffix == ".nc":
-        result.to_xarray().to_netcdf(path)
+        netcdf.write(result.to_xarray(), path)
         return
     model = result.model
     (q, v), (dq, dv) = result.mean(), result.deviation()

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field
 
 from alembert.linear import quantities
 from alembert.model import Model
+from alembert.model.io import netcdf
 from alembert.model.printing import unknown
 from alembert.study import figures
 from alembert.study.parts import Grid
@@ -190,7 +191,7 @@ def _save(solution: Any, path: Path) -> None:
         solution.save(path)
         return
     if path.suffix == ".nc":
-        solution.to_xarray().to_netcdf(path)
+        netcdf.write(solution.to_xarray(), path)
         return
     model = solution.model
     efforts = _efforts(solution)
