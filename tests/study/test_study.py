@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 import alembert as al
 from alembert.cli import app
+from alembert.errors import FileError
 from alembert.model.io import toml
 from alembert.study.file import TASKS, json_schema, load_study
 from alembert.study.run import differences, run_study
@@ -537,3 +538,76 @@ def test_optimise_without_a_solution(tmp_path):
     path = write(tmp_path, text)
     result = run("run", path, "--json", code=1)
     assert json.loads(result.stdout)["result"]["success"] is False
+
+
+# --- outputs stay where they belong -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["../elsewhere", "/tmp/elsewhere", "out/../../elsewhere"])
+def test_the_folder_of_outputs_is_beside_the_run_file(where, tmp_path):
+    (tmp_path / "study").mkdir()
+    path = write(tmp_path / "study", SIMULATE.replace('folder = "out"', f'folder = "{where}"'))
+    with pytest.raises(
+        FileError, match=r"outputs.folder: is .*, which leads out of the folder of the run file; --folder"
+    ):
+        load_study(path)
+    assert load_study(path, folder=tmp_path / "asked").folder == tmp_path / "asked"
+
+
+def test_outputs_are_not_written_through_links(tmp_path):
+    victim = tmp_path / "victim.csv"
+    victim.write_text("mine")
+    folder = tmp_path / "study"
+    (folder / "out").mkdir(parents=True)
+    (folder / "out" / "records.csv").symlink_to(victim)
+    path = write(folder, SIMULATE)
+    with pytest.raises(
+        FileError, match=r"outputs.save: .*records.csv is a link that leads out of the folder of outputs"
+    ):
+        run_study(load_study(path), progress=False)
+    assert victim.read_text() == "mine"
+    (folder / "out" / "records.csv").unlink()
+    (folder / "out").rmdir()
+    (folder / "out").symlink_to(tmp_path)
+    with pytest.raises(
+        FileError, match=r"outputs.folder: is 'out', which leads out of the folder of the run file"
+    ):
+        load_study(path)
+
+
+def test_checkpoints_stay_beside_the_run_file(tmp_path):
+    task = 'type = "ensemble"\nmembers = 2\ntime = 0.1\nstep = 0.05\ncheckpoint = "../blocks"'
+    (tmp_path / "study").mkdir()
+    path = tmp_path / "study" / "study.toml"
+    path.write_text(f'{HEAD}model = "library:pendulum"\n[task]\n{task}\n')
+    with pytest.raises(
+        FileError, match=r"task.checkpoint: is '../blocks', which leads out of the folder of the run file"
+    ):
+        run_study(load_study(path), progress=False)
+
+
+def test_sensors_are_measured_and_read(tmp_path):
+    (tmp_path / "law.py").write_text(
+        "def brake(t, measured):\n    return {'pivot': -2 * measured['rate'][0]}\n"
+    )
+    sensors = '[task.sensors.rate]\nkind = "joint_rate"\ntarget = "pivot"\nperiod = 0.05\nnoise = 0.01\n'
+    law = (
+        '[[task.controllers]]\ntype = "python"\nfunction = "law.py:brake"\nperiod = 0.05\nreads = ["rate"]\n'
+    )
+    path = tmp_path / "study.toml"
+    head = f'{HEAD}model = "library:pendulum"\n[task]\ntype = "simulate"\ntime = 1.0\nstep = 0.01\nposition.pivot = 1.0\n'
+    path.write_text(head + sensors + law)
+    data = run_study(load_study(path), progress=False).outcome.data
+    assert data["measurements"]["rate"]["samples"] == 21
+    path.write_text(head)
+    free = run_study(load_study(path), progress=False).outcome.data
+    assert abs(data["v"]["pivot"]) < abs(free["v"]["pivot"])
+    for change, message in (
+        ((sensors, ""), "task.controllers\\[0\\].reads: there is no sensor 'rate'"),
+        (('kind = "joint_rate"\n', ""), "task.sensors.rate: expected both kind and target"),
+        (("noise = 0.01", "noise = -1"), "task.sensors.rate: noise is .*, expected zero or positive numbers"),
+        (("period = 0.05\nreads", "reads"), "task.controllers\\[0\\].reads: is given without a period"),
+    ):
+        path.write_text((head + sensors + law).replace(*change))
+        with pytest.raises(FileError, match=message):
+            run_study(load_study(path), progress=False)

@@ -301,3 +301,26 @@ def test_a_mesh_is_drawn_once_however_often_it_is_used(tmp_path):
     assert len(drawn.meshes) == 1
     assert [part.mesh for part in drawn.parts] == [0, 0]
     assert drawn.parts[0].scale == (1.0, 1.0, 0.5)
+
+
+def test_panels_are_drawn_as_panels():
+    """A body without shapes that is flat or compact is the box of its inertia, joined to its joint."""
+    builder = al.ModelBuilder("panels")
+    builder.body("hub", al.Inertia.box(100, (1, 1, 1)), joint=al.Free())
+    for name, size, com in (
+        ("panel", (4.0, 1.5, 0.03), (2.5, 0, 0)),
+        ("door", (1.0, 0.05, 2.0), (0.5, 0, 1)),
+    ):
+        builder.body(
+            name,
+            al.Inertia.box(5, size, com),
+            joint=al.Revolute((0, 1, 0)),
+            parent="hub",
+            placement=(0.5, 0, 0),
+        )
+    builder.body("rod", al.Inertia.rod(1.0, (0, 0, 0), (2, 0, 0)), joint=al.Revolute((0, 1, 0)), parent="hub")
+    drawn = al.view.scene(builder.build())
+    for k, size in ((1, (0.03, 1.5, 4.0)), (2, (0.05, 1.0, 2.0))):
+        (box,) = [part for part in drawn.parts if part.body == k and part.kind == "box"]
+        assert sorted(box.scale) == pytest.approx(size, rel=1e-6)
+    assert not [part for part in drawn.parts if part.body == 3 and part.kind == "box"]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import importlib.util
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -131,6 +131,10 @@ class Python(Controller):
 
     type: Literal["python"] = "python"
     function: StrictStr = Field(description="FILE.py:NAME, the file relative to the run file.")
+    reads: list[StrictStr] = Field(
+        default=[],
+        description="Sensors: the function is then one of t and of what they delivered last, by name; needs a period.",
+    )
 
     def law(self, model: Model, place: Place, setting: Setting) -> tuple[Law, tuple[Path, ...]]:
         function, path = load_function(self.function, (*place, "function"), setting.folder)
@@ -174,6 +178,7 @@ def driven(
     model: Model,
     parameters: Mapping[str, float] | None,
     setting: Setting,
+    sensors: Collection[str] = (),
 ) -> Driven:
     from alembert.simulate import Sampled
 
@@ -184,8 +189,14 @@ def driven(
         files += used
         if controller.delay is not None and controller.period is None:
             raise OptionError(("controllers", k, "delay"), "is given without a period")
+        reads = tuple(getattr(controller, "reads", ()))
+        if reads and controller.period is None:
+            raise OptionError(("controllers", k, "reads"), "is given without a period")
+        for name in reads:
+            if name not in sensors:
+                raise OptionError(("controllers", k, "reads"), unknown("there is no sensor", name, sensors))
         if controller.period is not None:
-            law = Sampled(law, controller.period, controller.delay or 0.0)  # type: ignore[assignment]
+            law = Sampled(law, controller.period, controller.delay or 0.0, reads=reads)  # type: ignore[assignment]
         laws.append(law)
     watched = []
     for k, table in enumerate(events):
@@ -312,9 +323,9 @@ def load_function(text: str, place: Place, folder: Path) -> tuple[Law, Path]:
         known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise OptionError(place, f"{path}: " + unknown("has no function", name, known))
 
-    def told(t: float, q: Array, v: Array) -> Any:
+    def told(t: float, *states: Any) -> Any:
         with _Telling(path):
-            return function(t, q, v)
+            return function(t, *states)
 
     return told, path
 

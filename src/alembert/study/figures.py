@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from alembert.view import figures
+
 _STILL: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 
 
@@ -24,32 +26,27 @@ def drawn(figure: Any, kind: str) -> bytes:
     return stream.getvalue()
 
 
-_STYLES = ("-", "--", "-.", ":")
-_MOST_CURVES = 8
-
-
 def bands(result: Any) -> Any:
-    """Means of an ensemble with bands of a standard deviation."""
-    from matplotlib.figure import Figure
-
+    """Means of an ensemble with bands of a standard deviation: a panel per unit, coordinates before speeds."""
     model = result.model
-    figure = Figure(figsize=(9, 6), layout="constrained")
-    axes = figure.subplots(2, 1, sharex=True)
-    for axis, names, mean, width, label in zip(
-        axes,
+    drawn_panels: list[tuple[str, list[tuple[str, Any, Any]]]] = []
+    for what, names, mean, width in zip(
+        ("coordinates", "speeds"),
         (model.coordinate_names, model.speed_names),
         result.mean(),
         result.deviation(),
-        ("coordinates", "speeds"),
         strict=True,
     ):
-        for k, name in enumerate(names[:_MOST_CURVES]):
-            (line,) = axis.plot(result.time, mean[:, k], label=name, linestyle=_STYLES[k % 4], linewidth=1.4)
-            low, high = mean[:, k] - width[:, k], mean[:, k] + width[:, k]
-            axis.fill_between(result.time, low, high, alpha=0.2, color=line.get_color(), linewidth=0)
-        axis.set_ylabel(label)
-        axis.grid(alpha=0.3)
-        axis.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    axes[1].set_xlabel("time [s]")
-    axes[0].set_title(f"{model.name}: {len(result.q)} members")
+        units = [unit for joint in model.joints for _, unit in getattr(joint.type, what)]
+        for unit in dict.fromkeys(units):
+            lines = [(name, mean[:, k], width[:, k]) for k, name in enumerate(names) if units[k] == unit]
+            drawn_panels.append((f"{what} [{unit}]" if unit else what, lines))
+    figure, axes = figures.panels("plot", len(drawn_panels))
+    for axis, (label, lines) in zip(axes, drawn_panels, strict=True):
+        figures.lines(axis, result.time, {name: mean for name, mean, _ in lines}, label)
+        for k, (_, mean, width) in enumerate(lines):
+            color = figures.style(k)["color"]
+            axis.fill_between(result.time, mean - width, mean + width, alpha=0.2, color=color, linewidth=0)
+    axes[-1].set_xlabel("time [s]")
+    axes[0].set_title(f"{figures.plain(model.name)}: {len(result.q)} members, means and standard deviations")
     return figure

@@ -23,7 +23,7 @@ from alembert.model.io.location import Place, Source, read_text
 from alembert.model.io.schema import Table, described
 from alembert.model.printing import unknown
 from alembert.study.driven import KINDS
-from alembert.study.task import OptionError, Output, Task
+from alembert.study.task import OptionError, Output, Task, inside
 from alembert.study.tasks import TASKS, scenario
 
 FORMAT = "alembert-study"
@@ -114,6 +114,11 @@ def load_study(
     outputs = _outputs(source, type(task), found.outputs.given())
     path = Path(path)
     where = found.outputs.folder or f"{path.stem}-results"
+    if folder is None and not inside(path.parent, path.parent / where):
+        raise source.error(
+            ("outputs", "folder"),
+            f"is {where!r}, which leads out of the folder of the run file; --folder chooses any other",
+        )
     return Study(
         path,
         source,

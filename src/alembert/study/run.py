@@ -19,7 +19,7 @@ from alembert.model import Model, ModelBuilder
 from alembert.study import report
 from alembert.study.file import Study
 from alembert.study.models import find_model
-from alembert.study.task import Outcome, Setting, Task
+from alembert.study.task import Outcome, Setting, Task, inside
 
 MANIFEST = "alembert-manifest"
 _PACKAGES = ("alembert", "numpy", "scipy", "casadi", "llvmlite", "xarray", "h5netcdf", "matplotlib")
@@ -48,6 +48,12 @@ def run_study(study: Study, *, command: Sequence[str] = (), progress: bool | Non
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{folder}: cannot be made: {error.strerror or error}") from None
+    for kind, name in study.outputs.items():
+        if not inside(folder, folder / name):
+            raise study.source.error(
+                ("outputs", kind),
+                f"{folder / name} is a link that leads out of the folder of outputs; remove it",
+            )
     files = write_outputs(
         outcome, {k: folder / v for k, v in study.outputs.items() if k not in ("report", "manifest")}
     )

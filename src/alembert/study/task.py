@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +78,11 @@ class Task(Table):
 
     def run(self, model: Model, setting: Setting) -> Outcome:
         raise NotImplementedError
+
+
+def inside(folder: Path, path: Path) -> bool:
+    """Whether a path is in a folder, links followed."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def checked(kind: type[Task], options: Mapping[str, Any]) -> Any:

@@ -72,9 +72,15 @@ def lines(axis: Axes, x: Any, named: Mapping[str, Any], label: str) -> None:
     axis.set_ylabel(plain(label))
     axis.grid(alpha=0.3)
     axis.margins(x=0)
-    if 0 < len(named) <= MOST_LABELS:
+    if named:
         columns = 1 if len(named) <= 8 else 2
+        handles, labels = axis.get_legend_handles_labels()
+        more = len(labels) - MOST_LABELS
         axis.legend(
+            handles[:MOST_LABELS],
+            labels[:MOST_LABELS],
+            title=f"... and {more} more" if more > 0 else None,
+            title_fontsize="small",
             fontsize="small",
             loc="center left",
             bbox_to_anchor=(1.0, 0.5),

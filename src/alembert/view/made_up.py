@@ -1,4 +1,7 @@
-"""Shapes for bodies that have none: capsules between joints, frames and centre of mass, or a box of equal inertia."""
+"""Shapes for bodies that have none: capsules between joints, frames and centre of mass, or a box of equal inertia.
+
+A box is drawn of bodies that float, of panels, and of what is no rod at the end of a tree.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,10 @@ COLORS = (
 )
 _DARK = (0.24, 0.26, 0.30, 1.0)
 _THIN = 0.06  # of a typical link: the radius of a capsule
+_ROD, _PANEL = (
+    0.25,
+    0.4,
+)  # a body is a rod if its second edge is shorter than that of the longest; a panel: the third of the second
 
 
 def palette(model: Model) -> list[Color]:
@@ -51,8 +58,18 @@ def made_up_shapes(
     ends += [frame.placement.pose(values).translation for frame in model.frames if frame.body == name]
     ends = _distinct([end for end in ends if np.linalg.norm(end) > radius], radius)
     floating = model.joints[body].type.nv == 6 and model.joints[body].parent == WORLD
-    if mass > 0 and (floating or (not ends and np.linalg.norm(com) < 0.25 * radius)):
-        shapes.append(_box(inertia.matrix(values), mass, com, radius, color))
+    edges, axes = _cuboid(inertia.matrix(values), mass) if mass > 0 else (np.zeros(3), np.eye(3))
+    thin, middle, long = np.sort(edges)
+    wide = middle > max(_ROD * long, 3 * radius)
+    if mass > 0 and (
+        floating
+        or (wide and (not ends or thin < _PANEL * middle))
+        or (not ends and np.linalg.norm(com) < 0.25 * radius)
+    ):
+        shapes.append(_box(edges, axes, com, radius, color))
+        if not floating:  # what hangs on it, and the joint, may lie outside
+            shapes += _struts([np.zeros(3), *ends], edges, axes, com, radius, color)
+            ends = []
     elif not ends and mass > 0:
         ends = [2 * com]  # as if it were a rod from the joint
     shapes += [_rod(np.zeros(3), end, radius, color) for end in ends]
@@ -76,16 +93,29 @@ def _joint_mark(model: Model, body: int, values: Mapping[str, float], radius: fl
     return [Visual(Box((2.4 * radius, 2.4 * radius, 3.6 * radius)), _along(sliding, np.zeros(3)), _DARK)]
 
 
-def _box(tensor: Array, mass: float, com: Array, radius: float, color: Color) -> Visual:
-    """The cuboid with the same inertia: Ixx = m (y^2 + z^2)/12 etc., x^2 = 6 (Iyy + Izz - Ixx)/m.
+def _struts(
+    ends: list[Array], edges: Array, axes: Array, com: Array, radius: float, color: Color
+) -> list[Visual]:
+    """Rods from a box to those ends that lie outside of it."""
+    found = []
+    for end in ends:
+        inside = com + axes @ np.clip(axes.T @ (end - com), -edges / 2, edges / 2)
+        if np.linalg.norm(end - inside) > radius:
+            found.append(_rod(inside, end, radius, color))
+    return found
 
-    Not longer than five links: files have small parts with the inertia of large ones.
-    """
+
+def _cuboid(tensor: Array, mass: float) -> tuple[Array, Array]:
+    """Edges and axes of the cuboid with this inertia: Ixx = m (y^2 + z^2)/12 etc., x^2 = 6 (Iyy + Izz - Ixx)/m."""
     moments, axes = np.linalg.eigh(tensor)
     if np.linalg.det(axes) < 0:
         axes[:, 0] *= -1
-    edges = np.sqrt(np.maximum(6 * (moments.sum() - 2 * moments) / mass, 0.0))
-    edges = np.clip(edges, 0.5 * radius, 5 / _THIN * radius)
+    return np.sqrt(np.maximum(6 * (moments.sum() - 2 * moments) / mass, 0.0)), axes
+
+
+def _box(edges: Array, axes: Array, com: Array, radius: float, color: Color) -> Visual:
+    """Not longer than five links: files have small parts with the inertia of large ones."""
+    edges = np.clip(edges, 0.2 * radius, 5 / _THIN * radius)
     return Visual(Box(tuple(float(x) for x in edges)), Placement.from_matrix(axes, tuple(com)), color)
 
 

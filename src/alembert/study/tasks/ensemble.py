@@ -28,6 +28,7 @@ from alembert.study.task import (
     Output,
     Positive,
     Setting,
+    inside,
 )
 from alembert.study.tasks.scenario import Scenario
 from alembert.study.tasks.simulate import PLOT
@@ -105,7 +106,14 @@ class Ensemble(Scenario, AtState):
                     f"{event.quantity!r} may depend on parameters, which differ between members; expected a coordinate or a "
                     "speed",
                 )
-        extra = driven(self.controllers, self.events, model, self.parameter_values(model), setting)
+        checkpoint = None if self.checkpoint is None else setting.folder / self.checkpoint
+        if checkpoint is not None and not inside(setting.folder, checkpoint):
+            raise OptionError(
+                ("checkpoint",), f"is {self.checkpoint!r}, which leads out of the folder of the run file"
+            )
+        extra = driven(
+            self.controllers, self.events, model, self.parameter_values(model), setting, self.sensors
+        )
         result = ensemble(
             model,
             self._vary(model),
@@ -116,7 +124,7 @@ class Ensemble(Scenario, AtState):
             integrator=self.integrator,
             seed=self.seed,
             backend=self.backend,
-            checkpoint=None if self.checkpoint is None else setting.folder / self.checkpoint,
+            checkpoint=checkpoint,
             progress=setting.progress,
             controller=extra.controllers or None,
             events=extra.events,

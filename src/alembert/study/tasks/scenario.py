@@ -1,4 +1,4 @@
-"""What runs along a motion, as options of a task: force elements, gravity fields, drives, controllers, events, records."""
+"""What runs along a motion, as options of a task: forces, gravity fields, drives, sensors, controllers, events, records."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from pydantic import BeforeValidator, Field, PlainSerializer, StrictStr, WithJso
 from alembert.errors import ArgumentError, ModelError
 from alembert.expression import Expression
 from alembert.model import Model
+from alembert.model.elements import SENSOR_KINDS
+from alembert.model.io.location import Place
 from alembert.model.io.schema import Table, default_value
 from alembert.model.printing import unknown
 from alembert.study.driven import AnyController, EventTable
-from alembert.study.task import Number, OptionError, Task
+from alembert.study.task import Number, Numbers, OptionError, Positive, Task
 
 Array = np.ndarray
 
@@ -114,6 +116,44 @@ class DriveTable(Table):
     gear: GearTable | None = Field(default=None, description="A geared rotor.")
 
 
+_KINDS: Any = SENSOR_KINDS
+SensorKind: Any = Literal[_KINDS]
+
+
+class SensorEntry(Table):
+    """A sensor at work: one of the model, by its name, or one that is described here by `kind` and `target`."""
+
+    period: Positive = Field(description="Between samples, s.")
+    kind: SensorKind | None = Field(default=None, description="Of a sensor that the model does not have.")
+    target: StrictStr | None = Field(default=None, description="Its joint, frame or body.")
+    noise: Numbers = Field(
+        default=(0.0,), description="Standard deviation of a sample, of each component or of all."
+    )
+    bias: Numbers = Field(default=(0.0,), description="Constant error.")
+    walk: Numbers = Field(
+        default=(0.0,), description="Of the bias's random walk, per square root of a second."
+    )
+    quantum: Number = Field(default=0.0, description="Resolution.")
+    delay: Number = Field(default=0.0, description="Until controllers get a sample, s.")
+    offset: Number = Field(default=0.0, description="Of the first sample, s.")
+    seed: int = Field(default=0, strict=True, ge=0, description="Of the noise.")
+
+    def measured(self, name: str, place: Place) -> Any:
+        from alembert.model import Sensor
+        from alembert.simulate import Measured
+
+        given = {key: value for key, value in self.given().items() if key not in ("kind", "target")}
+        if (self.kind is None) != (self.target is None):
+            raise OptionError(
+                place, "expected both kind and target, or none of them for a sensor of the model"
+            )
+        try:
+            sensor = name if self.kind is None else Sensor(name, self.kind, str(self.target))
+            return Measured(sensor, **given)
+        except (ArgumentError, ModelError) as error:
+            raise OptionError(place, str(error).removeprefix("Measured: ")) from None
+
+
 class FieldTable(Table):
     """A gravity field by its `type`."""
 
@@ -163,6 +203,10 @@ class Scenario(Task):
     drives: dict[StrictStr, DriveTable] = Field(
         default={}, description="By joint, limits, lags and geared rotors of its drive."
     )
+    sensors: dict[StrictStr, SensorEntry] = Field(
+        default={},
+        description="By name, what is measured, how often and with which errors; controllers read it by `reads`.",
+    )
     record: list[StrictStr] = Field(
         default=[], description="Quantities by name for the records: energy, frame:hand.position@50, ..."
     )
@@ -207,7 +251,8 @@ class Scenario(Task):
                 drives[name] = Drive(**given)
             except ArgumentError as error:
                 raise OptionError(("drives", name), str(error)) from None
-        found = {"forces": forces, "drives": drives or None, "record": self.record}
+        sensors = [one.measured(name, ("sensors", name)) for name, one in self.sensors.items()]
+        found = {"forces": forces, "drives": drives or None, "sensors": sensors, "record": self.record}
         if self.gravity_field is not None:
             if getattr(self, "gravity", None) is not None:
                 raise OptionError(("gravity_field",), "is given together with gravity, expected one of them")

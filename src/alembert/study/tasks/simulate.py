@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from alembert.model import Model
@@ -38,6 +39,7 @@ class Simulate(Scenario, AtState):
         "quaternion_error": "largest, or null",
         "constraint_error": "of loops and couplings, largest, or null",
         "beyond_limits": "by how much limits of the model were passed, by name",
+        "measurements": "by sensor, how many samples there were, and the last",
         "events": "name and time of each, in their order",
         "files": "what was written, by kind",
     }
@@ -65,7 +67,7 @@ class Simulate(Scenario, AtState):
             model = model.replace(gravity=self.gravity)
         parameters = self.parameter_values(model)
         q, v = self.closed(model, self.coordinates(model), self.speeds(model), parameters)
-        extra = driven(self.controllers, self.events, model, parameters, setting)
+        extra = driven(self.controllers, self.events, model, parameters, setting, self.sensors)
         run = simulate(
             model,
             q,
@@ -101,6 +103,13 @@ class Simulate(Scenario, AtState):
             "quaternion_error": report.quaternion_error,
             "constraint_error": report.constraint_error,
             "beyond_limits": report.beyond_limits,
+            "measurements": {
+                name: {
+                    "samples": len(x.time),
+                    "last": np.asarray(x.values)[-1].tolist() if len(x.time) else None,
+                }
+                for name, x in run.measurements.items()
+            },
             "events": [{"name": event.name, "time": event.time} for event in run.events],
         }
         units = [unit for joint in model.joints for _, unit in joint.type.coordinates]

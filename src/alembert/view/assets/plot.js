@@ -33,7 +33,11 @@ function shortNumber(x, step) {
     const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     if (Math.abs(x) < 1e5 && digits < 5) return (Math.abs(x) < step / 1e3 ? 0 : x).toFixed(digits).replace("-", "−");
   }
-  return String(Number(x.toPrecision(4))).replace("-", "−");
+  const tell = step === undefined ? 4 : Math.ceil(Math.log10(Math.max(Math.abs(x) / step, 1))) + 1;  // digits that tell two ticks apart
+  const text = String(Number(x.toPrecision(Math.min(Math.max(4, tell), 15))));
+  const long = text.replace("-", "").length > 7;
+  const short = long ? x.toExponential(step === undefined ? 3 : Math.min(Math.max(0, tell - 1), 14)) : text;
+  return short.replace("e+", "e").replace(/-/g, "−");
 }
 
 class Plot {
@@ -105,6 +109,8 @@ class Plot {
     g.font = "11px system-ui, sans-serif";
     g.strokeStyle = color("--line"); g.fillStyle = color("--soft"); g.lineWidth = 1;
     const ys = niceTicks(this.low, this.high, 4), ts = niceTicks(this.t0, this.t1, Math.max(2, Math.floor(w / 75)));
+    const labels = ys.ticks.map((y) => shortNumber(y, ys.step));
+    this.left = Math.min(Math.max(46, ...labels.map((label) => Math.ceil(g.measureText(label).width) + 10)), w / 2);
     g.textAlign = "right"; g.textBaseline = "middle";
     for (const y of ys.ticks) {
       g.globalAlpha = Math.abs(y) < 1e-9 * ys.step ? 1 : 0.6;
@@ -115,7 +121,9 @@ class Plot {
     for (const t of ts.ticks) {
       g.globalAlpha = 0.6; g.beginPath(); g.moveTo(this.x(t), this.top); g.lineTo(this.x(t), h - this.bottom); g.stroke();
       g.globalAlpha = 1;
-      g.fillText(shortNumber(t, ts.step) + (t === ts.ticks[ts.ticks.length - 1] ? " s" : ""), this.x(t), h - this.bottom + 4);
+      const label = shortNumber(t, ts.step) + (t === ts.ticks[ts.ticks.length - 1] ? " s" : "");
+      const half = g.measureText(label).width / 2;
+      g.fillText(label, Math.min(Math.max(this.x(t), half + 1), w - half - 1), h - this.bottom + 4);
     }
     g.save();
     g.beginPath(); g.rect(this.left, this.top - 2, w - this.left - this.right, h - this.top - this.bottom + 4); g.clip();
