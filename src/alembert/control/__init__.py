@@ -55,6 +55,13 @@ from alembert.control.quadratic import ltr as ltr
 from alembert.control.quadratic import observer_controller as observer_controller
 from alembert.control.quadratic import sampled_lqr as sampled_lqr
 from alembert.control.reachability import Reachability as Reachability
+from alembert.control.reduction import Reduction as Reduction
+from alembert.control.reduction import balanced_truncation as balanced_truncation
+from alembert.control.reduction import hankel_optimal as hankel_optimal
+from alembert.control.reduction import reduce_controller as reduce_controller
+from alembert.control.reduction import split_stable as split_stable
+from alembert.control.reduction import stochastic_truncation as stochastic_truncation
+from alembert.control.reduction import weighted_truncation as weighted_truncation
 from alembert.control.responses import FrequencyResponse as FrequencyResponse
 from alembert.control.responses import TimeResponse as TimeResponse
 from alembert.control.riccati import RiccatiSolution as RiccatiSolution

@@ -38,16 +38,21 @@ def gramians(G: StateSpace) -> tuple[Array, Array]:
 def hankel_singular_values(G: StateSpace) -> Array:
     G = stable_continuous("hankel_singular_values", G)
     S, R = gramian_factors(G.A, G.B, G.C)
-    return np.linalg.svd(R.conj().T @ S, compute_uv=False)
+    return np.linalg.svd(R.T @ S, compute_uv=False)
 
 
 def gramian_factors(A: Array, B: Array, C: Array) -> tuple[Array, Array]:
-    """(S, R) with P = S S^H and Q = R R^H, by (2); complex, from one Schur form."""
+    """(S, R) with P = S S^T and Q = R R^T, by (2), from one Schur form."""
     T, Z = scipy.linalg.schur(A, output="complex")
     S = _hammarling(T, Z.conj().T @ B)
     # of the transposed equation: A^T = conj(Z) T^T Z^T, made upper triangular by reversing the order of the states
     R = _hammarling(T.T[::-1, ::-1], (C @ Z).T[::-1])
-    return Z @ S, Z.conj() @ R[::-1]
+    return _real_factor(Z @ S), _real_factor(Z.conj() @ R[::-1])
+
+
+def _real_factor(S: Array) -> Array:
+    """S S^H is real: it is that of the real and imaginary parts side by side, made triangular."""
+    return np.asarray(np.linalg.qr(np.hstack([S.real, S.imag]).T, mode="r").T)
 
 
 def _hammarling(T: Array, B: Array) -> Array:
