@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from control_helpers import power_system, random_system
+from control_helpers import random_system
 
 from alembert.control import (
     StateSpace,
@@ -18,12 +18,7 @@ from alembert.control import (
     weighted_truncation,
 )
 from alembert.errors import ArgumentError, NumericalError
-
-
-def chiang_safonov():
-    """Example F: seven poles, phase matrix with singular values close to one."""
-    num = 0.05 * np.array([1, 801, 1024, 599, 451, 119, 49, 5.55])
-    return tf(num, [1, 12.6, 53.48, 90.94, 71.83, 27.22, 4.75, 0.3])
+from alembert.verify.control_plants import chiang_safonov_seven, power_system
 
 
 def test_power_system():
@@ -47,7 +42,7 @@ def test_power_system():
 
 def test_relative_error_of_chiang_and_safonov():
     """The phase matrix to nine digits (40-digit arithmetic); a plain Schur method has 0.71487 and 0.55877."""
-    G = chiang_safonov()
+    G = chiang_safonov_seven()
     expected = [2.2931741, 1.9140107, 0.6608891, 0.2489057, 0.0919034, 0.0012274]
     np.testing.assert_allclose(G.hankel_singular_values()[:6], expected, atol=6e-8)
     relative = lambda found: linf_norm(G.inverse() * (G - found.system)).gain  # noqa: E731

@@ -26,6 +26,7 @@ from alembert.control import (
 )
 from alembert.control.mu_synthesis import fitted_magnitude
 from alembert.errors import ArgumentError, NumericalError
+from alembert.verify.control_plants import distillation, himat
 
 SCALAR = DeltaBlock("complex")
 
@@ -46,24 +47,6 @@ def morton():
     U = np.array([[a, 0], [b, b], [b, 1j * b], [d, f]])
     V = np.array([[0, a], [b, -b], [b, -1j * b], [-1j * f, -d]])
     return U @ V.conj().T
-
-
-def distillation():
-    """Skogestad and Postlethwaite, example 8.12: from (perturbation, disturbance, u) to (W_I u, W_P y, -y)."""
-    gains = np.array([[87.8, -86.4], [108.2, -109.6]])
-    G = series(append(*[tf([1], [75, 1])] * 2), static(gains))
-    return gains, uncertain_loop(G, tf([1, 0.2], [0.5, 1]), tf([0.5, 0.05], [1, 1e-6]))
-
-
-def uncertain_loop(G, W_input, W_performance):
-    n, I, Z = G.order, np.eye(2), np.zeros((2, 2))
-    base = StateSpace(
-        G.A,
-        np.hstack([G.B, np.zeros((n, 2)), G.B]),
-        np.vstack([np.zeros((2, n)), G.C, -G.C]),
-        np.block([[Z, Z, I], [G.D, I, G.D], [-G.D, -I, -G.D]]),
-    )
-    return series(base, append(*[W_input] * 2, *[W_performance] * 2, static(I)))
 
 
 def test_mixed_bound_of_slicot():
@@ -216,11 +199,7 @@ def test_d_k_iteration_lowers_mu():
 
 def test_himat():
     """The first step of mu synthesis for the aircraft of the mu-Tools manual."""
-    A = [[-0.0226, -36.6, -18.9, -32.1], [0, -1.9, 0.983, 0], [0.0123, -11.7, -2.63, 0], [0, 0, 1, 0]]
-    B = [[0, 0], [-0.414, 0], [-77.8, 22.4], [0, 0]]
-    G = StateSpace(A, B, 57.3 * np.array([[0, 1, 0, 0], [0, 0, 0, 1]]))
-    P = uncertain_loop(G, 50 * tf([1, 100], [1, 10000]), 0.5 * tf([1, 3], [1, 0.03]))
-    found = hinfsyn(P, controls=2, measurements=2, tolerance=1e-9)
+    found = hinfsyn(himat(), controls=2, measurements=2, tolerance=1e-9)
     assert found.upper == pytest.approx(1.6751696913, rel=1e-8)
 
 

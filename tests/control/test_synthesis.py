@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
-from control_helpers import SB10_A, SB10_B, chain, compleib, random_system, sb10dd, sb10fd, sb10hd
+from control_helpers import random_system
 from scipy.optimize import brentq
 
 from alembert.control import (
@@ -32,6 +32,7 @@ from alembert.control import (
     tf,
 )
 from alembert.errors import ArgumentError, NumericalError
+from alembert.verify.control_plants import SB10_A, SB10_B, compleib, mass_chain, sb10dd, sb10fd, sb10hd
 
 DOUBLE = StateSpace([[0, 1], [0, 0]], [[0], [1]], np.eye(2))
 
@@ -269,7 +270,7 @@ def test_singular_problems_are_answered_with_a_sentence():
 @pytest.mark.parametrize("damping", [1e-3, 1e-5, 0.0])
 def test_chains_near_the_imaginary_axis(damping):
     """What is returned is confirmed by the closed loop, and the level below it is refused by a test."""
-    S = chain(6)
+    S = mass_chain(6)
     G = StateSpace(
         np.block([[np.zeros((6, 6)), np.eye(6)], [-S.K, -damping * S.K]]),
         np.eye(12)[:, [6]],

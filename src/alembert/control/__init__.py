@@ -45,6 +45,9 @@ from alembert.control.norms import PeakGain as PeakGain
 from alembert.control.norms import h2_norm as h2_norm
 from alembert.control.norms import hinf_norm as hinf_norm
 from alembert.control.norms import linf_norm as linf_norm
+from alembert.control.placement import Placement as Placement
+from alembert.control.placement import place as place
+from alembert.control.placement import place_by_outputs as place_by_outputs
 from alembert.control.quadratic import LQG as LQG
 from alembert.control.quadratic import KalmanFilter as KalmanFilter
 from alembert.control.quadratic import StateFeedback as StateFeedback
@@ -79,6 +82,13 @@ from alembert.control.sampling import c2d as c2d
 from alembert.control.sampling import d2c as d2c
 from alembert.control.second_order import SecondOrder as SecondOrder
 from alembert.control.statespace import StateSpace as StateSpace
+from alembert.control.structured import ControllerStructure as ControllerStructure
+from alembert.control.structured import Goal as Goal
+from alembert.control.structured import Tuned as Tuned
+from alembert.control.structured import affine as affine
+from alembert.control.structured import fixed_order as fixed_order
+from alembert.control.structured import pid as pid
+from alembert.control.structured import tune as tune
 from alembert.control.synthesis import Synthesis as Synthesis
 from alembert.control.synthesis import h2syn as h2syn
 from alembert.control.transfer import pade as pade

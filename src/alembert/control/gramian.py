@@ -52,7 +52,7 @@ def gramian_factors(A: Array, B: Array, C: Array) -> tuple[Array, Array]:
 
 def _real_factor(S: Array) -> Array:
     """S S^H is real: it is that of the real and imaginary parts side by side, made triangular."""
-    return np.asarray(np.linalg.qr(np.hstack([S.real, S.imag]).T, mode="r").T)
+    return np.asarray(np.linalg.qr(np.hstack([S.real, S.imag]).T, mode="r")).T
 
 
 def _hammarling(T: Array, B: Array) -> Array:

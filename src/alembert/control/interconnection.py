@@ -28,7 +28,7 @@ Array = np.ndarray
 def static(D: Any, *, inputs: Any = None, outputs: Any = None, dt: float = 0.0) -> StateSpace:
     """A matrix as a system without states."""
     D = arguments.matrix("static", "D", D)
-    return StateSpace(np.zeros((0, 0)), None, None, D, dt, input_names=inputs, output_names=outputs)  # type: ignore[arg-type]
+    return StateSpace(np.zeros((0, 0)), None, None, D, dt, input_names=inputs, output_names=outputs)
 
 
 def append(*systems: StateSpace) -> StateSpace:

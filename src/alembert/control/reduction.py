@@ -61,7 +61,7 @@ def split_stable(G: StateSpace) -> tuple[StateSpace, StateSpace]:
         return bool(np.hypot(x, y) < 1 - 1e-12) if half == "iuc" else bool(x < -edge)
 
     if not G.order:
-        return G, G.with_matrices(*(X[:0, :0] for X in (G.A,)), G.B[:0], G.C[:, :0], 0 * G.D)
+        return G, G.with_matrices(G.A, G.B, G.C, 0 * G.D)
     T, Z, k = scipy.linalg.schur(G.A, sort=inside)
     B, C = Z.T @ G.B, G.C @ Z
     X = (

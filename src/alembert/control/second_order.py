@@ -15,7 +15,7 @@ system of the form (1).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.linalg
@@ -41,6 +41,20 @@ class SecondOrder:
     C_v: Array = None  # type: ignore[assignment]
     input_names: tuple[str, ...] = None  # type: ignore[assignment]
     output_names: tuple[str, ...] = None  # type: ignore[assignment]
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            M: Any,
+            D: Any,
+            K: Any,
+            F: Any,
+            C_q: Any,
+            C_v: Any = None,
+            input_names: Any = None,
+            output_names: Any = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         what = "SecondOrder"
@@ -84,17 +98,20 @@ class SecondOrder:
     def frequency_response(self, frequency: Any) -> FrequencyResponse:
         """(2)"""
         w = arguments.frequencies("frequency_response", frequency)
-        modes = self.in_modes()
+        modes = self.in_modes() if _symmetric(self.K) else self
         f = modes.F
         damping = np.diag(modes.D)
-        if np.abs(modes.D - np.diag(damping)).max() <= 1e-12 * max(np.abs(modes.D).max(), 1e-300):
+        modal = _symmetric(self.K) and np.abs(modes.D - np.diag(damping)).max() <= 1e-12 * np.abs(
+            modes.D
+        ).max(initial=1e-300)
+        if modal:
             with np.errstate(divide="ignore", invalid="ignore"):
                 weights = 1 / (np.diag(modes.K) - w[:, None] ** 2 + 1j * w[:, None] * damping)
                 X = weights[:, :, None] * f
         else:
             s = 1j * w[:, None, None]
             try:
-                X = np.linalg.solve(modes.K + s * modes.D + s**2 * np.eye(self.size), f[None].astype(complex))
+                X = np.linalg.solve(modes.K + s * modes.D + s**2 * modes.M, f[None].astype(complex))
             except np.linalg.LinAlgError:
                 X = np.full((1, 1, 1), np.nan)
         if not np.all(np.isfinite(X)):
@@ -105,7 +122,7 @@ class SecondOrder:
     def in_modes(self) -> SecondOrder:
         """In undamped modes of unit mass, by frequency: M = 1, K = diag(omega^2)."""
         values, Phi = scipy.linalg.eigh((self.K + self.K.T) / 2, self.M)
-        if not np.allclose(self.K, self.K.T, rtol=1e-8, atol=1e-10 * np.abs(self.K).max()):
+        if not _symmetric(self.K):
             raise ArgumentError("in_modes: K is not symmetric; circulatory forces have no real modes")
         return self._in(Phi.T, Phi, K=np.diag(values), M=np.eye(self.size))
 
@@ -162,3 +179,7 @@ def _factor(P: Array) -> Array:
     """S with S S^T = P, for a P that is positive semidefinite but for rounding."""
     values, vectors = np.linalg.eigh(P)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _symmetric(K: Array) -> bool:
+    return bool(np.abs(K - K.T).max() <= 1e-8 * np.abs(K).max(initial=1e-300))

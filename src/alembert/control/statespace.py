@@ -47,6 +47,23 @@ class StateSpace:
     output_units: tuple[str, ...] = None  # type: ignore[assignment]
     state_units: tuple[str, ...] = None  # type: ignore[assignment]
 
+    if TYPE_CHECKING:  # anything that can be read as a matrix, or as names
+
+        def __init__(
+            self,
+            A: Any,
+            B: Any,
+            C: Any,
+            D: Any = None,
+            dt: float = 0.0,
+            input_names: Any = None,
+            output_names: Any = None,
+            state_names: Any = None,
+            input_units: Any = None,
+            output_units: Any = None,
+            state_units: Any = None,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         what, put = "StateSpace", object.__setattr__
         A = arguments.square(what, "A", self.A) if np.size(self.A) else np.zeros((0, 0))
@@ -147,8 +164,8 @@ class StateSpace:
             output_names=self.output_names,
             input_units=self.input_units,
             output_units=self.output_units,
-            state_names=self.state_names if same else None,  # type: ignore[arg-type]
-            state_units=self.state_units if same else None,  # type: ignore[arg-type]
+            state_names=self.state_names if same else None,
+            state_units=self.state_units if same else None,
         )
 
     def transformed(self, T: Any) -> StateSpace:

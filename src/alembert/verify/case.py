@@ -52,6 +52,7 @@ TAGS = {
     "iftomm": "the IFToMM library of benchmark problems",
     "acc1989": "Third Annual Conference on Aerospace Computational Control, Oxnard 1989 (JPL 89-45)",
     "optimal": "optimal control",
+    "control": "control design on linear systems",
 }
 """tags of the cases that come with the package; users may have their own"""
 

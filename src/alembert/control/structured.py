@@ -1,0 +1,383 @@
+"""Controllers of fixed order and structure, by nonsmooth optimisation with exact gradients.
+
+A controller of n_K states is a static gain K = [A_K B_K; C_K D_K] of the plant that has n_K integrators beside it, so
+that the closed loop is affine in K,
+
+    A = A_0 + B_2 K C_2,   B = B_1 + B_2 K D_21,   C = C_1 + D_12 K C_2,   D = D_11 + D_12 K D_21,                    (1)
+
+and K is affine in the parameters, K = K_0 + sum x_i E_i: entries that are free, zero (decentralised control) or tied.
+Gradients:
+
+    largest gain at w, u^H T v = sigma:     Re (u^H G_12)^T (G_21 v)^T,      G_12 = D_12 + C (jw - A)^-1 B_2           (2)
+    H2 norm squared:                        2 (B_2^T Q + D_12^T C) P C_2^T + 2 B_2^T Q B D_21^T                         (3)
+    spectral abscissa, A x = l x, y^H A = l y^H:     Re (y^H B_2)^T (C_2 x)^T / (y^H x)                                (4)
+
+Norms are not differentiable where two peaks are equal, which is where optima are. BFGS with a weak Wolfe line search
+(Lewis, Overton 2013, "Nonsmooth optimization via quasi-Newton methods") gets there; steps along the shortest vector
+in the hull of the gradients at nearby points (gradient sampling, Burke, Lewis, Overton 2005) end it. First the
+spectral abscissa is made negative. Optima are local: several starts are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from alembert.control import arguments
+from alembert.control.gramian import lyapunov
+from alembert.control.interconnection import lft
+from alembert.control.norms import peak_gain
+from alembert.control.statespace import StateSpace
+from alembert.control.synthesis import count, ordered
+from alembert.errors import ArgumentError, NumericalError
+
+Array = np.ndarray
+GOALS = ("hinf", "h2")
+
+
+@dataclass(frozen=True, eq=False)
+class ControllerStructure:
+    """K = [A_K B_K; C_K D_K] = constant + sum of x_i directions[i], with `order` states."""
+
+    order: int
+    constant: Array
+    directions: Array
+
+    def matrix(self, x: Array) -> Array:
+        return np.asarray(self.constant + np.tensordot(x, self.directions, axes=1))
+
+    def system(self, x: Array) -> StateSpace:
+        K, n = self.matrix(x), self.order
+        return StateSpace(K[:n, :n], K[:n, n:], K[n:, :n], K[n:, n:])
+
+    @property
+    def size(self) -> int:
+        return len(self.directions)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """weight * norm ** power from some inputs to some outputs of the closed loop; all of them where left out."""
+
+    kind: str = "hinf"
+    weight: float = 1.0
+    power: float = 1.0
+    outputs: Any = None
+    inputs: Any = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in GOALS:
+            raise ArgumentError(f"Goal: kind is {self.kind!r}, expected one of {', '.join(GOALS)}")
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """The controller, the objective it reaches, its parameters, the closed loops, and what every start has reached."""
+
+    controller: StateSpace
+    value: float
+    parameters: Array
+    closed_loops: tuple[StateSpace, ...]
+    starts: tuple[float, ...]
+
+
+def fixed_order(order: int, controls: int, measurements: int, *, free: Any = None) -> ControllerStructure:
+    """A_K tridiagonal, B_K, C_K and D_K free; `free` (controls, measurements) marks the entries of D_K that are."""
+    n, m, p = order, controls, measurements
+    mask = np.zeros((n + m, n + p), bool)
+    mask[n:, n:] = True if free is None else np.asarray(free, dtype=bool)
+    mask[:n, n:] = mask[n:, :n] = True
+    for i in range(n):
+        for j in range(n):
+            mask[i, j] = abs(i - j) <= 1
+    return affine(np.zeros((n + m, n + p)), mask, order=n)
+
+
+def affine(constant: Any, free: Any, *, order: int) -> ControllerStructure:
+    """The entries of [A_K B_K; C_K D_K] that are `free` (marked), the others as in `constant`."""
+    constant = arguments.matrix("affine", "constant", constant)
+    mask = np.asarray(free, dtype=bool)
+    if mask.shape != constant.shape:
+        raise ArgumentError(f"affine: free has shape {mask.shape}, expected {constant.shape}")
+    directions = np.zeros((int(mask.sum()), *constant.shape))
+    for k, (i, j) in enumerate(np.argwhere(mask)):
+        directions[k, i, j] = 1.0
+    return ControllerStructure(order, constant, directions)
+
+
+def pid(*, filter_time: float) -> ControllerStructure:
+    """u = (k_p + k_i / s + k_d s / (filter_time s + 1)) y, one input and output; parameters k_p, k_i, k_d."""
+    if not filter_time > 0:
+        raise ArgumentError(f"pid: filter_time is {filter_time!r}, expected seconds above zero")
+    T = filter_time
+    constant = np.array([[0.0, 0, 1], [0, -1 / T, 1], [0, 0, 0]])
+    directions = np.zeros((3, 3, 3))
+    directions[0, 2, 2] = 1.0
+    directions[1, 2, 0] = 1.0
+    directions[2, 2, 1], directions[2, 2, 2] = -1 / T**2, 1 / T
+    return ControllerStructure(2, constant, directions)
+
+
+def tune(
+    plants: StateSpace | Sequence[StateSpace],
+    structure: ControllerStructure | int,
+    *,
+    controls: Any,
+    measurements: Any,
+    goals: Sequence[Goal] = (Goal(),),
+    start: Any = None,
+    starts: int = 5,
+    iterations: int = 300,
+    decay: float = 0.0,
+    seed: int = 0,
+) -> Tuned:
+    """The parameters of a structure that make the sum of the goals small, for the worst of the plants.
+
+    `structure` is a `ControllerStructure`, or the order of a full one. `start` gives parameters to begin with, besides
+    `starts` random ones. `decay` asks for poles to the left of -decay.
+    """
+    listed = [plants] if isinstance(plants, StateSpace) else list(plants)
+    loops = []
+    for P in listed:
+        P = ordered("tune", P, controls, measurements)
+        m, p = count(P.input_names, controls), count(P.output_names, measurements)
+        if isinstance(structure, (int, np.integer)):
+            structure = fixed_order(int(structure), m, p)
+        loops.append(_Loop(P, m, p, structure))
+    assert isinstance(structure, ControllerStructure)
+    rng = np.random.default_rng(seed)
+    begun = [] if start is None else [arguments.numbers("tune", "start", start).ravel()]
+    if begun and len(begun[0]) != structure.size:
+        raise ArgumentError(f"tune: start has {len(begun[0])} parameters, expected {structure.size}")
+    begun += [np.zeros(structure.size)] + [rng.normal(size=structure.size) for _ in range(max(starts - 1, 0))]
+
+    def objective(x: Array) -> tuple[float, Array]:
+        return max((loop.value(x, goals, decay) for loop in loops), key=lambda found: found[0])
+
+    def abscissa(x: Array) -> tuple[float, Array]:
+        return max((loop.abscissa(x) for loop in loops), key=lambda found: found[0])
+
+    best, reached = (np.inf, begun[0]), []
+    for x in begun:
+        x = _stabilised(abscissa, x, decay)
+        if abscissa(x)[0] >= -decay:
+            reached.append(np.inf)
+            continue
+        found = minimise_nonsmooth(objective, x, iterations=iterations, rng=rng)
+        reached.append(found[0])
+        best = min(best, found, key=lambda pair: pair[0])
+    if not np.isfinite(best[0]):
+        worst = min(abscissa(_stabilised(abscissa, x, decay))[0] for x in begun)
+        raise NumericalError(
+            f"tune: no start was made stable; the best one leaves a pole with real part {worst:.4g}. Give start=, more "
+            "starts=, or a controller of higher order"
+        )
+    K = structure.system(best[1])
+    closed = tuple(lft(ordered("tune", P, controls, measurements), K) for P in listed)
+    return Tuned(K, best[0], best[1], closed, tuple(reached))
+
+
+class _Loop:
+    """(1) for one plant and a structure."""
+
+    def __init__(self, P: StateSpace, m: int, p: int, structure: ControllerStructure) -> None:
+        if P.is_discrete:
+            raise ArgumentError("tune: the plant is sampled; use `continuous(method='tustin')` first")
+        n, k = P.order, structure.order
+        m1, p1 = P.shape[1] - m, P.shape[0] - p
+        if np.any(P.D[p1:, m1:]):
+            raise ArgumentError("tune: the controls reach the measurements directly (D22 is not zero)")
+        if structure.constant.shape != (k + m, k + p):
+            raise ArgumentError(
+                f"tune: the structure is for {structure.constant.shape[0] - k} controls and "
+                f"{structure.constant.shape[1] - k} measurements, the plant has {m} and {p}"
+            )
+        self.A = np.block([[P.A, np.zeros((n, k))], [np.zeros((k, n + k))]])
+        self.B1 = np.vstack([P.B[:, :m1], np.zeros((k, m1))])
+        self.B2 = np.block([[np.zeros((n, k)), P.B[:, m1:]], [np.eye(k), np.zeros((k, m))]])
+        self.C1 = np.hstack([P.C[:p1], np.zeros((p1, k))])
+        self.C2 = np.block([[np.zeros((k, n)), np.eye(k)], [P.C[p1:], np.zeros((p, k))]])
+        self.D11 = P.D[:p1, :m1]
+        self.D12 = np.hstack([np.zeros((p1, k)), P.D[:p1, m1:]])
+        self.D21 = np.vstack([np.zeros((k, m1)), P.D[p1:, :m1]])
+        self.structure = structure
+        self.names = P.input_names[:m1], P.output_names[:p1]
+
+    def closed(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        K = self.structure.matrix(x)
+        return (
+            self.A + self.B2 @ K @ self.C2,
+            self.B1 + self.B2 @ K @ self.D21,
+            self.C1 + self.D12 @ K @ self.C2,
+            self.D11 + self.D12 @ K @ self.D21,
+        )
+
+    def abscissa(self, x: Array) -> tuple[float, Array]:
+        """(4)"""
+        A = self.closed(x)[0]
+        values, X = np.linalg.eig(A)
+        k = int(np.argmax(values.real))
+        try:
+            y = np.linalg.inv(X)[k]
+        except np.linalg.LinAlgError:
+            return float(values[k].real), np.zeros(self.structure.size)
+        return float(values[k].real), self._gradient(np.outer(y @ self.B2, self.C2 @ X[:, k]).real)
+
+    def value(self, x: Array, goals: Sequence[Goal], decay: float) -> tuple[float, Array]:
+        """The sum of the goals and its gradient; infinite where a pole is too far to the right."""
+        A, B, C, D = self.closed(x)
+        poles = np.linalg.eigvals(A)
+        if not np.all(np.isfinite(poles)) or poles.real.max(initial=-np.inf) >= -decay:
+            return np.inf, np.zeros(len(x))
+        total, gradient = 0.0, np.zeros(len(x))
+        for goal in goals:
+            rows = arguments.picked("tune", "outputs", self.names[1], goal.outputs)
+            columns = arguments.picked("tune", "inputs", self.names[0], goal.inputs)
+            parts = A, B[:, columns], C[rows], D[np.ix_(rows, columns)]
+            norm, slope = (self._hinf if goal.kind == "hinf" else self._h2)(
+                parts, self.D12[rows], self.D21[:, columns]
+            )
+            total += goal.weight * norm**goal.power
+            gradient += goal.weight * goal.power * norm ** (goal.power - 1) * slope
+        return total, gradient
+
+    def _hinf(self, parts: Any, D12: Array, D21: Array) -> tuple[float, Array]:
+        """(2)"""
+        A, B, C, D = parts
+        peak = peak_gain(A, B, C, D, tolerance=1e-7)
+        if np.isinf(peak.frequency):
+            T, G12, G21 = D, D12, D21
+        else:
+            X = np.linalg.solve(1j * peak.frequency * np.eye(len(A)) - A, np.hstack([B, self.B2]))
+            T, G12 = D + C @ X[:, : B.shape[1]], D12 + C @ X[:, B.shape[1] :]
+            G21 = D21 + self.C2 @ X[:, : B.shape[1]]
+        U, s, Vt = np.linalg.svd(T)
+        return float(s[0]), self._gradient(np.outer(U[:, 0].conj() @ G12, G21 @ Vt[0].conj()).real)
+
+    def _h2(self, parts: Any, D12: Array, D21: Array) -> tuple[float, Array]:
+        """(3), as a norm"""
+        A, B, C, D = parts
+        if np.any(np.abs(D) > 1e-12):
+            return np.inf, np.zeros(self.structure.size)
+        P, Q = lyapunov(A, B @ B.T), lyapunov(A.T, C.T @ C)
+        norm = float(np.sqrt(max(np.trace(C @ P @ C.T), 1e-300)))
+        slope = 2 * (self.B2.T @ Q + D12.T @ C) @ P @ self.C2.T + 2 * self.B2.T @ Q @ B @ D21.T
+        return norm, self._gradient(slope) / (2 * norm)
+
+    def _gradient(self, slope: Array) -> Array:
+        """Of the parameters, from that of K."""
+        return np.asarray(np.tensordot(self.structure.directions, slope, axes=2))
+
+
+def _stabilised(abscissa: Callable[[Array], tuple[float, Array]], x: Array, decay: float) -> Array:
+    """Parameters with all poles to the left of -decay, if steps down the spectral abscissa find any."""
+    target = -decay - 1e-3 * max(1.0, decay)
+    if abscissa(x)[0] < target:
+        return x
+    return minimise_nonsmooth(abscissa, x, iterations=150, rng=np.random.default_rng(0), below=target)[1]
+
+
+def minimise_nonsmooth(
+    function: Callable[[Array], tuple[float, Array]],
+    x: Array,
+    *,
+    iterations: int,
+    rng: Any,
+    below: float = -np.inf,
+) -> tuple[float, Array]:
+    """(value, place) after BFGS with a weak Wolfe line search, and gradient sampling; stops early `below` a value."""
+    value, g = function(x)
+    n = len(x)
+    g = np.clip(g, -1e100, 1e100)
+    H = np.eye(n) / max(float(np.linalg.norm(g)), 1e-12)
+    restarted = False
+    for _ in range(iterations):
+        if value < below or not np.any(g):
+            break
+        with np.errstate(over="ignore", invalid="ignore"):
+            p = -H @ g
+            if not float(np.abs(p).max()) < 1e100 or p @ g >= 0:
+                H, p = np.eye(n), -g / max(float(np.linalg.norm(g)), 1e-300)
+        found = _weak_wolfe(function, x, value, g, p)
+        if found is None or found[3] * float(np.linalg.norm(p)) < 1e-10 * max(1.0, float(np.linalg.norm(x))):
+            if restarted:
+                break
+            H, restarted = np.eye(n) / max(float(np.linalg.norm(g)), 1e-12), True
+            if found is None:
+                continue
+        new, at, slope, _ = found
+        s, y = at - x, slope - g
+        if y @ s > 1e-14 * np.linalg.norm(y) * np.linalg.norm(s):
+            rho = 1 / (y @ s)
+            V = np.eye(n) - rho * np.outer(s, y)
+            H = V @ H @ V.T + rho * np.outer(s, s)
+        if value - new > 1e-9 * abs(value):
+            restarted = False
+        value, x, g = new, at, slope
+    return _sampled(function, value, x, g, rng, below) if value >= below else (value, x)
+
+
+def _weak_wolfe(
+    function: Callable[[Array], tuple[float, Array]], x: Array, value: float, g: Array, p: Array
+) -> tuple[float, Array, Array, float] | None:
+    low, high, t = 0.0, np.inf, 1.0
+    slope = float(g @ p)
+    best = None
+    for _ in range(45):
+        at = x + t * p
+        new, gradient = function(at)
+        if not np.isfinite(new) or new > value + 1e-4 * t * slope:
+            high = t
+        else:
+            best = (new, at, gradient, t)
+            if gradient @ p < 0.9 * slope:
+                low = t
+            else:
+                return best
+        t = (low + high) / 2 if np.isfinite(high) else 2 * low
+    return best
+
+
+def _sampled(
+    function: Callable[[Array], tuple[float, Array]], value: float, x: Array, g: Array, rng: Any, below: float
+) -> tuple[float, Array]:
+    """Steps along the shortest vector in the hull of gradients in smaller and smaller neighbourhoods."""
+    n = len(x)
+    size = max(1.0, float(np.linalg.norm(x)))
+    for radius in (1e-3 * size, 1e-4 * size, 1e-5 * size):
+        for _ in range(12):
+            gradients = [g]
+            for _ in range(min(2 * n, 30)):
+                near = function(x + radius * rng.uniform(-1, 1, size=n))
+                if np.isfinite(near[0]):
+                    gradients.append(near[1])
+            d = -_shortest(np.array(gradients))
+            length = float(np.linalg.norm(d))
+            if length < 1e-9 * max(float(np.linalg.norm(g)), 1e-300):
+                break
+            t, improved = 10 * radius / length, False
+            for _ in range(25):
+                new, gradient = function(x + t * d)
+                if new < value - 1e-6 * t * length**2:
+                    improved = bool(value - new > 1e-10 * abs(value))
+                    value, x, g = new, x + t * d, gradient
+                    break
+                t /= 2
+            if not improved or value < below:
+                break
+    return value, x
+
+
+def _shortest(gradients: Array) -> Array:
+    """The shortest vector in the convex hull of the rows, by nonnegative least squares."""
+    scale = max(float(np.abs(gradients).max()), 1e-300)
+    rows = gradients / scale
+    heavy = 1e3
+    weights, _ = nnls(
+        np.vstack([rows.T, heavy * np.ones(len(rows))]), np.concatenate([np.zeros(rows.shape[1]), [heavy]])
+    )
+    return np.asarray(weights @ rows / weights.sum() * scale)

@@ -1,0 +1,232 @@
+"""Controllers of least norm, regulators and loop shaping."""
+
+import numpy as np
+from scipy.optimize import brentq
+
+from alembert import control
+from alembert.control import tf
+from alembert.verify import control_plants as plants
+from alembert.verify.case import Check, Items, Line, Plot, case
+
+DIGITS = "half a unit of the last digit that is known"
+
+
+def _mixed(G: control.StateSpace, W1: object, W2: object = None, W3: object = None) -> float:
+    P = control.augment(G, W1, W2, W3)
+    return control.hinfsyn(P, controls=G.shape[1], measurements=G.shape[0], tolerance=1e-10).upper
+
+
+@case(
+    source="Doyle, Stein, Robustness with observers, IEEE Trans. Aut. Control 24 (1979)",
+    kind="published",
+    tags=("control",),
+)
+def control_loop_transfer_recovery() -> Items:
+    """Margins of an observer come back with fictitious noise at the input."""
+    G = control.StateSpace([[0, 1], [-3, -4]], [[0], [1]], [[2, 1]])
+    phases = []
+    for noise, gain, phase in (
+        (0, [30.00141379, -49.96111559], 14.850631),
+        (100, [26.83014994, -40.21166563], 19.402805),
+        (500, [20.38131839, -17.74738869], 32.372130),
+        (1000, [16.68698394, -1.93186915], 42.512683),
+        (10000, [6.93876412, 84.61564330], 74.439659),
+    ):
+        found = control.ltr([[50, 10]], noise, 1.0, 1.0, plant=G, through=[[35], [-61]])
+        margin = control.margins(-(found.controller * G))
+        phases.append(margin.phase_deg)
+        yield Check(f"filter gain, q^2 = {noise}", found.filter.L[:, 0], gain, 1e-7, DIGITS)
+        yield Check(f"phase margin [deg], q^2 = {noise}", margin.phase_deg, phase, 1e-6, DIGITS)
+    yield Plot("q^2", "phase margin [deg]", (Line("", [1, 100, 500, 1000, 10000], phases),), True)
+
+
+@case(
+    source="""Two-mass-spring benchmark (Wie, Bernstein, American Control Conference 1992), LQG with weights of
+    its own""",
+    kind="reference",
+    tags=("control",),
+)
+def control_two_mass_lqg() -> Items:
+    """An optimal controller that is stable for 0.94 < k < 1.35 only."""
+    found = control.lqg(plants.two_masses(1.0), [0, 1, 0, 0], 0.1, 1.0, 0.01, through=[[0], [0], [0], [1]])
+    yield Check(
+        "regulator", found.regulator.K, [[3.08189689, 0.08038077, 2.48269889, 3.18658131]], 6e-9, DIGITS
+    )
+    yield Check(
+        "filter", found.filter.L[:, 0], [0.92445355, 4.33158047, 0.61870532, 9.38129468], 6e-9, DIGITS
+    )
+    worst = lambda k: control.feedback(plants.two_masses(k), found.controller, sign=1).poles().real.max()  # noqa: E731
+    limits = [brentq(worst, 0.9, 1.0, xtol=1e-13), brentq(worst, 1.2, 1.5, xtol=1e-13)]
+    yield Check(
+        "range of the spring", limits, [0.9421823041, 1.3452287536], 1e-9, "eigenvalues of order 1e-12"
+    )
+
+
+@case(source="SLICOT library, example of SB10HD: H2 controller", kind="reference", tags=("control",))
+def control_h2_slicot() -> Items:
+    """Least mean square with two controls and two measurements."""
+    found = control.h2syn(plants.sb10hd(), controls=2, measurements=2)
+    yield Check("norm", found.norm, 35.1826166517, 1e-9, DIGITS)
+    printed = [
+        [-2.3346, 3.2556, 0.7150, -0.9724, 0.6962, 0.4074],
+        [7.6899, -8.4558, -2.9642, 7.0365, -4.2844, 0.1390],
+    ]
+    yield Check("C of the controller", found.controller.C, printed, 6e-5, DIGITS)
+
+
+@case(
+    source="SLICOT library, examples of SB10AD and SB10FD: H-infinity controller",
+    kind="reference",
+    tags=("control",),
+)
+def control_hinf_slicot() -> Items:
+    """The least level, and the closed loop at 15."""
+    P = plants.sb10fd()
+    found = control.hinfsyn(P, controls=2, measurements=2, tolerance=1e-10)
+    yield Check("least level", found.upper, 10.184256361, 3e-9, "the level is found to 1e-10")
+    poles = control.hinfsyn(P, controls=2, measurements=2, gamma=15.0).closed_loop.poles()
+    real = sorted(p.real for p in poles if abs(p.imag) < 1e-9)
+    printed = [-107.31, -66.556, -20.089, -7.6437, -4.1466, -1.7178]
+    yield Check("real poles of the loop at 15", real, printed, np.abs(printed) * 6e-5, DIGITS)
+
+
+@case(
+    source="SLICOT library, example of SB10DD: H-infinity controller of a sampled plant",
+    kind="reference",
+    tags=("control",),
+)
+def control_hinf_sampled() -> Items:
+    """The least level in discrete time, by the bilinear map."""
+    found = control.hinfsyn(plants.sb10dd(), controls=2, measurements=2)
+    yield Check("least level", found.upper, 111.2932, 6e-5, DIGITS)
+
+
+@case(
+    source="""Chiang, Safonov, Robust-Control Toolbox demonstrations, Third Annual Conference on Aerospace
+    Computational Control 1989""",
+    kind="published",
+    tags=("control", "acc1989"),
+)
+def control_mixed_sensitivity_improper() -> Items:
+    """A weight s^2/40000 that is not proper; rho = 3.16 is the largest for which the norm is one."""
+    G, W3 = tf([400], [1, 2, 400]), ([1, 0, 0], [40000])
+    W1 = lambda rho: tf(rho * 100 * np.polymul([0.005, 1], [0.005, 1]), np.polymul([0.2, 1], [0.2, 1]))  # noqa: E731
+    yield Check("rho = 1", _mixed(G, W1(1.0), None, W3), 0.5254456744, 1e-9, DIGITS)
+    rho = brentq(lambda rho: _mixed(G, W1(rho), None, W3) - 1, 3.0, 3.3, xtol=1e-9)
+    yield Check("largest rho", rho, 3.160423315, 5e-9, DIGITS)
+
+
+@case(
+    source="""Skogestad, Postlethwaite, Multivariable Feedback Control, 2nd edition 2005, examples 2.17, 3.8 and
+    9.3""",
+    kind="published",
+    tags=("control",),
+)
+def control_skogestad_postlethwaite() -> Items:
+    """Mixed sensitivity of a lag and of a plant with a zero, loop shaping (1.37, 2.80, 2.92, 6.73, 2.34)."""
+    G = tf([200], np.polymul([10, 1], np.polymul([0.05, 1], [0.05, 1])))
+    yield Check("2.17", _mixed(G, tf([1 / 1.5, 10], [1, 1e-3]), 1.0), 1.3659252159, 1e-9, DIGITS)
+    steep = tf([1 / np.sqrt(1.5), 10], [1, 1e-3])
+    yield Check(
+        "2.17, steep weight",
+        _mixed(G, steep * steep, 1.0),
+        2.20826571,
+        2e-8,
+        "400-bit arithmetic, nine digits shown",
+    )
+    shaped = control.ncfsyn(G, tf([1, 2], [1, 0]))
+    yield Check("9.3", shaped.least_gamma, 2.3387667449, 1e-9, DIGITS)
+    G = tf([[1, 1], [[2, 1], 2]], np.polymul([0.2, 1], [1, 1]))
+    for bands, value in (((0.25, 0.25), 2.7954835), ((0.25, 25), 2.9161765), ((25, 0.25), 6.7228488)):
+        W1 = control.append(*(tf([1 / 1.5, w], [1, w * 1e-4]) for w in bands))
+        yield Check(f"3.8, bandwidths {bands}", _mixed(G, W1, 1.0), value, 6e-8, DIGITS)
+
+
+@case(
+    source="""Scherer, Gahinet, Chilali, Multiobjective output-feedback control via LMI optimization, IEEE Trans.
+    Aut. Control 42 (1997)""",
+    kind="reference",
+    tags=("control",),
+)
+def control_hinf_scherer() -> Items:
+    """Example 7: the least H-infinity norm."""
+    P = control.StateSpace(
+        [[0, 10, 2], [-1, 1, 0], [0, 2, -5]],
+        [[1, 0], [0, 1], [1, 0]],
+        [[1, 0, 0], [0, 0, 0], [0, 1, 0]],
+        [[0, 0], [0, 1], [2, 0]],
+    )
+    found = control.hinfsyn(P, controls=1, measurements=1, tolerance=1e-10)
+    yield Check("least level", found.upper, 9.5080854626, 2e-9, "the level is found to 1e-10")
+
+
+@case(
+    source="python-control, issues 152 and 973: singular problems whose infimum no controller reaches",
+    kind="closed form",
+    tags=("control",),
+)
+def control_singular_problems() -> Items:
+    """No cost on the control: the norm comes near the infimum, and a note says what was added."""
+    P = control.StateSpace(
+        [[-0.01, -0.992], [0, -0.75]], [[0.992, 0], [0, 1]], [[1, -0.8], [0, -1]], [[0.8, 0], [1, 0]]
+    )
+    found = control.hinfsyn(P, controls=1, measurements=1)
+    reason = "a cost of 1e-4 on the control was added"
+    yield Check("infimum 0.8", found.norm, 0.8, 1e-3, reason)
+    P = control.augment(tf([1, 1], [1, 0.5, 4]), tf([2, -2.2, 1], [3, 0.2, 0.01]))
+    yield Check("infimum 2/3", control.hinfsyn(P, controls=1, measurements=1).norm, 2 / 3, 1e-3, reason)
+
+
+@case(
+    source="Leibfritz, COMPleib: constraint matrix optimization problem library, 2004, models AC4 and AC8",
+    kind="reference",
+    tags=("control",),
+)
+def control_compleib_full_order() -> Items:
+    """Aircraft: the least H-infinity norm of controllers of full order."""
+    for name, value, digits in (("AC4", 0.55729069, 6e-9), ("AC8", 1.61648, 6e-6)):
+        P, m, p = plants.compleib(name)
+        yield Check(
+            name, control.hinfsyn(P, controls=m, measurements=p, tolerance=1e-9).upper, value, digits, DIGITS
+        )
+
+
+@case(
+    source="SLICOT library, example of SB10ID; Glover, McFarlane, IEEE Trans. Aut. Control 34 (1989)",
+    kind="reference",
+    tags=("control",),
+)
+def control_loop_shaping() -> Items:
+    """The largest margin in the gap, and a controller that reaches ten per cent less."""
+    P = plants.sb10fd()
+    C = [[1, -1, 2, -4, 0, -3], [-3, 0, 5, -1, 1, 1], [-7, 5, 0, -8, 2, -2]]
+    found = control.ncfsyn(control.StateSpace(P.A, P.B[:, :2], C, [[1, -2], [0, 4], [5, -3]]))
+    yield Check("least level", found.least_gamma, 3.3209163792, 1e-9, DIGITS)
+    yield Check("largest margin", found.best_margin, 0.3011217043, 1e-10, DIGITS)
+
+
+@case(
+    source="""Vinnicombe, Frequency domain uncertainty and the graph topology, IEEE Trans. Aut. Control 38
+    (1993)""",
+    kind="closed form",
+    tags=("control",),
+)
+def control_gap() -> Items:
+    """Two plants with poles on either side of the axis that any controller takes for one."""
+    a, b = tf([1], [1, -0.001]), tf([1], [1, 0.001])
+    yield Check("nu-gap", control.nu_gap(a, b), 2000 / (1 + 1e6), 1e-12, "rounding")
+    yield Check(
+        "margin of 4/(s - 0.001) with 1",
+        control.ncf_margin(4 * a, control.static(1.0)),
+        0.7069299824,
+        1e-10,
+        DIGITS,
+    )
+    value = control.ncf_margin(4 * a, control.static(10.0))
+    yield Check(
+        "margin of 4/(s - 0.001) with 10",
+        value,
+        1 / np.sqrt(101),
+        1e-9,
+        "the peak is at infinity: 1/sqrt(1 + 10^2)",
+    )

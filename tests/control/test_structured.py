@@ -1,0 +1,210 @@
+"""Controllers of fixed structure, and pole placement: best known values of COMPleib's models, published gains."""
+
+import numpy as np
+import pytest
+from control_helpers import random_system
+
+from alembert.control import (
+    Goal,
+    StateSpace,
+    affine,
+    augment,
+    fixed_order,
+    hinfsyn,
+    lft,
+    pid,
+    place,
+    place_by_outputs,
+    tf,
+    tune,
+)
+from alembert.control.structured import _Loop
+from alembert.errors import ArgumentError, NumericalError
+from alembert.verify.control_plants import compleib, gust_alleviation, miminis_first, miminis_second
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "starts"),
+    [
+        ("NN2", 2.22158329, 1),
+        ("AC4", 0.9354753, 1),
+        ("AC8", 2.0050121, 1),
+        ("AC17", 6.6124279, 1),
+        ("HE1", 0.1538181, 1),
+    ],
+)
+def test_static_output_feedback(name, value, starts):
+    """Local optima, to 1e-3; that of HE1 is approached as the gain grows."""
+    P, m, p = compleib(name)
+    found = tune(P, 0, controls=m, measurements=p, starts=starts)
+    assert found.value <= value * (1 + 1e-3)
+    assert found.value == pytest.approx(value, rel=1e-2)
+    assert found.closed_loops[0].hinf_norm().gain == pytest.approx(found.value, rel=1e-6)
+    if name == "NN2":
+        assert found.controller.D[0, 0] == pytest.approx(-1.27151994, abs=1e-5)
+
+
+def test_gust_alleviation():
+    """H2 alone, and H2 and H-infinity together, whose peak is 20.8 % lower (printed: 20 %)."""
+    P, structure = gust_alleviation()
+    # in units in which the cost is of order one
+    h2 = Goal("h2", 1e4, 2.0)
+    found = tune(
+        P, structure, controls=1, measurements=2, goals=[h2], start=[-1, -0.1, 0.1, 0.1, 0.1, 0.1], starts=0
+    )
+    assert found.value / 1e4 == pytest.approx(1.36055828e-4, rel=1e-8)
+    assert found.closed_loops[0].hinf_norm().gain == pytest.approx(0.0268444, abs=6e-8)
+    a1, a0, c1, c0, kq, b2 = found.parameters * [-1, -1, 1, 1, 1, 1]
+    published = [0.20905558, 0.53210967, 1.16020583, 0.15462374, 1.23361277, 0.00638475]
+    np.testing.assert_allclose([kq, b2, c1 + b2 * a1, c0 + b2 * a0, a1, a0], published, rtol=1e-5)
+    both = tune(
+        P,
+        structure,
+        controls=1,
+        measurements=2,
+        goals=[h2, Goal("hinf", 1e4, 2.0)],
+        start=found.parameters,
+        starts=0,
+    )
+    assert both.value / 1e4 <= 5.98728780e-4 * (1 + 1e-6)
+    assert both.closed_loops[0].hinf_norm().gain == pytest.approx(0.0212530, abs=2e-6)
+
+
+def test_full_order_comes_near_the_riccati_optimum():
+    G = tf([1], [1, 0.2, 1])
+    P = augment(G, tf([0.5, 0.5], [1, 0.05]), 0.2)
+    best = hinfsyn(P, controls=1, measurements=1)
+    found = tune(P, 3, controls=1, measurements=1, starts=2)
+    assert best.lower * (1 - 1e-9) <= found.value <= 1.02 * best.upper
+
+
+@pytest.mark.parametrize("kind", ["hinf", "h2"])
+def test_gradients_are_those_of_differences(kind):
+    P, m, p = compleib("AC4")
+    if kind == "h2":  # no direct part from w to z
+        P = StateSpace(
+            P.A, P.B, P.C, P.D * np.block([[np.zeros((2, 2)), np.ones((2, 1))], [np.zeros((2, 3))]])
+        )
+    structure = fixed_order(1, m, p)
+    loop = _Loop(P, m, p, structure)
+    x = tune(P, structure, controls=m, measurements=p, starts=1, iterations=5).parameters
+    x = x + 1e-3 * np.random.default_rng(0).normal(size=len(x))
+    for function in (lambda x: loop.value(x, [Goal(kind)], 0.0), loop.abscissa):
+        _, gradient = function(x)
+        h = 1e-5
+        differences = [(function(x + h * e)[0] - function(x - h * e)[0]) / (2 * h) for e in np.eye(len(x))]
+        # central differences of norms known to 1e-9: h^2 and 1e-9/h
+        np.testing.assert_allclose(gradient, differences, rtol=2e-3, atol=1e-3 * np.abs(differences).max())
+
+
+def test_one_controller_for_several_plants():
+    """A PID for a mode whose frequency is 0.8, 1 or 1.3: the worst of the three counts."""
+    plants = [augment(tf([1], [1, 0.1, w * w]), tf([0.3, 0.1], [1, 0.001]), 0.05) for w in (0.8, 1.0, 1.3)]
+    found = tune(plants, pid(filter_time=0.05), controls=1, measurements=1, starts=3)
+    norms = [loop.hinf_norm().gain for loop in found.closed_loops]
+    assert found.value == pytest.approx(max(norms), rel=1e-6)
+    assert np.isfinite(found.value)
+    kp, ki, kd = found.parameters
+    s = 0.7j
+    expected = kp + ki / s + kd * s / (0.05 * s + 1)
+    assert found.controller.at(s)[0, 0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_decentralised_control_keeps_its_zeros():
+    G = tf([[[1], [0.2]], [[0.1], [1]]], [[[1, 1], [1, 2]], [[1, 3], [1, 1]]])
+    P = augment(G, tf([0.5, 0.5], [1, 0.05]), 0.2)
+    found = tune(P, fixed_order(0, 2, 2, free=np.eye(2)), controls=2, measurements=2, starts=1)
+    assert found.controller.D[0, 1] == found.controller.D[1, 0] == 0.0
+    both = tune(P, 0, controls=2, measurements=2, starts=1, start=found.controller.D.ravel())
+    assert both.value <= found.value * (1 + 1e-6)
+
+
+def test_decay_is_kept():
+    P, m, p = compleib("AC17")
+    found = tune(P, 0, controls=m, measurements=p, starts=2, decay=0.15)
+    assert found.closed_loops[0].poles().real.max() < -0.15
+
+
+# --- placement ---------------------------------------------------------------------------------------------------
+
+
+def test_miminis_first_example():
+    """Five states, three inputs, three outputs: all poles, to the accuracy that he prints (3e-12)."""
+    G, wanted = miminis_first()
+    found = place_by_outputs(G, wanted)
+    np.testing.assert_allclose(found.poles, np.sort(wanted), atol=1e-10)
+    assert np.abs(found.K).max() < 41.2  # his gains
+
+
+def test_miminis_second_example():
+    """One output and two inputs: the gain for two poles is unique, the third goes where it goes."""
+    G, wanted = miminis_second()
+    found = place_by_outputs(G, wanted)
+    np.testing.assert_allclose(found.K[:, 0], [-2.053475126112, -6.466096811958], rtol=1e-10)
+    np.testing.assert_allclose(found.poles, [-0.406648486670, -0.366406484747, 1.707616832510], atol=1e-11)
+    with pytest.raises(ArgumentError, match="3 poles were asked for; 2 inputs and 1 outputs assign 2 of 3"):
+        place_by_outputs(G, [-0.4, -0.3, 0.8])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_poles_of_random_systems(seed):
+    G = random_system(np.random.default_rng(seed), 6, 3, 4, direct=False)
+    wanted = [-1 + 1j, -1 - 1j, -2, -3, -1.5 + 0.5j, -1.5 - 0.5j]
+    assert place_by_outputs(G, wanted).error < 1e-6
+    state = place(G, wanted)
+    assert state.error < 1e-6
+    np.testing.assert_allclose(np.linalg.eigvals(G.A - G.B @ state.K).real.max(), -1, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (lambda: Goal("l1"), ArgumentError, "kind is 'l1', expected one of hinf, h2"),
+        (lambda: pid(filter_time=0.0), ArgumentError, "filter_time is 0.0"),
+        (lambda: affine(np.eye(2), np.eye(3), order=0), ArgumentError, r"free has shape \(3, 3\)"),
+        (
+            lambda: tune(compleib("AC4")[0], fixed_order(0, 2, 2), controls=1, measurements=2),
+            ArgumentError,
+            "the structure is for 2 controls and 2 measurements, the plant has 1 and 2",
+        ),
+        (
+            lambda: tune(compleib("AC4")[0], 0, controls=1, measurements=2, start=[1.0]),
+            ArgumentError,
+            "start has 1 parameters, expected 2",
+        ),
+        (
+            lambda: tune(tf([[1, 1], [1, 1]], [1, 1], 0.1), 0, controls=1, measurements=1),
+            ArgumentError,
+            "is sampled",
+        ),
+        (
+            lambda: tune(
+                StateSpace([[1.0]], [[1, 1]], [[1], [1]], np.ones((2, 2))), 0, controls=1, measurements=1
+            ),
+            ArgumentError,
+            "D22 is not zero",
+        ),
+        (
+            lambda: tune(StateSpace([[1.0]], [[1, 0]], [[1], [1]]), 0, controls=1, measurements=1, starts=1),
+            NumericalError,
+            "the best one leaves a pole with real part 1",
+        ),
+        (lambda: place(tf([1], [1, 2, 3]), [-1]), ArgumentError, "1 poles were given, expected 2"),
+        (lambda: place(tf([1], [1, 2, 3]), [-1, 1j]), ArgumentError, "comes without its conjugate"),
+        (
+            lambda: place(StateSpace(np.eye(2), [[1], [0]], np.eye(2)), [-1, -2]),
+            ArgumentError,
+            "the inputs do not reach all of the state",
+        ),
+        (lambda: place_by_outputs(tf([1, 1], [1, 2]), [-1]), ArgumentError, "has a direct part D"),
+    ],
+)
+def test_refusals(make, error, sentence):
+    with pytest.raises(error, match=sentence):
+        make()
+
+
+def test_lft_of_a_tuned_controller_is_its_closed_loop():
+    P, m, p = compleib("NN2")
+    found = tune(P, 0, controls=m, measurements=p, starts=1)
+    np.testing.assert_allclose(lft(P, found.controller).A, found.closed_loops[0].A)
