@@ -33,6 +33,7 @@ if _TYPE_CHECKING:
     from alembert import check as check
     from alembert import control as control
     from alembert import convert as convert
+    from alembert import flexible as flexible
     from alembert import linear as linear
     from alembert import optimal as optimal
     from alembert import verify as verify
@@ -66,6 +67,7 @@ _ON_FIRST_USE = {
     "convert": "alembert.convert",
     "diagonalising_velocities": "alembert.operators",
     "ensemble": "alembert.simulate",
+    "flexible": "alembert.flexible",
     "forward_dynamics_as_lq": "alembert.sweeps.twin",
     "gibbs_function": "alembert.sweeps.twin",
     "identify": "alembert.identify",

@@ -1,7 +1,6 @@
 """Steps reach their parents through the attachment of their node only; a rigid body is carried through it unchanged."""
 
 import ast
-import dataclasses
 from pathlib import Path
 
 import casadi as ca
@@ -9,13 +8,14 @@ import numpy as np
 import pytest
 
 import alembert
-from alembert import library, sensitivity, sweeps
+from alembert import flexible, library, sensitivity, sweeps
 from alembert.sensitivity import curvature, products, regressor
 from alembert.spatial import Force, Motion
 from alembert.sweeps import Program, Tree, expressions, twin
 from alembert.sweeps import operators as spatial_operators
+from alembert.sweeps.attachment import RigidAttachment
 from alembert.sweeps.kinds import kinds
-from alembert.sweeps.node import Carrier, Node, RigidAttachment
+from alembert.sweeps.node import Node
 from alembert.sweeps.program import Record
 
 MODULES = (sweeps, sensitivity, spatial_operators, twin, curvature, regressor)
@@ -105,21 +105,27 @@ def test_an_attachment_can_answer_otherwise(monkeypatch):
 
 
 def test_nodes_on_different_carriers_are_of_different_kinds():
-    tree = Tree.of(library.chain(12))
-    assert len(kinds(tree, tree.parameter_symbols)) <= 2
-    flexible = {4, 5, 9}
-    tree.__dict__["structures"] = tuple(
-        dataclasses.replace(s, carrier=Carrier(modes=3)) if k in flexible else s
-        for k, s in enumerate(tree.structures)
-    )
+    """Revolute joints on rigid bodies, and on a node of a flexible one."""
+    builder = alembert.ModelBuilder("chain")
+    boom = flexible.beam(1.0, 1.0, EI_z=1.0, bending_y=2)
+    hinge = alembert.Revolute((0.0, 1.0, 0.0))
+    builder.body("a", alembert.Inertia.sphere(1.0, 0.1), joint=hinge)
+    builder.body("b", alembert.Inertia.sphere(1.0, 0.1), joint=hinge, parent="a")
+    builder.body("boom", boom, joint=hinge, parent="b")
+    builder.body("c", alembert.Inertia.sphere(1.0, 0.1), joint=hinge, parent="boom", node="tip")
+    tree = Tree.of(builder.build())
     found = kinds(tree, tree.parameter_symbols)
-    assert {k for kind in found if kind.structure.carrier.modes for k in kind.nodes} == flexible
+    on_modes = {tree.joints[k].name for kind in found if kind.structure.carrier.modes for k in kind.nodes}
+    assert on_modes == {"c_joint"}
+    assert {tree.joints[k].name for kind in found if kind.structure.stiffening for k in kind.nodes} == {
+        "boom"
+    }
 
 
 def test_steps_name_their_parents_nowhere():
     """`b.parent` is for attachments and for those who make the records."""
     root = Path(alembert.__file__).parent
-    own = {"program.py", "node.py"}
+    own = {"program.py", "attachment.py"}
     for path in [*root.glob("sweeps/*.py"), *root.glob("sensitivity/*.py")]:
         if path.name in own:
             continue

@@ -11,7 +11,7 @@ import numpy as np
 from alembert.algorithms import frames, kernels, physical
 from alembert.errors import ArgumentError
 from alembert.expression import names_in
-from alembert.model import WORLD, Placement
+from alembert.model import Placement
 from alembert.model.placement import PlacementProduct
 from alembert.model.printing import unknown
 from alembert.model.space import with_own_axis
@@ -137,11 +137,7 @@ class Arguments:
 
     def carrier(self, name: str) -> tuple[int, Where]:
         """The node that carries a frame (-1: it does not move) and the frame's placement on it."""
-        frame = self.model.frame(name)
-        if frame.body == WORLD:
-            return -1, frame.placement
-        node, where = self.tree.carriers[self.model.body_index(frame.body)]
-        return node, where @ frame.placement
+        return self.tree.carrier(self.model.frame(name))
 
     def carriers(self, function: str, places: Sequence[FrameLike]) -> tuple[tuple[int, Where], ...]:
         """`_carrier` of several frames, or of places on them."""

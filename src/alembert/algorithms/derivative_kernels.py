@@ -28,7 +28,7 @@ from alembert.sensitivity.inverse_dynamics import (
     ROWS,
 )
 from alembert.sensitivity.mass_factor import Pattern
-from alembert.sweeps import FORWARD_DYNAMICS, Tree
+from alembert.sweeps import FORWARD_DYNAMICS, INVERSE_DYNAMICS, Tree
 from alembert.sweeps.program import expressions
 
 BY_ROWS = 12
@@ -58,6 +58,15 @@ def kernel(model: Model, name: str, *, wrenches: bool, lowering: kernels.Lowerin
     if not inverse:
         outputs = [Argument("a", (n,)), *outputs]
     rolled = kernels.is_rolled(tree, program, lowering)  # refuses unknown words
+    if tree.has_modes:
+        key = f"{model.fingerprint}:{name}:{','.join(names)}:columns"
+        return Kernel(
+            name,
+            inputs,
+            outputs,
+            key=key,
+            build=lambda: _flexible_source(tree, names, inputs, inverse=inverse),
+        )
     by_rows = n >= BY_ROWS or rolled
     if by_rows and lowering == "auto":
         rolled = True  # measured: as fast as code for each body, and compiles sooner
@@ -74,6 +83,33 @@ def kernel(model: Model, name: str, *, wrenches: bool, lowering: kernels.Lowerin
     how = f"{'rolled' if rolled else 'specialised'}:{'rows' if by_rows else 'lanes'}"
     key = f"{model.fingerprint}:{name}:{','.join(names)}:{how}"
     return Kernel(name, inputs, outputs, key=key, build=build, alone=not inverse and n > SIDE_BY_SIDE)
+
+
+def _flexible_source(
+    tree: Tree, names: Sequence[str], inputs: Sequence[Argument], *, inverse: bool
+) -> KernelSource:
+    """With bodies that have modes: tangents of the sweeps, a column of each matrix at a time."""
+    program = INVERSE_DYNAMICS if inverse else FORWARD_DYNAMICS
+    function = kernels.function(program.name, inputs, tree, kernels.program_graph(tree, program, names))
+    n, space = tree.model.nv, tree.model.space
+    given = [ca.SX.sym(a.name, *function.size_in(k)) for k, a in enumerate(inputs)]
+    unit = [ca.SX.sym(f"unit_{x}", n) for x in ("q", "v", "x")]
+    found = function(*given)
+    q, v, x = given[:3]
+    columns = [
+        ca.jtimes(found, at, along) for at, along in ((q, space.rate(q, unit[0])), (v, unit[1]), (x, unit[2]))
+    ]
+    shared = ca.vertcat(*(ca.vec(value) for value in given))
+    results = {name: n * n for name in ("dq", "dv", "da" if inverse else "dtau")}
+    stages: list[Step] = [
+        Call(FunctionSource(ca.Function("shared", given, [shared])), [a.name for a in inputs], ["shared"]),
+        Call(FunctionSource(ca.Function("unit", [], [ca.vec(ca.DM.eye(n))])), [], ["unit"]),
+        Columns(ca.Function("columns", [shared, *unit], columns), "shared", ["unit"] * 3, list(results), n),
+    ]
+    if not inverse:
+        stages.append(Call(FunctionSource(function), [a.name for a in inputs], ["a"]))
+    sizes, temporaries = {a.name: a.size for a in inputs}, {"shared": shared.numel(), "unit": n * n}
+    return Plan(sizes, results if inverse else {"a": n, **results}, temporaries, stages)
 
 
 def _small_inverse_source(

@@ -127,7 +127,8 @@ def kernel(model: Model, mode: Mode, name: str, options: Options | None) -> Kern
 
 def _closed(model: Model, mode: Mode, name: str) -> KernelSource | None:
     """The code of a product in closed form, with a part for each body; None where there is no such form."""
-    if mode == "hessian" or TABLE[name].program is None or not len(model.compute.tree):
+    tree = model.compute.tree
+    if mode == "hessian" or TABLE[name].program is None or not len(tree) or tree.has_modes:
         return None
     program, names = TABLE[name].sweeps
     if mode == "jvp":

@@ -90,8 +90,8 @@ class Failures(Arguments):
     def lockable(self) -> list[Owner]:
         """Joints that may lose a degree of freedom, with no reflected inertia to keep the equations regular."""
         return [
-            owner
-            for owner, joint in zip(self.model.space, self.model.joints, strict=True)
+            self.model.space[k]
+            for k, joint in enumerate(self.model.joints)
             if type(joint.type).singularity is not JointType.singularity
             and not (joint.armature or joint.rotors)
         ]

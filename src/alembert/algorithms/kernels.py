@@ -10,7 +10,7 @@ import casadi as ca
 
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.lowering.plan import Call, Copy, Offset, Plan, Step
 from alembert.lowering.rolled import RolledSource
 from alembert.model import Model
@@ -214,6 +214,12 @@ def is_rolled(tree: Tree, program: Program, lowering: Lowering) -> bool:
     if lowering not in get_args(Lowering):
         expected = ", ".join(map(repr, get_args(Lowering)))
         raise ArgumentError(f"{program.name}: lowering is {lowering!r}, expected one of {expected}")
+    if tree.has_modes:
+        if lowering == "rolled":
+            raise UnsupportedError(
+                "compile: bodies with modes cannot be rolled yet; lowering='auto' specialises"
+            )
+        return False
     if lowering == "auto":
         return len(tree) > MOST_NODES or (
             program.pairs is not None and tree.pairs * len(program.pairs.names) > MOST_BLOCKS

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from alembert.algorithms import frames
+from alembert.algorithms import frames, kernels
+from alembert.algorithms.algorithm import Options
 from alembert.algorithms.arguments import Parameters
 from alembert.algorithms.evaluation import Evaluation
 from alembert.algorithms.frames import Reference
-from alembert.errors import NumericalError
+from alembert.errors import NumericalError, UnsupportedError
 from alembert.spatial import Pose
-
-if TYPE_CHECKING:
-    pass
 
 Array = np.ndarray
 
@@ -71,8 +69,25 @@ class Kinematics(Evaluation):
         if point is not None:
             where = self.numbers("frame_jacobian", "point", point, 3, batch=False)
             offset = offset @ Pose(np.eye(3), where)
+        if self.tree.has_modes:
+            return self._flexible_jacobian(q, frame, reference, point, parameters)
         columns, X_W = self.evaluate("subspaces", (q,), parameters=parameters, caller="frame_jacobian")
         return frames.jacobian(columns, self.tree.support[node], frames.pose(X_W, node, offset), reference)
+
+    def _flexible_jacobian(
+        self, q: Any, frame: str, reference: Reference, point: Any, parameters: Parameters
+    ) -> Array:
+        """With bodies that have modes: what these move depends on where the frame is, so that it has a kernel of its own."""
+        if point is not None:
+            raise UnsupportedError(
+                "frame_jacobian: point= is not supported for models with flexible bodies; add a frame at the point"
+            )
+        key = ("frame_jacobian", frame, reference)
+        if key not in self.kernels:
+            options = Options(frame=frame, reference=reference)
+            self.kernels[key] = kernels.graph_kernel(self.model, "frame_jacobian", options, "frame_jacobian")
+        given = (q,) if not self.model.parameters else (q, self.parameter_array("frame_jacobian", parameters))
+        return self.checked("frame_jacobian", self.kernels[key], given)
 
     def frame_jacobian_rate(
         self,

@@ -67,7 +67,7 @@ def _frame_jacobian(s: Inputs) -> Results:
     X_WC = record.X_W @ X_BC
     J = ca.SX(6, s.tree.model.nv)
     for k in s.tree.ancestors[node] if node >= 0 else ():
-        columns = s.moved[0][k].columns
+        columns = sweeps.seen(s.tree, s.moved[0], node, k).columns
         for i in range(columns.shape[1]):
             V = X_WC.motion_inverse(Motion.from_vector(columns[:, i]))
             J[:, s.tree.v_slices[k].start + i] = s.refer(X_WC, V).vector()

@@ -34,7 +34,6 @@ import numpy as np
 
 from alembert.errors import ModelError
 from alembert.expression import Expression, evaluate
-from alembert.model import WORLD
 from alembert.model.elements import DOT
 from alembert.spatial import Motion, Pose
 from alembert.spatial.arrays import skew
@@ -311,11 +310,7 @@ def _frame(tree: Tree, records: list[Record], name: str, values: dict[str, ca.SX
 
 
 def carrier(tree: Tree, name: str) -> tuple[int, Where]:
-    frame = tree.model.frame(name)
-    if frame.body == WORLD:
-        return -1, frame.placement
-    node, where = tree.carriers[tree.model.body_index(frame.body)]
-    return node, where @ frame.placement
+    return tree.carrier(tree.model.frame(name))
 
 
 def between(tree: Tree, node: int, other: int, sign: float) -> tuple[list[int], float]:

@@ -15,7 +15,7 @@ import casadi as ca
 from alembert.errors import UnsupportedError
 from alembert.lowering.traced_records import Kept, Order, PairForm, Parent, Slot, Traced, Watched, is_cheap
 from alembert.sweeps.kinds import Kind
-from alembert.sweeps.program import Extent, Pairs, Program, Record, Sweep, flat
+from alembert.sweeps.program import Extent, Pairs, Program, Record, Sweep, flat, run
 from alembert.sweeps.values import Dense, elements, map_matrices, nonzeros
 from alembert.sweeps.visits import (
     ADDED,
@@ -95,7 +95,7 @@ class _Tracer:
         record.parent = parent = Parent(lambda name: _dense_like(name, self.world).value, record.has)
         for at, sweep in loop:
             parent.__dict__["_sweep"] = at
-            sweep.step(record)
+            run(sweep.step, record)
         self.adding[-1] |= parent._sweeps
         return {name: Dense(name, value) for name, value in parent._contributions.items()}
 
@@ -149,7 +149,7 @@ class _Tracer:
                     record.add(**{name: dense.value})
                     previous[name] = record.__dict__[name]
             parent.__dict__["_sweep"] = at
-            sweep.step(record)
+            run(sweep.step, record)
             for name, value in record.__dict__.items():
                 if name not in previous or previous[name] is not value:
                     set_by.setdefault(name, set()).add(at)

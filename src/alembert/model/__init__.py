@@ -20,6 +20,7 @@ from alembert.model.elements import (
     Visual,
 )
 from alembert.model.inertia import Inertia
+from alembert.model.modal import ModalBody, ModalNode
 from alembert.model.model import Model
 from alembert.model.placement import Placement
 
@@ -38,6 +39,8 @@ __all__ = [
     "Joint",
     "LoopJoint",
     "Mesh",
+    "ModalBody",
+    "ModalNode",
     "Model",
     "ModelBuilder",
     "Placement",

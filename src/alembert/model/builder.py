@@ -23,6 +23,7 @@ from alembert.model.elements import (
     Visual,
 )
 from alembert.model.inertia import Inertia
+from alembert.model.modal import ModalBody
 from alembert.model.model import Model
 from alembert.model.placement import Placement
 
@@ -60,20 +61,24 @@ class ModelBuilder:
     def body(
         self,
         name: str,
-        inertia: Inertia = Inertia(),  # noqa: B008  (frozen)
+        inertia: Inertia | ModalBody = Inertia(),  # noqa: B008  (frozen)
         *,
         joint: JointType | None = None,
         parent: str = WORLD,
         visuals: Iterable[Visual] = (),
         unphysical: bool = False,
+        flexible: ModalBody | None = None,
         **joint_options: Any,
     ) -> ModelBuilder:
         """A body; with `joint` also the joint that moves it, called `joint_name` or after the body.
 
+        A `ModalBody` (`al.flexible.beam` makes one) in place of the inertia, or as `flexible`, makes it flexible.
         `unphysical=True` keeps an inertia that no body can have, as loaders do for real files.
-        `joint_options` are those of `joint` (placement, limits, spring, friction, armature, rotors).
+        `joint_options` are those of `joint` (placement, node, limits, spring, friction, armature, rotors).
         """
-        self._parts["bodies"].append(Body(name, inertia, tuple(visuals), unphysical))
+        if isinstance(inertia, ModalBody):
+            flexible, inertia = inertia, Inertia()
+        self._parts["bodies"].append(Body(name, inertia, tuple(visuals), unphysical, flexible))
         if joint is not None:
             joint_name = joint_options.pop("joint_name", f"{name}_joint")
             self.joint(joint_name, joint, parent=parent, child=name, **joint_options)
@@ -95,17 +100,27 @@ class ModelBuilder:
         friction: Friction | None = None,
         armature: Any = (),
         rotors: Iterable[Rotor] = (),
+        node: str = "",
     ) -> ModelBuilder:
+        """`node` is the node of a flexible parent at which the joint frame is; `placement` is relative to it."""
         if not isinstance(type, JointType):
             raise ModelError(f"joint {name!r}: type is {type!r}, expected a joint type such as Revolute()")
         where = elements.placement(placement)
         self._parts["joints"].append(
-            Joint(name, type, parent, child, where, limits, spring, friction, armature, tuple(rotors))
+            Joint(name, type, parent, child, where, limits, spring, friction, armature, tuple(rotors), node)
         )
         return self
 
-    def frame(self, name: str, body: str, placement: Placement | Any = Placement()) -> ModelBuilder:  # noqa: B008
-        self._parts["frames"].append(Frame(name, body, elements.placement(placement)))
+    def frame(
+        self,
+        name: str,
+        body: str,
+        placement: Placement | Any = Placement(),  # noqa: B008  (frozen)
+        *,
+        node: str = "",
+    ) -> ModelBuilder:
+        """A named place on a body, or at a node of a flexible one."""
+        self._parts["frames"].append(Frame(name, body, elements.placement(placement), node))
         return self
 
     def loop(self, name: str, type: Pair, frame_a: str, frame_b: str) -> ModelBuilder:

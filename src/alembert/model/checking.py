@@ -30,6 +30,8 @@ def check(model: Model) -> Model:
         problem = body.inertia.problem(model.parameter_values)
         if problem and not (body.unphysical and model.value(body.inertia.mass) >= 0):
             raise ModelError(f"body {body.name!r}: {problem}")
+        if body.flexible is not None:
+            body.flexible.check(f"body {body.name!r}", model.parameter_values)
     for name, problem in massless_tips(model).items():
         if not model.body(name).unphysical:
             raise ModelError(problem)
@@ -117,6 +119,10 @@ def _check_references(model: Model) -> None:
             raise ModelError(
                 unknown(f"frame {frame.name!r} is on the body", frame.body, [WORLD, *model._body_index])
             )
+    for joint in model.joints:
+        _check_node(model, f"joint {joint.name!r}", joint.parent, joint.node)
+    for frame in model.frames:
+        _check_node(model, f"frame {frame.name!r}", frame.body, frame.node)
     for loop in model.loops:
         for end in (loop.frame_a, loop.frame_b):
             if end not in frames:
@@ -153,6 +159,19 @@ def _check_references(model: Model) -> None:
         if sensor.target not in table:
             what = "joint" if sensor.of_joint else "frame"
             raise ModelError(unknown(f"sensor {sensor.name!r} measures the {what}", sensor.target, table))
+
+
+def _check_node(model: Model, what: str, body: str, node: str) -> None:
+    if not node:
+        return
+    flexible = None if body == WORLD else model.body(body).flexible
+    if flexible is None:
+        raise ModelError(f"{what} is at the node {node!r} of {body!r}, which is no flexible body")
+    known = [place.name for place in flexible.nodes]
+    if node not in known:
+        raise ModelError(
+            unknown(f"{what} is at the node", f"{body}.{node}", [f"{body}.{name}" for name in known])
+        )
 
 
 def _check_equation(model: Model, equation: Equation) -> None:

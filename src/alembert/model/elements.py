@@ -13,6 +13,7 @@ from alembert.expression import Expression, Scalar, is_name, scalar, scalars
 from alembert.joints import Friction, JointType, Limits, Pair, Rotor, Spring
 from alembert.joints.attachments import per_dof
 from alembert.model.inertia import Inertia
+from alembert.model.modal import ModalBody
 from alembert.model.placement import Placement
 
 WORLD = "world"
@@ -111,13 +112,19 @@ class Visual:
 
 @dataclass(frozen=True)
 class Body:
-    """A rigid body; its frame is that of the joint which moves it."""
+    """A body; its frame is that of the joint which moves it."""
 
     name: str
     inertia: Inertia = Inertia()  # noqa: RUF009  (frozen)
     visuals: tuple[Visual, ...] = ()
     unphysical: bool = False
     """the inertia is kept as a file gave it, although no body can have it (or a moving body has none)"""
+    flexible: ModalBody | None = None
+    """how the body deforms; `inertia` then follows from it, as that of the undeformed body"""
+
+    def __post_init__(self) -> None:
+        if self.flexible is not None:
+            object.__setattr__(self, "inertia", self.flexible.undeformed())
 
 
 @dataclass(frozen=True)
@@ -134,6 +141,8 @@ class Joint:
     friction: Friction | None = None
     armature: tuple[Scalar, ...] = ()
     rotors: tuple[Rotor, ...] = ()
+    node: str = ""
+    """the node of a flexible parent at which the joint frame is, displaced with it; empty for the body's own frame"""
 
     def __post_init__(self) -> None:
         nq, nv = self.type.nq, self.type.nv
@@ -178,6 +187,8 @@ class Frame:
     name: str
     body: str
     placement: Placement = Placement()  # noqa: RUF009  (frozen)
+    node: str = ""
+    """the node of a flexible body at which it is, displaced with it; empty for the body's own frame"""
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class Model(Methods):
     @cached_property
     def space(self) -> Space:
         """Who owns which coordinate, and the manifold of all configurations."""
-        return Space(self.joints)
+        return Space(self.joints, self.bodies)
 
     @cached_property
     def nq(self) -> int:

@@ -31,18 +31,19 @@ import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.joints import JointType
+from alembert.joints import JointType, Limits
+from alembert.joints.modes import Modes
 from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
-    from alembert.model.elements import Joint, Limits
+    from alembert.model.elements import Body, Joint
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A joint, with the places of its coordinates in q and of its speeds in v."""
+    """A joint, or a body with modes, with the places of its coordinates in q and of its speeds in v."""
 
     name: str
     type: JointType
@@ -59,7 +60,7 @@ class Owner:
         return self._labels(self.type.speeds)
 
     def _labels(self, entries: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-        if len(entries) == 1:
+        if len(entries) == 1 and not isinstance(self.type, Modes):
             return (self.name,)
         return tuple(f"{self.name}.{label}" for label, _ in entries)
 
@@ -67,14 +68,25 @@ class Owner:
 class Space:
     """All coordinates of a model: iterating gives their owners in order, those without coordinates among them."""
 
-    def __init__(self, joints: Sequence[Joint]) -> None:
-        owners, nq, nv = [], 0, 0
-        for joint in joints:
-            end_q, end_v = nq + joint.type.nq, nv + joint.type.nv
-            owners.append(Owner(joint.name, joint.type, joint.limits, slice(nq, end_q), slice(nv, end_v)))
-            nq, nv = end_q, end_v
-        self.owners = tuple(owners)
-        self.nq, self.nv = nq, nv
+    def __init__(self, joints: Sequence[Joint], bodies: Sequence[Body]) -> None:
+        """`bodies` are those that the joints move, in the same order."""
+        self.nq = self.nv = 0
+        owners: list[Owner] = []
+        of_joints: list[Owner] = []
+        self.of_bodies: dict[str, Owner] = {}
+        """those of bodies with modes, by the name of the body"""
+        for joint, body in zip(joints, bodies, strict=True):
+            of_joints.append(self._place(joint.name, joint.type, joint.limits))
+            owners.append(of_joints[-1])
+            if body.flexible is not None:
+                self.of_bodies[body.name] = self._place(body.name, body.flexible.coordinates, Limits())
+                owners.append(self.of_bodies[body.name])
+        self.owners, self._of_joints = tuple(owners), tuple(of_joints)
+
+    def _place(self, name: str, kind: JointType, limits: Limits) -> Owner:
+        q, v = self.nq, self.nv
+        self.nq, self.nv = q + kind.nq, v + kind.nv
+        return Owner(name, kind, limits, slice(q, self.nq), slice(v, self.nv))
 
     def __iter__(self) -> Iterator[Owner]:
         return iter(self.owners)
@@ -84,7 +96,7 @@ class Space:
 
     def __getitem__(self, index: int) -> Owner:
         """That of the joint with this index."""
-        return self.owners[index]
+        return self._of_joints[index]
 
     # --- names, units and limits ------------------------------------------------------------------------------
 

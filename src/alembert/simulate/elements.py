@@ -75,11 +75,8 @@ class Places:
         return ca.SX(evaluate(number, self._values))
 
     def _locate(self, frame: str) -> tuple[int, Pose]:
-        found = self.model.frame(frame)
-        if found.body == WORLD:
-            return -1, found.placement.symbolic_pose(self._values)
-        node, where = self._tree.carriers[self.model.body_index(found.body)]
-        return node, (where @ found.placement).symbolic_pose(self._values)
+        node, where = self._tree.carrier(self.model.frame(frame))
+        return node, where.symbolic_pose(self._values)
 
     def pose(self, frame: str) -> Pose:
         """X_WC."""

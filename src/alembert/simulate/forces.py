@@ -253,7 +253,8 @@ def limited_coordinates(
         if name not in model._joint_index:
             raise ArgumentError(unknown(f"{who}: no joint", name, model._joint_index))
     found = []
-    for joint, sq, sv in zip(model.joints, model._q_slices, model._v_slices, strict=True):
+    for joint in model.space:
+        sq, sv = joint.q, joint.v
         if joints is not None and joint.name not in joints:
             continue
         limits = [

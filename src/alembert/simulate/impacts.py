@@ -134,11 +134,7 @@ class JointStops:
 
 
 def _joint_of(model: Model, coordinate: int) -> str:
-    return next(
-        joint.name
-        for joint, s in zip(model.joints, model._q_slices, strict=True)
-        if s.start <= coordinate < s.stop
-    )
+    return next(owner.name for owner in model.space if owner.q.start <= coordinate < owner.q.stop)
 
 
 @dataclass(frozen=True)

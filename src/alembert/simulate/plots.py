@@ -109,11 +109,11 @@ def _entries(
 ) -> Iterator[tuple[str, str, int]]:
     """(title of the panel, name, index) of every entry: one panel per unit, so that lines share their axis."""
     names = model.coordinate_names if kind == "coordinates" else model.speed_names
-    slices = model._q_slices if kind == "coordinates" else model._v_slices
-    for joint, s in zip(model.joints, slices, strict=True):
-        if joints and joint.name not in joints:
+    for owner in model.space:
+        if joints and owner.name not in joints:
             continue
-        for k, (_, unit) in enumerate(getattr(joint.type, kind), start=s.start):
+        start = (owner.q if kind == "coordinates" else owner.v).start
+        for k, (_, unit) in enumerate(getattr(owner.type, kind), start=start):
             yield titles.get(unit, f"{kind} [{unit}]" if unit else kind), names[k], k
 
 

@@ -122,8 +122,8 @@ class Motions:
     def _prescribed_q(self) -> Array:
         model = self.model
         found = np.zeros(model.nq, dtype=bool)
-        for sq, sv in zip(model._q_slices, model._v_slices, strict=True):
-            found[sq] = sv.stop > sv.start and self.mask[sv.start]
+        for owner in model.space:
+            found[owner.q] = bool(owner.type.nv) and self.mask[owner.v.start]
         return found
 
 

@@ -158,8 +158,5 @@ def not_finite(model: Model, t: float, q: Array, step: float, told: str = "") ->
 
 
 def _why(model: Model, q: Array) -> str:
-    for joint, s in zip(model.joints, model._q_slices, strict=True):
-        sentence = joint.type.singularity(q[s])
-        if sentence:
-            return f"joint {joint.name!r}: {sentence}"
-    return "the step is too long for the motion, or its equations have no solution"
+    sentence = model.space.singularity(q)
+    return sentence or "the step is too long for the motion, or its equations have no solution"

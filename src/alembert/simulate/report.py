@@ -274,12 +274,12 @@ def _beyond_limits(run: Run) -> dict[str, float]:
 def _quaternions(model: Model) -> list[tuple[slice, list[int]]]:
     """Joints with a unit quaternion, and its entries."""
     found = []
-    for joint, s in zip(model.joints, model._q_slices, strict=True):
+    for owner in model.space:
         entries = [
-            k for k, (label, _) in enumerate(joint.type.coordinates) if label in ("qw", "qx", "qy", "qz")
+            k for k, (label, _) in enumerate(owner.type.coordinates) if label in ("qw", "qx", "qy", "qz")
         ]
         if len(entries) == 4:
-            found.append((s, entries))
+            found.append((owner.q, entries))
     return found
 
 

@@ -181,10 +181,10 @@ def override(plant: StepModel, x: Any, given: Any, *, of_q: bool) -> Any:
     """The entries of x (over q or v) that are prescribed, replaced; on `SX`."""
     parts = []
     model = plant.model
-    for sq, sv in zip(model._q_slices, model._v_slices, strict=True):
-        s = sq if of_q else sv
-        if sv.stop > sv.start:
-            parts.append(given[s] if plant.prescribed[sv.start] else x[s])
+    for owner in model.space:
+        s = owner.q if of_q else owner.v
+        if owner.type.nv:
+            parts.append(given[s] if plant.prescribed[owner.v.start] else x[s])
     return ca.vertcat(*parts)
 
 

@@ -1,5 +1,6 @@
 """The sweeps: steps written once on `SX`, and the programs composed of them."""
 
+from alembert.sweeps import modal as modal
 from alembert.sweeps.energy import COMPOSITE as COMPOSITE
 from alembert.sweeps.energy import KINETIC_ENERGY as KINETIC_ENERGY
 from alembert.sweeps.energy import MOMENTUM as MOMENTUM
@@ -18,4 +19,5 @@ from alembert.sweeps.kinematics import VELOCITIES as VELOCITIES
 from alembert.sweeps.mass_matrix import MASS_MATRIX as MASS_MATRIX
 from alembert.sweeps.program import Program as Program
 from alembert.sweeps.program import expressions as expressions
+from alembert.sweeps.program import seen as seen
 from alembert.sweeps.tree import Tree as Tree

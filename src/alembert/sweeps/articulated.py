@@ -76,4 +76,5 @@ def unit_columns(S: ca.SX) -> list[tuple[int, int]]:
 
 def force_columns(X: Any, F: ca.SX, kind: Any = Force) -> ca.SX:
     """Ad(X)^-T on every column."""
-    return ca.horzcat(*(X.force(kind.from_vector(F[:, k])).vector() for k in range(F.shape[1])))
+    columns = [X.force(kind.from_vector(F[:, k])).vector() for k in range(F.shape[1])]
+    return ca.horzcat(*columns) if columns else ca.SX(F.shape[0], 0)

@@ -47,7 +47,7 @@ def accelerate(b: Record) -> None:
 def subspace_in_world(b: Record) -> None:
     """S in world axes about the world's origin: the columns of every Jacobian."""
     columns = (b.X_W.motion(Motion.from_vector(b.S[:, k])).vector() for k in range(b.node.nv))
-    b.columns = ca.horzcat(*columns)
+    b.columns = ca.horzcat(ca.SX(6, 0), *columns)
 
 
 POSES = Program("poses", {"q": "q"}, (outward(place), outward(place_in_world)), {"X_W": "node"})

@@ -38,7 +38,9 @@ def composite_momentum(b: Record) -> None:
 
 def _couple(outer: Record, inner: Record) -> tuple[tuple[ca.SX, ca.SX], ...]:
     """(3)"""
-    if outer is inner:
+    if outer is inner and outer.has("J_m"):  # modes, see `alembert.sweeps.modal`
+        block = outer.J_m
+    elif outer is inner:
         block = outer.S.T @ outer.I.articulated().columns(outer.S)
         reflected = outer.node.reflected_inertia
         if reflected is not None:

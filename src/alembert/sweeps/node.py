@@ -4,15 +4,13 @@ The *structure* says which joint a node has and what the joint carries; it holds
 vector. A node is bound to a vector of `SX`: numbers and parameter symbols when a model is unrolled, plain symbols when
 one step is to serve all nodes of the same structure.
 
-A body may have coordinates of its own (the modes of a flexible body). It then is a node of its own, the only child of the
-node of its joint, and carries all that hangs from the body. Its motion has the six entries of the body's frame and the
-speeds of the modes. So a structure also says what the node hangs from, and the *attachment* of a node is what passes
-between it and its parent. No body of a model has coordinates so far: every carrier, and every attachment, is rigid.
+A body may have coordinates of its own, the modes in which it deforms. It then is a node of its own, the *mode node*, below
+the node of its joint, and carries all that hangs from the body. So a structure also says what the node hangs from, and the
+*attachment* of a node is what passes between it and its parent (`alembert.sweeps.modal`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,13 +19,22 @@ import casadi as ca
 
 from alembert.joints import JointType
 from alembert.spatial import Pose, RigidInertia
+from alembert.sweeps.attachment import RIGID_ATTACHMENT, ModalAttachment
 
 
 @dataclass(frozen=True)
 class Carrier:
-    """What a node hangs from, as far as its steps must know: how many modes its parent has."""
+    """What a node hangs from, as far as its steps must know: how many modes move the place where it hangs."""
 
     modes: int = 0
+    stiffening: str = ""
+    """that of the body: the place is displaced to second order, to first order, or not at all"""
+
+    @property
+    def layout(self) -> tuple[tuple[str, int], ...]:
+        n = self.modes
+        second = 3 * n * n if self.stiffening == "consistent" else 0
+        return ("place", 3 if n else 0), ("shapes", 3 * n), ("rotations", 3 * n), ("foreshortening", second)
 
 
 RIGID = Carrier()
@@ -45,6 +52,8 @@ class Structure:
     rotors: tuple[int, ...] = ()
     """the degree of freedom that each rotor is geared to"""
     carrier: Carrier = RIGID
+    stiffening: str = ""
+    """of a mode node: which integrals its body has, as `alembert.model.modal` says; empty for a joint"""
 
     @property
     def layout(self) -> tuple[tuple[str, int], ...]:
@@ -64,6 +73,24 @@ class Structure:
             ("smoothing", 1 if self.coulomb else 0),
             ("armature", nv if self.armature else 0),
             ("rotor", 5 * len(self.rotors)),
+            *self._modal_layout,
+            *self.carrier.layout,
+        )
+
+    @property
+    def _modal_layout(self) -> tuple[tuple[str, int], ...]:
+        if not self.stiffening:
+            return ()
+        n = self.joint.nv
+        pairs = n * n if self.stiffening == "consistent" else 0
+        return (
+            ("shape_moments", 3 * n),
+            ("shape_products", 9 * n),
+            ("pair_products", 9 * n * n),
+            ("modal_stiffness", n * n),
+            ("modal_damping", n * n),
+            ("foreshortening_moments", 3 * pairs),
+            ("foreshortening_products", 9 * pairs),
         )
 
     @property
@@ -71,52 +98,37 @@ class Structure:
         return sum(size for _, size in self.layout)
 
 
-class RigidAttachment:
-    """A node on a rigid parent: fields pass outward, and contributions inward, as they are.
-
-    Steps only ever see six entries of a parent's motion. With T the motion that the modes of a parent give the place where
-    the node hangs (6 x modes, in the parent's axes about its origin), the attachment to a parent with motion (V, v) will
-    give V + T v, with acceleration (A, a) A + T a + (dT/dt) v, and the displaced placement; of a force F it will add
-    (F, T^T F), of an inertia P the matrix [1 T]^T P [1 T].
-    """
-
-    def receive(self, record: Any, name: str) -> Any:
-        """A field of the parent; `placement` is the pose of the joint frame on it."""
-        return record.node.placement if name == "placement" else getattr(record.parent, name)
-
-    def deliver(self, record: Any, contributions: Mapping[str, Any]) -> None:
-        record.parent.add(**contributions)
-
-
-RIGID_ATTACHMENT = RigidAttachment()
-
-
 class Node:
     """A structure with its constants, a vector of `SX`."""
 
-    attachment = RIGID_ATTACHMENT
+    attachment: Any = RIGID_ATTACHMENT
 
     def __init__(self, structure: Structure, constants: ca.SX) -> None:
         self.structure = structure
-        self._parts: dict[str, ca.SX] = {}
+        self.parts: dict[str, ca.SX] = {}
+        """the constants by name, see `Structure.layout`"""
         start = 0
         for name, size in structure.layout:
-            self._parts[name] = constants[start : start + size]
+            self.parts[name] = constants[start : start + size]
             start += size
         self.nq, self.nv = structure.joint.nq, structure.joint.nv
-        self.joint = structure.joint.with_constants(self._parts["joint"])
+        self.joint = structure.joint.with_constants(self.parts["joint"])
+        if structure.carrier.modes:
+            self.attachment = ModalAttachment.of(
+                self.parts, structure.carrier.modes, structure.carrier.stiffening
+            )
 
     @cached_property
     def placement(self) -> Pose:
         """X_PF, the joint frame on the undeformed parent."""
-        R = ca.reshape(self._parts["rotation"], 3, 3).T
-        return Pose(ca.sparsify(R), ca.sparsify(self._parts["translation"]))
+        R = ca.reshape(self.parts["rotation"], 3, 3).T
+        return Pose(ca.sparsify(R), ca.sparsify(self.parts["translation"]))
 
     @cached_property
     def inertia(self) -> RigidInertia:
-        xx, xy, yy, xz, yz, zz = (self._parts["inertia"][k] for k in range(6))
+        xx, xy, yy, xz, yz, zz = (self.parts["inertia"][k] for k in range(6))
         I = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz))
-        return RigidInertia(self._parts["mass"], self._parts["moment"], I)
+        return RigidInertia(self.parts["mass"], self.parts["moment"], I)
 
     def own_effort(self, q: ca.SX, v: ca.SX) -> ca.SX | None:
         """Spring and friction, (1)-(3) of `alembert.joints.attachments`; None where there is neither."""
@@ -126,25 +138,25 @@ class Node:
             gradient = ca.gradient(self._spring_energy(self.joint.integrate(q, step)), step)
             parts.append(-ca.substitute(gradient, step, ca.SX.zeros(self.nv)))
         if self.structure.viscous:
-            parts.append(-self._parts["viscous"] * v)
+            parts.append(-self.parts["viscous"] * v)
         if self.structure.coulomb:
-            s = self._parts["smoothing"]
-            parts.append(-self._parts["coulomb"] * v / ca.sqrt(v * v + s * s))
+            s = self.parts["smoothing"]
+            parts.append(-self.parts["coulomb"] * v / ca.sqrt(v * v + s * s))
         return sum(parts[1:], parts[0]) if parts else None
 
     def spring_energy(self, q: ca.SX) -> ca.SX:
         return self._spring_energy(q) if self.structure.spring else ca.SX(0)
 
     def _spring_energy(self, q: ca.SX) -> ca.SX:
-        d = self.joint.difference(self._parts["rest"], q)
-        return ca.dot(d, self._parts["stiffness"] * d) / 2
+        d = self.joint.difference(self.parts["rest"], q)
+        return ca.dot(d, self.parts["stiffness"] * d) / 2
 
     @cached_property
     def reflected_inertia(self) -> ca.SX | None:
         """Armature and rotors on the diagonal of the mass matrix, (nv x nv); None where there is neither."""
         if not (self.structure.armature or self.structure.rotors):
             return None
-        diagonal = self._parts["armature"] if self.structure.armature else ca.SX.zeros(self.nv)
+        diagonal = self.parts["armature"] if self.structure.armature else ca.SX.zeros(self.nv)
         diagonal = ca.SX(diagonal)
         for dof, ratio, inertia, _ in self._rotors:
             diagonal[dof] += ratio * ratio * inertia
@@ -162,7 +174,7 @@ class Node:
 
     @property
     def _rotors(self) -> list[tuple[int, ca.SX, ca.SX, ca.SX]]:
-        parts = self._parts["rotor"]
+        parts = self.parts["rotor"]
         return [
             (dof, parts[5 * k], parts[5 * k + 1], parts[5 * k + 2 : 5 * k + 5])
             for k, dof in enumerate(self.structure.rotors)

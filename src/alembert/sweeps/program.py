@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import casadi as ca
 
+from alembert.errors import UnsupportedError
 from alembert.spatial import Motion, Pose, RigidInertia
 from alembert.sweeps.node import Node
 from alembert.sweeps.tree import Tree
@@ -32,6 +33,10 @@ class Record:
         self.__dict__.update(known)
 
     def __getattr__(self, name: str) -> Any:
+        if "node" in self.__dict__ and self.node.structure.stiffening:
+            raise UnsupportedError(
+                f"this algorithm does not take flexible bodies yet (modes have no {name!r})"
+            )
         raise AttributeError(f"no step before this one has left {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -83,11 +88,37 @@ class Pairs:
 
     `visit(outer, inner)` gets the records of a node and of one of its ancestors (or of the node itself) after all
     sweeps, and returns for each name the pair of blocks (rows of outer x columns of inner, rows of inner x columns
-    of outer); of a node with itself only the first counts.
+    of outer); of a node with itself only the first counts. A mode node is shown as it is seen from the outer node: its
+    `columns` are the motions that the modes give the place where the branch with the outer node hangs.
     """
 
     names: tuple[str, ...]
     visit: Callable[[Record, Record], tuple[tuple[ca.SX, ca.SX], ...]]
+
+
+COUNTERPARTS: dict[Step, Step] = {}
+"""what mode nodes do in the place of a step"""
+
+
+def counterpart(*steps: Step) -> Callable[[Step], Step]:
+    """Declare what mode nodes do in the place of steps."""
+
+    def declare(own: Step) -> Step:
+        COUNTERPARTS.update(dict.fromkeys(steps, own))
+        return own
+
+    return declare
+
+
+def run(step: Step, record: Record) -> None:
+    """One step for one node."""
+    if record.node.structure.stiffening:
+        if step not in COUNTERPARTS:
+            raise UnsupportedError(
+                f"this algorithm does not take flexible bodies yet (its step {step.__name__!r} has no counterpart for modes)"
+            )
+        step = COUNTERPARTS[step]
+    step(record)
 
 
 def outward(step: Step) -> Sweep:
@@ -136,7 +167,7 @@ def unroll(
         records.append(Record(node=node, parent=parent, passive=program.passive, **own))
     for sweep in program.sweeps:
         for record in records if sweep.direction == "outward" else reversed(records):
-            sweep.step(record)
+            run(sweep.step, record)
     return records, base
 
 
@@ -172,11 +203,28 @@ def _matrices(pairs: Pairs, tree: Tree, records: list[Record]) -> dict[str, ca.S
     for k, outer in enumerate(records):
         for j in tree.ancestors[k]:
             rows, columns = tree.v_slices[k], tree.v_slices[j]
-            for name, (below, above) in zip(pairs.names, pairs.visit(outer, records[j]), strict=True):
+            inner = records[j] if j == k else seen(tree, records, k, j)
+            for name, (below, above) in zip(pairs.names, pairs.visit(outer, inner), strict=True):
                 matrices[name][rows, columns] = below
                 if j != k:
                     matrices[name][columns, rows] = above
     return matrices
+
+
+def seen(tree: Tree, records: list[Record], k: int, j: int) -> Record:
+    """The record of node j for what is fixed to node k: a mode node has the `columns` of the branch to k.
+
+    Its own frame, the body's, is where all shapes vanish.
+    """
+    inner = records[j]
+    if not inner.node.structure.stiffening:
+        return inner
+    if j == k:
+        return Record(**(inner.__dict__ | {"columns": ca.SX(6, inner.node.nv)}))
+    branch = next(i for i in tree.ancestors[k] if tree.parents[i] == j)
+    T = records[branch].node.attachment.columns(inner.q)
+    moved = [inner.X_W.motion(Motion.from_vector(T[:, i])).vector() for i in range(T.shape[1])]
+    return Record(**(inner.__dict__ | {"columns": ca.horzcat(*moved)}))
 
 
 def _part(tree: Tree, k: int, extent: Extent, values: ca.SX | None) -> ca.SX:

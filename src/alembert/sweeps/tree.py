@@ -15,40 +15,88 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from alembert.errors import UnsupportedError
 from alembert.expression import Expression, Scalar, evaluate, names_in
-from alembert.joints import Friction
+from alembert.joints import Fixed, Friction
+from alembert.joints.modes import Modes
 from alembert.joints.pair import normalised
-from alembert.model import WORLD, Joint, Model, Placement
+from alembert.model import WORLD, Frame, Joint, Model, Placement
 from alembert.model.inertia import Inertia
+from alembert.model.modal import ModalBody, ModalNode
 from alembert.model.placement import PlacementProduct, factored, plus, snap
 from alembert.model.space import Owner
 from alembert.spatial import RigidInertia, quaternion
-from alembert.sweeps.node import Node, Structure
+from alembert.sweeps.node import RIGID, Carrier, Node, Structure
 
 Where = Placement | PlacementProduct
 
 
 @dataclass(frozen=True)
+class Place:
+    """A node of a flexible body, where something hangs that moves with it."""
+
+    body: ModalBody
+    node: ModalNode
+
+
+@dataclass(frozen=True)
 class Tree:
-    """The moving bodies of a model, as nodes."""
+    """The moving bodies of a model, as nodes.
+
+    A flexible body is a node of its own below that of its joint, with the modes as its speeds; of its own nodes, those to
+    which frames or bodies are fixed are nodes without speeds below it, the *stations*.
+    """
 
     model: Model
     joints: tuple[Joint, ...]
-    """the moving joints, one per node"""
+    """one per node: the moving joints, and what stands for a joint of modes and stations"""
     parents: tuple[int, ...]
+    flexible: tuple[ModalBody | None, ...]
+    """the bodies whose modes are nodes"""
+    places: tuple[Place | None, ...]
+    """where nodes hang that the modes of their parents move"""
+    indices: Mapping[tuple[str, str], int]
+    """the node that carries a body (name, "") or a station (name, node); -1 for the world"""
 
     @classmethod
     def of(cls, model: Model) -> Tree:
         joints: list[Joint] = []
         parents: list[int] = []
-        carriers = {WORLD: -1}
+        flexible: list[ModalBody | None] = []
+        places: list[Place | None] = []
+        indices = {(WORLD, ""): -1}
+        stations = _stations(model)
+
+        def add(joint: Joint, parent: int, body: ModalBody | None = None, place: Place | None = None) -> int:
+            joints.append(joint)
+            parents.append(parent)
+            flexible.append(body)
+            places.append(place)
+            return len(joints) - 1
+
         for body, joint in zip(model.bodies, model.joints, strict=True):
-            carrier = carriers[body.name] = carriers[joint.parent]
             if joint.type.nv:
-                carriers[body.name] = len(joints)
-                joints.append(joint)
-                parents.append(carrier)
-        return cls(model, tuple(joints), tuple(parents))
+                place = None
+                if joint.node:
+                    carrier = model.body(joint.parent).flexible
+                    assert carrier is not None
+                    place = Place(carrier, carrier.node(joint.node))
+                index = add(joint, indices[joint.parent, ""], place=place)
+            else:
+                index = indices[joint.parent, joint.node]
+            if body.flexible is not None:
+                modes = Joint(body.name, body.flexible.coordinates, joint.parent, body.name)
+                index = add(modes, index, body=body.flexible)
+                for name in stations.get(body.name, ()):
+                    fixed = Joint(f"{body.name}.{name}", Fixed(), body.name, body.name)
+                    station = Place(body.flexible, body.flexible.node(name))
+                    indices[body.name, name] = add(fixed, index, place=station)
+            indices[body.name, ""] = index
+        return cls(model, tuple(joints), tuple(parents), tuple(flexible), tuple(places), indices)
+
+    @cached_property
+    def has_modes(self) -> bool:
+        return any(body is not None for body in self.flexible)
 
     @property
     def placements(self) -> tuple[Where, ...]:
@@ -65,30 +113,51 @@ class Tree:
         """for each body of the model: its node (-1 for the world) and its placement on it"""
         return self._content[2]
 
+    def carrier(self, frame: Frame) -> tuple[int, Where]:
+        """The node that carries a frame (-1: it does not move) and the frame's placement on it."""
+        if frame.body == WORLD:
+            return -1, frame.placement
+        if frame.node:
+            return self.indices[frame.body, frame.node], frame.placement
+        node, where = self.carriers[self.model.body_index(frame.body)]
+        return node, where @ frame.placement
+
     @cached_property
     def _content(
         self,
     ) -> tuple[tuple[Where, ...], tuple[tuple[Scalar, ...], ...], tuple[tuple[int, Where], ...]]:
         """The constants, which a kernel from the cache does not need."""
         model = self.model
-        placements: list[Where] = []
-        tens: list[tuple[Scalar, ...]] = []
+        placements: list[Where] = [_ORIGIN] * len(self)
+        tens: list[tuple[Scalar, ...]] = [_NOTHING] * len(self)
         welded: dict[int, list[tuple[Inertia, Where]]] = {}
         carriers: dict[str, tuple[int, Where]] = {WORLD: (-1, _ORIGIN)}
         for body, joint in zip(model.bodies, model.joints, strict=True):
+            index = self.indices[body.name, ""]
             carrier, offset = carriers[joint.parent]
+            if joint.node:
+                carrier, offset = self.indices.get((joint.parent, joint.node), carrier), _ORIGIN
             own = factored(joint.placement)
             where = own if offset is _ORIGIN else offset @ own
-            if joint.type.nv:
-                carriers[body.name] = (len(placements), _ORIGIN)
-                placements.append(where)
-                tens.append(body.inertia.ten_vector())
+            if body.flexible is not None:
+                carriers[body.name] = (index, _ORIGIN)
+                placements[index - 1 if joint.type.nv else index] = where
+                tens[index] = _integrals(body.flexible)
+            elif joint.type.nv:
+                carriers[body.name] = (index, _ORIGIN)
+                placements[index] = where
+                tens[index] = body.inertia.ten_vector()
             else:
                 carriers[body.name] = (carrier, where)
                 if carrier >= 0 and _is_text(body.inertia, where):
                     welded.setdefault(carrier, []).append((body.inertia, where))
                 elif carrier >= 0:
                     assert isinstance(where, Placement)
+                    if self.flexible[carrier] is not None:
+                        raise UnsupportedError(
+                            f"body {body.name!r} is fixed to the frame of the flexible body {joint.parent!r}; fix it to "
+                            'one of its nodes (node="root"), where it is a body of its own'
+                        )
                     added = body.inertia.at(where).ten_vector()
                     tens[carrier] = tuple(plus(a, b) for a, b in zip(tens[carrier], added, strict=True))
         for node, parts in welded.items():
@@ -101,9 +170,17 @@ class Tree:
 
     @cached_property
     def owners(self) -> tuple[Owner, ...]:
-        """Who owns the coordinates and speeds of each node."""
-        by_name = {owner.name: owner for owner in self.model.space}
-        return tuple(by_name[joint.name] for joint in self.joints)
+        """Who owns the coordinates and speeds of each node; stations have none."""
+        return tuple(self._owner(k) for k in range(len(self)))
+
+    def _owner(self, k: int) -> Owner:
+        space, joint = self.model.space, self.joints[k]
+        if self.flexible[k] is not None:
+            return space.of_bodies[joint.name]
+        if joint.type.nv:
+            return space[self.model.joint_index(joint.name)]
+        q, v = (x.stop for x in (space.of_bodies[joint.child].q, space.of_bodies[joint.child].v))
+        return Owner(joint.name, joint.type, joint.limits, slice(q, q), slice(v, v))
 
     @cached_property
     def q_slices(self) -> tuple[slice, ...]:
@@ -116,7 +193,10 @@ class Tree:
     @cached_property
     def structures(self) -> tuple[Structure, ...]:
         known: dict[object, Structure] = {}
-        return tuple(_structure(joint, known) for joint in self.joints)
+        return tuple(
+            _structure(joint, known, body, place)
+            for joint, body, place in zip(self.joints, self.flexible, self.places, strict=True)
+        )
 
     @cached_property
     def parameter_symbols(self) -> ca.SX:
@@ -164,6 +244,23 @@ class Tree:
             found += joint.armature
         for rotor in joint.rotors:
             found += (rotor.ratio, rotor.inertia, *normalised(rotor.axis))
+        return found + self._modal_constants(index)
+
+    def _modal_constants(self, index: int) -> tuple[Scalar, ...]:
+        """In the order of the layouts of `Structure` and `Carrier`."""
+        found: tuple[Scalar, ...] = ()
+        body, place = self.flexible[index], self.places[index]
+        if body is not None:
+            found += flattened(
+                (body.shape_moments, body.shape_products, body.pair_products, body.stiffness, body.damping)
+            )
+            if body.stiffening == "consistent":
+                found += flattened((body.foreshortening_moments, body.foreshortening_products))
+        if place is not None:
+            node = place.node
+            found += flattened((node.position, node.shapes, node.rotations))
+            if place.body.stiffening == "consistent":
+                found += flattened(node.foreshortening)
         return found
 
     def gravity(self, parameters: ca.SX) -> ca.SX:
@@ -200,6 +297,7 @@ class Tree:
 
 
 _ORIGIN = Placement()
+_NOTHING: tuple[Scalar, ...] = (0.0,) * 10
 
 
 def _is_text(inertia: Inertia, where: Where) -> bool:
@@ -263,8 +361,34 @@ class _Moment(Expression):
 _NO_FRICTION = Friction()
 
 
-def _structure(joint: Joint, known: dict[object, Structure]) -> Structure:
-    """The structure of a joint; `known` keeps those of alike joints."""
+def _stations(model: Model) -> dict[str, tuple[str, ...]]:
+    """The nodes of flexible bodies to which frames and bodies are fixed, by body."""
+    found: dict[str, dict[str, None]] = {}
+    for frame in model.frames:
+        if frame.node:
+            found.setdefault(frame.body, {})[frame.node] = None
+    for joint in model.joints:
+        if joint.node and not joint.type.nv:
+            found.setdefault(joint.parent, {})[joint.node] = None
+    return {body: tuple(nodes) for body, nodes in found.items()}
+
+
+def _integrals(body: ModalBody) -> tuple[Scalar, ...]:
+    """Mass, first moment and second moment int x x' of the undeformed body, where rigid bodies have their ten-vector."""
+    E = body.second_moment
+    return (body.mass, *body.first_moment, E[0][0], E[0][1], E[1][1], E[0][2], E[1][2], E[2][2])
+
+
+def flattened(values: Any) -> tuple[Scalar, ...]:
+    if isinstance(values, tuple):
+        return tuple(x for value in values for x in flattened(value))
+    return (values,)
+
+
+def _structure(
+    joint: Joint, known: dict[object, Structure], body: ModalBody | None, place: Place | None
+) -> Structure:
+    """The structure of a node; `known` keeps those of alike nodes."""
     friction = joint.friction or _NO_FRICTION
     options = (
         joint.spring is not None,
@@ -273,10 +397,17 @@ def _structure(joint: Joint, known: dict[object, Structure]) -> Structure:
         any(x != 0.0 for x in joint.armature),
         tuple(rotor.dof for rotor in joint.rotors),
     )
-    key = (type(joint.type), _shape(joint.type), options)
+    carrier = RIGID if place is None else Carrier(place.body.count, place.body.stiffening)
+    if body is not None:
+        key: object = (body.count, body.stiffening, carrier)
+        if key not in known:
+            modes = Modes(tuple(str(k) for k in range(body.count)), ("",) * body.count)
+            known[key] = Structure(modes, carrier=carrier, stiffening=body.stiffening)
+        return known[key]
+    key = (type(joint.type), _shape(joint.type), options, carrier)
     if key not in known:
         template = joint.type.with_constants((0.0,) * len(joint.type.constants()))
-        known[key] = Structure(template, *options)
+        known[key] = Structure(template, *options, carrier=carrier)
     return known[key]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import alembert as al
+from alembert.flexible import beam
 from alembert.joints import PAIRS, REGISTRY, JointType
 from alembert.model.io import json_schema, load, native, save
 from alembert.model.io.schema import PARTS
@@ -103,6 +104,10 @@ def full_model() -> al.Model:
     )
     b.body("ghost", joint=al.Fixed(), parent="1e5", joint_name="#joint = [1]", friction=al.Friction())
     b.body("null", al.Inertia.point(1, (0, 0, 1)), joint=al.Spherical(), joint_name="-")
+    boom = beam(l, m, EI_z=al.Expression("g"), bending_y=1, damping=(0.1, 0.0), nodes={"mid": 0.5})
+    b.body("boom", boom, joint=al.Revolute(), parent="null")
+    b.body("load", al.Inertia.sphere(2, 0.1), joint=al.Revolute(), parent="boom", node="tip")
+    b.frame("end", "boom", node="mid")
     b.frame("tip", "1e5", al.Placement.from_rpy((0, 0, l / 2), (0, 0, l)))
     b.frame("mark", "world")
     b.frame("same", "null", (0, 0, 1))
@@ -143,6 +148,7 @@ def test_full_model_uses_every_section_and_field():
     document = native.plain_model(model)
     assert list(document) == ["format", "version", "name", "gravity", "parameters", *PARTS]
     joint = native.plain_model(one_joint_model(al.Revolute()))["joints"]["shoulder"]
+    joint |= {"node": document["joints"]["load_joint"]["node"]}
     assert set(joint) == {field.name for field in dataclasses.fields(al.Joint)} - {"name"} | {"axis"}
     for section, (_, record) in PARTS.items():
         if section not in ("joints", "loops"):

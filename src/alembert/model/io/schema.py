@@ -246,6 +246,8 @@ def annotation(hint: Any) -> Any:
     if hint in simple:
         return simple[hint]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Literal:
+        return hint
     if origin in (Union, types.UnionType) and len(arguments) == 2 and type(None) in arguments:
         return annotation(next(argument for argument in arguments if argument is not type(None)))
     if origin is tuple and arguments[-1] is Ellipsis:

@@ -1,0 +1,381 @@
+"""Bodies that deform: a few modes, and what of their mass distribution the dynamics need.
+
+A point at x of the undeformed body is displaced, in body axes, by a field of second order in the modal coordinates q:
+
+    u(x, q) = q_k phi_k(x) + 1/2 q_k q_l chi_kl(x)                                                    (1)
+
+phi_k are the modes, chi_kl is the foreshortening: what bending takes from the length. Integrals over the mass are computed
+once (sums over repeated k, l; a prime is a transpose):
+
+    m = int dm,     s = int x dm,     E = int x x' dm                                                 (2)
+    S_k = int phi_k dm,     E_k = int x phi_k' dm,     D_kl = int phi_k phi_l' dm                     (3)
+    Tt_kl = int chi_kl dm,  Tr_kl = int chi_kl x' dm                                                  (4)
+
+(4) are the geometric stiffness matrices of the twelve unit inertia loads, three accelerations of the frame and nine
+products of its rates: without them a beam that spins is too soft and diverges (Banerjee and Dickens 1990; Wallrapp and
+Schwertassek 1991). The body's frame is that of its inboard end, where all modes vanish: `ModalBody.of_points` takes free or
+mean-axis modes as well and makes them relative to the attachment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from alembert.errors import ModelError
+from alembert.expression import Expression, Scalar, evaluate, scalar
+from alembert.joints.modes import Modes
+from alembert.model.inertia import Inertia
+from alembert.model.placement import _negative, _times, _total, plus
+
+Array = np.ndarray
+Stiffening = Literal["consistent", "inconsistent", "ruthless"]
+Row = tuple[Scalar, ...]
+"""numbers or expressions; arrays are taken wherever rows, rows of rows and so on are expected"""
+STIFFENING = ("consistent", "inconsistent", "ruthless")
+"""all terms; without chi, as most programs do; besides, with the inertia and the frames of the undeformed body"""
+SYMMETRY = 1e-9
+"""how far a matrix may be from symmetric, relative to its largest entry: written digits"""
+
+
+@dataclass(frozen=True)
+class ModalNode:
+    """A place on the body to which frames, joints and loads may be fixed, and how it moves with the modes."""
+
+    name: str
+    position: Row
+    """x of the undeformed body"""
+    shapes: tuple[Row, ...]
+    """phi_k(x), a row of three for each mode"""
+    rotations: tuple[Row, ...]
+    """the rotation vector per unit of each mode"""
+    foreshortening: tuple[tuple[Row, ...], ...] | None = None
+    """chi_kl(x), modes x modes x 3"""
+
+
+@dataclass(frozen=True)
+class ModalBody:
+    """What takes the place of a rigid body's inertia: (2)-(4), stiffness, damping, nodes."""
+
+    modes: tuple[str, ...]
+    """their names; the coordinates are called body.mode"""
+    mass: Scalar
+    first_moment: Row
+    """s"""
+    second_moment: tuple[Row, ...]
+    """E, 3 x 3"""
+    shape_moments: tuple[Row, ...]
+    """S_k, modes x 3"""
+    shape_products: tuple[tuple[Row, ...], ...]
+    """E_k, modes x 3 x 3"""
+    pair_products: tuple[tuple[tuple[Row, ...], ...], ...]
+    """D_kl, modes x modes x 3 x 3"""
+    stiffness: tuple[Row, ...]
+    damping: tuple[Row, ...]
+    foreshortening_moments: tuple[tuple[Row, ...], ...] | None = None
+    """Tt_kl, modes x modes x 3"""
+    foreshortening_products: tuple[tuple[tuple[Row, ...], ...], ...] | None = None
+    """Tr_kl, modes x modes x 3 x 3"""
+    nodes: tuple[ModalNode, ...] = ()
+    stiffening: Stiffening = "consistent"
+    units: tuple[str, ...] = ()
+    """of the modal coordinates: m or rad where a shape is scaled to a displacement or an angle"""
+
+    def __post_init__(self) -> None:
+        n = len(self.modes)
+        if not n:
+            raise ModelError("modal body: no modes; a body without them has an Inertia")
+        if self.stiffening not in STIFFENING:
+            raise ModelError(
+                f"modal body: stiffening is {self.stiffening!r}, expected {', '.join(map(repr, STIFFENING))}"
+            )
+        shapes: dict[str, tuple[int, ...]] = {
+            "first_moment": (3,),
+            "second_moment": (3, 3),
+            "shape_moments": (n, 3),
+            "shape_products": (n, 3, 3),
+            "pair_products": (n, n, 3, 3),
+            "stiffness": (n, n),
+            "damping": (n, n),
+            "foreshortening_moments": (n, n, 3),
+            "foreshortening_products": (n, n, 3, 3),
+        }
+        object.__setattr__(self, "modes", tuple(self.modes))
+        object.__setattr__(self, "units", tuple(self.units))
+        if len(self.units) not in (0, n):
+            raise ModelError(f"modal body: {len(self.units)} units for {n} modes")
+        object.__setattr__(self, "mass", scalar(self.mass, "modal body: mass"))
+        for name, shape in shapes.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, nested(value, shape, f"modal body: {name}"))
+        nodes = []
+        for node in self.nodes:
+            what = f"modal body: node {node.name!r}:"
+            chi = node.foreshortening
+            nodes.append(
+                ModalNode(
+                    node.name,
+                    nested(node.position, (3,), f"{what} position"),
+                    nested(node.shapes, (n, 3), f"{what} shapes"),
+                    nested(node.rotations, (n, 3), f"{what} rotations"),
+                    None if chi is None else nested(chi, (n, n, 3), f"{what} foreshortening"),
+                )
+            )
+        object.__setattr__(self, "nodes", tuple(nodes))
+        if len({node.name for node in nodes}) < len(nodes):
+            raise ModelError("modal body: two nodes have the same name")
+        if len(set(self.modes)) < n:
+            raise ModelError("modal body: two modes have the same name")
+        if self.stiffening == "consistent":
+            self._check_foreshortening()
+
+    def _check_foreshortening(self) -> None:
+        missing = [
+            what
+            for what in ("foreshortening_moments", "foreshortening_products")
+            if getattr(self, what) is None
+        ]
+        missing += [
+            f"the foreshortening of node {node.name!r}" for node in self.nodes if node.foreshortening is None
+        ]
+        if missing:
+            raise ModelError(
+                f"modal body: stiffening='consistent' needs {missing[0]}; give it, or choose 'inconsistent', which is right "
+                "only while the body turns slowly against its first frequency"
+            )
+
+    @property
+    def coordinates(self) -> Modes:
+        """The modal coordinates as owners of places in q and v; their units are as in `units`."""
+        return Modes(self.modes, self.units or ("",) * self.count)
+
+    def undeformed(self) -> Inertia:
+        """The inertia of the body with its modes at rest."""
+        m, s, E = self.mass, self.first_moment, self.second_moment
+        trace = plus(plus(E[0][0], E[1][1]), E[2][2])
+        com = tuple(_divided(x, m) for x in s)
+        entries = []
+        square = _total(_times(x, y) for x, y in zip(com, s, strict=True))
+        for i, j in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)):
+            about_origin = plus(trace, _negative(E[i][j])) if i == j else _negative(E[i][j])
+            steiner = _negative(_times(com[i], s[j]))
+            entries.append(plus(about_origin, _negative(plus(square, steiner) if i == j else steiner)))
+        return Inertia(m, com, tuple(entries))
+
+    @property
+    def count(self) -> int:
+        """The number of modes."""
+        return len(self.modes)
+
+    def node(self, name: str) -> ModalNode:
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        known = ", ".join(repr(node.name) for node in self.nodes) or "none"
+        raise ModelError(f"modal body: no node {name!r}; there are {known}")
+
+    def array(self, field: str, values: Mapping[str, float] | None = None) -> Array:
+        """A field in floats, at the given values of the parameters."""
+        entries = getattr(self, field)
+        return _floats(entries, values or {})
+
+    def modal_mass(self, values: Mapping[str, float] | None = None) -> Array:
+        """Me = int phi_k . phi_l dm, the trace of D_kl."""
+        return np.einsum("klii->kl", self.array("pair_products", values))
+
+    def frequencies(self, values: Mapping[str, float] | None = None) -> Array:
+        """Of the body held at its frame, rad/s, ascending."""
+        import scipy.linalg
+
+        squares = scipy.linalg.eigh(
+            self.array("stiffness", values), self.modal_mass(values), eigvals_only=True
+        )
+        return np.sqrt(np.maximum(squares, 0.0))
+
+    def check(self, what: str, values: Mapping[str, float]) -> None:
+        """Refuse what no body can have: matrices that are not symmetric and positive, modes that are not independent."""
+        for name, matrix in (
+            ("modal mass", self.modal_mass(values)),
+            ("stiffness", self.array("stiffness", values)),
+            ("damping", self.array("damping", values)),
+            ("second_moment", self.array("second_moment", values)),
+        ):
+            size = np.abs(matrix).max(initial=0.0)
+            if np.abs(matrix - matrix.T).max(initial=0.0) > SYMMETRY * size:
+                raise ModelError(f"{what}: the matrix of {name} is not symmetric")
+            least = np.linalg.eigvalsh((matrix + matrix.T) / 2).min(initial=0.0)
+            if least < -SYMMETRY * size:
+                raise ModelError(
+                    f"{what}: the matrix of {name} is not positive; it has an eigenvalue of {least:.6g}"
+                )
+        mass = self.modal_mass(values)
+        scale = np.sqrt(np.diagonal(mass))
+        if not np.all(scale > 0):
+            mode = self.modes[int(np.argmin(scale))]
+            raise ModelError(f"{what}: mode {mode!r} moves no mass")
+        least = np.linalg.eigvalsh(mass / np.outer(scale, scale)).min()
+        if least < 1e-10:
+            raise ModelError(
+                f"{what}: the modes are not independent; their mass matrix, scaled to a unit diagonal, has the eigenvalue "
+                f"{least:.3g}"
+            )
+        self._check_total(what, values)
+
+    def _check_total(self, what: str, values: Mapping[str, float]) -> None:
+        """The mass matrix of the undeformed body, 6 + modes wide, is positive: then the integrals fit one another."""
+        m, s = float(evaluate(self.mass, values)), self.array("first_moment", values)
+        E, Ek, Sk = (self.array(x, values) for x in ("second_moment", "shape_products", "shape_moments"))
+        skew = np.array([[0.0, -s[2], s[1]], [s[2], 0.0, -s[0]], [-s[1], s[0], 0.0]])
+        F = np.swapaxes(Ek, 1, 2)
+        C = np.stack([F[:, 2, 1] - F[:, 1, 2], F[:, 0, 2] - F[:, 2, 0], F[:, 1, 0] - F[:, 0, 1]])
+        M = np.block(
+            [
+                [np.trace(E) * np.eye(3) - E, skew, C],
+                [skew.T, m * np.eye(3), Sk.T],
+                [C.T, Sk, self.modal_mass(values)],
+            ]
+        )
+        least, size = np.linalg.eigvalsh(M).min(), np.abs(M).max()
+        if least < -SYMMETRY * size:
+            raise ModelError(
+                f"{what}: its integrals over the mass do not fit one another: the mass matrix of body and modes has the "
+                f"eigenvalue {least:.6g}"
+            )
+
+    @cached_property
+    def is_consistent(self) -> bool:
+        return self.stiffening == "consistent"
+
+    @classmethod
+    def of_points(
+        cls,
+        masses: Any,
+        positions: Any,
+        shapes: Any,
+        *,
+        stiffness: Any,
+        damping: Any = None,
+        foreshortening: Any = None,
+        nodes: Sequence[ModalNode] = (),
+        modes: Sequence[str] | None = None,
+        attachment: str | None = None,
+        stiffening: Stiffening = "consistent",
+        units: Sequence[str] = (),
+    ) -> ModalBody:
+        """From point masses (or points of quadrature with the mass that each stands for).
+
+        `positions` (points x 3), `shapes` (points x modes x 3), `foreshortening` (points x modes x modes x 3). With
+        `attachment`, a node that moves with the modes, all is made relative to it, and it becomes the body's frame:
+
+            x <- d = x - x_A,    phi_k <- phi_k - phi_Ak - psi_k x d
+            chi_kl <- chi_kl - chi_Akl - psi_k x e_l - psi_l x e_k + 1/2 (psi_k x (psi_l x d) + psi_l x (psi_k x d))
+
+        with e_k = phi_k - phi_Ak and psi_k the rotation of the node per unit of mode k.
+        """
+        m = np.asarray(masses, dtype=float)
+        x = np.asarray(positions, dtype=float)
+        phi = np.asarray(shapes, dtype=float)
+        if x.shape != (*m.shape, 3) or m.ndim != 1:
+            raise ModelError(
+                f"modal body: {m.shape} masses, {x.shape} positions, expected (points,) and (points, 3)"
+            )
+        if phi.ndim != 3 or phi.shape[0] != len(m) or phi.shape[2] != 3:
+            raise ModelError(f"modal body: shapes have shape {phi.shape}, expected ({len(m)}, modes, 3)")
+        n = phi.shape[1]
+        if n > 3 * len(m):
+            raise ModelError(
+                f"modal body: {n} modes of {len(m)} points, which have {3 * len(m)} degrees of freedom"
+            )
+        chi = None
+        if foreshortening is not None:
+            chi = np.asarray(foreshortening, dtype=float)
+            if chi.shape != (len(m), n, n, 3):
+                raise ModelError(
+                    f"modal body: foreshortening has shape {chi.shape}, expected ({len(m)}, {n}, {n}, 3)"
+                )
+        places = tuple(nodes)
+        if attachment is not None:
+            x, phi, chi, places = _relative(x, phi, chi, places, attachment)
+        if damping is None:
+            damping = np.zeros((n, n))
+        fields: list[Any] = [
+            tuple(modes) if modes is not None else tuple(f"mode_{k + 1}" for k in range(n)),
+            float(m.sum()),
+            tuple(m @ x),
+            np.einsum("p,pi,pj->ij", m, x, x),
+            np.einsum("p,pki->ki", m, phi),
+            np.einsum("p,pi,pkj->kij", m, x, phi),
+            np.einsum("p,pki,plj->klij", m, phi, phi),
+            stiffness,
+            damping,
+            None if chi is None else np.einsum("p,pkli->kli", m, chi),
+            None if chi is None else np.einsum("p,pkli,pj->klij", m, chi, x),
+            places,
+            stiffening,
+            tuple(units),
+        ]
+        return cls(*fields)
+
+
+def _relative(
+    x: Array, phi: Array, chi: Array | None, nodes: tuple[ModalNode, ...], attachment: str
+) -> tuple[Array, Array, Array | None, tuple[ModalNode, ...]]:
+    at = next((node for node in nodes if node.name == attachment), None)
+    if at is None:
+        known = ", ".join(repr(node.name) for node in nodes) or "none"
+        raise ModelError(f"modal body: no node {attachment!r} to attach it at; there are {known}")
+    x_A, phi_A, psi = (_floats(value, {}) for value in (at.position, at.shapes, at.rotations))
+    chi_A = None if at.foreshortening is None else _floats(at.foreshortening, {})
+    if chi is not None and chi_A is None:
+        raise ModelError(f"modal body: node {attachment!r} has no foreshortening, the body has")
+
+    def fields(x: Array, phi: Array, chi: Array | None) -> tuple[Array, Array, Array | None]:
+        d, e = x - x_A, phi - phi_A
+        turned = np.cross(psi[None], d[:, None])  # psi_k x d
+        if chi is None:
+            return d, e - turned, None
+        first = np.cross(psi[None, :, None], e[:, None, :])  # psi_k x e_l
+        second = np.cross(psi[None, :, None], turned[:, None, :])  # psi_k x (psi_l x d)
+        swapped = np.swapaxes(first, 1, 2), np.swapaxes(second, 1, 2)
+        return d, e - turned, chi - chi_A - first - swapped[0] + (second + swapped[1]) / 2
+
+    moved = []
+    for node in nodes:
+        own_chi = None if node.foreshortening is None else _floats(node.foreshortening, {})[None]
+        d, e, c = fields(_floats(node.position, {})[None], _floats(node.shapes, {})[None], own_chi)
+        parts: list[Any] = [d[0], e[0], _floats(node.rotations, {}) - psi, None if c is None else c[0]]
+        moved.append(ModalNode(node.name, *parts))
+    return *fields(x, phi, chi), tuple(moved)
+
+
+def nested(values: Any, shape: tuple[int, ...], what: str) -> Any:
+    """Numbers or expressions as tuples of tuples of the given shape."""
+    if not shape:
+        return scalar(values, what)
+    if isinstance(values, Expression):
+        entries: list[Any] = []
+    else:
+        try:
+            entries = list(values)
+        except TypeError:
+            entries = []
+    if len(entries) != shape[0]:
+        raise ModelError(f"{what} has {len(entries)} entries, expected {shape[0]}")
+    return tuple(nested(entry, shape[1:], f"{what}[{k}]") for k, entry in enumerate(entries))
+
+
+def _divided(a: Scalar, b: Scalar) -> Scalar:
+    return a / b if a else 0.0
+
+
+def _floats(entries: Any, values: Mapping[str, float]) -> Array:
+    if isinstance(entries, tuple):
+        return np.array([_floats(entry, values) for entry in entries])
+    if isinstance(entries, np.ndarray):
+        return entries
+    return np.array(float(evaluate(entries, values)))

@@ -1,0 +1,310 @@
+"""Beams as modal bodies against the frequencies of Euler, Bernoulli and Timoshenko, held, free, spinning and loaded.
+
+L = EI = rhoA = 1 unless said. References are roots of the characteristic equations or high-order solutions, to the digits
+shown; tolerances are half a unit of the last digit shown, or the truncation of the modes where that is what is compared.
+"""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from alembert import Expression, Inertia, ModelError
+from alembert.flexible import beam
+from alembert.model.modal import ModalBody, ModalNode
+
+DIGITS = 6e-11  # half a unit in the eleventh digit of frequencies, relative
+
+
+def frequencies(K, M):
+    squares = scipy.linalg.eigh(K, M, eigvals_only=True)
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+def whole(body):
+    """Mass matrix of the undeformed body free to move: (angular, linear, modes)."""
+    s, E, Ek, S = (
+        body.array(x) for x in ("first_moment", "second_moment", "shape_products", "shape_moments")
+    )
+    F = np.swapaxes(Ek, 1, 2)
+    C = np.stack([F[:, 2, 1] - F[:, 1, 2], F[:, 0, 2] - F[:, 2, 0], F[:, 1, 0] - F[:, 0, 1]])
+    skew = np.array([[0, -s[2], s[1]], [s[2], 0, -s[0]], [-s[1], s[0], 0]])
+    J = np.trace(E) * np.eye(3) - E
+    return np.block([[J, skew, C], [skew.T, body.mass * np.eye(3), S.T], [C.T, S, body.modal_mass()]])
+
+
+def free(body, kept):
+    """Elastic frequencies with the rigid motions `kept` (indices of the whole mass matrix) free."""
+    index = [*kept, *range(6, 6 + body.count)]
+    M = whole(body)[np.ix_(index, index)]
+    K = np.zeros_like(M)
+    K[len(kept) :, len(kept) :] = body.array("stiffness")
+    return frequencies(K, M)[len(kept) :]
+
+
+def stiffened(body, acceleration=(0, 0, 0), rates=((0, 0, 0),) * 3):
+    """K with the motion of the frame: Tt and Tr are the matrices of the twelve unit loads."""
+    Tt, Tr = body.array("foreshortening_moments"), body.array("foreshortening_products")
+    softened = np.einsum("kli,i->kl", Tt, acceleration) + np.einsum("klij,ij->kl", Tr, rates)
+    softened = softened + np.einsum("klij,ij->kl", body.array("pair_products"), rates)
+    return body.array("stiffness") + (softened + softened.T) / 2
+
+
+def spinning(body, rate, radius=0.0):
+    """About z, with the root at a radius on the x axis."""
+    rates = -(rate**2) * np.diag([1.0, 1.0, 0.0])
+    return stiffened(body, (-(rate**2) * radius, 0, 0), rates)
+
+
+@pytest.mark.parametrize("plane", ["y", "z"])
+def test_cantilever(plane):
+    body = beam(1.0, 1.0, **{f"bending_{plane}": 3, f"EI_{'z' if plane == 'y' else 'y'}": 1.0})
+    np.testing.assert_allclose(body.frequencies(), [3.5160152685, 22.0344915647, 61.6972144135], rtol=DIGITS)
+    assert body.modes == (f"bending_{plane}_1", f"bending_{plane}_2", f"bending_{plane}_3")
+
+
+def test_tip_mass():
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=3, tip=Inertia.point(1.0))
+    np.testing.assert_allclose(body.frequencies(), [1.5572978612, 16.2500851582, 50.8958428312], rtol=DIGITS)
+    assert body.mass == pytest.approx(2.0, rel=1e-14)
+
+
+def test_free_modes_with_a_free_root():
+    """The elastic modes of a free beam, made relative to its root, are those of the free body."""
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=2, ends="free")
+    np.testing.assert_allclose(free(body, [2, 4]), [22.3732854481, 61.6728228679], rtol=DIGITS)
+
+
+def test_pinned_modes_with_a_pinned_root():
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=2, ends="pinned")
+    np.testing.assert_allclose(free(body, [2]), [15.4182057170, 49.9648620318], rtol=DIGITS)
+
+
+@pytest.mark.parametrize(
+    ("n", "held", "floating"),
+    [
+        (0, 3.532731543, 26.83281573),
+        (1, 3.517235412, 22.453836664),
+        (2, 3.516220519, 22.453836664),
+        (3, 3.516069788, 22.382472002),
+        (4, 3.516034285, None),
+    ],
+)
+def test_craig_bampton(n, held, floating):
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=n, ends="craig-bampton")
+    assert body.modes[:2] == ("bending_y_tip", "bending_y_slope")
+    assert body.frequencies()[0] == pytest.approx(held, rel=3e-10)
+    if floating:
+        assert free(body, [2, 4])[0] == pytest.approx(floating, rel=3e-10)
+
+
+def test_bare_free_modes_of_a_cantilever():
+    """Two free modes bend too little at a clamped root; residual modes are for the finite-element bodies."""
+    assert beam(1.0, 1.0, EI_z=1.0, bending_y=2, ends="free").frequencies()[0] == pytest.approx(
+        4.762827264, rel=3e-10
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "flap"), [(1, 13.5721333), (2, 13.2796620), (3, 13.2035626), (4, 13.1829201), (6, 13.1728102)]
+)
+def test_flap_of_a_spinning_beam_with_few_modes(n, flap):
+    body = beam(1.0, 1.0, EI_y=1.0, bending_z=n)
+    assert frequencies(spinning(body, 12.0), body.modal_mass())[0] == pytest.approx(flap, rel=5e-9)
+
+
+@pytest.mark.parametrize(
+    ("rate", "radius", "flap"),
+    [
+        (2.0, 0.0, 4.13731957),
+        (6.0, 0.0, 7.36037302),
+        (12.0, 0.0, 13.17015049),
+        (2.0, 1.0, 4.83368887),
+        (6.0, 1.0, 10.44386587),
+        (12.0, 1.0, 19.72154194),
+    ],
+)
+def test_flap_and_lag_of_a_spinning_beam(rate, radius, flap):
+    """Converged with 16 modes to 1e-5 at rate 12, better below: the cantilever's modes have no tension in them."""
+    body = beam(1.0, 1.0, EI_y=1.0, EI_z=1.0, bending_y=16, bending_z=16)
+    w = frequencies(spinning(body, rate, radius), body.modal_mass())
+    out_of_plane = beam(1.0, 1.0, EI_y=1.0, bending_z=16)
+    first = frequencies(spinning(out_of_plane, rate, radius), out_of_plane.modal_mass())[0]
+    assert first == pytest.approx(flap, rel=3e-5)
+    in_plane = beam(1.0, 1.0, EI_z=1.0, bending_y=16)
+    lag = frequencies(spinning(in_plane, rate, radius), in_plane.modal_mass())[0]
+    assert lag**2 == pytest.approx(first**2 - rate**2, rel=1e-9)
+    assert w[0] == pytest.approx(lag, rel=1e-9)
+
+
+def test_string_without_stiffness():
+    """EI = 0: (flap/W)^2 = 1, 6, 15."""
+    body = beam(1.0, 1.0, EI_y=1e-9, bending_z=20)
+    w = frequencies(spinning(body, 1.0), body.modal_mass())
+    np.testing.assert_allclose(w[:3] ** 2, [1.0, 6.0, 15.0], rtol=2e-2)  # modes clamp what a string does not
+
+
+def test_buckling_under_its_own_weight():
+    def critical(n):
+        body = beam(1.0, 1.0, EI_z=1.0, bending_y=n)
+        # standing: the frame accelerates upwards along the beam
+        load = -np.einsum("kli,i->kl", body.array("foreshortening_moments"), (1.0, 0, 0))
+        return 1 / scipy.linalg.eigh(load, body.array("stiffness"), eigvals_only=True)[-1]
+
+    assert critical(1) == pytest.approx(7.8697148175, rel=1e-10)
+    # what is left shrinks like n^-4
+    assert critical(8) == pytest.approx(7.8373474389, rel=1e-5)
+
+
+def test_gravity_along_the_beam():
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=10)
+    hanging = frequencies(stiffened(body, (-5.0, 0, 0)), body.modal_mass())[0]
+    standing = frequencies(stiffened(body, (5.0, 0, 0)), body.modal_mass())[0]
+    np.testing.assert_allclose([hanging, standing], [4.4943130, 2.1184859], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("force", "first"), [(-(np.pi**2) / 8, 2.5345602161), (5.0, 5.7681990202)])
+def test_dead_load_at_the_tip(force, first):
+    """It enters through chi at the tip; modes without a load at their tip converge slowly (n^-3) to the shape under it."""
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=12)
+    chi = np.array(body.node("tip").foreshortening)[:, :, 0]
+    K = body.array("stiffness") - force * chi
+    assert frequencies(K, body.modal_mass())[0] == pytest.approx(first, rel=3e-5)
+
+
+def test_rotary_inertia_of_the_sections():
+    body = beam(2.0, 3.0, EI_z=1.0, bending_y=2, rhoI_y=0.02, rhoI_z=0.03)
+    E = body.array("second_moment")
+    np.testing.assert_allclose(np.diagonal(E), [3.0 * 2.0**3 / 3, 0.03 * 2.0, 0.02 * 2.0], rtol=1e-12)
+    slender = beam(2.0, 3.0, EI_z=1.0, bending_y=2)
+    assert np.all(body.frequencies() < slender.frequencies())
+
+
+def test_timoshenko_tends_to_euler_bernoulli():
+    stiff = beam(1.0, 1.0, EI_z=1.0, bending_y=2, rhoI_z=1e-7, kGA_y=1e6)
+    # shear lowers the second frequency by some 20 EI/(kGA L^2)
+    np.testing.assert_allclose(stiff.frequencies(), [3.5160152685, 22.0344915647], rtol=5e-5)
+
+
+def test_torsion_and_axial():
+    body = beam(2.0, 3.0, GJ=5.0, EA=7.0, torsion=2, axial=2, rhoI_y=0.01, rhoI_z=0.02)
+    torsion = (np.array([1, 3]) * np.pi / 4) * np.sqrt(5.0 / 0.03)
+    axial = (np.array([1, 3]) * np.pi / 4) * np.sqrt(7.0 / 3.0)
+    np.testing.assert_allclose(body.frequencies(), np.sort([*torsion, *axial]), rtol=1e-10)
+
+
+def test_expressions_scale_as_numbers_do():
+    numbers = {"L": 2.0, "r": 3.0, "EI": 5.0}
+    symbolic = beam(
+        Expression("L"),
+        Expression("r"),
+        EI_z=Expression("EI"),
+        bending_y=2,
+        damping=(0.1, 0.02),
+        nodes={"mid": 0.5},
+    )
+    numeric = beam(2.0, 3.0, EI_z=5.0, bending_y=2, damping=(0.1, 0.02), nodes={"mid": 0.5})
+    for name in (
+        *(
+            "first_moment",
+            "second_moment",
+            "shape_moments",
+            "shape_products",
+            "pair_products",
+            "stiffness",
+            "damping",
+        ),
+        *("foreshortening_moments", "foreshortening_products"),
+    ):
+        np.testing.assert_allclose(
+            # shapes come from an eigenproblem of condition 1e6, solved for L = 1 and for L = 2
+            *(symbolic.array(name, numbers), numeric.array(name)),
+            rtol=1e-8,
+            atol=1e-9,
+            err_msg=name,
+        )
+    symbolic.check("boom", numbers)
+
+
+def test_damping_ratio():
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=3, damping_ratio=0.02)
+    w = body.frequencies()
+    C = body.array("damping")
+    np.testing.assert_allclose(np.diagonal(C) / np.diagonal(body.modal_mass()), 2 * 0.02 * w, rtol=1e-8)
+
+
+def test_relative_frames_give_the_same_motion():
+    """Random points and fields: the place of a point in the world is the same, to second order, from both frames."""
+    rng = np.random.default_rng(5)
+    n, points = 3, 4
+    m, x = rng.uniform(0.5, 1.0, points), rng.normal(size=(points, 3))
+    phi, psi = rng.normal(size=(points, n, 3)), rng.normal(size=(points, n, 3))
+    chi = rng.normal(size=(points, n, n, 3))
+    chi = chi + np.swapaxes(chi, 1, 2)
+    nodes = [ModalNode(f"p{k}", x[k], phi[k], psi[k], chi[k]) for k in range(points)]
+    body = ModalBody.of_points(
+        m, x, phi, stiffness=np.eye(n), foreshortening=chi, nodes=nodes, attachment="p0"
+    )
+    from scipy.spatial.transform import Rotation
+
+    errors = []
+    for size in (1e-2, 5e-3):
+        q = size * np.array([0.3, -0.7, 0.5])
+        place = x + np.einsum("pki,k->pi", phi, q) + np.einsum("pkli,k,l->pi", chi, q, q) / 2
+        R = Rotation.from_rotvec(psi[0].T @ q).as_matrix()
+        seen = (place - place[0]) @ R
+        own = np.array(
+            [
+                np.array(node.position)
+                + np.array(node.shapes).T @ q
+                + np.einsum("kli,k,l->i", np.array(node.foreshortening), q, q) / 2
+                for node in body.nodes
+            ]
+        )
+        errors.append(np.abs(seen - own).max())
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(3.0, abs=0.1)  # what is left is of third order
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"bending_y": 1}, "bending_y=1 needs EI_z"),
+        ({"EI_z": -1.0, "bending_y": 1}, "EI_z is -1.0, expected a positive number"),
+        ({"EI_z": 1.0, "bending_y": 1, "ends": "glued"}, "ends is 'glued'"),
+        ({"EI_z": 1.0}, "no modes"),
+        ({"EI_z": 1.0, "bending_y": 99}, "at most 20 modes"),
+        ({"EI_z": 1.0, "bending_y": -1}, "expected a number of modes"),
+        ({"GJ": 1.0, "torsion": 1}, "torsion needs the sections' moments of inertia"),
+        ({"EI_z": 1.0, "bending_y": 1, "kGA_y": 10.0}, "a Timoshenko beam needs"),
+        ({"EI_z": 1.0, "bending_y": 1, "nodes": {"far": 1.5}}, "node 'far' is at 1.5"),
+        ({"EI_z": Expression("EI"), "bending_y": 1, "damping_ratio": 0.1}, "EI_z is an expression"),
+    ],
+)
+def test_messages(arguments, words):
+    with pytest.raises(ModelError, match=words):
+        beam(1.0, 1.0, **arguments)
+
+
+def test_a_body_refuses_what_no_body_has():
+    good = beam(1.0, 1.0, EI_z=1.0, bending_y=2)
+    import dataclasses
+
+    def check(**changes):
+        dataclasses.replace(good, **changes).check("body 'boom'", {})
+
+    check()
+    with pytest.raises(ModelError, match="stiffness is not symmetric"):
+        check(stiffness=[[1.0, 0.5], [0.0, 1.0]])
+    with pytest.raises(ModelError, match="stiffness is not positive; it has an eigenvalue of -1"):
+        check(stiffness=[[1.0, 0.0], [0.0, -1.0]])
+    with pytest.raises(ModelError, match="do not fit one another"):
+        check(mass=0.1)
+    same = np.array(good.pair_products)
+    same[:] = same[0, 0]
+    with pytest.raises(ModelError, match="not independent"):
+        check(pair_products=same)
+    with pytest.raises(ModelError, match=r"first_moment has 2 entries, expected 3"):
+        check(first_moment=(0.0, 0.0))
+    with pytest.raises(ModelError, match="needs foreshortening_moments"):
+        check(foreshortening_moments=None)
+    with pytest.raises(ModelError, match="no node 'middle'; there are 'root', 'tip'"):
+        good.node("middle")

@@ -1,0 +1,317 @@
+"""Trees with flexible bodies: identities, conservation, and the equations of point masses, over every joint type.
+
+Bodies are random points with random shapes, so that every integral matters. Tolerances: rounding (1e-15) times the size of
+the numbers (up to 1e2) times the condition of the elimination (1e2).
+"""
+
+import dataclasses
+
+import casadi as ca
+import numpy as np
+import pytest
+from particles import Account, random_body, rigid_points
+
+import alembert as al
+from alembert.flexible import beam
+from alembert.joints import REGISTRY
+from alembert.library import example_joint
+
+CLOSE = 1e-11
+NODE = "p2"
+MOVING = [kind for kind in REGISTRY if example_joint(kind, 0).nv]
+
+
+def chain(kind, *, foreshortening=False, clamped=False, seed=0):
+    """A rigid base, a flexible body on a joint of the kind (or clamped), another on one at an interior node, a rigid tip."""
+    rng = np.random.default_rng(seed)
+    points = {}
+    builder = al.ModelBuilder("flexible chain", gravity=(1.0, 2.0, -9.81))
+    base, points["base"] = rigid_points(rng)
+    builder.body("base", base, joint=al.Free(), joint_name="float")
+    one, points["one"] = random_body(rng, foreshortening=foreshortening)
+    builder.body(
+        "one",
+        one,
+        joint=al.Fixed() if clamped else example_joint(kind, rng),
+        joint_name="first",
+        parent="base",
+        placement=(0.1, 0.2, -0.3),
+    )
+    two, points["two"] = random_body(rng, 4, 3, foreshortening=foreshortening)
+    builder.body("two", two, joint=example_joint(kind, rng), joint_name="second", parent="one", node=NODE)
+    tip, points["tip"] = rigid_points(rng)
+    builder.body(
+        "tip", tip, joint=al.Fixed(), joint_name="weld", parent="two", node="p1", placement=(0.1, 0.0, 0.2)
+    )
+    builder.frame("eye", "one", (0.0, 0.1, 0.0), node="p3")
+    return builder.build(), points
+
+
+def state(model, rng):
+    """Modes at a third of a metre: far from small."""
+    q, v, a = model.random_configuration(rng), rng.normal(size=model.nv), rng.normal(size=model.nv)
+    for owner in model.space.of_bodies.values():
+        q[owner.q] *= 0.3
+    return q, v, a
+
+
+def numbers(model, name, *arguments):
+    """An algorithm on symbols, evaluated by CasADi: nothing is compiled."""
+    symbols = [ca.SX.sym(f"x{k}", len(x)) for k, x in enumerate(arguments)]
+    found = getattr(model.symbolic, name)(*symbols)
+    return np.asarray(ca.Function(name, symbols, [ca.densify(found)])(*arguments)).squeeze()
+
+
+@pytest.mark.parametrize("kind", MOVING)
+def test_inverse_dynamics_of_point_masses(kind):
+    model, points = chain(kind)
+    rng = np.random.default_rng(1)
+    account = Account(model, points)
+    for _ in range(3):
+        q, v, a = state(model, rng)
+        expected = np.asarray(account.efforts(q, v, a)).ravel()
+        np.testing.assert_allclose(
+            numbers(model, "inverse_dynamics", q, v, a), expected, atol=CLOSE * np.abs(expected).max()
+        )
+
+
+@pytest.mark.parametrize("foreshortening", [False, True])
+@pytest.mark.parametrize("kind", MOVING)
+def test_forward_and_inverse_dynamics_are_inverse(kind, foreshortening):
+    model, _ = chain(kind, foreshortening=foreshortening)
+    q, v, a = state(model, np.random.default_rng(2))
+    tau = numbers(model, "inverse_dynamics", q, v, a)
+    np.testing.assert_allclose(numbers(model, "forward_dynamics", q, v, tau), a, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", MOVING)
+def test_mass_matrix_energy_and_momentum(kind):
+    model, _ = chain(kind, foreshortening=True)
+    q, v, a = state(model, np.random.default_rng(3))
+    M = numbers(model, "mass_matrix", q)
+    np.testing.assert_allclose(M, M.T, atol=CLOSE)
+    zero = np.zeros(model.nv)
+    at_rest = numbers(model, "inverse_dynamics", q, zero, zero)
+    np.testing.assert_allclose(
+        M @ a, numbers(model, "inverse_dynamics", q, zero, a) - at_rest, atol=1e-11 * np.abs(M).max()
+    )
+    assert numbers(model, "kinetic_energy", q, v) == pytest.approx(v @ M @ v / 2, rel=1e-12)
+    np.testing.assert_allclose(
+        numbers(model, "momentum_matrix", q) @ v,
+        numbers(model, "momentum", q, v),
+        atol=1e-11 * np.abs(M).max(),
+    )
+
+
+@pytest.mark.parametrize("foreshortening", [False, True])
+def test_power_and_momentum_balance(foreshortening):
+    """d(T + U)/dt is what the damping takes, and the momentum changes by the weight: to rounding, at large deflections."""
+    model, _ = chain("universal", foreshortening=foreshortening)
+    nq, nv = model.nq, model.nv
+    q, v = ca.SX.sym("q", nq), ca.SX.sym("v", nv)
+    a = model.symbolic.forward_dynamics(q, v, ca.SX.zeros(nv))
+    rate = model.space.rate(q, v)
+
+    def change(x):
+        return ca.jtimes(x, q, rate) + ca.jtimes(x, v, a)
+
+    lost = sum(
+        ca.dot(v[o.v], ca.DM(model.body(name).flexible.array("damping")) @ v[o.v])
+        for name, o in model.space.of_bodies.items()
+    )
+    energy = model.symbolic.energy(q, v)
+    momentum = model.symbolic.momentum(q, v, about="world")
+    center = model.symbolic.center_of_mass(q)
+    weight = model.mass * ca.DM(np.array(model.gravity, dtype=float))
+    balance = ca.Function(
+        "balance",
+        [q, v],
+        [change(energy) + lost, change(momentum) - ca.vertcat(ca.cross(center, weight), weight)],
+    )
+    rng = np.random.default_rng(4)
+    for _ in range(5):
+        x, y, _ = state(model, rng)
+        power, force = balance(x, y)
+        assert abs(float(power)) < 1e-9
+        np.testing.assert_allclose(np.asarray(force), 0.0, atol=1e-9)
+
+
+def test_frames_and_wrenches_at_deformed_nodes():
+    model, _ = chain("revolute", foreshortening=True)
+    rng = np.random.default_rng(5)
+    q, v, a = state(model, rng)
+    h = 1e-6
+    for frame in ("eye", "tip", "two"):
+        J = model.frame_jacobian(q, frame)
+        np.testing.assert_allclose(J @ v, model.frame_velocity(q, v, frame), atol=CLOSE * 10)
+        ahead, behind = (model.frame_pose(model.integrate(q, s * h * v), frame).translation for s in (1, -1))
+        aligned = model.frame_velocity(q, v, frame, reference="local_world_aligned")[3:]
+        np.testing.assert_allclose((ahead - behind) / (2 * h), aligned, atol=1e-8)  # h^2 and rounding / h
+        np.testing.assert_allclose(
+            J @ a + model.frame_jacobian_rate(q, v, frame),
+            model.frame_acceleration(q, v, a, frame),
+            atol=1e-9,
+        )
+        F = rng.normal(size=6)
+        change = model.inverse_dynamics(q, v, a) - model.inverse_dynamics(q, v, a, wrenches={frame: F})
+        np.testing.assert_allclose(change, J.T @ F, atol=1e-10)
+
+
+def test_compiled_and_symbolic_agree_and_batches_are_bitwise():
+    model, _ = chain("spherical", foreshortening=True, clamped=True)
+    rng = np.random.default_rng(6)
+    q, v, tau = (np.array(x) for x in zip(*(state(model, rng) for _ in range(9)), strict=True))
+    a = model.forward_dynamics(q, v, tau)
+    np.testing.assert_array_equal(a[4], model.forward_dynamics(q[4], v[4], tau[4]))
+    np.testing.assert_allclose(
+        a[0], numbers(model, "forward_dynamics", q[0], v[0], tau[0]), rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(model.inverse_dynamics(q, v, a), tau, atol=1e-9)
+
+
+def test_derivatives():
+    """Columns of tangents against differences of the function, and against the products."""
+    builder = al.ModelBuilder("arm")
+    link = beam(1.0, 1.0, EI_z=2.0, EI_y=3.0, bending_y=1, bending_z=1)
+    builder.body("upper", link, joint=al.Spherical(), joint_name="shoulder")
+    builder.body("lower", link, joint=al.Revolute((0, 0, 1)), joint_name="elbow", parent="upper", node="tip")
+    model = builder.build()
+    rng = np.random.default_rng(7)
+    q, v, x = state(model, rng)
+    d = rng.normal(size=model.nv)
+    for name, last in (("inverse_dynamics", "da"), ("forward_dynamics", "dtau")):
+        function, found = getattr(model, name), getattr(model, f"{name}_derivatives")(q, v, x)
+        h = 1e-6
+        numeric = (function(model.integrate(q, h * d), v, x) - function(model.integrate(q, -h * d), v, x)) / (
+            2 * h
+        )
+        np.testing.assert_allclose(found.dq @ d, numeric, atol=1e-7 * np.abs(numeric).max())
+        zero = np.zeros(model.nv)
+        for matrix, direction in (
+            (found.dq, (d, zero, zero)),
+            (found.dv, (zero, d, zero)),
+            (getattr(found, last), (zero, zero, d)),
+        ):
+            _, product = model.jvp(name, (q, v, x), direction)
+            np.testing.assert_allclose(matrix @ d, product, atol=1e-11 * np.abs(matrix).max())
+    w = rng.normal(size=model.nv)
+    gradients = model.vjp("forward_dynamics", (q, v, x), w)
+    np.testing.assert_allclose(gradients[0], found.dq.T @ w, atol=1e-10 * np.abs(found.dq).max())
+
+
+def test_prescribed_joints_with_free_modes():
+    """Flexible inverse dynamics: the joints move as told, the modes answer; the efforts are those of the motion."""
+    model, _ = chain("revolute")
+    q, v, a = state(model, np.random.default_rng(8))
+    given = {"first": a[model.v_slice("first")], "second": a[model.v_slice("second")]}
+    found = model.hybrid_dynamics(q, v, accelerations=given)
+    np.testing.assert_allclose(found.accelerations[model.v_slice("first")], given["first"])
+    free = np.ones(model.nv, dtype=bool)
+    for name in given:
+        free[model.v_slice(name)] = False
+    required = model.inverse_dynamics(q, v, found.accelerations)
+    np.testing.assert_allclose(required[free], 0.0, atol=1e-9)
+    np.testing.assert_allclose(found.efforts[~free], required[~free], atol=1e-9)
+    held = model.hybrid_dynamics(q, v, accelerations={"one": np.zeros(2)})
+    np.testing.assert_allclose(held.accelerations[model.space.of_bodies["one"].v], 0.0, atol=1e-12)
+
+
+def test_a_stiff_body_tends_to_the_rigid_one():
+    """The modes follow quasi-statically: what is left of the joints' accelerations shrinks like 1/K."""
+
+    def arm(EI, flexible=True):
+        builder = al.ModelBuilder("arm")
+        body = beam(1.0, 2.0, EI_z=EI, bending_y=3)
+        builder.body(
+            "link", body if flexible else body.undeformed(), joint=al.Revolute((0, 0, 1)), joint_name="pin"
+        )
+        return builder.build()
+
+    rigid = arm(1.0, flexible=False).forward_dynamics([0.2], [1.5], [0.7])
+    errors = []
+    for EI in (1e4, 1e5):
+        model = arm(EI)
+        q, v = np.array([0.2, 0, 0, 0]), np.array([1.5, 0, 0, 0])
+        # the modes at the deflection that the motion needs
+        for _ in range(3):
+            found = model.hybrid_dynamics(q, v, torques={"pin": 0.7}, accelerations={"link": np.zeros(3)})
+            K = model.body("link").flexible.array("stiffness")
+            q[1:] -= np.linalg.solve(K, found.efforts[1:])
+        errors.append(abs(found.accelerations[0] - rigid[0]))
+    assert errors[1] < 0.2 * errors[0] + 1e-12
+
+
+def test_parameters_of_beams():
+    """Derivatives with respect to EI, density and length through the model's parameters."""
+    builder = al.ModelBuilder("arm")
+    L, r, EI = (builder.parameter(name, x) for name, x in (("L", 1.2), ("rhoA", 0.7), ("EI", 3.0)))
+    builder.body("link", beam(L, r, EI_z=EI, bending_y=2), joint=al.Revolute((0, 0, 1)), joint_name="pin")
+    builder.body(
+        "load",
+        al.Inertia.sphere(0.5, 0.1),
+        joint=al.Revolute((0, 0, 1)),
+        joint_name="wrist",
+        parent="link",
+        node="tip",
+    )
+    model = builder.build()
+    fixed = al.ModelBuilder("fixed")
+    fixed.body("link", beam(1.2, 0.7, EI_z=3.0, bending_y=2), joint=al.Revolute((0, 0, 1)), joint_name="pin")
+    fixed.body(
+        "load",
+        al.Inertia.sphere(0.5, 0.1),
+        joint=al.Revolute((0, 0, 1)),
+        joint_name="wrist",
+        parent="link",
+        node="tip",
+    )
+    q, v, tau = (
+        np.array([0.3, 0.05, -0.02, 0.4]),
+        np.array([1.0, 0.3, -0.2, 0.5]),
+        np.array([0.2, 0.0, 0.0, 0.1]),
+    )
+    same = fixed.build().forward_dynamics(q, v, tau)
+    np.testing.assert_allclose(model.forward_dynamics(q, v, tau), same, rtol=1e-8)
+    stiffer = model.forward_dynamics(q, v, tau, parameters={"EI": 6.0})
+    assert np.abs(stiffer - same).max() > 1e-2
+
+
+def test_stiffening_levels():
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=2)
+
+    def spun(level):
+        builder = al.ModelBuilder("spun", gravity=(0, 0, 0))
+        builder.body("link", dataclasses.replace(body, stiffening=level), joint=al.Revolute((0, 0, 1)))
+        return builder.build().inverse_dynamics([0.0, 0.1, 0.0], [4.0, 0.0, 0.0], [0.0, 0.0, 0.0])
+
+    consistent, inconsistent, ruthless = (spun(x) for x in ("consistent", "inconsistent", "ruthless"))
+    # modal force: K q + W^2 (chi term - Me) q, then without chi, then at q = 0 in the inertia
+    K = body.array("stiffness")[0, 0] * 0.1
+    Me = body.modal_mass()[0, 0] * 0.1
+    Tr = body.array("foreshortening_products")[0, 0, 0, 0] * 0.1
+    assert consistent[1] == pytest.approx(K - 16 * (Me + Tr), rel=1e-9)
+    assert inconsistent[1] == pytest.approx(K - 16 * Me, rel=1e-9)
+    assert ruthless[1] == pytest.approx(K, rel=1e-9)
+
+
+def test_messages():
+    body, _ = random_body(np.random.default_rng(0))
+    builder = al.ModelBuilder("m")
+    builder.body("one", body, joint=al.Free())
+    builder.body("two", al.Inertia.sphere(1.0, 0.1), joint=al.Fixed(), parent="one", node="p9")
+    with pytest.raises(
+        al.ModelError, match=r"joint 'two_joint' is at the node 'one.p9'; did you mean 'one.p"
+    ):
+        builder.build()
+    builder = al.ModelBuilder("m")
+    builder.body("one", al.Inertia.sphere(1.0, 0.1), joint=al.Free())
+    builder.frame("eye", "one", node="tip")
+    with pytest.raises(
+        al.ModelError, match=r"frame 'eye' is at the node 'tip' of 'one', which is no flexible body"
+    ):
+        builder.build()
+    model, _ = chain("revolute")
+    with pytest.raises(al.UnsupportedError, match="cannot be rolled"):
+        model.compile("forward_dynamics", lowering="rolled")
+    with pytest.raises(al.UnsupportedError, match="flexible bodies"):
+        al.operators.operators(model, model.neutral())
