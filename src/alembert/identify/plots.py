@@ -53,7 +53,7 @@ def _efforts(result: Identification, Figure: Any) -> Figure:
     t, label = (np.arange(len(data)), "sample") if data.time is None else (data.time, "time [s]")
     predicted = result.measured - result.residuals
     model, names = result.prior_model, result.effort_names
-    speeds = [unit for joint in model.joints for _, unit in joint.type.speeds]
+    speeds = list(model.space.speed_units)
     of_all = {
         name: "N m" if unit.startswith("rad") else "N"
         for name, unit in zip(model.speed_names, speeds, strict=True)

@@ -88,7 +88,9 @@ def inputs(
     A wrench is worth the efforts J(q)^T F, with `values` of the parameters.
     """
     if names is None:
-        names = [f"actuator:{a.name}" for a in model.actuators] or [f"tau:{n}" for n in model.speed_names]
+        names = [f"actuator:{a.name}" for a in model.actuators] or [
+            f"tau:{n}" for n in model.space.joint_speed_names
+        ]
     if isinstance(names, str):
         names = [names]
     if not isinstance(names, Iterable):

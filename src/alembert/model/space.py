@@ -109,6 +109,11 @@ class Space:
         return tuple(name for owner in self for name in owner.speed_names)
 
     @cached_property
+    def joint_speed_names(self) -> tuple[str, ...]:
+        """Without those of modes, at which nothing can act directly."""
+        return tuple(name for owner in self._of_joints for name in owner.speed_names)
+
+    @cached_property
     def coordinate_units(self) -> tuple[str, ...]:
         return tuple(unit for owner in self for _, unit in owner.type.coordinates)
 

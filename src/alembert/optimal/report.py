@@ -51,7 +51,7 @@ def to_xarray(solution: Solution) -> Dataset:
                 "coordinate": list(solution.model.coordinate_names),
                 "coordinate_unit": (
                     "coordinate",
-                    [unit for joint in solution.model.joints for _, unit in joint.type.coordinates],
+                    list(solution.model.space.coordinate_units),
                 ),
             },
         )
@@ -104,7 +104,7 @@ def panels(solution: Solution, *, fine: bool = True) -> list[Panel]:
         for name, x in zip(plant.tangent_names, solution.x.T, strict=True):
             columns.append(("states", units.get(name, ""), name, name, x))
     else:
-        places = [unit for joint in model.joints for _, unit in joint.type.coordinates]
+        places = list(model.space.coordinate_units)
         for name, unit, x in zip(model.coordinate_names, places, solution.q.T, strict=True):
             columns.append((_PLACES.get(unit, "coordinates"), unit, name, f"q {name}", x))
         for name, unit, x in zip(model.speed_names, quantities.speed_units(model), solution.v.T, strict=True):

@@ -198,13 +198,13 @@ class Counters:
 def coordinate_sizes(model: Model, q: Array) -> Array:
     """(nv,): the sizes of coordinates, on which their displacements are seen: an orbit's radius, or turns of a shaft."""
     found = np.zeros(model.nv)
-    for joint, sq, sv in zip(model.joints, model._q_slices, model._v_slices, strict=True):
-        if joint.type.is_vector_space:
-            found[sv] = np.abs(q[sq])
+    for o in model.space:
+        if o.type.is_vector_space:
+            found[o.v] = np.abs(q[o.q])
             continue
-        lengths = [x for x, (_, unit) in zip(q[sq], joint.type.coordinates, strict=True) if unit == "m"]
-        moving = [unit == "m/s" for _, unit in joint.type.speeds]
-        found[sv] = np.where(moving, float(np.linalg.norm(lengths)), 0.0)
+        lengths = [x for x, (_, unit) in zip(q[o.q], o.type.coordinates, strict=True) if unit == "m"]
+        moving = [unit == "m/s" for _, unit in o.type.speeds]
+        found[o.v] = np.where(moving, float(np.linalg.norm(lengths)), 0.0)
     return found
 
 
@@ -230,7 +230,7 @@ def pieces(
     """
     model = flow.system.model
     nv, rate = model.nv, chart_kernel(model, "chart_rate")
-    linear = np.array([unit == "m/s" for joint in model.joints for _, unit in joint.type.speeds], dtype=bool)
+    linear = np.array([unit == "m/s" for unit in model.space.speed_units], dtype=bool)
     turning = model.space.curved & ~linear
     while t < end:
         base = q

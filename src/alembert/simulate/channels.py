@@ -187,7 +187,7 @@ def _states(model: Model, kind: str, name: str | None) -> Meaning:
     else:
         what = "joint or coordinate" if kind == "q" else "joint or degree of freedom"
         raise ArgumentError(unknown(f"simulate: record: no {what}", name, [*model._joint_index, *labels]))
-    coordinates = [unit for joint in model.joints for _, unit in joint.type.coordinates]
+    coordinates = list(model.space.coordinate_units)
     speeds = quantities.speed_units(model)
     units = {
         "q": coordinates,

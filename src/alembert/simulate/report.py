@@ -142,7 +142,8 @@ def _weak_point(run: Run, some: Array, first: int) -> str:
     """Where joints or constraints come near to a singular place before the balance breaks."""
     system, model = run._system, run.model
     before = some[some <= first]
-    for joint, s in zip(model.joints, model._q_slices, strict=True):
+    for i, joint in enumerate(model.joints):
+        s = model.space[i].q
         S = [_smallest(joint.type.subspace(run.q[k, s])) for k in before] if joint.type.nv > 1 else []
         if S and min(S) < WEAK:
             t = run.time[before[int(np.argmin(S))]]

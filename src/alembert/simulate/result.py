@@ -312,7 +312,7 @@ class Run(Showing):
 
 
 def _units(model: Model, which: str) -> list[str]:
-    return [unit for joint in model.joints for _, unit in getattr(joint.type, which)]
+    return list(model.space.coordinate_units if which == "coordinates" else model.space.speed_units)
 
 
 def _effort_unit(speed: str) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 import casadi as ca
 
+from alembert.errors import UnsupportedError
 from alembert.joints import JointType
 from alembert.spatial import Pose, RigidInertia
 from alembert.sweeps.attachment import RIGID_ATTACHMENT, ModalAttachment
@@ -126,6 +127,10 @@ class Node:
 
     @cached_property
     def inertia(self) -> RigidInertia:
+        if self.structure.stiffening:
+            raise UnsupportedError(
+                "this algorithm does not take flexible bodies yet (modes have no rigid inertia)"
+            )
         xx, xy, yy, xz, yz, zz = (self.parts["inertia"][k] for k in range(6))
         I = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz))
         return RigidInertia(self.parts["mass"], self.parts["moment"], I)

@@ -121,12 +121,13 @@ class Motion:
         model, found = self.model, []
         values = model.parameter_values | dict(self.parameters or {})
         for i, joint in enumerate(model.joints):
-            s = model._v_slices[i]
+            owner = model.space[i]
+            s = owner.v
             if efforts is None or not joint.type.nv or not np.any(efforts[:, s]):
                 continue
             constants = [float(evaluate(x, values)) for x in joint.type.constants()]
             type = joint.type.with_constants(constants)
-            F = _joint_wrench(type, q[:, model._q_slices[i]], efforts[:, s])
+            F = _joint_wrench(type, q[:, owner.q], efforts[:, s])
             found += _split(joint.name, i, (0.0, 0.0, 0.0), F)
         for name, F in wrenches.items():
             frame = model.frame(name)
@@ -158,7 +159,7 @@ class Motion:
 
     def _effort_series(self) -> dict[str, dict[str, Array]]:
         """Torques and forces that are not zero all along."""
-        units = [unit for joint in self.model.joints for _, unit in joint.type.speeds]
+        units = list(self.model.space.speed_units)
         found: dict[str, dict[str, Array]] = {}
         for name, unit, x in zip(self.model.speed_names, units, self.efforts.T, strict=True):
             if np.any(x):

@@ -71,7 +71,8 @@ def sliders(model: Model, q: Any, length: float) -> tuple[Slider, ...]:
     coupled = {coupling.joint for coupling in model.couplings}
     found = []
     names = model.speed_names
-    for joint, sq, sv in zip(model.joints, model._q_slices, model._v_slices, strict=True):
+    for joint in model.space:
+        sq, sv = joint.q, joint.v
         if joint.name in coupled:
             continue
         for k, (_, unit) in enumerate(joint.type.speeds):
@@ -97,7 +98,8 @@ def configuration(model: Model, start: Array, x: Any) -> Any:
     """q from slider values x (nv): x itself where coordinates add, start moved by x elsewhere; couplings followed."""
     symbolic = isinstance(x, ca.SX)
     parts: dict[str, Any] = {}
-    for joint, sq, sv in zip(model.joints, model._q_slices, model._v_slices, strict=True):
+    for joint in model.space:
+        sq, sv = joint.q, joint.v
         if joint.type.nv == 0:
             continue
         if joint.type.is_vector_space:

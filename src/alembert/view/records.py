@@ -110,5 +110,5 @@ def _motion(path: Path, model: Model, time: Any, q: Any, v: Any, tau: Any) -> Mo
 
 
 def _named(model: Model, which: str) -> list[tuple[str, str]]:
-    units = [unit for joint in model.joints for _, unit in getattr(joint.type, which)]
+    units = list(model.space.coordinate_units if which == "coordinates" else model.space.speed_units)
     return list(zip(model.coordinate_names, units, strict=True))

@@ -195,7 +195,7 @@ def _save(solution: Any, path: Path) -> None:
         return
     model = solution.model
     efforts = _efforts(solution)
-    places = [unit for joint in model.joints for _, unit in joint.type.coordinates]
+    places = list(model.space.coordinate_units)
     names = [
         f"{kind}.{name} [{unit}]" if unit else f"{kind}.{name}"
         for kind, labels, units in (

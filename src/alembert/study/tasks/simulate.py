@@ -112,7 +112,7 @@ class Simulate(Scenario, AtState):
             },
             "events": [{"name": event.name, "time": event.time} for event in run.events],
         }
-        units = [unit for joint in model.joints for _, unit in joint.type.coordinates]
+        units = list(model.space.coordinate_units)
         rows = zip(model.coordinate_names, (f"{x:.9g}" for x in run.q[-1]), units, strict=True)
         end = Grid.of(f"at {run.time[-1]:g} s", ("coordinate", "value", "unit"), rows)
         log = [Grid.of("events", ("event", "at [s]"), [(e.name, f"{e.time:.9g}") for e in run.events])]
