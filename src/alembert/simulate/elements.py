@@ -27,7 +27,7 @@ from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, evaluate
-from alembert.model import WORLD, Model
+from alembert.model import Model
 from alembert.spatial import Force, Pose
 from alembert.sweeps.kinematics import move, place, place_in_world
 from alembert.sweeps.program import Program, outward, unroll
