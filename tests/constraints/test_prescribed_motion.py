@@ -100,6 +100,67 @@ def test_a_loop_keeps_its_reactions():
     assert set(found.reactions) == {"window0"}
 
 
+def test_one_number_per_state():
+    """(N,) means the same as (N, 1), as in hybrid dynamics, and the motions may be the only batch."""
+    model = four_bars(1)
+    q, v = parallelogram(model, 0.4, 0.7)
+    wanted = np.linspace(-1.0, 2.0, 5)
+    given = {"actuators": ["foot0"]}
+    each = [model.control_forces(q, v, motions={"foot1": x}, **given).efforts for x in wanted]
+    for shape in ((5,), (5, 1)):
+        motions = {"foot1": wanted.reshape(shape)}
+        found = model.control_forces(np.tile(q, (5, 1)), v, motions=motions, **given)
+        np.testing.assert_allclose(found.efforts, each, rtol=1e-12)
+        np.testing.assert_allclose(
+            model.control_forces(q, v, motions=motions, **given).efforts, each, rtol=1e-12
+        )
+    with pytest.raises(
+        al.ArgumentError, match=r"^control_forces: the batch dimensions do not go together: q \(3,\),"
+    ):
+        model.control_forces(np.tile(q, (3, 1)), v, motions={"foot1": wanted}, **given)
+    with pytest.raises(
+        al.NumericalError, match=r"^control_forces: motions: 'foot1' has entries that are not finite"
+    ):
+        model.control_forces(q, v, motions={"foot1": np.nan}, **given)
+
+
+def test_least_norm_of_redundant_actuators():
+    """Two motions by three motors: the motion is the wanted one, and no smaller forces bring it about."""
+    model = three_links()
+    given = {"motions": {"path": [1.0, 0.5]}, "actuators": ["joint0", "joint1", "joint2"]}
+    found = model.control_forces(START, SPEEDS, method="least norm", **given)
+    G, gamma = model.constraint_jacobian(START), model.constraint_bias(START, SPEEDS)
+    np.testing.assert_allclose(G @ found.accelerations + gamma, [1.0, 0.5], rtol=1e-10)
+    tree = tree_of(model)
+    np.testing.assert_allclose(
+        tree.inverse_dynamics(START, SPEEDS, found.accelerations), found.efforts, atol=1e-10
+    )
+    # other forces with the same effect differ by what moves the path not at all: orthogonal to the smallest
+    T = G @ tree.inverse_mass_matrix(START)
+    idle = np.linalg.svd(T)[2][2]
+    assert abs(idle @ found.forces) < 1e-10 * np.linalg.norm(found.forces)
+    # as many actuators as motions: the same as the other methods
+    square = {**given, "actuators": ["joint1", "joint2"]}
+    forces = [
+        model.control_forces(START, SPEEDS, method=m, **square).forces for m in ("augmented", "least norm")
+    ]
+    np.testing.assert_allclose(*forces, rtol=1e-9)
+    # a loop between: the driven joints of a four-bar share the effort
+    bars = four_bars(1)
+    q, v = parallelogram(bars, 0.4, 0.7)
+    shared = bars.control_forces(
+        q, v, motions={"foot1": 3.0}, actuators=["foot0", "foot1"], method="least norm"
+    )
+    one = bars.control_forces(q, v, motions={"foot1": 3.0}, actuators=["foot0"])
+    np.testing.assert_allclose(shared.accelerations, one.accelerations, rtol=1e-9)
+    np.testing.assert_allclose(bars.forward_dynamics(q, v, shared.efforts), shared.accelerations, rtol=1e-9)
+    assert np.linalg.norm(shared.forces) < 0.8 * np.linalg.norm(one.forces)
+    with pytest.raises(
+        al.ArgumentError, match=r"3 actuators .* for 2 prescribed motions; as many are needed, or method="
+    ):
+        model.control_forces(START, SPEEDS, **given)
+
+
 def test_what_cannot_be_done():
     model = three_links()
     with pytest.raises(
@@ -138,3 +199,9 @@ def test_what_cannot_be_done():
         match=r"^control_forces: not feasible: the actuators \(b_joint\) cannot bring about the",
     ):
         carts.control_forces([0, 0], [0, 0], motions={"a_joint": 1.0}, actuators=["b_joint"])
+    with pytest.raises(
+        al.NumericalError, match=r"cannot bring about the .* \(accelerations of 1 are missing\); choose"
+    ):
+        carts.control_forces(
+            [0, 0], [0, 0], motions={"a_joint": 1.0}, actuators=["b_joint"], method="least norm"
+        )

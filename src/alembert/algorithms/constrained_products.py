@@ -301,8 +301,8 @@ def _common_choice(
     s = states(model, function, at[0], {"v": at[1]}, parameters)
     if not len(s):
         raise ArgumentError(f"{function}: takes at least one state, to choose constraint rows at")
-    t = system.closed_terms(function, s, s.vectors[0])
-    choice = system.choice(function, s, t, 0)
+    t = system.closed_terms(s, s.vectors[0])
+    choice = system.choice(s, t, 0)
     inverse = name == "inverse_dynamics"
     dependent, free = rank.independent_columns(t.jacobian[0, choice.rows])
     if inverse:

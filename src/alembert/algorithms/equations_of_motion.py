@@ -13,7 +13,7 @@ from alembert.algorithms.arguments import Parameters, Wrenches
 from alembert.algorithms.energy import Energy
 from alembert.algorithms.failures import all_finite
 from alembert.algorithms.manifold import Configurations
-from alembert.constraints import Constraints
+from alembert.constraints import ConstrainedAlgorithms
 from alembert.constraints.coordinates import Coordinates, projected
 from alembert.errors import ArgumentError, UnsupportedError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-class EquationsOfMotion(Energy, Configurations, Constraints):
+class EquationsOfMotion(Energy, Configurations, ConstrainedAlgorithms):
     """Forward, inverse and hybrid dynamics, and the terms of the equation of motion."""
 
     def forward_dynamics(
@@ -72,7 +72,7 @@ class EquationsOfMotion(Energy, Configurations, Constraints):
                 return found
         if self.model.is_constrained:
             return self._given_out(
-                "inverse_dynamics", self._constrained_inverse(q, v, a, wrenches, parameters), out
+                "inverse_dynamics", self.constrained_efforts(q, v, a, wrenches, parameters), out
             )
         return self.evaluate("inverse_dynamics", (q, v, a), wrenches=wrenches, parameters=parameters, out=out)
 
@@ -112,7 +112,7 @@ class EquationsOfMotion(Energy, Configurations, Constraints):
     ) -> Array:
         if projected(coordinates):
             found = self.reduction("bias_forces", coordinates, q, parameters, v, wrenches)
-            return found.forces("bias_forces", "bias_forces")
+            return found.forces("bias_forces")
         return self.evaluate("bias_forces", (q, v), wrenches=wrenches, parameters=parameters)
 
     def gravity_forces(
@@ -120,7 +120,7 @@ class EquationsOfMotion(Energy, Configurations, Constraints):
     ) -> Array:
         if projected(coordinates):
             found = self.reduction("gravity_forces", coordinates, q, parameters)
-            return found.forces("gravity_forces", "gravity_forces")
+            return found.forces("gravity_forces")
         return self.evaluate("gravity_forces", (q,), parameters=parameters)
 
     def coriolis_forces(
@@ -128,7 +128,7 @@ class EquationsOfMotion(Energy, Configurations, Constraints):
     ) -> Array:
         if projected(coordinates):
             found = self.reduction("coriolis_forces", coordinates, q, parameters, v)
-            return found.forces("coriolis_forces", "coriolis_forces")
+            return found.forces("coriolis_forces")
         return self.evaluate("coriolis_forces", (q, v), parameters=parameters)
 
     def mass_matrix(
@@ -194,14 +194,15 @@ class EquationsOfMotion(Energy, Configurations, Constraints):
                 f"forward_dynamics: method {method!r} is for models without loops, couplings and equations; 'sweep' and "
                 "'factorise' take them"
             )
-        a = self._constrained_accelerations(q, v, tau, wrenches, parameters)
+        a = self.constrained_accelerations(q, v, tau, wrenches, parameters)
         return self._given_out("forward_dynamics", a, out)
 
     def _constrained_by_factors(self, q: Any, v: Any, tau: Any, wrenches: Any, parameters: Any) -> Array:
         """(2), solved for the accelerations of independent speeds."""
         name = "forward_dynamics"
+        v = self.numbers(name, "v", v, self.model.nv)
         found = self.reduction(name, "independent", q, parameters, v, wrenches, tau=tau)
-        rest = found.projected(found.s.vectors[1]) - found.forces("bias_forces", name)
+        rest = found.projected(found.s.vectors[1]) - found.forces("bias_forces")
         return found.completed(np.linalg.solve(found.mass_matrix(), rest[..., None])[..., 0])
 
     @staticmethod

@@ -57,7 +57,7 @@ def reduced_options(
     found = constrained_options(model, function, at, active)
     drives.check_unrolled(model, function, len(found["chosen"]))
     system = model.compute.constraint_rows.system(function, active)
-    by = reduced.reduction(system, function, states(model, function, at, {}, None), names, argument=argument)
+    by = reduced.reduction(system, states(model, function, at, {}, None), names, argument=argument)
     return found | {"independent": tuple(by.indices.tolist())}
 
 

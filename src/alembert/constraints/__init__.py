@@ -1,38 +1,39 @@
-"""Loop joints and couplings: constraint equations, rank, constrained dynamics, assembly."""
+"""Loop joints and couplings: constraint equations, rank, constrained dynamics, assembly.
 
-from typing import TYPE_CHECKING, Any
+One saddle-point system. With the mass matrix M of the tree and the rows G of loops, couplings and equations (`equations`),
 
-from alembert.constraints.api import Constraints as Constraints
+    M x - G^T f = b,     G x = c                                                                       (1)
 
-if TYPE_CHECKING:
-    from alembert.constraints.results import ConstrainedDerivatives as ConstrainedDerivatives
-    from alembert.constraints.results import ConstrainedEfforts as ConstrainedEfforts
-    from alembert.constraints.results import (
-        ConstrainedInverseDerivatives as ConstrainedInverseDerivatives,
-    )
-    from alembert.constraints.results import ConstrainedResult as ConstrainedResult
-    from alembert.constraints.results import ConstraintAnalysis as ConstraintAnalysis
-    from alembert.constraints.results import ControlForces as ControlForces
-    from alembert.constraints.results import ImpulseResult as ImpulseResult
-    from alembert.constraints.results import IndependentCoordinates as IndependentCoordinates
-    from alembert.constraints.results import State as State
+and a minimal set R of independent rows of G for G where some follow from others. The right-hand sides are
 
-_RESULTS = {
-    "ConstrainedDerivatives",
-    "ConstrainedEfforts",
-    "ConstrainedInverseDerivatives",
-    "ConstrainedResult",
-    "ConstraintAnalysis",
-    "ControlForces",
-    "ImpulseResult",
-    "IndependentCoordinates",
-    "State",
-}
+    ============== ===================== ======================= ===============================================
+    accelerations  b = tau - bias        c = -gamma              `dynamics.constrained_dynamics`
+    impulses       b = 0                 c = -G v                `dynamics.impulse`
+    positions      b = 0                 c = -phi, -G v          `assembly.project` (`assemble` in another metric)
+    derivatives    columns for q, v, tau and parameters          `derivatives.constrained_dynamics_derivatives`
+    efforts        (W, 0) for M, (S, R^T) for R                  `dynamics.constrained_inverse_dynamics`, derivatives
+    prescribed     rows of drives besides those of constraints   `prescribed`: hybrid dynamics, control forces
+    statics        E^T (M a + bias) = E^T tau, G E = 0           `reduced`: independent speeds, tangent space
+    ============== ===================== ======================= ===============================================
 
+and three factorisations serve them all: compiled (`factors`, `compiled`, `drives`), by the minimal set that is kept from
+call to call; looped (`looped`), the same for many constraints, whose code does not grow with them; and, where the kept set
+does not serve a state (its rows have become dependent, or others are not kept by it), orthogonal factors of rows that are
+chosen at the state itself (`saddle`, `rank`). `solver` tries them in this order. Compiled functions give a status that says
+whether they served, so that no state gets a result from a set that is wrong for it.
 
-def __getattr__(name: str) -> Any:
-    if name not in _RESULTS:
-        raise AttributeError(f"module 'alembert.constraints' has no attribute {name!r}")
-    from alembert.constraints import results
+A model's constraints are one `rows.ConstraintRows` with all kernels; some of them active, one `system.ConstraintSystem`,
+which keeps the minimal set (of each thread), measures how far states are off the surface, and knows what to call
+redundant, singular and contradicting rows. `compute` has the methods. `connected` holds several models together.
+"""
 
-    return getattr(results, name)
+from alembert.constraints.compute import ConstrainedAlgorithms as ConstrainedAlgorithms
+from alembert.constraints.results import ConstrainedDerivatives as ConstrainedDerivatives
+from alembert.constraints.results import ConstrainedEfforts as ConstrainedEfforts
+from alembert.constraints.results import ConstrainedInverseDerivatives as ConstrainedInverseDerivatives
+from alembert.constraints.results import ConstrainedResult as ConstrainedResult
+from alembert.constraints.results import ConstraintAnalysis as ConstraintAnalysis
+from alembert.constraints.results import ControlForces as ControlForces
+from alembert.constraints.results import ImpulseResult as ImpulseResult
+from alembert.constraints.results import IndependentCoordinates as IndependentCoordinates
+from alembert.constraints.results import State as State

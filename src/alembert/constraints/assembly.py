@@ -17,73 +17,69 @@ import numpy as np
 from alembert.constraints import rank, saddle, solver
 from alembert.constraints.dynamics import held_fixed, named_dofs, weight_vector
 from alembert.constraints.results import State
-from alembert.constraints.states import RowTerms, States, states
+from alembert.constraints.solver import Call, Parameters
+from alembert.constraints.states import RowTerms, States
 from alembert.constraints.system import ConstraintSystem
 from alembert.constraints.tolerances import CLOSED, CLOSURE
 from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
-    from alembert.model import Model
+    from alembert.constraints.compute import ConstrainedAlgorithms
 
 Array = np.ndarray
+Active = Sequence[str] | None
 
 _STEPS = 200
 
 
 def assemble(
-    system: ConstraintSystem,
-    function: str,
+    compute: ConstrainedAlgorithms,
     q: Any,
-    v: Any,
-    fixed: Sequence[str],
-    weights: Mapping[str, float] | None,
-    parameters: Mapping[str, Any] | None,
+    v: Any = None,
+    *,
+    fixed: Sequence[str] = (),
+    weights: Mapping[str, float] | None = None,
+    active: Active = None,
+    parameters: Parameters = None,
 ) -> State:
-    model = system.model
-    speeds = np.zeros(model.nv) if v is None else v
-    s = states(model, function, q, {"v": speeds}, parameters)
-    if s.shape:
-        return _each(system, function, s, fixed, weights)
-    held = named_dofs(model, function, fixed, "fixed")
-    move = np.setdiff1d(np.arange(model.nv), held)
-    root = np.sqrt(weight_vector(model, function, weights))[move]
-    guess, speeds = s.q[0].copy(), s.vectors[0][0]
-    if not system.count:
-        return State(guess, speeds.copy(), 0.0, 0.0, 0)
-    closing = _Closing(system, s, move, root)
-    q, count = closing.close(function, guess, held_fixed(model, held))
-    q, more = closing.approach(q, guess)
-    t = closing.terms(q)
-    v = _consistent_speeds(system, function, t, speeds, move, root, held_fixed(model, held))
-    return State(
-        q, v, float(np.max(np.abs(t.residual))), float(np.max(np.abs(t.jacobian[0] @ v))), count + more
-    )
-
-
-def _each(
-    system: ConstraintSystem,
-    function: str,
-    s: States,
-    fixed: Sequence[str],
-    weights: Mapping[str, float] | None,
-) -> State:
-    """A batch, state by state; residuals and iterations are the largest."""
-    names = [name for name, _ in system.model.parameters]
+    """State by state; residuals and iterations of a batch are the largest."""
+    call = compute.call("assemble", active, None, parameters)
+    system, model = call.system, call.model
+    s = call.states(q, {"v": np.zeros(model.nv) if v is None else v})
+    held = named_dofs(model, s.function, fixed, "fixed")
+    root = np.sqrt(weight_vector(model, s.function, weights))
     found = []
     for k in range(len(s)):
-        at = None if s.parameters is None else dict(zip(names, s.parameters[k], strict=True))
         try:
-            found.append(assemble(system, function, s.q[k], s.vectors[0][k], fixed, weights, at))
+            with solver.no_bare_errors(s.function):
+                found.append(_assembled(system, s.at(k), held, root))
         except NumericalError as error:
             raise NumericalError(f"{error}{s.which(k)}") from None
-    q, v = (np.array([getattr(x, name) for x in found]) for name in "qv")
+    q, v = s.q, s.vectors[0]
+    if found:
+        q, v = (np.array([getattr(x, name) for x in found]) for name in "qv")
     return State(
-        q.reshape(*s.shape, system.model.nq),
-        v.reshape(*s.shape, system.model.nv),
+        s.shaped(q),
+        s.shaped(v),
         max((x.residual for x in found), default=0.0),
         max((x.velocity_residual for x in found), default=0.0),
         max((x.iterations for x in found), default=0),
     )
+
+
+def _assembled(system: ConstraintSystem, s: States, held: Array, root: Array) -> State:
+    """At one state."""
+    model, move = system.model, rank.others(system.model.nv, held)
+    guess, speeds = s.q[0].copy(), s.vectors[0][0]
+    if not system.count:
+        return State(guess, speeds.copy(), 0.0, 0.0, 0)
+    closing = _Closing(system, s, move, root[move])
+    q, count = closing.close(guess, held_fixed(model, held))
+    q, more = closing.approach(q, guess)
+    t = closing.terms(q)
+    v = _consistent_speeds(system, s, t, speeds, move, root[move], held_fixed(model, held))
+    opened, broken = (float(np.max(np.abs(x))) for x in (t.residual, t.jacobian[0] @ v))
+    return State(q, v, opened, broken, count + more)
 
 
 class _Closing:
@@ -106,7 +102,7 @@ class _Closing:
         A = t.jacobian[0][rows][:, self.move] / self.root / t.scale[0][rows, None]
         return A, t.residual[0][rows] / t.scale[0][rows]
 
-    def close(self, function: str, q: Array, held: str) -> tuple[Array, int]:
+    def close(self, q: Array, held: str) -> tuple[Array, int]:
         """Levenberg-Marquardt until the residual no longer shrinks."""
         damping = 1e-3
         t = self.terms(q)
@@ -140,8 +136,8 @@ class _Closing:
             i = int(np.flatnonzero(self.system.holonomic)[np.argmax(np.abs(r))])
             gap = self.system.gap(t.residual[0], i)
             raise NumericalError(
-                f"{function}: {self.system.owner_name(i)} cannot be closed from this guess{held}: its residual stays at "
-                f"{gap}. Start from a guess that is nearer, or fix fewer joints"
+                f"{self.s.function}: {self.system.owner_name(i)} cannot be closed from this guess{held}: its residual stays "
+                f"at {gap}. Start from a guess that is nearer, or fix fewer joints"
             )
         return q, count
 
@@ -183,7 +179,7 @@ class _Closing:
 
 
 def _consistent_speeds(
-    system: ConstraintSystem, function: str, t: RowTerms, v: Array, move: Array, root: Array, held: str
+    system: ConstraintSystem, s: States, t: RowTerms, v: Array, move: Array, root: Array, held: str
 ) -> Array:
     """The nearest speeds with G v = 0 that keep those of the fixed joints."""
     G = t.jacobian[0] / t.scale[0][:, None]
@@ -196,127 +192,77 @@ def _consistent_speeds(
     if np.max(left) > 1e-10 * max(1.0, float(np.linalg.norm(v))):
         i = int(np.argmax(left))
         raise NumericalError(
-            f"{function}: no speeds satisfy {system.owner_name(i)}{held}: it opens at {np.max(left):.3g} per second. "
+            f"{s.function}: no speeds satisfy {system.owner_name(i)}{held}: it opens at {np.max(left):.3g} per second. "
             "Fix fewer joints, or give them other speeds"
         )
     return v
 
 
 def project(
-    system: ConstraintSystem, function: str, q: Any, v: Any, parameters: Mapping[str, Any] | None
+    compute: ConstrainedAlgorithms,
+    q: Any,
+    v: Any = None,
+    *,
+    active: Active = None,
+    parameters: Parameters = None,
 ) -> State:
     """Newton's method in the mass metric, for a batch of states."""
-    model = system.model
+    call = compute.call("project", active, None, parameters)
+    system, model = call.system, call.model
 
     def by_kept_set(given: Any, _: Any, last: Any) -> State | None:
         found = solver.projection(system, given[0], given[1], last, CLOSURE)
         return State(*found) if found is not None and found[0].shape[:-1] == found[1].shape[:-1] else None
 
     if v is not None and not (parameters or model.parameters):
-        found = solver.directly(by_kept_set, system, function, (q, v), None, parameters)
+        found = call.directly(by_kept_set, q, v)
         if found is not None:
             return found
-    s = states(model, function, q, {} if v is None else {"v": v}, parameters)
-    speeds = s.vectors[0] if s.vectors else np.zeros((len(s), model.nv))
+    s = call.states(q, {"v": np.zeros(model.nv) if v is None else v})
+    speeds = s.vectors[0]
     if not system.count or not len(s):
         return State(s.shaped(s.q).copy(), s.shaped(speeds).copy(), 0.0, 0.0, 0)
-    if system.prepare(s, CLOSED):
-        found = by_kept_set((s.q, speeds), (), s.last)
-        if found is not None:
-            return dataclasses.replace(found, q=s.shaped(found.q), v=s.shaped(found.v))
-    s, t, count = _on_surface(system, function, s)
-    y, left = _kept_speeds(system, function, s, t, speeds)
-    opened, broken = (float(np.max(np.abs(x))) for x in (t.residual, left))
-    return State(s.shaped(s.q), s.shaped(speeds + y), opened, broken, count)
+    with solver.no_bare_errors(s.function):
+        if system.prepare(s, CLOSED):
+            found = by_kept_set((s.q, speeds), (), s.last)
+            if found is not None:
+                return dataclasses.replace(found, q=s.shaped(found.q), v=s.shaped(found.v))
+
+        def step(s: States, t: RowTerms, c: Array, size: Array) -> Array:
+            return solver.respond(system, s, t, c, size, forces=False)[0]
+
+        s, t, count = _on_surface(system, s, step)
+        after = speeds + step(s, t, -_times(t, speeds), np.linalg.norm(speeds, axis=-1))
+        off = np.abs(t.residual) / t.scale
+        if not np.max(off) <= CLOSURE:
+            k, i = np.unravel_index(np.argmax(off), off.shape)
+            raise NumericalError(
+                f"{s.function}: {system.owner_name(int(i))} stays open by {system.gap(t.residual[k], int(i))} after {count} "
+                "steps of Newton's method; the configuration is too far from the constraint surface: use model.assemble(q)"
+            )
+    system.check_finite(s, s.q, after)
+    opened, broken = (float(np.max(np.abs(x))) for x in (t.residual, _times(t, after)))
+    return State(s.shaped(s.q), s.shaped(after), opened, broken, count)
 
 
-def _kept_speeds(
-    system: ConstraintSystem, function: str, s: States, t: RowTerms, v: Array, rounding: float = 0.0
-) -> tuple[Array, Array]:
-    """y in the mass metric with G y = -G v, and G (v + y)."""
-    c = -(t.jacobian @ v[..., None])[..., 0]
-    y, _ = solver.respond(system, function, s, t, c, np.linalg.norm(v, axis=-1) + rounding, forces=False)
-    return y, (t.jacobian @ (v + y)[..., None])[..., 0]
-
-
-def corrections(
-    system: ConstraintSystem, function: str, q: Array, v: Array, parameters: Mapping[str, Any] | None
-) -> tuple[Array, Array]:
-    """x and y in the mass metric with G x = -phi and G y = -G v: one step of the projection, not taken."""
-    s = states(system.model, function, q, {"v": v}, parameters)
-    t = system.terms(s)
-    off = np.max(np.abs(t.residual) / t.scale, axis=-1, initial=0.0)
-    x, _ = solver.respond(system, function, s, t, -t.residual, off + 1e-6, forces=False)
-    return s.shaped(x, _kept_speeds(system, function, s, t, s.vectors[0], 1e-6)[0])
-
-
-def _on_surface(system: ConstraintSystem, function: str, s: States) -> tuple[States, RowTerms, int]:
-    t = system.terms(s)
-    worst, count = np.inf, 0
-    for count in range(20):  # noqa: B007  (told below)
-        off = np.max(np.abs(t.residual) / t.scale, axis=-1)
-        largest = float(np.max(off))
-        if not largest < worst / 2 or largest <= 1e-15:  # rounding, or no longer converging
-            break
-        worst = largest
-        # rounding of the residuals counts as a displacement of 1e-6 does in the check of dropped rows
-        x, _ = solver.respond(system, function, s, t, -t.residual, off + 1e-6, forces=False)
-        better = s.with_q(system.model.integrate(s.q, x))
-        t_better = system.terms(better)
-        if float(np.max(np.abs(t_better.residual) / t_better.scale)) >= largest:
-            break
-        s, t = better, t_better
-    off = np.max(np.abs(t.residual) / t.scale, axis=-1)
-    if not np.max(off) <= CLOSURE:
-        k = int(np.argmax(off))
-        i = int(np.argmax(np.abs(t.residual[k]) / t.scale[k]))
-        raise NumericalError(
-            f"{function}: {system.owner_name(i)} stays open by {system.gap(t.residual[k], i)} after {count} steps of "
-            "Newton's method; the configuration is too far from the constraint surface: use model.assemble(q)"
-        )
-    return s, t, count
-
-
-def _held(model: Model, held: Array) -> str:
-    if not len(held):
-        return ""
-    return f" with {', '.join(repr(model.speed_names[k]) for k in held)} fixed"
-
-
-def project_held(
-    system: ConstraintSystem,
-    function: str,
-    q: Array,
-    v: Array,
-    held: Array,
-    parameters: Mapping[str, Any] | None,
-) -> tuple[Array, Array]:
+def project_held(call: Call, q: Array, v: Array, held: Array) -> tuple[Array, Array]:
     """The same, state by state, where drives hold the coordinates and speeds of some degrees of freedom."""
-    model = system.model
-    s = states(model, function, q, {"v": v}, parameters)
+    system, model = call.system, call.model
+    s = call.states(q, {"v": v})
     move = rank.others(model.nv, held)
     found, speeds = s.q.copy(), s.vectors[0].copy()
 
-    def nearest(at: States, t: RowTerms, c: Array) -> Array:
-        x, M = np.zeros(model.nv), system.mass_matrix(at)[0]
-        x[move] = saddle.least(M[np.ix_(move, move)], t.jacobian[0][:, move], c, t.scale[0])
+    def step(s: States, t: RowTerms, c: Array, _: Array) -> Array:
+        x, M = np.zeros((1, model.nv)), system.mass_matrix(s)[0]
+        x[0, move] = saddle.least(M[np.ix_(move, move)], t.jacobian[0][:, move], c[0], t.scale[0])
         return x
 
     for k in range(len(s)):
-        at = closest = s.at(k)
-        worst = np.inf
-        for _ in range(20):
-            t = system.terms(at)
-            largest = float(np.max(np.abs(t.residual[0]) / t.scale[0], initial=0.0))
-            if not largest < worst / 2 or largest <= 1e-15:
-                break
-            worst, closest = largest, at
-            at = at.with_q(model.integrate(at.q, nearest(at, t, -t.residual[0])[None]))
-        at = at if largest <= worst else closest
-        t = system.terms(at)
-        speeds[k] += nearest(at, t, -(t.jacobian[0] @ speeds[k]))
+        with solver.no_bare_errors(s.function):
+            at, t, _ = _on_surface(system, s.at(k), step)
+            speeds[k] += step(at, t, -_times(t, speeds[k : k + 1]), speeds)[0]
         found[k] = at.q[0]
-        left, broken = (np.abs(x) / t.scale[0] for x in (t.residual[0], t.jacobian[0] @ speeds[k]))
+        left, broken = (np.abs(x[0]) / t.scale[0] for x in (t.residual, _times(t, speeds[k : k + 1])))
         for what, values, limit in (
             ("stays open by", left, CLOSURE),
             ("opens at a rate of", broken, 1e-9 * max(1.0, float(np.linalg.norm(speeds[k])))),
@@ -324,7 +270,43 @@ def project_held(
             if not np.max(values, initial=0.0) <= limit:
                 i = int(np.argmax(values))
                 raise NumericalError(
-                    f"{function}: {system.owner_name(i)} {what} {values[i]:.3g}{held_fixed(model, held)}: the mechanism "
+                    f"{s.function}: {system.owner_name(i)} {what} {values[i]:.3g}{held_fixed(model, held)}: the mechanism "
                     "cannot follow the prescribed motion here"
                 )
     return s.shaped(found, speeds)
+
+
+def corrections(call: Call, q: Array, v: Array) -> tuple[Array, Array]:
+    """x and y in the mass metric with G x = -phi and G y = -G v: one step of the projection, not taken."""
+    system, s = call.system, call.states(q, {"v": v})
+    t, v = system.terms(s), s.vectors[0]
+    off = np.max(np.abs(t.residual) / t.scale, axis=-1, initial=0.0)
+    x, _ = solver.respond(system, s, t, -t.residual, off + 1e-6, forces=False)
+    size = np.linalg.norm(v, axis=-1) + 1e-6
+    return s.shaped(x, solver.respond(system, s, t, -_times(t, v), size, forces=False)[0])
+
+
+def _on_surface(
+    system: ConstraintSystem, s: States, step: Callable[[States, RowTerms, Array, Array], Array]
+) -> tuple[States, RowTerms, int]:
+    """Newton's method while residuals halve; `step(s, t, c, size)` is x with G x = c."""
+    t = system.terms(s)
+    worst, count = np.inf, 0
+    for count in range(20):  # noqa: B007  (told by the caller)
+        off = np.max(np.abs(t.residual) / t.scale, axis=-1, initial=0.0)
+        largest = float(np.max(off))
+        if not largest < worst / 2 or largest <= 1e-15:  # rounding, or no longer converging
+            break
+        worst = largest
+        # rounding of the residuals counts as a displacement of 1e-6 does in the check of dropped rows
+        better = s.with_q(system.model.integrate(s.q, step(s, t, -t.residual, off + 1e-6)))
+        t_better = system.terms(better)
+        if float(np.max(np.abs(t_better.residual) / t_better.scale, initial=0.0)) >= largest:
+            break
+        s, t = better, t_better
+    return s, t, count
+
+
+def _times(t: RowTerms, v: Array) -> Array:
+    """G v"""
+    return (t.jacobian @ v[..., None])[..., 0]

@@ -35,58 +35,66 @@ import numpy as np
 from alembert.constraints import compiled, rank, saddle, solver
 from alembert.constraints.dynamics import drives_of, efforts_by_choice, listed, weight_vector
 from alembert.constraints.results import ConstrainedDerivatives, ConstrainedInverseDerivatives
-from alembert.constraints.states import RowTerms, States, states
+from alembert.constraints.solver import Parameters, Wrenches
+from alembert.constraints.states import RowTerms, States
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import CLEAR, NEAR, REGULAR
+from alembert.constraints.tolerances import CLEAR, CLOSED, NEAR, REGULAR
 from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
+    from alembert.constraints.compute import ConstrainedAlgorithms
+    from alembert.constraints.drives import Drives
     from alembert.model import Model
 
 Array = np.ndarray
-Parameters = Mapping[str, Any] | None
-Wrenches = Mapping[str, Any] | None
+Active = Sequence[str] | None
 
 
-def forward(
-    system: ConstraintSystem,
-    function: str,
+def constrained_dynamics_derivatives(
+    compute: ConstrainedAlgorithms,
     q: Any,
     v: Any,
     tau: Any,
-    wrenches: Wrenches,
-    parameters: Parameters,
-    closed: float,
+    *,
+    active: Active = None,
+    wrenches: Wrenches = None,
+    parameters: Parameters = None,
     sensitive_to: Sequence[str] = (),
+    closure_tolerance: float = CLOSED,
 ) -> ConstrainedDerivatives:
     """(2)"""
-    model, nv = system.model, system.model.nv
-    chosen = model.compute.parameter_indices(function, sensitive_to)
-    forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
+    call = compute.call("constrained_dynamics_derivatives", active, wrenches, parameters)
+    system, model, nv = call.system, call.model, call.model.nv
+    chosen = model.compute.parameter_indices(call.function, sensitive_to)
 
     def by_kept_set(given: Any, pushes: Any, last: Any) -> ConstrainedDerivatives | None:
         solved = _compiled(system, given, pushes, last, system.masks)
-        if solved is None or not solver.is_own_set(solved[3], closed):
+        if solved is None or not solver.is_own_set(solved[3], closure_tolerance):
             return None
         found = solver.derivatives(system, given, pushes, last, solved, system.masks[0])
         return ConstrainedDerivatives(solved[0], *found)
 
     if not (chosen or system.kept is None or solver.lockable(system)):
-        quickly = solver.directly(by_kept_set, system, function, (q, v, tau), forces, parameters)
+        quickly = call.directly(by_kept_set, q, v, tau)
         if quickly is not None:
             return quickly
-    s = states(model, function, q, {"v": v, "tau": tau}, parameters, forces)
-    free = system.tree("forward_dynamics", function, s)
-    t = system.closed_terms(function, s, s.vectors[0], closed)
-    sets = system.choices(function, s, t)
-    a, slopes = np.empty((len(s), nv)), np.empty((len(s), nv, 3 * nv + len(chosen)))
-    served = np.zeros(len(s), dtype=bool) if chosen else _by_sets(system, s, sets, closed, a, slopes)
-    served &= np.isfinite(free).all(axis=-1)  # not where a joint is locked
-    if not served.any():
-        a, slopes = _dense(system, s, t, free, sets, wrenches, chosen)
-    elif not served.all():
-        at = ~served
-        a[at], slopes[at] = _dense(system, s.at(at), t.at(at), free[at], sets[at], None, ())
+    s = call.states(q, {"v": v, "tau": tau})
+    with solver.no_bare_errors(s.function):
+        free = system.tree("forward_dynamics", s)
+        t = system.closed_terms(s, s.vectors[0], closure_tolerance)
+        sets = system.choices(s, t)
+        a, slopes = np.empty((len(s), nv)), np.empty((len(s), nv, 3 * nv + len(chosen)))
+        served = np.zeros(len(s), dtype=bool)
+        if not chosen:
+            served = _by_sets(system, s, sets, closure_tolerance, a, slopes)
+        fine = np.isfinite(free).all(axis=-1)  # not where a joint is locked
+        served &= fine
+        if not served.any():
+            a, slopes = _dense(system, s, t, free, sets, wrenches, chosen)
+        elif not served.all():
+            at = ~served
+            a[at], slopes[at] = _dense(system, s.at(at), t.at(at), free[at], sets[at], None, ())
+    system.check_finite(s, a, slopes, but=~fine)
     a, dq, dv, dtau = s.shaped(a, *np.split(slopes, [nv, 2 * nv, 3 * nv], axis=2)[:3])
     by_name = {name: s.shaped(slopes[..., 3 * nv + i]) for i, name in enumerate(sensitive_to)}
     return ConstrainedDerivatives(a, dq, dv, dtau, by_name)
@@ -161,31 +169,32 @@ def effort_derivatives(
 # --- efforts --------------------------------------------------------------------------------------------------------
 
 
-def inverse(
-    system: ConstraintSystem,
-    function: str,
+def constrained_inverse_dynamics_derivatives(
+    compute: ConstrainedAlgorithms,
     q: Any,
     v: Any,
     a: Any,
-    actuated: Sequence[str] | None,
-    weights: Mapping[str, float] | None,
-    wrenches: Wrenches,
-    parameters: Parameters,
-    closed: float,
-    sensitive_to: Sequence[str],
+    *,
+    actuated: Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
+    active: Active = None,
+    wrenches: Wrenches = None,
+    parameters: Parameters = None,
+    sensitive_to: Sequence[str] = (),
+    closure_tolerance: float = CLOSED,
 ) -> ConstrainedInverseDerivatives:
     """(4)"""
-    model, nv = system.model, system.model.nv
-    chosen = model.compute.parameter_indices(function, sensitive_to)
-    forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
-    by = drives_of(system, function, actuated)
-    driven, w = by.driven, weight_vector(model, function, weights)[by.driven]
+    call = compute.call("constrained_inverse_dynamics_derivatives", active, wrenches, parameters)
+    system, model, nv = call.system, call.model, call.model.nv
+    chosen = model.compute.parameter_indices(call.function, sensitive_to)
+    by = drives_of(system, call.function, actuated)
+    w = weight_vector(model, call.function, weights)[by.driven]
 
     def by_current(given: Any, pushes: Any, last: Any) -> tuple[Array, ...] | None:
         """u, dq, dv, da, dr"""
         root, rows = np.sqrt(w), system.all
         u, f, _, mu, status = efforts_by_choice(system, by, root, given, pushes, last)
-        if not compiled.all_served(status, min(closed, NEAR), unique=True):
+        if not compiled.all_served(status, min(closure_tolerance, NEAR), unique=True):
             return None
         q, v, a = given
         tree = rows.primary.compute.kernel("inverse_dynamics_derivatives", wrenches=bool(pushes))
@@ -202,18 +211,36 @@ def inverse(
 
     serves = by.current is not None and system.kept is not None and system.kept.rank == len(by.current[0])
     if serves and not chosen:
-        quickly = solver.directly(by_current, system, function, (q, v, a), forces, parameters)
+        quickly = call.directly(by_current, q, v, a)
         if quickly is not None:
             return named(quickly, {})
-    s = states(model, function, q, {"v": v, "a": a}, parameters, forces)
-    r = system.tree("inverse_dynamics", function, s)
+    s = call.states(q, {"v": v, "a": a})
+    with solver.no_bare_errors(s.function):
+        u, du = _effort_derivatives_at(system, s, by, w, closure_tolerance, wrenches, chosen)
+    system.check_finite(s, u, du)
+    u, dq, dv, da, dp, dr = s.shaped(u, *np.split(du, [nv, 2 * nv, 3 * nv, 3 * nv + len(chosen)], axis=2))
+    return named([u, dq, dv, da, dr], {name: dp[..., i] for i, name in enumerate(sensitive_to)})
+
+
+def _effort_derivatives_at(
+    system: ConstraintSystem,
+    s: States,
+    by: Drives,
+    w: Array,
+    closed: float,
+    wrenches: Wrenches,
+    chosen: Sequence[int],
+) -> tuple[Array, Array]:
+    """u (B, nv), and its derivatives (B, nv, columns) by q, v, a, parameters and changes of r."""
+    model, nv, driven = system.model, system.model.nv, by.driven
+    r = system.tree("inverse_dynamics", s)
     v, a = s.vectors
-    t = system.closed_terms(function, s, v, closed)
-    sets = system.choices(function, s, t)
+    t = system.closed_terms(s, v, closed)
+    sets = system.choices(s, t)
     u, f, mu = np.zeros((len(s), nv)), np.zeros((len(s), system.count)), np.zeros((len(s), nv))
     for rows, at in rank.alike(sets):
         R = t.jacobian[np.ix_(at, rows)]
-        check_determined(model, function, R, driven, lambda k, at=at: s.which(at[k]))  # type: ignore[misc]
+        check_determined(model, s.function, R, driven, lambda k, at=at: s.which(at[k]))  # type: ignore[misc]
         solved = _balance(w, R, driven, r[at][..., None])
         u[at], f[np.ix_(at, rows)], mu[at] = (x[..., 0] for x in solved)  # (3)
     if len(s) and system.count:
@@ -235,8 +262,7 @@ def inverse(
         for at in saddle.in_parts(alike, (2 * nv + len(rows)) * g.shape[2]):
             own = np.ix_(at, rows)
             du[at] = _balance(w, t.jacobian[own], driven, g[at], c[own])[0]  # (4)
-    u, dq, dv, da, dp, dr = s.shaped(u, *np.split(du, [nv, 2 * nv, 3 * nv, 3 * nv + len(chosen)], axis=2))
-    return named([u, dq, dv, da, dr], {name: dp[..., i] for i, name in enumerate(sensitive_to)})
+    return u, du
 
 
 def _balance(

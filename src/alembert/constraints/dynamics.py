@@ -23,35 +23,41 @@ from alembert.constraints.results import (
     ConstraintAnalysis,
     ImpulseResult,
 )
-from alembert.constraints.states import RowTerms, States, name_list, states
+from alembert.constraints.solver import Call, Parameters, Wrenches
+from alembert.constraints.states import RowTerms, States, common_batch, mapping, name_list
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import BREAKS, CONSISTENT, RANK, STILL
+from alembert.constraints.tolerances import BREAKS, CLOSED, CONSISTENT, RANK, STILL
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
+    from alembert.constraints.compute import ConstrainedAlgorithms
     from alembert.model import Model
 
 Array = np.ndarray
-Parameters = Mapping[str, Any] | None
-Wrenches = Mapping[str, Any] | None
+Active = Sequence[str] | None
 
 
-def forward(
-    system: ConstraintSystem,
-    function: str,
+def constrained_dynamics(
+    compute: ConstrainedAlgorithms,
     q: Any,
     v: Any,
     tau: Any,
-    wrenches: Wrenches,
-    parameters: Parameters,
-    closed: float,
     *,
-    reactions: bool,
+    active: Active = None,
+    wrenches: Wrenches = None,
+    parameters: Parameters = None,
+    closure_tolerance: float = CLOSED,
 ) -> ConstrainedResult:
     """(1)"""
-    model = system.model
-    forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
+    call = compute.call("constrained_dynamics", active, wrenches, parameters)
+    return accelerations(call, q, v, tau, closure_tolerance, reactions=True)
+
+
+def accelerations(
+    call: Call, q: Any, v: Any, tau: Any, closed: float = CLOSED, *, reactions: bool = False
+) -> ConstrainedResult:
+    system = call.system
 
     def by_kept_set(given: Any, pushes: Any, last: Any) -> ConstrainedResult | None:
         if system.kept is None:
@@ -62,61 +68,66 @@ def forward(
         return ConstrainedResult(solved[0], system.named(solved[1], solved[2]) if reactions else {})
 
     if not solver.lockable(system):
-        found = solver.directly(by_kept_set, system, function, (q, v, tau), forces, parameters)
+        found = call.directly(by_kept_set, q, v, tau)
         if found is not None:
             return found
-    s = states(model, function, q, {"v": v, "tau": tau}, parameters, forces)
+    s = call.states(q, {"v": v, "tau": tau})
     v = s.vectors[0]
-    if len(s) and not solver.lockable(system, s.q) and system.prepare(s, closed):
-        found = by_kept_set((s.q, *s.vectors), s.pushes, s.last)
-        if found is not None:
-            named = {name: s.shaped(x)[()] for name, x in found.reactions.items()}
-            return ConstrainedResult(s.shaped(found.accelerations), named)
-    a = system.tree("forward_dynamics", function, s)
-    t = system.closed_terms(function, s, v, closed)
-    f = np.full((len(s), system.count), np.nan)
-    fine = np.isfinite(a).all(axis=-1)
-    if fine.any():
-        at, t_at, a_at, v_at = (s, t, a, v) if fine.all() else (s.at(fine), t.at(fine), a[fine], v[fine])
-        c = -(t_at.bias + (t_at.jacobian @ a_at[..., None])[..., 0])
-        size = np.linalg.norm(a_at, axis=-1) + np.einsum("bi,bi->b", v_at, v_at)
-        x, f[fine] = solver.respond(system, function, at, t_at, c, size, forces=reactions)
-        a[fine] += x
+    with solver.no_bare_errors(s.function):
+        if len(s) and not solver.lockable(system, s.q) and system.prepare(s, closed):
+            found = by_kept_set((s.q, *s.vectors), s.pushes, s.last)
+            if found is not None:
+                named = {name: s.shaped(x)[()] for name, x in found.reactions.items()}
+                return ConstrainedResult(s.shaped(found.accelerations), named)
+        a = system.tree("forward_dynamics", s)
+        t = system.closed_terms(s, v, closed)
+        f = np.full((len(s), system.count), np.nan)
+        fine = np.isfinite(a).all(axis=-1)
+        if fine.any():
+            at, t_at, a_at, v_at = (s, t, a, v) if fine.all() else (s.at(fine), t.at(fine), a[fine], v[fine])
+            c = -(t_at.bias + (t_at.jacobian @ a_at[..., None])[..., 0])
+            size = np.linalg.norm(a_at, axis=-1) + np.einsum("bi,bi->b", v_at, v_at)
+            x, f[fine] = solver.respond(system, at, t_at, c, size, forces=reactions)
+            a[fine] += x
+    system.check_finite(s, a, f, but=~fine)
     if not reactions:
         return ConstrainedResult(s.shaped(a), {})
-    system.tell_redundancy(function, s, t)
+    system.tell_redundancy(s, t)
     return ConstrainedResult(s.shaped(a), system.reactions(s, t, f))
 
 
 def impulse(
-    system: ConstraintSystem,
-    function: str,
+    compute: ConstrainedAlgorithms,
     q: Any,
     v: Any,
-    held: Sequence[str],
-    parameters: Parameters,
-    closed: float,
+    *,
+    held: Sequence[str] = (),
+    active: Active = None,
+    parameters: Parameters = None,
+    closure_tolerance: float = CLOSED,
 ) -> ImpulseResult:
     """(2), or (3) where speeds are held"""
-    model = system.model
-    dofs = named_dofs(model, function, held, "held")
-    s = states(model, function, q, {"v": v}, parameters)
-    v = s.vectors[0]
-    t = system.closed_terms(function, s, None, closed)
-    drives = np.zeros((len(s), model.nv))
-    if len(dofs):
-        x, f = np.zeros((len(s), model.nv)), np.zeros((len(s), system.count))
-        for k in range(len(s)):
-            x[k], f[k], drives[k] = _held_impulse(system, function, s.at(k), t.at(k), v[k], dofs)
-    else:
-        c = -(t.jacobian @ v[..., None])[..., 0]
-        x, f = solver.respond(system, function, s, t, c, np.linalg.norm(v, axis=-1))
-        system.tell_redundancy(function, s, t)
+    call = compute.call("impulse", active, None, parameters)
+    system, model = call.system, call.model
+    dofs = named_dofs(model, call.function, held, "held")
+    s = call.states(q, {"v": v})
+    v, drives = s.vectors[0], np.zeros((len(s), model.nv))
+    with solver.no_bare_errors(s.function):
+        t = system.closed_terms(s, None, closure_tolerance)
+        if len(dofs):
+            x, f = np.zeros((len(s), model.nv)), np.zeros((len(s), system.count))
+            for k in range(len(s)):
+                x[k], f[k], drives[k] = _held_impulse(system, s.at(k), t.at(k), v[k], dofs)
+        else:
+            c = -(t.jacobian @ v[..., None])[..., 0]
+            x, f = solver.respond(system, s, t, c, np.linalg.norm(v, axis=-1))
+            system.tell_redundancy(s, t)
+    system.check_finite(s, x, f, drives)
     return ImpulseResult(s.shaped(v + x), system.reactions(s, t, f), s.shaped(drives))
 
 
 def _held_impulse(
-    system: ConstraintSystem, function: str, s: States, t: RowTerms, v: Array, held: Array
+    system: ConstraintSystem, s: States, t: RowTerms, v: Array, held: Array
 ) -> tuple[Array, Array, Array]:
     """(3) at one state: x, f and the impulses of the drives."""
     model, G, M = system.model, t.jacobian[0], system.mass_matrix(s)[0]
@@ -127,8 +138,8 @@ def _held_impulse(
     if np.max(left, initial=0.0) > CONSISTENT * np.linalg.norm(v):
         i = int(np.argmax(left))
         raise NumericalError(
-            f"{function}: no impulse makes all constraints hold{held_fixed(model, held)}: {system.owner_name(i)} would open "
-            f"at {left[i]:.3g} per second"
+            f"{s.function}: no impulse makes all constraints hold{held_fixed(model, held)}: {system.owner_name(i)} would "
+            f"open at {left[i]:.3g} per second"
         )
     needed = M @ x
     f = np.linalg.lstsq(G[:, move].T, needed[move], rcond=RANK)[0]
@@ -136,14 +147,23 @@ def _held_impulse(
     return x, f, drives
 
 
-def analysis(
-    system: ConstraintSystem, function: str, q: Any, parameters: Parameters, tolerance: float
+def constraint_analysis(
+    compute: ConstrainedAlgorithms,
+    q: Any,
+    *,
+    active: Active = None,
+    parameters: Parameters = None,
+    tolerance: float = RANK,
 ) -> ConstraintAnalysis:
-    s = states(system.model, function, q, {}, parameters)
+    call = compute.call("constraint_analysis", active, None, parameters)
+    system, s = call.system, call.states(q, {})
     if s.shape:
-        raise ArgumentError(f"{function}: takes one state at a time, got a batch of shape {s.shape}")
+        raise ArgumentError(f"{s.function}: takes one state at a time, got a batch of shape {s.shape}")
+    within = compute.model.compute.numbers(s.function, "tolerance", tolerance)
+    if within.ndim or not 0 < within < 1:
+        raise ArgumentError(f"{s.function}: tolerance is {tolerance!r}, expected a number between 0 and 1")
     t = system.terms(s)
-    choice = rank.choose(t.jacobian[0], system.groups, tolerance)
+    choice = rank.choose(t.jacobian[0], system.groups, float(within))
     return ConstraintAnalysis(
         system.count,
         choice.rank,
@@ -155,22 +175,32 @@ def analysis(
     )
 
 
-def power(
-    system: ConstraintSystem,
-    function: str,
+def constraint_power(
+    compute: ConstrainedAlgorithms,
     q: Any,
     v: Any,
     reactions: Mapping[str, Any],
-    parameters: Parameters,
+    *,
+    parameters: Parameters = None,
 ) -> dict[str, Array]:
     """F . V_ab of loops, f . (G v) of couplings and equations."""
-    model, own = system.model, system.all.unconstrained
-    s = states(model, function, q, {"v": v}, parameters)
+    name = "constraint_power"
+    call = compute.call(name, list(mapping(name, "reactions", reactions)), None, parameters)
+    system, model, own = call.system, call.model, call.system.all.unconstrained
+    s = call.states(q, {"v": v})
     speeds = s.shaped((system.terms(s).jacobian @ s.vectors[0][..., None])[..., 0])
     loops = {loop.name: loop for loop in model.loops}
     found = {}
     for name, reaction in reactions.items():
-        force = np.asarray(reaction, dtype=float)
+        kind, rows = system.all.kinds[name], system.slices[name]
+        force = model.compute.numbers(s.function, f"reactions: {name!r}", reaction)
+        force = force[..., None] if kind == "coupling" else force
+        width = 6 if kind == "loop" else rows.stop - rows.start
+        if force.shape[-1:] != (width,) or not np.isfinite(force).all():
+            raise ArgumentError(
+                f"{s.function}: reactions: {name!r} is {reaction!r}, expected finite numbers (..., {width})"
+            )
+        common_batch(s.function, {"the state": s.shape, f"reactions: {name!r}": force.shape[:-1]})
         if name in loops:
             ends = (loops[name].frame_a, loops[name].frame_b)
             V_a, V_b = (own.frame_velocity(q, v, x, reference="world", parameters=parameters) for x in ends)
@@ -181,8 +211,7 @@ def power(
             moved = np.concatenate([V[..., :3], at_b], axis=-1).reshape(*V.shape[:-1], 2, 3)
             opened = np.einsum("...ji,...kj->...ki", R, moved).reshape(V.shape)
         else:
-            opened = speeds[..., system.slices[name]]
-            force = force[..., None] if system.all.kinds[name] == "coupling" else force
+            opened = speeds[..., rows]
         found[name] = np.sum(force * opened, axis=-1)
     return found
 
@@ -190,23 +219,36 @@ def power(
 # --- efforts --------------------------------------------------------------------------------------------------------
 
 
-def inverse(
-    system: ConstraintSystem,
-    function: str,
+def constrained_inverse_dynamics(
+    compute: ConstrainedAlgorithms,
     q: Any,
     v: Any,
     a: Any,
-    actuated: Sequence[str] | None,
-    weights: Mapping[str, float] | None,
-    wrenches: Wrenches,
-    parameters: Parameters,
-    closed: float,
     *,
-    reactions: bool = True,
+    actuated: Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
+    active: Active = None,
+    wrenches: Wrenches = None,
+    parameters: Parameters = None,
+    closure_tolerance: float = CLOSED,
 ) -> ConstrainedEfforts:
     """(4), with the smallest weighted sum of squares where several efforts do the same."""
-    model = system.model
-    forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
+    call = compute.call("constrained_inverse_dynamics", active, wrenches, parameters)
+    return efforts(call, q, v, a, actuated, weights, closure_tolerance, reactions=True)
+
+
+def efforts(
+    call: Call,
+    q: Any,
+    v: Any,
+    a: Any,
+    actuated: Sequence[str] | None = None,
+    weights: Mapping[str, float] | None = None,
+    closed: float = CLOSED,
+    *,
+    reactions: bool = False,
+) -> ConstrainedEfforts:
+    system, model, function = call.system, call.model, call.function
     by = drives_of(system, function, actuated)
     root = np.sqrt(weight_vector(model, function, weights))[by.driven] if weights else by.equal
     if by.current is not None:
@@ -217,14 +259,24 @@ def inverse(
                 return None
             return ConstrainedEfforts(u, system.named(f, wrench) if reactions else {})
 
-        found = solver.directly(by_current, system, function, (q, v, a), forces, parameters)
+        found = call.directly(by_current, q, v, a)
         if found is not None:
             return found
-    s = states(model, function, q, {"v": v, "a": a}, parameters, forces)
-    needed = system.tree("inverse_dynamics", function, s)
+    s = call.states(q, {"v": v, "a": a})
+    with solver.no_bare_errors(function):
+        u, f, t = _efforts_at(system, s, by, root, closed, reactions=reactions)
+    system.check_finite(s, u, f)
+    return ConstrainedEfforts(s.shaped(u), system.reactions(s, t, f) if reactions else {})
+
+
+def _efforts_at(
+    system: ConstraintSystem, s: States, by: Drives, root: Array, closed: float, *, reactions: bool
+) -> tuple[Array, Array, RowTerms]:
+    """Efforts and forces of a batch, by the choices that served before, then by one of each state that is left."""
+    needed = system.tree("inverse_dynamics", s)
     v, a = s.vectors
-    t = system.closed_terms(function, s, v, closed)
-    efforts, f = np.zeros((len(s), model.nv)), np.zeros((len(s), system.count))
+    t = system.closed_terms(s, v, closed)
+    efforts, f = np.zeros(v.shape), np.zeros((len(s), system.count))
     left, tried, current = np.arange(len(s)), set(), by.current
     while len(left):
         if current is not None and current not in tried:
@@ -239,16 +291,16 @@ def inverse(
             left = left[~fine]
             continue
         k = int(left[0])
-        rows = system.choice(function, s, t, k).rows
-        _check_acceleration(system, function, t, a[k], v[k], k)
+        rows = system.choice(s, t, k).rows
+        _check_acceleration(system, s, t, k)
         dependent, free = rank.independent_columns(t.jacobian[k, rows])
         current = by.learn(rows, free)
         if current is None or current in tried:
             E = rank.kernel_basis(t.jacobian[k, rows], dependent, free)
-            efforts[k, by.driven] = _smallest(model, function, E, needed[k], by.driven, root, free)
+            efforts[k, by.driven] = _smallest(system.model, s.function, E, needed[k], by.driven, root, free)
             f[k] = saddle.smallest_forces(t.jacobian[k], needed[k] - efforts[k])
             left = left[1:]
-    return ConstrainedEfforts(s.shaped(efforts), system.reactions(s, t, f) if reactions else {})
+    return efforts, f, t
 
 
 def drives_of(system: ConstraintSystem, function: str, actuated: Sequence[str] | None) -> Drives:
@@ -286,16 +338,15 @@ def _smallest(
     return u / root
 
 
-def _check_acceleration(
-    system: ConstraintSystem, function: str, t: RowTerms, a: Array, v: Array, k: int
-) -> None:
+def _check_acceleration(system: ConstraintSystem, s: States, t: RowTerms, k: int) -> None:
     """An acceleration that opens a loop asks for efforts that do not exist."""
+    v, a = (x[k] for x in s.vectors)
     left = np.abs(t.jacobian[k] @ a + t.bias[k]) / t.scale[k]
     size = max(np.linalg.norm(a) + v @ v, STILL)
     if np.max(left, initial=0.0) > (BREAKS + 100 * t.slack[k]) * size:
         i = int(np.argmax(left))
         raise ArgumentError(
-            f"{function}: a breaks {system.owner_name(i)}: G a + gamma is {left[i]:.3g} where it should vanish "
+            f"{s.function}: a breaks {system.owner_name(i)}: G a + gamma is {left[i]:.3g} where it should vanish "
             f"(terms of size {size:.3g}); independent_coordinates(q, v) gives v' = E v_i' + rate"
         )
 
@@ -317,7 +368,7 @@ def named_dofs(model: Model, function: str, names: Sequence[str], what: str) -> 
 def weight_vector(model: Model, function: str, weights: Mapping[str, float] | None) -> Array:
     """Positive weights of all speeds, 1 where none is given."""
     found = np.ones(model.nv)
-    for name, value in (weights or {}).items():
+    for name, value in mapping(function, "weights", weights).items():
         number = model.compute.numbers(function, f"weights: {name!r}", value)
         if number.ndim or not (np.isfinite(number) and number > 0):
             raise ArgumentError(f"{function}: weights: {name!r} is {value!r}, expected a positive number")

@@ -32,17 +32,20 @@ import numpy as np
 from alembert.constraints import rank, saddle, solver
 from alembert.constraints.dynamics import listed, named_dofs
 from alembert.constraints.results import ControlForces
-from alembert.constraints.states import common_batch, states
+from alembert.constraints.solver import Call, Parameters, Wrenches
+from alembert.constraints.states import States, common_batch
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import CONSISTENT, FEASIBLE
+from alembert.constraints.tolerances import CLOSED, CONSISTENT, FEASIBLE
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 from alembert.model.space import with_own_axis
 
 if TYPE_CHECKING:
+    from alembert.constraints.compute import ConstrainedAlgorithms
     from alembert.model import Model
 
 Array = np.ndarray
+Active = Sequence[str] | None
 METHODS = ("augmented", "reduced", "least norm")
 
 
@@ -56,57 +59,72 @@ class _Wanted:
 
 
 def control_forces(
-    system: ConstraintSystem,
-    function: str,
+    compute: ConstrainedAlgorithms,
     q: Any,
     v: Any,
-    tau: Any,
+    tau: Any = None,
+    *,
     motions: Mapping[str, Any],
-    actuators: Any,
-    method: str,
-    wrenches: Mapping[str, Any] | None,
-    parameters: Mapping[str, Any] | None,
+    actuators: Any = None,
+    method: str = "augmented",
+    active: Active = None,
+    wrenches: Wrenches = None,
+    parameters: Parameters = None,
 ) -> ControlForces:
+    call = compute.call("control_forces", active, wrenches, parameters)
+    system, model, nv, function = call.system, call.model, call.model.nv, call.function
     if method not in METHODS:
         raise ArgumentError(unknown(f"{function}: no method", method, METHODS))
-    model, nv = system.model, system.model.nv
-    forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
+    tau = np.zeros(nv) if tau is None else tau
     wanted = _wanted(system, function, (q, v, tau), motions)
-    batch = {"motions": wanted.values.shape[:-1]}
-    s = states(model, function, q, {"v": v, "tau": tau}, parameters, forces, batch)
+    s = call.states(q, {"v": v, "tau": tau}, {"motions": wanted.values.shape[:-1]})
     v = s.vectors[0]
     geometric = system.all.system(function, [n for n in system.names if n not in wanted.names])
     kinematical = system.all.system(function, wanted.names)
     directions, labels = _directions(model, function, actuators)
-    rest = s.vectors[1] - geometric.bias(function, s, v)
-    t, k_terms = geometric.terms(s, v), kinematical.terms(s, v)
-    unit = np.broadcast_to(np.eye(nv)[wanted.dofs], (len(s), len(wanted.dofs), nv))
-    K = np.concatenate([k_terms.jacobian, unit], axis=1)
-    h = np.broadcast_to(wanted.values, (*s.shape, K.shape[1])).reshape(len(s), -1).copy()
-    h[:, : kinematical.count] -= k_terms.bias
-    A = K if directions is None else np.broadcast_to(directions, (len(s), *directions.shape))
-    M = geometric.mass_matrix(s)
-    a, f, u = np.empty((len(s), nv)), np.zeros((len(s), geometric.count)), np.empty((len(s), A.shape[1]))
-    for k in range(len(s)):
-        G, rows = t.jacobian[k], geometric.chosen(t, k).rows
-        B, Z = np.vstack([G[rows], K[k]]), np.vstack([G[rows], A[k]])
-        c, b = np.concatenate([-t.bias[k, rows], h[k]])[:, None], rest[k, :, None]
-        if method == "least norm":
-            found, u[k] = _least_norm(function, M[k], G[rows], K[k], A[k], c, b, labels)
-            reaction = M[k] @ found - b - A[k].T @ u[k, :, None]
-        else:
-            _check_feasible(function, M[k], B, Z, len(rows), labels)
-            if method == "augmented":  # (2)
-                matrix = np.block([[M[k], -Z.T], [B, np.zeros((len(B), len(Z)))]])
-                found, nu = np.split(np.linalg.solve(matrix, np.vstack([b, c])), [nv])
-            else:  # (3)
-                found, nu = saddle.orthogonal(M[k], B, c, b, Z)
-            u[k], reaction = nu[len(rows) :, 0], G[rows].T @ nu[: len(rows)]
-        a[k] = found[:, 0]
-        f[k] = np.linalg.lstsq(G.T, reaction[:, 0], rcond=rank.RANK)[0] if geometric.count else 0.0
-    efforts = np.einsum("bij,bi->bj", A, u)
-    a, efforts, u = s.shaped(a, efforts, u)
+    with solver.no_bare_errors(function):
+        rest = s.vectors[1] - geometric.bias(s, v)
+        t, k_terms = geometric.terms(s, v), kinematical.terms(s, v)
+        unit = np.broadcast_to(np.eye(nv)[wanted.dofs], (len(s), len(wanted.dofs), nv))
+        K = np.concatenate([k_terms.jacobian, unit], axis=1)
+        h = np.broadcast_to(wanted.values, (*s.shape, K.shape[1])).reshape(len(s), K.shape[1]).copy()
+        h[:, : kinematical.count] -= k_terms.bias
+        A = K if directions is None else np.broadcast_to(directions, (len(s), *directions.shape))
+        M = geometric.mass_matrix(s)
+        a, f, u = np.empty((len(s), nv)), np.zeros((len(s), geometric.count)), np.empty((len(s), A.shape[1]))
+        for k in range(len(s)):
+            rows = geometric.chosen(t, k).rows
+            G, c = t.jacobian[k, rows], np.concatenate([-t.bias[k, rows], h[k]])
+            a[k], u[k], reaction = _solve(function, method, M[k], G, K[k], A[k], c, rest[k], labels)
+            f[k] = np.linalg.lstsq(t.jacobian[k].T, reaction, rcond=rank.RANK)[0] if geometric.count else 0.0
+    system.check_finite(s, a, u, f)
+    a, efforts, u = s.shaped(a, np.einsum("bij,bi->bj", A, u), u)
     return ControlForces(a, efforts, u, geometric.reactions(s, t, f))
+
+
+def _solve(
+    function: str,
+    method: str,
+    M: Array,
+    G: Array,
+    K: Array,
+    A: Array,
+    c: Array,
+    b: Array,
+    labels: tuple[str, ...],
+) -> tuple[Array, Array, Array]:
+    """a, u and G^T f of (2), (3) or (4) at one state, for b = tau - bias."""
+    B, Z, m = np.vstack([G, K]), np.vstack([G, A]), len(G)
+    if method == "least norm":
+        a, u = _least_norm(function, M, G, K, A, c, b, labels)
+        return a, u, M @ a - b - A.T @ u
+    _check_feasible(function, M, B, Z, m, labels)
+    if method == "augmented":  # (2)
+        matrix = np.block([[M, -Z.T], [B, np.zeros((len(B), len(Z)))]])
+        a, nu = np.split(np.linalg.solve(matrix, np.concatenate([b, c])), [len(M)])
+    else:  # (3)
+        a, nu = (x[:, 0] for x in saddle.orthogonal(M, B, c[:, None], b[:, None], Z))
+    return a, nu[m:], G.T @ nu[:m]
 
 
 def _check_feasible(
@@ -149,49 +167,46 @@ def _cannot(function: str, labels: tuple[str, ...], why: str) -> str:
 def _least_norm(
     function: str, M: Array, G: Array, K: Array, A: Array, c: Array, b: Array, labels: tuple[str, ...]
 ) -> tuple[Array, Array]:
-    """(4): a (nv, 1) and u"""
-    right = np.hstack([c[: len(G)], np.zeros((len(G), len(A)))])
-    X = saddle.orthogonal(M, G, right, np.hstack([b, A.T]))[0]
-    a0, X = X[:, :1], X[:, 1:]
+    """(4)"""
+    right = np.column_stack([c[: len(G)], np.zeros((len(G), len(A)))])
+    found = saddle.orthogonal(M, G, right, np.column_stack([b, A.T]))[0]
+    a0, X = found[:, 0], found[:, 1:]
     wanted = c[len(G) :] - K @ a0
     u = np.linalg.lstsq(K @ X, wanted, rcond=FEASIBLE)[0]
     left = np.max(np.abs(K @ X @ u - wanted), initial=0.0)
     size = np.max(np.abs(c[len(G) :]), initial=0.0) + np.max(np.abs(K @ a0), initial=0.0)
     if left > CONSISTENT * max(size, 1e-12):
         raise NumericalError(_cannot(function, labels, f"accelerations of {left:.2g} are missing"))
-    return a0 + X @ u, u[:, 0]
+    return a0 + X @ u, u
 
 
 def hybrid(
-    system: ConstraintSystem,
-    function: str,
-    q: Any,
-    v: Any,
-    tau: Array,
-    a_given: Array,
-    prescribed: Array,
-    wrenches: Mapping[str, Any] | None,
-    parameters: Mapping[str, Any] | None,
-    closed: float,
+    call: Call, q: Any, v: Any, tau: Array, a_given: Array, prescribed: Array, closed: float = CLOSED
 ) -> tuple[Array, Array]:
     """Accelerations and efforts where some degrees of freedom follow given accelerations, each by its own effort."""
-    model = system.model
-    forces = model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
+    system = call.system
     motion = (a_given, prescribed.astype(float))
 
     def by_kept_set(given: Any, pushes: Any, last: Any) -> tuple[Array, Array] | None:
         return solver.prescribed(system, given, pushes, last, motion, closed)
 
-    quickly = solver.directly(by_kept_set, system, function, (q, v, tau), forces, parameters)
+    quickly = call.directly(by_kept_set, q, v, tau)
     if quickly is not None:
         return quickly
-    s = states(model, function, q, {"v": v, "tau": tau, "a": a_given}, parameters, forces)
-    v, tau, a_given = s.vectors
-    rest = tau - system.bias(function, s, v)
-    t = system.closed_terms(function, s, v, closed)
+    s = call.states(q, {"v": v, "tau": tau, "a": a_given})
+    with solver.no_bare_errors(s.function):
+        a, efforts = _hybrid_at(system, s, np.flatnonzero(prescribed), closed)
+    system.check_finite(s, a, efforts)
+    return s.shaped(a, efforts)
+
+
+def _hybrid_at(system: ConstraintSystem, s: States, dofs: Array, closed: float) -> tuple[Array, Array]:
+    """By orthogonal factors of the rows of constraints and prescribed speeds together."""
+    model, (v, tau, a_given) = system.model, s.vectors
+    rest = tau - system.bias(s, v)
+    t = system.closed_terms(s, v, closed)
     if len(s):
         system.prepare(s, closed)
-    dofs = np.flatnonzero(prescribed)
     S = np.broadcast_to(np.eye(model.nv)[dofs], (len(s), len(dofs), model.nv))
     B, c = np.concatenate([t.jacobian, S], axis=1), np.concatenate([-t.bias, a_given[:, dofs]], axis=1)
     groups = [*system.groups, *(slice(system.count + i, system.count + i + 1) for i in range(len(dofs)))]
@@ -206,12 +221,12 @@ def hybrid(
     if np.any(broken):
         k = int(np.argmax(broken))
         raise ArgumentError(
-            f"{function}: the accelerations given contradict the constraints: {listed(model, dofs)} cannot all follow, by "
+            f"{s.function}: the accelerations given contradict the constraints: {listed(model, dofs)} cannot all follow, by "
             f"{worst[k]:.3g}{s.which(k)}; prescribe fewer, or consistent ones"
         )
     efforts = tau.copy()
     efforts[:, dofs] += saddle.smallest_forces(B, (M @ a[..., None])[..., 0] - rest)[:, system.count :]
-    return s.shaped(a, efforts)
+    return a, efforts
 
 
 def _wanted(

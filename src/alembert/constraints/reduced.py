@@ -21,18 +21,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import rank
+from alembert.constraints import rank, solver
 from alembert.constraints.dynamics import listed, named_dofs
 from alembert.constraints.results import IndependentCoordinates
+from alembert.constraints.solver import Parameters
 from alembert.constraints.states import RowTerms, States
 from alembert.constraints.system import ConstraintSystem
 from alembert.constraints.tolerances import GOOD, OFF, RANK
 from alembert.errors import ArgumentError, NumericalError
 
+if TYPE_CHECKING:
+    from alembert.constraints.compute import ConstrainedAlgorithms
+
 Array = np.ndarray
+Active = Sequence[str] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +59,14 @@ class Reduction:
 
     def mass_matrix(self) -> Array:
         """E^T M E"""
-        return self.s.shaped(np.swapaxes(self.E, -1, -2) @ self.system.mass_matrix(self.s) @ self.E)
+        found = np.swapaxes(self.E, -1, -2) @ self.system.mass_matrix(self.s) @ self.E
+        self.system.check_finite(self.s, found)
+        return self.s.shaped(found)
 
-    def forces(self, name: str, function: str) -> Array:
+    def forces(self, name: str) -> Array:
         """E^T (h + M rate), with an algorithm of the tree that gives the forces h."""
         s = self.s
-        h = self.system.tree(name, function, s.moving(*s.vectors[:1]))
+        h = self.system.tree(name, s.moving(*s.vectors[:1]))
         if self.rate is not None:
             multiply = self.system.all.primary.compute.kernel("multiply_mass_matrix")
             h = h + multiply(s.q, self.rate, *s.last)
@@ -74,9 +82,34 @@ class Reduction:
         return self.s.shaped((self.E @ flat[..., None])[..., 0] + (0.0 if self.rate is None else self.rate))
 
 
+def independent_coordinates(
+    compute: ConstrainedAlgorithms,
+    q: Any,
+    v: Any = None,
+    *,
+    independent: Sequence[str] | None = None,
+    active: Active = None,
+    parameters: Parameters = None,
+) -> IndependentCoordinates:
+    call = compute.call("independent_coordinates", active, None, parameters)
+    s = call.states(q, {} if v is None else {"v": v})
+    return reduction(call.system, s, independent).coordinates
+
+
+def reduced_mass_matrix(
+    compute: ConstrainedAlgorithms,
+    q: Any,
+    *,
+    independent: Sequence[str] | None = None,
+    active: Active = None,
+    parameters: Parameters = None,
+) -> Array:
+    call = compute.call("reduced_mass_matrix", active, None, parameters)
+    return reduction(call.system, call.states(q, {}), independent).mass_matrix()
+
+
 def reduction(
     system: ConstraintSystem,
-    function: str,
     s: States,
     names: Sequence[str] | None,
     *,
@@ -84,25 +117,39 @@ def reduction(
     closed: float = np.inf,
 ) -> Reduction:
     """(1); the first of the states' vectors, where there are any, are the speeds. `names` are those of an `argument`."""
-    model = system.model
     if not len(s):
-        raise ArgumentError(f"{function}: takes at least one state, to choose independent speeds at")
+        raise ArgumentError(f"{s.function}: takes at least one state, to choose independent speeds at")
     speeds = s.vectors[0] if s.vectors else None
-    t = system.closed_terms(function, s, speeds, closed)
-    first = system.choice(function, s, t, 0).rows
-    free = _free(system, function, t.jacobian[0, first], names, argument)
+    t = system.closed_terms(s, speeds, closed)
+    with solver.no_bare_errors(s.function):
+        found = _reduced(system, s, t, speeds, names, argument)
+    system.check_finite(s, found.E, *(() if found.rate is None else (found.rate,)))
+    return found
+
+
+def _reduced(
+    system: ConstraintSystem,
+    s: States,
+    t: RowTerms,
+    speeds: Array | None,
+    names: Sequence[str] | None,
+    argument: str,
+) -> Reduction:
+    model = system.model
+    first = system.choice(s, t, 0).rows
+    free = _free(system, s.function, t.jacobian[0, first], names, argument)
     dependent = rank.others(model.nv, free)
     E = np.zeros((len(s), model.nv, len(free)))
     rate = None if speeds is None else np.zeros((len(s), model.nv))
     served = _fill(t, first, dependent, free, E, rate)
     for k in np.flatnonzero(~served).tolist():
-        rows = system.choice(function, s, t, k).rows
+        rows = system.choice(s, t, k).rows
         G = t.jacobian[k, rows]
         size = np.linalg.svd(G[:, dependent], compute_uv=False)
         if len(rows) != len(dependent) or (len(size) and size[-1] <= RANK * size[0]):
             where = f", state {s.position(k)}" if s.shape else ""
             raise NumericalError(
-                f"{function}: the speeds {listed(model, free)} do not determine the others at this configuration{where}; "
+                f"{s.function}: the speeds {listed(model, free)} do not determine the others at this configuration{where}; "
                 "choose others, or leave the choice open"
             )
         E[k] = rank.kernel_basis(G, dependent, free)
@@ -168,7 +215,6 @@ class Tangent:
 
 def tangent(
     system: ConstraintSystem,
-    function: str,
     s: States,
     chosen: tuple[Sequence[int], Sequence[int]] | None = None,
     parameters: Sequence[int] = (),
@@ -188,9 +234,9 @@ def tangent(
     tolerance = max(rank.RANK, min(10 * float(t.slack[0]), 1e-3))
     scaled = G[holonomic] / scale[holonomic, None]
     picked = rank.choose(scaled, groups, tolerance).rows if len(holonomic) else np.arange(0)
-    E_q, q_dependent, q_dofs = _basis(function, scaled[picked], chosen[0] if chosen else None)
+    E_q, q_dependent, q_dofs = _basis(s.function, scaled[picked], chosen[0] if chosen else None)
     R = G[all_rows]
-    E_v, dependent, v_dofs = _basis(function, R, chosen[1] if chosen else None)
+    E_v, dependent, v_dofs = _basis(s.function, R, chosen[1] if chosen else None)
     W = np.zeros((system.model.nv, len(q_dofs)))
     if len(all_rows):
         W[dependent] = -np.linalg.solve(R[:, dependent], moved[all_rows] @ E_q)

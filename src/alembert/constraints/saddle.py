@@ -28,7 +28,6 @@ import numpy as np
 from alembert.constraints import rank
 from alembert.constraints.rank import Choice
 from alembert.constraints.tolerances import GOOD
-from alembert.errors import NumericalError
 
 Array = np.ndarray
 AT_ONCE = 1 << 20
@@ -85,14 +84,14 @@ def orthogonal(
     r = R.shape[-2]
     Q, U = np.linalg.qr(_T(R), mode="complete")
     Q1, Q2, U = Q[..., :r], Q[..., r:], U[..., :r, :]
-    x = Q1 @ _solve(_T(U), c)
+    x = Q1 @ np.linalg.solve(_T(U), c)
     C = Q2
     if Z is not None:
         Q, U = np.linalg.qr(_T(Z), mode="complete")
         Q1, C, U = Q[..., :r], Q[..., r:], U[..., :r, :]
     if r < M.shape[-1]:
-        x = x + Q2 @ _solve(_T(C) @ M @ Q2, _T(C) @ (b - M @ x))
-    return x, _solve(U, _T(Q1) @ (M @ x - b))
+        x = x + Q2 @ np.linalg.solve(_T(C) @ M @ Q2, _T(C) @ (b - M @ x))
+    return x, np.linalg.solve(U, _T(Q1) @ (M @ x - b))
 
 
 def by_sets(M: Array, G: Array, sets: Array, c: Array, b: Array | float = 0.0) -> tuple[Array, Array]:
@@ -132,15 +131,6 @@ def smallest(K: Array, f: Array, choice: Choice, count: int) -> Array:
 def smallest_forces(G: Array, y: Array) -> Array:
     """The smallest f with G^T f = y, over a batch."""
     return (np.linalg.pinv(_T(G), rcond=rank.RANK) @ y[..., None])[..., 0]
-
-
-def _solve(A: Array, b: Array) -> Array:
-    try:
-        return np.linalg.solve(A, b)
-    except np.linalg.LinAlgError:
-        raise NumericalError(
-            "the equations of the constrained motion are singular: no mass moves with some degree of freedom"
-        ) from None
 
 
 def _cholesky(A: Array) -> tuple[Array, Array]:

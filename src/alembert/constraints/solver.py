@@ -7,13 +7,14 @@ arguments as they come and serve all states of a batch, or give None. Then the a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from alembert.constraints import compiled, saddle
-from alembert.constraints.states import RowTerms, States
+from alembert.constraints.states import RowTerms, States, states
 from alembert.constraints.tolerances import CLEAR, CLOSED, CONSISTENT, GOOD, NEAR, OFF
 from alembert.errors import ArgumentError, NumericalError
 
@@ -22,28 +23,54 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 Arrays = tuple[Any, ...]
+Parameters = Mapping[str, Any] | None
+Wrenches = Mapping[str, Any] | None
 Result = TypeVar("Result")
 Solved = tuple[Array, Array, Array, Array, Any]
 """accelerations, forces of all rows, wrenches of loops, status (5) of `compiled`, the factor of the tree"""
 
 
-def directly(
-    solve: Callable[[Arrays, Arrays, Arrays], Result | None],
-    system: ConstraintSystem,
-    function: str,
-    given: Arrays,
-    forces: Array | None,
-    parameters: Mapping[str, Any] | None,
-) -> Result | None:
-    """`solve(given, wrenches, parameters)` on arguments as they come; None where it does not serve or they need a check."""
-    model = system.model
-    if parameters and not model.parameters:
-        return None
-    last = (model.compute.parameter_array(function, parameters),) if model.parameters else ()
+class Call:
+    """One call of a function on the active constraints: arguments as they come, and as a batch of states."""
+
+    __slots__ = ("forces", "function", "model", "parameters", "system")
+
+    def __init__(
+        self, system: ConstraintSystem, function: str, wrenches: Wrenches, parameters: Parameters
+    ) -> None:
+        self.system, self.model, self.function, self.parameters = system, system.model, function, parameters
+        self.forces = self.model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
+
+    def directly(
+        self, solve: Callable[[Arrays, Arrays, Arrays], Result | None], *given: Any
+    ) -> Result | None:
+        """`solve(given, wrenches, parameters)` on arguments as they come; None where that does not serve."""
+        model = self.model
+        if self.parameters and not model.parameters:
+            return None
+        last = (model.compute.parameter_array(self.function, self.parameters),) if model.parameters else ()
+        try:
+            return solve(given, () if self.forces is None else (self.forces,), last)
+        except (ArgumentError, TypeError, ValueError):
+            return None
+
+    def states(
+        self, q: Any, vectors: Mapping[str, Any], others: Mapping[str, tuple[int, ...]] | None = None
+    ) -> States:
+        return states(self.model, self.function, q, vectors, self.parameters, self.forces, others)
+
+
+@contextmanager
+def no_bare_errors(function: str) -> Iterator[None]:
+    """Singular matrices within it are told as such, and numbers that overflow are left to the check of results."""
     try:
-        return solve(given, () if forces is None else (forces,), last)
-    except (ArgumentError, TypeError, ValueError):
-        return None
+        with np.errstate(all="ignore"):
+            yield
+    except np.linalg.LinAlgError:
+        raise NumericalError(
+            f"{function}: the equations of the constrained motion are singular: no mass moves with some degree of freedom, "
+            "or numbers overflow"
+        ) from None
 
 
 def lockable(system: ConstraintSystem, q: Array | None = None) -> bool:
@@ -165,14 +192,7 @@ def _worst(status: Array) -> tuple[float, float, float, float]:
 
 
 def respond(
-    system: ConstraintSystem,
-    function: str,
-    s: States,
-    t: RowTerms,
-    c: Array,
-    size: Array,
-    *,
-    forces: bool = True,
+    system: ConstraintSystem, s: States, t: RowTerms, c: Array, size: Array, *, forces: bool = True
 ) -> tuple[Array, Array]:
     """x = M^-1 G^T f (B, nv) with G x = c, and f (B, m), the smallest.
 
@@ -192,12 +212,12 @@ def respond(
         forces=forces,
     )
     for k in np.flatnonzero(~good):
-        x[k], f[k] = _afresh(system, function, s, t, c, size, int(k))
+        x[k], f[k] = _afresh(system, s, t, c, size, int(k))
     return x, f
 
 
 def _afresh(
-    system: ConstraintSystem, function: str, s: States, t: RowTerms, c: Array, size: Array, k: int
+    system: ConstraintSystem, s: States, t: RowTerms, c: Array, size: Array, k: int
 ) -> tuple[Array, Array]:
     """By another minimal set for state k, and orthogonal factors; raises when no forces satisfy all rows."""
     before, choice = system.kept, system.chosen(t, k)
@@ -210,10 +230,10 @@ def _afresh(
         if np.any(left > allowed):
             i = int(dropped[np.argmax(left)])
             raise NumericalError(
-                f"{function}: the constraints contradict each other{system.where(s, k)}: {system.owner_name(i)} cannot "
+                f"{s.function}: the constraints contradict each other{system.where(s, k)}: {system.owner_name(i)} cannot "
                 f"be satisfied together with the others, by {np.max(left):.3g} of {size[k]:.3g}. The configuration "
                 "is singular for them: the motion may branch or stop there"
             )
     K = np.linalg.lstsq(G[rows].T, G[dropped].T, rcond=None)[0].T if len(dropped) else G[:0, : len(rows)]
-    system.remember(function, s, k, before, choice)
+    system.remember(s, k, before, choice)
     return x[:, 0], saddle.smallest(K[None], f[None], choice, system.count)[0]

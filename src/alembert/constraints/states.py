@@ -18,8 +18,12 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """A batch of states, flat: B of them, with the shape to give results; `forces`: wrenches on the nodes, or none."""
+    """A batch of states, flat: B of them, with the shape to give results; `forces`: wrenches on the nodes, or none.
 
+    `function` is the public one that messages name.
+    """
+
+    function: str
     shape: tuple[int, ...]
     q: Array
     vectors: tuple[Array, ...]
@@ -33,14 +37,16 @@ class States:
         """One state, or some, as a batch."""
         rows = slice(k, k + 1) if isinstance(k, int | np.integer) else k
         parameters, forces = (None if x is None else x[rows] for x in (self.parameters, self.forces))
-        return States((), self.q[rows], tuple(x[rows] for x in self.vectors), parameters, forces)
+        return States(
+            self.function, (), self.q[rows], tuple(x[rows] for x in self.vectors), parameters, forces
+        )
 
     def with_q(self, q: Array) -> States:
-        return States(self.shape, q, self.vectors, self.parameters, self.forces)
+        return States(self.function, self.shape, q, self.vectors, self.parameters, self.forces)
 
     def moving(self, *vectors: Array) -> States:
         """The same configurations with other vectors."""
-        return States(self.shape, self.q, vectors, self.parameters, self.forces)
+        return States(self.function, self.shape, self.q, vectors, self.parameters, self.forces)
 
     @property
     def last(self) -> tuple[Array, ...]:
@@ -93,15 +99,24 @@ def states(
         name: np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for name, x in given.items()
     }
     own = flat.pop("parameters", None)
+    if own is not None and not np.isfinite(own).all():
+        k, entry = np.argwhere(~np.isfinite(own))[0]
+        raise NumericalError(f"{function}: parameter {model.parameters[entry][0]!r} is {own[k, entry]}")
     for name, x in flat.items():
         if not np.all(np.isfinite(x)):
             k, entry = np.argwhere(~np.isfinite(x))[0]
             labels = model.coordinate_names if name == "q" else model.speed_names
             raise NumericalError(f"{function}: {name} is {x[k, entry]} at entry {entry} ({labels[entry]})")
+    for o in model.space:
+        problem = o.type.problem(flat["q"][:, o.q])
+        if problem:
+            raise NumericalError(f"{function}: joint {o.name!r}: {problem}")
     if forces is not None:
+        if not np.isfinite(forces).all():
+            raise NumericalError(f"{function}: wrenches has entries that are not finite")
         forces = np.broadcast_to(forces, (*shape, *forces.shape[-2:]))
         forces = np.ascontiguousarray(forces).reshape(-1, *forces.shape[-2:])
-    return States(shape, flat.pop("q"), tuple(flat.values()), own, forces)
+    return States(function, shape, flat.pop("q"), tuple(flat.values()), own, forces)
 
 
 def name_list(function: str, what: str, names: Any) -> list[str]:
@@ -116,6 +131,12 @@ def name_list(function: str, what: str, names: Any) -> list[str]:
         if not isinstance(name, str):
             raise ArgumentError(f"{function}: {what}: {name!r} is no name")
     return found
+
+
+def mapping(function: str, what: str, value: Any) -> Mapping[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise ArgumentError(f"{function}: {what} is {value!r}, expected a mapping from names to arrays")
+    return value or {}
 
 
 def common_batch(function: str, batches: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from alembert.constraints.drives import Drives
 from alembert.constraints.rank import Choice
 from alembert.constraints.states import RowTerms, States, states
 from alembert.constraints.tolerances import CLOSED, OFF, STILL
-from alembert.errors import ArgumentError, warn
+from alembert.errors import ArgumentError, NumericalError, warn
 
 if TYPE_CHECKING:
     from alembert.constraints.rows import ConstraintRows
@@ -63,6 +63,10 @@ class ConstraintSystem:
         moving = np.zeros((len(s), self.model.nv)) if v is None else v
         found = self.all.terms(s.q, moving, *s.last)
         residual, G, gamma, basis = found if self._complete else (x[:, self.picked] for x in found)
+        if not (np.isfinite(residual).all() and np.isfinite(G).all() and np.isfinite(gamma).all()):
+            raise NumericalError(
+                f"{s.function}: the constraints are not finite at such coordinates and speeds"
+            )
         scale = rank.scales(G, self.groups)
         slack = np.max(np.abs(residual) / scale, axis=-1, initial=0.0)
         if v is not None:
@@ -71,12 +75,10 @@ class ConstraintSystem:
             slack = slack + np.max(broken, axis=-1, initial=0.0) / np.maximum(size, STILL)
         return RowTerms(residual, G, gamma, basis, scale, slack)
 
-    def closed_terms(
-        self, function: str, s: States, v: Array | None = None, tolerance: float = CLOSED
-    ) -> RowTerms:
+    def closed_terms(self, s: States, v: Array | None = None, tolerance: float = CLOSED) -> RowTerms:
         """The same, refusing states that are not on the constraint surface."""
         t = self.terms(s, v)
-        self.check_closed(function, s, t, v, tolerance)
+        self.check_closed(s, t, v, tolerance)
         return t
 
     def derivatives(self, s: States, v: Array, a: Array, f: Array) -> tuple[Array, Array, Array]:
@@ -112,7 +114,7 @@ class ConstraintSystem:
         found[:, self.picked] = x
         return found
 
-    def check_closed(self, function: str, s: States, t: RowTerms, v: Array | None, tolerance: float) -> None:
+    def check_closed(self, s: States, t: RowTerms, v: Array | None, tolerance: float) -> None:
         """Refuse states that are not on the constraint surface."""
         if not np.any(t.slack > tolerance):
             return
@@ -122,13 +124,13 @@ class ConstraintSystem:
         if np.max(row) > tolerance:
             i = int(np.argmax(row))
             raise ArgumentError(
-                f"{function}: {self.owner_name(i)} is not closed{where}: its residual is {self.gap(t.residual[k], i)}. "
+                f"{s.function}: {self.owner_name(i)} is not closed{where}: its residual is {self.gap(t.residual[k], i)}. "
                 "model.assemble(q) finds a configuration that closes it"
             )
         broken = np.abs(t.jacobian[k] @ v[k]) if v is not None else row  # pragma: no branch
         i = int(np.argmax(broken / t.scale[k]))
         raise ArgumentError(
-            f"{function}: v breaks {self.owner_name(i)}{where}: it opens at {self.gap(broken, i)} per second. "
+            f"{s.function}: v breaks {self.owner_name(i)}{where}: it opens at {self.gap(broken, i)} per second. "
             "model.project(q, v) gives speeds that do not"
         )
 
@@ -172,7 +174,7 @@ class ConstraintSystem:
 
     # --- the tree -------------------------------------------------------------------------------------------
 
-    def tree(self, name: str, function: str, s: States) -> Array:
+    def tree(self, name: str, s: States) -> Array:
         """An algorithm of the tree alone, (B, nv); failures are reported under the public function's name."""
         tree = self.all.primary
         kernel = tree.compute.kernel(name, wrenches=s.forces is not None)
@@ -180,13 +182,22 @@ class ConstraintSystem:
         result = np.asarray(kernel(*given))
         shaped = s.shaped(result)
         if tree.compute.lockable and name == "forward_dynamics":
-            tree.compute.mark_locked(function, (s.shaped(s.q),), shaped)
-        tree.compute.explain(function, shaped, given, kernel)
+            tree.compute.mark_locked(s.function, (s.shaped(s.q),), shaped)
+        tree.compute.explain(s.function, shaped, given, kernel)
         return result
 
-    def bias(self, function: str, s: States, v: Array) -> Array:
+    def bias(self, s: States, v: Array) -> Array:
         """M a + bias = tau of the tree at a = 0."""
-        return self.tree("inverse_dynamics", function, s.moving(v, np.zeros_like(v)))
+        return self.tree("inverse_dynamics", s.moving(v, np.zeros_like(v)))
+
+    def check_finite(self, s: States, *results: Array, but: Array | None = None) -> None:
+        """Say where numbers overflow: raise for one state, warn for some states of a batch (`but`: told already)."""
+        bad = np.zeros(len(s), dtype=bool)
+        for x in results:
+            bad |= ~np.isfinite(x).all(axis=tuple(range(1, x.ndim)))
+        bad &= True if but is None else ~but
+        if bad.any():
+            self.model.compute.report(s.function, s.shaped(bad), "numbers overflow")
 
     def mass_matrix(self, s: States) -> Array:
         return self.all.primary.compute.kernel("mass_matrix")(s.q, *s.last)
@@ -202,20 +213,20 @@ class ConstraintSystem:
         """With a tolerance as in `tolerances`."""
         return rank.choose(t.jacobian[k], self.groups, max(tolerance, min(10 * float(t.slack[k]), OFF)))
 
-    def choice(self, function: str, s: States, t: RowTerms, k: int) -> Choice:
+    def choice(self, s: States, t: RowTerms, k: int) -> Choice:
         """A minimal set for state k, remembered."""
         choice = self.chosen(t, k)
         if self.kept is None:
             self.kept = choice
         elif self.kept.rank != choice.rank:
-            self.remember(function, s, k, self.kept, choice)
+            self.remember(s, k, self.kept, choice)
         return choice
 
-    def choices(self, function: str, s: States, t: RowTerms) -> Array:
+    def choices(self, s: States, t: RowTerms) -> Array:
         """A mask (B, m) of a minimal set for each state, remembered and told as `choice` does, state after state."""
         if len(s) == 1:
             chosen = np.zeros((1, self.count), dtype=bool)
-            chosen[0, self.choice(function, s, t, 0).rows] = True
+            chosen[0, self.choice(s, t, 0).rows] = True
             return chosen
         chosen, margin = rank.choose_each(t.jacobian, self.groups, self.tolerances(t))
         ranks, done = chosen.sum(axis=1), 0
@@ -223,7 +234,7 @@ class ConstraintSystem:
             self.kept = rank.choice(chosen[0], float(margin[0]))
         while len(other := np.flatnonzero(ranks[done:] != (self.kept.rank if self.kept else 0))):
             k = done + int(other[0])
-            self.remember(function, s, k, self.kept, rank.choice(chosen[k], float(margin[k])))
+            self.remember(s, k, self.kept, rank.choice(chosen[k], float(margin[k])))
             done = k + 1
         return chosen
 
@@ -232,7 +243,7 @@ class ConstraintSystem:
         """States off the surface cannot tell a redundant row better than they are off."""
         return np.maximum(rank.RANK, np.minimum(10 * t.slack, OFF))
 
-    def remember(self, function: str, s: States, k: int, before: Choice | None, choice: Choice) -> None:
+    def remember(self, s: States, k: int, before: Choice | None, choice: Choice) -> None:
         if before is None or before.rank == choice.rank:
             self.kept = choice
             return
@@ -241,18 +252,18 @@ class ConstraintSystem:
         where = self.where(s, k)
         if choice.rank < before.rank:
             message = (
-                f"{function}: the constraints have rank {choice.rank}{where} and {before.rank} elsewhere: it is a singular "
-                f"configuration of {names}, from where the motion may branch"
+                f"{s.function}: the constraints have rank {choice.rank}{where} and {before.rank} elsewhere: it is a "
+                f"singular configuration of {names}, from where the motion may branch"
             )
         else:
             self.kept = choice
             message = (
-                f"{function}: the constraints have rank {choice.rank}{where} but {before.rank} at an earlier "
+                f"{s.function}: the constraints have rank {choice.rank}{where} but {before.rank} at an earlier "
                 f"configuration, which was singular for {names}"
             )
         warn(message)
 
-    def tell_redundancy(self, function: str, s: States, t: RowTerms) -> None:
+    def tell_redundancy(self, s: States, t: RowTerms) -> None:
         """Once: reactions of rows that depend on others (and do not simply vanish) are a choice."""
         if self._redundancy_told or self.kept is None or not len(self.kept.dropped) or not len(s):
             return
@@ -267,7 +278,7 @@ class ConstraintSystem:
             for i in sorted(set(owners))
         )
         warn(
-            f"{function}: the reactions are not unique: {listed} follow from the others. The smallest are given; "
+            f"{s.function}: the reactions are not unique: {listed} follow from the others. The smallest are given; "
             "the accelerations are not affected"
         )
 

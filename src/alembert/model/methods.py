@@ -615,10 +615,11 @@ class Methods:
         """Motions that are prescribed, and the forces of chosen actuators that bring them about (Ider).
 
         `motions` maps constraints of the model to the second derivatives that their residuals are to have, and joints (or
-        degrees of freedom) to accelerations. `actuators` are joints, degrees of freedom or actuators, one for each
-        motion, or directions (rows, nv); left out, forces act along the motions themselves. All other constraints are
-        kept by their reactions. `method` is "augmented" or "reduced" (see `constraints.prescribed`). Where the
-        actuators cannot do it, the error says so.
+        degrees of freedom) to accelerations, (N,) or (N, 1) for N states. `actuators` are joints, degrees of freedom or
+        actuators, one for each motion, or directions (rows, nv); left out, forces act along the motions themselves. All
+        other constraints are kept by their reactions. `method` is "augmented" or "reduced" (see `constraints.prescribed`),
+        or "least norm" for actuators that may be more than the motions, or depend on each other: of all forces that bring
+        the motions about, those with the least sum of squares. Where the actuators cannot do it, the error says so.
         """
         return self.compute.control_forces(
             q,

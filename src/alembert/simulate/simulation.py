@@ -345,7 +345,7 @@ class Simulation:
         """Refuse to start where loops of the model are open, or speeds open them; how far off, relative to their size."""
         s, terms = self.model.compute.constraint_terms("simulate", q, {"v": v}, self.active, self.parameters)
         constraints = self.model.compute.constraint_rows.system("simulate", self.active)
-        constraints.check_closed("simulate", s, terms, s.vectors[0], CLOSED)
+        constraints.check_closed(s, terms, s.vectors[0], CLOSED)
         return float(np.max(terms.slack, initial=0.0))
 
     def choose(self, q: Array, v: Array) -> None:
