@@ -21,9 +21,8 @@ def _constrained(s: Inputs) -> Results:
     given = dict(s.given)
     if s.wrenches:
         given["wrench"] = s.wrench_rows
-    slices = list(rows.slices.values())
     a, f, wrenches = compiled.symbolic_solution(
-        s.tree.model, slices, (masks[0], masks[1]), given, s.p, guarded=s.options.guarded
+        rows, (masks[0], masks[1]), given, s.p, guarded=s.options.guarded
     )
     return {"a": a, "forces": f, "wrenches": wrenches}
 
@@ -54,11 +53,11 @@ def _hybrid(s: Inputs) -> Results:
 
 def _inverse(s: Inputs) -> Results:
     """Efforts, the forces of all rows, and the wrenches of loops."""
-    o, model = s.options, s.tree.model
+    o = s.options
     given = dict(s.given) | ({"wrench": s.wrench_rows} if s.wrenches else {})
-    slices = list(model.compute.constraint_rows.slices.values())
+    rows = s.tree.model.compute.constraint_rows
     u, f, wrenches = drives.symbolic_inverse(
-        model, slices, (o.chosen, o.active, o.independent), o.drives, given, s.p, guarded=o.guarded
+        rows, (o.chosen, o.active, o.independent), o.drives, given, s.p, guarded=o.guarded
     )
     return {"efforts": u, "forces": f, "wrenches": wrenches}
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -38,13 +38,11 @@ from alembert.constraints.equations import equations
 from alembert.constraints.factors import Admittance, again, column_functions, largest
 from alembert.constraints.kernels import (
     Blocks,
-    Graph,
     Shape,
     Stages,
     function_of,
     make,
     nonzeros,
-    parameter_names,
     stage,
 )
 from alembert.constraints.tolerances import CLOSED, CONSISTENT, GOOD, OFF, RANK, STILL
@@ -54,6 +52,7 @@ from alembert.sensitivity.mass_factor import Pattern
 from alembert.sweeps import INVERSE_DYNAMICS, MASS_MATRIX, expressions
 
 if TYPE_CHECKING:
+    from alembert.constraints.rows import ConstraintRows
     from alembert.model import Model
 
 Array = np.ndarray
@@ -128,48 +127,46 @@ def _tree_terms(model: Model, pattern: Pattern, given: Mapping[str, ca.SX], para
     return [pattern.factor(M), given["tau"] - bias]
 
 
-def acceleration_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Graph]) -> Kernel:
-    """(q, v, factor, rest, chosen, active[, parameters]) -> a, f, T f by loops, (5); `slices`: rows by constraint."""
-    loops = max(1, len(model.loops))
-    results = {"a": (model.nv,), "f": (slices[-1].stop,), "reactions": (loops, 6), "status": (5,)}
-    return _kernel(model, slices, graph, "constraint_solution", ("factor", "rest"), results, _accelerations)
+def acceleration_kernel(rows: ConstraintRows) -> Kernel:
+    """(q, v, factor, rest, chosen, active[, parameters]) -> a, f, T f by loops, (5)."""
+    loops, nv = max(1, len(rows.model.loops)), rows.model.nv
+    results = {"a": (nv,), "f": (rows.count,), "reactions": (loops, 6), "status": (5,)}
+    return _kernel(rows, "constraint_solution", ("factor", "rest"), results, _accelerations)
 
 
-def projection_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Graph]) -> Kernel:
+def projection_kernel(rows: ConstraintRows) -> Kernel:
     """(q, v, factor, chosen, active[, parameters]) -> x, y with G x = -phi and G y = -G v, (6)."""
-    results = {"x": (model.nv,), "y": (model.nv,), "status": (4,)}
-    return _kernel(model, slices, graph, "constraint_projection", ("factor",), results, _projection)
+    results = {"x": (rows.model.nv,), "y": (rows.model.nv,), "status": (4,)}
+    return _kernel(rows, "constraint_projection", ("factor",), results, _projection)
 
 
 def _kernel(
-    model: Model,
-    slices: Sequence[slice],
-    graph: Callable[[], Graph],
+    rows: ConstraintRows,
     name: str,
     of_tree: tuple[str, ...],
     results: Mapping[str, Shape],
-    solution: Callable[[Model, Sequence[slice], dict[str, ca.SX]], list[ca.SX]],
+    solution: Callable[[ConstraintRows, dict[str, ca.SX]], list[ca.SX]],
 ) -> Kernel:
     """The terms at a state, then a solution from them."""
-    pattern, rows = Pattern(model.compute.tree), slices[-1].stop
-    sizes = {"factor": pattern.size, "rest": model.nv}
-    kept = {"v": model.nv, **{part: sizes[part] for part in of_tree}, "chosen": rows, "active": rows}
+    model, masks = rows.model, {"chosen": rows.count, "active": rows.count}
+    sizes = {"factor": Pattern(model.compute.tree).size, "rest": model.nv}
+    kept = {"v": model.nv, **{part: sizes[part] for part in of_tree}, **masks}
 
     def build() -> Stages:
-        at = graph()
+        at = rows.graph
         G, T = ca.sparsify(at.found.jacobian), ca.sparsify(at.found.basis)
         outputs = {"G": G.nz[:], "gamma": at.found.bias, "phi": at.found.residual, "T": T.nz[:]}
-        state = [at.q, at.v, *([at.parameters] if model.parameters else [])]
-        terms = function_of("terms", state, list(outputs.values()))
+        given = at.given(at.q, at.v)
+        terms = function_of("terms", given, list(outputs.values()))
         between = {f"{part}_": x.numel() for part, x in outputs.items()}
         inner = {part: ca.SX.sym(part, x.numel()) for part, x in outputs.items()}
         inner |= {part: ca.SX.sym(part, size) for part, size in kept.items()}
         matrices = {"G": ca.SX(G.sparsity(), inner["G"]), "T": ca.SX(T.sparsity(), inner["T"])}
-        solve = function_of("solve", list(inner.values()), solution(model, slices, inner | matrices))
+        solve = function_of("solve", list(inner.values()), solution(rows, inner | matrices))
         return Stages(
             between,
             [
-                stage(terms, ["q", "v", *parameter_names(model)], list(between)),
+                stage(terms, ["q", "v", "parameters"][: len(given)], list(between)),
                 stage(solve, [*between, *kept], list(results)),
             ],
         )
@@ -179,8 +176,7 @@ def _kernel(
 
 
 def symbolic_solution(
-    model: Model,
-    slices: Sequence[slice],
+    rows: ConstraintRows,
     masks: tuple[Array, Array],
     given: Mapping[str, ca.SX],
     parameters: ca.SX,
@@ -192,26 +188,27 @@ def symbolic_solution(
     `given` has q, v, tau and, where wrenches act, `wrench` (nodes, 6). `guarded`: NaN where (5) says that the minimal set
     does not serve or loops are open.
     """
+    model = rows.model
     found = equations(model.compute.tree, given["q"], given["v"], parameters)
     factor, rest = _tree_terms(model, Pattern(model.compute.tree), given, parameters)
     x = {"factor": factor, "rest": rest, "chosen": ca.SX(masks[0]), "active": ca.SX(masks[1])}
     x |= {"G": ca.sparsify(found.jacobian), "T": found.basis, "gamma": found.bias, "phi": found.residual}
-    a, f, wrenches, status = _accelerations(model, slices, x | {"v": given["v"]})
+    a, f, wrenches, status = _accelerations(rows, x | {"v": given["v"]})
     if guarded:
         good = symbolic_served(status, CLOSED)
         a, f, wrenches = (ca.if_else(good, y, ca.SX.nan(*y.shape)) for y in map(ca.densify, (a, f, wrenches)))
     return a, f, wrenches
 
 
-def _accelerations(model: Model, slices: Sequence[slice], x: dict[str, ca.SX]) -> list[ca.SX]:
+def _accelerations(rows: ConstraintRows, x: dict[str, ca.SX]) -> list[ca.SX]:
     """(1) and (5)"""
-    by = Admittance(Pattern(model.compute.tree), slices, x["factor"], x["chosen"], x["G"])
+    by = Admittance(Pattern(rows.model.compute.tree), rows.slice_list, x["factor"], x["chosen"], x["G"])
     G, T, v, active = x["G"], x["T"], x["v"], x["active"]
     z0 = by.inward(x["rest"])
     f = by.solve(-(x["gamma"] + by.weighted.T @ z0))
     a_free = by.outward(by.inverse * z0)
     a = by.outward(by.inverse * z0 + by.weighted @ f)
-    wrenches = [f[s].T @ T[s, :] for s in slices[: len(model.loops)]] or [ca.SX(1, 6)]
+    wrenches = [f[s].T @ T[s, :] for s in rows.slice_list[: len(rows.model.loops)]] or [ca.SX(1, 6)]
     root = ca.sqrt(by.scale)
     left, broken, opened = (largest(active * y / root) for y in (G @ a + x["gamma"], G @ v, x["phi"]))
     speed = ca.dot(v, v)
@@ -221,9 +218,9 @@ def _accelerations(model: Model, slices: Sequence[slice], x: dict[str, ca.SX]) -
     return [a, f, ca.vertcat(*wrenches), ca.vertcat(by.quality(), left, size, slack, other)]
 
 
-def _projection(model: Model, slices: Sequence[slice], x: dict[str, ca.SX]) -> list[ca.SX]:
+def _projection(rows: ConstraintRows, x: dict[str, ca.SX]) -> list[ca.SX]:
     """(2) and (6)"""
-    by = Admittance(Pattern(model.compute.tree), slices, x["factor"], x["chosen"], x["G"])
+    by = Admittance(Pattern(rows.model.compute.tree), rows.slice_list, x["factor"], x["chosen"], x["G"])
     G, v, phi = x["G"], x["v"], x["active"] * x["phi"]
     step, change = (by.outward(by.weighted @ by.solve(-b)) for b in (phi, G @ v))
     opened, left = largest(phi / ca.sqrt(by.scale)), largest(x["active"] * (G @ (v + change)))
@@ -233,9 +230,9 @@ def _projection(model: Model, slices: Sequence[slice], x: dict[str, ca.SX]) -> l
 # --- derivatives ----------------------------------------------------------------------------------------------------
 
 
-def spreads(model: Model, blocks: Blocks) -> bool:
+def spreads(blocks: Blocks) -> bool:
     """Whether the kernel of (3) takes the parts of the right-hand sides, or matrices."""
-    return model.nv * (2 * model.nv + 2 * blocks.count) <= SPREAD
+    return blocks.nv * (2 * blocks.nv + 2 * blocks.count) <= SPREAD
 
 
 def right_sides(blocks: Blocks, r_q: Array, r_v: Array, push_q: Array, row_q: Array, row_v: Array) -> Any:
@@ -245,18 +242,22 @@ def right_sides(blocks: Blocks, r_q: Array, r_v: Array, push_q: Array, row_q: Ar
     return blocks.spread_square(push_q).reshape(r_q.shape) - r_q, -r_v, c_q, c_v, np.eye(nv)
 
 
-def derivative_kernel(
-    model: Model, slices: Sequence[slice], graph: Callable[[], Graph], blocks: Blocks
-) -> Kernel:
+def derivative_kernel(rows: ConstraintRows) -> Kernel:
     """(q, factor, chosen, right-hand sides[, parameters]) -> dq, dv, dtau of (3).
 
     The right-hand sides are r_q, r_v and the parts of `kernels.derivative_kernel`, or the results of `right_sides`.
     """
-    nv, rows, pattern = model.nv, blocks.count, Pattern(model.compute.tree)
+    model, nv, blocks, pattern = rows.model, rows.model.nv, rows.blocks, Pattern(rows.model.compute.tree)
     flat = (len(blocks.rows),)
     parts = {"r_q": (nv, nv), "r_v": (nv, nv), "push_q": (len(blocks.square),), "row_q": flat, "row_v": flat}
-    whole = {"b_q": (nv, nv), "b_v": (nv, nv), "c_q": (rows, nv), "c_v": (rows, nv), "unit": (nv, nv)}
-    small = spreads(model, blocks)
+    whole = {
+        "b_q": (nv, nv),
+        "b_v": (nv, nv),
+        "c_q": (rows.count, nv),
+        "c_v": (rows.count, nv),
+        "unit": (nv, nv),
+    }
+    small = spreads(blocks)
 
     def spread() -> ca.Function:
         """`right_sides` as straight code."""
@@ -270,8 +271,8 @@ def derivative_kernel(
         return function_of("spread", list(given.values()), found)
 
     def build() -> Stages:
-        terms, buffers, sparsity = graph().jacobian_stage(model)
-        by = column_functions(slices, pattern, sparsity)
+        terms, buffers, sparsity = rows.graph.jacobian_stage()
+        by = column_functions(rows.slice_list, pattern, sparsity)
         stages: list[Call | Columns] = [
             terms,
             stage(by.prepare, ["G", "factor", "chosen"], ["shared"]),
@@ -284,7 +285,7 @@ def derivative_kernel(
             buffers |= {name: math.prod(shape) for name, shape in whole.items()}
         return Stages(buffers, stages)
 
-    tree: dict[str, Shape] = {"q": (model.nq,), "factor": (pattern.size,), "chosen": (rows,)}
+    tree: dict[str, Shape] = {"q": (model.nq,), "factor": (pattern.size,), "chosen": (rows.count,)}
     results = dict.fromkeys(("dq", "dv", "dtau"), (nv, nv))
     content = f"constrained_derivatives:{small}"
     inputs = {**tree, **(parts if small else whole)}
@@ -294,15 +295,15 @@ def derivative_kernel(
 # --- prescribed speeds ----------------------------------------------------------------------------------------------
 
 
-def prescription_kernel(model: Model, slices: Sequence[slice], graph: Callable[[], Graph]) -> Kernel:
+def prescription_kernel(rows: ConstraintRows) -> Kernel:
     """(q, factor, chosen, a0, a_given, mask[, parameters]) -> a, u, quality of (4)."""
-    nv, rows, pattern = model.nv, slices[-1].stop, Pattern(model.compute.tree)
+    model, nv, pattern = rows.model, rows.model.nv, Pattern(rows.model.compute.tree)
     given: dict[str, Shape] = dict.fromkeys(("a0", "a_given", "mask"), (nv,))
     results: dict[str, Shape] = {"a": (nv,), "u": (nv,), "quality": (1,)}
 
     def build() -> Stages:
-        terms, buffers, sparsity = graph().jacobian_stage(model)
-        by = column_functions(slices, pattern, sparsity)
+        terms, buffers, sparsity = rows.graph.jacobian_stage()
+        by = column_functions(rows.slice_list, pattern, sparsity)
         unit = function_of("unit", [ca.SX.sym("a0", nv)], [ca.SX(np.eye(nv).ravel())])
         of_tree, A = ca.SX.sym("T", nv * nv), ca.SX.sym("A", nv * nv)
         a0, a_given, mask = (ca.SX.sym(name, nv) for name in given)
@@ -324,7 +325,7 @@ def prescription_kernel(model: Model, slices: Sequence[slice], graph: Callable[[
             ],
         )
 
-    inputs = {"q": (model.nq,), "factor": (pattern.size,), "chosen": (rows,), **given}
+    inputs = {"q": (model.nq,), "factor": (pattern.size,), "chosen": (rows.count,), **given}
     return make(model, "hybrid_dynamics", "constrained_hybrid_dynamics", inputs, results, build)
 
 

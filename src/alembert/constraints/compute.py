@@ -48,8 +48,18 @@ class ConstrainedAlgorithms:
     def constraint_rows(self) -> ConstraintRows:
         return ConstraintRows(self.model)
 
+    @cached_property
+    def _calls(self) -> dict[str, Call]:
+        return {}
+
     def call(self, function: str, active: Active, wrenches: Wrenches, parameters: Parameters) -> Call:
-        """What a function has in hand besides the state."""
+        """What a function has in hand besides the state; that of plain calls is kept, for speed."""
+        if active is None and wrenches is None and parameters is None:
+            found = self._calls.get(function)
+            if found is None:
+                system = self.constraint_rows.system(function, None)
+                found = self._calls.setdefault(function, Call(system, function, None, None))
+            return found
         return Call(self.constraint_rows.system(function, active), function, wrenches, parameters)
 
     # --- the rows -------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import compiled, rank, saddle, solver
+from alembert.constraints import compiled, drives, rank, saddle, solver
 from alembert.constraints.dynamics import drives_of, efforts_by_choice, listed, weight_vector
 from alembert.constraints.results import ConstrainedDerivatives, ConstrainedInverseDerivatives
 from alembert.constraints.solver import Parameters, Wrenches
@@ -194,7 +194,7 @@ def constrained_inverse_dynamics_derivatives(
         """u, dq, dv, da, dr"""
         root, rows = np.sqrt(w), system.all
         u, f, _, mu, status = efforts_by_choice(system, by, root, given, pushes, last)
-        if not compiled.all_served(status, min(closure_tolerance, NEAR), unique=True):
+        if not drives.all_served(status, min(closure_tolerance, NEAR), unique=True):
             return None
         q, v, a = given
         tree = rows.primary.compute.kernel("inverse_dynamics_derivatives", wrenches=bool(pushes))

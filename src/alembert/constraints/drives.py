@@ -16,13 +16,14 @@ A choice serves a state where, with the pivots U of R_d and the pivots P of B B^
     |U_kk| > CLEAR |column k of R_d|,   P_k > CLEAR^2 (B B^T)_kk,   P_k > REGULAR max (B B^T)_jj       (5)
     |D E| <= (RANK + 10 slack) (1 + |E|) scale                   the rows D left out follow from R     (6)
 
-the acceleration keeps the constraints and all is finite. What a choice does not serve is computed state by state, by a
+the acceleration keeps the constraints and all is finite. The status of the kernel is (serves, slack, other), slack and
+other as in `compiled`. What a choice does not serve is computed state by state, by a
 choice for each; the first of these are compiled as well (`dynamics.inverse`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ import numpy as np
 
 from alembert.constraints.equations import Equations, equations
 from alembert.constraints.factors import again, largest, scales
-from alembert.constraints.kernels import Blocks, Graph, Shape, Stages, function_of, make, nonzeros, stage
+from alembert.constraints.kernels import Shape, Stages, function_of, make, nonzeros, stage
 from alembert.constraints.tolerances import BREAKS, CLEAR, CLOSED, GOOD, OFF, RANK, REGULAR, STILL
 from alembert.engine.kernel import Kernel
 from alembert.errors import UnsupportedError
@@ -39,6 +40,7 @@ from alembert.lowering.plan import Columns
 from alembert.sweeps import INVERSE_DYNAMICS, expressions
 
 if TYPE_CHECKING:
+    from alembert.constraints.rows import ConstraintRows
     from alembert.constraints.system import ConstraintSystem
     from alembert.model import Model
 
@@ -86,6 +88,20 @@ class Drives:
         """Efforts, forces of all rows, wrenches, mu and status for q, v, a and the tree's efforts, by the current choice."""
         assert self._kernel is not None
         return self._kernel(*given, r, root, *last)
+
+
+def states_served(status: Array, closed: float, *, unique: bool = False) -> Array:
+    """Which states of a batch a choice served; with `unique`, forces count: there must be no choice among them."""
+    good = (status[..., 0] == 1.0) & (status[..., 1] <= closed)
+    return good & (status[..., 2] <= RANK**2) if unique else good
+
+
+def all_served(status: Array, closed: float, *, unique: bool = False) -> bool:
+    """Whether it served all of them."""
+    if status.ndim > 1:
+        return bool(np.all(states_served(status, closed, unique=unique)))
+    serves, slack, other = status.tolist()
+    return bool(serves == 1.0 and slack <= closed and not (unique and other > RANK**2))
 
 
 # --- on symbols -----------------------------------------------------------------------------------------------------
@@ -143,8 +159,7 @@ def basis(R: ca.SX, gamma: ca.SX, free: Sequence[int]) -> Basis:
 
 
 def symbolic_inverse(
-    model: Model,
-    slices: Sequence[slice],
+    rows: ConstraintRows,
     chosen: tuple[Sequence[int], Sequence[int], Sequence[int]],
     drives: tuple[Sequence[int], Sequence[float]],
     given: Mapping[str, ca.SX],
@@ -156,16 +171,16 @@ def symbolic_inverse(
 
     `guarded`: NaN where a state is off the constraint surface, an acceleration leaves it, or the choice does not serve.
     """
-    rows, active, free = chosen
-    driven, weights = drives
+    (own, active, free), (driven, weights) = chosen, drives
+    model = rows.model
     r = expressions(INVERSE_DYNAMICS, model.compute.tree, dict(given), parameters)["tau"]
     found = equations(model.compute.tree, given["q"], given["v"], parameters)
-    by = basis(found.jacobian[list(rows), :], found.bias[list(rows)], free)
-    solved = _efforts(model, slices, found, by, (rows, free, driven), ca.sqrt(ca.DM(list(weights))), r)
+    by = basis(found.jacobian[list(own), :], found.bias[list(own)], free)
+    solved = _efforts(rows, found, by, (own, free, driven), ca.sqrt(ca.DM(list(weights))), r)
     results = (solved.u, solved.f, solved.wrenches)
     if not guarded:
         return results
-    slack, good = _on_surface(found, slices, active, given["v"], given["a"])
+    slack, good = _on_surface(found, rows.slice_list, active, given["v"], given["a"])
     highest = largest(solved.D)
     for k in range(solved.D.numel()):
         good = ca.logic_and(good, solved.D[k] > REGULAR * highest)
@@ -174,8 +189,7 @@ def symbolic_inverse(
 
 
 def _efforts(
-    model: Model,
-    slices: Sequence[slice],
+    rows: ConstraintRows,
     found: Equations,
     by: Basis,
     chosen: tuple[Sequence[int], Sequence[int], Sequence[int]],
@@ -183,18 +197,18 @@ def _efforts(
     r: ca.SX,
 ) -> SymbolicEfforts:
     """(2) and (3) for r; `chosen` are rows, independent columns and driven ones, `root` is W^1/2 of these."""
-    rows, free, driven = chosen
+    (own, free, driven), nv = chosen, rows.model.nv
     B = ca.sparsify(by.E[list(driven), :].T @ ca.diag(1 / root))
     matrix = B @ B.T + ca.SX(ca.Sparsity.diag(len(free)), 0)  # pivots that vanish are there, and seen
     D, LT, order = ca.ldl(matrix)
-    u = ca.SX(model.nv, 1)
+    u = ca.SX(nv, 1)
     y = ca.ldl_solve(by.E.T @ r, D, LT, order)
     u[list(driven)] = B.T @ y / root
-    f = ca.SX(slices[-1].stop, 1)
-    if rows:
-        dependent = [k for k in range(model.nv) if k not in set(free)]
-        f[list(rows)] = by.Q @ _lower(by.U.T, (r - u)[dependent])
-    wrenches = [f[s].T @ found.basis[s, :] for s in slices[: len(model.loops)]] or [ca.SX(1, 6)]
+    f = ca.SX(rows.count, 1)
+    if own:
+        dependent = [k for k in range(nv) if k not in set(free)]
+        f[list(own)] = by.Q @ _lower(by.U.T, (r - u)[dependent])
+    wrenches = [f[s].T @ found.basis[s, :] for s in rows.slice_list[: len(rows.model.loops)]] or [ca.SX(1, 6)]
     diagonal = ca.vertcat(*(matrix[i, i] for i in order))
     return SymbolicEfforts(u, f, ca.vertcat(*wrenches), -by.E @ y, D, diagonal)
 
@@ -234,26 +248,20 @@ def _lower(L: ca.SX, b: ca.SX) -> ca.SX:
 # --- compiled -------------------------------------------------------------------------------------------------------
 
 
-def kernel(
-    model: Model,
-    slices: Sequence[slice],
-    graph: Callable[[], Graph],
-    chosen: Chosen,
-    active: tuple[int, ...],
-) -> Kernel:
-    """(q, v, a, r, root[, parameters]) -> efforts, f, T f by loops, mu, and a status as (5) of `compiled`."""
-    rows, free, driven = chosen
-    nv = model.nv
+def kernel(rows: ConstraintRows, chosen: Chosen, active: tuple[int, ...]) -> Kernel:
+    """(q, v, a, r, root[, parameters]) -> efforts, f, T f by loops, mu, status."""
+    own, free, driven = chosen
+    model, nv = rows.model, rows.model.nv
     inputs = {"q": (model.nq,), **dict.fromkeys(("v", "a", "r"), (nv,)), "root": (len(driven),)}
     loops = (max(1, len(model.loops)), 6)
-    results = {"efforts": (nv,), "f": (slices[-1].stop,), "wrenches": loops, "mu": (nv,), "status": (5,)}
+    results = {"efforts": (nv,), "f": (rows.count,), "wrenches": loops, "mu": (nv,), "status": (3,)}
 
     def build() -> ca.Function:
-        at = graph()
+        at, slices = rows.graph, rows.slice_list
         found = at.found
         a, r, root = (ca.SX.sym(name, *inputs[name]) for name in ("a", "r", "root"))
-        by = basis(found.jacobian[list(rows), :], found.bias[list(rows)], free)
-        solved = _efforts(model, slices, found, by, chosen, root, r)
+        by = basis(found.jacobian[list(own), :], found.bias[list(own)], free)
+        solved = _efforts(rows, found, by, chosen, root, r)
         slack, good = _on_surface(found, slices, active, at.v, a)
         scale = scales(found.jacobian, slices)
         total = sum((ca.sumsqr(x) for x in (at.q, at.v, a, r, solved.u, solved.f)), ca.SX(0))
@@ -263,7 +271,7 @@ def kernel(
         for k in range(solved.D.numel()):  # (5)
             good = ca.logic_and(good, solved.D[k] > CLEAR**2 * solved.diagonal[k])
             good = ca.logic_and(good, solved.D[k] > REGULAR * highest)
-        dropped = [i for i in active if i not in set(rows)]
+        dropped = [i for i in active if i not in set(own)]
         other = ca.SX(0)
         if dropped:  # (6)
             D = found.jacobian[dropped, :]
@@ -271,26 +279,26 @@ def kernel(
             allowed = (RANK + ca.fmin(10 * slack, OFF)) * (1 + largest(ca.vec(by.E)))
             good = ca.logic_and(good, follows <= allowed)
             other = largest(ca.sum2(D * D) / scale[dropped])
-        status = ca.vertcat(good, 0, 1, slack, other)
-        values = [at.q, at.v, a, r, root, *([at.parameters] if model.parameters else [])]
+        status = ca.vertcat(good, slack, other)
+        values = at.given(at.q, at.v, a, r, root)
         return function_of("drives", values, [solved.u, solved.f, solved.wrenches, solved.mu, status])
 
     return make(model, "constrained_inverse_dynamics", f"drives:{chosen}:{active}", inputs, results, build)
 
 
-def derivative_kernel(model: Model, graph: Callable[[], Graph], blocks: Blocks, chosen: Chosen) -> Kernel:
+def derivative_kernel(rows: ConstraintRows, chosen: Chosen) -> Kernel:
     """(q, root, r_q, r_v, M, parts of (R^T f)_q and (R mu)_q[, parameters]) -> dq, dv, da, and dr for changes of r.
 
     The parts are those of `kernels.derivative_kernel`, `root` is W^1/2.
     """
-    nv, count = model.nv, blocks.count
+    model, nv, count, blocks = rows.model, rows.model.nv, rows.count, rows.blocks
     square, flat = len(blocks.square), len(blocks.rows)
     tree: dict[str, Shape] = dict.fromkeys(("r_q", "r_v", "M"), (nv, nv))
     inputs = {"q": (model.nq,), "root": (len(chosen[2]),), **tree, "push_q": (square,), "row_q": (flat,)}
     results = dict.fromkeys(("dq", "dv", "da", "dr"), (nv, nv))
 
     def build() -> Stages:
-        terms, buffers, sparsity = graph().jacobian_stage(model, chosen[0])
+        terms, buffers, sparsity = rows.graph.jacobian_stage(chosen[0])
         prepare, solve = _column_functions(model, count, sparsity, chosen)
         r_q, push, row = (ca.SX.sym(name, n) for name, n in (("r_q", nv * nv), ("p", square), ("row", flat)))
         spread = [r_q - blocks.symbolic(push, square=True), blocks.symbolic(row, square=False)]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.constraints import compiled, rank, saddle, solver
+from alembert.constraints import compiled, drives, rank, saddle, solver
 from alembert.constraints.drives import Drives
 from alembert.constraints.results import (
     ConstrainedEfforts,
@@ -111,19 +111,19 @@ def impulse(
     system, model = call.system, call.model
     dofs = named_dofs(model, call.function, held, "held")
     s = call.states(q, {"v": v})
-    v, drives = s.vectors[0], np.zeros((len(s), model.nv))
+    v, pushes = s.vectors[0], np.zeros((len(s), model.nv))
     with solver.no_bare_errors(s.function):
         t = system.closed_terms(s, None, closure_tolerance)
         if len(dofs):
             x, f = np.zeros((len(s), model.nv)), np.zeros((len(s), system.count))
             for k in range(len(s)):
-                x[k], f[k], drives[k] = _held_impulse(system, s.at(k), t.at(k), v[k], dofs)
+                x[k], f[k], pushes[k] = _held_impulse(system, s.at(k), t.at(k), v[k], dofs)
         else:
             c = -(t.jacobian @ v[..., None])[..., 0]
             x, f = solver.respond(system, s, t, c, np.linalg.norm(v, axis=-1))
             system.tell_redundancy(s, t)
-    system.check_finite(s, x, f, drives)
-    return ImpulseResult(s.shaped(v + x), system.reactions(s, t, f), s.shaped(drives))
+    system.check_finite(s, x, f, pushes)
+    return ImpulseResult(s.shaped(v + x), system.reactions(s, t, f), s.shaped(pushes))
 
 
 def _held_impulse(
@@ -132,7 +132,7 @@ def _held_impulse(
     """(3) at one state: x, f and the impulses of the drives."""
     model, G, M = system.model, t.jacobian[0], system.mass_matrix(s)[0]
     move = rank.others(model.nv, held)
-    x, drives = np.zeros(model.nv), np.zeros(model.nv)
+    x, pushes = np.zeros(model.nv), np.zeros(model.nv)
     x[move] = saddle.least(M[np.ix_(move, move)], G[:, move], -(G @ v), t.scale[0])
     left = np.abs(G @ (v + x)) / t.scale[0]
     if np.max(left, initial=0.0) > CONSISTENT * np.linalg.norm(v):
@@ -143,8 +143,8 @@ def _held_impulse(
         )
     needed = M @ x
     f = np.linalg.lstsq(G[:, move].T, needed[move], rcond=RANK)[0]
-    drives[held] = needed[held] - G[:, held].T @ f
-    return x, f, drives
+    pushes[held] = needed[held] - G[:, held].T @ f
+    return x, f, pushes
 
 
 def constraint_analysis(
@@ -255,7 +255,7 @@ def efforts(
 
         def by_current(given: Any, pushes: Any, last: Any) -> ConstrainedEfforts | None:
             u, f, wrench, _, status = efforts_by_choice(system, by, root, given, pushes, last)
-            if not compiled.all_served(status, closed, unique=reactions):
+            if not drives.all_served(status, closed, unique=reactions):
                 return None
             return ConstrainedEfforts(u, system.named(f, wrench) if reactions else {})
 
@@ -283,10 +283,10 @@ def _efforts_at(
             tried.add(current)
             arrays, last = (x[left] for x in (s.q, v, a)), tuple(x[left] for x in s.last)
             u, pushes, _, _, status = by.solve(tuple(arrays), needed[left], root, last)
-            fine = compiled.states_served(status, closed)
+            fine = drives.states_served(status, closed)
             efforts[left[fine]], f[left[fine]] = u[fine], pushes[fine][:, system.picked]
             if reactions:
-                several = left[fine & (status[:, 4] > RANK**2)]
+                several = left[fine & (status[:, 2] > RANK**2)]
                 f[several] = saddle.smallest_forces(t.jacobian[several], needed[several] - efforts[several])
             left = left[~fine]
             continue

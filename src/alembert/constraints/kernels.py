@@ -14,7 +14,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import casadi as ca
@@ -25,6 +25,9 @@ from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.plan import Call, Columns, Plan
 from alembert.model import Model
+
+if TYPE_CHECKING:
+    from alembert.constraints.rows import ConstraintRows
 
 Array = np.ndarray
 Shape = tuple[int, ...]
@@ -90,11 +93,6 @@ def nonzeros(x: ca.SX) -> ca.SX:
     return ca.densify(x.nz[:]) if x.nnz() else ca.SX(0, 1)
 
 
-def parameter_names(model: Model) -> list[str]:
-    """The last argument of kernels, where the model has parameters."""
-    return ["parameters"] if model.parameters else []
-
-
 @dataclass(frozen=True, eq=False)
 class Graph:
     """All constraint equations of a model, on symbols."""
@@ -104,15 +102,18 @@ class Graph:
     parameters: ca.SX
     found: Equations
 
-    def jacobian_stage(
-        self, model: Model, rows: Sequence[int] | None = None
-    ) -> tuple[Call, dict[str, int], ca.Sparsity]:
+    def given(self, *others: ca.SX) -> list[ca.SX]:
+        """Inputs of a function, with the parameters last where there are any."""
+        return [*others, *([self.parameters] if self.parameters.numel() else [])]
+
+    def jacobian_stage(self, rows: Sequence[int] | None = None) -> tuple[Call, dict[str, int], ca.Sparsity]:
         """From q to the buffer "G", the entries of (some rows of) the Jacobian; its size, and their pattern."""
         jacobian = self.found.jacobian
         G = ca.sparsify(jacobian if rows is None else jacobian[list(rows), :])
-        state = [self.q, *([self.parameters] if model.parameters else [])]
-        terms = ca.Function("terms", state, [nonzeros(G)])
-        return stage(terms, ["q", *parameter_names(model)], ["G"]), {"G": G.nnz()}, G.sparsity()
+        given = self.given(self.q)
+        terms = ca.Function("terms", given, [nonzeros(G)])
+        names = ["q", "parameters"][: len(given)]
+        return stage(terms, names, ["G"]), {"G": G.nnz()}, G.sparsity()
 
 
 def graph(model: Model) -> Graph:
@@ -168,28 +169,27 @@ class Blocks:
 # --- the rows -------------------------------------------------------------------------------------------------------
 
 
-def terms_kernel(model: Model, blocks: Blocks) -> Kernel:
+def terms_kernel(rows: ConstraintRows) -> Kernel:
     """(q, v) -> phi, entries of G, gamma, T^T; see `equations` and `Blocks`."""
+    model, blocks, count = rows.model, rows.blocks, rows.count
 
     def build() -> ca.Function:
-        at = graph(model)
-        rows, places = np.divmod(blocks.rows, model.nv)
-        entries = [at.found.jacobian[int(i), int(j)] for i, j in zip(rows, places, strict=True)]
+        at = rows.graph
+        entries = [at.found.jacobian[place // model.nv, place % model.nv] for place in blocks.rows.tolist()]
         outputs = [at.found.residual, ca.vertcat(ca.SX(0, 1), *entries), at.found.bias, at.found.basis]
-        inputs = [at.q, at.v, *([at.parameters] if model.parameters else [])]
-        return function_of("constraint_terms", inputs, outputs)
+        return function_of("constraint_terms", at.given(at.q, at.v), outputs)
 
-    count = blocks.count
     results = {"residual": (count,), "jacobian": (len(blocks.rows),), "bias": (count,), "basis": (count, 6)}
     state: dict[str, Shape] = {"q": (model.nq,), "v": (model.nv,)}
     return make(model, "constraint_terms", "constraint_terms", state, results, build)
 
 
-def parameter_kernel(model: Model, count: int, at: Callable[[], Graph]) -> Kernel:
+def parameter_kernel(rows: ConstraintRows) -> Kernel:
     """(q, v, a, f, parameters) -> (G^T f)_p, (G a + gamma)_p, phi_p of all rows."""
+    model, count = rows.model, rows.count
 
     def build() -> ca.Function:
-        g = at()
+        g = rows.graph
         a, f = ca.SX.sym("a", model.nv), ca.SX.sym("f", count)
         changing = [g.found.jacobian.T @ f, g.found.jacobian @ a + g.found.bias, g.found.residual]
         outputs = [ca.jacobian(x, g.parameters) for x in changing]
@@ -201,8 +201,9 @@ def parameter_kernel(model: Model, count: int, at: Callable[[], Graph]) -> Kerne
     return make(model, name, name, inputs, results, build)
 
 
-def derivative_kernel(model: Model, slices: Sequence[slice], blocks: Blocks) -> Evaluation:
+def derivative_kernel(rows: ConstraintRows) -> Evaluation:
     """(q, v, a, f) -> for every constraint, by rows: (R^T f)_q, (G a + gamma)_q, gamma_v over its own joints."""
+    model, blocks = rows.model, rows.blocks
     inputs = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "f": (blocks.count,)}
     square, flat = len(blocks.square), len(blocks.rows)
     results = {"push_q": (square,), "row_q": (flat,), "row_v": (flat,)}
@@ -210,7 +211,7 @@ def derivative_kernel(model: Model, slices: Sequence[slice], blocks: Blocks) -> 
 
     def build() -> Stages:
         """One constraint after another, so that compile time is linear in their number; then their parts in order."""
-        functions = _derivative_functions(model, slices, blocks, shapes)
+        functions = _derivative_functions(rows, shapes)
         parts = [
             {f"{kind}{k}": function.numel_out(i) for i, kind in enumerate(results)}
             for k, function in enumerate(functions)
@@ -224,24 +225,23 @@ def derivative_kernel(model: Model, slices: Sequence[slice], blocks: Blocks) -> 
 
     if square + flat > LARGEST:
         symbols = [ca.SX.sym(*item) for item in ((name, math.prod(shape)) for name, shape in shapes.items())]
-        parts = [f.call(symbols) for f in _derivative_functions(model, slices, blocks, shapes)]
+        parts = [f.call(symbols) for f in _derivative_functions(rows, shapes)]
         whole = [ca.vertcat(ca.SX(0, 1), *column) for column in zip(*parts, strict=True)]
         return _interpreted(ca.Function("constraint_derivatives", symbols, whole))
     name = "constraint_derivatives"
     return make(model, name, name, inputs, results, build)
 
 
-def _derivative_functions(
-    model: Model, slices: Sequence[slice], blocks: Blocks, shapes: Mapping[str, Shape]
-) -> list[ca.Function]:
+def _derivative_functions(rows: ConstraintRows, shapes: Mapping[str, Shape]) -> list[ca.Function]:
     """For every constraint (R^T f)_q, (G a + gamma)_q, gamma_v over its own joints, by rows."""
-    symbols = {name: ca.SX.sym(name, *shape) for name, shape in shapes.items()}
-    q, v, a, f = (symbols[name] for name in ("q", "v", "a", "f"))
-    found = equations(model.compute.tree, q, v, symbols.get("parameters", ca.SX(0, 1)))
+    model, at_q = rows.model, rows.graph
+    q, v, found = at_q.q, at_q.v, at_q.found
+    a, f = (ca.SX.sym(name, *shapes[name]) for name in "af")
+    given = at_q.given(q, v, a, f)
     dv = ca.SX.sym("dv", model.nv)
     tangent = ca.jacobian(model.space.rate(q, dv), dv)
     functions = []
-    for s, touched in zip(slices, blocks.touched, strict=True):
+    for s, touched in zip(rows.slice_list, rows.blocks.touched, strict=True):
         own = [int(k) for k in touched]
         # only the coordinates of the loop's own joints: the others move all of it
         at = [k for k in range(model.nq) if tangent[k, own].nnz()]
@@ -253,7 +253,7 @@ def _derivative_functions(
             ca.jacobian(found.bias[s], v[own]),
         ]
         by_rows = [ca.vec(ca.densify(x).T) for x in parts]
-        functions.append(ca.Function("constraint_derivatives", list(symbols.values()), by_rows))
+        functions.append(ca.Function("constraint_derivatives", given, by_rows))
     return functions
 
 

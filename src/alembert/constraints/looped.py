@@ -14,7 +14,6 @@ loops the work is linear in their number.
 from __future__ import annotations
 
 import dataclasses
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -410,28 +409,13 @@ class _Elimination:
 
 
 def _order(count: int, meet: set[tuple[int, int]]) -> tuple[list[int], dict[int, list[int]]]:
-    """A minimum-degree order, and for each row those after it in the column of its factor, in that order."""
-    near: list[set[int]] = [set() for _ in range(count)]
-    for i, j in meet:
-        if i != j:
-            near[i].add(j)
-            near[j].add(i)
-    heap = [(len(x), i) for i, x in enumerate(near)]
-    heapq.heapify(heap)
-    done, order, after = [False] * count, [], {}
-    while heap:
-        degree, i = heapq.heappop(heap)
-        if done[i] or degree != len(near[i]):
-            continue
-        done[i] = True
-        order.append(i)
-        after[i] = set(near[i])
-        for j in near[i]:
-            near[j] |= near[i] - {j}
-            near[j].discard(i)
-            heapq.heappush(heap, (len(near[j]), j))
-    position = {i: k for k, i in enumerate(order)}
-    return order, {i: sorted(x, key=position.__getitem__) for i, x in after.items()}
+    """An order with little fill, and for each row those after it in the column of its factor, in that order."""
+    rows, columns = zip(*meet, *((j, i) for i, j in meet), strict=True) if meet else ((), ())
+    upper, order = ca.Sparsity.triplet(count, count, rows, columns).ldl()
+    after: dict[int, list[int]] = {i: [] for i in range(count)}
+    for i, j in zip(upper.row(), upper.get_col(), strict=True):
+        after[order[i]].append(order[j])
+    return list(order), after
 
 
 def pair_signature(pair: Pair) -> Any:

@@ -53,7 +53,7 @@ class ConstraintRows:
         self.names = tuple(self.kinds)
         ends = np.cumsum([0, *(part.count for part in self.parts)])
         self.slices = {name: slice(int(ends[k]), int(ends[k + 1])) for k, name in enumerate(self.names)}
-        self._slices = list(self.slices.values())
+        self.slice_list = list(self.slices.values())
         self.count = int(ends[-1])
         self.holonomic = np.array([x for part in self.parts for x in part.holonomic], dtype=bool)
         self._systems: dict[tuple[str, ...], ConstraintSystem] = {}
@@ -72,7 +72,7 @@ class ConstraintRows:
 
     @cached_property
     def blocks(self) -> Blocks:
-        return Blocks(self.model, self._slices)
+        return Blocks(self.model, self.slice_list)
 
     @cached_property
     def graph(self) -> Graph:
@@ -81,7 +81,7 @@ class ConstraintRows:
 
     @cached_property
     def kernel(self) -> Kernel:
-        return kernels.terms_kernel(self.model, self.blocks)
+        return kernels.terms_kernel(self)
 
     def terms(self, *given: Array) -> tuple[Array, Array, Array, Array]:
         """phi (B, m), G (B, m, nv), gamma (B, m) and T^T (B, m, 6) of all constraints."""
@@ -95,11 +95,11 @@ class ConstraintRows:
 
     @cached_property
     def derivatives(self) -> Callable[..., Any]:
-        return kernels.derivative_kernel(self.model, self._slices, self.blocks)
+        return kernels.derivative_kernel(self)
 
     @cached_property
     def parameter_derivatives(self) -> Kernel:
-        return kernels.parameter_kernel(self.model, self.count, lambda: self.graph)
+        return kernels.parameter_kernel(self)
 
     # --- solutions ------------------------------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ class ConstraintRows:
         """Everything in loops over the bodies and constraints, for models with many of them."""
         if len(self.parts) < MANY or not looped.supports(self.model):
             return None
-        return Looped(self.model, self.primary, self._slices)
+        return Looped(self.model, self.primary, self.slice_list)
 
     def tree(self, *, wrenches: bool) -> Kernel:
         """The compiled terms of the tree that the solutions start from; kept with it, for all sets of constraints."""
@@ -126,39 +126,34 @@ class ConstraintRows:
             or factors.cost(self.model, self._lively()) > factors.LARGEST
         ):
             return None
-        return compiled.acceleration_kernel(self.model, self._slices, lambda: self.graph)
+        return compiled.acceleration_kernel(self)
 
     @cached_property
     def projection(self) -> Kernel | None:
         """One step of the projection, compiled under the same condition; likewise the next two."""
         if self.solution is None:
             return None
-        return compiled.projection_kernel(self.model, self._slices, lambda: self.graph)
+        return compiled.projection_kernel(self)
 
     @cached_property
     def solution_derivatives(self) -> Kernel | None:
         if self.solution is None:
             return None
-        return compiled.derivative_kernel(self.model, self._slices, lambda: self.graph, self.blocks)
+        return compiled.derivative_kernel(self)
 
     @cached_property
     def prescription(self) -> Kernel | None:
         if self.solution_derivatives is None or self.model.nv > compiled.PRESCRIBED:
             return None
-        return compiled.prescription_kernel(self.model, self._slices, lambda: self.graph)
+        return compiled.prescription_kernel(self)
 
     def drives(self, chosen: Chosen, active: tuple[int, ...]) -> Kernel:
         """Inverse dynamics by some of the active rows, independent and driven speeds."""
-        return self._kept(
-            (chosen, active),
-            lambda: drives.kernel(self.model, self._slices, lambda: self.graph, chosen, active),
-        )
+        return self._kept((chosen, active), lambda: drives.kernel(self, chosen, active))
 
     def drive_derivatives(self, chosen: Chosen) -> Kernel:
         """Derivatives of inverse dynamics by some rows, independent and driven speeds."""
-        return self._kept(
-            chosen, lambda: drives.derivative_kernel(self.model, lambda: self.graph, self.blocks, chosen)
-        )
+        return self._kept(chosen, lambda: drives.derivative_kernel(self, chosen))
 
     def _kept(self, key: Any, make: Callable[[], Kernel]) -> Kernel:
         if key not in self._drives:
@@ -171,7 +166,7 @@ class ConstraintRows:
         last = [self.model.compute.parameter_defaults] if self.model.parameters else []
         G = self.terms(q, np.zeros(self.model.nv), *last)[1]
         lively = np.max(np.abs(G), axis=(0, 2)) > 1e-12
-        return [int(np.sum(lively[s])) for s in self._slices]
+        return [int(np.sum(lively[s])) for s in self.slice_list]
 
     def system(self, function: str, active: Sequence[str] | None) -> ConstraintSystem:
         if active is None:

@@ -101,7 +101,7 @@ def derivatives(
         q, v, a, *pushes, *last
     )
     right = (r_q, r_v, *rows.derivatives(q, v, a, f, *last))
-    if not compiled.spreads(rows.model, rows.blocks):
+    if not compiled.spreads(rows.blocks):
         right = compiled.right_sides(rows.blocks, *right)
     kernel = rows.solution_derivatives
     assert kernel is not None
