@@ -17,7 +17,7 @@ import numpy as np
 from alembert.constraints import rank, saddle, solver
 from alembert.constraints.dynamics import held_fixed, named_dofs, weight_vector
 from alembert.constraints.results import State
-from alembert.constraints.solver import Call, Parameters
+from alembert.constraints.solver import ConstrainedCall, Parameters
 from alembert.constraints.states import RowTerms, States
 from alembert.constraints.system import ConstraintSystem
 from alembert.constraints.tolerances import CLOSED, CLOSURE
@@ -245,7 +245,7 @@ def project(
     return State(s.shaped(s.q), s.shaped(after), opened, broken, count)
 
 
-def project_held(call: Call, q: Array, v: Array, held: Array) -> tuple[Array, Array]:
+def project_held(call: ConstrainedCall, q: Array, v: Array, held: Array) -> tuple[Array, Array]:
     """The same, state by state, where drives hold the coordinates and speeds of some degrees of freedom."""
     system, model = call.system, call.model
     s = call.states(q, {"v": v})
@@ -276,7 +276,7 @@ def project_held(call: Call, q: Array, v: Array, held: Array) -> tuple[Array, Ar
     return s.shaped(found, speeds)
 
 
-def corrections(call: Call, q: Array, v: Array) -> tuple[Array, Array]:
+def corrections(call: ConstrainedCall, q: Array, v: Array) -> tuple[Array, Array]:
     """x and y in the mass metric with G x = -phi and G y = -G v: one step of the projection, not taken."""
     system, s = call.system, call.states(q, {"v": v})
     t, v = system.terms(s), s.vectors[0]

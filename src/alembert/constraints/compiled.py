@@ -37,9 +37,9 @@ import numpy as np
 from alembert.constraints.equations import equations
 from alembert.constraints.factors import Admittance, again, column_functions, largest
 from alembert.constraints.kernels import (
-    Blocks,
+    KernelStages,
+    RowBlocks,
     Shape,
-    Stages,
     function_of,
     make,
     nonzeros,
@@ -152,7 +152,7 @@ def _kernel(
     sizes = {"factor": Pattern(model.compute.tree).size, "rest": model.nv}
     kept = {"v": model.nv, **{part: sizes[part] for part in of_tree}, **masks}
 
-    def build() -> Stages:
+    def build() -> KernelStages:
         at = rows.graph
         G, T = ca.sparsify(at.found.jacobian), ca.sparsify(at.found.basis)
         outputs = {"G": G.nz[:], "gamma": at.found.bias, "phi": at.found.residual, "T": T.nz[:]}
@@ -163,7 +163,7 @@ def _kernel(
         inner |= {part: ca.SX.sym(part, size) for part, size in kept.items()}
         matrices = {"G": ca.SX(G.sparsity(), inner["G"]), "T": ca.SX(T.sparsity(), inner["T"])}
         solve = function_of("solve", list(inner.values()), solution(rows, inner | matrices))
-        return Stages(
+        return KernelStages(
             between,
             [
                 stage(terms, ["q", "v", "parameters"][: len(given)], list(between)),
@@ -230,12 +230,12 @@ def _projection(rows: ConstraintRows, x: dict[str, ca.SX]) -> list[ca.SX]:
 # --- derivatives ----------------------------------------------------------------------------------------------------
 
 
-def spreads(blocks: Blocks) -> bool:
+def spreads(blocks: RowBlocks) -> bool:
     """Whether the kernel of (3) takes the parts of the right-hand sides, or matrices."""
     return blocks.nv * (2 * blocks.nv + 2 * blocks.count) <= SPREAD
 
 
-def right_sides(blocks: Blocks, r_q: Array, r_v: Array, push_q: Array, row_q: Array, row_v: Array) -> Any:
+def right_sides(blocks: RowBlocks, r_q: Array, r_v: Array, push_q: Array, row_q: Array, row_v: Array) -> Any:
     """The matrices b and c for q and v, and the unit matrix."""
     batch, nv = r_q.shape[:-2], blocks.nv
     c_q, c_v = (-blocks.spread(x).reshape(*batch, -1, nv) for x in (row_q, row_v))
@@ -270,7 +270,7 @@ def derivative_kernel(rows: ConstraintRows) -> Kernel:
         ]
         return function_of("spread", list(given.values()), found)
 
-    def build() -> Stages:
+    def build() -> KernelStages:
         terms, buffers, sparsity = rows.graph.jacobian_stage()
         by = column_functions(rows.slice_list, pattern, sparsity)
         stages: list[Call | Columns] = [
@@ -283,7 +283,7 @@ def derivative_kernel(rows: ConstraintRows) -> Kernel:
         if small:
             stages.insert(2, stage(spread(), list(parts), list(whole)))
             buffers |= {name: math.prod(shape) for name, shape in whole.items()}
-        return Stages(buffers, stages)
+        return KernelStages(buffers, stages)
 
     tree: dict[str, Shape] = {"q": (model.nq,), "factor": (pattern.size,), "chosen": (rows.count,)}
     results = dict.fromkeys(("dq", "dv", "dtau"), (nv, nv))
@@ -301,7 +301,7 @@ def prescription_kernel(rows: ConstraintRows) -> Kernel:
     given: dict[str, Shape] = dict.fromkeys(("a0", "a_given", "mask"), (nv,))
     results: dict[str, Shape] = {"a": (nv,), "u": (nv,), "quality": (1,)}
 
-    def build() -> Stages:
+    def build() -> KernelStages:
         terms, buffers, sparsity = rows.graph.jacobian_stage()
         by = column_functions(rows.slice_list, pattern, sparsity)
         unit = function_of("unit", [ca.SX.sym("a0", nv)], [ca.SX(np.eye(nv).ravel())])
@@ -314,7 +314,7 @@ def prescription_kernel(rows: ConstraintRows) -> Kernel:
             quality = ca.fmin(quality, ca.if_else(mask[i] > 0, D[k] / of_tree[i * nv + i], 1.0))
         solve = function_of("prescribe", [of_tree, A, a0, a_given, mask], [a0 + matrix @ u, u, quality])
         sizes = {"shared": by.prepare.numel_out(0), "unit": nv * nv, "of_tree": nv * nv, "A": nv * nv}
-        return Stages(
+        return KernelStages(
             {**buffers, **sizes},
             [
                 terms,

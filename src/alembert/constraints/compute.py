@@ -15,7 +15,7 @@ from alembert.constraints import assembly, derivatives, dynamics, prescribed, re
 from alembert.constraints.coordinates import Coordinates, names_of
 from alembert.constraints.reduced import Reduction, RowDerivatives, Tangent
 from alembert.constraints.rows import ConstraintRows
-from alembert.constraints.solver import Call, Parameters, Wrenches
+from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
 from alembert.constraints.states import RowTerms, States
 from alembert.constraints.tolerances import CLOSED
 
@@ -49,18 +49,20 @@ class ConstrainedAlgorithms:
         return ConstraintRows(self.model)
 
     @cached_property
-    def _calls(self) -> dict[str, Call]:
+    def _calls(self) -> dict[str, ConstrainedCall]:
         return {}
 
-    def call(self, function: str, active: Active, wrenches: Wrenches, parameters: Parameters) -> Call:
+    def call(
+        self, function: str, active: Active, wrenches: Wrenches, parameters: Parameters
+    ) -> ConstrainedCall:
         """What a function has in hand besides the state; that of plain calls is kept, for speed."""
         if active is None and wrenches is None and parameters is None:
             found = self._calls.get(function)
             if found is None:
                 system = self.constraint_rows.system(function, None)
-                found = self._calls.setdefault(function, Call(system, function, None, None))
+                found = self._calls.setdefault(function, ConstrainedCall(system, function, None, None))
             return found
-        return Call(self.constraint_rows.system(function, active), function, wrenches, parameters)
+        return ConstrainedCall(self.constraint_rows.system(function, active), function, wrenches, parameters)
 
     # --- the rows -------------------------------------------------------------------------------------------
 

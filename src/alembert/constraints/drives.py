@@ -32,7 +32,7 @@ import numpy as np
 
 from alembert.constraints.equations import Equations, equations
 from alembert.constraints.factors import again, largest, scales
-from alembert.constraints.kernels import Shape, Stages, function_of, make, nonzeros, stage
+from alembert.constraints.kernels import KernelStages, Shape, function_of, make, nonzeros, stage
 from alembert.constraints.tolerances import BREAKS, CLEAR, CLOSED, GOOD, OFF, RANK, REGULAR, STILL
 from alembert.engine.kernel import Kernel
 from alembert.errors import UnsupportedError
@@ -297,14 +297,14 @@ def derivative_kernel(rows: ConstraintRows, chosen: Chosen) -> Kernel:
     inputs = {"q": (model.nq,), "root": (len(chosen[2]),), **tree, "push_q": (square,), "row_q": (flat,)}
     results = dict.fromkeys(("dq", "dv", "da", "dr"), (nv, nv))
 
-    def build() -> Stages:
+    def build() -> KernelStages:
         terms, buffers, sparsity = rows.graph.jacobian_stage(chosen[0])
         prepare, solve = _column_functions(model, count, sparsity, chosen)
         r_q, push, row = (ca.SX.sym(name, n) for name, n in (("r_q", nv * nv), ("p", square), ("row", flat)))
         spread = [r_q - blocks.symbolic(push, square=True), blocks.symbolic(row, square=False)]
         right = function_of("spread", [r_q, push, row], [*spread, ca.SX(np.eye(nv).ravel())])
         matrices = {"g_q": nv * nv, "c_q": count * nv, "unit": nv * nv}
-        return Stages(
+        return KernelStages(
             {**buffers, "shared": prepare.numel_out(0), **matrices},
             [
                 terms,

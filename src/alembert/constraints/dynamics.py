@@ -23,7 +23,7 @@ from alembert.constraints.results import (
     ConstraintAnalysis,
     ImpulseResult,
 )
-from alembert.constraints.solver import Call, Parameters, Wrenches
+from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
 from alembert.constraints.states import RowTerms, States, common_batch, mapping, name_list
 from alembert.constraints.system import ConstraintSystem
 from alembert.constraints.tolerances import BREAKS, CLOSED, CONSISTENT, RANK, STILL
@@ -55,7 +55,7 @@ def constrained_dynamics(
 
 
 def accelerations(
-    call: Call, q: Any, v: Any, tau: Any, closed: float = CLOSED, *, reactions: bool = False
+    call: ConstrainedCall, q: Any, v: Any, tau: Any, closed: float = CLOSED, *, reactions: bool = False
 ) -> ConstrainedResult:
     system = call.system
 
@@ -238,7 +238,7 @@ def constrained_inverse_dynamics(
 
 
 def efforts(
-    call: Call,
+    call: ConstrainedCall,
     q: Any,
     v: Any,
     a: Any,

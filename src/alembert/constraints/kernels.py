@@ -49,7 +49,7 @@ def primary(model: Model) -> Model:
 
 
 @dataclass(frozen=True)
-class Stages:
+class KernelStages:
     """Functions one after the other, with the buffers between them."""
 
     buffers: Mapping[str, int]
@@ -62,7 +62,7 @@ def make(
     content: str,
     inputs: Mapping[str, Shape],
     results: Mapping[str, Shape],
-    build: Callable[[], ca.Function | Stages],
+    build: Callable[[], ca.Function | KernelStages],
     hints: Mapping[str, str] | None = None,
 ) -> Kernel:
     """A kernel of the model, which takes its parameters last; `content` tells kernels of one model apart."""
@@ -72,7 +72,7 @@ def make(
 
     def source() -> KernelSource:
         made = build()
-        if not isinstance(made, Stages):
+        if not isinstance(made, KernelStages):
             return FunctionSource(made)
         incoming, outgoing = ({a.name: a.size for a in part} for part in (given, found))
         return Plan(incoming, outgoing, made.buffers, made.stages)
@@ -94,7 +94,7 @@ def nonzeros(x: ca.SX) -> ca.SX:
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class RowGraph:
     """All constraint equations of a model, on symbols."""
 
     q: ca.SX
@@ -116,16 +116,16 @@ class Graph:
         return stage(terms, names, ["G"]), {"G": G.nnz()}, G.sparsity()
 
 
-def graph(model: Model) -> Graph:
+def graph(model: Model) -> RowGraph:
     q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
     parameters = ca.SX.sym("parameters", len(model.parameters))
-    return Graph(q, v, parameters, equations(model.compute.tree, q, v, parameters))
+    return RowGraph(q, v, parameters, equations(model.compute.tree, q, v, parameters))
 
 
 # --- blocks ---------------------------------------------------------------------------------------------------------
 
 
-class Blocks:
+class RowBlocks:
     """Where entries of the constraints' matrices are: each constraint has those over the speeds that its rows touch.
 
     Kernels give packed entries, constraint by constraint and row by row: of matrices (rows, nv), and of matrices (nv, nv)
@@ -170,7 +170,7 @@ class Blocks:
 
 
 def terms_kernel(rows: ConstraintRows) -> Kernel:
-    """(q, v) -> phi, entries of G, gamma, T^T; see `equations` and `Blocks`."""
+    """(q, v) -> phi, entries of G, gamma, T^T; see `equations` and `RowBlocks`."""
     model, blocks, count = rows.model, rows.blocks, rows.count
 
     def build() -> ca.Function:
@@ -209,7 +209,7 @@ def derivative_kernel(rows: ConstraintRows) -> Evaluation:
     results = {"push_q": (square,), "row_q": (flat,), "row_v": (flat,)}
     shapes = {**inputs, **({"parameters": (len(model.parameters),)} if model.parameters else {})}
 
-    def build() -> Stages:
+    def build() -> KernelStages:
         """One constraint after another, so that compile time is linear in their number; then their parts in order."""
         functions = _derivative_functions(rows, shapes)
         parts = [
@@ -221,7 +221,7 @@ def derivative_kernel(rows: ConstraintRows) -> Evaluation:
         whole = [ca.vertcat(*(symbols[f"{kind}{k}"] for k in range(len(parts)))) for kind in results]
         gather = ca.Function("gather", list(symbols.values()), whole)
         each = [stage(f, list(shapes), list(part)) for f, part in zip(functions, parts, strict=True)]
-        return Stages(buffers, [*each, stage(gather, list(buffers), list(results))])
+        return KernelStages(buffers, [*each, stage(gather, list(buffers), list(results))])
 
     if square + flat > LARGEST:
         symbols = [ca.SX.sym(*item) for item in ((name, math.prod(shape)) for name, shape in shapes.items())]

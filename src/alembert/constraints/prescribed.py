@@ -32,7 +32,7 @@ import numpy as np
 from alembert.constraints import rank, saddle, solver
 from alembert.constraints.dynamics import listed, named_dofs
 from alembert.constraints.results import ControlForces
-from alembert.constraints.solver import Call, Parameters, Wrenches
+from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
 from alembert.constraints.states import States, common_batch
 from alembert.constraints.system import ConstraintSystem
 from alembert.constraints.tolerances import CLOSED, CONSISTENT, FEASIBLE
@@ -181,7 +181,13 @@ def _least_norm(
 
 
 def hybrid(
-    call: Call, q: Any, v: Any, tau: Array, a_given: Array, prescribed: Array, closed: float = CLOSED
+    call: ConstrainedCall,
+    q: Any,
+    v: Any,
+    tau: Array,
+    a_given: Array,
+    prescribed: Array,
+    closed: float = CLOSED,
 ) -> tuple[Array, Array]:
     """Accelerations and efforts where some degrees of freedom follow given accelerations, each by its own effort."""
     system = call.system

@@ -12,7 +12,7 @@ import numpy as np
 from alembert.constraints import compiled, drives, factors, kernels, looped
 from alembert.constraints.drives import Chosen
 from alembert.constraints.equations import parts
-from alembert.constraints.kernels import Blocks, Graph
+from alembert.constraints.kernels import RowBlocks, RowGraph
 from alembert.constraints.looped import Looped
 from alembert.constraints.states import name_list
 from alembert.constraints.system import ConstraintSystem
@@ -71,11 +71,11 @@ class ConstraintRows:
     # --- the rows -------------------------------------------------------------------------------------------
 
     @cached_property
-    def blocks(self) -> Blocks:
-        return Blocks(self.model, self.slice_list)
+    def blocks(self) -> RowBlocks:
+        return RowBlocks(self.model, self.slice_list)
 
     @cached_property
-    def graph(self) -> Graph:
+    def graph(self) -> RowGraph:
         """The constraint equations on symbols, made once for all kernels."""
         return kernels.graph(self.model)
 

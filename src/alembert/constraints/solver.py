@@ -30,7 +30,7 @@ Solved = tuple[Array, Array, Array, Array, Any]
 """accelerations, forces of all rows, wrenches of loops, status (5) of `compiled`, the factor of the tree"""
 
 
-class Call:
+class ConstrainedCall:
     """One call of a function on the active constraints: arguments as they come, and as a batch of states."""
 
     __slots__ = ("forces", "function", "model", "parameters", "system")
