@@ -5,7 +5,7 @@ from alembert.engine import instructions
 from alembert.errors import UnsupportedError
 
 
-def operations(p: instructions.Instructions) -> list[int]:
+def operations(p: instructions.InstructionList) -> list[int]:
     return [op for op, needed in zip(p.op, p.needed(), strict=True) if needed]
 
 
@@ -39,7 +39,7 @@ def test_common_denominators_are_inverted_once():
 
 
 def test_zeros_of_both_signs_stay_apart():
-    p = instructions.Instructions(input_sizes=[])
+    p = instructions.InstructionList(input_sizes=[])
     assert p.constant(0.0) != p.constant(-0.0)
 
 

@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.engine import instructions
-from alembert.engine.instructions import Instructions
+from alembert.engine.instructions import InstructionList
 from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY
 from alembert.errors import ArgumentError
 
@@ -147,7 +147,7 @@ extern "C" {{
 
 
 def _source(
-    name: str, prototype: str, code: Instructions, arguments: Sequence[str], results: Sequence[str]
+    name: str, prototype: str, code: InstructionList, arguments: Sequence[str], results: Sequence[str]
 ) -> str:
     # Local names end in an underscore and a number, so that no argument can have them.
     text: list[str] = []

@@ -27,7 +27,7 @@ from alembert.engine.instructions import (
     FMS,
     FNMA,
     Chunk,
-    Instructions,
+    InstructionList,
     from_casadi,
     in_chunks,
     interleaved,
@@ -67,7 +67,7 @@ class Spacing:
 
 def emit_function(
     name: str,
-    program: Instructions,
+    program: InstructionList,
     lanes: int,
     target: Target,
     *,
@@ -104,7 +104,7 @@ class _Emitter:
     def __init__(
         self,
         name: str,
-        program: Instructions,
+        program: InstructionList,
         lanes: int,
         target: Target,
         chunk: int,

@@ -45,7 +45,7 @@ _NAMES = {getattr(ca, name): name for name in dir(ca) if name.startswith("OP_")}
 
 
 @dataclass
-class Instructions:
+class InstructionList:
     """Values in topological order: value `i` is `op[i]` of the values `a[i]`, `b[i]`, `c[i]` (-1: none).
 
     An input has `a` = argument and `b` = element; a constant has `a` = index into `constants`.
@@ -119,7 +119,7 @@ class Instructions:
         return uses
 
 
-def from_casadi(function: ca.Function, *, fuse: bool = True) -> Instructions:
+def from_casadi(function: ca.Function, *, fuse: bool = True) -> InstructionList:
     """The program of an `SX` function; `fuse` where the machine has fused multiply-adds."""
     program = share_reciprocals(read(function))
     if fuse:
@@ -127,7 +127,7 @@ def from_casadi(function: ca.Function, *, fuse: bool = True) -> Instructions:
     return program
 
 
-def interleaved(function: ca.Function, *, fuse: bool = True) -> Instructions:
+def interleaved(function: ca.Function, *, fuse: bool = True) -> InstructionList:
     """The same program with its last outputs, square matrices of one size, computed side by side after the others.
 
     Entries that couple the same two rows follow each other: they share operands, which then stay in registers.
@@ -154,14 +154,14 @@ def interleaved(function: ca.Function, *, fuse: bool = True) -> Instructions:
     return single
 
 
-def read(function: ca.Function) -> Instructions:
+def read(function: ca.Function) -> InstructionList:
     if not function.is_a("SXFunction"):
         function = _expanded(function)
     if function.has_free():
         names = ", ".join(str(s) for s in function.free_sx())
         raise UnsupportedError(f"{function.name()}: the expressions contain free symbols: {names}")
 
-    program = Instructions(input_sizes=[function.numel_in(k) for k in range(function.n_in())])
+    program = InstructionList(input_sizes=[function.numel_in(k) for k in range(function.n_in())])
     rows_in = [_elements(function.sparsity_in(k)) for k in range(function.n_in())]
     rows_out = [_elements(function.sparsity_out(k)) for k in range(function.n_out())]
     zero = program.constant(0.0)
@@ -210,7 +210,7 @@ def _elements(sparsity: ca.Sparsity) -> list[int]:
     return [row * width + column for row, column in zip(rows, columns, strict=True)]
 
 
-def _inverse_error_function(p: Instructions, x: int) -> int:
+def _inverse_error_function(p: InstructionList, x: int) -> int:
     """CasADi's approximation with more Newton steps; its own two, for x > -0.7, leave errors of 3e-6."""
 
     def polynomial(z: int, *coefficients: float) -> int:
@@ -262,7 +262,7 @@ _DERIVED: dict[int, Callable[..., int]] = {
 }
 
 
-def share_reciprocals(program: Instructions) -> Instructions:
+def share_reciprocals(program: InstructionList) -> InstructionList:
     """Drop dead values, and divide by each denominator once.
 
     A division costs as much as some ten products. CasADi writes x*(1/d) as x/d, so that the articulated
@@ -274,7 +274,7 @@ def share_reciprocals(program: Instructions) -> Instructions:
         if op == ca.OP_DIV and needed[i]:
             divisions[program.b[i]] = divisions.get(program.b[i], 0) + 1
 
-    result = Instructions(input_sizes=program.input_sizes)
+    result = InstructionList(input_sizes=program.input_sizes)
     new = [-1] * len(program)
     value = result.value
     for i, (op, a, b) in enumerate(zip(program.op, program.a, program.b, strict=True)):
@@ -296,7 +296,7 @@ def share_reciprocals(program: Instructions) -> Instructions:
     return result
 
 
-def fuse_products(program: Instructions) -> None:
+def fuse_products(program: InstructionList) -> None:
     """Turn sums of a product into fused multiply-adds, where the product has no other use."""
     op, a, b, c = program.op, program.a, program.b, program.c
     uses = program.uses(program.needed())
@@ -332,7 +332,7 @@ class Chunks:
     results: dict[int, list[tuple[int, int]]]  # computed value -> where it is an output
 
 
-def in_chunks(program: Instructions, chunk: int) -> Chunks:
+def in_chunks(program: InstructionList, chunk: int) -> Chunks:
     """Order the values and cut them into pieces.
 
     Angles come as early as their own operands allow; the rest keeps its order, which is depth first.
@@ -360,7 +360,7 @@ def in_chunks(program: Instructions, chunk: int) -> Chunks:
     return _with_lifetimes(pieces, program)
 
 
-def _unplaced_ancestors(targets: Sequence[int], program: Instructions, placed: list[bool]) -> list[int]:
+def _unplaced_ancestors(targets: Sequence[int], program: InstructionList, placed: list[bool]) -> list[int]:
     found: list[int] = []
     pending = list(targets)
     while pending:
@@ -372,7 +372,7 @@ def _unplaced_ancestors(targets: Sequence[int], program: Instructions, placed: l
     return sorted(found)
 
 
-def _angles(group: Sequence[int], program: Instructions) -> list[Chunk]:
+def _angles(group: Sequence[int], program: InstructionList) -> list[Chunk]:
     """Pieces for the given sines and cosines, with a bounded number of angles in each."""
     pieces: list[Chunk] = []
     place: dict[int, tuple[Chunk, int]] = {}
@@ -388,7 +388,7 @@ def _angles(group: Sequence[int], program: Instructions) -> list[Chunk]:
     return pieces
 
 
-def _cut(values: list[int], program: Instructions, chunk: int) -> list[Chunk]:
+def _cut(values: list[int], program: InstructionList, chunk: int) -> list[Chunk]:
     """Pieces of at most `chunk` operations and loads."""
     pieces: list[Chunk] = []
     present: set[int] = set()
@@ -408,7 +408,7 @@ def _cut(values: list[int], program: Instructions, chunk: int) -> list[Chunk]:
     return pieces
 
 
-def _with_lifetimes(pieces: list[Chunk], program: Instructions) -> Chunks:
+def _with_lifetimes(pieces: list[Chunk], program: InstructionList) -> Chunks:
     home = [-1] * len(program)
     for k, piece in enumerate(pieces):
         for i in piece.values:

@@ -74,7 +74,7 @@ leave:
 
 
 class Tape:
-    """Instructions (1), collected with `subtract`, `multiply` and `invert`; `run` runs them all on an array."""
+    """InstructionList (1), collected with `subtract`, `multiply` and `invert`; `run` runs them all on an array."""
 
     def __init__(self) -> None:
         self._items: list[tuple[int, int, int, int]] = []

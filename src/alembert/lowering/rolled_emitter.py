@@ -11,7 +11,7 @@ import numpy as np
 
 from alembert.engine import codegen, symbols
 from alembert.engine.codegen import Code
-from alembert.engine.instructions import TRIGONOMETRIC, Instructions, from_casadi
+from alembert.engine.instructions import TRIGONOMETRIC, InstructionList, from_casadi
 from alembert.engine.loops import Lines
 from alembert.engine.node_loop import NodeLoop, OffsetTable, Pointer, constant_data
 from alembert.engine.target import Target
@@ -49,7 +49,7 @@ _Key = tuple[int, bool]
 class _Step:
     """A visit as instructions, with what its arguments and results are."""
 
-    instructions: Instructions
+    instructions: InstructionList
     inputs: list[str]
     outputs: list[str]
     shifts: list[int]
@@ -481,7 +481,7 @@ def _block(rows: int, columns: int, width: int) -> list[int]:
     return [i * width + j for i in range(rows) for j in range(columns)]
 
 
-def _inputs(p: Instructions) -> Iterator[tuple[int, int]]:
+def _inputs(p: InstructionList) -> Iterator[tuple[int, int]]:
     """Argument and element of the inputs that are used."""
     return ((a, b) for op, a, b in zip(p.op, p.a, p.b, strict=True) if op == ca.OP_INPUT)
 

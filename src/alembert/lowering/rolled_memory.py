@@ -30,7 +30,7 @@ class Rolled(Protocol):
     tree: Tree
     kinds: list[Kind]
     trace: Trace
-    pieces: dict[Span, list[int]]
+    pieces: dict[Lifetime, list[int]]
 
 
 class Memory:
@@ -242,7 +242,7 @@ def round_up(size: int) -> int:
 
 
 @dataclass(frozen=True, order=True)
-class Span:
+class Lifetime:
     """`last` is the number of loops for what is read after them."""
 
     written: int
@@ -253,7 +253,7 @@ class Span:
         return f"{OWN} {self.written} {self.last}"
 
 
-def in_pieces(trace: Trace) -> tuple[Trace, dict[Span, list[int]]]:
+def in_pieces(trace: Trace) -> tuple[Trace, dict[Lifetime, list[int]]]:
     """The trace with an area for each piece instead of the own record, and the pieces' sizes in every kind."""
     lives = [_lives(trace, kind) for kind in range(len(trace.own_sizes))]
     pieces = sorted({piece for kind in lives for piece in kind})
@@ -284,7 +284,7 @@ def in_pieces(trace: Trace) -> tuple[Trace, dict[Span, list[int]]]:
     return replace(trace, loops=[loop_in_pieces(loop) for loop in trace.loops], pairs=pairs), sizes
 
 
-def _lives(trace: Trace, kind: int) -> list[Span]:
+def _lives(trace: Trace, kind: int) -> list[Lifetime]:
     """The piece of each scalar in a kind's record."""
     written = [0] * trace.own_sizes[kind]
     last = [0] * trace.own_sizes[kind]
@@ -300,10 +300,10 @@ def _lives(trace: Trace, kind: int) -> list[Span]:
         for p, symbol in enumerate(visit.inputs.get(OWN, [])):
             if symbol.element_hash() in used:
                 last[p] = i
-    return [Span(*life) for life in zip(written, last, strict=True)]
+    return [Lifetime(*life) for life in zip(written, last, strict=True)]
 
 
-def _by_piece(pieces: Sequence[Span], values: Sequence[ca.SX]) -> dict[str, list[ca.SX]]:
+def _by_piece(pieces: Sequence[Lifetime], values: Sequence[ca.SX]) -> dict[str, list[ca.SX]]:
     found: dict[str, list[ca.SX]] = {}
     for piece, value in zip(pieces, values, strict=True):
         found.setdefault(piece.label, []).append(value)
