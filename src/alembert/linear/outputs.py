@@ -23,7 +23,7 @@ from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.linear import quantities
-from alembert.model import Model
+from alembert.model import WORLD, Model
 from alembert.model.printing import unknown
 from alembert.spatial import Pose
 from alembert.spatial.arrays import cross, unskew
@@ -130,8 +130,8 @@ def _rows(model: Model, name: Any, function: str) -> list[Output]:
                 f"{function}: outputs: {rest!r} is a sensor and a joint; write 'sensor:{rest}' or 'q:{rest}'"
             )
         if not joint and rest not in sensors:
-            known = ["q", "v", "a", *sensors, *model._joint_index, *model.speed_names]
-            hint = f"; for a frame write 'frame:{rest}.position'" if rest in model._frame_index else ""
+            known = ["q", "v", "a", *sensors, *quantities.joint_names(model), *model.speed_names]
+            hint = f"; for a frame write 'frame:{rest}.position'" if _is_frame(model, rest) else ""
             raise ArgumentError(unknown(f"{function}: outputs: nothing is called", rest, known) + hint)
         kind = "q" if joint else "sensor"
     if kind == "sensor":
@@ -160,6 +160,10 @@ def _rows(model: Model, name: Any, function: str) -> list[Output]:
         model.frame(frame)
         return _of_frame(frame, quantity, f"{frame}.{quantity}")
     return [_dof(model, kind, k) for k in quantities.degrees_of_freedom(model, rest, function, "outputs")]
+
+
+def _is_frame(model: Model, name: str) -> bool:
+    return name in (WORLD, *(body.name for body in model.bodies), *(frame.name for frame in model.frames))
 
 
 def _dof(model: Model, kind: str, k: int, name: str = "") -> Output:

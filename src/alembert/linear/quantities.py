@@ -32,19 +32,23 @@ def split(name: Any, kinds: Iterable[str], function: str, argument: str) -> tupl
     return (kind, rest) if colon and kind in kinds else ("", name)
 
 
+def joint_names(model: Model) -> list[str]:
+    return [joint.name for joint in model.joints]
+
+
 def degrees_of_freedom(model: Model, name: str, function: str, argument: str) -> list[int]:
     """The indices of a joint's degrees of freedom, or of the one that is named."""
-    if name in model._joint_index:
+    if name in joint_names(model):
         s = model.v_slice(name)
         return list(range(s.start, s.stop))
     if name in model.speed_names:
         return [model.speed_names.index(name)]
-    known = [*model._joint_index, *model.speed_names]
+    known = [*joint_names(model), *model.speed_names]
     raise ArgumentError(unknown(f"{function}: {argument}: no joint or degree of freedom", name, known))
 
 
 def is_joint_or_dof(model: Model, name: str) -> bool:
-    return name in model._joint_index or name in model.speed_names
+    return name in joint_names(model) or name in model.speed_names
 
 
 def actuators(model: Model) -> dict[str, Actuator]:

@@ -269,7 +269,7 @@ def _kind(model: Model, name: str, argument: str) -> tuple[str, str]:
                 f"trim: {argument}: {rest!r} is a joint and an actuator; write 'q:{rest}' or 'actuator:{rest}'"
             )
         if not joint and rest not in known:
-            names = [*model._joint_index, *model.speed_names, *known]
+            names = [*quantities.joint_names(model), *model.speed_names, *known]
             raise ArgumentError(
                 unknown(f"trim: {argument}: no joint, degree of freedom or actuator", rest, names)
             )
@@ -287,7 +287,7 @@ def _fix(model: Model, kind: str, rest: str, name: str, value: Any, point: dict[
         return list(range(model.nv))
     if (
         kind == "q"
-        and rest not in model._joint_index
+        and rest not in quantities.joint_names(model)
         and rest in (*model.coordinate_names, *model.speed_names)
     ):
         joint = next(j for j in model.joints if rest.startswith(f"{j.name}."))
@@ -299,7 +299,11 @@ def _fix(model: Model, kind: str, rest: str, name: str, value: Any, point: dict[
     dofs = quantities.degrees_of_freedom(model, rest, "trim", "fixed")
     where: Any = dofs
     if kind == "q":
-        where = model.q_slice(rest) if rest in model._joint_index else [model.coordinate_names.index(rest)]
+        where = (
+            model.q_slice(rest)
+            if rest in quantities.joint_names(model)
+            else [model.coordinate_names.index(rest)]
+        )
     x = model.compute.numbers("trim", f"fixed: {name!r}", value)
     width = len(point[kind][where])
     if x.shape != (width,) and not (width == 1 and x.shape == ()):

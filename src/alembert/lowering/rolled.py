@@ -100,7 +100,7 @@ class RolledSource:
             self.results = {name: self.results[name] for name in names}
         self.output_sizes = list(self.results.values())
 
-    def _become(self, found: traces.Differentiated) -> None:
+    def _become(self, found: traces.DifferentiatedTrace) -> None:
         self.program, self.kinds, self.trace, self.inputs = (
             found.program,
             found.kinds,

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import casadi as ca
 
-from alembert.sensitivity.traces import Differentiated, Scalars, weight_of
+from alembert.sensitivity.traces import DifferentiatedTrace, Scalars, weight_of
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.program import Extent, Program
 from alembert.sweeps.values import elements
@@ -70,7 +70,7 @@ def adjoint(
     parameters: ca.SX,
     *,
     held: bool = False,
-) -> Differentiated:
+) -> DifferentiatedTrace:
     """The gradient of the weighted results with respect to the inputs (d + name), tangent for configurations.
 
     With respect to the parameters as well (the last result), unless they are `held`.
@@ -133,7 +133,7 @@ class _Adjoint:
             self.passed_at.append(len(self.world))
             self.world += loop.world
 
-    def run(self) -> Differentiated:
+    def run(self) -> DifferentiatedTrace:
         for i, loop in enumerate(self.trace.loops[: self.forward]):
             self.repeat(i, loop)
         for i in reversed(range(len(self.trace.loops))):
@@ -158,7 +158,7 @@ class _Adjoint:
         inputs = (*self.given, *tail, *(weight_of(name) for name in self.program.result), *self.total_weights)
         inputs += tuple(weight_of(name) for name in self.matrices)
         ends = self.parameter_gradient() if self.for_parameters else None
-        return Differentiated(
+        return DifferentiatedTrace(
             replace(self.program, given=extents, result=result, total=(), pairs=None),
             list(self.kinds),
             Trace(self.loops, sizes, self.world, {}, None, self.total_weights, self.back, ends),

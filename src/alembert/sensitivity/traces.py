@@ -41,7 +41,7 @@ Scalars = list[ca.SX]
 
 
 @dataclass(frozen=True)
-class Differentiated:
+class DifferentiatedTrace:
     """What a rolled source is made of; `inputs` in the order of the kernel's arguments."""
 
     program: Program
@@ -56,7 +56,7 @@ def weight_of(name: str) -> str:
 
 def tangent(
     program: Program, kinds: Sequence[Kind], trace: Trace, given: Sequence[str], parameters: ca.SX
-) -> Differentiated:
+) -> DifferentiatedTrace:
     """Results and their changes, for the inputs and their directions (d + name).
 
     `given` are all inputs, also those that only the world's parts depend on: the parameters and weights of totals.
@@ -123,7 +123,7 @@ def tangent(
         for kind in kinds
     ]
     inputs = (*given, *(f"d{name}" for name in given))
-    return Differentiated(
+    return DifferentiatedTrace(
         replace(program, given=extents, result=result, total=total, pairs=pairs),
         wider,
         Trace(

@@ -22,7 +22,7 @@ VERDICTS = {"same": "green", "better": STYLES["passed"], "worse": STYLES["failed
 
 
 @dataclass(frozen=True)
-class Comparison:
+class QuantityPair:
     """A quantity in both results; None where one of them has no such quantity."""
 
     case: str
@@ -53,26 +53,26 @@ class Comparison:
         return "same" if np.all(np.abs(x - y) <= AGREE * allowed) else "differs"
 
 
-def compare(first: Results, second: Results) -> list[Comparison]:
+def compare(first: Results, second: Results) -> list[QuantityPair]:
     """Quantity by quantity, those of `first` in its order, then what only `second` has."""
     theirs = {outcome.name: outcome for outcome in second.outcomes}
-    pairs: list[Comparison] = []
+    pairs: list[QuantityPair] = []
     for outcome in first.outcomes:
         pairs += _pairs(outcome, theirs.pop(outcome.name, None))
     for outcome in theirs.values():
-        pairs.append(Comparison(outcome.name, outcome.title, None, None, "new there"))
+        pairs.append(QuantityPair(outcome.name, outcome.title, None, None, "new there"))
     return pairs
 
 
-def _pairs(one: CaseResult, other: CaseResult | None) -> list[Comparison]:
+def _pairs(one: CaseResult, other: CaseResult | None) -> list[QuantityPair]:
     if other is None:
-        return [Comparison(one.name, one.title, None, None, "not there")]
+        return [QuantityPair(one.name, one.title, None, None, "not there")]
     if not one.quantities or not other.quantities:
         short_one = one if not one.quantities else other
-        return [Comparison(one.name, one.title, None, None, f"{short_one.status}: {short_one.message}")]
+        return [QuantityPair(one.name, one.title, None, None, f"{short_one.status}: {short_one.message}")]
     theirs = {quantity.what: quantity for quantity in other.quantities}
     return [
-        Comparison(one.name, quantity.what, quantity, theirs.get(quantity.what), "not there")
+        QuantityPair(one.name, quantity.what, quantity, theirs.get(quantity.what), "not there")
         for quantity in one.quantities
     ]
 
@@ -85,7 +85,7 @@ def label(results: Results) -> str:
     return f"{name} {results.versions.get(distribution, '')}"
 
 
-def show(first: Results, second: Results, pairs: list[Comparison], console: Console) -> None:
+def show(first: Results, second: Results, pairs: list[QuantityPair], console: Console) -> None:
     """As a table where the terminal is wide enough, else a line per quantity; then how many of which verdict."""
     if NARROWEST <= console.width <= WIDEST:
         console.print(table(first, second, pairs))
@@ -105,7 +105,7 @@ def _counted(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def _line(pair: Comparison, one: str, two: str, console: Console) -> None:
+def _line(pair: QuantityPair, one: str, two: str, console: Console) -> None:
     head = f"[bold]{escape(pair.case)}[/]: {escape(pair.what)}: "
     verdict = f"[{VERDICTS.get(pair.verdict, 'yellow')}]{escape(pair.verdict)}[/]"
     if pair.first is None or pair.second is None:
@@ -117,7 +117,7 @@ def _line(pair: Comparison, one: str, two: str, console: Console) -> None:
     )
 
 
-def table(first: Results, second: Results, pairs: list[Comparison]) -> Table:
+def table(first: Results, second: Results, pairs: list[QuantityPair]) -> Table:
     found = Table(header_style="bold", expand=True)
     heads = ("case", "quantity", "published", label(first), label(second))
     for head in heads:
