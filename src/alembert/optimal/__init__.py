@@ -18,6 +18,7 @@ from alembert.optimal.lagrange import LagrangeSolution as LagrangeSolution
 from alembert.optimal.lagrange import lagrange_form as lagrange_form
 from alembert.optimal.plant import Moment as Moment
 from alembert.optimal.plant import System as System
+from alembert.optimal.prepared import PreparedProblem as PreparedProblem
 from alembert.optimal.problem import Problem as Problem
 from alembert.optimal.schemes import SCHEMES as SCHEMES
 from alembert.optimal.solution import Solution as Solution

@@ -115,6 +115,7 @@ class Opened:
         `place` and w are expressions of `free`; the parameters, the last of `place`, stay symbols.
         """
         model, known = self.plant.tree, self.plant.parameter_values(place[-1])
+        known_p = place[-1][: len(model.parameters)]
         symbols, count = self.symbols, len(self.plant.calls)
         chart = self.plant.chart
         points = [self._point(k, place, symbols) for k in range(count)]
@@ -172,7 +173,7 @@ class Opened:
             for k in range(count):  # the last sum of (4)
                 q, v, _ = at_points[3 * k : 3 * k + 3]
                 state = {"q": q, "v": v, "a": values[k], "m": weights[k][2 * nv :]}
-                S = expressions(INVERSE_DYNAMICS_CURVATURE, model.compute.tree, state, place[-1])
+                S = expressions(INVERSE_DYNAMICS_CURVATURE, model.compute.tree, state, known_p)
                 q_w, v_w = moves[k][:nv, :], moves[k][nv : 2 * nv, :]
                 half = S["qq"] / 2 @ q_w + S["vq"].T @ v_w + S["aq"].T @ A[k]
                 X = q_w.T @ half + v_w.T @ (S["vv"] / 2 @ v_w)

@@ -72,7 +72,9 @@ class Reader:
             _unit(f"Problem: {which} q of {joint!r}", point)
             norm = kind.integrate(point, np.zeros(kind.nv))
             for k in (k for k, name in enumerate(names) if name):
-                rows.append(Row(names[k], _turn(kind, norm, sq, k), 0.0, 0.0, names[k], norm))
+                rows.append(
+                    Row(names[k], _turn(kind, norm, sq, k), 0.0, 0.0, names[k], norm, _about(kind, sq, k))
+                )
         return rows
 
     def _speeds(self, which: str, given: Any) -> list[Row]:
@@ -288,6 +290,10 @@ def _component(name: str, k: int) -> Callable[[Moment], ca.SX]:
 
 def _turn(kind: Any, point: Array, sq: slice, k: int) -> Callable[[Moment], ca.SX]:
     return lambda s: kind.difference(ca.SX(point), s.q[sq])[k]
+
+
+def _about(kind: Any, sq: slice, k: int) -> Callable[[Moment, ca.SX], ca.SX]:
+    return lambda s, point: kind.difference(point, s.q[sq])[k]
 
 
 def _scalar(name: str, function: Callable[[Moment], Any]) -> Callable[[Moment], ca.SX]:

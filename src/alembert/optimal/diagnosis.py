@@ -74,7 +74,7 @@ class Linearised:
 
 def linearise(stages: Stages, it: Iterate) -> Linearised:
     n, m, nz, nd = stages.sizes
-    chart, p = stages.chart, stages.problem.parameters
+    chart, p = stages.chart, stages.parameters
     x, after, dx = ca.SX.sym("x", chart.point), ca.SX.sym("after", chart.point), ca.SX.sym("dx", n)
     u, z, s = ca.SX.sym("u", m), ca.SX.sym("z", nz), ca.SX.sym("s", 3)
     found, _, c, d = stages.stage(chart.retract(x, dx), u, z, s, p)
@@ -279,7 +279,7 @@ def not_finite(stages: Stages, x: Array, u: Array, z: Array) -> str:
 
     What the user wrote comes first (costs, path, conditions): where it is not finite, solvers also lose the motion.
     """
-    N, p, chart = stages.count, stages.problem.parameters, stages.chart
+    N, p, chart = stages.count, stages.parameters, stages.chart
     n, m, nz, _ = stages.sizes
     point, d = ca.SX.sym("x", chart.point), ca.SX.sym("d", n)
     us, zs, s = ca.SX.sym("u", m), ca.SX.sym("z", nz), ca.SX.sym("s", 3)

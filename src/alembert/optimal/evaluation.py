@@ -84,7 +84,7 @@ class Evaluation:
         self.tangent = StepTangent(stages)
         self._key = f"optimal {exact} {name} {stages.chart.rest} {self.tangent.name} {digest}"
         self.sizes: dict[str, int | tuple[int, int]] = {
-            **{"x": point, "u": m, "z": nz, "after": point, "s": 3, "p": len(stages.problem.parameters)},
+            **{"x": point, "u": m, "z": nz, "after": point, "s": 3, "p": len(stages.parameters)},
             **{
                 "costate": n,
                 "scale": 1,
@@ -181,7 +181,7 @@ class Evaluation:
     def _end_kernels(self) -> tuple[Kernel, Kernel]:
         """Both ends in one call: functions and derivatives (`ends`), and functions at a trial (`ends_trial`)."""
         stages = self.stages
-        n, point, np_ = stages.chart.tangent, stages.chart.point, len(stages.problem.parameters)
+        n, point, np_ = stages.chart.tangent, stages.chart.point, len(stages.parameters)
         first, last, bounded = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
         text = stages.start.serialize() + stages.end.serialize()
         self._key += hashlib.sha256(text.encode()).hexdigest()

@@ -127,7 +127,7 @@ class _Counter:
 def staged(stages: Stages, x: Array, u: Array, z: Array) -> NlpForm:
     """(1)"""
     _, m, nz, nd = stages.sizes
-    chart, N, p = stages.chart, stages.count, stages.problem.parameters
+    chart, N, p = stages.chart, stages.count, stages.parameters
     n = chart.point
     own, s, parameters = ca.SX.sym("x", n), ca.SX.sym("s", 3), ca.SX.sym("p", len(p))
     proper, norms = _proper(stages, own)
@@ -209,7 +209,7 @@ def _proper(stages: Stages, x: ca.SX) -> tuple[ca.SX, ca.SX]:
 
 def smallest(stages: Stages, x: Array, u: Array) -> NlpForm:
     """(2); the duration, when it is free, is one unknown more."""
-    chart, N, m, p = stages.chart, stages.count, len(stages.u_names), stages.problem.parameters
+    chart, N, m, p = stages.chart, stages.count, len(stages.u_names), stages.parameters
     nq, nv, nd, free = chart.nq, chart.nv, stages.sizes[3], int(stages.is_free)
     counter = _Counter()
     first = counter.equations(len(stages.start_names))

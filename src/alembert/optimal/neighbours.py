@@ -24,22 +24,22 @@ def sensitivities(solution: Solution) -> dict[str, float]:
         return {}
     stages, it, scale = solution.stages, solution._outcome.iterate, solution._outcome.scale
     slope = _parameter_slope(stages)
-    given = (it.x[:-1].T, it.u.T, it.z.T, it.x[1:].T, stages.numbers.T, solution.problem.parameters)
+    given = (it.x[:-1].T, it.u.T, it.z.T, it.x[1:].T, stages.numbers.T, stages.parameters)
     total = slope.map(solution.steps)(
         *given[:5],
         np.tile(given[5][:, None], (1, solution.steps)),
         it.costates[1:].T / scale,
         it.path.y.T / scale,
     )
-    found = total.full().reshape(len(names), -1).sum(axis=1)
-    x, s, p = ca.SX.sym("x", stages.chart.point), ca.SX.sym("s", 3), ca.SX.sym("p", len(names))
+    found = total.full().reshape(len(stages.parameters), -1).sum(axis=1)
+    x, s, p = ca.SX.sym("x", stages.chart.point), ca.SX.sym("s", 3), ca.SX.sym("p", len(stages.parameters))
     cost, equations, bounded = stages.end(x, s, p)
     end = cost + ca.dot(it.eta / scale, equations) + ca.dot(it.last.y / scale, bounded)
     start = ca.dot(it.sigma / scale, stages.start(x, s, p))
     for expression, point in ((end, it.x[-1]), (start, it.x[0])):
         f = ca.Function("f", [x, s, p], [ca.gradient(expression, p)])
-        found += f(point, stages.numbers[-1], solution.problem.parameters).full()[:, 0]
-    return dict(zip(names, map(float, found), strict=True))
+        found += f(point, stages.numbers[-1], stages.parameters).full()[:, 0]
+    return dict(zip(names, map(float, found), strict=False))
 
 
 def _parameter_slope(stages: Stages) -> ca.Function:
@@ -47,7 +47,7 @@ def _parameter_slope(stages: Stages) -> ca.Function:
     n, m, nz, nd = stages.sizes
     point = stages.chart.point
     x, u, z = ca.SX.sym("x", point), ca.SX.sym("u", m), ca.SX.sym("z", nz)
-    after, s, p = ca.SX.sym("after", point), ca.SX.sym("s", 3), ca.SX.sym("p", len(stages.problem.parameters))
+    after, s, p = ca.SX.sym("after", point), ca.SX.sym("s", 3), ca.SX.sym("p", len(stages.parameters))
     costate, y = ca.SX.sym("costate", n), ca.SX.sym("y", nd)
     f, cost, c, d = stages.stage(x, u, z, s, p)
     lagrangian = cost + ca.dot(costate, stages.chart.local(after, f)) + ca.dot(y, d)

@@ -147,7 +147,7 @@ class Newton:
     def _bind(self, e: Evaluation) -> None:
         stages, it, lin, sweep, new = self.stages, self.it, self.linear, self.sweep, self._new
         N, (n, m, nz, nd) = stages.count, stages.sizes
-        p, s = stages.problem.parameters, stages.numbers
+        p, s = stages.parameters, stages.numbers
         rows = len(stages.end_bounded)
         place = (it.x[:-1], it.u, it.z, it.x[1:], s, p)
         bounds = it.path.arrays

@@ -346,7 +346,7 @@ def _held(values: Array, lower: Array, upper: Array, y: Array) -> Bounds:
 
 def _at_the_ends(stages: Stages, x: Array, sigma: Array, eta: Array, bounded: Array) -> tuple[Array, Array]:
     """Costates of the first and of the last point, from the slopes of the conditions there."""
-    chart, p = stages.chart, stages.problem.parameters
+    chart, p = stages.chart, stages.parameters
     d, point, s = ca.SX.sym("d", chart.tangent), ca.SX.sym("x", chart.point), ca.SX.sym("s", 3)
     moved = chart.retract(point, d)
     cost, equations, rows = stages.end(moved, s, p)
@@ -375,7 +375,7 @@ def _through_the_stages(
 ) -> None:
     """(2), between the ends; what belongs to the duration is a sum over the stages."""
     n, m, nz, nd = stages.sizes
-    chart, N, p = stages.chart, stages.count, stages.problem.parameters
+    chart, N, p = stages.chart, stages.count, stages.parameters
     momenta = slice(chart.nv, 2 * chart.nv)
     costates[1:-1, momenta] = matched
     dx, point, after = ca.SX.sym("dx", n), ca.SX.sym("x", chart.point), ca.SX.sym("after", chart.point)

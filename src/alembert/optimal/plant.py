@@ -44,6 +44,8 @@ class Row:
     """the component of the state or the control that it bounds, if it bounds just one"""
     point: Any = None
     """the coordinates that a joint on a manifold is to have"""
+    about: Callable[[Moment, ca.SX], ca.SX] | None = None
+    """the value for other such coordinates"""
 
     @property
     def is_equation(self) -> bool:
@@ -222,7 +224,7 @@ class System:
         return f"<System {self.name!r}: {len(self.states)} states, {len(self.controls)} controls>"
 
     def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
-        names = (*self.states, *self.controls, *(k for k, _ in self.parameters))
+        names, p = (*self.states, *self.controls, *(k for k, _ in self.parameters)), p[: len(self.parameters)]
         values = [*ca.vertsplit(x), *ca.vertsplit(u), *ca.vertsplit(p)]
         named = dict(zip(names, values, strict=True))
         return Moment(t=t, states=x, controls=u, parameters=p, **named, **more)
@@ -271,8 +273,8 @@ class Mechanics:
         return (*(f"q {name}" for name in names), *(f"v {name}" for name in names))
 
     def parameter_values(self, p: ca.SX) -> ca.SX | None:
-        """p for `parameters=` of the model's methods; None where it has none."""
-        return p if self.model.parameters else None
+        """For `parameters=` of the model's methods: of p, where values at the ends may follow; None where it has none."""
+        return p[: len(self.model.parameters)] if self.model.parameters else None
 
     def effort(self, u: ca.SX) -> ca.SX:
         tau = ca.SX.zeros(self.model.nv)
@@ -400,14 +402,14 @@ class StepTangent:
     """
 
     def __init__(self, stages: Stages) -> None:
-        self.chart, plant = stages.chart, stages.plant
+        self.chart, plant, self._parameters = stages.chart, stages.plant, len(stages.parameters)
         self._momenta: ca.Function | None = None
         if isinstance(plant, Momenta) and plant.closure is None:
             model = plant.tree
             q, v, p = (
                 ca.SX.sym("q", model.nq),
                 ca.SX.sym("v", model.nv),
-                ca.SX.sym("p", len(stages.problem.parameters)),
+                ca.SX.sym("p", len(stages.parameters)),
             )
             known = plant.parameter_values(p)
             momenta = ca.Function("momenta", [q, v, p], [model.symbolic.mass_matrix(q, parameters=known) @ v])
@@ -440,11 +442,15 @@ class StepTangent:
         before, after = (self._speeds(point[:nq], point[nq : nq + nv], p) for point in (x, y))
         return ca.vertcat(d[:nv], after - before, d[2 * nv :])
 
+    @cached_property
+    def _slope(self) -> ca.Function:
+        n = self.chart.tangent
+        x, d, p = ca.SX.sym("x", self.chart.point), ca.SX.sym("d", n), ca.SX.sym("p", self._parameters)
+        moved = self.chart.local(x, self.retract(x, d, p))
+        return ca.Function("slope", [x, d, p], [ca.densify(ca.jacobian(moved, d))])
+
     def to_chart(self, x: Array, parameters: Array) -> Array:
         """(..., n, n): these tangent vectors in the chart's coordinates."""
         n = self.chart.tangent
-        symbol, d, p = ca.SX.sym("x", self.chart.point), ca.SX.sym("d", n), ca.SX.sym("p", len(parameters))
-        moved = self.chart.local(symbol, self.retract(symbol, d, p))
-        slope = ca.Function("slope", [symbol, d, p], [ca.densify(ca.jacobian(moved, d))])
-        found = slope.map(len(x))(x.T, np.zeros((n, len(x))), np.tile(parameters[:, None], (1, len(x))))
+        found = self._slope.map(len(x))(x.T, np.zeros((n, len(x))), np.tile(parameters[:, None], (1, len(x))))
         return np.swapaxes(found.full().T.reshape(len(x), n, n), 1, 2)

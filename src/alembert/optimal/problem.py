@@ -19,8 +19,9 @@ from alembert.optimal.costs import Cost, effort
 from alembert.optimal.plant import Bounds, Mechanics, Moment, Row, System, driven_dofs
 
 if TYPE_CHECKING:
+    from alembert.optimal.prepared import PreparedProblem
     from alembert.optimal.solution import Solution
-    from alembert.optimal.solve import Continuation
+    from alembert.optimal.solve import Continuation, Transcribed
 
 Array = np.ndarray
 
@@ -80,6 +81,8 @@ class Problem:
         periodic: bool = False,
         parameters: Mapping[str, float] | None = None,
     ) -> None:
+        self.transcribed: dict[Any, Transcribed] = {}
+        """what earlier solves have compiled"""
         self.statement = Statement(
             plant, duration, start, end, cost, limits, path, actuated, prescribed, periodic, parameters
         )
@@ -112,7 +115,7 @@ class Problem:
         self.cost = effort() if cost is None else cost
         self.shortest, self.longest = _duration(duration)
         self.periodic = bool(periodic)
-        self.parameters = self._read_parameters(parameters)
+        self.parameters = self.read_parameters(parameters)
         for name, value in (("start", start), ("end", end), ("path", path)):
             if value is not None and not isinstance(value, Mapping):
                 raise ArgumentError(f"Problem: {name} is {value!r}, expected a dictionary by names")
@@ -153,6 +156,16 @@ class Problem:
 
         return solve(self, steps, **options)
 
+    def prepare(self, steps: int = 100, **options: Any) -> PreparedProblem:
+        """Transcribe and compile once, to solve many times from other starts, to other ends, with other parameters.
+
+        `prepared = problem.prepare(40)`, then `prepared.solve(start={"q": q, "v": v}, guess=before)`. Options:
+        `transcription`, `nodes` and `hessian` as for `solve`.
+        """
+        from alembert.optimal.prepared import PreparedProblem
+
+        return PreparedProblem(self, steps, **options)
+
     def replace(self, **changes: Any) -> Problem:
         """The same problem with other arguments: `problem.replace(duration=2.0)`."""
         known = {field.name: getattr(self.statement, field.name) for field in fields(Statement)}
@@ -183,7 +196,7 @@ class Problem:
 
     # --- reading what was given ---------------------------------------------------------------------------------
 
-    def _read_parameters(self, given: Mapping[str, float] | None) -> Array:
+    def read_parameters(self, given: Mapping[str, float] | None) -> Array:
         values = dict(self.plant.parameters)
         for name, value in (given or {}).items():
             if name not in values:

@@ -276,7 +276,7 @@ class Solution:
         collect(stages.z_names, values.implicit, T[:-1])
         outside = np.maximum(stages.lower - values.path, values.path - stages.upper)
         collect([f"bound on {name}" for name in stages.path_names], np.maximum(outside, 0), T[:-1])
-        s, p = stages.numbers[-1], self.problem.parameters
+        s, p = stages.numbers[-1], stages.parameters
         start = stages.start(it.x[0], s, p).full().T
         collect([f"start {name}" for name in stages.start_names], start, T[:1])
         _, equations, bounded = (value.full()[:, 0] for value in stages.end(it.x[-1], s, p))

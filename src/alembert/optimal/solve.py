@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -28,6 +29,8 @@ from alembert.optimal.sweep import Sweep
 SOLVERS = ("sweep", "ipopt", "fatrop")
 LARGEST_EXACT = 6000
 """operations of a stage; beyond, second derivatives of the dynamics cost more than they save"""
+MOST_TRANSCRIBED = 4
+"""ways to cut a problem into stages that it keeps"""
 
 
 def solve(
@@ -62,7 +65,7 @@ def solve(
     best iterate with the status "interrupted", before them it raises KeyboardInterrupt.
     """
     with interrupts_kept():
-        _check(steps, solver, tolerance, iterations, hessian)
+        check(steps, solver, tolerance, iterations, hessian)
         if transcription == "splines":
             if solver != "sweep" or nodes is not None or hessian != "auto":
                 raise UnsupportedError(
@@ -78,40 +81,97 @@ def solve(
             raise UnsupportedError(
                 f"solve: {solver} takes exact Hessians only; hessian='gauss-newton' is for solver='sweep'"
             )
-        name = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
-        stages = cut(problem, scheme(name), int(steps), _nodes(int(steps), nodes))
-        small = stages.stage.n_instructions() <= LARGEST_EXACT
-        exact = hessian == "exact" or (hessian == "auto" and (small or solver != "sweep"))
+        own_nodes = read_nodes(int(steps), nodes)
+        key = (transcription, int(steps), None if own_nodes is None else own_nodes.tobytes())
+        transcribed = problem.transcribed.get(key)
+        if transcribed is None:
+            if len(problem.transcribed) >= MOST_TRANSCRIBED:
+                problem.transcribed.clear()
+            transcribed = problem.transcribed[key] = Transcribed(
+                problem, transcription, int(steps), own_nodes
+            )
+        options = SolverOptions(solver, hessian, tolerance, int(iterations), progress)
+        return transcribed.solve(problem, transcribed.stages, guess, options)
+
+
+@dataclass(frozen=True)
+class SolverOptions:
+    """How the stages of a problem are solved; see `solve`."""
+
+    solver: str
+    hessian: str
+    tolerance: float
+    iterations: int
+    progress: bool | Callable[[Iteration], Any] | None
+
+
+class Transcribed:
+    """A problem cut into stages, with their compiled functions: what is made once, and serves every solve."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        transcription: str | None,
+        steps: int,
+        nodes: np.ndarray | None,
+        *,
+        at_run_time: bool = False,
+    ) -> None:
+        self.name = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
+        self.stages = cut(problem, scheme(self.name), steps, nodes, at_run_time=at_run_time)
+        self._is_small = self.stages.stage.n_instructions() <= LARGEST_EXACT
+        self._evaluations: dict[bool, Evaluation] = {}
+
+    def is_exact(self, hessian: str, solver: str) -> bool:
+        """Whether the Hessian has the curvature of the dynamics."""
+        return hessian == "exact" or (hessian == "auto" and (self._is_small or solver != "sweep"))
+
+    def evaluation(self, exact: bool) -> Evaluation:
+        if exact not in self._evaluations:
+            self._evaluations[exact] = Evaluation(self.stages, exact=exact)
+        return self._evaluations[exact]
+
+    def solve(self, problem: Problem, stages: Stages, guess: Any, options: SolverOptions) -> Solution:
+        """`stages` are those of this transcription, with numbers of `problem`."""
+        solver, exact = options.solver, self.is_exact(options.hessian, options.solver)
         known = warm(stages, guess)
         if known is not None and same_nodes(stages, guess):
             it = guess._outcome.iterate
             x, u, z = it.x, it.u, it.z
+        elif guess is None and problem is self.stages.problem:
+            x, u, z = self._straight
         else:
             x, u, z = guesses.place(stages, guesses.make(problem, guess))
         attempt = Attempt(
-            *(stages, x, u, z, exact, tolerance, int(iterations), reporter(progress)),
+            *(stages, x, u, z, exact, options.tolerance, options.iterations, reporter(options.progress)),
             known=known if solver == "sweep" else None,
             is_solution=_is_solution(guess, stages),
         )
-        with loader.spoken() if progress is True else nullcontext():
-            outcome = _run(attempt, solver)
+        with loader.spoken() if options.progress is True else nullcontext():
+            outcome = self._run(attempt, solver)
             if attempt.known is not None and outcome.status in ("stalled", "failed"):
-                outcome = _run(replace(attempt, known=None), solver)  # other multipliers may lead elsewhere
+                outcome = self._run(
+                    replace(attempt, known=None), solver
+                )  # other multipliers may lead elsewhere
         _remark(attempt, outcome)
-        return Solution(problem, stages, outcome, solver, name, "exact" if exact else "gauss-newton")
+        return Solution(problem, stages, outcome, solver, self.name, "exact" if exact else "gauss-newton")
 
+    @cached_property
+    def _straight(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where a solve begins without a guess."""
+        return guesses.place(self.stages, guesses.make(self.stages.problem, None))
 
-def _run(attempt: Attempt, solver: str) -> Outcome:
-    if solver != "sweep":
-        from alembert.optimal.nlp import solve_nlp
+    def _run(self, attempt: Attempt, solver: str) -> Outcome:
+        if solver != "sweep":
+            from alembert.optimal.nlp import solve_nlp
 
-        return solve_nlp(attempt, solver)
-    began = time.perf_counter()
-    a, evaluation = attempt, Evaluation(attempt.stages, exact=attempt.exact)
-    method = Sweep(a.stages, evaluation, tolerance=a.tolerance, iterations=a.iterations, report=a.report)
-    outcome = method.solve(a.x, a.u, a.z, a.known)
-    outcome.seconds["with compiling"] = time.perf_counter() - began
-    return outcome
+            return solve_nlp(attempt, solver)
+        began = time.perf_counter()
+        a, evaluation = attempt, self.evaluation(attempt.exact)
+        method = Sweep(a.stages, evaluation, tolerance=a.tolerance, iterations=a.iterations, report=a.report)
+        outcome = method.solve(a.x, a.u, a.z, a.known)
+        outcome.seconds["with compiling"] = time.perf_counter() - began
+        return outcome
 
 
 def _remark(attempt: Attempt, outcome: Outcome) -> None:
@@ -128,7 +188,7 @@ def _remark(attempt: Attempt, outcome: Outcome) -> None:
     outcome.message = "; ".join(filter(None, (outcome.message, *remarks)))
 
 
-def _check(steps: Any, solver: Any, tolerance: Any, iterations: Any, hessian: Any) -> None:
+def check(steps: Any, solver: Any, tolerance: Any, iterations: Any, hessian: Any) -> None:
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise ArgumentError(f"solve: steps is {steps!r}, expected a positive number of intervals")
     if solver not in SOLVERS:
@@ -152,7 +212,7 @@ def _is_solution(guess: Any, stages: Stages) -> bool:
     )
 
 
-def _nodes(steps: int, given: Any) -> np.ndarray | None:
+def read_nodes(steps: int, given: Any) -> np.ndarray | None:
     if given is None:
         return None
     expected = f"expected {steps + 1} increasing fractions of the duration, from 0 to 1"

@@ -53,6 +53,8 @@ class Stages:
     """(x, p) -> equations, bounded"""
     end: ca.Function
     """(x, s, p) -> cost, equations, bounded"""
+    parameters: Array
+    """p: those of the plant, and what `Ends` has at run time"""
     numbers: Array
     """s"""
     path_names: tuple[str, ...]
@@ -91,8 +93,45 @@ class Stages:
         return float(x[..., -1].flat[0]) if self.is_free else self.problem.shortest
 
 
-def cut(problem: Problem, scheme: Transcription, steps: int, nodes: Array | None = None) -> Stages:
-    """The stages of `problem`; `nodes` are fractions of the duration from 0 to 1, by default evenly spaced."""
+class Ends:
+    """What the equations at both ends state, as numbers that follow the parameters in p."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.rows = {which: stated(rows) for which, rows in (("start", problem.start), ("end", problem.end))}
+
+    def values(self) -> Array:
+        found = [self._of(row) for rows in self.rows.values() for row in rows]
+        return np.concatenate([np.empty(0), *found])
+
+    @staticmethod
+    def _of(row: Row) -> Array:
+        return np.array([row.lower]) if row.about is None else np.asarray(row.point, dtype=float)
+
+    def split(self, p: ca.SX) -> dict[str, list[ca.SX]]:
+        """By end, the expressions of what its rows state."""
+        sizes = [len(self._of(row)) for rows in self.rows.values() for row in rows]
+        parts = ca.vertsplit(p, np.cumsum([0, *sizes]).tolist()) if sizes else []
+        first = len(self.rows["start"])
+        return {"start": parts[:first], "end": parts[first:]}
+
+
+def stated(rows: list[Row]) -> list[Row]:
+    """The equations among rows."""
+    return [row for row in rows if row.is_equation]
+
+
+def cut(
+    problem: Problem,
+    scheme: Transcription,
+    steps: int,
+    nodes: Array | None = None,
+    *,
+    at_run_time: bool = False,
+) -> Stages:
+    """The stages of `problem`; `nodes` are fractions of the duration from 0 to 1, by default evenly spaced.
+
+    `at_run_time`: what the ends state is no part of the functions, but of `Stages.parameters`.
+    """
     if nodes is None:
         nodes = np.arange(steps + 1) / steps
     plant = scheme.plant(problem)
@@ -108,7 +147,12 @@ def cut(problem: Problem, scheme: Transcription, steps: int, nodes: Array | None
     x = ca.SX.sym("x", chart.point)
     u = ca.SX.sym("u", m * scheme.points)
     z_names = scheme.implicit(plant)
-    z, s, p = ca.SX.sym("z", len(z_names)), ca.SX.sym("s", 3), ca.SX.sym("p", len(problem.parameters))
+    z, s = ca.SX.sym("z", len(z_names)), ca.SX.sym("s", 3)
+    ends_given = Ends(problem) if at_run_time else None
+    parameters = problem.parameters
+    if ends_given is not None:
+        parameters = np.concatenate([parameters, ends_given.values()])
+    p = ca.SX.sym("p", len(parameters))
     T = x[-1] if problem.is_free else s[2]
     t, h = s[0] * T, s[1] * T
     own, kept, held = ca.vertsplit(
@@ -160,8 +204,8 @@ def cut(problem: Problem, scheme: Transcription, steps: int, nodes: Array | None
 
     ends = moment_of(problem, plant, T, own, ca.SX.zeros(m), p, T)
     starts = moment_of(problem, plant, ca.SX(0), own, ca.SX.zeros(m), p, T)
-    first = [row for row in problem.start if row.is_equation]
-    last = [row for row in problem.end if row.is_equation]
+    first, last = stated(problem.start), stated(problem.end)
+    given_at = ends_given.split(p[len(problem.parameters) :]) if ends_given is not None else {}
     final = {row.component for row in last if row.component}
     bounded = [row for row in problem.end if row.is_bound]
     bounded += [row for row in problem.limits["state"] if row.component not in final]
@@ -173,8 +217,10 @@ def cut(problem: Problem, scheme: Transcription, steps: int, nodes: Array | None
     around = base.local(_reference(base), own) - held if problem.periodic else ca.SX(0, 1)
     again = tuple(f"periodic {name}" for name in plant.tangent_names[:periodic])
     back = returning(problem, plant, around, own, p)
-    begin = conditions(problem, plant, "start", first, _equations(plant, first, starts, own, p), own, p)
-    finish = conditions(problem, plant, "end", last, _equations(plant, last, ends, own, p), own, p)
+    begins = _equations(plant, first, starts, own, p, given_at.get("start"))
+    finishes = _equations(plant, last, ends, own, p, given_at.get("end"))
+    begin = conditions(problem, plant, "start", first, begins, own, p)
+    finish = conditions(problem, plant, "end", last, finishes, own, p)
     lower, upper = rows.bounds()
     place, found = [x, u, z, s, p], [after, interval.cost, interval.implicit, rows.expressions()]
     opened = None
@@ -207,6 +253,7 @@ def cut(problem: Problem, scheme: Transcription, steps: int, nodes: Array | None
                 _column(row.value(ends) for row in bounded),
             ],
         ),
+        parameters=parameters,
         numbers=np.column_stack([nodes[:-1], np.diff(nodes), np.full(steps, problem.shortest)]),
         path_names=tuple(rows.names),
         lower=lower,
@@ -226,15 +273,21 @@ def _reference(chart: Chart) -> ca.SX:
     return ca.SX(np.concatenate([neutral, np.zeros(chart.rest)]))
 
 
-def _equations(plant: Plant, rows: list[Row], moment: Moment, x: ca.SX, p: ca.SX) -> ca.SX:
+def _equations(
+    plant: Plant, rows: list[Row], moment: Moment, x: ca.SX, p: ca.SX, given_at: list[ca.SX] | None
+) -> ca.SX:
     """Conditions at an end. All speeds together are asked for as momenta, where the state has these: p = M(q) v."""
-    values = {row.name: row.value(moment) - row.lower for row in rows}
+    known = given_at if given_at is not None else [ca.SX(row.lower) for row in rows]
+    values = {}
+    for row, value in zip(rows, known, strict=True):
+        moved = given_at is not None and row.about is not None
+        values[row.name] = row.about(moment, value) if moved else row.value(moment) - value  # type: ignore[misc]
     if isinstance(plant, Momenta):
         names = [f"v {name}" for name in plant.model.speed_names]
-        given = {row.component: row.lower for row in rows}
+        given = {row.component: value for row, value in zip(rows, known, strict=True)}
         if all(name in given for name in names):
             nq = plant.model.nq
-            v = ca.SX(ca.sparsify(ca.DM([given[name] for name in names])))
+            v = ca.sparsify(ca.vertcat(*(given[name] for name in names)))
             M = plant.tree.symbolic.mass_matrix(x[:nq], parameters=plant.parameter_values(p))
             values |= dict(zip(names, ca.vertsplit(x[nq:] - M @ v), strict=True))
     return _column(values.values())

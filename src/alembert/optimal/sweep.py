@@ -55,7 +55,7 @@ class Sweep:
         x, u, z = (np.array(a, dtype=float, order="C") for a in (x, u, z))
         self.newton = newton = Newton(self.stages, self.evaluation, x, u, z, self.start_barrier)
         tangent = self.evaluation.tangent
-        J = None if tangent.is_plain or warm is None else tangent.to_chart(x, self.stages.problem.parameters)
+        J = None if tangent.is_plain or warm is None else tangent.to_chart(x, self.stages.parameters)
         if warm is None or not newton.begin(warm, J, self.tolerance):
             newton.estimate_multipliers()
         merit = newton.try_(0.0)
@@ -139,7 +139,7 @@ class Sweep:
         gains = newton.sweep.gains.copy()
         if tangent.is_plain or not np.isfinite(gains).all():
             return gains
-        J = tangent.to_chart(newton.it.x, self.stages.problem.parameters)
+        J = tangent.to_chart(newton.it.x, self.stages.parameters)
         newton.it.costates[...] = np.linalg.solve(np.swapaxes(J, 1, 2), newton.it.costates[:, :, None])[
             :, :, 0
         ]
