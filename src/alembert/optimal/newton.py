@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from alembert.optimal import tuning
-from alembert.optimal.barrier import Bounds
+from alembert.optimal.barrier import Bounds, Merit
 from alembert.optimal.evaluation import Evaluation, fold
-from alembert.optimal.line_search import Merit
 from alembert.optimal.outcome import Iterate, Residuals, Warm
 from alembert.optimal.stages import Stages
 from alembert.optimal.time_sweep import Conditions, Indefinite, LinearStages, TimeSweep, together

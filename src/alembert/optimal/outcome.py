@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError
+from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds
 
 if TYPE_CHECKING:
     from alembert.optimal.stages import Stages
 
 Array = np.ndarray
-KEPT = 1e-6
-"""residual below which an iterate counts as feasible"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class IterationLog:
     def add(self, cost: float, g: Array, x: Array, y: Array, details: tuple[float, ...] = ()) -> None:
         """An iterate x with this cost, rows g and multipliers y; details: slope, barrier, step, shift."""
         off = float(np.max(np.maximum(self._lower - g, g - self._upper), initial=0.0))
-        rank = (off if off > KEPT else 0.0, cost)
+        rank = (off if off > tuning.KEPT else 0.0, cost)
         if np.isfinite(cost) and rank < self._rank:
             self._rank = rank
             self.best = x.copy(), y.copy()

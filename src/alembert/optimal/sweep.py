@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from alembert.optimal import tuning
+from alembert.optimal.barrier import Filter, Merit, Reference
 from alembert.optimal.evaluation import Evaluation
-from alembert.optimal.line_search import Filter, Merit, Reference
 from alembert.optimal.newton import Errors, Newton
 from alembert.optimal.outcome import Iteration, Outcome, Warm
 from alembert.optimal.stages import Stages

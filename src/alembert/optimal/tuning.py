@@ -15,13 +15,15 @@ HOPELESS = 1e4
 detour"""
 PATIENCE = 15
 """iterations in a row that do not make the error smaller; as many as IPOPT waits at its acceptable level"""
+KEPT = 1e-6
+"""residual below which an iterate counts as feasible, when the best one is looked for"""
 EXACTLY = 1e-12
 """the largest residual after which, with momenta, no further step is made: momenta are to be kept to rounding errors"""
 
 # --- the filter (Waechter and Biegler) --------------------------------------------------------------------------------
 
 G_THETA, G_PHI, ETA = 1e-5, 1e-8, 1e-8
-"""gamma_theta and gamma_phi of (1), eta of (2) in `alembert.optimal.line_search`"""
+"""gamma_theta and gamma_phi of (1), eta of (2) in `barrier.Reference`"""
 S_THETA, S_PHI = 1.1, 2.3
 """the exponents of theta and of the slope in the switch between (1) and (2)"""
 SHORTEST = 0.05
