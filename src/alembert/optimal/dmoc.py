@@ -23,7 +23,7 @@ from alembert.model import Model
 from alembert.optimal.plant import Mechanics, Momenta, Plant
 from alembert.optimal.problem import Problem
 from alembert.optimal.transcription import Interval, Stretch
-from alembert.simulate.stepping import StepModel as Simulated
+from alembert.simulate.stepping import StepModel
 from alembert.simulate.variational import DiscreteMechanics
 
 Array = np.ndarray
@@ -73,7 +73,7 @@ class Dmoc:
 
     @staticmethod
     def mechanics(plant: Momenta, p: ca.SX) -> DiscreteMechanics:
-        return DiscreteMechanics(Simulated(plant.model), p, None)
+        return DiscreteMechanics(StepModel(plant.model), p, None)
 
     def momenta(
         self, plant: Momenta, t: ca.SX, q: ca.SX, e: ca.SX, h: ca.SX, effort: ca.SX, p: ca.SX
