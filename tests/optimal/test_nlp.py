@@ -1,6 +1,7 @@
 """General solvers on compiled functions: derivatives, multipliers, and how they are watched and stopped."""
 
 import os
+import re
 import signal
 
 import casadi as ca
@@ -11,6 +12,7 @@ import alembert as al
 from alembert.optimal import Problem, effort, terminal
 from alembert.optimal import guess as guesses
 from alembert.optimal.forms import has_smallest, smallest, staged
+from alembert.optimal.nlp import _reason
 from alembert.optimal.schemes import scheme
 from alembert.optimal.stages import cut
 from alembert.optimal.sweep import near_solution
@@ -195,3 +197,16 @@ def test_few_iterations(solver):
     stopped = reach().solve(10, solver=solver, iterations=2, progress=False)
     assert (stopped.status, stopped.message) == ("iterations", "stopped after 2 iterations")
     assert np.isfinite(stopped.cost)
+
+
+def test_fatrop_says_in_words_why_it_stopped():
+    """Its return code is a number; two ends that contradict each other it cannot meet."""
+    ends = {"start": {"q": [0.0, 0.0], "v": 0}, "end": {"q": [1.0, 0.0], "v": 0}}
+    impossible = Problem(al.library.two_link(), 1.0, **ends, limits={"tau": 0.01})
+    found = impossible.solve(6, solver="fatrop", iterations=50)
+    assert not found.success
+    assert not re.fullmatch(r"fatrop: -?\d*", found.message)
+    assert _reason("fatrop", 1, 0.5).startswith(
+        "fatrop stopped without a solution (its return code is 1) at the error 5.0e-01"
+    )
+    assert _reason("ipopt", "Infeasible_Problem_Detected", 0.5) == "ipopt: Infeasible_Problem_Detected"

@@ -180,7 +180,7 @@ def test_hand_over(move):
     assert "solved, cost 24" in repr(move)
     assert "simulated with the same controls" in move.summary()
     figure = move.plot()
-    assert len(figure.axes) == 2
+    assert len(figure.axes) == 3  # x, v and the force, which have no units to share
     np.testing.assert_allclose(move.control_at(0.5), 0, atol=1e-8)
     with pytest.raises(ArgumentError, match="there is no 'y'"):
         move.state("y")

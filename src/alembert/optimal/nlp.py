@@ -88,7 +88,7 @@ def solve_nlp(attempt: Attempt, solver: str) -> Outcome:
     elif off <= tuning.HOPELESS * tolerance:
         status, message = near_solution(off, tolerance)
     else:
-        status, message = "failed", f"{solver}: {ended or stats.get('return_status', '')}"
+        status, message = "failed", _reason(solver, ended or stats.get("return_status", ""), off)
     return Outcome(
         status,
         message,
@@ -101,6 +101,16 @@ def solve_nlp(attempt: Attempt, solver: str) -> Outcome:
         form.residuals(w, g),
         1.0,
         {"total": done - built, "with compiling": done - began},
+    )
+
+
+def _reason(solver: str, code: Any, off: float) -> str:
+    """Why a solver has stopped; FATROP says it by a number."""
+    if isinstance(code, str) and not code.lstrip("-").isdigit():
+        return f"{solver}: {code}"
+    return (
+        f"{solver} stopped without a solution (its return code is {code}) at the error {off:.1e}; "
+        "try another `guess`, or solver='sweep', whose diagnosis() says more"
     )
 
 
