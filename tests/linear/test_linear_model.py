@@ -292,3 +292,14 @@ def test_a_point_that_is_no_equilibrium_is_called_so():
     assert leaning.remark in str(leaning)
     held = linearize(pendulum, [1.0], tau=pendulum.gravity_forces([1.0]))
     assert held.remark == linearize(pendulum, [0.0]).remark == ""
+
+
+def test_linear_models_become_systems_of_control():
+    model = library.make("cart_pole")
+    linear = linearize(model, model.neutral())
+    system = linear.to_statespace()
+    np.testing.assert_array_equal(system.A, linear.A)
+    assert system.input_names == linear.input_names
+    assert system.state_units == linear.state_units
+    with pytest.raises(ArgumentError, match="to_statespace: the linear model is a batch"):
+        linearize(model, np.stack([model.neutral()] * 2)).to_statespace()

@@ -94,4 +94,10 @@ from alembert.control.synthesis import h2syn as h2syn
 from alembert.control.transfer import pade as pade
 from alembert.control.transfer import tf as tf
 from alembert.control.transfer import zpk as zpk
+from alembert.control.uncertain_lft import Uncertain as Uncertain
+from alembert.control.uncertain_lft import UncertainSystem as UncertainSystem
+from alembert.control.uncertain_lft import least_copies as least_copies
+from alembert.control.uncertain_lft import parameter as parameter
+from alembert.control.uncertain_lft import uncertain as uncertain
+from alembert.control.uncertain_lft import uncertain_system as uncertain_system
 from alembert.control.weighting import augment as augment

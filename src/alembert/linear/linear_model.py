@@ -15,6 +15,7 @@ import scipy.linalg
 from alembert.control.locus import RootLocus, branches
 from alembert.control.reachability import Reachability, reachability
 from alembert.control.responses import Evaluator, FrequencyResponse, TimeResponse
+from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.linear import modes, printing, quantities, reduction
 from alembert.linear.modes import Modes
@@ -236,6 +237,22 @@ class LinearModel:
         return plots.plot(self, kind, path, inputs=inputs, outputs=outputs, frequency=frequency)
 
     # --- elsewhere ----------------------------------------------------------------------------------------
+
+    def to_statespace(self) -> StateSpace:
+        """The system of `alembert.control`, with names and units; deviations from the point."""
+        self._one("to_statespace")
+        return StateSpace(
+            self.A,
+            self.B,
+            self.C,
+            self.D,
+            input_names=self.input_names,
+            output_names=self.output_names,
+            state_names=self.state_names,
+            input_units=self.input_units,
+            output_units=self.output_units,
+            state_units=self.state_units,
+        )
 
     def to_control(self) -> Any:
         """A python-control `StateSpace` with the names of states, inputs and outputs (`.` and `:` become `_`)."""

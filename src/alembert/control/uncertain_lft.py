@@ -1,0 +1,347 @@
+"""Matrices and systems that depend on named parameters, as linear fractional transformations.
+
+A matrix whose entries are rational functions of parameters p_k = mean_k + radius_k d_k, |d_k| <= 1, is written
+
+    F(d) = M22 + M21 Delta (1 - M11 Delta)^-1 M12,        Delta = diag(d_1 1, d_2 1, ...)                            (1)
+
+Sums, products, inverses and stacks of (1) are of the form (1) again; each use of a parameter adds copies of it to
+Delta. Copies that do nothing are taken out: seen from one parameter, (1) is a linear system in 1/d_k whose inputs and
+outputs are all other signals, and what is not reached or not seen in it goes (Lambrechts and others 1993; Belcastro
+1989 for the multilinear case). How many copies are needed at least is known from the function itself: the rank of its
+Loewner matrix in one parameter, the others fixed (`least_copies`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+
+from alembert.control import arguments
+from alembert.control.mu_bounds import DeltaBlock
+from alembert.control.reachability import reachability
+from alembert.control.statespace import StateSpace
+from alembert.errors import ArgumentError, NumericalError
+from alembert.model.printing import unknown
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertain:
+    """(1): a matrix with `copies` of parameters, each between its `ranges`."""
+
+    M11: Array
+    M12: Array
+    M21: Array
+    M22: Array
+    copies: Mapping[str, int]
+    ranges: Mapping[str, tuple[float, float]]
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, M11: Any, M12: Any, M21: Any, M22: Any, copies: Mapping[str, int], ranges: Mapping[str, Any]
+        ) -> None: ...
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.M22.shape[0], self.M22.shape[1]
+
+    @property
+    def blocks(self) -> list[DeltaBlock]:
+        """Delta as `mu` takes it."""
+        return [DeltaBlock("real", n, name=name) for name, n in self.copies.items() if n]
+
+    def at(self, **values: float) -> Array:
+        """The matrix for some values of the parameters; those left out have their mean."""
+        for name in values:
+            if name not in self.copies:
+                raise ArgumentError(unknown("at: there is no parameter", name, self.copies))
+        d = []
+        for name, n in self.copies.items():
+            low, high = self.ranges[name]
+            d += [(values[name] - (low + high) / 2) / ((high - low) / 2) if name in values else 0.0] * n
+        Delta = np.array(d)
+        inner = np.eye(len(Delta)) - self.M11 * Delta
+        if len(Delta) and np.linalg.cond(inner) > 1e14:
+            raise NumericalError(f"at: the matrix is infinite at {values}")
+        return np.asarray(self.M22 + (self.M21 * Delta) @ np.linalg.solve(inner, self.M12))
+
+    def __add__(self, other: Any) -> Uncertain:
+        b = uncertain(other)
+        a, b = _fitted(self, b)
+        return _merged(
+            scipy.linalg.block_diag(a.M11, b.M11),
+            np.vstack([a.M12, b.M12]),
+            np.hstack([a.M21, b.M21]),
+            a.M22 + b.M22,
+            a,
+            b,
+        )
+
+    def __mul__(self, other: Any) -> Uncertain:
+        b = uncertain(other)
+        if (self.shape == (1, 1)) != (b.shape == (1, 1)):  # a number times a matrix
+            return _spread(self, b.shape[0]) @ b if self.shape == (1, 1) else self @ _spread(b, self.shape[1])
+        return self @ b
+
+    def __matmul__(self, other: Any) -> Uncertain:
+        a, b = self, uncertain(other)
+        if a.shape[1] != b.shape[0]:
+            raise ArgumentError(f"Uncertain: shapes {a.shape} and {b.shape} do not multiply")
+        na, nb = len(a.M11), len(b.M11)
+        M11 = np.block([[a.M11, a.M12 @ b.M21], [np.zeros((nb, na)), b.M11]])
+        return _merged(
+            M11, np.vstack([a.M12 @ b.M22, b.M12]), np.hstack([a.M21, a.M22 @ b.M21]), a.M22 @ b.M22, a, b
+        )
+
+    __array_ufunc__ = None
+
+    def __radd__(self, other: Any) -> Uncertain:
+        return self + other
+
+    def __rmul__(self, other: Any) -> Uncertain:
+        return uncertain(other) * self
+
+    def __rmatmul__(self, other: Any) -> Uncertain:
+        return uncertain(other) @ self
+
+    def __neg__(self) -> Uncertain:
+        return Uncertain(self.M11, self.M12, -self.M21, -self.M22, self.copies, self.ranges)
+
+    def __sub__(self, other: Any) -> Uncertain:
+        return self + -uncertain(other)
+
+    def __rsub__(self, other: Any) -> Uncertain:
+        return -self + other
+
+    def __truediv__(self, other: Any) -> Uncertain:
+        return self * uncertain(other).inverse()
+
+    def __rtruediv__(self, other: Any) -> Uncertain:
+        return uncertain(other) * self.inverse()
+
+    def __pow__(self, power: int) -> Uncertain:
+        if power != int(power) or power < 1:
+            raise ArgumentError(f"Uncertain: power {power!r}, expected a whole number from 1")
+        found = self
+        for _ in range(int(power) - 1):
+            found = found * self
+        return found
+
+    def inverse(self) -> Uncertain:
+        """Of a square matrix that is regular at the means."""
+        if self.shape[0] != self.shape[1] or np.linalg.cond(self.M22) > 1e14:
+            raise ArgumentError(
+                "inverse: the matrix is not square, or singular at the means of the parameters"
+            )
+        E = np.linalg.inv(self.M22)
+        return Uncertain(
+            self.M11 - self.M12 @ E @ self.M21, self.M12 @ E, -E @ self.M21, E, self.copies, self.ranges
+        ).reduced()
+
+    def reduced(self, *, tolerance: float = 1e-10) -> Uncertain:
+        """Without copies that do nothing; the same function."""
+        found = self
+        while True:
+            before = sum(found.copies.values())
+            for name in found.copies:
+                found = _without_idle(found, name, tolerance)
+            if sum(found.copies.values()) == before:
+                return found
+
+    def sampled(self, count: int, *, seed: int = 0) -> list[dict[str, float]]:
+        """Values of the parameters: the corners first, as far as `count` goes, then random ones."""
+        names = [name for name, n in self.copies.items() if n]
+        rng = np.random.default_rng(seed)
+        corners = min(2 ** len(names), count) if len(names) < 20 else 0
+        found = []
+        for k in range(count):
+            share = [(k >> i) & 1 if k < corners else rng.uniform() for i in range(len(names))]
+            found.append(
+                {
+                    name: self.ranges[name][0] * (1 - s) + self.ranges[name][1] * s
+                    for name, s in zip(names, share, strict=True)
+                }
+            )
+        return found
+
+
+def parameter(name: str, low: float, high: float) -> Uncertain:
+    """A number between `low` and `high`, by name."""
+    if not low < high:
+        raise ArgumentError(f"parameter: {name!r} is between {low!r} and {high!r}, expected a range")
+    one = np.ones((1, 1))
+    return Uncertain(
+        0 * one, one, (high - low) / 2 * one, (high + low) / 2 * one, {name: 1}, {name: (low, high)}
+    )
+
+
+def uncertain(value: Any) -> Uncertain:
+    """A matrix of numbers and `Uncertain`s (a list of rows), or one of them."""
+    if isinstance(value, Uncertain):
+        return value
+    if isinstance(value, (list, tuple)) and any(
+        isinstance(x, Uncertain) for row in value if isinstance(row, (list, tuple)) for x in row
+    ):
+        return _stacked([_stacked([uncertain(x) for x in row], 1) for row in value], 0).reduced()
+    M = arguments.matrix("uncertain", "a matrix", value)
+    return Uncertain(np.zeros((0, 0)), np.zeros((0, M.shape[1])), np.zeros((M.shape[0], 0)), M, {}, {})
+
+
+@dataclass(frozen=True, eq=False)
+class UncertainSystem:
+    """x' = A x + B u, y = C x + D u with matrices that depend on parameters: [A B; C D] is one `Uncertain`."""
+
+    matrix: Uncertain
+    order: int
+
+    def at(self, **values: float) -> StateSpace:
+        """The system for some values of the parameters."""
+        n, M = self.order, self.matrix.at(**values)
+        return StateSpace(M[:n, :n], M[:n, n:], M[n:, :n], M[n:, n:])
+
+    @property
+    def blocks(self) -> list[DeltaBlock]:
+        return self.matrix.blocks
+
+    def open(self) -> StateSpace:
+        """The system from (w, u) to (z, y) that w = Delta z closes; `mu_peak` and `dksyn` take it with `blocks`."""
+        n, U = self.order, self.matrix
+        return StateSpace(
+            U.M22[:n, :n],
+            np.hstack([U.M21[:n], U.M22[:n, n:]]),
+            np.vstack([U.M12[:, :n], U.M22[n:, :n]]),
+            np.block([[U.M11, U.M12[:, n:]], [U.M21[n:], U.M22[n:, n:]]]),
+        )
+
+
+def uncertain_system(A: Any, B: Any, C: Any, D: Any = None) -> UncertainSystem:
+    """From matrices of numbers and `Uncertain`s; copies that do nothing are taken out of the whole."""
+    a, b, c = (uncertain(X) for X in (A, B, C))
+    d = uncertain(np.zeros((c.shape[0], b.shape[1])) if D is None else D)
+    n = a.shape[0]
+    if a.shape != (n, n) or b.shape[0] != n or c.shape[1] != n or d.shape != (c.shape[0], b.shape[1]):
+        raise ArgumentError(
+            f"uncertain_system: A, B, C and D have shapes {a.shape}, {b.shape}, {c.shape} and {d.shape}, which do not fit"
+        )
+    whole = _stacked([_stacked([a, b], 1), _stacked([c, d], 1)], 0).reduced()
+    return UncertainSystem(whole, n)
+
+
+def least_copies(
+    function: Callable[..., Any], ranges: Mapping[str, tuple[float, float]], *, seed: int = 0
+) -> dict[str, int]:
+    """The degree of a matrix function in each of its parameters: no transformation (1) has fewer copies.
+
+    The rank of the Loewner matrix (F(a_i) - F(b_j)) / (a_i - b_j) over points a, b of one parameter, for random others.
+    """
+    rng = np.random.default_rng(seed)
+    found = {}
+    for name, (low, high) in ranges.items():
+        others = {k: float(rng.uniform(*limits)) for k, limits in ranges.items() if k != name}
+        points = (low + high) / 2 + (high - low) / 2 * np.cos(np.pi * (np.arange(12) + 0.5) / 12)
+        a, b = points[::2], points[1::2]
+        A, B = (
+            [np.atleast_2d(np.asarray(function(**{**others, name: float(x)}), dtype=float)) for x in points]
+            for points in (a, b)
+        )
+        L = np.block(
+            [[(Fa - Fb) / (x - y) for Fb, y in zip(B, b, strict=True)] for Fa, x in zip(A, a, strict=True)]
+        )
+        s = np.linalg.svd(L, compute_uv=False)
+        found[name] = int(np.count_nonzero(s > 1e-9 * max(s[0], 1e-300))) if s[0] > 0 else 0
+    return found
+
+
+# --- pieces -----------------------------------------------------------------------------------------------------
+
+
+def _merged(M11: Array, M12: Array, M21: Array, M22: Array, a: Uncertain, b: Uncertain) -> Uncertain:
+    """Copies of one parameter next to each other, and no more than needed."""
+    for name in a.ranges.keys() & b.ranges.keys():
+        if a.ranges[name] != b.ranges[name]:
+            raise ArgumentError(f"Uncertain: {name!r} has the ranges {a.ranges[name]} and {b.ranges[name]}")
+    owners = [name for part in (a, b) for name, n in part.copies.items() for _ in range(n)]
+    names = list(dict.fromkeys(owners))
+    order = [k for name in names for k, owner in enumerate(owners) if owner == name]
+    made = Uncertain(
+        M11[np.ix_(order, order)],
+        M12[order],
+        M21[:, order],
+        M22,
+        {name: owners.count(name) for name in names},
+        {**a.ranges, **b.ranges},
+    )
+    return made.reduced()
+
+
+def _without_idle(U: Uncertain, name: str, tolerance: float) -> Uncertain:
+    """The copies of one parameter that other signals reach, and that reach them."""
+    first = 0
+    for other, n in U.copies.items():
+        if other == name:
+            break
+        first += n
+    for side in ("in", "out"):
+        n = U.copies[name]
+        own = np.arange(first, first + n)
+        rest = np.setdiff1d(np.arange(len(U.M11)), own)
+        A = U.M11[np.ix_(own, own)]
+        into = np.hstack([U.M11[np.ix_(own, rest)], U.M12[own]])
+        out = np.vstack([U.M11[np.ix_(rest, own)], U.M21[:, own]])
+        small = 1e-13 * max(float(np.abs(X).max(initial=0.0)) for X in (U.M11, U.M12, U.M21))
+        into, out = (np.where(np.abs(X) > small, X, 0.0) for X in (into, out))  # what cancels leaves rounding
+        pair = (A, into) if side == "in" else (A.T, out.T)
+        reached = reachability(*pair, tuple(str(k) for k in own), tolerance)
+        if reached:
+            continue
+        V = scipy.linalg.null_space(reached.lost) if reached.rank else np.zeros((n, 0))
+        T = scipy.linalg.block_diag(np.eye(first), V, np.eye(len(U.M11) - first - n))
+        U = Uncertain(
+            T.T @ U.M11 @ T, T.T @ U.M12, U.M21 @ T, U.M22, {**U.copies, name: V.shape[1]}, U.ranges
+        )
+    return U
+
+
+def _fitted(a: Uncertain, b: Uncertain) -> tuple[Uncertain, Uncertain]:
+    if a.shape != b.shape:
+        raise ArgumentError(f"Uncertain: shapes {a.shape} and {b.shape} do not add")
+    return a, b
+
+
+def _spread(a: Uncertain, n: int) -> Uncertain:
+    """A number times the unit matrix."""
+    return (
+        _stacked([_stacked([a if i == j else uncertain(0.0) for j in range(n)], 1) for i in range(n)], 0)
+        if n > 1
+        else a
+    )
+
+
+def _stacked(parts: Sequence[Uncertain], axis: int) -> Uncertain:
+    """Side by side (axis 1) or below each other (axis 0)."""
+    found = parts[0]
+    for b in parts[1:]:
+        a = found
+        if a.shape[1 - axis] != b.shape[1 - axis]:
+            raise ArgumentError(f"uncertain: parts of shapes {a.shape} and {b.shape} do not fit")
+        M11 = scipy.linalg.block_diag(a.M11, b.M11)
+        if axis:
+            M12, M21, M22 = (
+                scipy.linalg.block_diag(a.M12, b.M12),
+                np.hstack([a.M21, b.M21]),
+                np.hstack([a.M22, b.M22]),
+            )
+        else:
+            M12, M21, M22 = (
+                np.vstack([a.M12, b.M12]),
+                scipy.linalg.block_diag(a.M21, b.M21),
+                np.vstack([a.M22, b.M22]),
+            )
+        found = _merged(M11, M12, M21, M22, a, b)
+    return found
