@@ -5,7 +5,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, NumericalError
-from alembert.simulate import bounds, fixed_steps
+from alembert.simulate import fixed_steps, pace
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_ensembles(model):
 
 def test_pace(model, monkeypatch):
     """Fifty steps, and hardly any of the time has passed."""
-    monkeypatch.setattr(bounds, "TRIED", 50)
+    monkeypatch.setattr(pace, "TRIED", 50)
     with pytest.raises(
         NumericalError,
         match=r"dop853 made 50 steps for the first .* s of 1e\+200 s: at this pace it never ends; give",
@@ -84,12 +84,10 @@ def test_long_calls_are_cut_with_equal_bits(model, monkeypatch, batch):
     for run in runs[1:]:
         np.testing.assert_array_equal(run.q, runs[0].q)
         np.testing.assert_array_equal(run.time, runs[0].time)
-    assert (
-        bounds.steps_at_a_time(()) == bounds.steps_at_a_time((8,)) > 1000 * bounds.steps_at_a_time((100, 100))
-    )
+    assert pace.steps_at_a_time(()) == pace.steps_at_a_time((8,)) > 1000 * pace.steps_at_a_time((100, 100))
 
 
 def test_memory_is_known(monkeypatch):
-    assert bounds.memory() > 2**28
-    monkeypatch.delattr(bounds.os, "sysconf", raising=False)
-    assert bounds.memory() == 2**40
+    assert pace.memory() > 2**28
+    monkeypatch.delattr(pace.os, "sysconf", raising=False)
+    assert pace.memory() == 2**40

@@ -261,7 +261,7 @@ def test_a_minimal_set_that_does_not_serve_is_replaced(four_bar):
         found = []
         for state in (good, bad):
             out = np.empty((RECORDS, len(state)))
-            stepper.advance(state, 2, 3, system.efforts, None, out)
+            stepper.advance(state, 2, 3, system.loads.efforts, None, out)
             found.append(out[:3, stepper.layout["q"]])
         np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-13)
 

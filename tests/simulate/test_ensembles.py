@@ -829,3 +829,17 @@ def test_xarray(model):
     data = ensemble(model, vary, members=4, interval=0.1, **OPTIONS).to_xarray()
     assert data.q.dims == ("member", "time", "coordinate")
     assert data.mass.shape == (4,)
+
+
+def test_save(model, tmp_path):
+    pytest.importorskip("xarray")
+    import xarray
+
+    run = ensemble(model, vary, members=5, interval=0.1, **OPTIONS)
+    with xarray.open_dataset(run.save(tmp_path / "all.nc")) as data:
+        np.testing.assert_array_equal(data["q"].values, run.q)
+        assert list(data["failure"].values) == 5 * [""]
+    rows = np.loadtxt(run.save(tmp_path / "means.csv"), delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(rows[:, 1:3], run.mean()[0])
+    with pytest.raises(ArgumentError, match=r"save: all.txt ends with '.txt', expected .nc or .csv"):
+        run.save(tmp_path / "all.txt")

@@ -6,7 +6,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import NumericalError
-from alembert.simulate import Event, topology
+from alembert.simulate import Event, events
 from alembert.simulate.impacts import JointStops, PlaneImpact
 from alembert.verify.random_models import closed, possible_speeds
 
@@ -31,11 +31,11 @@ def conveyor():
 def test_a_driven_slide_catches_a_box_and_lets_it_go(conveyor, integrator):
     """The box takes the slide's speed at once; the drive gives the impulse, then m a for the box as well."""
     motion = ca.Function("motion", [T], [0.3 * T + 0.2 * T**2])
-    catch = topology.Attach("slide", "box")
+    catch = events.Attach("slide", "box")
     run = al.simulate(
         conveyor, [0.0, 1.0], [0.3, 0.0], duration=2.0, step=0.01, integrator=integrator,
         prescribed={"slide": motion},
-        events=[Event(at(CATCH), "catch", action=catch), Event(at(RELEASE), "let go", action=topology.Release(catch))],
+        events=[Event(at(CATCH), "catch", action=catch), Event(at(RELEASE), "let go", action=events.Release(catch))],
     )  # fmt: skip
     speed = 0.3 + 0.4 * np.clip(run.time, CATCH, RELEASE)
     held = (run.time > CATCH + 1e-6) & (run.time < RELEASE - 1e-6)
@@ -66,7 +66,7 @@ def test_a_joint_is_locked_while_another_is_driven(arm):
     motion = ca.Function("motion", [T], [ca.sin(2 * T)])
     run = al.simulate(
         arm, [0.0, -1.0], [2.0, 0.0], duration=1.0, step=0.005, integrator="rk4", prescribed={"shoulder": motion},
-        events=Event(at(0.4), "lock", action=topology.Lock("elbow")),
+        events=Event(at(0.4), "lock", action=events.Lock("elbow")),
     )  # fmt: skip
     k = int(np.searchsorted(run.time, 0.4 + 1e-9))
     angle = run.q[k, 1]
@@ -89,7 +89,7 @@ def test_docking_closes_the_gap_without_moving_what_is_driven(arm):
     model = builder.build()
     rate = 0.5
     motion = ca.Function("motion", [T], [0.2 + rate * T])
-    dock = topology.Dock("rail", "tip", al.PointOnLine((1, 0, 0)), tolerance=1e-3)
+    dock = events.Dock("rail", "tip", al.PointOnLine((1, 0, 0)), tolerance=1e-3)
 
     def height(t, q, v):
         return float(model.frame_pose(q, "tip").translation[1]) - 0.9
@@ -194,5 +194,5 @@ def test_what_two_motions_contradict(conveyor):
     ):
         al.simulate(
             conveyor, [0.0, 1.0], [0.3, 0.1], duration=1.0, step=0.01, integrator="rk4", prescribed=motions,
-            events=Event(at(CATCH), action=topology.Attach("slide", "box")),
+            events=Event(at(CATCH), action=events.Attach("slide", "box")),
         )  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
-from alembert.simulate import Event, simulate, topology
+from alembert.simulate import Event, events, simulate
 
 R, L = 0.2, 0.7
 RATE = 5.0
@@ -199,5 +199,5 @@ def test_what_cannot_be(slider_crank):
         simulate(
             m, q0, duration=0.1, step=0.01, integrator="rk4",
             prescribed={"crank": ca.Function("turn", [t], [0.5 + t])},
-            events=Event(lambda t, q, v: t - 0.05, action=topology.Lock("slide")),
+            events=Event(lambda t, q, v: t - 0.05, action=events.Lock("slide")),
         )  # fmt: skip

@@ -10,7 +10,7 @@ from simulate_helpers import model, state
 import alembert as al
 from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
 from alembert.library import random_tree
-from alembert.simulate import Drive, Event, Sampled, Table, integrators, progress, simulate
+from alembert.simulate import Drive, Event, Sampled, Table, integrators, pace, simulate
 from alembert.simulate.choice import INTEGRATORS
 from alembert.simulate.schemes import SCHEMES
 
@@ -424,13 +424,13 @@ def test_a_model_that_cannot_move():
 
 
 def test_progress_is_shown_after_a_moment(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    with progress.Progress("falling", shown=True) as bar:
+    monkeypatch.setattr(pace, "SHOWN_AFTER", 0.0)
+    with pace.Progress("falling", shown=True) as bar:
         bar._last = -1.0
         bar.at(0.3)
         assert bar._bar.tasks[0].completed == 0.3
         assert bar._bar.tasks[0].description == "falling"
-    with progress.Progress("falling") as bar:  # no terminal
+    with pace.Progress("falling") as bar:  # no terminal
         bar._last = -1.0
         bar.at(0.5)
         assert bar._bar is None

@@ -56,6 +56,8 @@ def test_netcdf(file, tmp_path):
 
 
 def test_wrong_values(file):
-    message = "--speed pivot: is 'a'; no parameters may be used here"
+    message = (
+        "--speed pivot: is 'a', expected a number or a formula of numbers such as -pi/2: 'a' is no number"
+    )
     assert message in run(file, "--speed", "pivot=a", code=2).output
     assert "has no joint 'pivo'" in run(file, "--position", "pivo=1", code=2).output

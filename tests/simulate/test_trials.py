@@ -250,3 +250,29 @@ def test_momentum_about_the_centre_of_mass_is_told_as_well():
         assert max(report.momentum_error) < 1e-12
         assert "about the world's origin; about the centre of mass to" in str(report)
     assert 2.5 < reports[0].spin_error / reports[1].spin_error < 6
+
+
+@pytest.mark.parametrize("integrator", ["auto", "radau"])
+def test_laws_that_jump_at_known_times(integrator):
+    """Between the jumps the motion is smooth, so that a law that tells them is asked far less often, and is the same."""
+    m = al.library.two_link()
+    times = np.linspace(0.0, 1.0, 21)
+    levels = np.random.default_rng(0).normal(size=(21, 2))
+    asked = []
+
+    def law(t, q, v):
+        asked.append(t)
+        return levels[min(20, int(np.searchsorted(times, t, side="right")) - 1)]
+
+    options = {"duration": 1.0, "interval": 0.5, "integrator": integrator, "tolerance": 1e-8}
+    searched = simulate(m, [0.4, 0.2], controller=law, **options)
+    many = len(asked)
+    asked.clear()
+    law.breaks = times
+    told = simulate(m, [0.4, 0.2], controller=law, **options)
+    assert len(asked) < 0.8 * many
+    np.testing.assert_allclose(told.q, searched.q, atol=1e-6)
+    names = [joint.name for joint in m.joints]
+    held = {name: Table(times, levels[:, k], "hold") for k, name in enumerate(names)}
+    table = simulate(m, [0.4, 0.2], efforts=held, **options)
+    np.testing.assert_allclose(told.q, table.q, atol=1e-6)

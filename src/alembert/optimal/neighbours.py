@@ -76,6 +76,7 @@ def controller(solution: Solution) -> Callable[[float, Array, Array], Array]:
         tau[driven] = solution.control_at(t) - gains[k] @ error
         return tau
 
+    control.breaks = solution.time  # type: ignore[attr-defined]  # gains jump there, and controls may
     return control
 
 

@@ -9,8 +9,12 @@ from alembert.simulate.controllers import Sampled as Sampled
 from alembert.simulate.elements import Forces as Forces
 from alembert.simulate.ensembles import Ensemble as Ensemble
 from alembert.simulate.ensembles import ensemble as ensemble
+from alembert.simulate.events import Attach as Attach
+from alembert.simulate.events import Dock as Dock
 from alembert.simulate.events import Event as Event
 from alembert.simulate.events import EventRecord as EventRecord
+from alembert.simulate.events import Lock as Lock
+from alembert.simulate.events import Release as Release
 from alembert.simulate.forces import Bushing as Bushing
 from alembert.simulate.forces import Drag as Drag
 from alembert.simulate.forces import ForceElement as ForceElement
@@ -20,16 +24,12 @@ from alembert.simulate.gravity import CentralGravity as CentralGravity
 from alembert.simulate.gravity import GravityGradient as GravityGradient
 from alembert.simulate.impacts import JointStops as JointStops
 from alembert.simulate.impacts import PlaneImpact as PlaneImpact
+from alembert.simulate.loads import Table as Table
 from alembert.simulate.report import Report as Report
 from alembert.simulate.restart import load_run as load_run
 from alembert.simulate.result import Run as Run
 from alembert.simulate.run import simulate as simulate
 from alembert.simulate.sensors import Measured as Measured
-from alembert.simulate.sensors import Measurements as Measurements
-from alembert.simulate.tables import Table as Table
-from alembert.simulate.topology import Attach as Attach
-from alembert.simulate.topology import Dock as Dock
-from alembert.simulate.topology import Lock as Lock
-from alembert.simulate.topology import Release as Release
+from alembert.simulate.sensors import SensorSamples as SensorSamples
 
 _make_callable(__name__, simulate)

@@ -5,6 +5,9 @@ joints or degrees of freedom to efforts. A CasADi function is compiled into the 
 is asked at fixed instants only and its answer held, like flight software. All controllers add up. At equal
 times they are asked in the order in which they are given.
 
+A law that jumps at known times says so by an attribute `breaks`, an array of them: error control then steps from one to the
+next, instead of searching for what is not smooth.
+
 A Python function is asked for one motion of a batch after the other: it may take q apart as q[0], q[1]. One that is in
 `Batched(...)` is asked for all of them at once.
 """
@@ -171,6 +174,11 @@ class Feedback:
                     f"simulate: {who} is {law!r}, expected a function u(t, q, v), a casadi.Function or Sampled(...)"
                 )
         self.sampled = tuple(sampled)
+        jumps = [np.asarray(getattr(law, "breaks", ()), dtype=float) for law in self.laws]
+        self.breaks = np.unique(np.concatenate([np.zeros(0), *jumps]))
+        """times at which laws jump"""
+        self.until = np.inf
+        """of the span that is under way: what a law gives from there on does not count"""
 
     @cached_property
     def law(self) -> ca.Function | None:
@@ -220,7 +228,10 @@ class Feedback:
         """What the continuous controllers ask for, saturated; t is a time, or (..., 1) times."""
         total = np.zeros(self.model.nv)
         for law in self.laws:
-            total = total + efforts_of(self.model, law, t, q, v, batch=q.shape[:-1], who="a controller")
+            at = t
+            if self.until < np.inf and hasattr(law, "breaks"):
+                at = min(t, self.until - 1e-12 * max(1.0, abs(self.until)))
+            total = total + efforts_of(self.model, law, at, q, v, batch=q.shape[:-1], who="a controller")
         if self.drives is not None:
             total = self.drives.saturate(total)
         if self.law is not None:

@@ -17,14 +17,13 @@ from alembert.errors import UnsupportedError
 from alembert.simulate import adaptive
 from alembert.simulate.actuators import Lags, Ramp
 from alembert.simulate.adaptive import Birth, Flow
-from alembert.simulate.bounds import check_pace, check_records
+from alembert.simulate.events import Topology
 from alembert.simulate.inputs import Settings
-from alembert.simulate.progress import Progress
+from alembert.simulate.pace import Progress, check_pace, check_records
 from alembert.simulate.records import recorded_efforts
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule, common_tick
 from alembert.simulate.simulation import Simulation
-from alembert.simulate.topology import Topology
 from alembert.simulate.watch import Armed, Watch
 from alembert.simulate.work import Account
 
@@ -33,7 +32,7 @@ RECORDS_OF_ADAPTIVE = 1000
 
 
 @dataclass(frozen=True)
-class Span:
+class EffortSpan:
     """What holds between two instants: the schedule, its instant, and what drives without a lag gave at the start."""
 
     t: float
@@ -49,7 +48,7 @@ class RestartPlace:
     record: int
     """the first that comes after it"""
     birth: Birth
-    span: Span
+    span: EffortSpan
     armed: Armed
     topology: Topology
 
@@ -162,7 +161,7 @@ class AdaptiveRun:
         self.t, self.n = 0.0, 0
         self.before = np.zeros(system.model.nv)
         """what drives without a lag, but with a limited rate, give at present"""
-        self.span: Span | None = None
+        self.span: EffortSpan | None = None
         self.q = self.v = self.z = np.zeros(0)
 
     def begin(self, q: Array, v: Array, z: Array) -> None:
@@ -187,8 +186,11 @@ class AdaptiveRun:
 
     def run(self) -> None:
         end = float(self.keeper.times[-1])
-        while self.t < end and not self.keeper.stopped:
-            self._span(end)
+        try:
+            while self.t < end and not self.keeper.stopped:
+                self._span(end)
+        finally:
+            self.system.feedback.until = np.inf
 
     def _tell(self, t: float) -> None:
         start, end = float(self.keeper.times[0]), float(self.keeper.times[-1])
@@ -207,9 +209,9 @@ class AdaptiveRun:
             instant = schedule.next_instant(self.n)
             span_end = min(end, self.origin + instant * self.tick)
         if self.span is None:
-            self.span = Span(self.t, self.n, None if schedule is None else schedule.copy(), self.before)
+            self.span = EffortSpan(self.t, self.n, None if schedule is None else schedule.copy(), self.before)
         ramp = None
-        breaks = system.loads.tables.breaks
+        breaks = np.union1d(system.loads.tables.breaks, system.feedback.breaks)
         if self.lags is not None and len(self.lags.ramps):
             ramp = Ramp(self.lags, self.span.t, self.span.before, command)
             breaks = np.unique(np.concatenate([breaks, ramp.ends]))
@@ -217,6 +219,7 @@ class AdaptiveRun:
         whole = not len(later) or later[0] >= span_end
         span_end = span_end if whole else float(later[0])
         within = (self.t + span_end) / 2
+        system.feedback.until = span_end if len(system.feedback.breaks) else np.inf
         if self.lags is None and schedule is not None:
             held = command if system.drives is None else system.drives.saturate(command)
         if system.loads.tables.holds:

@@ -1,17 +1,254 @@
-"""Events: instants at which a function of the state passes through zero."""
+"""Events: instants at which a function of the state passes through zero, and constraints that begin and cease to hold there.
+
+All that may ever hold is in the model from the start, as couplings and loop joints whose offsets are parameters: a
+joint that is locked, or two frames that are attached, keep the place that they have at that instant. Which of them hold
+is the run's `Topology`; switching compiles nothing. When some begin to hold, the speeds jump as
+
+    v+ = v + M^-1 G^T p,    G v+ = 0                                                    (1)
+
+(`model.impulse`), so that momentum is kept and as little energy is lost as the constraints allow. The impulses p are in
+the log. Joints that follow a prescribed motion keep their speeds: their drives give impulses, which are there too.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError
+from alembert.expression import Expression
+from alembert.joints import Fixed, JointType
+from alembert.model import WORLD, Coupling, Frame, LoopJoint, Model, Placement
+from alembert.model.printing import unknown
+from alembert.spatial import quaternion
+
+if TYPE_CHECKING:
+    from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an action leads to; `switched` says that other constraints hold than before."""
+
+    q: Array
+    v: Array
+    quantities: Mapping[str, Any] = field(default_factory=dict)
+    switched: bool = False
+    stop: bool = False
+    internal: bool = True
+
+
+@dataclass(frozen=True)
+class Lock:
+    """From the event on the joint stays where it is."""
+
+    joint: str
+
+    @property
+    def name(self) -> str:
+        return f"lock of {self.joint}"
+
+    def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
+        return begin(system, self.name, q, v)
+
+    def extend(self, model: Model) -> Model:
+        if self.joint not in model._joint_index:
+            raise ArgumentError(unknown("simulate: Lock: no joint", self.joint, model._joint_index))
+        joint = model.joint(self.joint)
+        if joint.type.nv == 0:
+            raise ArgumentError(f"simulate: Lock: joint {self.joint!r} does not move")
+        if joint.type.nv == 1 and joint.type.nq == 1 and joint.type.is_vector_space:
+            return with_offset(model, self.name, self.joint)
+        return with_weld(model, self.name, joint.parent, joint.child)
+
+
+@dataclass(frozen=True)
+class Attach:
+    """From the event on, frame b keeps the place relative to frame a that it has then."""
+
+    frame_a: str
+    frame_b: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.frame_b} on {self.frame_a}"
+
+    def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
+        return begin(system, self.name, q, v)
+
+    def extend(self, model: Model) -> Model:
+        return with_weld(model, self.name, self.frame_a, self.frame_b)
+
+
+@dataclass(frozen=True)
+class Dock:
+    """From the event on, frame b moves relative to frame a as a joint allows (by default not at all).
+
+    The frames must then be in reach: what is left between them, relative to the size of the model, is at most
+    `tolerance`, and is closed the shortest way.
+    """
+
+    frame_a: str
+    frame_b: str
+    joint: JointType = Fixed()  # noqa: RUF009  (frozen)
+    tolerance: float = 1e-3
+
+    @property
+    def name(self) -> str:
+        return f"{self.frame_b} at {self.frame_a}"
+
+    def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
+        model = system.model
+        residual = model.constraint_residual(q, active=(self.name,), parameters=system.parameters)
+        left = float(np.max(np.abs(residual)))
+        if left > self.tolerance:
+            raise NumericalError(
+                f"simulate: Dock: {self.frame_b!r} is not at {self.frame_a!r} at t = {t:.9g} s: {left:.3g} (m, rad) "
+                f"are left, expected at most {self.tolerance:g}; Attach(...) holds them where they are, a joint= that "
+                "leaves directions free needs less to agree, a larger tolerance= closes more at a stroke"
+            )
+        system.switch(on=(self.name,))
+        return jump(system, (self.name,), system.nearest(q, v)[0], v)
+
+    def extend(self, model: Model) -> Model:
+        loop = LoopJoint(self.name, self.joint, self.frame_a, self.frame_b)
+        return model.replace(loops=(*model.loops, loop))
+
+
+@dataclass(frozen=True)
+class Release:
+    """What was locked (the joint's name) or attached (an `Attach` or `Dock`), or a loop or coupling, holds no longer."""
+
+    what: str | Attach | Dock | Lock
+
+    def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
+        name = self.constraint(system.model)
+        if name not in system.active:
+            raise ArgumentError(f"simulate: Release: {name!r} does not hold at t = {t:.9g} s")
+        system.switch(off=(name,))
+        return Change(q, v, {}, switched=True)
+
+    def constraint(self, model: Model) -> str:
+        name = self.what if isinstance(self.what, str) else self.what.name
+        known = [*(x.name for x in model.loops), *(x.name for x in model.couplings)]
+        known += [x.name for x in model.equations]
+        for candidate in (name, f"lock of {name}"):
+            if candidate in known:
+                return candidate
+        raise ArgumentError(unknown("simulate: Release: nothing holds by the name", name, known))
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The constraints that hold, and the places at which they do (values of parameters)."""
+
+    active: tuple[str, ...]
+    values: Mapping[str, float] = field(default_factory=dict)
+    sides: Mapping[str, float] = field(default_factory=dict)
+    """of joints that rest at a limit, the sign of speeds that lead away from it"""
+
+
+SWITCHES = (Lock, Attach, Dock, Release)
+
+
+def extended(model: Model, actions: Sequence[Any], stops: Sequence[str]) -> Model:
+    """The model with all constraints that the actions may bring about; `stops` are joints that may rest at a limit."""
+    added: set[str] = set()
+    for action in actions:
+        if isinstance(action, Lock | Attach | Dock) and action.name not in added:
+            added.add(action.name)
+            model = action.extend(model)
+    for joint in stops:
+        if stop_name(joint) not in added:
+            added.add(stop_name(joint))
+            model = with_offset(model, stop_name(joint), joint)
+    for action in actions:
+        if isinstance(action, Release):
+            action.constraint(model)
+    return model
+
+
+def stop_name(joint: str) -> str:
+    return f"stop of {joint}"
+
+
+def with_offset(model: Model, name: str, joint: str) -> Model:
+    """A coupling without masters, q = offset."""
+    parameter = f"place_{len(model.couplings)}"
+    coupling = Coupling(name, joint, (), (), Expression(parameter))
+    return model.replace(
+        couplings=(*model.couplings, coupling), parameters=(*model.parameters, (parameter, 0.0))
+    )
+
+
+def with_weld(model: Model, name: str, frame_a: str, frame_b: str) -> Model:
+    """A fixed loop joint between frame b and a frame on a's body, whose place there is given by parameters."""
+    body = model.frame(frame_a).body
+    model.frame(frame_b)
+    labels = [f"weld_{len(model.loops)}_{k}" for k in range(7)]
+    place = Placement(tuple(Expression(x) for x in labels[:3]), tuple(Expression(x) for x in labels[3:]))
+    frame = Frame(f"{name}: place", body, place)
+    defaults = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+    return model.replace(
+        frames=(*model.frames, frame),
+        loops=(*model.loops, LoopJoint(name, Fixed(), frame.name, frame_b)),
+        parameters=(*model.parameters, *zip(labels, defaults, strict=True)),
+    )
+
+
+def begin(system: Simulation, name: str, q: Array, v: Array) -> Change:
+    """A constraint with a place of its own begins to hold where it is."""
+    system.switch(on=(name,), values=place_of(system, name, q))
+    return jump(system, (name,), q, v)
+
+
+def place_of(system: Simulation, name: str, q: Array) -> dict[str, float]:
+    """The values of a constraint's parameters at which it holds."""
+    model = system.model
+    for coupling in model.couplings:
+        if coupling.name == name and isinstance(coupling.offset, Expression):
+            return {coupling.offset.text: float(q[model.q_slice(coupling.joint)][0])}
+    for loop in model.loops:
+        if loop.name == name and loop.frame_a == f"{name}: place":
+            frame = model.frame(loop.frame_a)
+            X_A = model.frame_pose(q, frame.body, parameters=system.parameters)
+            X = X_A.inverse() @ model.frame_pose(q, loop.frame_b, parameters=system.parameters)
+            numbers = (*X.translation, *quaternion.from_matrix(X.rotation))
+            entries = (*frame.placement.translation, *frame.placement.quaternion)
+            return {str(e): float(x) for e, x in zip(entries, numbers, strict=True)}
+    raise AssertionError(name)
+
+
+def jump(system: Simulation, names: Sequence[str], q: Array, v: Array) -> Change:
+    """(1)"""
+    model = system.model
+    held = [name for name, follows in zip(model.speed_names, system.prescribed, strict=True) if follows]
+    found = model.impulse(q, v, held=held, active=system.active, parameters=system.parameters)
+    quantities: dict[str, Any] = {f"impulse of {name}": found.impulses[name] for name in names}
+    quantities |= {
+        f"impulse of the drive of {name}": found.drives[model.speed_names.index(name)] for name in held
+    }
+    outside = bool(held) or any(_touches_world(model, name) for name in names)
+    return Change(q, found.velocities, quantities, switched=True, internal=not outside)
+
+
+def _touches_world(model: Model, name: str) -> bool:
+    for loop in model.loops:
+        if loop.name == name:
+            bodies = [model.frame(frame).body for frame in (loop.frame_a, loop.frame_b)]
+            return any(
+                body == WORLD or model.compute.tree.carriers[model.body_index(body)][0] < 0 for body in bodies
+            )
+    for coupling in model.couplings:
+        if coupling.name == name:
+            return model.joint(coupling.joint).parent == WORLD
+    return True
 
 
 @dataclass(frozen=True)

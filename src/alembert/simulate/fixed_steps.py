@@ -9,10 +9,9 @@ import numpy as np
 from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
 from alembert.simulate.actuators import no_state
-from alembert.simulate.bounds import check_records, check_steps, steps_at_a_time
 from alembert.simulate.choice import IMPLICIT
 from alembert.simulate.inputs import Settings
-from alembert.simulate.progress import Progress
+from alembert.simulate.pace import Progress, check_records, check_steps, steps_at_a_time
 from alembert.simulate.records import Keeper, check_finite, not_finite, recorded_efforts
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule

@@ -254,11 +254,15 @@ def limited_coordinates(
             raise ArgumentError(unknown(f"{who}: no joint", name, model._joint_index))
     found = []
     for joint in model.space:
-        sq, sv = joint.q, joint.v
         if joints is not None and joint.name not in joints:
             continue
         limits = [
-            (sq.start + k, sv.start + k, model.lower_limits[sq.start + k], model.upper_limits[sq.start + k])
+            (
+                joint.q.start + k,
+                joint.v.start + k,
+                model.lower_limits[joint.q.start + k],
+                model.upper_limits[joint.q.start + k],
+            )
             for k in range(joint.type.nq)
         ]
         limits = [x for x in limits if np.isfinite(x[2]) or np.isfinite(x[3])]

@@ -24,9 +24,8 @@ from scipy.optimize import nnls
 from alembert.errors import ArgumentError, NumericalError
 from alembert.expression import scalars
 from alembert.model import WORLD, Model
-from alembert.simulate.events import Event
+from alembert.simulate.events import Change, Event, stop_name
 from alembert.simulate.forces import limited_coordinates
-from alembert.simulate.topology import Change, stop_name
 
 if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation

@@ -11,10 +11,9 @@ from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.simulate.actuators import Drive, checked, with_gears
 from alembert.simulate.channels import Request
-from alembert.simulate.events import Event
+from alembert.simulate.events import Event, Lock, Release, extended
 from alembert.simulate.gravity import CentralGravity, GravityGradient
 from alembert.simulate.impacts import JointStops, PlaneImpact
-from alembert.simulate.topology import Lock, Release, extended
 
 
 @dataclass(frozen=True, eq=False)

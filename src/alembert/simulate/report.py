@@ -113,6 +113,15 @@ def energy_limit(run: Run) -> float:
     return min(KEPT_BY_STEPS, max(KEPT, 1e4 * float(run._settings.tolerance)))
 
 
+def _slow(run: Run) -> float:
+    """The kinetic energy at a thousandth of all speeds' units: where there is never more, nothing moves."""
+    model, q = run.model, run.q.reshape(-1, run.q.shape[-1])[0]
+    values = {name: np.ravel(x)[0] for name, x in (run._system.own_parameters or {}).items()} or None
+    return max(
+        float(model.kinetic_energy(q, np.full(model.nv, 1e-3), parameters=values)), np.finfo(float).tiny
+    )
+
+
 def warn_of_energy(run: Run) -> None:
     """Warn where the energy at some of the records shows that the run is wrong; nothing where it would take long to know."""
     system = run._system
@@ -126,7 +135,7 @@ def warn_of_energy(run: Run) -> None:
         energy = energy + system.loads.elements_at(run.time[some][:, None], q, v, along_time=True)[3]
     work = 0.0 if run._work is None else run._work[some]
     error = np.abs(energy - energy[0] - work - run._jumps[some])
-    scale = max(float(np.max(kinetic)), 1e-9 * float(np.max(np.abs(energy))), np.finfo(float).tiny)
+    scale = max(float(np.max(kinetic)), 1e-9 * float(np.max(np.abs(energy))), _slow(run))
     limit = energy_limit(run)
     if not np.max(error) > limit * scale:
         return
@@ -142,12 +151,11 @@ def _weak_point(run: Run, some: Array, first: int) -> str:
     """Where joints or constraints come near to a singular place before the balance breaks."""
     system, model = run._system, run.model
     before = some[some <= first]
-    for i, joint in enumerate(model.joints):
-        s = model.space[i].q
-        S = [_smallest(joint.type.subspace(run.q[k, s])) for k in before] if joint.type.nv > 1 else []
+    for owner in model.space:
+        S = [_smallest(owner.type.subspace(run.q[k, owner.q])) for k in before] if owner.type.nv > 1 else []
         if S and min(S) < WEAK:
             t = run.time[before[int(np.argmin(S))]]
-            return f"joint {joint.name!r} comes near to a singular place at t = {t:.6g} s; "
+            return f"joint {owner.name!r} comes near to a singular place at t = {t:.6g} s; "
     if not system.active:
         return ""
     G = model.constraint_jacobian(run.q[before], parameters=run._parameters) if not system.switches else None
@@ -216,7 +224,7 @@ def report_of(run: Run) -> Report:
         float(run._jumps[-1]) if run.events else None,
         None if closed else _work_error(run, energy_error, scale),
         spin,
-        energy_limit(run),
+        energy_limit(run) * max(1.0, _slow(run) / scale),
         _beyond_limits(run),
     )
 
@@ -276,9 +284,8 @@ def _quaternions(model: Model) -> list[tuple[slice, list[int]]]:
     """Joints with a unit quaternion, and its entries."""
     found = []
     for owner in model.space:
-        entries = [
-            k for k, (label, _) in enumerate(owner.type.coordinates) if label in ("qw", "qx", "qy", "qz")
-        ]
+        labels = [label for label, _ in owner.type.coordinates]
+        entries = [k for k, label in enumerate(labels) if label in ("qw", "qx", "qy", "qz")]
         if len(entries) == 4:
             found.append((owner.q, entries))
     return found

@@ -26,15 +26,14 @@ from alembert.model.io import netcdf
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE, Birth
 from alembert.simulate.closed_loops import Stabilisation
-from alembert.simulate.error_control import RestartPlace, Span, ticks
-from alembert.simulate.events import EventRecord
+from alembert.simulate.error_control import EffortSpan, RestartPlace, ticks
+from alembert.simulate.events import EventRecord, Topology
 from alembert.simulate.fixed_steps import stepper_of
 from alembert.simulate.inputs import Inputs, Settings
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
-from alembert.simulate.sensors import Measurements
+from alembert.simulate.sensors import SensorSamples
 from alembert.simulate.simulation import Simulation
-from alembert.simulate.topology import Topology
 from alembert.simulate.watch import Armed
 
 if TYPE_CHECKING:
@@ -242,7 +241,7 @@ def _run(
         topologies,
         tuple(content["event_records"]),
         content["drives"],
-        {name: Measurements(*x) for name, x in content["measurements"].items()},
+        {name: SensorSamples(*x) for name, x in content["measurements"].items()},
         content.get("work"),
     )
 
@@ -311,7 +310,7 @@ def _to_armed(values: Any, after: Any) -> Armed:
 def _machine(content: Mapping[str, Any], system: Simulation, settings: Settings) -> Any:
     if content["integrator"] in ADAPTIVE:
         blank, _ = ticks(system)
-        spans = [Span(t, n, _to_schedule(x, blank), before) for t, n, x, before in content["spans"]]
+        spans = [EffortSpan(t, n, _to_schedule(x, blank), before) for t, n, x, before in content["spans"]]
         return tuple(
             RestartPlace(record, Birth(*birth), spans[span], _to_armed(values, after), _to_topology(topology))
             for record, birth, span, values, after, topology in content["marks"]

@@ -17,13 +17,12 @@ from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.io import netcdf
 from alembert.simulate.channels import Channel, request
-from alembert.simulate.events import EventRecord
+from alembert.simulate.events import EventRecord, Topology
 from alembert.simulate.inputs import Settings
 from alembert.simulate.plots import Showing
 from alembert.simulate.report import Report, report_of
-from alembert.simulate.sensors import Measurements
+from alembert.simulate.sensors import SensorSamples
 from alembert.simulate.simulation import Simulation
-from alembert.simulate.topology import Topology
 from alembert.simulate.work import StepNotes, by_simpson, power
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class Run(Showing):
     """the first record after each event"""
     drive_states: Array | None = field(repr=False, default=None)
     """(..., N, 2, nv): of drives with a lag or a rate limit, the effort before saturation and its rate"""
-    measurements: Mapping[str, Measurements] = field(repr=False, default_factory=dict)
+    measurements: Mapping[str, SensorSamples] = field(repr=False, default_factory=dict)
     """what sensors delivered, by name"""
     _work: Array | None = field(repr=False, default=None)
     """with error control, the work up to each record"""

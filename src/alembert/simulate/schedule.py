@@ -16,7 +16,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.simulate.controllers import Batched, Sampled, efforts_of
-from alembert.simulate.sensors import Instrument, Measured, Measurements
+from alembert.simulate.sensors import Instrument, Measured, SensorSamples
 
 if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation
@@ -162,12 +162,12 @@ class Schedule:
     def command(self) -> Array:
         return sum(self.held[1:], self.held[0]) if self.held else np.zeros(1)
 
-    def measurements(self) -> dict[str, Measurements]:
+    def measurements(self) -> dict[str, SensorSamples]:
         found = {}
         for k, instrument in enumerate(self.instruments):
             rows = [(t, value) for who, t, value in self.log if who == k]
             values = np.stack([x for _, x in rows], axis=-2) if rows else np.zeros((0, 0))
-            found[instrument.name] = Measurements(np.array([t for t, _ in rows]), values)
+            found[instrument.name] = SensorSamples(np.array([t for t, _ in rows]), values)
         return found
 
 

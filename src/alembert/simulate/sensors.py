@@ -74,7 +74,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Measurements:
+class SensorSamples:
     """What a sensor delivered in a run: `time` (K,) of measurement, and `values` (..., K, width)."""
 
     time: Array

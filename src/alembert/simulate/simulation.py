@@ -17,7 +17,7 @@ from alembert.model.printing import unknown
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.closed_loops import STAGE, Stabilisation, compiles
 from alembert.simulate.controllers import Feedback
-from alembert.simulate.events import Event
+from alembert.simulate.events import Event, Topology
 from alembert.simulate.inputs import Inputs, as_sequence
 from alembert.simulate.loads import Loads
 from alembert.simulate.prescribed import Motions
@@ -25,7 +25,6 @@ from alembert.simulate.schedule import Schedule
 from alembert.simulate.schemes import StatePoint
 from alembert.simulate.sensors import Instrument, Measured
 from alembert.simulate.stepping import StepModel
-from alembert.simulate.topology import Topology
 
 Array = np.ndarray
 

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError
-from alembert.simulate.events import Event, EventRecord
+from alembert.simulate.events import Attach, Dock, Event, EventRecord, Lock
 from alembert.simulate.impacts import Contact, impact
-from alembert.simulate.topology import Attach, Dock, Lock
 
 if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation

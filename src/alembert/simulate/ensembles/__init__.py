@@ -24,7 +24,6 @@ from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
-from alembert.simulate.bounds import check_records, check_steps
 from alembert.simulate.choice import INTEGRATORS
 from alembert.simulate.ensembles import checkpoint as disk
 from alembert.simulate.ensembles.backends import Backend, backend
@@ -40,8 +39,8 @@ from alembert.simulate.ensembles.members import (
 from alembert.simulate.ensembles.members import MemberBlock as MemberBlock
 from alembert.simulate.ensembles.result import Ensemble as Ensemble
 from alembert.simulate.ensembles.result import Statistics as Statistics
-from alembert.simulate.progress import Progress
-from alembert.simulate.tables import Table
+from alembert.simulate.loads import Table
+from alembert.simulate.pace import Progress, check_records, check_steps
 
 LARGEST, SMALLEST, PARTS = 256, 8, 32
 """members in a block, and into how many blocks a small ensemble is cut"""

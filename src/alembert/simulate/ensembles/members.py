@@ -23,9 +23,9 @@ from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.events import EventRecord
 from alembert.simulate.inputs import as_sequence
+from alembert.simulate.loads import EffortsAndTables, Table
 from alembert.simulate.run import simulate
 from alembert.simulate.sensors import Measured
-from alembert.simulate.tables import EffortsAndTables, Table
 
 Array = np.ndarray
 Vary = Callable[[np.random.Generator], Mapping[str, Any]]

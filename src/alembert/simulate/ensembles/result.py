@@ -15,15 +15,18 @@ Groups are joined in the order of the members, so the bits do not depend on whic
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.model import Model
+from alembert.model.io import netcdf
 from alembert.simulate.channels import Channel
 from alembert.simulate.events import EventRecord
 
@@ -206,6 +209,23 @@ class Ensemble:
     def _split(self, x: Array) -> tuple[Array, Array]:
         return x[..., : self.model.nq], x[..., self.model.nq :]
 
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """All members to netCDF (.nc, needs xarray), or means and deviations over time to CSV (.csv)."""
+        path = Path(path)
+        if path.suffix == ".nc":
+            netcdf.write(self.to_xarray(), path)
+            return path
+        if path.suffix != ".csv":
+            raise ArgumentError(f"save: {path.name} ends with {path.suffix!r}, expected .nc or .csv")
+        names = [f"q.{name}" for name in self.model.coordinate_names]
+        names += [f"v.{name}" for name in self.model.speed_names]
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["time", *(f"{kind}.{name}" for kind in ("mean", "deviation") for name in names)])
+            for row in np.column_stack([self.time, *self.mean(), *self.deviation()]):
+                writer.writerow([repr(float(x)) for x in row])
+        return path
+
     def to_xarray(self) -> Dataset:
         """With names; needs xarray (pip install "alembert[data]")."""
         import xarray
@@ -225,6 +245,7 @@ class Ensemble:
                 "q": (["member", "time", "coordinate"], self.q),
                 "v": (["member", "time", "speed"], self.v),
                 "failed": ("member", np.isin(np.arange(self.members), list(self.failures))),
+                "failure": ("member", [self.failures.get(k, "") for k in range(self.members)]),
                 **{name: ("member", values) for name, values in self.parameters.items()},
             },
             {

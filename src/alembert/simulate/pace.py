@@ -1,9 +1,14 @@
-"""Runs that cannot end: more records than the memory holds, more steps than can be counted or waited for."""
+"""The pace of a run: refuse those that cannot end (more records than the memory holds, more steps than can be counted or
+waited for), and show how far others are.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
+from time import monotonic
+from typing import Any
 
 from alembert.errors import ArgumentError, NumericalError
 
@@ -68,3 +73,43 @@ def _size(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1024
     return f"{count:.3g} PiB"
+
+
+SHOWN_AFTER = 1.0  # s
+
+
+class Progress:
+    """`at(fraction)` shows how far the run is; the bar appears after `SHOWN_AFTER` and goes away at the end."""
+
+    def __init__(self, what: str, *, shown: bool | None = None) -> None:
+        self._what = what
+        self._wanted = (sys.stderr is not None and sys.stderr.isatty()) if shown is None else shown
+        self._start = self._last = monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def at(self, fraction: float, note: str = "") -> None:
+        if not self._wanted:
+            return
+        now = monotonic()
+        if now - self._last < 0.1:
+            return
+        self._last = now
+        if self._bar is None and now - self._start > SHOWN_AFTER:
+            from rich.console import Console
+            from rich.progress import Progress as Bar
+            from rich.progress import TextColumn
+
+            columns = [*Bar.get_default_columns(), TextColumn("{task.fields[note]}")]
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task(self._what, total=1.0, note=note)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=fraction, note=note)
+
+    def __exit__(self, *_: Any) -> None:
+        if self._bar is not None:
+            self._bar.stop()
