@@ -47,6 +47,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/verified.py
 	$(BIN)/python docs/generate_commands.py
+	$(BIN)/python docs/generate_api.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The documentation is in site/index.html"
 

@@ -21,6 +21,9 @@ EXCEPTIONS = dict(zip("BEFHILMR", "ℬℰℱℋℐℒℳℛ", strict=True))
 """Script capitals that Unicode had before it had an alphabet of them."""
 
 
+IN_BRIEF = re.compile(r"<!-- generated: in brief -->.*?<!-- end: in brief -->", re.DOTALL)
+"""What `generate_api.py` writes for readers of the bare pages; the site has the whole text of every name."""
+
 MEASURED = "benchmarks.md"
 """Written by `make bench`; the site is also built where that has not been run."""
 
@@ -35,7 +38,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    return FENCE.sub(r"\1\2", markdown)
+    return IN_BRIEF.sub("\n", FENCE.sub(r"\1\2", markdown))
 
 
 def on_page_content(content: str, **_: Any) -> str:
