@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 from alembert.cli import app
 from alembert.cli.app import COMMANDS, EXIT_CODES, PANELS
 from alembert.cli.help import summary
-from alembert.study.driven import KINDS, PD, EventTable, Feedback, Python
-from alembert.study.file import EVERY_TASK, TASKS, StudyTable
+from alembert.study.driven import KINDS, EventEntry, FeedbackEntry, PDEntry, PythonEntry
+from alembert.study.file import EVERY_TASK, TASKS, StudyEntry
 
 FOLDER = Path(__file__).parent
 COMMANDS_PAGE, FILES_PAGE = FOLDER / "command-line.md", FOLDER / "run-files.md"
@@ -100,7 +100,7 @@ def helps() -> str:
 
 
 def study_keys() -> str:
-    rows = _rows(StudyTable.model_json_schema())
+    rows = _rows(StudyEntry.model_json_schema())
     rows.append(["`task`", "table", "required", "What to do: `type` and the options of that task."])
     rows.append(
         ["`outputs`", "table", " ", 'What to write: `folder`, and names of files; `""` leaves one out.']
@@ -140,9 +140,12 @@ def tasks() -> str:
 
 def controllers() -> str:
     """The tables of controllers and events."""
-    shown = {f'type = "{kind}"': table for kind, table in zip(KINDS, (PD, Feedback, Python), strict=True)}
+    shown = {
+        f'type = "{kind}"': table
+        for kind, table in zip(KINDS, (PDEntry, FeedbackEntry, PythonEntry), strict=True)
+    }
     parts = []
-    for name, table in {**shown, "events": EventTable}.items():
+    for name, table in {**shown, "events": EventEntry}.items():
         doc = " ".join((table.__doc__ or "").split())
         rows = _rows(table.model_json_schema())
         parts.append(f"`{name}`: {doc}\n\n{_table(['key', 'value', 'default', ''], rows)}\n")

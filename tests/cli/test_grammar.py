@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import alembert as al
 from alembert.cli import app
 from alembert.cli.app import COMMANDS, EXIT_CODES, PANELS
-from alembert.cli.scenes import SCENES, Scene
+from alembert.cli.scenes import SCENES, DemoScene
 
 NAMES = sorted(COMMANDS)
 GROUP = get_command(app)
@@ -70,7 +70,7 @@ def quick():
     """Nothing moves."""
     model = al.library.pendulum()
     t = np.linspace(0.0, 1.0, 5)
-    return Scene("Rest", model, t, np.zeros((5, 1)), {"angle": {"q": 0 * t}}, [("moved by", "0 m")])
+    return DemoScene("Rest", model, t, np.zeros((5, 1)), {"angle": {"q": 0 * t}}, [("moved by", "0 m")])
 
 
 @pytest.fixture

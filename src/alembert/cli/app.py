@@ -22,8 +22,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from alembert.cli import console
-from alembert.cli.console import Settings
-from alembert.cli.help import Entry, command_help, group_help, section
+from alembert.cli.console import OutputOptions
+from alembert.cli.help import CommandEntry, command_help, group_help, section
 from alembert.cli.models import File as File
 from alembert.cli.models import Floating as Floating
 from alembert.cli.models import PackageDirs as PackageDirs
@@ -95,7 +95,7 @@ def _plain(extra: dict[str, Any]) -> dict[str, Any]:
 
 def _outcome(run: Callable[[], Any], args: Sequence[str]) -> int:
     """The exit code of a command; what it raises becomes a paragraph."""
-    console.configure(Settings(debug="--debug" in args, quiet="--quiet" in args or "-q" in args))
+    console.configure(OutputOptions(debug="--debug" in args, quiet="--quiet" in args or "-q" in args))
     with warnings.catch_warnings():
         warnings.simplefilter("default", AlembertWarning)
         warnings.showwarning = lambda message, *_, **__: console.warn(str(message))
@@ -200,12 +200,12 @@ def _options(
 
     --quiet, --verbose and --debug may stand before or after the command.
     """
-    console.configure(Settings(quiet, verbose, debug))
+    console.configure(OutputOptions(quiet, verbose, debug))
 
 
 # --- commands -----------------------------------------------------------------------------------------------
 
-COMMANDS: dict[str, Entry] = {}
+COMMANDS: dict[str, CommandEntry] = {}
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")]
 
 
@@ -216,7 +216,7 @@ class Command(TyperCommand):
         formatter.write(command_help(ctx, COMMANDS.get(str(self.name))))
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A command with commands of its own."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -242,4 +242,4 @@ def describe(
     examples: Sequence[tuple[str, str]],
     keys: Mapping[str, str] | None = None,
 ) -> None:
-    COMMANDS[name] = Entry(name, panel, tuple(examples), dict(keys or {}))
+    COMMANDS[name] = CommandEntry(name, panel, tuple(examples), dict(keys or {}))

@@ -35,7 +35,7 @@ ALGORITHMS = (
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchRow:
     """Seconds of one algorithm."""
 
     algorithm: str
@@ -113,7 +113,7 @@ def bench(
     console.answer(data, as_json, _table(found, rows, batch, peer is not None), why, _conditions())
 
 
-def _table(model: Model, rows: list[Row], batch: int, with_peer: bool) -> Grid:
+def _table(model: Model, rows: list[BenchRow], batch: int, with_peer: bool) -> Grid:
     head = ["algorithm", "first call [s]", "call [us]", "batch, one core", "batch, all cores"]
     lines = [
         [r.algorithm, f"{r.first:.2f}", *(f"{1e6 * x:.3g}" for x in (r.call, r.alone, r.state))] for r in rows
@@ -150,7 +150,7 @@ def _machine() -> dict[str, Any]:
     }
 
 
-def _measure(model: Model, name: str, batch: int, repeats: int, peer: Any) -> Row:
+def _measure(model: Model, name: str, batch: int, repeats: int, peer: Any) -> BenchRow:
 
     from alembert.engine.kernel import limit_threads
 
@@ -167,7 +167,7 @@ def _measure(model: Model, name: str, batch: int, repeats: int, peer: Any) -> Ro
     if peer is not None and name in peer:
         call = peer[name]
         other = best(lambda: call(*one), repeats)
-    return Row(
+    return BenchRow(
         name,
         first,
         best(lambda: function(*one), repeats),

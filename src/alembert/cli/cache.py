@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from alembert.cli import console
-from alembert.cli.app import PROGRAM, Command, Group, Json, app, describe
+from alembert.cli.app import PROGRAM, Command, CommandGroup, Json, app, describe
 
 describe(
     "cache",
@@ -21,7 +21,7 @@ describe(
         "removed": "(clear, and alone) how many were removed",
     },
 )
-cache = typer.Typer(cls=Group, invoke_without_command=True)
+cache = typer.Typer(cls=CommandGroup, invoke_without_command=True)
 app.add_typer(cache, name="cache")
 
 

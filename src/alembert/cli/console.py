@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from alembert.model.printing import printable
-from alembert.study.parts import Part, plain
+from alembert.study.parts import ReportPart, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,7 @@ WIDE = 100_000  # columns where nothing ends them: pipes and files
 
 
 @dataclass(frozen=True)
-class Settings:
+class OutputOptions:
     """The options that every command has."""
 
     quiet: bool = False
@@ -34,15 +34,15 @@ class Settings:
     debug: bool = False
 
 
-_DEFAULT = Settings()
-_SETTINGS: ContextVar[Settings] = ContextVar("settings", default=_DEFAULT)
+_DEFAULT = OutputOptions()
+_SETTINGS: ContextVar[OutputOptions] = ContextVar("settings", default=_DEFAULT)
 
 
-def settings() -> Settings:
+def settings() -> OutputOptions:
     return _SETTINGS.get()
 
 
-def configure(chosen: Settings) -> None:
+def configure(chosen: OutputOptions) -> None:
     _SETTINGS.set(chosen)
 
 
@@ -55,7 +55,7 @@ def progress() -> bool | None:
     return False if settings().quiet else None
 
 
-def answer(data: Mapping[str, Any], as_json: bool, *parts: Part) -> None:
+def answer(data: Mapping[str, Any], as_json: bool, *parts: ReportPart) -> None:
     """The result of a command: the data as one JSON document, or the parts for people."""
     if as_json:
         typer.echo(json.dumps(jsonable(data), indent=2, allow_nan=False))
@@ -63,7 +63,7 @@ def answer(data: Mapping[str, Any], as_json: bool, *parts: Part) -> None:
         show(*parts)
 
 
-def show(*parts: Part) -> None:
+def show(*parts: ReportPart) -> None:
     """On stdout, unless quiet."""
     if settings().quiet:
         return

@@ -10,7 +10,7 @@ import typer
 
 from alembert.cli import console
 from alembert.cli.app import STUDIES, Json, command
-from alembert.cli.scenes import SCENES, Scene
+from alembert.cli.scenes import SCENES, DemoScene
 from alembert.errors import ArgumentError, FileError
 from alembert.model.printing import unknown
 from alembert.study.parts import Grid
@@ -55,7 +55,7 @@ def demo(
         if name not in SCENES:
             raise ArgumentError(unknown("demo: there is no scene", name, SCENES))
     begin = perf_counter()
-    made: dict[str, Scene] = {}
+    made: dict[str, DemoScene] = {}
     data: dict[str, Any] = {}
     for name in chosen:
         start = perf_counter()
@@ -72,7 +72,7 @@ def demo(
     console.answer({"page": str(page), "seconds": seconds, "scenes": data}, as_json, text)
 
 
-def write(scenes: list[Scene], path: Path) -> Path:
+def write(scenes: list[DemoScene], path: Path) -> Path:
     """One page with a tab for each scene."""
     from alembert.view import Motion, write_page
 

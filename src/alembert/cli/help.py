@@ -19,7 +19,7 @@ WIDEST = 100
 
 
 @dataclass(frozen=True)
-class Entry:
+class CommandEntry:
     """What the help says of a command beside its options."""
 
     name: str
@@ -30,7 +30,7 @@ class Entry:
     """of the document that --json prints"""
 
 
-def command_help(context: Any, entry: Entry | None) -> str:
+def command_help(context: Any, entry: CommandEntry | None) -> str:
     """Of one command."""
     command = context.command
     arguments, options = parameters(command)
@@ -46,7 +46,7 @@ def command_help(context: Any, entry: Entry | None) -> str:
     return _joined(parts)
 
 
-def group_help(context: Any, entries: Mapping[str, Entry], panels: Sequence[str], closing: str) -> str:
+def group_help(context: Any, entries: Mapping[str, CommandEntry], panels: Sequence[str], closing: str) -> str:
     """Of the whole program: the commands by panel."""
     group = context.command
     parts = [_title(f"{context.command_path} COMMAND [ARGUMENTS] [OPTIONS]"), _paragraphs(group.help)]

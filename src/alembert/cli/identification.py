@@ -10,7 +10,7 @@ import typer
 from alembert.cli.app import COMPUTE, Json, command
 from alembert.cli.models import Floating, ModelName, PackageDirs, Strict, complete_file, pairs
 from alembert.cli.tasks import output, perform
-from alembert.study.tasks.identify import Identify
+from alembert.study.tasks.identify import IdentifyTask
 
 Save = Annotated[Path | None, output("Write the estimates: .json or .csv.")]
 NewModel = Annotated[Path | None, output("Write the identified model: .toml or .yaml.")]
@@ -29,7 +29,7 @@ def _complete_data(incomplete: str) -> list[str]:
         ("alembert identify arm.urdf log.csv --include viscous --include coulomb", "friction too"),
         ("alembert identify pendulum run.csv --method least_squares --json", "for programs"),
     ],
-    keys=Identify.KEYS,
+    keys=IdentifyTask.KEYS,
 )
 def identify(
     prior: ModelName,
@@ -100,7 +100,7 @@ def identify(
     }
     outputs = {"save": save, "model": model, "plot": plot}
     perform(
-        Identify,
+        IdentifyTask,
         prior,
         options,
         outputs,

@@ -10,7 +10,7 @@ import typer
 from alembert.cli.app import COMPUTE, Json, command
 from alembert.cli.models import Floating, ModelName, PackageDirs, Parameters, Strict, pairs
 from alembert.cli.tasks import Effort, Position, Speed, output, perform
-from alembert.study.tasks.linearize import Linearize
+from alembert.study.tasks.linearize import LinearizeTask
 
 Save = Annotated[Path | None, output("Write matrices and names: .json, .npz or .mat.")]
 Bode = Annotated[Path | None, output("Write a plot of the frequency responses: .png, .svg or .pdf.")]
@@ -52,7 +52,7 @@ Sensitivity = Annotated[list[str] | None, _names("A parameter of the model, for 
         ),
         ("alembert linearize humanoid --html modes.html", "see how it swings in each of its modes"),
     ],
-    keys=Linearize.KEYS,
+    keys=LinearizeTask.KEYS,
 )
 def linearize(
     model: ModelName,
@@ -96,7 +96,7 @@ def linearize(
     }
     outputs = {"save": save, "bode": bode, "poles": poles, "html": html}
     perform(
-        Linearize,
+        LinearizeTask,
         model,
         options,
         outputs,

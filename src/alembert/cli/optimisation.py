@@ -13,7 +13,7 @@ from alembert.cli.models import Floating, ModelName, PackageDirs, Parameters, St
 from alembert.cli.studies import perform_study
 from alembert.cli.tasks import Position, Speed, output, perform
 from alembert.errors import ArgumentError
-from alembert.study.tasks.optimise import Optimise
+from alembert.study.tasks.optimise import OptimiseTask
 
 Save = Annotated[Path | None, output("Write coordinates, speeds and efforts: .csv, .nc or .npz.")]
 Plot = Annotated[Path | None, output("Write a plot: .png, .svg or .pdf.")]
@@ -41,7 +41,7 @@ Html = Annotated[Path | None, output("Write an animation for the browser: .html.
             "the same with another solver and fewer steps",
         ),
     ],
-    keys=Optimise.KEYS,
+    keys=OptimiseTask.KEYS,
 )
 def optimise(
     context: typer.Context,
@@ -123,7 +123,7 @@ def optimise(
         perform_study(Path(model), _changes(context, given), as_json=as_json)
         return
     perform(
-        Optimise,
+        OptimiseTask,
         model,
         options,
         outputs,
@@ -168,7 +168,7 @@ def _is_study(name: str) -> bool:
     if f'"{FORMAT}"' not in path.read_text(encoding="utf-8", errors="replace"):
         return False
     task: Any = load_study(path).task
-    if not isinstance(task, Optimise):
+    if not isinstance(task, OptimiseTask):
         raise ArgumentError(
             f"{name}: its task is {task.type!r}, not 'optimise'; run it with `alembert run {name}`"
         )

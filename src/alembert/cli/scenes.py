@@ -1,6 +1,6 @@
 """The scenes of `alembert demo`: each a function that computes a motion and says how well it went.
 
-To add one, write a function that returns a `Scene` and list it in `SCENES`.
+To add one, write a function that returns a `DemoScene` and list it in `SCENES`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class DemoScene:
     """A motion to look at, and lines about it for the terminal and the page."""
 
     title: str
@@ -37,7 +37,7 @@ class Scene:
     """more for `alembert.view.Motion`: efforts, trails, ..."""
 
 
-def acrobot() -> Scene:
+def acrobot() -> DemoScene:
     """An acrobot swings up with the least effort: two rods, one motor between them."""
     from alembert import library, optimal
     from alembert.simulate import simulate
@@ -65,7 +65,7 @@ def acrobot() -> Scene:
         progress=False,
     )
     left = float(np.abs(run.q[-1] - [np.pi / 2, 0.0]).max())
-    return Scene(
+    return DemoScene(
         "An acrobot swings up",
         model,
         run.time,
@@ -82,7 +82,7 @@ def acrobot() -> Scene:
     )
 
 
-def satellite() -> Scene:
+def satellite() -> DemoScene:
     """A satellite turns by its momentum wheels, from rest to rest, with the least effort."""
     from alembert import optimal
 
@@ -111,7 +111,7 @@ def satellite() -> Scene:
     momentum = float(np.abs(model.momentum(solution.q, solution.v, about="world")).max())
     angle = np.linalg.norm(model.difference(solution.q, goal)[:, :3], axis=-1)
     speeds = solution.v[:, [model.v_slice(name).start for name in wheels]]
-    return Scene(
+    return DemoScene(
         "A satellite turns by its wheels",
         model,
         solution.time,
@@ -132,7 +132,7 @@ def satellite() -> Scene:
     )
 
 
-def whip() -> Scene:
+def whip() -> DemoScene:
     """A chain of 12 links falls; nothing damps it."""
     from alembert import library
     from alembert.simulate import simulate
@@ -146,7 +146,7 @@ def whip() -> Scene:
         progress=False,
     )
     tip = np.linalg.norm(np.gradient(model.frame_pose(run.q, "tip").translation, run.time, axis=0), axis=-1)
-    return Scene(
+    return DemoScene(
         "A chain of 12 links falls",
         model,
         run.time,
@@ -166,7 +166,7 @@ def whip() -> Scene:
     )
 
 
-def linkage() -> Scene:
+def linkage() -> DemoScene:
     """A four-bar linkage turns, its loop closed all the time."""
     from alembert.simulate import simulate
 
@@ -174,7 +174,7 @@ def linkage() -> Scene:
     state = model.assemble([1.2, -1.0, 1.6], [12.0, 0.0, 0.0], fixed=["drive"])
     run = simulate(model, state.q, state.v, duration=6.0, step=0.004, interval=0.02, progress=False)
     report = run.report
-    return Scene(
+    return DemoScene(
         "A four-bar linkage turns freely",
         model,
         run.time,
@@ -254,7 +254,7 @@ def _template(name: str) -> Model:
     return loads(path.read_text(encoding="utf-8"), name=f"{name}/model.toml")
 
 
-SCENES: dict[str, Callable[[], Scene]] = {
+SCENES: dict[str, Callable[[], DemoScene]] = {
     "acrobot": acrobot,
     "satellite": satellite,
     "whip": whip,

@@ -19,7 +19,7 @@ from alembert.cli.models import (
     pairs,
 )
 from alembert.cli.tasks import Effort, Position, Speed, output, perform
-from alembert.study.tasks.simulate import Simulate
+from alembert.study.tasks.simulate import SimulateTask
 
 Save = Annotated[Path | None, output("Write the records: .csv or .nc.")]
 Plot = Annotated[Path | None, output("Write a plot: .png, .svg or .pdf.")]
@@ -38,7 +38,7 @@ Html = Annotated[Path | None, output("Write an animation for the browser: .html.
         ("alembert simulate satellite --speed attitude=0,0,0.1,0,0,0 --html run.html", "a page to look at"),
         ("alembert simulate arm.urdf --json", "for programs"),
     ],
-    keys=Simulate.KEYS,
+    keys=SimulateTask.KEYS,
 )
 def simulate(
     model: ModelName,
@@ -96,7 +96,7 @@ def simulate(
     }
     outputs = {"save": save, "plot": plot, "html": html}
     perform(
-        Simulate,
+        SimulateTask,
         model,
         options,
         outputs,

@@ -14,7 +14,7 @@ from alembert.cli.models import complete_joint, load_model
 from alembert.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from alembert.study.task import Outcome, Task
+    from alembert.study.task import Task, TaskResult
 
 
 def _values(what: str) -> Any:
@@ -60,8 +60,8 @@ def perform(
     try:
         task = checked(kind, {key: value for key, value in options.items() if value is not None})
         found = load_model(model, floating, package_dirs, strict)
-        with console.working(f"{options.get('type', kind.__name__.lower())}: {found.name}"):
-            outcome: Outcome = task.run(found, Setting(Path(), console.progress()))
+        with console.working(f"{options.get('type', kind.model_fields['type'].default)}: {found.name}"):
+            outcome: TaskResult = task.run(found, Setting(Path(), console.progress()))
     except OptionError as error:
         option, *rest = map(str, error.place)
         name = " ".join([f"--{option.replace('_', '-')}", *rest])
@@ -70,7 +70,7 @@ def perform(
     say(outcome, files, as_json)
 
 
-def say(outcome: Outcome, files: Mapping[str, Path], as_json: bool) -> None:
+def say(outcome: TaskResult, files: Mapping[str, Path], as_json: bool) -> None:
     listed = [f"wrote {path}" for path in files.values()]
     data = {**outcome.data, "files": {kind: str(path) for kind, path in files.items()}}
     console.answer(data, as_json, *outcome.parts, *listed)

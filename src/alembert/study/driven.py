@@ -28,7 +28,7 @@ from pydantic import Field, StrictStr
 from alembert.errors import AlembertError, FileError
 from alembert.model import Model
 from alembert.model.io.location import Place
-from alembert.model.io.schema import Table
+from alembert.model.io.schema import FileTable
 from alembert.model.printing import unknown
 from alembert.study.task import Number, Numbers, OptionError, Positive, Setting, fill
 
@@ -39,7 +39,7 @@ Array = np.ndarray
 Law = Callable[[float, Array, Array], Any]
 
 
-class Controller(Table):
+class ControllerEntry(FileTable):
     """What all controllers have."""
 
     period: Positive | None = Field(
@@ -54,7 +54,7 @@ class Controller(Table):
         raise NotImplementedError
 
 
-class _Towards(Controller):
+class _Towards(ControllerEntry):
     target: dict[str, Numbers] = Field(default={}, description="Coordinates by joint; others are neutral.")
     limit: dict[str, Positive] = Field(
         default={}, description="The largest effort by degree of freedom; others have none."
@@ -72,7 +72,7 @@ class _Towards(Controller):
         return most
 
 
-class PD(_Towards):
+class PDEntry(_Towards):
     """Springs and dampers towards a target: efforts stiffness (target (-) q) - damping v."""
 
     type: Literal["pd"] = "pd"
@@ -98,7 +98,7 @@ class PD(_Towards):
         return Batched(law), ()
 
 
-class Feedback(_Towards):
+class FeedbackEntry(_Towards):
     """Efforts -K (q (-) target, v), with a row of K for each degree of freedom that is driven."""
 
     type: Literal["feedback"] = "feedback"
@@ -126,7 +126,7 @@ class Feedback(_Towards):
         return Batched(law), ()
 
 
-class Python(Controller):
+class PythonEntry(ControllerEntry):
     """A function u(t, q, v) that gives efforts, as an array or by joint."""
 
     type: Literal["python"] = "python"
@@ -141,11 +141,11 @@ class Python(Controller):
         return function, (path,)
 
 
-AnyController = Annotated[PD | Feedback | Python, Field(discriminator="type")]
+AnyControllerEntry = Annotated[PDEntry | FeedbackEntry | PythonEntry, Field(discriminator="type")]
 KINDS = ("pd", "feedback", "python")
 
 
-class EventTable(Table):
+class EventEntry(FileTable):
     """A quantity, or a function, that passes a value."""
 
     quantity: StrictStr | None = Field(
@@ -173,8 +173,8 @@ class Driven:
 
 
 def driven(
-    controllers: Sequence[Controller],
-    events: Sequence[EventTable],
+    controllers: Sequence[ControllerEntry],
+    events: Sequence[EventEntry],
     model: Model,
     parameters: Mapping[str, float] | None,
     setting: Setting,
@@ -210,7 +210,7 @@ def driven(
 
 
 def _event(
-    table: EventTable, place: Place, model: Model, parameters: Mapping[str, float] | None, setting: Setting
+    table: EventEntry, place: Place, model: Model, parameters: Mapping[str, float] | None, setting: Setting
 ) -> tuple[Event, tuple[Path, ...]]:
     from alembert.simulate import Event
 

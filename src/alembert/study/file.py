@@ -20,23 +20,23 @@ from alembert.errors import AlembertError, FileError
 from alembert.model.io import toml
 from alembert.model.io.explanation import explanations, walk
 from alembert.model.io.location import Place, Source, read_text
-from alembert.model.io.schema import Table, described
+from alembert.model.io.schema import FileTable, described
 from alembert.model.printing import unknown
 from alembert.study.driven import KINDS
-from alembert.study.task import OptionError, Output, Task, inside
+from alembert.study.task import OptionError, OutputFile, Task, inside
 from alembert.study.tasks import TASKS, scenario
 
 FORMAT = "alembert-study"
 VERSION = 1
 _MOST_ERRORS = 5
 
-EVERY_TASK: dict[str, Output] = {
-    "report": Output((".html", ".md"), "what was asked, found and drawn", "report.html"),
-    "manifest": Output((".json",), "versions, seeds, and hashes of inputs and outputs", "manifest.json"),
+EVERY_TASK: dict[str, OutputFile] = {
+    "report": OutputFile((".html", ".md"), "what was asked, found and drawn", "report.html"),
+    "manifest": OutputFile((".json",), "versions, seeds, and hashes of inputs and outputs", "manifest.json"),
 }
 
 
-class StudyTable(Table):
+class StudyEntry(FileTable):
     """A study: a model, a task, and what to write."""
 
     format: Literal["alembert-study"] = Field(description="Tells run files from other TOML files.")
@@ -140,7 +140,7 @@ def json_schema() -> dict[str, Any]:
 
 
 @functools.cache
-def document() -> type[Table]:
+def document() -> type[FileTable]:
     """The schema of a whole file."""
     tasks: Any = functools.reduce(operator.or_, TASKS.values())
     kinds: dict[str, list[str]] = {}
@@ -158,15 +158,17 @@ def document() -> type[Table]:
     for key, names in kinds.items():
         text = "; ".join(f"{name}: {_described(TASKS[name].OUTPUTS[key])}" for name in names)
         fields[key] = (StrictStr | None, Field(default=None, description=text))
-    outputs = create_model("Outputs", __base__=Table, __doc__='Files to write; "" leaves one out.', **fields)
+    outputs = create_model(
+        "Outputs", __base__=FileTable, __doc__='Files to write; "" leaves one out.', **fields
+    )
     whole: dict[str, Any] = {
         "task": (Annotated[tasks, Field(discriminator="type")], Field(description="What to do.")),
         "outputs": (outputs, Field(default=outputs(), description="What to write.")),
     }
-    return create_model("Study", __base__=StudyTable, __doc__=StudyTable.__doc__, **whole)
+    return create_model("Study", __base__=StudyEntry, __doc__=StudyEntry.__doc__, **whole)
 
 
-def _described(output: Output) -> str:
+def _described(output: OutputFile) -> str:
     return f"{output.what} ({', '.join(output.suffixes)})"
 
 
@@ -244,7 +246,7 @@ def _outputs(source: Source, task: type[Task], given: Mapping[str, Any]) -> dict
     return {key: name for key, name in found.items() if name}
 
 
-def _check_name(source: Source, place: Place, name: str, output: Output) -> None:
+def _check_name(source: Source, place: Place, name: str, output: OutputFile) -> None:
     if Path(name).suffix not in output.suffixes:
         raise source.error(
             place, f"is {name!r}, expected a name that ends with {' or '.join(output.suffixes)}"

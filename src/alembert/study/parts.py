@@ -94,10 +94,10 @@ class Grid:
         return f"{title}<table>\n{head}<tbody>\n{body}\n</tbody></table>\n"
 
 
-Part: TypeAlias = str | Grid
+ReportPart: TypeAlias = str | Grid
 
 
-def plain(part: Part) -> str:
+def plain(part: ReportPart) -> str:
     return part if isinstance(part, str) else part.plain()
 
 

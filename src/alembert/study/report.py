@@ -12,7 +12,7 @@ from alembert.model import Model
 from alembert.model.io import toml
 from alembert.study import figures
 from alembert.study.parts import Grid
-from alembert.study.task import Outcome
+from alembert.study.task import TaskResult
 
 if TYPE_CHECKING:
     from alembert.study.file import Study
@@ -31,7 +31,7 @@ img { max-width: 100%; background: #fff; border-radius: 6px; }
 """
 
 
-def render(study: Study, model: Model, outcome: Outcome, files: Mapping[str, Path]) -> str:
+def render(study: Study, model: Model, outcome: TaskResult, files: Mapping[str, Path]) -> str:
     """HTML or Markdown, by the name of the report."""
     name = study.outputs["report"]
     return (_markdown if name.endswith(".md") else _html)(study, model, outcome, files)
@@ -43,7 +43,7 @@ def _asked(study: Study) -> str:
     return toml.write({"model": study.model, "task": task})
 
 
-def _markdown(study: Study, model: Model, outcome: Outcome, files: Mapping[str, Path]) -> str:
+def _markdown(study: Study, model: Model, outcome: TaskResult, files: Mapping[str, Path]) -> str:
     parts = [f"# {study.name}", "", _lead(study, model, outcome), "", "## Result", ""]
     for part in outcome.parts:
         parts.append(part.markdown() if isinstance(part, Grid) else f"```text\n{part}\n```\n")
@@ -53,7 +53,7 @@ def _markdown(study: Study, model: Model, outcome: Outcome, files: Mapping[str, 
     return "\n".join(parts)
 
 
-def _html(study: Study, model: Model, outcome: Outcome, files: Mapping[str, Path]) -> str:
+def _html(study: Study, model: Model, outcome: TaskResult, files: Mapping[str, Path]) -> str:
     parts = [f"<h1>{escape(study.name)}</h1>", f"<p class=lead>{escape(_lead(study, model, outcome))}</p>"]
     parts.append("<h2>Result</h2>")
     for part in outcome.parts:
@@ -78,14 +78,14 @@ def _html(study: Study, model: Model, outcome: Outcome, files: Mapping[str, Path
     )
 
 
-def _lead(study: Study, model: Model, outcome: Outcome) -> str:
+def _lead(study: Study, model: Model, outcome: TaskResult) -> str:
     done = "" if outcome.ok else ": failed"
     return (
         f"{study.source.data['task']['type']} of {model.name}{done}; run by Alembert from {study.path.name}"
     )
 
 
-def _images(outcome: Outcome) -> list[tuple[str, str]]:
+def _images(outcome: TaskResult) -> list[tuple[str, str]]:
     """Figures, where matplotlib is there."""
     try:
         import matplotlib  # noqa: F401

@@ -19,7 +19,7 @@ from alembert.model import Model, ModelBuilder
 from alembert.study import report
 from alembert.study.file import Study
 from alembert.study.models import find_model
-from alembert.study.task import Outcome, Setting, Task, inside
+from alembert.study.task import Setting, Task, TaskResult, inside
 
 MANIFEST = "alembert-manifest"
 _PACKAGES = ("alembert", "numpy", "scipy", "casadi", "llvmlite", "xarray", "h5netcdf", "matplotlib")
@@ -29,7 +29,7 @@ _PACKAGES = ("alembert", "numpy", "scipy", "casadi", "llvmlite", "xarray", "h5ne
 class Finished:
     """A study that has run."""
 
-    outcome: Outcome
+    outcome: TaskResult
     files: Mapping[str, Path]
     """what was written, by kind"""
     manifest: Mapping[str, Any]
@@ -84,7 +84,7 @@ def run_study(study: Study, *, command: Sequence[str] = (), progress: bool | Non
     return Finished(outcome, files, manifest)
 
 
-def write_outputs(outcome: Outcome, paths: Mapping[str, Path]) -> dict[str, Path]:
+def write_outputs(outcome: TaskResult, paths: Mapping[str, Path]) -> dict[str, Path]:
     """Write the files of an outcome that are asked for."""
     for kind, path in paths.items():
         try:

@@ -15,9 +15,9 @@ from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.io.explanation import explanations
 from alembert.model.io.location import Place, shown
-from alembert.model.io.schema import Default, Table, annotation
+from alembert.model.io.schema import Default, FileTable, annotation
 from alembert.model.printing import unknown
-from alembert.study.parts import Part
+from alembert.study.parts import ReportPart
 
 Array = np.ndarray
 Write = Callable[[Path], Any]
@@ -32,7 +32,7 @@ class OptionError(ArgumentError):
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputFile:
     """A file that a task can write."""
 
     suffixes: tuple[str, ...]
@@ -43,12 +43,12 @@ class Output:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class TaskResult:
     """What a task found."""
 
     data: Mapping[str, Any]
     """for programs, the keys as in the task's `KEYS`"""
-    parts: tuple[Part, ...]
+    parts: tuple[ReportPart, ...]
     """for people"""
     files: Mapping[str, Write] = field(default_factory=dict)
     """what writes each of the task's outputs"""
@@ -69,14 +69,14 @@ class Setting:
     progress: bool | None = None
 
 
-class Task(Table):
+class Task(FileTable):
     """Options of a task; subclasses say what it does."""
 
     KEYS: ClassVar[Mapping[str, str]] = {}
-    OUTPUTS: ClassVar[Mapping[str, Output]] = {}
+    OUTPUTS: ClassVar[Mapping[str, OutputFile]] = {}
     NEEDS_MODEL: ClassVar[bool] = True
 
-    def run(self, model: Model, setting: Setting) -> Outcome:
+    def run(self, model: Model, setting: Setting) -> TaskResult:
         raise NotImplementedError
 
 

@@ -20,7 +20,7 @@ from alembert.view.guard import Guard
 from alembert.view.live_controls import Joints, Timeline
 from alembert.view.motion import Motion
 from alembert.view.page import Still
-from alembert.view.scene import Mark, Part, Scene, body_poses, scene
+from alembert.view.scene import NamedFrame, Scene, ScenePart, body_poses, scene
 
 Array = np.ndarray
 
@@ -134,8 +134,8 @@ class Viewer:
             self._draw_part(f"{_node(part.body)}/shape{k}", part)
         L = self.scene.length
         axes = {"axes_length": 0.35 * L, "axes_radius": 0.012 * L}
-        frames = [Mark("world", -1, _identity())]
-        frames += [Mark(name, k, _identity()) for k, name in enumerate(self.scene.bodies)]
+        frames = [NamedFrame("world", -1, _identity())]
+        frames += [NamedFrame(name, k, _identity()) for k, name in enumerate(self.scene.bodies)]
         for k, mark in enumerate([*frames, *self.scene.frames]):
             self._add("frames", world.add_frame(f"{_node(mark.body)}/frame{k}", **_at(mark.pose), **axes))
         total = sum(m.mass for m in self.scene.masses) or 1.0
@@ -169,7 +169,7 @@ class Viewer:
             self._grid = world.add_grid("/ground", 40 * L, 40 * L, cell_size=L, section_size=5 * L, wxyz=R)
             self._add("ground", self._grid)
 
-    def _draw_part(self, name: str, part: Part) -> None:
+    def _draw_part(self, name: str, part: ScenePart) -> None:
         world = self._server.scene
         color = tuple(round(255 * c) for c in part.color[:3])
         options: dict[str, Any] = {

@@ -24,8 +24,8 @@ from alembert.errors import ArgumentError, FileError
 from alembert.model import Model
 from alembert.spatial import Pose
 from alembert.view.motion import RATE, Frames, Motion, as_motion
-from alembert.view.posing import OPERATIONS, Instructions, posing
-from alembert.view.scene import Mark, Scene, scene
+from alembert.view.posing import OPERATIONS, PoseProgram, posing
+from alembert.view.scene import NamedFrame, Scene, scene
 
 Array = np.ndarray
 THEMES = ("auto", "light", "dark")
@@ -228,7 +228,7 @@ def _sliders(model: Model, q: Array, drawn: Scene) -> dict[str, Any]:
     }
 
 
-def _instructions(program: Instructions) -> dict[str, Any]:
+def _instructions(program: PoseProgram) -> dict[str, Any]:
     return {
         "inputs": program.inputs,
         "registers": program.registers,
@@ -238,7 +238,7 @@ def _instructions(program: Instructions) -> dict[str, Any]:
 
 
 def _drawn(drawn: Scene) -> dict[str, Any]:
-    def mark(m: Mark) -> dict[str, Any]:
+    def mark(m: NamedFrame) -> dict[str, Any]:
         return {"name": m.name, "body": m.body, "kind": m.kind, "matrix": _matrix(m.pose)}
 
     return {

@@ -46,7 +46,7 @@ class Slider:
 
 
 @dataclass(frozen=True, eq=False)
-class Instructions:
+class PoseProgram:
     """`code` (n, 4): operation, result, operands."""
 
     inputs: int
@@ -60,8 +60,8 @@ class Posing:
     """`poses` gives 12 numbers per body, rotation by rows, then origin; `closing` phi, then d phi / d x by columns."""
 
     sliders: tuple[Slider, ...]
-    poses: Instructions
-    closing: Instructions | None
+    poses: PoseProgram
+    closing: PoseProgram | None
 
 
 def sliders(model: Model, q: Any, length: float) -> tuple[Slider, ...]:
@@ -152,7 +152,7 @@ def posing(
     return Posing(sliders(model, start, length), poses, closing)
 
 
-def _instructions(function: ca.Function) -> Instructions | None:
+def _instructions(function: ca.Function) -> PoseProgram | None:
     n = function.n_instructions()
     if n > MOST_INSTRUCTIONS:
         return None
@@ -172,4 +172,4 @@ def _instructions(function: ca.Function) -> Instructions | None:
             code[k] = (_CODES[op], outputs[1], inputs[0], 0)
         else:
             code[k] = (_CODES[op], outputs[0], inputs[0], inputs[1] if len(inputs) > 1 else 0)
-    return Instructions(function.size1_in(0), function.sz_w(), code, np.array(constants))
+    return PoseProgram(function.size1_in(0), function.sz_w(), code, np.array(constants))

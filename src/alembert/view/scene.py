@@ -29,7 +29,7 @@ _THINNEST = 0.02  # of the largest half-axis of an ellipsoid: a rod's has no wid
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ScenePart:
     """A shape on a body. `kind` is box, sphere, cylinder or mesh; unit shapes, made larger by `scale` along x, y, z.
 
     The unit box has edges 1, the unit sphere and cylinder radius 1, the cylinder length 1 along z.
@@ -54,7 +54,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Mark:
+class NamedFrame:
     """A named place on a body: a frame, a sensor (`kind`), an end of a loop."""
 
     name: str
@@ -79,13 +79,13 @@ class Scene:
 
     name: str
     bodies: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[ScenePart, ...]
     meshes: tuple[Surface, ...]
-    frames: tuple[Mark, ...]
+    frames: tuple[NamedFrame, ...]
     masses: tuple[Mass, ...]
-    loops: tuple[tuple[Mark, Mark], ...]
-    sensors: tuple[Mark, ...]
-    joints: tuple[Mark, ...]
+    loops: tuple[tuple[NamedFrame, NamedFrame], ...]
+    sensors: tuple[NamedFrame, ...]
+    joints: tuple[NamedFrame, ...]
     up: tuple[float, float, float]
     gravity: float
     length: float
@@ -101,9 +101,9 @@ def scene(model: Model, *, parameters: Mapping[str, float] | None = None) -> Sce
     up = -g / size if size else np.array([0.0, 0.0, 1.0])
     index = {WORLD: -1, **model._body_index}
 
-    def mark(name: str, frame: str, kind: str = "") -> Mark:
+    def mark(name: str, frame: str, kind: str = "") -> NamedFrame:
         place = model.frame(frame)
-        return Mark(name, index[place.body], place.placement.pose(values), kind)
+        return NamedFrame(name, index[place.body], place.placement.pose(values), kind)
 
     return Scene(
         model.name,
@@ -118,7 +118,8 @@ def scene(model: Model, *, parameters: Mapping[str, float] | None = None) -> Sce
             for s in model.sensors
         ),
         tuple(
-            Mark(joint.name, index[joint.child], Pose.identity(), joint.type.kind) for joint in model.joints
+            NamedFrame(joint.name, index[joint.child], Pose.identity(), joint.type.kind)
+            for joint in model.joints
         ),
         (float(up[0]), float(up[1]), float(up[2])),
         size,
@@ -171,15 +172,15 @@ def typical_length(model: Model, values: Mapping[str, float]) -> float:
 # --- shapes -------------------------------------------------------------------------------------------------
 
 
-def _parts(model: Model, values: Mapping[str, float], length: float) -> tuple[list[Part], list[Surface]]:
-    parts: list[Part] = []
+def _parts(model: Model, values: Mapping[str, float], length: float) -> tuple[list[ScenePart], list[Surface]]:
+    parts: list[ScenePart] = []
     files = _Files()
     colors = palette(model)
     bare = not any(body.visuals for body in model.bodies)
     for visual in model.visuals:
         parts += _visual_parts(visual, -1, values, files)
     for i, body in enumerate(model.bodies):
-        own: list[Part] = []
+        own: list[ScenePart] = []
         for visual in body.visuals:
             own += _visual_parts(visual, i, values, files)
         heavy = _number(body.inertia.mass, values) > 0 and model.joints[i].type.nv > 0
@@ -196,25 +197,25 @@ def _parts(model: Model, values: Mapping[str, float], length: float) -> tuple[li
     return parts, surfaces
 
 
-def _anchor(model: Model, body: int, values: Mapping[str, float], length: float) -> list[Part]:
+def _anchor(model: Model, body: int, values: Mapping[str, float], length: float) -> list[ScenePart]:
     """A knob in the world where a joint holds a body to it, so that it does not hang from nothing."""
     joint = model.joints[body]
     if joint.parent != WORLD or not 0 < joint.type.nv < 6:
         return []
     size = 0.07 * length
-    return [Part("sphere", -1, joint.placement.pose(values), (size, size, size), DARK, made_up=True)]
+    return [ScenePart("sphere", -1, joint.placement.pose(values), (size, size, size), DARK, made_up=True)]
 
 
 def _visual_parts(
     visual: Visual, body: int, values: Mapping[str, float], files: _Files, *, made_up: bool = False
-) -> list[Part]:
+) -> list[ScenePart]:
     X = visual.placement.pose(values)
     given = None if visual.color is None else tuple(_unit(_number(x, values)) for x in visual.color)
     color: Any = given or GREY
 
-    def part(kind: str, scale: Any, at: Pose = X, mesh: int = -1, color: Any = color) -> Part:
+    def part(kind: str, scale: Any, at: Pose = X, mesh: int = -1, color: Any = color) -> ScenePart:
         x, y, z = (float(entry) for entry in scale)
-        return Part(kind, body, at, (x, y, z), color, mesh, made_up)
+        return ScenePart(kind, body, at, (x, y, z), color, mesh, made_up)
 
     match visual.shape:
         case Box(size):

@@ -177,7 +177,7 @@ class UnknownKeyError(ValueError):
         self.key = key
 
 
-class Table(BaseModel):
+class FileTable(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
@@ -195,12 +195,12 @@ class Table(BaseModel):
         }
 
 
-def table(name: str, doc: str | None, fields: dict[str, Any]) -> type[Table]:
+def table(name: str, doc: str | None, fields: dict[str, Any]) -> type[FileTable]:
     summary = inspect.cleandoc(doc).partition("\n\n")[0].replace("\n", " ") if doc else None
-    return create_model(name, __base__=Table, __doc__=summary, **fields)
+    return create_model(name, __base__=FileTable, __doc__=summary, **fields)
 
 
-def record_table(record: type, *, name: str, omit: tuple[str, ...] = ()) -> type[Table]:
+def record_table(record: type, *, name: str, omit: tuple[str, ...] = ()) -> type[FileTable]:
     doc = record.__doc__ if not str(record.__doc__).startswith(f"{record.__name__}(") else None
     return table(name, doc, fields_of(record, omit=omit))
 
@@ -291,7 +291,7 @@ def _record(record: type) -> Any:
     """A nested record: the table, made into the record when it has been read."""
     choices = choice_fields(record)
 
-    def build(value: Table) -> Any:
+    def build(value: FileTable) -> Any:
         given = value.given()
         for field, names in choices.items():
             given[field] = given.pop(_only(given, names, f"expected one of {', '.join(names)}"))
@@ -320,7 +320,7 @@ def placement() -> Any:
     doc = "A translation and one of quaternion_wxyz, rpy, rotation_vector; or the bare translation."
     members = table("Placement", doc, fields)
 
-    def build(value: Table) -> Placement:
+    def build(value: FileTable) -> Placement:
         given = value.given()
         translation = given.pop("translation", (0.0, 0.0, 0.0))
         if not given:
@@ -369,7 +369,7 @@ def inertia() -> Any:
     )
     members_table = table("Inertia", doc, fields)
 
-    def build(value: Table) -> Inertia:
+    def build(value: FileTable) -> Inertia:
         given = value.given()
         shapes = [shape for shape in INERTIA_SHAPES if shape in given]
         if not shapes:
@@ -384,14 +384,14 @@ def inertia() -> Any:
     return Annotated[members_table, AfterValidator(build)]
 
 
-def _shape_builder(maker: Callable[..., Inertia]) -> Callable[[Table], Inertia]:
+def _shape_builder(maker: Callable[..., Inertia]) -> Callable[[FileTable], Inertia]:
     return lambda value: maker(**value.given())
 
 
 # --- the document -------------------------------------------------------------------------------------------
 
 
-def document() -> type[Table]:
+def document() -> type[FileTable]:
     """The schema of a whole file, with the joint types that are registered now."""
     return _document(tuple(REGISTRY.items()), tuple(PAIRS.items()))
 
@@ -399,7 +399,7 @@ def document() -> type[Table]:
 @functools.cache
 def _document(
     joint_types: tuple[tuple[str, type[Pair]], ...], pairs: tuple[tuple[str, type[Pair]], ...]
-) -> type[Table]:
+) -> type[FileTable]:
     fields: dict[str, Any] = {
         "format": (Literal["alembert-model"], ...),
         "version": (Literal[1], ...),

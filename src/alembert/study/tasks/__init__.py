@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from alembert.study.task import Task
-from alembert.study.tasks.ensemble import Ensemble
-from alembert.study.tasks.identify import Identify
-from alembert.study.tasks.linearize import Linearize
-from alembert.study.tasks.optimise import Optimise
-from alembert.study.tasks.simulate import Simulate
-from alembert.study.tasks.trim import Trim
-from alembert.study.tasks.verify import Verify
+from alembert.study.tasks.ensemble import EnsembleTask
+from alembert.study.tasks.identify import IdentifyTask
+from alembert.study.tasks.linearize import LinearizeTask
+from alembert.study.tasks.optimise import OptimiseTask
+from alembert.study.tasks.simulate import SimulateTask
+from alembert.study.tasks.trim import TrimTask
+from alembert.study.tasks.verify import VerifyTask
 
 TASKS: dict[str, type[Task]] = {
-    "simulate": Simulate,
-    "ensemble": Ensemble,
-    "trim": Trim,
-    "linearize": Linearize,
-    "identify": Identify,
-    "optimise": Optimise,
-    "verify": Verify,
+    "simulate": SimulateTask,
+    "ensemble": EnsembleTask,
+    "trim": TrimTask,
+    "linearize": LinearizeTask,
+    "identify": IdentifyTask,
+    "optimise": OptimiseTask,
+    "verify": VerifyTask,
 }
 """a new task is a class here: run files, their schema and their reference know it by that"""

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from alembert.model import Model
 from alembert.model.io import netcdf
-from alembert.model.io.schema import Table
+from alembert.model.io.schema import FileTable
 from alembert.model.printing import unknown
 from alembert.study import figures
 from alembert.study.driven import driven
@@ -24,10 +24,10 @@ from alembert.study.task import (
     Number,
     Numbers,
     OptionError,
-    Outcome,
-    Output,
+    OutputFile,
     Positive,
     Setting,
+    TaskResult,
     inside,
 )
 from alembert.study.tasks.scenario import Scenario
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-class Spread(Table):
+class SpreadEntry(FileTable):
     """Standard deviations (or half widths) of what is drawn; what is not named is the same for all."""
 
     position: dict[str, Numbers] = Field(
@@ -50,7 +50,7 @@ class Spread(Table):
     parameters: dict[str, Number] = Field(default={}, description="By name.")
 
 
-class Ensemble(Scenario, AtState):
+class EnsembleTask(Scenario, AtState):
     """Simulate many motions that differ by chance, repeatably."""
 
     KEYS: ClassVar = {
@@ -67,10 +67,10 @@ class Ensemble(Scenario, AtState):
         "files": "what was written, by kind",
     }
     OUTPUTS: ClassVar = {
-        "save": Output(
+        "save": OutputFile(
             (".csv", ".nc"), "means and deviations over time (.csv), or all members (.nc)", "ensemble.csv"
         ),
-        "plot": Output(PLOT, "means and bands over time"),
+        "plot": OutputFile(PLOT, "means and bands over time"),
     }
 
     type: Literal["ensemble"] = "ensemble"
@@ -94,9 +94,9 @@ class Ensemble(Scenario, AtState):
     distribution: Literal["normal", "uniform"] = Field(
         default="normal", description="Of the draws; the spread of uniform ones is their half width."
     )
-    spread: Spread = Field(default=Spread(), description="What is drawn, and how widely.")
+    spread: SpreadEntry = Field(default=SpreadEntry(), description="What is drawn, and how widely.")
 
-    def run(self, model: Model, setting: Setting) -> Outcome:
+    def run(self, model: Model, setting: Setting) -> TaskResult:
         from alembert.simulate import ensemble
 
         for k, event in enumerate(self.events):
@@ -156,7 +156,7 @@ class Ensemble(Scenario, AtState):
         met = [(name, str(count), f"{first:.6g}") for name, (count, first) in happened.items()]
         log = [Grid.of("events", ("event", "members", "first, mean [s]"), met)] if met else []
         failed = [f"member {k}: {why}" for k, why in list(result.failures.items())[:5]]
-        return Outcome(
+        return TaskResult(
             data,
             (
                 "\n".join([text, *failed]),

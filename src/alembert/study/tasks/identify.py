@@ -13,7 +13,17 @@ from pydantic import Field
 from alembert.model import Model
 from alembert.study.data import read_series
 from alembert.study.parts import Grid
-from alembert.study.task import AtState, Count, Number, OptionError, Outcome, Output, Positive, Setting, Task
+from alembert.study.task import (
+    AtState,
+    Count,
+    Number,
+    OptionError,
+    OutputFile,
+    Positive,
+    Setting,
+    Task,
+    TaskResult,
+)
 from alembert.study.tasks.simulate import PLOT
 from alembert.study.tasks.trim import write_json
 
@@ -21,7 +31,7 @@ if TYPE_CHECKING:
     from alembert.identify import Identification, Measurements
 
 
-class Identify(Task):
+class IdentifyTask(Task):
     """Estimate inertias, frictions, armatures and rotors of a model from measured motions and efforts."""
 
     KEYS: ClassVar = {
@@ -38,9 +48,9 @@ class Identify(Task):
         "files": "what was written, by kind",
     }
     OUTPUTS: ClassVar = {
-        "save": Output((".json", ".csv"), "estimates with standard errors", "estimates.json"),
-        "model": Output((".toml", ".yaml", ".yml"), "the identified model", "identified.toml"),
-        "plot": Output(PLOT, "measured and predicted efforts"),
+        "save": OutputFile((".json", ".csv"), "estimates with standard errors", "estimates.json"),
+        "model": OutputFile((".toml", ".yaml", ".yml"), "the identified model", "identified.toml"),
+        "plot": OutputFile(PLOT, "measured and predicted efforts"),
     }
 
     type: Literal["identify"] = "identify"
@@ -68,7 +78,7 @@ class Identify(Task):
         default={}, description="Standard deviation of the efforts by degree of freedom; otherwise estimated."
     )
 
-    def run(self, model: Model, setting: Setting) -> Outcome:
+    def run(self, model: Model, setting: Setting) -> TaskResult:
         from alembert.identify import identify
 
         path = setting.folder / self.data
@@ -82,7 +92,7 @@ class Identify(Task):
         )
         data = _data(result)
         tables = (result.effort_table(), result.table(), result.base_table())
-        return Outcome(
+        return TaskResult(
             data,
             (
                 *(Grid.from_rich(table) for table in tables),

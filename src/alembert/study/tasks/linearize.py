@@ -11,10 +11,10 @@ from pydantic import Field
 
 from alembert.model import Model
 from alembert.study import figures
-from alembert.study.parts import Grid, Part
-from alembert.study.task import Outcome, Output, Setting, by_joint
+from alembert.study.parts import Grid, ReportPart
+from alembert.study.task import OutputFile, Setting, TaskResult, by_joint
 from alembert.study.tasks.simulate import PLOT
-from alembert.study.tasks.trim import Trimmed, write_json
+from alembert.study.tasks.trim import TrimOptions, write_json
 
 if TYPE_CHECKING:
     from alembert.linear import LinearModel
@@ -24,7 +24,7 @@ _SHOWN = 8
 """states up to which matrices are printed"""
 
 
-class Linearize(Trimmed):
+class LinearizeTask(TrimOptions):
     """The linear model x' = A x + B u, y = C x + D u about a state or an equilibrium, with its modes."""
 
     KEYS: ClassVar = {
@@ -50,10 +50,10 @@ class Linearize(Trimmed):
         "files": "what was written, by kind",
     }
     OUTPUTS: ClassVar = {
-        "save": Output((".json", ".npz", ".mat"), "matrices and names", "linear.json"),
-        "bode": Output(PLOT, "frequency responses"),
-        "poles": Output(PLOT, "poles in the plane"),
-        "html": Output((".html",), "an animation of the modes, one file for the browser"),
+        "save": OutputFile((".json", ".npz", ".mat"), "matrices and names", "linear.json"),
+        "bode": OutputFile(PLOT, "frequency responses"),
+        "poles": OutputFile(PLOT, "poles in the plane"),
+        "html": OutputFile((".html",), "an animation of the modes, one file for the browser"),
     }
 
     type: Literal["linearize"] = "linearize"
@@ -71,11 +71,11 @@ class Linearize(Trimmed):
         default=[], description="Parameters of the model for the matrices E and F."
     )
 
-    def run(self, model: Model, setting: Setting) -> Outcome:
+    def run(self, model: Model, setting: Setting) -> TaskResult:
         from alembert.linear import linearize
 
         options = {"inputs": self.inputs, "outputs": self.outputs, "parameters": self.sensitivities}
-        parts: list[Part] = []
+        parts: list[ReportPart] = []
         if self.trim or self.free is not None or self.fixed:
             point = self.equilibrium(model)
             linear = point.linearize(**options)
@@ -93,7 +93,7 @@ class Linearize(Trimmed):
         data = _data(linear)
         reached = linear.controllable(), linear.observable()
         data |= {"controllable": bool(reached[0]), "observable": bool(reached[1])}
-        return Outcome(
+        return TaskResult(
             data,
             (*parts, *_parts(linear), f"controllable: {reached[0]}\nobservable: {reached[1]}"),
             files={
@@ -133,8 +133,8 @@ def _data(linear: LinearModel) -> dict[str, Any]:
     }
 
 
-def _parts(linear: LinearModel) -> list[Part]:
-    found: list[Part] = [linear.remark] if linear.remark else []
+def _parts(linear: LinearModel) -> list[ReportPart]:
+    found: list[ReportPart] = [linear.remark] if linear.remark else []
     if linear.has_modes:
         found += [Grid.from_rich(linear.modes().__rich__())]
     if len(linear.state_names) <= _SHOWN:

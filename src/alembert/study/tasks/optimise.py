@@ -16,7 +16,16 @@ from alembert.model.io import netcdf
 from alembert.model.printing import unknown
 from alembert.study import figures
 from alembert.study.parts import Grid
-from alembert.study.task import Count, FromState, Numbers, OptionError, Outcome, Output, Positive, Setting
+from alembert.study.task import (
+    Count,
+    FromState,
+    Numbers,
+    OptionError,
+    OutputFile,
+    Positive,
+    Setting,
+    TaskResult,
+)
 from alembert.study.tasks.simulate import PLOT
 
 
@@ -32,7 +41,7 @@ Time: Any = Annotated[
 ]
 
 
-class Optimise(FromState):
+class OptimiseTask(FromState):
     """Find the motion and the efforts of least cost from one state to another."""
 
     KEYS: ClassVar = {
@@ -50,13 +59,13 @@ class Optimise(FromState):
         "files": "what was written, by kind",
     }
     OUTPUTS: ClassVar = {
-        "save": Output(
+        "save": OutputFile(
             (".csv", ".nc", ".npz"),
             "coordinates, speeds and efforts over time; .npz is a guess",
             "solution.csv",
         ),
-        "plot": Output(PLOT, "coordinates, speeds and controls over time"),
-        "html": Output((".html",), "an animation with plots, one file for the browser"),
+        "plot": OutputFile(PLOT, "coordinates, speeds and controls over time"),
+        "html": OutputFile((".html",), "an animation with plots, one file for the browser"),
     }
 
     type: Literal["optimise"] = "optimise"
@@ -90,7 +99,7 @@ class Optimise(FromState):
         description="Where to start: a solution that was saved as .npz; straight from start to end.",
     )
 
-    def run(self, model: Model, setting: Setting) -> Outcome:
+    def run(self, model: Model, setting: Setting) -> TaskResult:
         from alembert import optimal
         from alembert.optimal.report import convergence
 
@@ -147,7 +156,7 @@ class Optimise(FromState):
         text = [] if solution.success else [str(solution.diagnosis())]
         if solution.success and solution.message not in ("solved", "converged"):
             text.append(str(solution.message))
-        return Outcome(
+        return TaskResult(
             data,
             (*parts, *text),
             files={

@@ -13,9 +13,9 @@ from alembert.expression import Expression
 from alembert.model import Model
 from alembert.model.elements import SENSOR_KINDS
 from alembert.model.io.location import Place
-from alembert.model.io.schema import Table, default_value
+from alembert.model.io.schema import FileTable, default_value
 from alembert.model.printing import unknown
-from alembert.study.driven import AnyController, EventTable
+from alembert.study.driven import AnyControllerEntry, EventEntry
 from alembert.study.task import Number, Numbers, OptionError, Positive, Task
 
 Array = np.ndarray
@@ -41,7 +41,7 @@ Three: Any = Annotated[tuple[Formula, ...], Field(min_length=3, max_length=3)]
 Six: Any = Annotated[tuple[Formula, ...], Field(min_length=6, max_length=6)]
 
 
-class ForceTable(Table):
+class ForceEntry(FileTable):
     """A force element by its `type`; the other keys are those of the class in `alembert.simulate`."""
 
     def element(self) -> Any:
@@ -52,7 +52,7 @@ class ForceTable(Table):
         return getattr(simulate, name)(**given)
 
 
-class SpringDamper(ForceTable):
+class SpringDamperEntry(ForceEntry):
     """A spring and a damper between the origins of two frames."""
 
     type: Literal["spring_damper"]
@@ -64,7 +64,7 @@ class SpringDamper(ForceTable):
     tension_only: bool = Field(default=False, strict=True, description="As of a cable.")
 
 
-class Bushing(ForceTable):
+class BushingEntry(ForceEntry):
     """Springs and dampers against any motion of frame b relative to frame a."""
 
     type: Literal["bushing"]
@@ -74,7 +74,7 @@ class Bushing(ForceTable):
     damping: Six = Field(default=(0.0,) * 6, description="The same, N m s/rad and N s/m.")
 
 
-class Drag(ForceTable):
+class DragEntry(ForceEntry):
     """Of air at the origin of a frame."""
 
     type: Literal["drag"]
@@ -86,7 +86,7 @@ class Drag(ForceTable):
     normal: Three | None = Field(default=None, description="Of a plate, in the frame's axes.")
 
 
-class SoftStop(ForceTable):
+class SoftStopEntry(ForceEntry):
     """Springs and dampers beyond the limits of joints."""
 
     type: Literal["soft_stop"]
@@ -96,7 +96,7 @@ class SoftStop(ForceTable):
     reach: Number = Field(default=1e-3, description="Over which the damper fades in, rad or m.")
 
 
-class GearTable(Table):
+class GearEntry(FileTable):
     """A motor with a rotor, geared to the joint."""
 
     ratio: Number
@@ -105,7 +105,7 @@ class GearTable(Table):
     coulomb: Number = Field(default=0.0, description="Friction of the motor, N m.")
 
 
-class DriveTable(Table):
+class DriveEntry(FileTable):
     """How a joint's drive carries out commands."""
 
     limit: Number | None = Field(default=None, description="Of the effort, N m or N.")
@@ -113,14 +113,14 @@ class DriveTable(Table):
     lag: Number = Field(default=0.0, description="Time constant, s.")
     frequency: Number = Field(default=0.0, description="Of a lag of second order, rad/s.")
     damping_ratio: Number = Field(default=1.0, description="Of a lag of second order.")
-    gear: GearTable | None = Field(default=None, description="A geared rotor.")
+    gear: GearEntry | None = Field(default=None, description="A geared rotor.")
 
 
 _KINDS: Any = SENSOR_KINDS
 SensorKind: Any = Literal[_KINDS]
 
 
-class SensorEntry(Table):
+class SensorEntry(FileTable):
     """A sensor at work: one of the model, by its name, or one that is described here by `kind` and `target`."""
 
     period: Positive = Field(description="Between samples, s.")
@@ -154,7 +154,7 @@ class SensorEntry(Table):
             raise OptionError(place, str(error).removeprefix("Measured: ")) from None
 
 
-class FieldTable(Table):
+class FieldEntry(FileTable):
     """A gravity field by its `type`."""
 
     def field(self) -> Any:
@@ -164,7 +164,7 @@ class FieldTable(Table):
         return kinds[self.type](**{key: x for key, x in self.given().items() if key != "type"})  # type: ignore[attr-defined]
 
 
-class Central(FieldTable):
+class CentralEntry(FieldEntry):
     """Attraction to a point of the world."""
 
     type: Literal["central"]
@@ -173,7 +173,7 @@ class Central(FieldTable):
     gradient: bool = Field(default=True, strict=True, description="Whether its torques count.")
 
 
-class Gradient(FieldTable):
+class GradientEntry(FieldEntry):
     """What is left of the field in free fall along a circular orbit."""
 
     type: Literal["gradient"]
@@ -182,10 +182,17 @@ class Gradient(FieldTable):
     normal: Three = Field(default=(0.0, 0.0, 1.0), description="Of the orbit.")
 
 
-FIELDS = {"central": Central, "gradient": Gradient}
-AnyField: Any = Annotated[Central | Gradient, Field(discriminator="type")]
-FORCES = {"spring_damper": SpringDamper, "bushing": Bushing, "drag": Drag, "soft_stop": SoftStop}
-Force: Any = Annotated[SpringDamper | Bushing | Drag | SoftStop, Field(discriminator="type")]
+FIELDS = {"central": CentralEntry, "gradient": GradientEntry}
+AnyField: Any = Annotated[CentralEntry | GradientEntry, Field(discriminator="type")]
+FORCES = {
+    "spring_damper": SpringDamperEntry,
+    "bushing": BushingEntry,
+    "drag": DragEntry,
+    "soft_stop": SoftStopEntry,
+}
+Force: Any = Annotated[
+    SpringDamperEntry | BushingEntry | DragEntry | SoftStopEntry, Field(discriminator="type")
+]
 
 
 class Scenario(Task):
@@ -200,7 +207,7 @@ class Scenario(Task):
         description="In the place of the model's gravity: `type` central (`parameter`, `center`, `gradient`) or gradient "
         "(`rate`, `radial`, `normal`).",
     )
-    drives: dict[StrictStr, DriveTable] = Field(
+    drives: dict[StrictStr, DriveEntry] = Field(
         default={}, description="By joint, limits, lags and geared rotors of its drive."
     )
     sensors: dict[StrictStr, SensorEntry] = Field(
@@ -215,10 +222,10 @@ class Scenario(Task):
         default=[],
         description="Joints that keep their position and speed while loops and couplings are closed at the start.",
     )
-    controllers: list[AnyController] = Field(
+    controllers: list[AnyControllerEntry] = Field(
         default=[], description="What drives the joints, besides `effort`; their efforts add up."
     )
-    events: list[EventTable] = Field(default=[], description="What ends a motion early, or is noted.")
+    events: list[EventEntry] = Field(default=[], description="What ends a motion early, or is noted.")
 
     def closed(
         self, model: Model, q: Array, v: Array, parameters: Mapping[str, float] | None

@@ -13,13 +13,13 @@ from alembert.model.io.schema import Vector
 from alembert.study import figures
 from alembert.study.driven import driven
 from alembert.study.parts import Grid
-from alembert.study.task import AtState, Outcome, Output, Positive, Setting, by_joint
+from alembert.study.task import AtState, OutputFile, Positive, Setting, TaskResult, by_joint
 from alembert.study.tasks.scenario import Scenario
 
 PLOT = (".png", ".svg", ".pdf")
 
 
-class Simulate(Scenario, AtState):
+class SimulateTask(Scenario, AtState):
     """Let a model move from a state, and report how well energy and momentum were kept."""
 
     KEYS: ClassVar = {
@@ -44,9 +44,9 @@ class Simulate(Scenario, AtState):
         "files": "what was written, by kind",
     }
     OUTPUTS: ClassVar = {
-        "save": Output((".csv", ".nc"), "records of coordinates, speeds and efforts", "records.csv"),
-        "plot": Output(PLOT, "coordinates and speeds over time"),
-        "html": Output((".html",), "an animation with plots, one file for the browser"),
+        "save": OutputFile((".csv", ".nc"), "records of coordinates, speeds and efforts", "records.csv"),
+        "plot": OutputFile(PLOT, "coordinates and speeds over time"),
+        "html": OutputFile((".html",), "an animation with plots, one file for the browser"),
     }
 
     type: Literal["simulate"] = "simulate"
@@ -60,7 +60,7 @@ class Simulate(Scenario, AtState):
     absolute_tolerance: Positive = Field(default=1e-11, description="The same, in SI units.")
     gravity: Vector | None = Field(default=None, description="Another one than the model's, m/s^2.")
 
-    def run(self, model: Model, setting: Setting) -> Outcome:
+    def run(self, model: Model, setting: Setting) -> TaskResult:
         from alembert.simulate import simulate
 
         if self.gravity is not None:
@@ -116,7 +116,7 @@ class Simulate(Scenario, AtState):
         rows = zip(model.coordinate_names, (f"{x:.9g}" for x in run.q[-1]), units, strict=True)
         end = Grid.of(f"at {run.time[-1]:g} s", ("coordinate", "value", "unit"), rows)
         log = [Grid.of("events", ("event", "at [s]"), [(e.name, f"{e.time:.9g}") for e in run.events])]
-        return Outcome(
+        return TaskResult(
             data,
             (str(report), *(log if run.events else []), end),
             files={

@@ -11,10 +11,10 @@ from pydantic import Field
 
 from alembert.model import Model
 from alembert.study.parts import Grid
-from alembert.study.task import AtState, Number, Numbers, Outcome, Output, Setting, by_joint
+from alembert.study.task import AtState, Number, Numbers, OutputFile, Setting, TaskResult, by_joint
 
 
-class Trimmed(AtState):
+class TrimOptions(AtState):
     """A task that may look for an equilibrium; the state is the guess."""
 
     fixed: dict[str, Number] = Field(
@@ -45,7 +45,7 @@ class Trimmed(AtState):
         )
 
 
-class Trim(Trimmed):
+class TrimTask(TrimOptions):
     """Find an equilibrium, or a steady motion."""
 
     KEYS: ClassVar = {
@@ -62,11 +62,11 @@ class Trim(Trimmed):
         "iterations": "that were needed",
         "files": "what was written, by kind",
     }
-    OUTPUTS: ClassVar = {"save": Output((".json",), "the equilibrium", "equilibrium.json")}
+    OUTPUTS: ClassVar = {"save": OutputFile((".json",), "the equilibrium", "equilibrium.json")}
 
     type: Literal["trim"] = "trim"
 
-    def run(self, model: Model, setting: Setting) -> Outcome:
+    def run(self, model: Model, setting: Setting) -> TaskResult:
         found = self.equilibrium(model)
         data = {
             "model": model.name,
@@ -81,7 +81,7 @@ class Trim(Trimmed):
             "poles": [[p.real, p.imag] for p in found.eigenvalues().tolist()],
             "iterations": found.iterations,
         }
-        return Outcome(
+        return TaskResult(
             data,
             (Grid.from_rich(found.__rich__()), f"{found.stability}; efforts missing: {data['residual']:.1e}"),
             files={"save": partial(write_json, data)},

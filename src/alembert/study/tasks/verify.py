@@ -9,13 +9,13 @@ from pydantic import Field
 
 from alembert.model import Model
 from alembert.study.parts import Grid
-from alembert.study.task import Count, Outcome, Output, Positive, Setting, Task
+from alembert.study.task import Count, OutputFile, Positive, Setting, Task, TaskResult
 
 if TYPE_CHECKING:
     from alembert.verify import Results
 
 
-class Verify(Task):
+class VerifyTask(Task):
     """Compare what Alembert computes with published values, closed forms and other programs; no model is needed."""
 
     KEYS: ClassVar = {
@@ -26,8 +26,8 @@ class Verify(Task):
         "files": "what was written, by kind",
     }
     OUTPUTS: ClassVar = {
-        "save": Output((".json",), "statuses and checks"),
-        "html": Output((".html",), "a page with a plot per case"),
+        "save": OutputFile((".json",), "statuses and checks"),
+        "html": OutputFile((".html",), "a page with a plot per case"),
     }
     NEEDS_MODEL: ClassVar = False
 
@@ -43,7 +43,7 @@ class Verify(Task):
     jobs: Count | None = Field(default=None, description="Processes; one per core.")
     timeout: Positive = Field(default=600.0, description="Of one case, s.")
 
-    def run(self, model: Model, setting: Setting) -> Outcome:
+    def run(self, model: Model, setting: Setting) -> TaskResult:
         from alembert.verify import discover, run, select
 
         own = [setting.folder / name for name in self.files]
@@ -58,7 +58,7 @@ class Verify(Task):
         }
         rows = [(outcome.name, outcome.status, outcome.message) for outcome in results.outcomes]
         text = f"{len(rows)} cases, {len(bad)} bad" + (f": {', '.join(bad)}" if bad else "")
-        return Outcome(
+        return TaskResult(
             data,
             (Grid.of("cases", ("case", "status", ""), rows, left=3), text),
             files={"save": lambda path: _save(results, path), "html": lambda path: _page(results, path)},
