@@ -1,6 +1,6 @@
 """Write what the pages in docs/api are about into them: signatures and first sentences, for readers without the built site.
 
-`make docs` runs it; `tests/test_docs_generated.py` holds the pages to it. The site shows the whole documentation of every
+`make docs` runs it; `tests/test_api_pages.py` holds the pages to it. The site shows the whole documentation of every
 name instead: `hooks.py` leaves these sections out.
 """
 
