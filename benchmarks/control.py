@@ -1,0 +1,95 @@
+"""Linear systems: norms, responses, gramians, Riccati equations and synthesis, against SciPy and python-control."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from alembert import control
+from alembert.control.gramian import lyapunov
+from benchmarks.rows import Row
+
+
+def chain(n: int, damping: float = 1e-3) -> control.StateSpace:
+    """n states: n/2 masses between springs, lightly damped; forces and places at both ends."""
+    k = n // 2
+    K = 100 * (2 * np.eye(k) - np.eye(k, k=1) - np.eye(k, k=-1))
+    return control.SecondOrder(
+        np.eye(k), damping * K, K, np.eye(k)[:, [0, -1]], np.eye(k)[[0, -1]]
+    ).to_statespace()
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    repeats = 2 if quick else 5
+    size = 200
+    G = chain(size)
+    w = np.geomspace(0.1, 100, 200)
+
+    def dense() -> Any:
+        return (
+            G.C @ np.linalg.solve(1j * w[:, None, None] * np.eye(size) - G.A, G.B[None].astype(complex)) + G.D
+        )
+
+    yield Row(
+        "control_response",
+        "200 frequencies",
+        f"chain, {size} states",
+        _least(lambda: G.frequency_response(w), repeats),
+        peer="NumPy, one solve a frequency",
+        theirs=_least(dense, repeats),
+        measure="ratio",
+        goal=8.0,
+    )
+    for n, goal in ((200, None), (400 if quick else 1000, None if quick else 5.0)):
+        H = chain(n)
+        Q = H.B @ H.B.T
+        yield Row(
+            f"control_gramian_{n}",
+            "gramian",
+            f"chain, {n} states",
+            _least(lambda H=H, Q=Q: lyapunov(H.A, Q), repeats),
+            peer="SciPy",
+            theirs=_least(lambda H=H, Q=Q: scipy.linalg.solve_continuous_lyapunov(H.A, -Q), 1),
+            measure="ratio" if goal else "",
+            goal=goal,
+        )
+    small = chain(50)
+    yield Row(
+        "control_care",
+        "Riccati equation",
+        "chain, 50 states",
+        _least(lambda: control.lqr(small, 1.0, 1.0), repeats),
+        peer="SciPy",
+        theirs=_least(
+            lambda: scipy.linalg.solve_continuous_are(small.A, small.B, np.eye(50), np.eye(2)), repeats
+        ),
+    )
+    yield Row("control_norm", "H-infinity norm", f"chain, {size} states", _least(lambda: G.hinf_norm(), 2))
+    yield Row(
+        "control_hinf", "H-infinity controller", "chain, 50 states", _least(lambda: _synthesis(small), 1)
+    )
+
+
+def _synthesis(G: control.StateSpace) -> None:
+    n = G.order
+    P = control.StateSpace(
+        G.A,
+        np.hstack([G.B[:, 1:], np.zeros((n, 1)), G.B[:, :1]]),
+        np.vstack([G.C[1:], np.zeros((1, n)), G.C[1:]]),
+        [[0, 0, 0], [0, 0, 1], [0, 0.1, 0]],
+    )
+    control.hinfsyn(P, controls=1, measurements=1)
+
+
+def _least(call: Callable[[], Any], repeats: int) -> float:
+    """Seconds, the least of some repeats: these calls are long."""
+    found = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        found = min(found, time.perf_counter() - start)
+    return found
