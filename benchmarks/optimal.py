@@ -24,9 +24,9 @@ import alembert as al
 from alembert.optimal import Problem, Solution, effort, terminal
 from alembert.optimal import guess as guesses
 from alembert.optimal.evaluation import Evaluation
+from alembert.optimal.interior_point import InteriorPoint
 from alembert.optimal.schemes import scheme
 from alembert.optimal.stages import cut
-from alembert.optimal.sweep import Sweep
 from benchmarks import timing
 from benchmarks.rows import Row, against
 from benchmarks.timing import Effort
@@ -291,7 +291,7 @@ def _reach_guess() -> dict[str, Array]:
 def _stage_derivatives(problem: Problem, N: int, exact: bool, effort_: Effort) -> float:
     """Seconds per stage of what an iteration of the sweep in time needs; blocks that never change are made once a solve."""
     stages = cut(problem, scheme("euler"), N)
-    method = Sweep(stages, Evaluation(stages, exact=exact), iterations=1)
+    method = InteriorPoint(stages, Evaluation(stages, exact=exact), iterations=1)
     method.solve(*guesses.place(stages, guesses.make(problem, _reach_guess())))
     return timing.best(method.newton._condense, effort_, N)
 

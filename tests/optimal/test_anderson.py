@@ -5,7 +5,7 @@ import numpy as np
 
 import alembert as al
 from alembert.optimal import Problem, effort, terminal
-from alembert.optimal.sweep import Anderson
+from alembert.optimal.interior_point import Anderson
 from alembert.optimal.tuning import DEPTH
 
 REACH = np.array([[0.0, -0.4, 0.0, -2.0, 0.0, 1.6, 0.8], [0.8, 0.3, 0.4, -1.2, 0.3, 1.9, 0.2]])

@@ -12,10 +12,10 @@ import alembert as al
 from alembert.optimal import Problem, effort, terminal
 from alembert.optimal import guess as guesses
 from alembert.optimal.forms import has_smallest, smallest, staged
+from alembert.optimal.interior_point import near_solution
 from alembert.optimal.nlp import _reason
 from alembert.optimal.schemes import scheme
 from alembert.optimal.stages import cut
-from alembert.optimal.sweep import near_solution
 
 
 def reach():

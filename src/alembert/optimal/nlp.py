@@ -17,9 +17,9 @@ from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds
 from alembert.optimal.blocks import NonlinearProgram
 from alembert.optimal.forms import NlpForm, has_smallest, smallest, staged
+from alembert.optimal.interior_point import near_solution
 from alembert.optimal.outcome import Attempt, Iterate, Iteration, IterationLog, Outcome, interruptible
 from alembert.optimal.stages import Stages
-from alembert.optimal.sweep import near_solution
 
 Array = np.ndarray
 WARM = dict.fromkeys(("mu_init", "bound_push", "bound_frac"), 1e-8)

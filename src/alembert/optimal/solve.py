@@ -18,13 +18,13 @@ from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
 from alembert.optimal.diagnosis import not_finite, turn_remark, turns_too_far, zigzag_remark
 from alembert.optimal.evaluation import Evaluation
+from alembert.optimal.interior_point import InteriorPoint
 from alembert.optimal.outcome import Attempt, Iteration, Outcome, interrupts_kept, reporter, same_nodes, warm
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import scheme
 from alembert.optimal.solution import Solution
 from alembert.optimal.splines import solve_splines
 from alembert.optimal.stages import Stages, cut
-from alembert.optimal.sweep import Sweep
 
 SOLVERS = ("sweep", "ipopt", "fatrop")
 LARGEST_EXACT = 6000
@@ -168,7 +168,9 @@ class Transcribed:
             return solve_nlp(attempt, solver)
         began = time.perf_counter()
         a, evaluation = attempt, self.evaluation(attempt.exact)
-        method = Sweep(a.stages, evaluation, tolerance=a.tolerance, iterations=a.iterations, report=a.report)
+        method = InteriorPoint(
+            a.stages, evaluation, tolerance=a.tolerance, iterations=a.iterations, report=a.report
+        )
         outcome = method.solve(a.x, a.u, a.z, a.known)
         outcome.seconds["with compiling"] = time.perf_counter() - began
         return outcome

@@ -31,7 +31,7 @@ from alembert.optimal.stages import Stages
 Array = np.ndarray
 
 
-class Sweep:
+class InteriorPoint:
     """See the module. `tolerance` is for the scaled optimality error."""
 
     def __init__(
