@@ -25,6 +25,7 @@ ROOT = DOCS.parent / "src" / "alembert"
 
 TASKS = {
     "files read from `model.forward_dynamics` to machine code, nothing cached": """
+import alembert.algorithms
 m = al.library.two_link()
 call = lambda: m.forward_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
 """,
@@ -52,7 +53,7 @@ root = os.path.dirname(al.__file__) + os.sep
 seen = set()
 def note(frame, event, argument):
     name = frame.f_code.co_filename
-    if event == "call" and name.startswith(root) and frame.f_code.co_name != "<module>":
+    if event == "call" and name.startswith(root) and frame.f_code.co_flags & 1:  # no body of a module or a class
         seen.add(name[len(root):])
 sys.setprofile(note)
 call()

@@ -14,7 +14,7 @@ from alembert.spatial.arrays import Array, zeros
 
 
 @dataclass(frozen=True)
-class Modes(JointType):
+class ModalCoordinates(JointType):
     """Modal coordinates by name, with their units."""
 
     kind: ClassVar[str] = "modes"

@@ -28,7 +28,7 @@ import numpy as np
 
 from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, evaluate, scalar
-from alembert.joints.modes import Modes
+from alembert.joints.modes import ModalCoordinates
 from alembert.model.inertia import Inertia
 from alembert.model.placement import _negative, _times, _total, plus
 
@@ -150,9 +150,9 @@ class ModalBody:
             )
 
     @property
-    def coordinates(self) -> Modes:
+    def coordinates(self) -> ModalCoordinates:
         """The modal coordinates as owners of places in q and v; their units are as in `units`."""
-        return Modes(self.modes, self.units or ("",) * self.count)
+        return ModalCoordinates(self.modes, self.units or ("",) * self.count)
 
     def undeformed(self) -> Inertia:
         """The inertia of the body with its modes at rest."""

@@ -32,7 +32,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.joints import JointType, Limits
-from alembert.joints.modes import Modes
+from alembert.joints.modes import ModalCoordinates
 from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Owner:
         return self._labels(self.type.speeds)
 
     def _labels(self, entries: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-        if len(entries) == 1 and not isinstance(self.type, Modes):
+        if len(entries) == 1 and not isinstance(self.type, ModalCoordinates):
             return (self.name,)
         return tuple(f"{self.name}.{label}" for label, _ in entries)
 

@@ -18,7 +18,7 @@ import numpy as np
 from alembert.errors import UnsupportedError
 from alembert.expression import Expression, Scalar, evaluate, names_in
 from alembert.joints import Fixed, Friction
-from alembert.joints.modes import Modes
+from alembert.joints.modes import ModalCoordinates
 from alembert.joints.pair import normalised
 from alembert.model import WORLD, Frame, Joint, Model, Placement
 from alembert.model.inertia import Inertia
@@ -32,7 +32,7 @@ Where = Placement | PlacementProduct
 
 
 @dataclass(frozen=True)
-class Place:
+class Perch:
     """A node of a flexible body, where something hangs that moves with it."""
 
     body: ModalBody
@@ -53,7 +53,7 @@ class Tree:
     parents: tuple[int, ...]
     flexible: tuple[ModalBody | None, ...]
     """the bodies whose modes are nodes"""
-    places: tuple[Place | None, ...]
+    places: tuple[Perch | None, ...]
     """where nodes hang that the modes of their parents move"""
     indices: Mapping[tuple[str, str], int]
     """the node that carries a body (name, "") or a station (name, node); -1 for the world"""
@@ -63,11 +63,11 @@ class Tree:
         joints: list[Joint] = []
         parents: list[int] = []
         flexible: list[ModalBody | None] = []
-        places: list[Place | None] = []
+        places: list[Perch | None] = []
         indices = {(WORLD, ""): -1}
         stations = _stations(model)
 
-        def add(joint: Joint, parent: int, body: ModalBody | None = None, place: Place | None = None) -> int:
+        def add(joint: Joint, parent: int, body: ModalBody | None = None, place: Perch | None = None) -> int:
             joints.append(joint)
             parents.append(parent)
             flexible.append(body)
@@ -80,7 +80,7 @@ class Tree:
                 if joint.node:
                     carrier = model.body(joint.parent).flexible
                     assert carrier is not None
-                    place = Place(carrier, carrier.node(joint.node))
+                    place = Perch(carrier, carrier.node(joint.node))
                 index = add(joint, indices[joint.parent, ""], place=place)
             else:
                 index = indices[joint.parent, joint.node]
@@ -89,7 +89,7 @@ class Tree:
                 index = add(modes, index, body=body.flexible)
                 for name in stations.get(body.name, ()):
                     fixed = Joint(f"{body.name}.{name}", Fixed(), body.name, body.name)
-                    station = Place(body.flexible, body.flexible.node(name))
+                    station = Perch(body.flexible, body.flexible.node(name))
                     indices[body.name, name] = add(fixed, index, place=station)
             indices[body.name, ""] = index
         return cls(model, tuple(joints), tuple(parents), tuple(flexible), tuple(places), indices)
@@ -386,7 +386,7 @@ def flattened(values: Any) -> tuple[Scalar, ...]:
 
 
 def _structure(
-    joint: Joint, known: dict[object, Structure], body: ModalBody | None, place: Place | None
+    joint: Joint, known: dict[object, Structure], body: ModalBody | None, place: Perch | None
 ) -> Structure:
     """The structure of a node; `known` keeps those of alike nodes."""
     friction = joint.friction or _NO_FRICTION
@@ -401,7 +401,7 @@ def _structure(
     if body is not None:
         key: object = (body.count, body.stiffening, carrier)
         if key not in known:
-            modes = Modes(tuple(str(k) for k in range(body.count)), ("",) * body.count)
+            modes = ModalCoordinates(tuple(str(k) for k in range(body.count)), ("",) * body.count)
             known[key] = Structure(modes, carrier=carrier, stiffening=body.stiffening)
         return known[key]
     key = (type(joint.type), _shape(joint.type), options, carrier)
