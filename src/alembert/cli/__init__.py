@@ -9,7 +9,6 @@ from alembert.cli import linear as _linear
 from alembert.cli import identification as _identification
 from alembert.cli import studies as _studies
 from alembert.cli import verify as _verify
-from alembert.cli import schema as _schema
 from alembert.cli import demo as _demo
 from alembert.cli import bench as _bench
 from alembert.cli import cache as _cache

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from alembert.cli import console
-from alembert.cli.app import MODELS, Json, command
+from alembert.cli.app import MODELS, STUDIES, Json, command
 from alembert.cli.models import Floating, ModelName, PackageDirs, Strict, complete_model, load_model
+from alembert.errors import ArgumentError
+from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -118,3 +121,33 @@ def summary(model: Model) -> dict[str, Any]:
         "speeds": list(model.speed_names),
         "model": plain_model(model),
     }
+
+
+KINDS = ("model", "study")
+
+
+def _complete_kind(incomplete: str) -> list[str]:
+    return [kind for kind in KINDS if kind.startswith(incomplete)]
+
+
+@command(
+    "schema",
+    panel=STUDIES,
+    examples=[
+        ("alembert schema > model.schema.json", "of model files"),
+        ("alembert schema study > study.schema.json", "of run files"),
+    ],
+)
+def schema(
+    kind: Annotated[
+        str, typer.Argument(help="Of which files: model or study.", autocompletion=_complete_kind)
+    ] = "model",
+) -> None:
+    """Print the JSON schema of a file format, for editors and other programs."""
+    if kind not in KINDS:
+        raise ArgumentError(unknown("schema: there is no kind of files", kind, KINDS))
+    if kind == "study":
+        from alembert.study.file import json_schema
+    else:
+        from alembert.model.io import json_schema
+    typer.echo(json.dumps(json_schema(), indent=2))
