@@ -128,7 +128,8 @@ def test_symbolic_controllers_keep_the_order():
 def test_a_step_without_solution_is_refused():
     m = al.library.two_link()
     with pytest.raises(
-        NumericalError, match=r"simulate: the motion is not finite after t = 0 s; .* smaller step"
+        NumericalError,
+        match=r"simulate: the motion is not finite after t = 0 s, in steps of 1 s; .* smaller step",
     ):
         simulate(m, [0.1, 0.2], [300.0, -400.0], duration=10.0, step=1.0, integrator="variational")
 
