@@ -27,6 +27,7 @@ TASKS = {
     "files read from `model.forward_dynamics` to machine code, nothing cached": """
 import alembert.algorithms
 m = al.library.two_link()
+m.compute
 call = lambda: m.forward_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0])
 """,
     "files read for one step of `al.simulate`": """
@@ -194,7 +195,8 @@ def private() -> list[str]:
         for node in ast.walk(module.tree):
             names: list[str] = []
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                names = [node.attr]
+                own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+                names = [] if own else [node.attr]
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("alembert"):
                 names = [alias.name for alias in node.names]
             for name in names:

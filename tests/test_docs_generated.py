@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from alembert.algorithms.table import TABLE
-from alembert.constraints import Constraints
+from alembert.constraints import ConstrainedAlgorithms
 from alembert.joints import REGISTRY
 from alembert.model.methods import Methods
 
@@ -43,7 +43,7 @@ def test_algorithms_are_current(kind, generate, shown):
 
 def test_no_algorithm_is_left_out(generate):
     """Of trees: all that a model computes but for what is about constraints."""
-    methods = {name for name in vars(Methods) if not name.startswith("_")} - set(vars(Constraints))
+    methods = {name for name in vars(Methods) if not name.startswith("_")} - set(vars(ConstrainedAlgorithms))
     assert methods - NOT_ALGORITHMS <= set(generate.ALGORITHMS)
     assert {name for name, entry in TABLE.items() if entry.is_method} <= set(generate.ALGORITHMS)
 

@@ -105,6 +105,6 @@ def test_methods_and_what_computes_take_the_same_arguments():
     for name, method in vars(Methods).items():
         if name.startswith("_") or not inspect.isfunction(method):
             continue
-        outer, inner = (inspect.signature(x).parameters for x in (method, getattr(compute, name)))
-        assert list(outer) == list(inner), name
-        assert [p.default for p in outer.values()] == [p.default for p in inner.values()], name
+        both = (inspect.signature(x).parameters.values() for x in (method, getattr(compute, name)))
+        outer, inner = ([(p.name, p.default) for p in list(parameters)[1:]] for parameters in both)
+        assert outer == inner, name

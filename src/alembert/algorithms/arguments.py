@@ -1,17 +1,28 @@
-"""What the user gives, as the arrays that kernels take: wrenches, parameters, values by name."""
+"""What the user gives, as the arrays that kernels take: wrenches, parameters, values by name, frames.
+
+Parameters given at run time must still make a model that a body can have: the numbers that must not be negative and the
+inertias are computed from them by a kernel of their own, for a whole batch at once, and held to the rules of
+`alembert.model.inertia`. What the model breaks at its defaults (a file may have it so) is not looked at.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
-from alembert.algorithms import frames, kernels, physical
+from alembert.algorithms import frames, kernels
+from alembert.arguments import common, mapping, numbers
+from alembert.engine.codegen import FunctionSource, KernelSource
+from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
-from alembert.expression import names_in
-from alembert.model import Placement
+from alembert.expression import Expression, Scalar, evaluate, names_in
+from alembert.model import Body, Placement
+from alembert.model.inertia import NOISE, TRIANGLE_TOLERANCE
 from alembert.model.placement import PlacementProduct
 from alembert.model.printing import unknown
 from alembert.model.space import with_own_axis
@@ -20,10 +31,128 @@ from alembert.sweeps import Tree
 from alembert.sweeps.tree import Where
 
 if TYPE_CHECKING:
-    from alembert.algorithms.physical import Physical
     from alembert.model import Model
 
 Array = np.ndarray
+REMEMBERED = 256  # sets of parameters that were found to be good
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """An expression that must not be negative (or, with `positive`, zero), and how to say so."""
+
+    entry: Scalar
+    sentence: str
+    positive: bool = False
+
+
+class Physical:
+    """The check of a model; `check` raises `ArgumentError` in the words of the builder."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        defaults = model.parameter_values
+        self._bodies = [
+            body for body in model.bodies if _depends(body) and not body.inertia.problem(defaults)
+        ]
+        self._rules = [rule for rule in _rules(model) if isinstance(rule.entry, Expression)]
+        self._good: set[bytes] = set()
+
+    def check(self, function: str, parameters: Array) -> None:
+        """For parameters (..., count), all of them."""
+        if not (self._bodies or self._rules):
+            return
+        key = parameters.tobytes() if parameters.size <= REMEMBERED else b""
+        if key and key in self._good:
+            return
+        inertias, entries = self._kernel(parameters)
+        bad = _unphysical(inertias)
+        for k, body in enumerate(self._bodies):
+            if np.any(bad[..., k]):
+                values = self._first(bad[..., k], parameters)
+                problem = body.inertia.problem(values) or "its inertia is not physical"
+                self._refuse(function, bad[..., k], f"body {body.name!r}: {problem}")
+        for k, rule in enumerate(self._rules):
+            wrong = entries[..., k] <= 0 if rule.positive else entries[..., k] < 0
+            if np.any(wrong):
+                value = entries[..., k][wrong].flat[0]
+                self._refuse(function, wrong, rule.sentence.format(f"{value:.6g}"))
+        if key and len(self._good) < REMEMBERED:
+            self._good.add(key)
+
+    def _first(self, bad: Array, parameters: Array) -> dict[str, float]:
+        row = parameters[bad][0] if bad.ndim else parameters
+        return dict(zip(self._model.parameter_values, row.tolist(), strict=True))
+
+    def _refuse(self, function: str, bad: Array, what: str) -> None:
+        where = ""
+        if bad.ndim:
+            index = tuple(int(i[0]) for i in np.nonzero(bad))
+            where = f" (the first of {np.count_nonzero(bad)}, at {index if len(index) > 1 else index[0]})"
+        raise ArgumentError(f"{function}: with the given parameters{where}, {what}")
+
+    @property
+    def _kernel(self) -> Kernel:
+        model = self._model
+        if "physical" not in model.compute.kernels:
+            count = len(model.parameters)
+            results = [Argument("inertias", (len(self._bodies), 7)), Argument("entries", (len(self._rules),))]
+            model.compute.kernels["physical"] = Kernel(
+                "parameters",
+                [Argument("parameters", (count,))],
+                results,
+                key=f"{model.fingerprint}:physical",
+                build=self._source,
+            )
+        return model.compute.kernels["physical"]
+
+    def _source(self) -> KernelSource:
+        p = ca.SX.sym("p", len(self._model.parameters))
+        values = {name: p[k] for k, name in enumerate(self._model.parameter_values)}
+        rows = [ca.SX(0, 7)]
+        for body in self._bodies:
+            entries = (body.inertia.mass, *body.inertia.tensor)
+            rows.append(ca.horzcat(*(ca.SX(evaluate(entry, values)) for entry in entries)))
+        others = [ca.SX(evaluate(rule.entry, values)) for rule in self._rules]
+        outputs = [ca.densify(ca.vertcat(*rows)), ca.densify(ca.vertcat(ca.SX(0, 1), *others))]
+        return FunctionSource(ca.Function("physical", [p], outputs))
+
+
+def _unphysical(inertias: Array) -> Array:
+    """`Inertia.problem` on rows of mass and tensor (Ixx, Ixy, Iyy, Ixz, Iyz, Izz); NaN passes, it is found later."""
+    mass, xx, xy, yy, xz, yz, zz = np.moveaxis(inertias, -1, 0)
+    finite = np.isfinite(inertias).all(axis=-1)
+    tensor = np.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], axis=-1).reshape(*mass.shape, 3, 3)
+    moments = np.linalg.eigvalsh(np.where(finite[..., None, None], tensor, 0.0))
+    largest = np.abs(moments).max(axis=-1)
+    slack = TRIANGLE_TOLERANCE * largest + NOISE * mass
+    wrong = (mass < 0) | ((mass == 0) & (largest > 0)) | (moments[..., 0] < -slack)
+    return finite & (wrong | (moments[..., 2] > moments[..., 0] + moments[..., 1] + slack))
+
+
+def _depends(body: Body) -> bool:
+    return any(isinstance(x, Expression) for x in (body.inertia.mass, *body.inertia.tensor))
+
+
+def _rules(model: Model) -> list[_Rule]:
+    """What attachments refuse when they are made with numbers."""
+    found: list[_Rule] = []
+
+    def add(joint: str, what: str, entries: Any) -> None:
+        sentence = f"joint {joint!r}: {what} is {{}}, expected zero or more"
+        found.extend(_Rule(entry, sentence) for entry in entries)
+
+    for joint in model.joints:
+        add(joint.name, "armature", joint.armature)
+        add(joint.name, "rotor inertia", [rotor.inertia for rotor in joint.rotors])
+        if joint.friction:
+            add(joint.name, "viscous friction", joint.friction.viscous)
+            add(joint.name, "Coulomb friction", joint.friction.coulomb)
+            sentence = f"joint {joint.name!r}: friction smoothing speed is {{}}, expected a positive speed"
+            found.append(_Rule(joint.friction.smoothing, sentence, positive=True))
+    return found
+
+
 Wrenches = Mapping[str, Any]
 Parameters = Mapping[str, Any] | None
 FrameLike = str | tuple[str, Placement]
@@ -40,21 +169,7 @@ class Arguments:
     def tree(self) -> Tree:
         return Tree.of(self.model)
 
-    def numbers(
-        self, function: str, what: str, value: Any, width: int = 0, hint: str = "", *, batch: bool = True
-    ) -> Array:
-        """An array of real numbers, (..., width) unless width is 0."""
-        try:
-            x = np.asarray(value)
-        except (TypeError, ValueError):
-            x = np.asarray(None)
-        if x.dtype.kind not in "fiub":
-            raise ArgumentError(f"{function}: {what} is {value!r}, expected numbers")
-        x = x.astype(float, copy=False)
-        if width and (x.ndim == 0 or x.shape[-1] != width or (x.ndim > 1 and not batch)):
-            expected = f"(..., {width})" if batch else f"({width},)"
-            raise ArgumentError(f"{function}: {what} has shape {x.shape}, expected {expected}{hint}")
-        return x
+    numbers = staticmethod(numbers)
 
     def by_name(
         self, function: str, values: Mapping[str, Any] | None, what: str, states: Sequence[Any] = ()
@@ -87,7 +202,7 @@ class Arguments:
         found: dict[str, slice] = {}
         named: set[int] = set()
         for name in mapping(function, what, values):
-            if name not in places and name not in self.model._joint_index:
+            if name not in places and name not in self.model.joint_indices:
                 raise ArgumentError(
                     unknown(f"{function}: {what}: no joint or degree of freedom", name, places)
                 )
@@ -123,13 +238,13 @@ class Arguments:
         """The arguments of a kernel, with the parameters where the model has any."""
         if self.model.parameters:
             return (*given, self.parameter_array(name, parameters))
-        if parameters:
+        if mapping(name, "parameters", parameters):
             raise ArgumentError(f"{name}: parameters are given, but the model has none")
         return given
 
     @cached_property
     def physical(self) -> Physical:
-        return physical.Physical(self.model)
+        return Physical(self.model)
 
     @cached_property
     def parameter_defaults(self) -> Array:
@@ -159,7 +274,7 @@ class Arguments:
 
     def locate(self, function: str, name: str, parameters: Parameters) -> tuple[int, Pose]:
         """The node that carries a frame and the frame's pose on it, (..., 3, 3) and (..., 3) over arrays of parameters."""
-        if name in self._fixed_poses:
+        if isinstance(name, str) and name in self._fixed_poses:
             return self._fixed_poses[name]
         node, placement = self.carrier(name)
         parts = placement.parts if isinstance(placement, PlacementProduct) else (placement,)
@@ -193,20 +308,3 @@ class Arguments:
         for _, node, F in parts:
             total[..., node, :] += F
         return total
-
-
-def mapping(function: str, what: str, value: Any) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise ArgumentError(f"{function}: {what} is {value!r}, expected a mapping from names to arrays")
-    return value
-
-
-def common(function: str, shapes: list[tuple[str, tuple[int, ...]]]) -> tuple[int, ...]:
-    """The batch shape of several arrays."""
-    try:
-        return np.broadcast_shapes(*(shape for _, shape in shapes))
-    except ValueError:
-        listed = ", ".join(f"{what} {shape}" for what, shape in shapes if shape)
-        raise ArgumentError(f"{function}: the batch dimensions do not go together: {listed}") from None

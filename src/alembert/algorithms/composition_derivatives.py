@@ -2,7 +2,7 @@
 
 The tangent of a list has every operation together with its change, in the same order; the adjoint has the adjoints of the
 operations in the opposite order, and sums what several of them give back to the same buffer. The tangent of the adjoint
-makes Hessians (`alembert.algorithms.hessians`).
+makes Hessians (`alembert.algorithms.directional_kernels`).
 
 Products with the Jacobians of the dynamics are in closed form (`alembert.sensitivity.products`), unless parameters vary.
 There the adjoint of forward dynamics a(q, v, tau) needs no adjoint of its sweep either: with mu = M^-1 weight, the gradient
@@ -20,14 +20,14 @@ import casadi as ca
 from alembert import sweeps
 from alembert.algorithms.compositions import (
     Composition,
+    Gather,
     Inverse,
+    MatrixProduct,
     Operation,
-    Pick,
-    Place,
-    Product,
+    Scatter,
     Small,
-    Sum,
-    Sweep,
+    SweepCall,
+    Total,
 )
 from alembert.sensitivity import directional, products
 from alembert.sweeps import Tree
@@ -42,20 +42,24 @@ def tangent(c: Composition) -> Composition:
     operations: list[Operation] = []
     for x in c.needed():
         inputs, outputs = (*x.inputs, *_changes(x.inputs)), (*x.outputs, *_changes(x.outputs))
-        if isinstance(x, Sweep):
+        if isinstance(x, SweepCall):
             operations.append(_tangent_sweep(c.tree, x, inputs, outputs))
         elif isinstance(x, Small):
             operations.append(Small(_tangent_of(x.function), inputs, outputs))
-        elif isinstance(x, Sum):
+        elif isinstance(x, Total):
             operations += [x, replace(x, inputs=_changes(x.inputs), outputs=_changes(x.outputs))]
-        elif isinstance(x, Product):
+        elif isinstance(x, MatrixProduct):
             pairs = zip(x.inputs[::2], x.inputs[1::2], strict=True)
             terms = [y for A, B in pairs for y in (f"d {A}", B, A, f"d {B}")]
-            operations += [x, Product(x.sign, tuple(terms), _changes(x.outputs))]
+            operations += [x, MatrixProduct(x.sign, tuple(terms), _changes(x.outputs))]
         elif isinstance(x, Inverse):
             (M,), (N,), half = x.inputs, x.outputs, f"half of d {x.outputs[0]}"
             sizes[half] = c.sizes[N]
-            operations += [x, Product(1, (f"d {M}", N), (half,)), Product(-1, (N, half), (f"d {N}",))]
+            operations += [
+                x,
+                MatrixProduct(1, (f"d {M}", N), (half,)),
+                MatrixProduct(-1, (N, half), (f"d {N}",)),
+            ]
         else:
             again = type(x)(x.rows, x.count, x.width, _changes(x.inputs), _changes(x.outputs))
             operations += [x, again]
@@ -70,11 +74,11 @@ def tangent(c: Composition) -> Composition:
     )
 
 
-def _tangent_sweep(tree: Tree, x: Sweep, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> Sweep:
+def _tangent_sweep(tree: Tree, x: SweepCall, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> SweepCall:
     closed = products.tangent(x.program, x.names, parameters=bool(tree.model.parameters))
     if closed and not x.mode:
-        return Sweep(*closed, inputs, outputs)
-    return Sweep(x.program, x.names, inputs, outputs, "jvp of vjp" if x.mode == "vjp" else "jvp")
+        return SweepCall(*closed, inputs, outputs)
+    return SweepCall(x.program, x.names, inputs, outputs, "jvp of vjp" if x.mode == "vjp" else "jvp")
 
 
 def adjoint(c: Composition, held: Sequence[str] = ()) -> Composition:
@@ -115,7 +119,7 @@ class _Adjoint:
         if len(parts) == 1:
             return parts[0]
         name = self.new(f"bar {buffer}", size)
-        self.operations.append(Sum((1,) * len(parts), size, tuple(parts), (name,)))
+        self.operations.append(Total((1,) * len(parts), size, tuple(parts), (name,)))
         self.bars[buffer] = [name]
         return name
 
@@ -130,10 +134,10 @@ class _Adjoint:
 
     def reverse(self, x: Operation) -> None:
         weights = tuple(self.bar(name) for name in x.outputs)
-        if isinstance(x, Pick):
-            self.operations.append(Place(x.rows, x.count, x.width, weights, self.give(x.inputs)))
-        elif isinstance(x, Place):
-            self.operations.append(Pick(x.rows, x.count, x.width, weights, self.give(x.inputs)))
+        if isinstance(x, Gather):
+            self.operations.append(Scatter(x.rows, x.count, x.width, weights, self.give(x.inputs)))
+        elif isinstance(x, Scatter):
+            self.operations.append(Gather(x.rows, x.count, x.width, weights, self.give(x.inputs)))
         elif isinstance(x, Small):
             kept = [k for k, name in enumerate(x.inputs) if name not in self.held]
             outputs = self.give([x.inputs[k] for k in kept])
@@ -142,34 +146,36 @@ class _Adjoint:
             (back,) = self.give(x.inputs)
             half = self.new(f"half of {back}", self.sizes[back])
             self.operations += [
-                Product(1, (weights[0], x.outputs[0]), (half,)),
-                Product(-1, (x.outputs[0], half), (back,)),
+                MatrixProduct(1, (weights[0], x.outputs[0]), (half,)),
+                MatrixProduct(-1, (x.outputs[0], half), (back,)),
             ]
-        elif isinstance(x, Sum | Product):  # only in derivatives, of which there are tangents
+        elif isinstance(x, Total | MatrixProduct):  # only in derivatives, of which there are tangents
             raise AssertionError(f"{x} has no adjoint")
         else:
             self.reverse_sweep(x, weights)
 
-    def reverse_sweep(self, x: Sweep, weights: tuple[str, ...]) -> None:
+    def reverse_sweep(self, x: SweepCall, weights: tuple[str, ...]) -> None:
         tail = x.inputs[len(x.names) :]
         closed = products.adjoint(x.program, x.names, parameters=any(name not in self.held for name in tail))
         if closed:
             own = x.inputs[: len(x.names)]
-            self.operations.append(Sweep(*closed, (*own, *weights, *tail), self.give(own)))
+            self.operations.append(SweepCall(*closed, (*own, *weights, *tail), self.give(own)))
         elif x.program is sweeps.FORWARD_DYNAMICS:
             self.reverse_forward_dynamics(x, weights[0])
         else:
             given = [name for name in x.inputs if name not in self.held]
-            self.operations.append(Sweep(x.program, x.names, (*x.inputs, *weights), self.give(given), "vjp"))
+            self.operations.append(
+                SweepCall(x.program, x.names, (*x.inputs, *weights), self.give(given), "vjp")
+            )
 
-    def reverse_forward_dynamics(self, x: Sweep, weight: str) -> None:
+    def reverse_forward_dynamics(self, x: SweepCall, weight: str) -> None:
         """(1)"""
         inputs = dict(zip((*x.names, "parameters"), x.inputs, strict=False))
         tail = [inputs["parameters"]] if "parameters" in inputs else []
         names = tuple("a" if name == "tau" else name for name in x.names)
         (mu,) = self.give([inputs["tau"]])
         self.operations.append(
-            Sweep(sweeps.SOLVE_MASS_MATRIX, ("q", "tau"), (inputs["q"], weight, *tail), (mu,))
+            SweepCall(sweeps.SOLVE_MASS_MATRIX, ("q", "tau"), (inputs["q"], weight, *tail), (mu,))
         )
         at = [x.outputs[0] if name == "a" else inputs[name] for name in names]
         others = [
@@ -180,9 +186,9 @@ class _Adjoint:
         opposite["a"] = self.new("opposite a", size)
         order = ["a" if n == "a" else inputs[n] for n in names] + [t for t in tail if t not in self.held]
         outputs = tuple(opposite[name] for name in order)
-        self.operations.append(Sweep(sweeps.INVERSE_DYNAMICS, names, (*at, *tail, mu), outputs, "vjp"))
+        self.operations.append(SweepCall(sweeps.INVERSE_DYNAMICS, names, (*at, *tail, mu), outputs, "vjp"))
         for name, given in zip(others, self.give(others), strict=True):
-            self.operations.append(Sum((-1,), self.sizes[given], (opposite[name],), (given,)))
+            self.operations.append(Total((-1,), self.sizes[given], (opposite[name],), (given,)))
 
 
 def _changes(names: Sequence[str]) -> tuple[str, ...]:

@@ -1,36 +1,46 @@
 """Compositions of sweeps and small functions, for models of any size.
 
-What follows from sweeps (`alembert.algorithms.graphs`: the velocity of a frame from that of its body, the energy from two
+What follows from sweeps (`alembert.algorithms.table`: the velocity of a frame from that of its body, the energy from two
 totals, wrenches on frames that act on bodies) is a short list of operations on named buffers:
 
-    Sweep    a program over the bodies, or its adjoint, as loops
-    Small    a function of a few numbers, as straight code
-    Place    rows of a table that is zero elsewhere
-    Pick     rows of a table
-    Sum      buffers added up, or subtracted
-    Product  the sum of products of matrices over the speeds
-    Inverse  of a symmetric one
+    SweepCall      a program over the bodies, or its adjoint, as loops
+    Small          a function of a few numbers, as straight code
+    Scatter        rows of a table that is zero elsewhere
+    Gather         rows of a table
+    Total          buffers added up, or subtracted
+    MatrixProduct  the sum of products of matrices over the speeds
+    Inverse        of a symmetric one
 
-Which algorithms are made so: `alembert.algorithms.composed_algorithms`; their derivatives: `composition_derivatives`.
+The graph of an algorithm is watched while it is built: the sweeps that it runs become operations, and what it makes of
+their results short functions between them. Derivatives of compositions: `composition_derivatives`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
 from alembert import sweeps
 from alembert.algorithms import kernels
+from alembert.algorithms.algorithm import Algorithm, Inputs, Options, graph_inputs
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.dense import InverseSource, ProductSource, SumSource
 from alembert.lowering.plan import Call, Copy, Offset, Plan, Step
 from alembert.lowering.rolled import Mode, RolledSource
+from alembert.sensitivity import adjoint_traces
+from alembert.spatial import Motion, Pose
 from alembert.sweeps import Program, Tree
+from alembert.sweeps.program import Record
+
+if TYPE_CHECKING:
+    from alembert.model import Model
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class SweepCall:
     """`names` are the program's inputs; the parameters follow them, where the model has any, then weights in an adjoint."""
 
     program: Program
@@ -48,7 +58,7 @@ class Small:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class Scatter:
     rows: tuple[int, ...]
     count: int
     width: int
@@ -57,7 +67,7 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Pick:
+class Gather:
     rows: tuple[int, ...]
     count: int
     width: int
@@ -66,7 +76,7 @@ class Pick:
 
 
 @dataclass(frozen=True, eq=False)
-class Sum:
+class Total:
     signs: tuple[int, ...]
     size: int
     inputs: tuple[str, ...]
@@ -74,7 +84,7 @@ class Sum:
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class MatrixProduct:
     """sign (A B + C D + ...) of the inputs A, B, C, D, ..."""
 
     sign: int
@@ -88,7 +98,7 @@ class Inverse:
     outputs: tuple[str, ...]
 
 
-Operation = Sweep | Small | Place | Pick | Sum | Product | Inverse
+Operation = SweepCall | Small | Scatter | Gather | Total | MatrixProduct | Inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,27 +153,208 @@ def _distinct(c: Composition) -> tuple[list[str], list[Step]]:
 
 def _steps(tree: Tree, x: Operation) -> list[Step]:
     """An operation as steps of a plan."""
-    if isinstance(x, Place):
+    if isinstance(x, Scatter):
         rows = zip(x.inputs, x.rows, strict=True)
         return [
             Copy(None, x.outputs[0]),
             *(Copy(row, Offset(x.outputs[0], x.width * k), x.width) for row, k in rows),
         ]
-    if isinstance(x, Pick):
+    if isinstance(x, Gather):
         rows = zip(x.outputs, x.rows, strict=True)
         return [Copy(Offset(x.inputs[0], x.width * k), row, x.width) for row, k in rows]
     return [Call(_source(tree, x), x.inputs, x.outputs)]
 
 
-def _source(tree: Tree, x: Sweep | Small | Sum | Product | Inverse) -> KernelSource:
-    if isinstance(x, Sweep):
+def _source(tree: Tree, x: SweepCall | Small | Total | MatrixProduct | Inverse) -> KernelSource:
+    if isinstance(x, SweepCall):
         if x.program is sweeps.FORWARD_DYNAMICS and not x.mode and not tree.model.parameters:
             return kernels.program_source(tree, x.program, x.names)  # code for each body is a third faster
         return RolledSource(x.program, tree, x.names, x.mode)
     if isinstance(x, Small):
         return FunctionSource(x.function)
-    if isinstance(x, Sum):
+    if isinstance(x, Total):
         return SumSource(x.signs, x.size)
-    if isinstance(x, Product):
+    if isinstance(x, MatrixProduct):
         return ProductSource(tree.model.nv, len(x.inputs) // 2, x.sign)
     return InverseSource(tree.model.nv)
+
+
+def of_program(model: Model, algorithm: Algorithm) -> Composition:
+    program, names = algorithm.sweeps
+    inputs = kernels.arguments(model, model.compute.tree, program, names)
+    results = kernels.results(model, model.compute.tree, program)
+    sizes = {a.name: a.size for a in inputs} | {f"result {r.name}": r.size for r in results}
+    given, found = tuple(a.name for a in inputs), tuple(f"result {r.name}" for r in results)
+    return Composition(model.compute.tree, given, found, sizes, (SweepCall(program, names, given, found),))
+
+
+def of_graph(model: Model, algorithm: Algorithm, options: Options) -> Composition | None:
+    """What a graph is composed of; None where it is not made of sweeps that have adjoints."""
+    inputs, names = graph_inputs(model, algorithm, options)
+    symbols = {a.name: ca.SX.sym("x", *a.shape) for a in inputs}
+    keys = [*symbols]
+    forces = keys[len(names) : len(names) + len(options.wrenches)]
+    p = symbols.get("parameters", ca.SX(0, 1))
+    s = _Watching(
+        model.compute.tree,
+        options,
+        {key: symbols[key] for key in names},
+        dict(zip(options.wrenches, (symbols[key] for key in forces), strict=True)),
+        p,
+        buffers=symbols,
+    )
+    try:
+        found = algorithm.expressions(s)
+    except _NotComposed:
+        return None
+    found = {key: ca.densify(x) for key, x in found.items()}
+    known = {key: s.known(x) for key, x in found.items()}
+    rest = {f"result {key}": x for key, x in found.items() if not known[key]}
+    used = {h.element_hash() for x in rest.values() for h in ca.symvar(x)}
+    given = {key: x for key, x in s.buffers.items() if used & {h.element_hash() for h in ca.symvar(x)}}
+    if not {"q", "q0", "q1"}.isdisjoint(given):  # their directions are tangent
+        return None
+    sizes = {key: x.numel() for key, x in (s.buffers | rest).items()}
+    operations = list(s.operations)
+    if rest:
+        last = ca.Function("last", [*given.values()], [*rest.values()])
+        operations.append(Small(last, tuple(given), tuple(rest)))
+    shapes = {key: x.shape for key, x in found.items()}
+    outputs = tuple(known[key] or f"result {key}" for key in found)
+    return Composition(model.compute.tree, tuple(keys), outputs, sizes, tuple(operations), shapes)
+
+
+class _NotComposed(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class _Watching(Inputs):
+    """Inputs of a graph that note the sweeps it runs, and give symbols for their results."""
+
+    buffers: dict[str, ca.SX] = field(default_factory=dict)
+    operations: list[Operation] = field(default_factory=list)
+
+    def run(self, program: Program, **more: ca.SX) -> dict[str, ca.SX]:
+        if not adjoint_traces.has_adjoint(program) or not len(self.tree):
+            raise _NotComposed
+        if self.wrenches and "wrench" in program.given:
+            more = {**more, "wrench": self.wrench_table}
+        return self.sweep(program, *self.named(program, {**self.given, **more}))
+
+    def named(self, program: Program, values: Mapping[str, ca.SX]) -> tuple[tuple[str, ...], list[str]]:
+        """The inputs of a program that are given, and their buffers."""
+        found = {key: self.label_of(values[key]) for key in program.given if key in values}
+        found = {key: label for key, label in found.items() if label}
+        return tuple(found), list(found.values())
+
+    def sweep(
+        self, program: Program, names: tuple[str, ...], given: Sequence[str], label: str = ""
+    ) -> dict[str, ca.SX]:
+        tail = ["parameters"] if self.tree.model.parameters else []
+        label = label or f"{program.name} {len(self.operations)}"
+        found = {}
+        for r in kernels.results(self.tree.model, self.tree, program):
+            found[r.name] = self.buffers[f"{label}: {r.name}"] = ca.SX.sym("y", *r.shape)
+        outputs = tuple(f"{label}: {name}" for name in found)
+        self.operations.append(SweepCall(program, names, (*given, *tail), outputs))
+        return found
+
+    def label_of(self, value: ca.SX) -> str:
+        """The buffer that a symbol stands for; "" for zeros."""
+        if not value.nnz():
+            return ""
+        label = self.known(value)
+        if not label:
+            raise _NotComposed
+        return label
+
+    def known(self, value: ca.SX) -> str:
+        """The same, or "" where there is none."""
+        for label, x in self.buffers.items():
+            if x is value or (x.shape == value.shape and ca.is_equal(x, value)):
+                return label
+        return ""
+
+    def inverse(self, M: ca.SX) -> ca.SX:
+        label = self.label_of(M)
+        self.buffers["inverse"] = ca.SX.sym("N", *M.shape)
+        self.operations.append(Inverse((label,), ("inverse",)))
+        return self.buffers["inverse"]
+
+    @property
+    def wrench_table(self) -> ca.SX:
+        """The wrenches on the nodes, as a buffer."""
+        label = "wrench on nodes"
+        if label not in self.buffers:
+            rows: dict[int, ca.SX] = {}
+            for frame, F in self.wrenches.items():
+                node, X = self.locate(frame)
+                force = kernels.carried(X, F)
+                rows[node] = rows[node] + force if node in rows else force
+            given = [key for key in self.buffers if key.startswith("wrench on ") or key == "parameters"]
+            carry = ca.Function(
+                "carry", [self.buffers[key] for key in given], [ca.densify(x) for x in rows.values()]
+            )
+            parts = tuple(f"wrench on node {node}" for node in rows)
+            self.operations.append(Small(carry, tuple(given), parts))
+            for part in parts:
+                self.buffers[part] = ca.SX.sym("f", 6)
+            self.buffers[label] = ca.SX.sym("F", len(self.tree), 6)
+            self.operations.append(Scatter(tuple(rows), len(self.tree), 6, parts, (label,)))
+        return self.buffers[label]
+
+    @property
+    def moved(self) -> Any:
+        return _Moved(self), _Moving(self, -1)
+
+    @property
+    def at(self) -> Any:
+        node, X_BC = self.locate(self.options.frame)
+        if node < 0:
+            raise _NotComposed
+        return self.moved[0][node], X_BC, node
+
+
+class _Moved:
+    def __init__(self, s: _Watching) -> None:
+        self.s = s
+
+    def __getitem__(self, node: int) -> _Moving:
+        return _Moving(self.s, node)
+
+
+class _Moving(Record):
+    """Pose, velocity, acceleration and columns of one node, each read from the table that a sweep makes of them."""
+
+    def __init__(self, s: _Watching, node: int) -> None:
+        super().__init__(_s=s, _node=node)
+
+    def __getattr__(self, name: str) -> Any:
+        s, node = self.__dict__["_s"], self.__dict__["_node"]
+        if node < 0 or name not in _TABLES:
+            raise _NotComposed
+        program, make = _TABLES[name]
+        table = f"table: {name}"
+        if table not in s.buffers:
+            s.sweep(program, *s.named(program, s.given), "table")
+        if name == "columns":
+            return s.buffers[table][s.tree.v_slices[node], :].T
+        row = f"{name} of node {node}"
+        if row not in s.buffers:
+            n, width = len(s.tree), kernels.WIDTHS[name]
+            s.buffers[row] = ca.SX.sym("row", width)
+            s.operations.append(Gather((node,), n, width, (table,), (row,)))
+        return make(s.buffers[row])
+
+
+def _pose(row: ca.SX) -> Pose:
+    return Pose(ca.reshape(row[:9], 3, 3).T, row[9:])
+
+
+_TABLES: dict[str, tuple[Program, Any]] = {
+    "X_W": (sweeps.POSES, _pose),
+    "V": (sweeps.VELOCITIES, Motion.from_vector),
+    "A": (sweeps.ACCELERATIONS, Motion.from_vector),
+    "columns": (replace(sweeps.SUBSPACES, name="columns", result={"columns": "v6"}), None),
+}

@@ -1,19 +1,23 @@
-"""`Compute`: what a model computes."""
+"""`Compute`: what a model computes, as kernels, on symbols and as C source."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alembert.algorithms import exporting, kernels, symbolic
+import numpy as np
+
+from alembert.algorithms import kernels, symbolic
 from alembert.algorithms.algorithm import Options
 from alembert.algorithms.constrained_graphs import CONSTRAINED
 from alembert.algorithms.derivatives import Derivatives
 from alembert.algorithms.frames import Reference, check_about, check_reference
 from alembert.algorithms.table import TABLE, find
+from alembert.engine.c_export import export_c
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.model import WORLD
 
@@ -22,6 +26,54 @@ if TYPE_CHECKING:
     from alembert.algorithms.symbolic import Symbolic
     from alembert.engine.kernel import Kernel
     from alembert.model import Model
+
+
+def export(
+    model: Model, graph_name: str, options: Options, directory: str | Path, *, name: str, at: Any = None
+) -> list[Path]:
+    """`name` is that of the function; `at` a configuration to test with, where not any will do."""
+    graph = model.symbolic.graph(graph_name, options)
+    rng = np.random.default_rng(0)
+    names: list[str] = []
+    described: dict[str, str] = {}
+    sample: list[np.ndarray] = []
+    frames = iter(options.wrenches)
+    speeds: Any = None
+    for argument in graph.inputs:
+        label, known = argument.name, ", ".join(model.speed_names)
+        value = rng.uniform(-1.0, 1.0, argument.shape)
+        if label in ("q", "q0", "q1"):
+            known = ", ".join(model.coordinate_names)
+            value = model.random_configuration(rng) if at is None else np.asarray(at, dtype=float)
+        elif label == "parameters":
+            known = ", ".join(model.parameter_values)
+            value = np.array(list(model.parameter_values.values()))
+        elif label == "free":
+            known = "1 for speeds that tau drives, 0 for those that follow a"
+            value = (rng.uniform(size=argument.shape) < 0.5).astype(float)
+        elif label.startswith("wrench on "):
+            frame = next(frames)
+            label, known = f"wrench_{_identifier(frame)}", f"moment, then force on {frame}, in its axes"
+        elif label == "v" and at is not None:
+            value = speeds = model.project(at, value).v  # that open no loop
+        elif label == "a" and at is not None:  # after v
+            by = model.independent_coordinates(at, speeds)
+            value = by.E @ value[by.indices] + by.rate
+        names.append(label)
+        described[label] = known
+        sample.append(value)
+    return export_c(
+        graph.function,
+        name,
+        directory,
+        argument_names=names,
+        sample=sample,
+        descriptions=described,
+    )
+
+
+def _identifier(frame: str) -> str:
+    return re.sub(r"\W", "_", frame, flags=re.ASCII)
 
 
 class Compute(Derivatives):
@@ -56,6 +108,7 @@ class Compute(Derivatives):
         actuated: Sequence[str] | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> Kernel:
+        kernels.check_lowering(name, lowering)
         if self._takes_constraints(name):
             options = self._constrained_graph_options(
                 "compile", name, at, self._wrench_frames("compile", name, wrenches), actuated, weights
@@ -73,6 +126,8 @@ class Compute(Derivatives):
                 kernel = self.kernel(name, wrenches=bool(frames), lowering=lowering)
                 if frames:
                     kernel = kernels.with_wrenches(self.model, kernel, frames)
+        if not isinstance(batch, bool):
+            raise ArgumentError(f"compile: batch is {batch!r}, expected True or False")
         again = {"wrenches": tuple(wrenches), "batch": batch, "lowering": lowering}
         kernel.origin = (
             _compiled,
@@ -121,12 +176,14 @@ class Compute(Derivatives):
         self, graph: str, options: Options, directory: str | Path, name: str, at: Any
     ) -> list[Path]:
         try:
-            return exporting.export(self.model, graph, options, directory, name=name, at=at)
+            return export(self.model, graph, options, directory, name=name, at=at)
         except OSError as error:
             raise FileError(f"{directory}: cannot be written: {error.strerror or error}") from None
 
     def _takes_constraints(self, name: str) -> bool:
         """Whether an algorithm holds the constraints of the model (or is only for models that have some)."""
+        if not isinstance(name, str):
+            return False
         if name in CONSTRAINED:
             return CONSTRAINED[name].is_method and CONSTRAINED[name].has_kernel
         return self.model.is_constrained and name in TABLE and TABLE[name].needs_tree

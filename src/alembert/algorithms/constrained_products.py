@@ -18,8 +18,8 @@ import numpy as np
 
 from alembert.algorithms import directional_kernels, results
 from alembert.algorithms.algorithm import Options
-from alembert.algorithms.arguments import common
 from alembert.algorithms.table import TABLE
+from alembert.arguments import common
 from alembert.constraints import compiled, rank
 from alembert.constraints.derivatives import check_determined
 from alembert.constraints.drives import check_unrolled

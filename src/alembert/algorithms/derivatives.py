@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.algorithms import constrained_products, directional_kernels, results
-from alembert.algorithms.arguments import mapping
-from alembert.algorithms.equations_of_motion import EquationsOfMotion
+from alembert.algorithms.dynamics import EquationsOfMotion
 from alembert.algorithms.frames import Reference
-from alembert.algorithms.table import TABLE
+from alembert.algorithms.table import TABLE, find
+from alembert.arguments import mapping
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
-    from alembert.algorithms.results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
+    from alembert.algorithms.results import (
+        ForwardDerivatives,
+        HybridDerivatives,
+        InverseDerivatives,
+    )
 
 
 class Derivatives(EquationsOfMotion):
@@ -194,7 +198,7 @@ class Derivatives(EquationsOfMotion):
         forces = mapping("jvp", "wrenches", wrenches)
         moved = mapping("jvp", "along_wrenches", along_wrenches)
         options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
-        if self._goes_through_constraints(name):
+        if self._goes_through_constraints("jvp", name):
             directional_kernels.options(self.model, "jvp", name, wrenches=tuple(forces), **options)
             return constrained_products.jvp(self.model, name, at, along, forces, moved)
         kernel = self.directional_kernel("jvp", name, wrenches=tuple(forces), **options)
@@ -225,7 +229,7 @@ class Derivatives(EquationsOfMotion):
     ) -> tuple[Any, ...]:
         forces = mapping("vjp", "wrenches", wrenches)
         options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
-        if self._goes_through_constraints(name):
+        if self._goes_through_constraints("vjp", name):
             directional_kernels.options(self.model, "vjp", name, wrenches=tuple(forces), **options)
             return constrained_products.vjp(self.model, name, at, weight, forces)
         kernel = self.directional_kernel("vjp", name, wrenches=tuple(forces), **options)
@@ -300,14 +304,14 @@ class Derivatives(EquationsOfMotion):
         return self.checked(mode, kernel, (*values, *given))
 
     def _hessian_kernel(self, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
-        if not (self._goes_through_constraints(name)):
+        if not self._goes_through_constraints(function, name):
             return self.directional_kernel("hessian", name, of_any_size=True, **options)
         directional_kernels.options(self.model, function, name, **options)
         return constrained_products.hessian_kernel(self.model, function, name, at, options["wrenches"])
 
-    def _goes_through_constraints(self, name: str) -> bool:
+    def _goes_through_constraints(self, function: str, name: str) -> bool:
         """Whether loops, couplings and equations of the model change an algorithm, which has derivatives with them."""
-        return self.model.is_constrained and name in TABLE and bool(TABLE[name].held)
+        return bool(find(function, name, "has_derivatives").held) and self.model.is_constrained
 
     def _check_physical(self, function: str, kernel: Kernel, values: Sequence[Any]) -> None:
         """Refuse parameters among the arguments that the builder would refuse."""
@@ -359,6 +363,9 @@ class Derivatives(EquationsOfMotion):
         of_any_size: bool = False,
     ) -> Kernel:
         """`of_any_size`: a Hessian that may be made of products, which is no kernel to compile or export."""
+        for what, value in (("frame", frame), ("reference", reference), ("about", about)):
+            if value is not None and not isinstance(value, str):
+                raise ArgumentError(f"{mode}: {what} is {value!r}, expected a name")
         key = (mode, name, wrenches, frame, reference, about, of_any_size)
         if key not in self.kernels:
             options = directional_kernels.options(

@@ -20,14 +20,14 @@ Reference = Literal["local", "world", "local_world_aligned"]
 
 
 def check_reference(function: str, reference: str) -> None:
-    if reference not in get_args(Reference):
+    if not isinstance(reference, str) or reference not in get_args(Reference):
         raise ArgumentError(
             f"{function}: reference is {reference!r}, expected one of {', '.join(get_args(Reference))}"
         )
 
 
 def check_about(function: str, about: str) -> None:
-    if about not in ("center_of_mass", "world"):
+    if not isinstance(about, str) or about not in ("center_of_mass", "world"):
         raise ArgumentError(f"{function}: about is {about!r}, expected 'center_of_mass' or 'world'")
 
 

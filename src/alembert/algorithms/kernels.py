@@ -8,9 +8,10 @@ from typing import Any, Literal, get_args
 
 import casadi as ca
 
+from alembert.arguments import choice
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import UnsupportedError
 from alembert.lowering.plan import Call, Copy, Offset, Plan, Step
 from alembert.lowering.rolled import RolledSource
 from alembert.model import Model
@@ -209,11 +210,13 @@ def program_source(
     return FunctionSource(function(program.name, inputs, tree, program_graph(tree, program, names)))
 
 
+def check_lowering(function: str, lowering: Lowering) -> None:
+    choice(function, "lowering", lowering, get_args(Lowering))
+
+
 def is_rolled(tree: Tree, program: Program, lowering: Lowering) -> bool:
     """Whether to make loops over the nodes rather than code for each of them."""
-    if lowering not in get_args(Lowering):
-        expected = ", ".join(map(repr, get_args(Lowering)))
-        raise ArgumentError(f"{program.name}: lowering is {lowering!r}, expected one of {expected}")
+    check_lowering(program.name, lowering)
     if tree.has_modes:
         if lowering == "rolled":
             raise UnsupportedError(

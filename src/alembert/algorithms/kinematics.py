@@ -1,23 +1,28 @@
-"""Frames, the centre of mass and momentum, of a model."""
+"""Frames, the centre of mass, momentum, energy and power; moving on the manifold of configurations."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.algorithms import frames, kernels
 from alembert.algorithms.algorithm import Options
-from alembert.algorithms.arguments import Parameters
-from alembert.algorithms.evaluation import Evaluation
+from alembert.algorithms.arguments import Parameters, Wrenches
+from alembert.algorithms.evaluation import Evaluator
 from alembert.algorithms.frames import Reference
+from alembert.arguments import common, mapping
+from alembert.engine.codegen import FunctionSource
+from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import NumericalError, UnsupportedError
+from alembert.model import Model
 from alembert.spatial import Pose
 
 Array = np.ndarray
 
 
-class Kinematics(Evaluation):
+class Kinematics(Evaluator):
     """`reference` is one of those of `alembert.algorithms.frames`."""
 
     def frame_pose(self, q: Any, frame: str, *, parameters: Parameters = None) -> Pose:
@@ -152,3 +157,85 @@ class Kinematics(Evaluation):
         if extra:
             c = c[..., None, :]
         return np.concatenate([h[..., :3] - np.cross(c, h[..., 3:]), h[..., 3:]], axis=-1)
+
+
+class Energy(Kinematics):
+    """Kinetic and potential energy, and power."""
+
+    def kinetic_energy(self, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
+        return self.evaluate("kinetic_energy", (q, v), parameters=parameters)[..., 0]
+
+    def potential_energy(self, q: Any, *, parameters: Parameters = None) -> Any:
+        return self.evaluate("potential_energy", (q,), parameters=parameters)[..., 0]
+
+    def energy(self, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
+        return self.kinetic_energy(q, v, parameters=parameters) + self.potential_energy(
+            q, parameters=parameters
+        )
+
+    def power(
+        self,
+        q: Any,
+        v: Any,
+        tau: Any,
+        *,
+        wrenches: Wrenches | None = None,
+        parameters: Parameters = None,
+    ) -> Any:
+        tau, v = (self.numbers("power", name, x, self.model.nv) for name, x in (("tau", tau), ("v", v)))
+        parts = {"tau": (tau, v)}
+        for frame, wrench in mapping("power", "wrenches", wrenches).items():
+            F = self.numbers("power", f"wrench on {frame!r}", wrench, 6)
+            parts[f"wrench on {frame!r}"] = F, self.frame_velocity(q, v, frame, parameters=parameters)
+        common("power", [("v", v.shape[:-1]), *((what, F.shape[:-1]) for what, (F, _) in parts.items())])
+        total = sum(np.sum(F * V, axis=-1) for F, V in parts.values())
+        if not np.all(np.isfinite(total)):
+            raise NumericalError("power: the result is not finite; nor are all of v, tau and wrenches")
+        return total
+
+
+_SIZES = {"integrate": ("q", "v", "q"), "difference": ("q", "q", "v"), "rate": ("q", "v", "q")}
+NAMES = {"integrate": ("q", "dv"), "difference": ("q0", "q1"), "rate": ("q", "v")}
+
+
+def function(model: Model, name: str) -> ca.Function:
+    sizes = {"q": model.nq, "v": model.nv}
+    x, y = (ca.SX.sym(label, sizes[kind]) for label, kind in zip(NAMES[name], _SIZES[name], strict=False))
+    return ca.Function(name, [x, y], [getattr(model.space, name)(x, y)])
+
+
+def kernel(model: Model, name: str) -> Kernel:
+    sizes = {"q": model.nq, "v": model.nv}
+    first, second, result = _SIZES[name]
+    arguments = [
+        Argument(label, (sizes[kind],), f"the model has {model.nq} coordinates and {model.nv} speeds")
+        for label, kind in zip(NAMES[name], (first, second), strict=True)
+    ]
+    return Kernel(
+        name,
+        arguments,
+        [Argument(name, (sizes[result],))],
+        key=f"{model.fingerprint}:{name}",
+        build=lambda: FunctionSource(function(model, name)),
+    )
+
+
+class Configurations(Evaluator):
+    """Moves on the manifold of configurations, `model.space`."""
+
+    def integrate(self, q: Any, dv: Any) -> Array:
+        return self._moved("integrate", q, dv)
+
+    def difference(self, q0: Any, q1: Any) -> Array:
+        return self._moved("difference", q0, q1)
+
+    def rate(self, q: Any, v: Any) -> Array:
+        return self._moved("rate", q, v)
+
+    def check_configuration(self, q: Any) -> None:
+        self.model.space.check("check_configuration", q)
+
+    def _moved(self, name: str, x: Any, y: Any) -> Array:
+        if name not in self.kernels:
+            self.kernels[name] = kernel(self.model, name)
+        return self.checked(name, self.kernels[name], (x, y))

@@ -10,7 +10,7 @@ import numpy as np
 
 from alembert.algorithms import algorithm, directional_kernels, frames, kernels
 from alembert.algorithms.algorithm import Graph, Options
-from alembert.algorithms.arguments import FrameLike, mapping
+from alembert.algorithms.arguments import FrameLike
 from alembert.algorithms.constrained_graphs import CONSTRAINED
 from alembert.algorithms.expressions import checked, joined, parameter_column
 from alembert.algorithms.frames import Reference
@@ -22,6 +22,7 @@ from alembert.algorithms.results import (
     InverseDerivatives,
 )
 from alembert.algorithms.table import TABLE, find
+from alembert.arguments import mapping
 from alembert.constraints import derivatives as constrained_derivatives
 from alembert.constraints import drives, reduced
 from alembert.constraints import dynamics as constrained

@@ -49,7 +49,7 @@ CONSTANT = 1e-4
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedDerivative:
     """The largest relative error of one derivative over all states, and the state that has it."""
 
     algorithm: str
@@ -66,7 +66,7 @@ class DerivativeCheck:
     model: str
     oracle: str
     states: int
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ComparedDerivative, ...]
 
     @property
     def largest(self) -> float:
@@ -157,7 +157,7 @@ def derivatives(
         raise ArgumentError(f"check.derivatives: states is {states}, expected zero or more")
     rng = np.random.default_rng(seed)
     taken = list(samples(model, states, rng))
-    found: list[Comparison] = []
+    found: list[ComparedDerivative] = []
     if model.is_constrained:
         without = [x for x in names if TABLE[x].needs_tree and not has_expression(x)]
         if name == "all":
@@ -182,7 +182,7 @@ def derivatives(
 
 def _compare(
     model: Model, name: str, samples: list[tuple[str, Given]], oracle: Oracle, rng: np.random.Generator
-) -> list[Comparison]:
+) -> list[ComparedDerivative]:
     labels: list[str] = []
     pairs: dict[tuple[str, str], list[tuple[Array, Array]]] = {}
     least = 0.0
@@ -203,7 +203,7 @@ def _worst(
     pairs: list[tuple[Array, Array]],
     labels: list[str],
     least: float = 0.0,
-) -> Comparison:
+) -> ComparedDerivative:
     """`least` is the size below which a derivative is rounding of larger ones."""
     off = np.array([np.linalg.norm(np.ravel(x) - np.ravel(y)) for x, y in pairs])
     sizes = np.array([np.linalg.norm(y) for _, y in pairs])
@@ -211,7 +211,7 @@ def _worst(
     errors = off / np.where(sizes > 0, sizes, 1.0)
     errors = np.where(np.isfinite(errors), errors, np.inf)
     k = int(np.argmax(errors))
-    return Comparison(name, key[0], key[1], float(errors[k]), labels[k])
+    return ComparedDerivative(name, key[0], key[1], float(errors[k]), labels[k])
 
 
 def _closed_form(
@@ -289,7 +289,7 @@ def _products(
 
 def _compare_second(
     model: Model, name: str, samples: list[tuple[str, Given]], oracle: str, rng: np.random.Generator
-) -> Comparison:
+) -> ComparedDerivative:
     """d^T H d of weighted results along random directions, against the second derivative of a curve."""
     curve = per_minimal_set(model, name, SECOND[oracle])
     labels, pairs = [], []

@@ -183,10 +183,10 @@ class Kernel:
         """Any arguments: convert, check, broadcast, compute."""
         if threads is not None and not (isinstance(threads, int) and threads > 0):
             raise ArgumentError(f"{self.name}: threads is {threads!r}, expected a positive integer or None")
-        inputs = self._inputs(arrays)
-        batch = self._batch(inputs)
+        inputs = self.read(arrays)
+        batch = self.batch_of(inputs)
         count = math.prod(batch)
-        given = self._given(out, batch)
+        given = self.targets(out, batch)
         if given is not None and not _overlap(given, inputs):
             outputs = given
         else:
@@ -206,12 +206,13 @@ class Kernel:
         expected = [a.name for a in (*self.arguments, *self.results)]
         if len(arrays) != len(expected):
             raise ArgumentError(f"{self.name}: takes {_listed(expected, 'argument')}, got {len(arrays)}")
-        inputs = self._inputs(arrays[:count])
-        if self._batch(inputs) != ():
+        inputs = self.read(arrays[:count])
+        if self.batch_of(inputs) != ():
             raise ArgumentError(f"{self.name}: the fast function takes one state, not a batch")
         self._evaluate(*inputs, out=arrays[count:])
 
-    def _inputs(self, arrays: Sequence[Any]) -> list[Array]:
+    def read(self, arrays: Sequence[Any]) -> list[Array]:
+        """The arguments as arrays of numbers, their shapes checked."""
         if len(arrays) != len(self.arguments):
             names = _listed([argument.name for argument in self.arguments], "argument")
             raise ArgumentError(f"{self.name}: takes {names}, got {_counted(len(arrays), 'argument')}")
@@ -234,6 +235,8 @@ class Kernel:
                 )
             array = array.astype(np.float64)
         rank = len(argument.shape)
+        if array.ndim > 32:
+            raise ArgumentError(f"{self.name}: {argument.name} has {array.ndim} dimensions, more than 32")
         if array.shape[array.ndim - rank :] != argument.shape or array.ndim < rank:
             expected = "(" + ", ".join(["...", *map(str, argument.shape)]) + ")"
             hint = f"; {argument.hint}" if argument.hint else ""
@@ -242,17 +245,18 @@ class Kernel:
             )
         return array
 
-    def _batch(self, inputs: Sequence[Array]) -> tuple[int, ...]:
+    def batch_of(self, inputs: Sequence[Array]) -> tuple[int, ...]:
+        """The shape of the batch that arguments make together."""
         shapes = [x.shape[: x.ndim - len(a.shape)] for x, a in zip(inputs, self.arguments, strict=True)]
         if not shapes or all(shape == shapes[0] for shape in shapes):
             return shapes[0] if shapes else ()
         try:
             return np.broadcast_shapes(*shapes)
-        except ValueError:
+        except (ValueError, RuntimeError):  # the latter: more dimensions than NumPy broadcasts
             listed = ", ".join(f"{a.name} {shape}" for a, shape in zip(self.arguments, shapes, strict=True))
             raise ArgumentError(f"{self.name}: the batch dimensions do not go together: {listed}") from None
 
-    def _given(self, out: Any, batch: tuple[int, ...]) -> list[Array] | None:
+    def targets(self, out: Any, batch: tuple[int, ...]) -> list[Array] | None:
         """The caller's arrays for the results, checked."""
         if out is None:
             return None

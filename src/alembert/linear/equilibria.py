@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from alembert.algorithms.arguments import mapping
+from alembert.arguments import mapping
 from alembert.errors import AlembertWarning, NumericalError
 from alembert.linear import printing, quantities
 from alembert.linear.linear_model import LinearModel

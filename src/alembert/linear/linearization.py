@@ -26,7 +26,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.algorithms.arguments import mapping
+from alembert.arguments import mapping
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, UnsupportedError

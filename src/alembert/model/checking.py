@@ -112,12 +112,12 @@ def _cycle(joints: list[Joint]) -> str:
 
 
 def _check_references(model: Model) -> None:
-    frames = model._frame_index
-    joints = model._joint_index
+    frames = model.frames_by_name
+    joints = model.joint_indices
     for frame in model.frames:
-        if frame.body not in model._body_index and frame.body != WORLD:
+        if frame.body not in model.body_indices and frame.body != WORLD:
             raise ModelError(
-                unknown(f"frame {frame.name!r} is on the body", frame.body, [WORLD, *model._body_index])
+                unknown(f"frame {frame.name!r} is on the body", frame.body, [WORLD, *model.body_indices])
             )
     for joint in model.joints:
         _check_node(model, f"joint {joint.name!r}", joint.parent, joint.node)
@@ -175,7 +175,7 @@ def _check_node(model: Model, what: str, body: str, node: str) -> None:
 
 
 def _check_equation(model: Model, equation: Equation) -> None:
-    frames = model._frame_index
+    frames = model.frames_by_name
     if equation.reference not in frames:
         raise ModelError(
             unknown(f"equation {equation.name!r} refers to the frame", equation.reference, frames)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import numbers
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, evaluate, scalar, scalars
 from alembert.model import printing, sampling
@@ -105,31 +106,26 @@ class Model(Methods):
         return tuple(index[joint.parent] for joint in self.joints)
 
     @cached_property
-    def _q_slices(self) -> tuple[slice, ...]:
-        return tuple(owner.q for owner in self.space)
-
-    @cached_property
-    def _v_slices(self) -> tuple[slice, ...]:
-        return tuple(owner.v for owner in self.space)
-
-    @cached_property
-    def _body_index(self) -> dict[str, int]:
+    def body_indices(self) -> dict[str, int]:
+        """The place of each body among `bodies`, by its name."""
         return {body.name: i for i, body in enumerate(self.bodies)}
 
     @cached_property
-    def _joint_index(self) -> dict[str, int]:
+    def joint_indices(self) -> dict[str, int]:
+        """The place of each joint among `joints`, by its name."""
         return {joint.name: i for i, joint in enumerate(self.joints)}
 
     @cached_property
-    def _frame_index(self) -> dict[str, Frame]:
-        own = {name: Frame(name, name) for name in (WORLD, *self._body_index)}
+    def frames_by_name(self) -> dict[str, Frame]:
+        """All frames; every body, and the world, is also a frame."""
+        own = {name: Frame(name, name) for name in (WORLD, *self.body_indices)}
         return own | {frame.name: frame for frame in self.frames}
 
     def body_index(self, name: str) -> int:
-        return _find(self._body_index, name, "body", self.name)
+        return _find(self.body_indices, name, "body", self.name)
 
     def joint_index(self, name: str) -> int:
-        return _find(self._joint_index, name, "joint", self.name)
+        return _find(self.joint_indices, name, "joint", self.name)
 
     def body(self, name: str) -> Body:
         return self.bodies[self.body_index(name)]
@@ -139,7 +135,7 @@ class Model(Methods):
 
     def frame(self, name: str) -> Frame:
         """A frame by its name; every body, and the world, is also a frame."""
-        return _find(self._frame_index, name, "frame", self.name)
+        return _find(self.frames_by_name, name, "frame", self.name)
 
     def q_slice(self, joint: str) -> slice:
         """Where the joint's coordinates are in q."""
@@ -168,14 +164,14 @@ class Model(Methods):
         return self.joints[self.body_index(body)].parent
 
     def children(self, body: str) -> tuple[str, ...]:
-        if body != WORLD:
+        if not _is_world(body):
             self.body_index(body)
         return tuple(joint.child for joint in self.joints if joint.parent == body)
 
     def subtree(self, body: str) -> tuple[str, ...]:
         """The body and everything outboard of it."""
-        if body == WORLD:
-            return tuple(self._body_index)
+        if _is_world(body):
+            return tuple(self.body_indices)
         first = self.body_index(body)
         inside = {first}
         for i in range(first + 1, len(self.bodies)):
@@ -207,7 +203,7 @@ class Model(Methods):
 
     def _ancestry(self, body: str) -> list[str]:
         names = [body]
-        while names[-1] != WORLD:
+        while not _is_world(names[-1]):
             names.append(self.parent(names[-1]))
         return names
 
@@ -270,14 +266,20 @@ class Model(Methods):
         Coordinates that couplings (mimic joints) determine follow the others, within their own limits where a thousand
         samples find such a configuration. Loops and equations are left open: `assemble` closes them from there.
         """
-        return sampling.random_configuration(self, np.random.default_rng(rng))
+        try:
+            generator = np.random.default_rng(rng)
+        except (TypeError, ValueError):
+            raise ArgumentError(
+                f"random_configuration: rng is {rng!r}, expected a numpy Generator or a seed"
+            ) from None
+        return sampling.random_configuration(self, generator)
 
     def split(self, vector: Any) -> dict[str, np.ndarray]:
         """A vector over q or v (…, nq or nv) as a dictionary by joint; fixed joints are left out.
 
         Where nq = nv the two layouts are the same.
         """
-        x = np.asarray(vector)
+        x = numbers("split", "vector", vector)
         if x.ndim == 0 or x.shape[-1] not in (self.nq, self.nv):
             raise ArgumentError(
                 f"split: vector has shape {x.shape}, expected (..., {self.nq}) or (..., {self.nv})"
@@ -385,8 +387,12 @@ class Model(Methods):
 def _find(table: Mapping[str, Any], name: str, kind: str, model: str) -> Any:
     try:
         return table[name]
-    except KeyError:
+    except (KeyError, TypeError):  # the latter: what is no name
         raise ArgumentError(printing.unknown(f"model {model!r} has no {kind}", name, table)) from None
+
+
+def _is_world(name: Any) -> bool:
+    return isinstance(name, str) and name == WORLD
 
 
 def _with(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:

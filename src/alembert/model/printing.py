@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import html
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from alembert.arguments import unknown as unknown
 from alembert.model.elements import WORLD
 
 if TYPE_CHECKING:
     from alembert.model.model import Model
-
-
-def unknown(sentence: str, name: str, known: Iterable[str]) -> str:
-    """`sentence 'name'; did you mean 'x'?`, or the names there are."""
-    names = list(dict.fromkeys(str(entry) for entry in known))
-    close = difflib.get_close_matches(str(name), names, n=1)
-    if close:
-        return f"{sentence} {name!r}; did you mean {close[0]!r}?"
-    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
-    return f"{sentence} {name!r}; there is {shown or 'none'}"
 
 
 def printable(text: str) -> str:

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from alembert.arguments import numbers, unknown
 from alembert.errors import ArgumentError
 from alembert.joints import JointType, Limits
 from alembert.joints.modes import ModalCoordinates
-from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
     from alembert.model.elements import Body, Joint
@@ -229,7 +229,7 @@ class Space:
 
     def check(self, function: str, q: Any) -> None:
         """Raise `ArgumentError` naming the owner when q (..., nq) is no configuration."""
-        x = np.asarray(q, dtype=float)
+        x = numbers(function, "q", q)
         if x.ndim == 0 or x.shape[-1] != self.nq:
             raise ArgumentError(f"{function}: q has shape {x.shape}, expected (..., {self.nq})")
         for o in self:
@@ -279,7 +279,7 @@ def named(
         parts.append((s, part))
     try:
         batch = np.broadcast_shapes(*(part.shape[:-1] for _, part in parts))
-    except ValueError:
+    except (ValueError, RuntimeError):  # the latter: more dimensions than NumPy broadcasts
         shapes = ", ".join(str(part.shape[:-1]) for _, part in parts)
         raise ArgumentError(f"{function}: batch dimensions {shapes} do not go together") from None
     x = np.array(np.broadcast_to(x, (*batch, len(x))))

@@ -145,9 +145,9 @@ def with_gears(model: Model, drives: Mapping[str, Drive]) -> Model:
     joints = list(model.joints)
     for name, drive in drives.items():
         if isinstance(drive, Drive) and drive.gear is not None:
-            if name not in model._joint_index:
+            if name not in model.joint_indices:
                 raise ArgumentError(
-                    unknown("simulate: drives: a gear needs a joint, there is no", name, model._joint_index)
+                    unknown("simulate: drives: a gear needs a joint, there is no", name, model.joint_indices)
                 )
             k = model.joint_index(name)
             joints[k] = drive.gear.on(joints[k])
@@ -182,7 +182,7 @@ class JointDrives:
             for joint, drive in drives.items():
                 if not isinstance(drive, Drive):
                     raise ArgumentError(f"simulate: drives[{joint!r}] is {drive!r}, expected a Drive")
-                width = model.joint(joint).type.nv if joint in model._joint_index else 1
+                width = model.joint(joint).type.nv if joint in model.joint_indices else 1
                 given[joint] = np.full(width, drive.at_joint(name))
             named, values = model.compute.by_name("simulate", given, "drives")
             fields[name] = np.where(named, values, default)

@@ -146,10 +146,10 @@ def _meaning(model: Model, name: str) -> Meaning:
             return _states(model, name, None)
         if name in sensors:
             kind = "sensor"
-        elif name in model._joint_index or name in model.coordinate_names:
+        elif name in model.joint_indices or name in model.coordinate_names:
             kind = "q"
         else:
-            known = [*WHOLE, *sensors, *model._joint_index, *(f"{k}:" for k in KINDS)]
+            known = [*WHOLE, *sensors, *model.joint_indices, *(f"{k}:" for k in KINDS)]
             raise ArgumentError(unknown("simulate: record: nothing is called", name, known))
     if kind in ("q", "v", "a", "tau"):
         return _states(model, kind, rest)
@@ -179,14 +179,14 @@ def _states(model: Model, kind: str, name: str | None) -> Meaning:
     labels = model.coordinate_names if kind == "q" else model.speed_names
     if name is None:
         entries = list(range(len(labels)))
-    elif name in model._joint_index:
+    elif name in model.joint_indices:
         s = model.q_slice(name) if kind == "q" else model.v_slice(name)
         entries = list(range(s.start, s.stop))
     elif name in labels:
         entries = [labels.index(name)]
     else:
         what = "joint or coordinate" if kind == "q" else "joint or degree of freedom"
-        raise ArgumentError(unknown(f"simulate: record: no {what}", name, [*model._joint_index, *labels]))
+        raise ArgumentError(unknown(f"simulate: record: no {what}", name, [*model.joint_indices, *labels]))
     coordinates = list(model.space.coordinate_units)
     speeds = quantities.speed_units(model)
     units = {

@@ -58,8 +58,8 @@ class Lock:
         return begin(system, self.name, q, v)
 
     def extend(self, model: Model) -> Model:
-        if self.joint not in model._joint_index:
-            raise ArgumentError(unknown("simulate: Lock: no joint", self.joint, model._joint_index))
+        if self.joint not in model.joint_indices:
+            raise ArgumentError(unknown("simulate: Lock: no joint", self.joint, model.joint_indices))
         joint = model.joint(self.joint)
         if joint.type.nv == 0:
             raise ArgumentError(f"simulate: Lock: joint {self.joint!r} does not move")

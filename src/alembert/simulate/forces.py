@@ -250,8 +250,8 @@ def limited_coordinates(
 ) -> list[tuple[int, int, float, float]]:
     """(coordinate, speed, lower, upper) of all limits of the joints named, or of all joints."""
     for name in joints or ():
-        if name not in model._joint_index:
-            raise ArgumentError(unknown(f"{who}: no joint", name, model._joint_index))
+        if name not in model.joint_indices:
+            raise ArgumentError(unknown(f"{who}: no joint", name, model.joint_indices))
     found = []
     for joint in model.space:
         if joints is not None and joint.name not in joints:

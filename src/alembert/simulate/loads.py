@@ -187,7 +187,7 @@ class TimeTables:
         model = self.model
         for name, value in efforts.items():
             if isinstance(value, Table):
-                width = model.joint(name).type.nv if name in model._joint_index else 1
+                width = model.joint(name).type.nv if name in model.joint_indices else 1
                 where = np.flatnonzero(
                     model.compute.by_name("simulate", {name: np.zeros(width)}, "efforts")[0]
                 )

@@ -100,8 +100,8 @@ _EFFORTS = {"rad/s": "torques [N m]", "m/s": "forces [N]"}
 
 def _check_joints(model: Model, joints: Sequence[str]) -> None:
     for name in joints:
-        if name not in model._joint_index:
-            raise ArgumentError(unknown("plot: no joint", name, model._joint_index))
+        if name not in model.joint_indices:
+            raise ArgumentError(unknown("plot: no joint", name, model.joint_indices))
 
 
 def _entries(

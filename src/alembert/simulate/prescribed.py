@@ -26,8 +26,8 @@ class Motions:
         self.functions: dict[str, Callable[[float], Any]] = {}
         symbolic: dict[str, ca.Function] = {}
         for name, motion in prescribed.items():
-            if name not in model._joint_index:
-                raise ArgumentError(unknown("simulate: prescribed: no joint", name, model._joint_index))
+            if name not in model.joint_indices:
+                raise ArgumentError(unknown("simulate: prescribed: no joint", name, model.joint_indices))
             joint = model.joint(name).type
             if not joint.is_vector_space:
                 raise UnsupportedError(

@@ -102,8 +102,8 @@ class Instrument:
             if sensor not in known:
                 raise ArgumentError(unknown("simulate: sensors: no sensor", sensor, known))
             sensor = known[sensor]
-        if sensor.of_joint and sensor.target not in model._joint_index:
-            raise ArgumentError(unknown("simulate: sensors: no joint", sensor.target, model._joint_index))
+        if sensor.of_joint and sensor.target not in model.joint_indices:
+            raise ArgumentError(unknown("simulate: sensors: no joint", sensor.target, model.joint_indices))
         if not sensor.of_joint:
             model.frame(sensor.target)
         width = model.joint(sensor.target).type.nv if sensor.of_joint else 6 if sensor.kind == "frame" else 3

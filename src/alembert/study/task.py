@@ -156,7 +156,7 @@ class AtState(FromState):
 def fill(model: Model, x: Array, place: Place, values: Mapping[str, Any], at: Callable[[str], slice]) -> None:
     """Put values by joint into a vector; `place` is where the table of them stands within the task."""
     for name, entries in values.items():
-        if name not in model._joint_index:
+        if name not in model.joint_indices:
             joints = [joint.name for joint in model.joints if joint.type.nv]
             raise OptionError((*place, name), unknown(f"model {model.name!r} has no joint", name, joints))
         s = at(name)

@@ -131,12 +131,12 @@ class Motion:
             found += _split(joint.name, i, (0.0, 0.0, 0.0), F)
         for name, F in wrenches.items():
             frame = model.frame(name)
-            if frame.body not in model._body_index:
+            if frame.body not in model.body_indices:
                 continue
             X = frame.placement.pose(values)
             turned = np.concatenate([F[:, :3] @ X.rotation.T, F[:, 3:] @ X.rotation.T], axis=1)
             x, y, z = (float(c) for c in X.translation)
-            found += _split(name, model._body_index[frame.body], (x, y, z), turned)
+            found += _split(name, model.body_indices[frame.body], (x, y, z), turned)
         return tuple(found)
 
     def panels(self) -> list[tuple[str, Array, dict[str, Array]]]:
@@ -176,8 +176,8 @@ class Motion:
         found = []
         for name in names:
             frame = model.frame(name)
-            if frame.body in model._body_index:
-                body = model._body_index[frame.body]
+            if frame.body in model.body_indices:
+                body = model.body_indices[frame.body]
                 point = frame.placement.pose(values).translation
                 if self.trails is None and frame.name == frame.body:
                     inertia = model.bodies[body].inertia

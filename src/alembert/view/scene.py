@@ -99,7 +99,7 @@ def scene(model: Model, *, parameters: Mapping[str, float] | None = None) -> Sce
     g = np.array([_number(x, values) for x in model.gravity])
     size = float(np.linalg.norm(g))
     up = -g / size if size else np.array([0.0, 0.0, 1.0])
-    index = {WORLD: -1, **model._body_index}
+    index = {WORLD: -1, **model.body_indices}
 
     def mark(name: str, frame: str, kind: str = "") -> NamedFrame:
         place = model.frame(frame)

@@ -296,8 +296,8 @@ def _mujoco(model: Model, mj_model: Any) -> _Layout:
 
 def _same_order(model: Model, rules: list[_Rule]) -> _Layout:
     slots, nq, nv = [], 0, 0
-    for rule, q, v in zip(rules, model._q_slices, model._v_slices, strict=True):
-        slots.append(_Slot(rule, q, v, slice(nq, nq + rule.nq), slice(nv, nv + rule.nv)))
+    for rule, o in zip(rules, model.space, strict=True):
+        slots.append(_Slot(rule, o.q, o.v, slice(nq, nq + rule.nq), slice(nv, nv + rule.nv)))
         nq, nv = nq + rule.nq, nv + rule.nv
     return _Layout(tuple(slots), model.nq, model.nv, nq, nv)
 
@@ -312,7 +312,7 @@ def _by_name(
 ) -> _Layout:
     slots = []
     left = dict(found)
-    for joint, rule, q, v in zip(model.joints, rules, model._q_slices, model._v_slices, strict=True):
+    for joint, rule in zip(model.space, rules, strict=True):
         if joint.type.nv == 0:
             continue
         if joint.name not in left:
@@ -323,7 +323,7 @@ def _by_name(
                 f"joint {joint.name!r} ({joint.type.kind}) has {there_nq} coordinates and {there_nv} speeds "
                 f"in the {program} model, expected {rule.nq} and {rule.nv}"
             )
-        slots.append(_Slot(rule, q, v, slice(at_q, at_q + rule.nq), slice(at_v, at_v + rule.nv)))
+        slots.append(_Slot(rule, joint.q, joint.v, slice(at_q, at_q + rule.nq), slice(at_v, at_v + rule.nv)))
     for name, (_, _, _, there_nv) in left.items():
         if there_nv:
             raise ArgumentError(

@@ -221,7 +221,7 @@ def _happened(result: Result) -> dict[str, tuple[int, float]]:
 def _is_state(model: Model, text: str) -> bool:
     """Whether a quantity is read off q or v."""
     kind, colon, rest = text.partition(":")
-    known = {*model._joint_index, *model.coordinate_names, *model.speed_names}
+    known = {*model.joint_indices, *model.coordinate_names, *model.speed_names}
     return text in known or (bool(colon) and kind in ("q", "v") and rest in known)
 
 

@@ -232,9 +232,9 @@ class Scenario(Task):
     ) -> tuple[Array, Array]:
         """The nearest state at which loops and couplings are closed."""
         for name in self.hold:
-            if name not in model._joint_index:
+            if name not in model.joint_indices:
                 raise OptionError(
-                    ("hold",), unknown(f"model {model.name!r} has no joint", name, model._joint_index)
+                    ("hold",), unknown(f"model {model.name!r} has no joint", name, model.joint_indices)
                 )
         if not model.is_constrained:
             return q, v
@@ -248,8 +248,8 @@ class Scenario(Task):
         forces = [self._force(model, name, force) for name, force in self.forces.items()]
         drives = {}
         for name, drive in self.drives.items():
-            if name not in model._joint_index:
-                text = unknown(f"model {model.name!r} has no joint", name, model._joint_index)
+            if name not in model.joint_indices:
+                text = unknown(f"model {model.name!r} has no joint", name, model.joint_indices)
                 raise OptionError(("drives", name), text)
             given: dict[str, Any] = {key: x for key, x in drive.given().items() if x is not None}
             try:

@@ -1,0 +1,79 @@
+"""Reading what users give: numbers, mappings, names, choices. What is refused is an `ArgumentError` that says what came."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+
+Array = np.ndarray
+MOST_DIMENSIONS = 32
+"""of an array; NumPy broadcasts no more"""
+
+
+def unknown(sentence: str, name: Any, known: Iterable[str]) -> str:
+    """`sentence 'name'; did you mean 'x'?`, or the names there are."""
+    names = list(dict.fromkeys(str(entry) for entry in known))
+    close = difflib.get_close_matches(str(name), names, n=1)
+    if close:
+        return f"{sentence} {name!r}; did you mean {close[0]!r}?"
+    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"{sentence} {name!r}; there is {shown or 'none'}"
+
+
+def numbers(
+    function: str, what: str, value: Any, width: int = 0, hint: str = "", *, batch: bool = True
+) -> Array:
+    """An array of real numbers, (..., width) unless width is 0."""
+    try:
+        x = np.asarray(value)
+    except (TypeError, ValueError):
+        x = np.asarray(None)
+    if x.dtype.kind not in "fiub":
+        raise ArgumentError(f"{function}: {what} is {value!r}, expected numbers")
+    x = x.astype(float, copy=False)
+    if width and (x.ndim == 0 or x.shape[-1] != width or (x.ndim > 1 and not batch)):
+        expected = f"(..., {width})" if batch else f"({width},)"
+        raise ArgumentError(f"{function}: {what} has shape {x.shape}, expected {expected}{hint}")
+    if x.ndim > MOST_DIMENSIONS:
+        raise ArgumentError(f"{function}: {what} has {x.ndim} dimensions, more than {MOST_DIMENSIONS}")
+    return x
+
+
+def mapping(function: str, what: str, value: Any) -> Mapping[str, Any]:
+    """A mapping from names; empty for None."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ArgumentError(f"{function}: {what} is {value!r}, expected a mapping from names to arrays")
+    return value
+
+
+def names(function: str, what: str, value: Any) -> tuple[str, ...]:
+    """A list of names."""
+    listed = isinstance(value, Sequence | set | frozenset | np.ndarray) and not isinstance(value, str)
+    if not listed or not all(isinstance(name, str) for name in value):
+        raise ArgumentError(f"{function}: {what} is {value!r}, expected a list of names")
+    return tuple(value)
+
+
+def choice(function: str, what: str, value: Any, options: Sequence[str]) -> str:
+    """One of several words."""
+    if not isinstance(value, str) or value not in options:
+        raise ArgumentError(
+            f"{function}: {what} is {value!r}, expected one of {', '.join(map(repr, options))}"
+        )
+    return value
+
+
+def common(function: str, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> tuple[int, ...]:
+    """The batch shape of several arrays."""
+    try:
+        return np.broadcast_shapes(*(shape for _, shape in shapes))
+    except (ValueError, RuntimeError):  # the latter: more dimensions than NumPy broadcasts
+        listed = ", ".join(f"{what} {shape}" for what, shape in shapes if shape)
+        raise ArgumentError(f"{function}: the batch dimensions do not go together: {listed}") from None
