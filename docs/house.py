@@ -143,10 +143,14 @@ def edges() -> Counter[tuple[str, str]]:
     return found
 
 
+DECLARED = {("model", "algorithms")}
+"""the one import that goes up: a model makes its `Compute` on first use"""
+
+
 def knots() -> list[list[str]]:
-    """Packages that import one another, in a circle of any length."""
+    """Packages that import one another, in a circle of any length, but for the import that is declared."""
     after: dict[str, set[str]] = defaultdict(set)
-    for (package, other), _ in edges().items():
+    for package, other in edges().keys() - DECLARED:
         after[package].add(other)
     reach: dict[str, set[str]] = {}
     for package in packages():
@@ -256,7 +260,7 @@ def order() -> list[str]:
     """The packages, what is imported first."""
     left = {name for name in packages() if name not in ("alembert", "__main__")}
     after: dict[str, set[str]] = defaultdict(set)
-    for package, other in edges():
+    for package, other in edges().keys() - DECLARED:
         after[package].add(other)
     found: list[str] = []
     while left:

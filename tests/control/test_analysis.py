@@ -11,7 +11,7 @@ from control_helpers import random_system
 from alembert.control import SecondOrder, StateSpace, linf_norm, load_mat, static, tf
 from alembert.control.gramian import lyapunov
 from alembert.control.norms import peak_gain
-from alembert.control.responses import Evaluator
+from alembert.control.responses import ResponseEvaluator
 from alembert.errors import ArgumentError, NumericalError
 from alembert.verify.control_plants import mass_chain, power_system, three_modes
 
@@ -168,7 +168,7 @@ def test_modal_and_schur_evaluation_agree():
         G = random_system(rng, n, m, p)
         jordan = StateSpace(np.diag(-np.ones(n)) + np.eye(n, k=1), G.B, G.C, G.D)  # no eigenvectors
         for H, modal in ((G, True), (jordan, n == 1)):
-            evaluate = Evaluator(*H.matrices)
+            evaluate = ResponseEvaluator(*H.matrices)
             assert evaluate.modal == modal
             s = 1j * np.array([0.0, 0.3, 2.0])
             np.testing.assert_allclose(evaluate(s), [H.at(x) for x in s], rtol=1e-9, atol=1e-9)

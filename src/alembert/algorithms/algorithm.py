@@ -55,7 +55,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class GraphInputs:
     """What the graph of an algorithm is made from."""
 
     tree: Tree
@@ -153,7 +153,7 @@ class Algorithm:
     """the sweeps that compute it"""
     program_inputs: tuple[str, ...] = ()
     """what the program calls the inputs, where that is something else"""
-    graph: Callable[[Inputs], Results] | None = None
+    graph: Callable[[GraphInputs], Results] | None = None
     """makes its results on expressions, where those of the program are not what it gives"""
     symbols: tuple[str, ...] = ()
     """its inputs on expressions, where they are others"""
@@ -199,7 +199,7 @@ class Algorithm:
     def on_frame(self) -> bool:
         return "frame" in self.options
 
-    def expressions(self, s: Inputs) -> Results:
+    def expressions(self, s: GraphInputs) -> Results:
         """The results on expressions."""
         if self.graph is not None:
             return self.graph(s)
@@ -224,7 +224,7 @@ def graph(model: Model, algorithm: Algorithm, options: Options) -> Graph:
     p = symbols[-1] if takes_parameters else ca.SX(0, 1)
     wrenches = symbols[len(names) : len(names) + len(options.wrenches)]
     found = algorithm.expressions(
-        Inputs(
+        GraphInputs(
             model.compute.tree,
             options,
             dict(zip(names, symbols, strict=False)),

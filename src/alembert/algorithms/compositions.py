@@ -25,7 +25,7 @@ import casadi as ca
 
 from alembert import sweeps
 from alembert.algorithms import kernels
-from alembert.algorithms.algorithm import Algorithm, Inputs, Options, graph_inputs
+from alembert.algorithms.algorithm import Algorithm, GraphInputs, Options, graph_inputs
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.dense import InverseSource, ProductSource, SumSource
 from alembert.lowering.plan import Call, Copy, Offset, Plan, Step
@@ -229,8 +229,8 @@ class _NotComposed(Exception):
 
 
 @dataclass(frozen=True)
-class _Watching(Inputs):
-    """Inputs of a graph that note the sweeps it runs, and give symbols for their results."""
+class _Watching(GraphInputs):
+    """GraphInputs of a graph that note the sweeps it runs, and give symbols for their results."""
 
     buffers: dict[str, ca.SX] = field(default_factory=dict)
     operations: list[Operation] = field(default_factory=list)

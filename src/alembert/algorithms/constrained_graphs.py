@@ -7,12 +7,12 @@ from dataclasses import replace
 import casadi as ca
 import numpy as np
 
-from alembert.algorithms.algorithm import Algorithm, Inputs, Results
+from alembert.algorithms.algorithm import Algorithm, GraphInputs, Results
 from alembert.constraints import compiled, drives
 from alembert.constraints.equations import equations
 
 
-def _constrained(s: Inputs) -> Results:
+def _constrained(s: GraphInputs) -> Results:
     """Constrained accelerations, the forces of all rows, and the wrenches of loops."""
     rows = s.tree.model.compute.constraint_rows
     masks = np.zeros((2, rows.count))
@@ -27,11 +27,11 @@ def _constrained(s: Inputs) -> Results:
     return {"a": a, "forces": f, "wrenches": wrenches}
 
 
-def _accelerations(s: Inputs) -> Results:
+def _accelerations(s: GraphInputs) -> Results:
     return {"a": _constrained(s)["a"]}
 
 
-def _hybrid(s: Inputs) -> Results:
+def _hybrid(s: GraphInputs) -> Results:
     """From a = a_0 + A_p tau_p, affine in the efforts of the prescribed speeds, A_pp tau_p = a_p - a_0p.
 
     What is prescribed is in the options; the input `free` changes nothing.
@@ -51,7 +51,7 @@ def _hybrid(s: Inputs) -> Results:
     return {"a": a_0 + A_p @ found, "effort": tau}
 
 
-def _inverse(s: Inputs) -> Results:
+def _inverse(s: GraphInputs) -> Results:
     """Efforts, the forces of all rows, and the wrenches of loops."""
     o = s.options
     given = dict(s.given) | ({"wrench": s.wrench_rows} if s.wrenches else {})
@@ -62,11 +62,11 @@ def _inverse(s: Inputs) -> Results:
     return {"efforts": u, "forces": f, "wrenches": wrenches}
 
 
-def _efforts(s: Inputs) -> Results:
+def _efforts(s: GraphInputs) -> Results:
     return {"efforts": _inverse(s)["efforts"]}
 
 
-def _independent(s: Inputs) -> Results:
+def _independent(s: GraphInputs) -> Results:
     found = equations(s.tree, s.given["q"], s.given["v"], s.p)
     rows = list(s.options.chosen)
     by = drives.basis(found.jacobian[rows, :], found.bias[rows], s.options.independent)

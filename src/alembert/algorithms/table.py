@@ -22,7 +22,7 @@ import casadi as ca
 
 from alembert import sweeps
 from alembert.algorithms import derivative_kernels, kernels
-from alembert.algorithms.algorithm import Algorithm, Build, Inputs, Results, solved
+from alembert.algorithms.algorithm import Algorithm, Build, GraphInputs, Results, solved
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from alembert.model import Model
 
 
-def _frame_pose(s: Inputs) -> Results:
+def _frame_pose(s: GraphInputs) -> Results:
     record, X_BC, _ = s.at
     X = record.X_W @ X_BC
     return {"rotation": X.rotation, "translation": X.translation}
 
 
-def _frame_velocity(s: Inputs) -> Results:
+def _frame_velocity(s: GraphInputs) -> Results:
     record, X_BC, _ = s.at
     return {"velocity": s.refer(record.X_W @ X_BC, X_BC.motion_inverse(record.V)).vector()}
 
 
-def _frame_acceleration(s: Inputs) -> Results:
+def _frame_acceleration(s: GraphInputs) -> Results:
     """(2)"""
     record, X_BC, _ = s.at
     V, A = X_BC.motion_inverse(record.V), X_BC.motion_inverse(record.A)
@@ -57,12 +57,12 @@ def _frame_acceleration(s: Inputs) -> Results:
     return {"acceleration": s.refer(record.X_W @ X_BC, A).vector()}
 
 
-def _frame_jacobian_rate(s: Inputs) -> Results:
+def _frame_jacobian_rate(s: GraphInputs) -> Results:
     given = {**s.given, "a": ca.SX(s.tree.model.nv, 1)}
     return {"rate": _frame_acceleration(replace(s, given=given, wrenches={}))["acceleration"]}
 
 
-def _frame_jacobian(s: Inputs) -> Results:
+def _frame_jacobian(s: GraphInputs) -> Results:
     record, X_BC, node = s.at
     X_WC = record.X_W @ X_BC
     J = ca.SX(6, s.tree.model.nv)
@@ -74,7 +74,7 @@ def _frame_jacobian(s: Inputs) -> Results:
     return {"jacobian": J}
 
 
-def _center_of_mass(s: Inputs) -> Results:
+def _center_of_mass(s: GraphInputs) -> Results:
     """(3)"""
     total = s.run(sweeps.COMPOSITE)["I"]
     if total[0].is_zero():
@@ -83,26 +83,26 @@ def _center_of_mass(s: Inputs) -> Results:
     return {"center": total[1:4] / total[0]}
 
 
-def _momentum(s: Inputs) -> Results:
+def _momentum(s: GraphInputs) -> Results:
     return {"h": _about(s, s.run(sweeps.MOMENTUM)["h"])}
 
 
-def _momentum_matrix(s: Inputs) -> Results:
+def _momentum_matrix(s: GraphInputs) -> Results:
     return {"matrix": _about(s, s.run(sweeps.MOMENTUM_MATRIX)["Y"].T)}
 
 
-def _about(s: Inputs, h: ca.SX) -> ca.SX:
+def _about(s: GraphInputs, h: ca.SX) -> ca.SX:
     """(3)"""
     if s.options.about == "world":
         return h
     return ca.vertcat(h[:3, :] - ca.skew(_center_of_mass(s)["center"]) @ h[3:, :], h[3:, :])
 
 
-def _energy(s: Inputs) -> Results:
+def _energy(s: GraphInputs) -> Results:
     return {"E": s.run(sweeps.KINETIC_ENERGY)["T"] + s.run(sweeps.POTENTIAL_ENERGY)["E"]}
 
 
-def _power(s: Inputs) -> Results:
+def _power(s: GraphInputs) -> Results:
     total = ca.dot(s.given["tau"], s.given["v"])
     records, _ = s.moved
     for frame, F in s.wrenches.items():
@@ -112,11 +112,11 @@ def _power(s: Inputs) -> Results:
     return {"P": total}
 
 
-def _inverse_mass_matrix(s: Inputs) -> Results:
+def _inverse_mass_matrix(s: GraphInputs) -> Results:
     return {"inverse": s.inverse(s.run(sweeps.MASS_MATRIX)["matrix"])}
 
 
-def _forward_derivatives(s: Inputs) -> Results:
+def _forward_derivatives(s: GraphInputs) -> Results:
     """(4)"""
     a = s.run(sweeps.FORWARD_DYNAMICS)["a"]
     d = s.run(INVERSE_DYNAMICS_DERIVATIVES, a=a)
@@ -126,13 +126,13 @@ def _forward_derivatives(s: Inputs) -> Results:
     return {"acceleration": a} | {name: solved(pattern, factor, b) for name, b in rows.items()}
 
 
-def _hybrid(s: Inputs) -> Results:
+def _hybrid(s: GraphInputs) -> Results:
     free = s.given["free"] if s.options.free is None else ca.SX(ca.DM([float(x) for x in s.options.free]))
     found = s.run(sweeps.HYBRID_DYNAMICS, a_given=s.given["a"], free=free)
     return {"accelerations": found["a"], "efforts": found["effort"]}
 
 
-def _hybrid_derivatives(s: Inputs) -> Results:
+def _hybrid_derivatives(s: GraphInputs) -> Results:
     """(4) for the free speeds; the efforts of the others follow from M a + tau_q dq + tau_v dv."""
     assert s.options.free is not None
     result = _hybrid(s)
@@ -158,19 +158,19 @@ def _hybrid_derivatives(s: Inputs) -> Results:
     }
 
 
-def _admittance(s: Inputs) -> Results:
+def _admittance(s: GraphInputs) -> Results:
     places = [(node, place.symbolic_pose(s.parameters)) for node, place in s.options.frames]
     return {"Lambda": steps.admittance(s.tree, places, s.given["q"], s.p)}
 
 
-def _of(program: Program) -> Callable[[Inputs], Results]:
+def _of(program: Program) -> Callable[[GraphInputs], Results]:
     return lambda s: s.run(program)
 
 
 def _on_manifold(name: str, inputs: tuple[str, str], result: str) -> Algorithm:
     """`integrate`, `difference` or `rate`, which the space of coordinates has."""
 
-    def graph(s: Inputs) -> Results:
+    def graph(s: GraphInputs) -> Results:
         return {result: getattr(s.tree.model.space, name)(*s.given.values())}
 
     return Algorithm(name, inputs, graph=graph, takes_parameters=False)

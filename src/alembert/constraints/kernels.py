@@ -103,7 +103,7 @@ class RowGraph:
     found: Equations
 
     def given(self, *others: ca.SX) -> list[ca.SX]:
-        """Inputs of a function, with the parameters last where there are any."""
+        """GraphInputs of a function, with the parameters last where there are any."""
         return [*others, *([self.parameters] if self.parameters.numel() else [])]
 
     def jacobian_stage(self, rows: Sequence[int] | None = None) -> tuple[Call, dict[str, int], ca.Sparsity]:

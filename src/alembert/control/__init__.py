@@ -45,7 +45,7 @@ from alembert.control.norms import PeakGain as PeakGain
 from alembert.control.norms import h2_norm as h2_norm
 from alembert.control.norms import hinf_norm as hinf_norm
 from alembert.control.norms import linf_norm as linf_norm
-from alembert.control.placement import Placement as Placement
+from alembert.control.placement import PolePlacement as PolePlacement
 from alembert.control.placement import place as place
 from alembert.control.placement import place_by_outputs as place_by_outputs
 from alembert.control.quadratic import LQG as LQG
@@ -58,7 +58,7 @@ from alembert.control.quadratic import ltr as ltr
 from alembert.control.quadratic import observer_controller as observer_controller
 from alembert.control.quadratic import sampled_lqr as sampled_lqr
 from alembert.control.reachability import Reachability as Reachability
-from alembert.control.reduction import Reduction as Reduction
+from alembert.control.reduction import ReducedSystem as ReducedSystem
 from alembert.control.reduction import balanced_truncation as balanced_truncation
 from alembert.control.reduction import hankel_optimal as hankel_optimal
 from alembert.control.reduction import reduce_controller as reduce_controller

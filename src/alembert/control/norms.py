@@ -27,7 +27,7 @@ import scipy.linalg
 from scipy.optimize import minimize_scalar
 
 from alembert.control.gramian import lyapunov
-from alembert.control.responses import Evaluator
+from alembert.control.responses import ResponseEvaluator
 from alembert.control.sampling import bilinear
 from alembert.control.statespace import StateSpace
 from alembert.errors import NumericalError
@@ -88,7 +88,7 @@ def peak_gain(A: Array, B: Array, C: Array, D: Array, *, tolerance: float = 1e-9
     poles = np.linalg.eigvals(A)
     if np.any(poles.real == 0):
         return PeakGain(float("inf"), float(abs(poles[np.argmin(np.abs(poles.real))].imag)), float("inf"))
-    G = Evaluator(A, B, C, D)
+    G = ResponseEvaluator(A, B, C, D)
     two_sided = any(np.iscomplexobj(x) for x in (A, B, C, D))
     best, at = _start(G, poles, two_sided)
     if top >= best:
@@ -146,7 +146,7 @@ def level_crossings(A: Array, B: Array, C: Array, D: Array, level: float) -> Arr
     return np.sort(found[np.abs(found.real) <= _NEAR_AXIS * np.maximum(size, np.abs(found))].imag)
 
 
-def _start(G: Evaluator, poles: Array, two_sided: bool) -> tuple[float, float]:
+def _start(G: ResponseEvaluator, poles: Array, two_sided: bool) -> tuple[float, float]:
     """The largest gain near a pole or on a coarse grid, after climbing to the peak."""
     sizes = np.abs(poles)
     sizes = sizes[sizes > 1e-8 * sizes.max()] if sizes.max() > 0 else np.ones(1)
@@ -166,7 +166,7 @@ def _start(G: Evaluator, poles: Array, two_sided: bool) -> tuple[float, float]:
     return best, at
 
 
-def _climbed(G: Evaluator, low: float, high: float) -> tuple[float, float]:
+def _climbed(G: ResponseEvaluator, low: float, high: float) -> tuple[float, float]:
     found = minimize_scalar(
         lambda w: -_gains(G, np.array([w]))[0],
         bounds=(low, high),
@@ -176,7 +176,7 @@ def _climbed(G: Evaluator, low: float, high: float) -> tuple[float, float]:
     return _polished(G, float(found.x), 1e-3 * (high - low))
 
 
-def _polished(G: Evaluator, w: float, width: float) -> tuple[float, float]:
+def _polished(G: ResponseEvaluator, w: float, width: float) -> tuple[float, float]:
     """(frequency, gain) at the peak: parabolas through three points that come closer and closer."""
     h = width
     best = float(_gains(G, np.array([w]))[0])
@@ -194,7 +194,7 @@ def _polished(G: Evaluator, w: float, width: float) -> tuple[float, float]:
     return w, best
 
 
-def _gains(G: Evaluator, w: Array) -> Array:
+def _gains(G: ResponseEvaluator, w: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         response = G(1j * w)
     found = np.zeros(len(w))

@@ -30,7 +30,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
+class PolePlacement:
     """The gain, and the poles that the closed loop has."""
 
     K: Array
@@ -39,7 +39,7 @@ class Placement:
     """of the pole that is farthest from where it was wanted"""
 
 
-def place(plant: StateSpace, poles: Any) -> Placement:
+def place(plant: StateSpace, poles: Any) -> PolePlacement:
     """State feedback u = -K x; no pole more often than there are inputs."""
     from scipy.signal import place_poles  # takes long to import
 
@@ -54,7 +54,7 @@ def place(plant: StateSpace, poles: Any) -> Placement:
     return _placed(plant.A - plant.B @ found.gain_matrix, found.gain_matrix, wanted)
 
 
-def place_by_outputs(plant: StateSpace, poles: Any) -> Placement:
+def place_by_outputs(plant: StateSpace, poles: Any) -> PolePlacement:
     """Output feedback u = -K y for a plant with D = 0; up to inputs + outputs - 1 poles, in the order given."""
     A, B, C, D = plant.matrices
     n, m, p = plant.order, plant.shape[1], plant.shape[0]
@@ -149,7 +149,7 @@ def _wanted(function: str, poles: Any, order: int | None) -> Array:
     return np.array(paired)
 
 
-def _placed(A: Array, K: Array, wanted: Array) -> Placement:
+def _placed(A: Array, K: Array, wanted: Array) -> PolePlacement:
     poles = np.linalg.eigvals(A)
     error = float(max((np.abs(poles - pole).min() for pole in wanted), default=0.0))
-    return Placement(K, np.sort_complex(poles), error)
+    return PolePlacement(K, np.sort_complex(poles), error)

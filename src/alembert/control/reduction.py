@@ -37,7 +37,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Reduction:
+class ReducedSystem:
     """The reduced system, the singular values of the stable part, and a bound of the error (nan where none is known)."""
 
     system: StateSpace
@@ -76,7 +76,7 @@ def split_stable(G: StateSpace) -> tuple[StateSpace, StateSpace]:
 
 def balanced_truncation(
     G: StateSpace, order: int | None = None, *, tolerance: float | None = None, keep_dc: bool = False
-) -> Reduction:
+) -> ReducedSystem:
     """(2): `order` states in all, or as few as the bound allows for an error below `tolerance`.
 
     With `keep_dc` the states that go are at rest instead of zero (singular perturbation), and G_r(0) = G(0).
@@ -86,17 +86,17 @@ def balanced_truncation(
     values = np.linalg.svd(R.T @ S, compute_uv=False)
     k = _order("balanced_truncation", G, values, rest.order, order, tolerance)
     reduced = (_residualised if keep_dc else _projected)(stable, S, R, k)
-    return Reduction(_joined(G, reduced, rest), G, values, 2 * float(np.sum(values[k:])))
+    return ReducedSystem(_joined(G, reduced, rest), G, values, 2 * float(np.sum(values[k:])))
 
 
-def hankel_optimal(G: StateSpace, order: int) -> Reduction:
+def hankel_optimal(G: StateSpace, order: int) -> ReducedSystem:
     """(4); `bound` is that of the largest gain of the error, the sum of the values left out."""
     stable, rest = _parts("hankel_optimal", G)
     S, R = gramian_factors(stable.A, stable.B, stable.C)
     values = np.linalg.svd(R.T @ S, compute_uv=False)
     k = _order("hankel_optimal", G, values, rest.order, order, None)
     if k == len(values):
-        return Reduction(G, G, values, 0.0)
+        return ReducedSystem(G, G, values, 0.0)
     n = int(np.count_nonzero(values > 1e-12 * values[0]))
     b = _balanced(stable, S, R, n)
     s = values[k]
@@ -115,10 +115,10 @@ def hankel_optimal(G: StateSpace, order: int) -> Reduction:
     )
     reduced, other = split_stable(made)
     del other  # the antistable part is what makes the error all-pass; the Hankel norm does not see it
-    return Reduction(_joined(G, reduced, rest), G, values, float(np.sum(values[k:])))
+    return ReducedSystem(_joined(G, reduced, rest), G, values, float(np.sum(values[k:])))
 
 
-def stochastic_truncation(G: StateSpace, order: int, *, absolute: float = 0.0) -> Reduction:
+def stochastic_truncation(G: StateSpace, order: int, *, absolute: float = 0.0) -> ReducedSystem:
     """(3): small relative errors, for systems whose D has full row rank (no more outputs than inputs).
 
     `absolute` > 0 takes [G, absolute] instead, for systems without a direct part: relative errors where the gain is
@@ -143,7 +143,7 @@ def stochastic_truncation(G: StateSpace, order: int, *, absolute: float = 0.0) -
     k = _order("stochastic_truncation", G, values, rest.order, order, None)
     tail = values[k:]
     bound = float(np.prod((1 + tail) / np.maximum(1 - tail, 1e-300)) - 1) if np.all(tail < 1) else np.inf
-    return Reduction(_joined(G, _projected(stable, S, R, k), rest), G, values, bound)
+    return ReducedSystem(_joined(G, _projected(stable, S, R, k), rest), G, values, bound)
 
 
 def weighted_truncation(
@@ -152,7 +152,7 @@ def weighted_truncation(
     *,
     input_weight: StateSpace | None = None,
     output_weight: StateSpace | None = None,
-) -> Reduction:
+) -> ReducedSystem:
     """Small W_o (G - G_r) W_i; the weights have to be stable."""
     stable, rest = _parts("weighted_truncation", G)
     n = stable.order
@@ -173,10 +173,10 @@ def weighted_truncation(
     S, R = _root(P), _root(Q)
     values = np.linalg.svd(R.T @ S, compute_uv=False)
     k = _order("weighted_truncation", G, values, rest.order, order, None)
-    return Reduction(_joined(G, _projected(stable, S, R, k), rest), G, values, np.nan)
+    return ReducedSystem(_joined(G, _projected(stable, S, R, k), rest), G, values, np.nan)
 
 
-def reduce_controller(K: StateSpace, G: StateSpace, order: int, *, sign: int = 1) -> Reduction:
+def reduce_controller(K: StateSpace, G: StateSpace, order: int, *, sign: int = 1) -> ReducedSystem:
     """A controller of lower order that keeps the loop with the plant G stable: weighted by (1 - G K)^-1 G at its output.
 
     The loop is closed by u = K y (`sign` = 1, as from synthesis), or u = -K y.

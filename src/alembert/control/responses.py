@@ -85,7 +85,7 @@ def frequency_response(G: StateSpace, frequency: Any) -> FrequencyResponse:
     w = arguments.frequencies("frequency_response", frequency)
     s = np.exp(1j * w * G.dt) if G.is_discrete else 1j * w
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        response = Evaluator(G.A, G.B, G.C, G.D)(s)
+        response = ResponseEvaluator(G.A, G.B, G.C, G.D)(s)
     if not np.all(np.isfinite(response)):
         at = w[np.flatnonzero(~np.isfinite(response).all(axis=(1, 2)))[0]]
         raise NumericalError(
@@ -95,7 +95,7 @@ def frequency_response(G: StateSpace, frequency: Any) -> FrequencyResponse:
     return FrequencyResponse(w, response, G.output_names, G.input_names)
 
 
-class Evaluator:
+class ResponseEvaluator:
     """G(s) at many points s: (1) by one reduction, kept for further calls. The matrices may be complex."""
 
     def __init__(self, A: Array, B: Array, C: Array, D: Array) -> None:

@@ -29,7 +29,7 @@ from scipy.optimize import minimize_scalar
 from alembert.control.interconnection import feedback, static
 from alembert.control.mu_bounds import DeltaBlock, Scalings, UpperBound, check_blocks, lower_bound
 from alembert.control.norms import linf_norm
-from alembert.control.responses import Evaluator
+from alembert.control.responses import ResponseEvaluator
 from alembert.control.sampling import bilinear
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
@@ -116,7 +116,7 @@ class _Proof:
     def __init__(self, M: StateSpace, blocks: Sequence[DeltaBlock]) -> None:
         self.M = M
         self.scalings = Scalings(blocks)
-        self.evaluate = Evaluator(*M.matrices)
+        self.evaluate = ResponseEvaluator(*M.matrices)
         self.poles = np.linalg.eigvals(M.A)
 
     def at(self, w: float) -> Array:

@@ -14,7 +14,7 @@ import scipy.linalg
 
 from alembert.control.locus import RootLocus, branches
 from alembert.control.reachability import Reachability, reachability
-from alembert.control.responses import Evaluator, FrequencyResponse, TimeResponse
+from alembert.control.responses import ResponseEvaluator, FrequencyResponse, TimeResponse
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.linear import modes, printing, quantities, reduction
@@ -165,7 +165,7 @@ class LinearModel:
         self._one("frequency_response")
         w = np.atleast_1d(self._finite("frequency_response", "frequency", frequency)).ravel()
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            response = Evaluator(self.A, self.B, self.C, self.D)(1j * w)
+            response = ResponseEvaluator(self.A, self.B, self.C, self.D)(1j * w)
         if not np.all(np.isfinite(response)):
             raise NumericalError(
                 f"frequency_response: one of the frequencies is a pole on the imaginary axis; the poles are "
