@@ -14,7 +14,7 @@ import scipy.linalg
 
 from alembert.control.locus import RootLocus, branches
 from alembert.control.reachability import Reachability, reachability
-from alembert.control.responses import ResponseEvaluator, FrequencyResponse, TimeResponse
+from alembert.control.responses import FrequencyResponse, ResponseEvaluator, TimeResponse
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.linear import modes, printing, quantities, reduction
