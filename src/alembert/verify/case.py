@@ -53,6 +53,7 @@ TAGS = {
     "acc1989": "Third Annual Conference on Aerospace Computational Control, Oxnard 1989 (JPL 89-45)",
     "optimal": "optimal control",
     "control": "control design on linear systems",
+    "flexible": "bodies with modes",
 }
 """tags of the cases that come with the package; users may have their own"""
 

@@ -1,0 +1,210 @@
+"""Flexible bodies: beams alone, in motion, under load and in assemblies.
+
+L = EI = rhoA = 1 unless said. References are roots of characteristic equations, or solutions of the differential equations
+by two methods, to the digits shown.
+"""
+
+import casadi as ca
+import numpy as np
+import scipy.linalg
+
+from alembert.flexible import beam
+from alembert.joints import Fixed, Planar, Prismatic, Revolute
+from alembert.model import Inertia, Model, ModelBuilder, Placement
+from alembert.simulate import simulate
+from alembert.verify.case import Check, Items, case
+
+DIGITS = "digits of the reference"
+TRUNCATION = "what the modes that are left out would add; it shrinks with a power of their number"
+
+
+def frequencies(
+    model: Model, q: np.ndarray, v: np.ndarray | None = None, held: tuple[str, ...] = ()
+) -> np.ndarray:
+    """Of small motion about q (and steady speeds v), with some joints held; rad/s, ascending, without those at rest."""
+    v = np.zeros(model.nv) if v is None else v
+    d = model.inverse_dynamics_derivatives(q, v, np.zeros(model.nv))
+    free = np.ones(model.nv, dtype=bool)
+    for name in held:
+        free[model.v_slice(name)] = False
+    M, C, K = (x[np.ix_(free, free)] for x in (d.da, d.dv, d.dq))
+    n = len(M)
+    A = np.block([[np.zeros((n, n)), np.eye(n)], [-np.linalg.solve(M, K), -np.linalg.solve(M, C)]])
+    found = np.sort(scipy.linalg.eigvals(A).imag)
+    return found[found > 1e-3]
+
+
+@case(
+    source="""Bernoulli and Euler's cantilever, cos x cosh x = -1; with a tip mass: Gorman, Free Vibration Analysis of Beams
+    (1975)""",
+    kind="closed form",
+    tags=("flexible", "tree"),
+)
+def cantilever() -> Items:
+    """Frequencies of a clamped beam, alone and with a point mass at its tip that is a body of its own."""
+    builder = ModelBuilder("cantilever", gravity=(0, 0, 0))
+    builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=4), joint=Fixed())
+    alone = frequencies(builder.build(), np.zeros(4))
+    yield Check("clamped [rad/s]", alone[:3], [3.5160152685, 22.0344915647, 61.6972144135], 2e-9, DIGITS)
+    loaded = ModelBuilder("loaded", gravity=(0, 0, 0))
+    loaded.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=6, ends="craig-bampton"), joint=Fixed())
+    loaded.body("mass", Inertia.point(1.0), joint=Fixed(), parent="beam", node="tip")
+    model = loaded.build()
+    found = frequencies(model, np.zeros(model.nq))
+    yield Check("with a tip mass [rad/s]", found[:2], [1.5572978612, 16.2500851582], 1e-4, TRUNCATION)
+
+
+@case(
+    source="Southwell and Gough (1921); values by collocation: flap and lag of a beam on a spinning hub",
+    kind="closed form",
+    tags=("flexible", "tree"),
+    parameters={"rate": 12.0, "modes": 6},
+)
+def spinning_beam(rate: float, modes: int) -> Items:
+    """Motion-induced stiffness: flap with six modes, and lag^2 = flap^2 - rate^2."""
+    builder = ModelBuilder("spinning", gravity=(0, 0, 0))
+    body = beam(1.0, 1.0, EI_y=1.0, EI_z=1.0, bending_y=modes, bending_z=modes)
+    builder.body("beam", body, joint=Revolute((0, 0, 1)), joint_name="hub")
+    model = builder.build()
+    v = model.velocity({"hub": rate})
+    found = frequencies(model, np.zeros(model.nq), v, held=("hub",))
+    flap = found[np.argmin(np.abs(found - 13.17))]
+    yield Check("flap [rad/s]", flap, 13.1728102, 1e-6, DIGITS)
+    yield Check("lag [rad/s]", found[0], np.sqrt(13.1728102**2 - rate**2), 1e-6, DIGITS)
+
+
+@case(
+    source="Hub of inertia 0.1 with a clamped beam: characteristic equation of the pinned hub",
+    kind="closed form",
+    tags=("flexible", "tree"),
+)
+def hub_with_a_beam() -> Items:
+    """Poles of a hinged hub that carries a beam."""
+    builder = ModelBuilder("hub", gravity=(0, 0, 0))
+    builder.body(
+        "hub", Inertia(1.0, (0, 0, 0), (0.1, 0, 0.1, 0, 0, 0.1)), joint=Revolute((0, 0, 1)), joint_name="pin"
+    )
+    builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=12), joint=Fixed(), parent="hub")
+    model = builder.build()
+    found = frequencies(model, np.zeros(model.nq))
+    expected = [6.9639235527, 22.9802389667, 62.0259092751]
+    yield Check("poles [rad/s]", found[:3], expected, 2e-4, TRUNCATION)
+
+
+@case(
+    source="Satellite with two panels: beams on a hub of mass 4, and of inertia 2 and radius 0.2 (characteristic equations)",
+    kind="closed form",
+    tags=("flexible", "tree"),
+)
+def satellite_with_panels() -> Items:
+    """Symmetric modes move the hub sideways, antisymmetric ones turn it."""
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=10)
+    across = ModelBuilder("translation", gravity=(0, 0, 0))
+    across.body("hub", Inertia.point(4.0), joint=Prismatic((0, 1, 0)), joint_name="slide")
+    turning = ModelBuilder("rotation", gravity=(0, 0, 0))
+    turning.body(
+        "hub", Inertia(1.0, (0, 0, 0), (2.0, 0, 2.0, 0, 0, 2.0)), joint=Revolute((0, 0, 1)), joint_name="turn"
+    )
+    for builder, radius in ((across, 0.0), (turning, 0.2)):
+        for name, angle in (("right", 0.0), ("left", np.pi)):
+            placement = Placement.from_rpy((0, 0, angle), (radius * np.cos(angle), 0, 0))
+            builder.body(name, body, joint=Fixed(), parent="hub", placement=placement)
+    for builder, what, expected in (
+        (across, "translation [rad/s]", [3.9406777361, 22.9597824025]),
+        (turning, "rotation [rad/s]", [4.3090240393, 22.3779523463]),
+    ):
+        model = builder.build()
+        found = frequencies(model, np.zeros(model.nq))
+        nearest = [found[np.argmin(np.abs(found - x))] for x in expected]
+        yield Check(what, nearest, expected, 2e-4, TRUNCATION)
+
+
+@case(
+    source="L-frame: two equal inextensible beams at a right angle, the first clamped (characteristic equation)",
+    kind="closed form",
+    tags=("flexible", "tree"),
+)
+def right_angled_frame() -> Items:
+    """A flexible body that hangs on the tip of another."""
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=6, ends="craig-bampton")
+    builder = ModelBuilder("L", gravity=(0, 0, 0))
+    builder.body("first", body, joint=Fixed())
+    corner = Placement.from_rpy((0, 0, np.pi / 2))
+    builder.body("second", body, joint=Fixed(), parent="first", node="tip", placement=corner)
+    model = builder.build()
+    found = frequencies(model, np.zeros(model.nq))
+    expected = [1.1717806401, 3.1909256822, 15.7545938168, 23.0911956822]
+    yield Check("frequencies [rad/s]", found[:4], expected, 2e-3, TRUNCATION)
+
+
+@case(
+    source="Greenhill (1881): a column under its own weight buckles at rho g L^3 / EI = 7.8373; at g = 5 hanging, standing",
+    kind="closed form",
+    tags=("flexible", "tree"),
+)
+def standing_column() -> Items:
+    """Weight along a beam softens or stiffens it."""
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=8)
+
+    def first(gravity: float) -> float:
+        builder = ModelBuilder("column", gravity=(gravity, 0, 0))
+        builder.body("beam", body, joint=Fixed())
+        return float(frequencies(builder.build(), np.zeros(8))[0])
+
+    yield Check("hanging [rad/s]", first(5.0), 4.4943130, 1e-5, TRUNCATION)
+    yield Check("standing [rad/s]", first(-5.0), 2.1184859, 1e-5, TRUNCATION)
+    # first(g)^2 is nearly linear in g near the critical load
+    loads = np.array([-7.7, -7.8])
+    squares = np.array([first(g) ** 2 for g in loads])
+    critical = loads[1] - squares[1] * (loads[1] - loads[0]) / (squares[1] - squares[0])
+    yield Check("buckling load", -critical, 7.8373474389, 1e-3, "a straight line through two loads near it")
+
+
+@case(
+    source="Kane, Ryan, Banerjee (1987), their spin-up: L 10, rhoA 1.2, EI 1.4e4, 0 to 6 rad/s in 15 s; peak by three modes",
+    kind="closed form",
+    tags=("flexible", "simulation", "hybrid"),
+    parameters={"modes": 3},
+)
+def spin_up(modes: int) -> Items:
+    """The tip of a beam that is spun up lags, comes back, and does not diverge."""
+    body = beam(10.0, 1.2, EI_z=1.4e4, bending_y=modes)
+    builder = ModelBuilder("spin-up", gravity=(0, 0, 0))
+    builder.body("beam", body, joint=Revolute((0, 0, 1)), joint_name="hub")
+    model = builder.build()
+    t = ca.SX.sym("t")
+    angle = 6 / 15 * (t**2 / 2 + (7.5 / np.pi) ** 2 * (ca.cos(np.pi * t / 7.5) - 1))
+    turn = ca.Function("turn", [t], [angle])
+    run = simulate(
+        model,
+        model.neutral(),
+        duration=8.0,
+        prescribed={"hub": turn},
+        interval=0.002,
+        tolerance=1e-10,
+        progress=False,
+    )
+    tip = run.q[:, 1:] @ np.array(body.node("tip").shapes)[:, 1]
+    k = int(np.argmin(tip))
+    yield Check("peak deflection [m]", tip[k], -0.57444275, 1e-6, "records every 2 ms next to a smooth peak")
+    yield Check("instant [s]", run.time[k], 6.7620, 2.1e-3, "the interval of records")
+
+
+@case(
+    source="Free-free beam, cos x cosh x = 1; centre of mass of a free body under a dead force",
+    kind="closed form",
+    tags=("flexible", "tree", "simulation"),
+)
+def flying_beam() -> Items:
+    """A free beam: its elastic frequencies, and momentum under a force at its tip."""
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=3, ends="free")
+    builder = ModelBuilder("flying", gravity=(0, 0, 0))
+    builder.body("beam", body, joint=Planar(), joint_name="float")
+    builder.frame("tip", "beam", node="tip")
+    model = builder.build()
+    found = frequencies(model, model.neutral())
+    yield Check("free-free [rad/s]", found[:2], [22.3732854481, 61.6728228679], 2e-8, "shapes to ten digits")
+    force = {"tip": np.array([0.0, 0.0, 0.0, 0.0, 0.3, 0.0])}
+    a = model.forward_dynamics(model.neutral(), np.zeros(model.nv), np.zeros(model.nv), wrenches=force)
+    rate = model.momentum_matrix(model.neutral()) @ a
+    yield Check("rate of momentum [N]", rate[3:], [0.0, 0.3, 0.0], 1e-12, "rounding")
