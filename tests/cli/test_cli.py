@@ -88,7 +88,7 @@ def test_errors_are_a_paragraph_on_stderr(tmp_path):
     assert result.stdout == ""
     assert (
         result.stderr
-        == f"error: {path}:4: bodies.b.mas: unknown key 'mas'; there is inertia, visuals, unphysical\n"
+        == f"error: {path}:4: bodies.b.mas: unknown key 'mas'; there is inertia, visuals, unphysical, flexible\n"
     )
 
 

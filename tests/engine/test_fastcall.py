@@ -33,7 +33,7 @@ def no_fallback(kernel, monkeypatch):
     def refuse(*_):
         raise AssertionError("the fallback was used")
 
-    monkeypatch.setattr(kernel, "_inputs", refuse)
+    monkeypatch.setattr(kernel, "read", refuse)
 
 
 def test_it_is_a_function(kernel):

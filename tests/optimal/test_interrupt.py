@@ -16,6 +16,14 @@ from alembert.optimal.outcome import interrupts_kept
 ENDS = {"start": {"q": [-np.pi / 2, 0], "v": 0}, "end": {"q": [np.pi / 2, 0], "v": 0}}
 
 
+@pytest.fixture(autouse=True)
+def interrupts_heard():
+    """Also where the tests run in the background, for which shells switch Ctrl-C off."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def problem():
     return Problem(al.library.acrobot(), 4.0, **ENDS)
 

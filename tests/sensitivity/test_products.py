@@ -38,7 +38,7 @@ def differentiated(model, mode, program, names):
     """The unrolled program by automatic differentiation: its arguments, results and function."""
     tree = model.compute.tree
     inputs = kernels.arguments(model, tree, program, names)
-    algorithm = directional_kernels.Differentiated(
+    algorithm = directional_kernels.Differentiable(
         program.name, None, tuple(inputs), tuple(kernels.results(model, tree, program))
     )
     f = kernels.function(program.name, inputs, tree, kernels.program_graph(tree, program, names))

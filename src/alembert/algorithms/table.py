@@ -67,7 +67,8 @@ def _frame_jacobian(s: GraphInputs) -> Results:
     X_WC = record.X_W @ X_BC
     J = ca.SX(6, s.tree.model.nv)
     for k in s.tree.ancestors[node] if node >= 0 else ():
-        columns = sweeps.seen(s.tree, s.moved[0], node, k).columns
+        records = s.moved[0]
+        columns = (sweeps.seen(s.tree, records, node, k) if s.tree.has_modes else records[k]).columns
         for i in range(columns.shape[1]):
             V = X_WC.motion_inverse(Motion.from_vector(columns[:, i]))
             J[:, s.tree.v_slices[k].start + i] = s.refer(X_WC, V).vector()

@@ -100,8 +100,8 @@ class Report:
 KEPT, KEPT_BY_STEPS, KEPT_ROUGHLY, BALANCED = 1e-5, 0.05, 0.25, 1e-2
 """of the largest kinetic energy, the error beyond which a balance is broken: with error control, with fixed steps, with
 those of order 1 and 2, and with error control where work is done (its sum over steps is not as good where forces jump)"""
-LOOKED_AT = 200
-"""records at which the balance is looked at when a run ends"""
+LOOKED_AT, FEWEST = 200, 10
+"""records at which the balance is looked at when a run ends; with fewer, the largest kinetic energy is not known"""
 
 
 def energy_limit(run: Run) -> float:
@@ -125,7 +125,12 @@ def _slow(run: Run) -> float:
 def warn_of_energy(run: Run) -> None:
     """Warn where the energy at some of the records shows that the run is wrong; nothing where it would take long to know."""
     system = run._system
-    if run.q.ndim > 2 or len(run.time) < 2 or (run.step is not None and not system.conserves_energy):
+    if (
+        not run.model.nv
+        or run.q.ndim > 2
+        or len(run.time) < FEWEST
+        or (run.step is not None and not system.conserves_energy)
+    ):
         return
     some = np.unique(np.linspace(0, len(run.time) - 1, LOOKED_AT).astype(int))
     q, v = run.q[some], run.v[some]
@@ -151,7 +156,7 @@ def _weak_point(run: Run, some: Array, first: int) -> str:
     """Where joints or constraints come near to a singular place before the balance breaks."""
     system, model = run._system, run.model
     before = some[some <= first]
-    for owner in model.space:
+    for owner in (model.space[k] for k in range(len(model.joints))):
         S = [_smallest(owner.type.subspace(run.q[k, owner.q])) for k in before] if owner.type.nv > 1 else []
         if S and min(S) < WEAK:
             t = run.time[before[int(np.argmin(S))]]

@@ -143,7 +143,13 @@ class Results:
     def load(cls, path: str | Path) -> Results:
         """Results that `alembert verify --save FILE` has written."""
         try:
-            content = _shown(json.loads(read_text(path, LARGEST)))
+            text = read_text(path, LARGEST)
+        except FileError as error:
+            raise FileError(
+                f"verify: {path} does not hold results of `alembert verify --save`: {error}"
+            ) from None
+        try:
+            content = _shown(json.loads(text))
             if content.pop("format") != FORMAT:
                 raise FileError(f"verify: {path} was written in another format; run that version again")
             outcomes = tuple(
