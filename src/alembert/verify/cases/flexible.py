@@ -163,7 +163,7 @@ def standing_column() -> Items:
 @case(
     source="Kane, Ryan, Banerjee (1987), their spin-up: L 10, rhoA 1.2, EI 1.4e4, 0 to 6 rad/s in 15 s; peak by three modes",
     kind="closed form",
-    tags=("flexible", "simulation", "hybrid"),
+    tags=("flexible", "simulation"),
     parameters={"modes": 3},
 )
 def spin_up(modes: int) -> Items:
