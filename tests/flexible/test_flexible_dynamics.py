@@ -295,6 +295,20 @@ def test_stiffening_levels():
     assert ruthless[1] == pytest.approx(K, rel=1e-9)
 
 
+def test_models_on_flexible_nodes_and_merging():
+    """What is mounted on a node moves with it; merging would lose the modes."""
+    model, _ = chain("revolute")
+    hand = al.ModelBuilder("hand")
+    hand.body("finger", al.Inertia.sphere(0.3, 0.1), joint=al.Revolute(), joint_name="knuckle")
+    together = model.attach(hand.build(), to="eye")
+    assert together.joint("knuckle").node == "p3"
+    with pytest.raises(al.UnsupportedError, match="merge_fixed: body 'one' is flexible"):
+        model.merge_fixed()
+    for convert in (al.convert.to_pinocchio, al.convert.to_mujoco):
+        with pytest.raises(al.UnsupportedError, match="body 'one' is flexible"):
+            convert(model, model.neutral(), np.zeros(model.nv))
+
+
 def test_messages():
     body, _ = random_body(np.random.default_rng(0))
     builder = al.ModelBuilder("m")

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from alembert.errors import ModelError
+from alembert.errors import ModelError, UnsupportedError
 from alembert.model.checking import check
 from alembert.model.elements import WORLD, Body, Equation, Frame, Joint, Visual
 from alembert.model.inertia import Inertia
@@ -76,7 +76,9 @@ def attach(model: Model, other: Model, *, to: str, placement: Placement, prefix:
     def grounded(part: Any, field: str) -> Any:
         if getattr(part, field) != WORLD:
             return part
-        return dataclasses.replace(part, **{field: mount.body, "placement": where @ part.placement})
+        return dataclasses.replace(
+            part, **{field: mount.body, "node": mount.node, "placement": where @ part.placement}
+        )
 
     clash = set(model.parameter_values) & set(other.parameter_values)
     for name in clash:
@@ -89,7 +91,7 @@ def attach(model: Model, other: Model, *, to: str, placement: Placement, prefix:
         s.target == WORLD for s in other.sensors
     )
     refers = refers or any(WORLD in _ends_of(other, e)[1] for e in other.equations)
-    added = (Frame(ground, mount.body, where),) if refers and ground != to else ()
+    added = (Frame(ground, mount.body, where, mount.node),) if refers and ground != to else ()
 
     def on_ground(part: Any, *fields: str) -> Any:
         changes = {field: ground for field in fields if getattr(part, field) == WORLD}
@@ -133,6 +135,11 @@ def _placed(visuals: Iterable[Visual], where: Placement) -> tuple[Visual, ...]:
 
 
 def merge_fixed(model: Model) -> Model:
+    flexible = [body.name for body in model.bodies if body.flexible is not None]
+    if flexible:
+        raise UnsupportedError(
+            f"merge_fixed: body {flexible[0]!r} is flexible; bodies fixed to it, or it to another, cannot be made one"
+        )
     base: dict[str, tuple[str, Placement]] = {WORLD: (WORLD, Placement())}
     inertias: dict[str, Inertia] = {}
     unphysical: dict[str, bool] = {}

@@ -256,6 +256,7 @@ class _Layout:
 
 
 def _pinocchio(model: Model, pin_model: Any) -> _Layout:
+    _refuse_modes(model, "Pinocchio")
     rules = [_PINOCCHIO.get(type(joint.type)) or _plain(joint.type) for joint in model.joints]
     if pin_model is None:
         return _same_order(model, rules)
@@ -271,6 +272,7 @@ def _pinocchio(model: Model, pin_model: Any) -> _Layout:
 
 
 def _mujoco(model: Model, mj_model: Any) -> _Layout:
+    _refuse_modes(model, "MuJoCo")
     rules = []
     for joint in model.joints:
         if type(joint.type) not in _MUJOCO:
@@ -292,6 +294,13 @@ def _mujoco(model: Model, mj_model: Any) -> _Layout:
         nq, nv = sizes[int(mj_model.jnt_type[i])]
         found[name] = (int(mj_model.jnt_qposadr[i]), nq, int(mj_model.jnt_dofadr[i]), nv)
     return _by_name(model, rules, found, "MuJoCo", int(mj_model.nq), int(mj_model.nv))
+
+
+def _refuse_modes(model: Model, program: str) -> None:
+    for name in model.space.of_bodies:
+        raise UnsupportedError(
+            f"body {name!r} is flexible; {program} has no modes, so that they cannot be converted"
+        )
 
 
 def _same_order(model: Model, rules: list[_Rule]) -> _Layout:
