@@ -302,6 +302,7 @@ def test_models_on_flexible_nodes_and_merging():
     hand.body("finger", al.Inertia.sphere(0.3, 0.1), joint=al.Revolute(), joint_name="knuckle")
     together = model.attach(hand.build(), to="eye")
     assert together.joint("knuckle").node == "p3"
+    assert "1 + 3 modes" in str(together)
     with pytest.raises(al.UnsupportedError, match="merge_fixed: body 'one' is flexible"):
         model.merge_fixed()
     for convert in (al.convert.to_pinocchio, al.convert.to_mujoco):

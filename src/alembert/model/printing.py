@@ -89,7 +89,10 @@ def _row(model: Model, i: int, prefix: str) -> tuple[str, str, str, str, str]:
         f"{a:.4g} .. {b:.4g}" for a, b in zip(low, high, strict=True) if math.isfinite(a) or math.isfinite(b)
     )
     mass = f"{model.value(body.inertia.mass):.6g}"
-    return prefix + body.name, f"{joint.name} ({joint.type.kind})", str(joint.type.nv), mass, limits
+    freedom = str(joint.type.nv)
+    if body.flexible is not None:
+        freedom += f" + {body.flexible.count} modes"
+    return prefix + body.name, f"{joint.name} ({joint.type.kind})", freedom, mass, limits
 
 
 def _prefixes(model: Model) -> Iterator[tuple[int, str]]:
