@@ -737,15 +737,19 @@ def test_a_worker_that_is_killed_while_it_starts(model, monkeypatch):
 
 
 DRIVER = """
+import os
 import time
 import alembert as al
 
+FOLDER = {folder!r}
+
 def slow(t, q, v):
+    open(os.path.join(FOLDER, f"worker-{{os.getpid()}}"), "w").close()
     time.sleep(0.2)
     return 0 * v
 
 if __name__ == "__main__":
-    al.ensemble(al.library.pendulum(), lambda rng: {}, members=200, controller=slow, backend="processes", workers=2,
+    al.ensemble(al.library.pendulum(), lambda rng: {{}}, members=200, controller=slow, backend="processes", workers=2,
                 duration=60.0, step=0.1, block=100)
 """
 
@@ -756,16 +760,14 @@ def test_workers_end_with_a_killed_driver(tmp_path):
     psutil = pytest.importorskip("psutil")
     pytest.importorskip("cloudpickle")
     script = tmp_path / "driver.py"
-    script.write_text(DRIVER)
+    script.write_text(DRIVER.format(folder=str(tmp_path)))
     process = subprocess.Popen([sys.executable, str(script)])
     begin = time.monotonic()
-    workers = []
-    while time.monotonic() - begin < 100:
-        workers = [x for x in psutil.Process(process.pid).children() if x.cpu_times().user > 1.0]
-        if len(workers) >= 2:
-            break
+    busy = []
+    while time.monotonic() - begin < 100 and len(busy) < 2:
         time.sleep(0.1)
-    time.sleep(1.0)
+        busy = [path.name.removeprefix("worker-") for path in tmp_path.glob("worker-*")]
+    workers = [psutil.Process(int(pid)) for pid in busy]
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert workers
