@@ -37,6 +37,7 @@ ORDER = [
     "identify",
     "flexible",
     "simulate",
+    "spacecraft",
     "optimal",
     "verify",
     "study",

@@ -36,6 +36,7 @@ if _TYPE_CHECKING:
     from alembert import flexible as flexible
     from alembert import linear as linear
     from alembert import optimal as optimal
+    from alembert import spacecraft as spacecraft
     from alembert import verify as verify
     from alembert.constraints.connected import Connected as Connected
     from alembert.constraints.connected import Link as Link
@@ -78,6 +79,7 @@ _ON_FIRST_USE = {
     "optimal": "alembert.optimal",
     "simulate": "alembert.simulate",
     "solve_lq": "alembert.sweeps.linear_quadratic",
+    "spacecraft": "alembert.spacecraft",
     "trim": "alembert.linear",
     "velocities_from_diagonal": "alembert.operators",
     "view": "alembert.view",

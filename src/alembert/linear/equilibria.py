@@ -66,6 +66,8 @@ class Trim:
     parameter_values: Mapping[str, float]
     wrenches: Mapping[str, Array]
     """on frames, (6,) each"""
+    forces: quantities.ForcesOfState | None = None
+    time: float = 0.0
 
     def linearize(self, **options: Any) -> LinearModel:
         """The linear model there; options as those of `alembert.linearize`."""
@@ -76,7 +78,7 @@ class Trim:
             self.tau,
             parameter_values=self.parameter_values or None,
             wrenches=self.wrenches,
-            **options,
+            **{"forces": self.forces, "t": self.time, **options},
         )
 
     def eigenvalues(self) -> Array:
@@ -125,6 +127,8 @@ def trim(
     free: Sequence[str] | None = None,
     parameter_values: Mapping[str, float] | None = None,
     wrenches: Mapping[str, Any] | None = None,
+    forces: quantities.ForcesOfState | None = None,
+    t: float = 0.0,
 ) -> Trim:
     """Find a state without accelerations.
 
@@ -133,12 +137,14 @@ def trim(
     (`tau:elbow`) and actuators (`motor` or `actuator:motor`), of a whole joint or of one degree of freedom; `q`, `v`, `tau`
     and `actuators` stand for all that are not fixed. An actuator that is named gives all the effort of its degree of
     freedom. `wrenches` (6,) act on frames, fixed in the frames' axes; `wrench:foot` or `wrench:foot.fz` among the free ones
-    are found as well, from there on or from zero.
+    are found as well, from there on or from zero. `forces`, `al.simulate.Forces(model, [...])`, act besides, as they are at
+    the time `t`.
 
     By default all coordinates that are not fixed are free; when all are fixed, the actuators are (or all efforts,
     where the model has no actuators). Raises `NumericalError` with the joints that cannot be held.
     """
     check_model("trim", model)
+    quantities.check_forces(model, forces, "trim")
     held = mapping("trim", "fixed", fixed)
     guess, problem = set_up(
         model,
@@ -149,6 +155,8 @@ def trim(
         listed(free),
         dict(mapping("trim", "parameter_values", parameter_values)),
         quantities.wrenches(model, wrenches, "trim", batch=False),
+        forces,
+        t,
     )
     at, iterations = _solve(problem, guess)
     r, J, scale = problem.evaluate(at)
@@ -191,6 +199,8 @@ def trim(
         iterations,
         problem.parameters,
         problem.wrenches(at),
+        forces,
+        t,
     )
 
 

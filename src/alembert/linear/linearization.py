@@ -53,6 +53,8 @@ def linearize(
     parameters: Sequence[str] = (),
     parameter_values: Mapping[str, Any] | None = None,
     wrenches: Mapping[str, Any] | None = None,
+    forces: quantities.ForcesOfState | None = None,
+    t: float = 0.0,
 ) -> LinearModel:
     """The linear model about an equilibrium, any state, or every state of a batch (a trajectory).
 
@@ -68,15 +70,19 @@ def linearize(
         parameters: names of parameters for the columns of E and F, at fixed q, v and tau.
         parameter_values: where not at their defaults.
         wrenches: on frames, (..., 6) each, moment and force in the frame's axes, in which they stay fixed.
+        forces: what else acts on the model, `al.simulate.Forces(model, [...])`: springs, drag, gravity in orbit; their
+            efforts are not part of `tau`.
+        t: the time at which `forces` are taken [s].
     """
     check_model("linearize", model)
     q, v, tau = _state(model, q, v, tau)
+    quantities.check_forces(model, forces, "linearize")
     if model.is_constrained and not min(q.size, v.size, tau.size):
         raise ArgumentError(
             "linearize: takes at least one state of a model with loops or couplings, to choose independent states at"
         )
     values = {**model.parameter_values, **mapping("linearize", "parameter_values", parameter_values)}
-    forces = quantities.wrenches(model, wrenches, "linearize")
+    pushes = quantities.wrenches(model, wrenches, "linearize")
     given = quantities.inputs(model, inputs, values, "linearize", q)
     rows = output_rows(model, outputs, "linearize")
     chosen = _chosen(model, parameters, given, tau)
@@ -85,9 +91,20 @@ def linearize(
     d: Any
     p = model.compute.parameter_array("linearize", parameter_values)
     names = [model.parameters[k][0] for k in chosen]
+    total = tau
+    if forces is not None:
+        if chosen:
+            raise UnsupportedError(
+                f"linearize: forces and derivatives for parameters ({names[0]!r}) do not go together; leave one of them out"
+            )
+        total = tau + forces.efforts(q, v, t=t, parameters=parameter_values)
     d = model.forward_dynamics_derivatives(
-        q, v, tau, wrenches=forces or None, parameters=parameter_values, sensitive_to=names
+        q, v, total, wrenches=pushes or None, parameters=parameter_values, sensitive_to=names
     )
+    da_dq, da_dv = d.dq, d.dv
+    if forces is not None:
+        slopes = forces.derivatives(q, v, t=t, parameters=parameter_values)
+        da_dq, da_dv = d.dq + d.dtau @ slopes.dq, d.dv + d.dtau @ slopes.dv
     da_dp = np.zeros((*d.acceleration.shape, 0))
     if chosen:
         da_dp = np.stack([d.dparameters[name] for name in names], axis=-1)  # (4)
@@ -98,7 +115,7 @@ def linearize(
     A = np.zeros((*batch, 2 * n, 2 * n))
     A[..., :n, :n] = _error_rate(model, q, v)  # (1)
     A[..., :n, n:] = np.eye(n)
-    A[..., n:, :n], A[..., n:, n:] = d.dq, d.dv  # (2)
+    A[..., n:, :n], A[..., n:, n:] = da_dq, da_dv  # (2)
     above = np.zeros((*batch, n, 1))
     linear = LinearModel(
         model=model,
@@ -109,7 +126,7 @@ def linearize(
         y=np.broadcast_to(h.y, (*batch, len(rows))),
         A=A,
         B=np.concatenate([np.repeat(above, len(given.names), axis=-1), da_du], axis=-2),
-        C=np.concatenate([h.dq + h.da @ d.dq, h.dv + h.da @ d.dv], axis=-1),  # (3)
+        C=np.concatenate([h.dq + h.da @ da_dq, h.dv + h.da @ da_dv], axis=-1),  # (3)
         D=h.da @ da_du,
         E=np.concatenate([np.repeat(above, len(chosen), axis=-1), da_dp], axis=-2),
         F=h.dp[..., chosen] + h.da @ da_dp,
@@ -125,7 +142,7 @@ def linearize(
         mass_matrix=np.linalg.inv(d.dtau) if not model.is_constrained else np.zeros((*batch, 0, 0)),
         displacements=tuple(range(n)),
         rates=tuple(range(n)),
-        wrenches={frame: np.broadcast_to(F, (*batch, 6)) for frame, F in forces.items()},
+        wrenches={frame: np.broadcast_to(F, (*batch, 6)) for frame, F in pushes.items()},
         wrench_inputs=given.wrenches,
     )
     return _reduced(linear, parameter_values, chosen) if model.is_constrained else linear

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,6 +22,27 @@ from alembert.model.printing import unknown
 Array = np.ndarray
 _EFFORTS = {"rad/s": "N m", "m/s": "N"}
 COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")
+
+
+@runtime_checkable
+class ForcesOfState(Protocol):
+    """Efforts that depend on the state, with their derivatives: `alembert.simulate.Forces`."""
+
+    def efforts(self, q: Any, v: Any = None, *, t: float = 0.0, parameters: Any = None) -> Array: ...
+
+    def derivatives(self, q: Any, v: Any = None, *, t: float = 0.0, parameters: Any = None) -> Any: ...
+
+
+def check_forces(model: Model, forces: Any, function: str) -> None:
+    if forces is None:
+        return
+    if not isinstance(forces, ForcesOfState):
+        raise ArgumentError(f"{function}: forces is {forces!r}, expected al.simulate.Forces(model, [...])")
+    other = getattr(forces, "model", model)
+    if other != model:
+        raise ArgumentError(
+            f"{function}: forces are those of the model {other.name!r}, expected {model.name!r}; make them for this model"
+        )
 
 
 def split(name: Any, kinds: Iterable[str], function: str, argument: str) -> tuple[str, str]:

@@ -46,6 +46,8 @@ class TrimProblem:
     """of the constraints"""
     weight: float
     """of residuals of constraints against missing efforts"""
+    forces: quantities.ForcesOfState | None = None
+    time: float = 0.0
 
     @property
     def size(self) -> int:
@@ -74,6 +76,11 @@ class TrimProblem:
         model = self.model
         effort = at.tau + self.G @ at.u
         asked, dq, dv, da, pushes = self._tree(at)
+        if self.forces is not None:
+            given: dict[str, Any] = {"t": self.time, "parameters": self.parameters or None}
+            slopes = self.forces.derivatives(at.q, at.v, **given)
+            asked = asked - self.forces.efforts(at.q, at.v, **given)
+            dq, dv = dq - slopes.dq, dv - slopes.dv
         one = np.eye(model.nv)
         J = np.concatenate(
             [dq[:, self.q], dv[:, self.v], -one[:, self.tau], -self.G[:, self.u], -pushes[:, self.F]], axis=1
@@ -163,7 +170,9 @@ def set_up(
     fixed: Mapping[str, Any],
     free: Sequence[str] | None,
     parameters: dict[str, float],
-    forces: dict[str, Array],
+    pushes: dict[str, Array],
+    forces: quantities.ForcesOfState | None,
+    time: float,
 ) -> tuple[TrimPoint, TrimProblem]:
     point = {
         "q": model.neutral()
@@ -202,7 +211,7 @@ def set_up(
             driving += [x for x in names if x not in driving]
         elif kind == "wrench":
             frame, components = quantities.wrench(model, rest, "trim", "free")
-            forces.setdefault(frame, np.zeros(6))
+            pushes.setdefault(frame, np.zeros(6))
             pushing += [(frame, k) for k in components if (frame, k) not in pushing]
         elif not rest:
             taken = {quantities.driven(model, known[x]) for x in inputs} if kind == "tau" else set()
@@ -242,14 +251,16 @@ def set_up(
         sorted(loose["v"]),
         sorted(loose["tau"]),
         list(range(len(inputs), len(used))),
-        sorted(6 * list(forces).index(frame) + k for frame, k in pushing),
+        sorted(6 * list(pushes).index(frame) + k for frame, k in pushing),
         used,
-        tuple(forces),
+        tuple(pushes),
         G,
         rows,
         model.mass if rows else 1.0,
+        forces,
+        time,
     )
-    F = np.concatenate([np.zeros(0), *forces.values()])
+    F = np.concatenate([np.zeros(0), *pushes.values()])
     return TrimPoint(point["q"], point["v"], point["tau"], u, F, np.zeros(rows)), problem
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import casadi as ca
 import numpy as np
@@ -23,11 +23,18 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.expression import Scalar, scalar, scalars
 from alembert.model import Model
-from alembert.simulate.elements import ElementForces, Places, numbers
+from alembert.simulate.elements import ElementForces, ForceLaw, Places, numbers
 from alembert.spatial import Pose
 
 EARTH = 3.986004418e14
 """gravitational parameter [m^3/s^2], WGS 84"""
+
+
+@runtime_checkable
+class GravityField(ForceLaw, Protocol):
+    """A gravity that depends on the place: a force law that also says how points at x (..., 3) fall."""
+
+    def acceleration(self, t: float, x: np.ndarray) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from alembert.model import Model
 from alembert.simulate.actuators import Drive, checked, with_gears
 from alembert.simulate.channels import Request
 from alembert.simulate.events import Event, Lock, Release, extended
-from alembert.simulate.gravity import CentralGravity, GravityGradient
+from alembert.simulate.gravity import GravityField
 from alembert.simulate.impacts import JointStops, PlaneImpact
 
 
@@ -72,9 +72,9 @@ class Inputs:
         return any(isinstance(action, Release) for action in self.actions)
 
     @property
-    def field(self) -> CentralGravity | GravityGradient | None:
+    def field(self) -> GravityField | None:
         """A gravity that depends on the place."""
-        return self.gravity if isinstance(self.gravity, CentralGravity | GravityGradient) else None
+        return self.gravity if isinstance(self.gravity, GravityField) else None
 
     def model(self, model: Model) -> Model:
         """The model with the rotors of its drives, under the gravity that is given."""

@@ -1,0 +1,258 @@
+"""What surrounds a spacecraft: the Earth at an epoch, seen from the world of a run.
+
+    environment = Environment(Epoch.of("2026-03-01T12:00:00"), Encke(orbit))
+    q0, v0 = environment.start(model, orbit)
+    run = al.simulate(model, q0, v0, gravity=environment.gravity(degree=8, order=8, sun=True, moon=True), ...)
+
+All of it is made of expressions: it becomes part of the compiled step, of ensembles and of linear models. The axes
+of the world
+are inertial ones; t = 0 is the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.joints import Free
+from alembert.model import WORLD, Model
+from alembert.simulate.gravity import EARTH
+from alembert.spacecraft import ephemeris
+from alembert.spacecraft.atmosphere import Atmosphere, cira72
+from alembert.spacecraft.epochs import Epoch
+from alembert.spacecraft.frames import EQUATOR, EarthAxes, geodetic, lvlh
+from alembert.spacecraft.gravity import OrbitGravity
+from alembert.spacecraft.harmonics import Harmonics, egm2008, igrf, zonal
+from alembert.spacecraft.magnetic import MagneticField
+from alembert.spacecraft.orbits import J2, Cowell, Encke, Orbit, World, origin, origins
+from alembert.spacecraft.surfaces import SUNLIGHT, SolarPressure, Facet, SurfaceDrag, sunlit
+from alembert.spatial import quaternion
+
+Array = np.ndarray
+EARLIEST, LATEST = 1900.0, 2100.0
+"""years for which the series of Sun and Moon are let in"""
+
+
+@dataclass(frozen=True, eq=False)
+class Environment:
+    """The Earth at an `epoch` (t = 0), and where the world's origin is: `Cowell()` or `Encke(orbit)`.
+
+    Without an epoch the Earth's axis is z and there is no Sun or Moon. `ut1_utc` [s] places Greenwich.
+    """
+
+    epoch: Epoch | None = None
+    world: World = Cowell()  # noqa: RUF009  (frozen)
+    ut1_utc: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.epoch is not None and not isinstance(self.epoch, Epoch):
+            raise ArgumentError(
+                f"Environment: epoch is {self.epoch!r}, expected Epoch.of('2026-03-01T12:00:00')"
+            )
+        if not isinstance(self.world, Cowell | Encke):
+            raise ArgumentError(f"Environment: world is {self.world!r}, expected Cowell() or Encke(orbit)")
+        if self.epoch is not None and not EARLIEST <= self.epoch.year <= LATEST:
+            raise ArgumentError(
+                f"Environment: the epoch is in the year {self.epoch.year:.0f}, expected {EARLIEST:.0f} to {LATEST:.0f}, "
+                "where the series of Sun and Moon hold"
+            )
+
+    @cached_property
+    def axes(self) -> EarthAxes:
+        """Of the Earth."""
+        return EarthAxes.at(self.epoch, ut1_utc=self.ut1_utc)
+
+    def days(self, what: str) -> float:
+        """Of TDB from J2000 to the epoch."""
+        if self.epoch is None:
+            raise ArgumentError(f"Environment: {what} needs an epoch; give Environment(Epoch.of(...), ...)")
+        return self.epoch.tdb_days
+
+    # --- forces ------------------------------------------------------------------------------------------------
+
+    def gravity(
+        self,
+        *,
+        degree: int = 2,
+        order: int = 0,
+        sun: bool = False,
+        moon: bool = False,
+        harmonics: Harmonics | Mapping[int, float] | None = None,
+        parameter: float | None = None,
+        gradient: bool = True,
+    ) -> OrbitGravity:
+        """Of the Earth to a degree and order (0: a point, 2 and 0: with J2), and of Sun and Moon.
+
+        Coefficients are those of EGM2008 (to 20), `harmonics` of your own, or zonal ones by degree, {2: J2, 3: J3}; up to
+        degree 2 and order 0 they are mu and J2 as printed in most books. `gradient` gives the torques on every body.
+        """
+        if not (isinstance(degree, int) and isinstance(order, int) and degree >= 0 and 0 <= order <= degree):
+            raise ArgumentError(
+                f"gravity: degree {degree!r} and order {order!r}, expected 0 <= order <= degree"
+            )
+        if degree == 1:
+            raise ArgumentError(
+                "gravity: degree is 1, which vanishes about the centre of mass; expected 0, 2 or more"
+            )
+        table: Harmonics | None = None
+        if isinstance(harmonics, Mapping):
+            given = {n: harmonics[n] for n in harmonics if 2 <= n <= max(degree, max(harmonics))}
+            table = zonal(parameter or EARTH, EQUATOR, given)
+            degree = table.degree
+        elif harmonics is not None:
+            table = harmonics
+        elif degree > 2 or order:
+            table = egm2008()
+        mu, radius = (EARTH, EQUATOR) if table is None else (table.parameter, table.radius)
+        j2, higher = (J2 if degree >= 2 else 0.0), None
+        if table is not None:
+            if order and self.epoch is None:
+                self.days("a field that turns with the Earth (order > 0)")
+            kept = table.truncated(degree, order, without=((0, 0), (2, 0)))
+            j2, higher = -float(table.C[2, 0]), None if kept.is_zero else kept
+        bodies = tuple(name for name, wanted in (("sun", sun), ("moon", moon)) if wanted)
+        days = self.days("the Sun and the Moon") if bodies else 0.0
+        return OrbitGravity(
+            self.world, self.axes, parameter or mu, radius, j2, higher, bodies, days, gradient
+        )
+
+    def drag(
+        self,
+        surfaces: Facet | Sequence[Facet],
+        atmosphere: Atmosphere | None = None,
+        *,
+        corotation: float = 1.0,
+    ) -> SurfaceDrag:
+        """Of the atmosphere (by default `cira72()`), which turns with the Earth, `corotation` times as fast."""
+        return SurfaceDrag(self, _listed(surfaces, "drag"), atmosphere or cira72(), corotation)
+
+    def solar_pressure(
+        self, surfaces: Facet | Sequence[Facet], *, pressure: float = SUNLIGHT, shadow: bool = True
+    ) -> SolarPressure:
+        """Of sunlight, `pressure` [N/m^2] at 1 au on a black plate, in the Earth's shadow as far as it is dark."""
+        self.days("the pressure of sunlight")
+        return SolarPressure(self, _listed(surfaces, "solar_pressure"), pressure, shadow)
+
+    def magnetic_field(self, degree: int = 13) -> MagneticField:
+        """By IGRF-14; degree 1 is the tilted dipole."""
+        self.days("the magnetic field")
+        assert self.epoch is not None
+        return MagneticField(self, igrf(self.epoch.year, degree))
+
+    def sunlit(self, t: float, x: Any) -> float:
+        """The part of the Sun's disc that is seen from a position in the world, 0 to 1."""
+        r = np.asarray(x, dtype=float) + origin(self.world, t)[0]
+        return float(sunlit(ca.DM(r), ca.DM(self.sun(t))))
+
+    # --- places ------------------------------------------------------------------------------------------------
+
+    def sun(self, t: Any) -> Any:
+        """Where the Sun is from the Earth's centre [m], t seconds after the epoch; a number or an expression."""
+        return ephemeris.sun(self.days("the Sun") + t / 86400.0)
+
+    def moon(self, t: Any) -> Any:
+        """Where the Moon is."""
+        return ephemeris.moon(self.days("the Moon") + t / 86400.0)
+
+    def place(self, t: Any, x: Any) -> Any:
+        """From a position in the world to one from the Earth's centre, as an expression."""
+        return self.world.motion(t)[0] + x
+
+    def fixed(self, t: Any) -> Any:
+        """E(t), from inertial to Earth-fixed axes, as an expression."""
+        angle = self.axes.angle + self.axes.rate * t
+        c, s = ca.cos(angle), ca.sin(angle)
+        R = ca.vertcat(ca.horzcat(c, s, 0), ca.horzcat(-s, c, 0), ca.horzcat(0, 0, 1))
+        return R @ ca.DM(self.axes.tilt)
+
+    def inertial(self, run: Any, frame: str | None = None) -> tuple[Array, Array]:
+        """Position and velocity of a frame (by default the first body) from the Earth's centre at each record, (N,
+        3) each.
+        """
+        model = run.model
+        frame = frame or model.bodies[0].name
+        X = model.frame_pose(run.q, frame)
+        V = model.frame_velocity(run.q, run.v, frame, reference="local_world_aligned")
+        r0, v0 = origins(self.world, run.time)
+        return X.translation + r0, V[..., 3:] + v0
+
+    def ground_track(self, run: Any, frame: str | None = None) -> Array:
+        """(N, 3): latitude and longitude [rad] and height [m] of a frame at each record."""
+        r, _ = self.inertial(run, frame)
+        turned = np.stack([self.axes.fixed(float(t)) @ x for t, x in zip(run.time, r, strict=True)])
+        return geodetic(turned)
+
+    def start(
+        self,
+        model: Model,
+        orbit: Orbit,
+        *,
+        attitude: Any = "lvlh",
+        rate: Any = None,
+        joint: str | None = None,
+        offset: Any = (0.0, 0.0, 0.0),
+    ) -> tuple[Array, Array]:
+        """q and v of a model on an orbit: its free joint (the first, or by name) put there, all others neutral and at rest.
+
+        `attitude` is "lvlh", "inertial", or a unit quaternion (wxyz) of the body in the world. `rate` [rad/s] is the
+        angular
+        velocity in body axes, relative to inertial space; by default that of the local axes with "lvlh", otherwise none.
+        `offset` [m] places the body beside the orbit, in local axes (x along the track, z down), at rest there.
+        """
+        free = [x for x in model.joints if isinstance(x.type, Free) and x.parent == WORLD]
+        named = [x for x in free if joint in (None, x.name)]
+        if not named:
+            listed = ", ".join(repr(x.name) for x in free) or "none"
+            raise ArgumentError(
+                f"Environment.start: joint {joint!r}, expected a free joint of {model.name!r} from the world "
+                f"(it has {listed})"
+            )
+        name = named[0].name
+        if self.epoch is not None and orbit.epoch is not None:
+            r, v = orbit.state(self.epoch - orbit.epoch)
+        else:
+            r, v = orbit.state()
+        local = lvlh(r, v)
+        turning = np.cross(r, v) / (r @ r)
+        moved = local @ np.asarray(offset, dtype=float)
+        r0, v0 = origin(self.world, 0.0)
+        p, u = (r - r0) + moved, (v - v0) + np.cross(turning, moved)
+        if isinstance(attitude, str):
+            if attitude not in ("lvlh", "inertial"):
+                raise ArgumentError(
+                    f"Environment.start: attitude is {attitude!r}, expected 'lvlh', 'inertial' or a quaternion"
+                )
+            R = local if attitude == "lvlh" else np.eye(3)
+            q_wxyz = quaternion.from_matrix(R)
+        else:
+            q_wxyz = np.asarray(attitude, dtype=float)
+            if q_wxyz.shape != (4,) or not abs(np.linalg.norm(q_wxyz) - 1) < 1e-6:
+                raise ArgumentError(
+                    f"Environment.start: attitude is {attitude!r}, expected a unit quaternion (w, x, y, z)"
+                )
+            q_wxyz = q_wxyz / np.linalg.norm(q_wxyz)
+            R = np.asarray(quaternion.to_matrix(q_wxyz), dtype=float)
+        if rate is None:
+            w = R.T @ turning if isinstance(attitude, str) and attitude == "lvlh" else np.zeros(3)
+        else:
+            w = np.asarray(rate, dtype=float)
+        q, speeds = model.neutral(), np.zeros(model.nv)
+        q[model.q_slice(name)] = np.r_[p, q_wxyz]
+        speeds[model.v_slice(name)] = np.r_[w, R.T @ u]
+        return q, speeds
+
+
+def _listed(surfaces: Facet | Sequence[Facet], who: str) -> tuple[Facet, ...]:
+    found = (surfaces,) if isinstance(surfaces, Facet) else tuple(surfaces)
+    for facet in found:
+        if not isinstance(facet, Facet):
+            raise ArgumentError(
+                f"Environment.{who}: surfaces has {facet!r}, expected Facet(frame, area, ...)"
+            )
+    return found

@@ -1,0 +1,164 @@
+"""The gravity of Earth, Sun and Moon on every body of a model, as forces that compile into the step.
+
+On a body of mass m at r from the Earth's centre, J its inertia about its centre of mass, u = r/|r|, s = u . pole:
+
+    central      f = -mu m r/|r|^3 - 3 mu/(2 |r|^4) ((tr J - 5 u.Ju) u + 2 Ju),    n = 3 mu/|r|^3 u x Ju           (1)
+    J2           f = -(3/2) mu m J2 R^2/|r|^4 ((1 - 5 s^2) u + 2 s pole),    n of the field's gradient             (2)
+    higher terms f = m times the gradient of `harmonics`, at the first body of each tree that flies                (3)
+    Sun, Moon    f = -mu_s m/|d|^3 (r + F(q) s),  d = s - r, q = r.(r - 2 s)/|s|^2 (Battin), there as well          (4)
+
+(3) and (4) take the same acceleration for all bodies of a vehicle, which is 1e-11 m/s^2 off at 10 m from its first
+body. In a
+world that runs along a reference orbit r0(t) (`Encke`), x = r - r0 is small and nothing is lost:
+
+    g(r) - g(r0) = -mu/|r0|^3 (x - r F/(1 + F)),  F(q) = (1 + q)^(3/2) - 1 = q (3 + 3 q + q^2)/(1 + (1 + q)^(3/2)),
+    q = x.(x + 2 r0)/|r0|^2                                                                                        (5)
+
+and g(r0) - r0'' acts on everything alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.model import Model
+from alembert.simulate.elements import ElementForces, Places
+from alembert.spacecraft import ephemeris
+from alembert.spacecraft.frames import EarthAxes
+from alembert.spacecraft.harmonics import Harmonics
+from alembert.spacecraft.orbits import World
+
+Array = np.ndarray
+
+
+def growth(q: Any) -> Any:
+    """F of (5), without cancellation."""
+    return q * (3 + 3 * q + q * q) / (1 + (1 + q) ** 1.5)
+
+
+@dataclass(frozen=True, eq=False)
+class OrbitGravity:
+    """(1) to (5); made by `Environment.gravity`. It is given to `simulate` as `gravity=`, or among the forces."""
+
+    world: World
+    axes: EarthAxes
+    parameter: float
+    radius: float
+    j2: float
+    higher: Harmonics | None
+    bodies: tuple[str, ...]
+    days: float
+    """of TDB from J2000 to t = 0"""
+    gradient: bool = True
+
+    def check(self, model: Model) -> None:
+        pass
+
+    def internal(self, model: Model) -> bool:
+        return False
+
+    def central(self, t: Any, x: Any) -> tuple[Any, Any]:
+        """The place r, and what the Earth as a point pulls relative to the origin's own acceleration."""
+        r0, _, a0 = self.world.motion(t)
+        mu = self.parameter
+        if not self.world.moves:
+            d2 = ca.dot(x, x)
+            return x, -mu * x / (d2 * ca.sqrt(d2))
+        square = ca.dot(r0, r0)
+        cube = square * ca.sqrt(square)
+        r = r0 + x
+        F = growth(ca.dot(x, x + 2 * r0) / square)
+        left = -mu * r0 / cube - a0
+        return r, -mu / cube * (x - r * (F / (1 + F))) + left  # (5)
+
+    def oblateness(self, r: Any) -> Any:
+        """(2)"""
+        d2 = ca.dot(r, r)
+        d = ca.sqrt(d2)
+        pole = ca.DM(self.axes.pole)
+        s = ca.dot(r, pole) / d
+        k = -1.5 * self.parameter * self.j2 * self.radius**2 / d2**2
+        return k * ((1 - 5 * s**2) * r / d + 2 * s * pole)
+
+    def others(self, t: Any, r: Any) -> Any:
+        """(3) and (4)"""
+        a = ca.SX.zeros(3)
+        if self.higher is not None:
+            tilt = ca.DM(self.axes.tilt)
+            E = tilt
+            if self.higher.orders:
+                angle = self.axes.angle + self.axes.rate * t
+                c, s = ca.cos(angle), ca.sin(angle)
+                E = ca.vertcat(ca.horzcat(c, s, 0), ca.horzcat(-s, c, 0), ca.horzcat(0, 0, 1)) @ tilt
+            a = a + E.T @ self.higher.slope(E @ r)
+        for name in self.bodies:
+            where, mu = getattr(ephemeris, name), getattr(ephemeris, name.upper())
+            s = where(self.days + t / 86400.0)
+            d = s - r
+            F = growth(ca.dot(r, r - 2 * s) / ca.dot(s, s))
+            a = a - mu / ca.dot(d, d) ** 1.5 * (r + F * s)
+        return a
+
+    def pull(self, t: Any, x: Any) -> Any:
+        """The acceleration of a point at x, relative to the world's origin, as an expression."""
+        r, a = self.central(t, x)
+        return a + self.oblateness(r) + self.others(t, r)
+
+    @cached_property
+    def _point(self) -> ca.Function:
+        t, x = ca.SX.sym("t"), ca.SX.sym("x", 3)
+        return ca.Function("pull", [t, x], [ca.densify(self.pull(t, x))])
+
+    def acceleration(self, t: float, x: Array) -> Array:
+        """Of points at x (..., 3), relative to the world's origin: what accelerometers do not feel."""
+        flat = np.asarray(x, dtype=float).reshape(-1, 3)
+        found = np.array(self._point(t, flat.T)) if len(flat) else np.zeros((3, 0))
+        return found.T.reshape(np.shape(x))
+
+    def terms(self, at: Places) -> ElementForces:
+        tree = at.model.compute.tree
+        roots: dict[int, int] = {}
+        common: dict[int, Any] = {}
+        wrenches = []
+        for k, record in enumerate(at.records):
+            parent = tree.parents[k]
+            roots[k] = k if parent < 0 else roots[parent]
+            inertia = record.node.inertia
+            m = ca.SX(inertia.mass)
+            if m.is_zero():
+                continue
+            X = record.X_W
+            if roots[k] not in common:
+                first = at.records[roots[k]].X_W.translation
+                common[roots[k]] = self.others(at.t, self.central(at.t, first)[0])
+            c = inertia.moment / m
+            arm = X.rotation @ c
+            r, a = self.central(at.t, X.translation + arm)
+            f = m * (a + self.oblateness(r) + common[roots[k]])
+            n = ca.cross(arm, f)
+            if self.gradient:
+                skew = ca.skew(c)
+                J = inertia.inertia + m * (skew @ skew)
+                second = ca.trace(J) / 2 * ca.SX.eye(3) - J
+                r_B = X.rotation.T @ r
+                d2 = ca.dot(r_B, r_B)
+                Jr = J @ r_B
+                k5 = self.parameter / (d2**2 * ca.sqrt(d2))
+                f_B = -1.5 * k5 * ((ca.trace(J) - 5 * ca.dot(r_B, Jr) / d2) * r_B + 2 * Jr)
+                n_B = 3 * k5 * ca.cross(r_B, Jr) + ca.cross(c, f_B)
+                if self.j2:
+                    G = X.rotation.T @ self._oblate_gradient(r) @ X.rotation
+                    T = second @ G
+                    n_B = n_B + ca.vertcat(T[1, 2] - T[2, 1], T[2, 0] - T[0, 2], T[0, 1] - T[1, 0])
+                f, n = f + X.rotation @ f_B, n + X.rotation @ n_B
+            wrenches.append((k, None, ca.vertcat(n, f)))
+        return ElementForces(efforts=at.node_efforts(wrenches))
+
+    def _oblate_gradient(self, r: ca.SX) -> ca.SX:
+        at = ca.SX.sym("r", 3)
+        return ca.substitute(ca.jacobian(self.oblateness(at), at), at, r)
