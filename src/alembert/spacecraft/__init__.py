@@ -17,8 +17,8 @@ from alembert.spacecraft.orbits import Cowell as Cowell
 from alembert.spacecraft.orbits import Encke as Encke
 from alembert.spacecraft.orbits import Orbit as Orbit
 from alembert.spacecraft.orbits import sun_synchronous as sun_synchronous
-from alembert.spacecraft.surfaces import SolarPressure as SolarPressure
 from alembert.spacecraft.surfaces import Facet as Facet
+from alembert.spacecraft.surfaces import SolarPressure as SolarPressure
 from alembert.spacecraft.surfaces import SurfaceDrag as SurfaceDrag
 from alembert.spacecraft.surfaces import box as box
 from alembert.spacecraft.surfaces import panel as panel

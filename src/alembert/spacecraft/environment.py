@@ -31,7 +31,7 @@ from alembert.spacecraft.gravity import OrbitGravity
 from alembert.spacecraft.harmonics import Harmonics, egm2008, igrf, zonal
 from alembert.spacecraft.magnetic import MagneticField
 from alembert.spacecraft.orbits import J2, Cowell, Encke, Orbit, World, origin, origins
-from alembert.spacecraft.surfaces import SUNLIGHT, SolarPressure, Facet, SurfaceDrag, sunlit
+from alembert.spacecraft.surfaces import SUNLIGHT, Facet, SolarPressure, SurfaceDrag, sunlit
 from alembert.spatial import quaternion
 
 Array = np.ndarray

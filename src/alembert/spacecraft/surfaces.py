@@ -5,8 +5,7 @@ On a plate of area A and outward normal n, with u the velocity through the air a
     drag   f = -(1/2) rho C_d A max(n.u, 0) u                                                                    (1)
     light  f = -nu P (AU/d)^2 A max(n.s, 0) ((1 - c_s) s + 2 (c_s n.s + c_d/3) n)                                 (2)
 
-at its centre of pressure, c_s the part of the light that is reflected as by a mirror, c_d that which is scattered. A
-surface
+at its centre of pressure, c_s the part of the light that is reflected as by a mirror, c_d that which is scattered. One
 without a normal is a sphere: A its cross section, f = -(1/2) rho C_d A |u| u and -nu P A (1 + 4/9 c_d) s. nu is the part of
 the Sun's disc that the Earth, as a sphere, leaves free: umbra, penumbra and light (Montenbruck and Gill, section 3.4.2).
 Plates do not shade one another.
