@@ -77,3 +77,13 @@ def common(function: str, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> tupl
     except (ValueError, RuntimeError):  # the latter: more dimensions than NumPy broadcasts
         listed = ", ".join(f"{what} {shape}" for what, shape in shapes if shape)
         raise ArgumentError(f"{function}: the batch dimensions do not go together: {listed}") from None
+
+
+def into(function: str, found: Array, out: Array | None) -> Array:
+    """A result, written into the array that the user gave for it."""
+    if out is None:
+        return found
+    if np.shape(out) != found.shape:
+        raise ArgumentError(f"{function}: out has shape {np.shape(out)}, expected {found.shape}")
+    out[...] = found
+    return out

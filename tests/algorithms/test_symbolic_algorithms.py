@@ -11,15 +11,16 @@ from dynamics_helpers import ROUNDING, states, tree
 
 import alembert
 from alembert import Coupling, Fixed, Inertia, ModelBuilder, Revolute
-from alembert.algorithms.symbolic import Symbolic
-from alembert.constraints import ConstrainedAlgorithms
+from alembert.algorithms import Compute
+from alembert.constraints import ConstrainedCompute
+from alembert.constraints.symbolic import ConstrainedSymbolic
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.joints import REGISTRY
 from alembert.model.methods import Methods
 
 REFERENCES = ("local", "world", "local_world_aligned")
 NOT_SYMBOLIC = {
-    *("check_configuration", "compute", "compile", "export_c", "symbolic"),
+    *("check_configuration", "compute", "constrained_compute", "compile", "export_c", "symbolic"),
     *("hessian", "second_derivatives"),
 }
 """what is no algorithm; second derivatives, which expressions have as `hessian`, are compared on a small model below"""
@@ -184,15 +185,18 @@ def test_all_joint_types_are_met():
 
 
 def test_no_algorithm_is_left_out():
-    methods = {name for name in vars(Methods) if not name.startswith("_")} - set(vars(ConstrainedAlgorithms))
+    about_constraints = set(vars(ConstrainedCompute)) - set(dir(Compute))
+    methods = {name for name in vars(Methods) if not name.startswith("_")} - about_constraints
     compared = {name for name, *_ in calls(tree("attached"))}
     assert (methods | set(FACTORS)) - NOT_SYMBOLIC == compared
-    symbolic = {name for name in vars(Symbolic) if not name.startswith("_")}
+    symbolic = {name for name in dir(ConstrainedSymbolic) if not name.startswith("_")}
     # compared by the tests of constraints
     elsewhere = {"constrained_dynamics", "constrained_inverse_dynamics", "independent_coordinates"}
     assert symbolic - compared - elsewhere == {"call", "function", "graph", "hessian", "poses"}
     for name in methods - NOT_SYMBOLIC:
-        numeric, other = (inspect.signature(getattr(c, name)).parameters for c in (Methods, Symbolic))
+        numeric, other = (
+            inspect.signature(getattr(c, name)).parameters for c in (Methods, ConstrainedSymbolic)
+        )
         # expressions of parameters differentiate as they are
         expected = [key for key in numeric if key not in ("out", "method", "sensitive_to")]
         if "coordinates" in other:

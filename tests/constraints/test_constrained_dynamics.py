@@ -367,7 +367,7 @@ def test_threads_keep_minimal_sets_of_their_own():
     model = four_bars(2)
     q = model.assemble(model.neutral()).q
     names = tuple(loop.name for loop in model.loops)
-    system = model.compute.constraint_rows.system("test", names)
+    system = model.constrained_compute.rows.system("test", names)
     model.constrained_dynamics(q, *np.zeros((2, model.nv)))
     mine = system.kept
     with ThreadPoolExecutor(1) as pool:

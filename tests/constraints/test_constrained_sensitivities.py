@@ -47,7 +47,7 @@ def state(linkage):
 
 
 def chosen_rows(m, q):
-    return m.compute.constraint_rows.system("test", None).masks_at("test", q)[0] > 0
+    return m.constrained_compute.rows.system("test", None).masks_at("test", q)[0] > 0
 
 
 def accelerations(m, q, v, tau, rows, parameters=None, wrenches=None):

@@ -22,7 +22,7 @@ def test_all_kinds_of_loops_agree_with_unrolled_code(in_loops):
     looped = model.replace(name="looped")
     v = possible_speeds(model, q)
     for x in (q, model.integrate(q, 0.05 * np.random.default_rng(0).normal(size=model.nv))):
-        rows = looped.compute.constraint_rows if hasattr(looped, "is_constrained") else None
+        rows = looped.constrained_compute.rows if hasattr(looped, "is_constrained") else None
         assert rows.looped is not None
         for found, expected in zip(
             rows.terms(x[None], v[None]), _unrolled(model).terms(x[None], v[None]), strict=True
@@ -46,7 +46,7 @@ def test_dynamics_and_projection_in_loops(in_loops, active):
     for _ in range(2):  # the first call chooses the minimal set, the second uses the tape
         found = looped.constrained_dynamics(q, v, tau, active=active)
         np.testing.assert_allclose(found.accelerations, a, atol=1e-8 * np.linalg.norm(a))
-    assert looped.compute.constraint_rows.solution is None
+    assert looped.constrained_compute.rows.solution is None
     G = looped.constraint_jacobian(q, active=active)
     f = np.concatenate([found.reactions[name] for name in active])
     assert np.all(np.isfinite(f))

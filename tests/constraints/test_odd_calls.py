@@ -107,7 +107,7 @@ class Odd:
         )
 
     def active(self):
-        return self.pick(None, None, self.names(*self.model.compute.constraint_rows.names))
+        return self.pick(None, None, self.names(*self.model.constrained_compute.rows.names))
 
     def dofs(self):
         return self.names(*self.model.speed_names, self.model.joints[0].name)
@@ -143,7 +143,7 @@ class Odd:
         )
 
     def motions(self):
-        name = self.pick(*self.model.speed_names, *self.model.compute.constraint_rows.names)
+        name = self.pick(*self.model.speed_names, *self.model.constrained_compute.rows.names)
         value = self.pick(
             0.0,
             1.0,
@@ -169,7 +169,7 @@ class Odd:
         )
 
     def reactions(self):
-        names = self.model.compute.constraint_rows.names
+        names = self.model.constrained_compute.rows.names
         return self.often(
             {names[0]: np.ones(6)},
             {},

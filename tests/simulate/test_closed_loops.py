@@ -231,8 +231,8 @@ def test_condition_with_loops_does_not_depend_on_the_step(gripper):
     balance = h * mechanics.residual(t, q, p, e, h, ca.SX.zeros(m.nv))
     residual, f = closed(m, q, mechanics.manifold.integrate(q, e), balance, w, ca.SX(0, 1))
     J = ca.Function("J", [t, q, p, e, h, w, f], [ca.jacobian(residual, ca.vertcat(e, f))])
-    rows = m.compute.constraint_rows.system("test", None)
-    _, terms = m.compute.constraint_terms("test", q0, {"v": v0}, None, None)
+    rows = m.constrained_compute.rows.system("test", None)
+    _, terms = m.constrained_compute.constraint_terms("test", q0, {"v": v0}, None, None)
     chosen = np.zeros(plant.rows["chosen"])
     chosen[rows.chosen(terms, 0).rows] = 1.0
     zero = np.zeros(f.numel())

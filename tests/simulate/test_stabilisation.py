@@ -54,7 +54,7 @@ def test_feedback_closes_what_is_open_at_its_rate(method):
     assert run.q.shape[0] == 2
     from alembert.simulate.closed_loops import Stabilisation
 
-    x, y = MODEL.compute.constraint_corrections(off, START.v, None, None)
+    x, y = MODEL.constrained_compute.constraint_corrections(off, START.v, None, None)
     G, phi = MODEL.constraint_jacobian(off), MODEL.constraint_residual(off)
     np.testing.assert_allclose(G @ x, -phi, atol=1e-7)
     np.testing.assert_allclose(G @ y, -G @ START.v, atol=1e-9)

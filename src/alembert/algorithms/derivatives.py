@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.algorithms import constrained_products, directional_kernels, results
+from alembert.algorithms import directional_kernels, results
 from alembert.algorithms.dynamics import EquationsOfMotion
 from alembert.algorithms.frames import Reference
-from alembert.algorithms.table import TABLE, find
+from alembert.algorithms.table import TABLE
 from alembert.arguments import mapping
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from alembert.algorithms.results import (
         ForwardDerivatives,
         HybridDerivatives,
+        HybridResult,
         InverseDerivatives,
     )
+
+
+Array = np.ndarray
 
 
 class Derivatives(EquationsOfMotion):
@@ -33,17 +37,11 @@ class Derivatives(EquationsOfMotion):
         q: Any,
         v: Any,
         a: Any,
-        *,
-        wrenches: Mapping[str, Any] | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        sensitive_to: Sequence[str] = (),
+        wrenches: Mapping[str, Any] | None,
+        parameters: Mapping[str, Any] | None,
+        sensitive_to: Sequence[str],
     ) -> InverseDerivatives:
         name = "inverse_dynamics_derivatives"
-        if self.model.is_constrained:
-            d = self.constrained_inverse_dynamics_derivatives(
-                q, v, a, wrenches=wrenches, parameters=parameters, sensitive_to=sensitive_to
-            )
-            return results.InverseDerivatives(d.dq, d.dv, d.da, d.dwrenches, d.dparameters)
         chosen = self.parameter_indices(name, sensitive_to)
         dq, dv, da = self.evaluate(name, (q, v, a), wrenches=wrenches, parameters=parameters)
         forces = {
@@ -53,7 +51,7 @@ class Derivatives(EquationsOfMotion):
         slopes = {}
         if chosen:
             values = self.parameter_array(name, parameters)
-            slopes = _by_name(self.effort_slopes(q, v, a, values, wrenches, chosen), sensitive_to)
+            slopes = by_name(self.effort_slopes(q, v, a, values, wrenches, chosen), sensitive_to)
         return results.InverseDerivatives(dq, dv, da, forces, slopes)
 
     def forward_dynamics_derivatives(
@@ -61,53 +59,64 @@ class Derivatives(EquationsOfMotion):
         q: Any,
         v: Any,
         tau: Any,
-        *,
-        wrenches: Mapping[str, Any] | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        sensitive_to: Sequence[str] = (),
+        wrenches: Mapping[str, Any] | None,
+        parameters: Mapping[str, Any] | None,
+        sensitive_to: Sequence[str],
     ) -> ForwardDerivatives:
-        name = "forward_dynamics_derivatives"
-        slopes: Mapping[str, np.ndarray] = {}
-        if self.model.is_constrained:
-            d = self.constrained_dynamics_derivatives(
-                q, v, tau, wrenches=wrenches, parameters=parameters, sensitive_to=sensitive_to
-            )
-            a, dq, dv, dtau, slopes = d.acceleration, d.dq, d.dv, d.dtau, d.dparameters
-        else:
-            chosen = self.parameter_indices(name, sensitive_to)
-            a, dq, dv, dtau = self.evaluate(name, (q, v, tau), wrenches=wrenches, parameters=parameters)
-            if chosen:
-                values = self.parameter_array(name, parameters)
-                tau_p = self.effort_slopes(q, v, a, values, wrenches, chosen)
-                slopes = _by_name(-dtau @ tau_p, sensitive_to)
+        a, dq, dv, dtau, slopes = self.acceleration_slopes(q, v, tau, wrenches, parameters, sensitive_to)
         forces = self.generalised_forces(q, wrenches, parameters)
         by_frame = {frame: dtau @ J for frame, J in forces.items()}
         return results.ForwardDerivatives(a, dq, dv, dtau, by_frame, slopes)
+
+    def acceleration_slopes(
+        self,
+        q: Any,
+        v: Any,
+        tau: Any,
+        wrenches: Mapping[str, Any] | None,
+        parameters: Mapping[str, Any] | None,
+        sensitive_to: Sequence[str],
+    ) -> tuple[Array, Array, Array, Array, Mapping[str, Array]]:
+        """The accelerations and their derivatives by q, v, tau and named parameters."""
+        name = "forward_dynamics_derivatives"
+        chosen = self.parameter_indices(name, sensitive_to)
+        a, dq, dv, dtau = self.evaluate(name, (q, v, tau), wrenches=wrenches, parameters=parameters)
+        if not chosen:
+            return a, dq, dv, dtau, {}
+        tau_p = self.effort_slopes(q, v, a, self.parameter_array(name, parameters), wrenches, chosen)
+        return a, dq, dv, dtau, by_name(-dtau @ tau_p, sensitive_to)
 
     def hybrid_dynamics_derivatives(
         self,
         q: Any,
         v: Any,
-        *,
-        accelerations: Mapping[str, Any] | None = None,
-        torques: Mapping[str, Any] | None = None,
-        wrenches: Mapping[str, Any] | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        sensitive_to: Sequence[str] = (),
+        accelerations: Mapping[str, Any] | None,
+        torques: Mapping[str, Any] | None,
+        wrenches: Mapping[str, Any] | None,
+        parameters: Mapping[str, Any] | None,
+        sensitive_to: Sequence[str],
     ) -> HybridDerivatives:
         name = "hybrid_dynamics_derivatives"
-        chosen = self.parameter_indices(name, sensitive_to)
-        result = self.hybrid_dynamics(
-            q, v, accelerations=accelerations, torques=torques, wrenches=wrenches, parameters=parameters
-        )
+        self.parameter_indices(name, sensitive_to)
+        result = self.hybrid_dynamics(q, v, accelerations, torques, wrenches, parameters)
         prescribed, _ = self.by_name(
             name, {} if accelerations is None else accelerations, "accelerations", (q, v)
         )
-        if self.model.is_constrained:
-            d, by_parameters = constrained_products.hybrid_derivatives(
-                self.model, name, result, q, v, np.flatnonzero(prescribed), wrenches, parameters, sensitive_to
-            )
-            return replace(d, dparameters=_by_name(by_parameters, sensitive_to))
+        return self.hybrid_slopes(result, q, v, prescribed, wrenches, parameters, sensitive_to)
+
+    def hybrid_slopes(
+        self,
+        result: HybridResult,
+        q: Any,
+        v: Any,
+        prescribed: Array,
+        wrenches: Mapping[str, Any] | None,
+        parameters: Mapping[str, Any] | None,
+        sensitive_to: Sequence[str],
+    ) -> HybridDerivatives:
+        """At a result of hybrid dynamics, where a mask marks the speeds that follow accelerations."""
+        name = "hybrid_dynamics_derivatives"
+        chosen = self.parameter_indices(name, sensitive_to)
         free = (~prescribed).astype(float)
         dq, dv, inverse, tau_q, tau_v, M = self.evaluate(
             name, (q, v, result.accelerations, free), wrenches=wrenches, parameters=parameters
@@ -116,7 +125,7 @@ class Derivatives(EquationsOfMotion):
         M_fp, M_pf = M[..., f[:, None], p], M[..., p[:, None], f]
         inverse = inverse[..., f[:, None], f]
 
-        def complete(rows: np.ndarray, moved: np.ndarray) -> np.ndarray:
+        def complete(rows: Array, moved: Array) -> Array:
             """(accelerations; efforts) for a change `rows` of the efforts at fixed accelerations, which moves the free."""
             change = np.zeros((*moved.shape[:-2], 2, self.model.nv, moved.shape[-1]))
             change[..., 0, f, :] = moved
@@ -139,7 +148,7 @@ class Derivatives(EquationsOfMotion):
         if chosen:
             values = self.parameter_array(name, parameters)
             tau_p = self.effort_slopes(q, v, result.accelerations, values, wrenches, chosen)
-            slopes = _by_name(complete(tau_p, -inverse @ tau_p[..., f, :]), sensitive_to)
+            slopes = by_name(complete(tau_p, -inverse @ tau_p[..., f, :]), sensitive_to)
         return results.HybridDerivatives(result, by_q, by_v, given, forces, slopes)
 
     def parameter_indices(self, function: str, names: Sequence[str]) -> list[int]:
@@ -157,16 +166,16 @@ class Derivatives(EquationsOfMotion):
         self,
         q: Any,
         v: Any,
-        a: np.ndarray,
-        values: np.ndarray,
+        a: Array,
+        values: Array,
         wrenches: Mapping[str, Any] | None,
         chosen: Sequence[int],
-    ) -> np.ndarray:
+    ) -> Array:
         """dtau/dp of the tree's inverse dynamics at a fixed motion, (..., nv, parameters); `values` are all."""
         arrays = [np.asarray(x, dtype=float) for x in (q, v, a, values)]
         forces = {frame: np.asarray(x, dtype=float) for frame, x in (wrenches or {}).items()}
         zero, directions = np.zeros(self.model.nv), np.eye(len(self.model.parameters))[list(chosen)]
-        _, change = self.jvp(
+        _, change = self.model.jvp(
             "inverse_dynamics",
             [x[..., None, :] for x in arrays],
             (zero, zero, zero, directions),
@@ -176,10 +185,10 @@ class Derivatives(EquationsOfMotion):
 
     def generalised_forces(
         self, q: Any, wrenches: Mapping[str, Any] | None, parameters: Mapping[str, Any] | None
-    ) -> dict[str, np.ndarray]:
+    ) -> dict[str, Array]:
         """For each frame, the matrix J^T of the efforts that a wrench on it is worth, (..., nv, 6)."""
         return {
-            frame: np.swapaxes(self.frame_jacobian(q, frame, parameters=parameters), -1, -2)
+            frame: np.swapaxes(self.frame_jacobian(q, frame, "local", None, parameters), -1, -2)
             for frame in wrenches or {}
         }
 
@@ -188,19 +197,15 @@ class Derivatives(EquationsOfMotion):
         name: str,
         at: Sequence[Any],
         along: Sequence[Any],
-        *,
-        wrenches: Mapping[str, Any] | None = None,
-        along_wrenches: Mapping[str, Any] | None = None,
-        frame: str | None = None,
-        reference: Reference | None = None,
-        about: str | None = None,
+        wrenches: Mapping[str, Any] | None,
+        along_wrenches: Mapping[str, Any] | None,
+        frame: str | None,
+        reference: Reference | None,
+        about: str | None,
     ) -> tuple[Any, Any]:
         forces = mapping("jvp", "wrenches", wrenches)
         moved = mapping("jvp", "along_wrenches", along_wrenches)
         options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
-        if self._goes_through_constraints("jvp", name):
-            directional_kernels.options(self.model, "jvp", name, wrenches=tuple(forces), **options)
-            return constrained_products.jvp(self.model, name, at, along, forces, moved)
         kernel = self.directional_kernel("jvp", name, wrenches=tuple(forces), **options)
         changes = directional_kernels.gathered("jvp", tuple(forces), moved)
         count = len(kernel.arguments) // 2
@@ -221,17 +226,13 @@ class Derivatives(EquationsOfMotion):
         name: str,
         at: Sequence[Any],
         weight: Any,
-        *,
-        wrenches: Mapping[str, Any] | None = None,
-        frame: str | None = None,
-        reference: Reference | None = None,
-        about: str | None = None,
+        wrenches: Mapping[str, Any] | None,
+        frame: str | None,
+        reference: Reference | None,
+        about: str | None,
     ) -> tuple[Any, ...]:
         forces = mapping("vjp", "wrenches", wrenches)
         options: dict[str, Any] = {"frame": frame, "reference": reference, "about": about}
-        if self._goes_through_constraints("vjp", name):
-            directional_kernels.options(self.model, "vjp", name, wrenches=tuple(forces), **options)
-            return constrained_products.vjp(self.model, name, at, weight, forces)
         kernel = self.directional_kernel("vjp", name, wrenches=tuple(forces), **options)
         found = self._weighted("vjp", kernel, name, at, weight, forces)
         gradients = found if isinstance(found, tuple) else (found,)
@@ -248,14 +249,13 @@ class Derivatives(EquationsOfMotion):
         name: str,
         at: Sequence[Any],
         weight: Any,
-        *,
-        wrenches: Mapping[str, Any] | None = None,
-        frame: str | None = None,
-        reference: Reference | None = None,
-        about: str | None = None,
+        wrenches: Mapping[str, Any] | None,
+        frame: str | None,
+        reference: Reference | None,
+        about: str | None,
     ) -> Any:
         forces = mapping("hessian", "wrenches", wrenches)
-        kernel = self._hessian_kernel(
+        kernel = self.hessian_kernel(
             "hessian", name, at, wrenches=tuple(forces), frame=frame, reference=reference, about=about
         )
         return _held(name, self.model.nv, self._weighted("hessian", kernel, name, at, weight, forces))
@@ -268,14 +268,14 @@ class Derivatives(EquationsOfMotion):
             raise ArgumentError(
                 f"second_derivatives: no option {min(unknown_options)!r}; there is wrenches, frame, reference, about"
             )
-        kernel = self._hessian_kernel("second_derivatives", name, at, wrenches=tuple(forces), **known)
+        kernel = self.hessian_kernel("second_derivatives", name, at, wrenches=tuple(forces), **known)
         shapes = [a.shape for a in kernel.arguments if a.name.startswith("weight of ")]
         sizes = [int(np.prod(shape)) for shape in shapes]
         total = sum(sizes)
         parts = np.split(np.eye(total), np.cumsum(sizes)[:-1], axis=1)
         units = tuple(x.reshape(total, *shape) for x, shape in zip(parts, shapes, strict=True))
         function = "second_derivatives"
-        if not isinstance(at, Sequence | np.ndarray) or isinstance(at, str):
+        if not isinstance(at, Sequence | Array) or isinstance(at, str):
             raise ArgumentError(f"{function}: {name} takes a tuple of arguments, got {at!r}")
         moved = [_with_axis(self.numbers(function, f"argument {k}", x)) for k, x in enumerate(at)]
         wider = {
@@ -303,15 +303,8 @@ class Derivatives(EquationsOfMotion):
         self._check_physical(mode, kernel, values)
         return self.checked(mode, kernel, (*values, *given))
 
-    def _hessian_kernel(self, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
-        if not self._goes_through_constraints(function, name):
-            return self.directional_kernel("hessian", name, of_any_size=True, **options)
-        directional_kernels.options(self.model, function, name, **options)
-        return constrained_products.hessian_kernel(self.model, function, name, at, options["wrenches"])
-
-    def _goes_through_constraints(self, function: str, name: str) -> bool:
-        """Whether loops, couplings and equations of the model change an algorithm, which has derivatives with them."""
-        return bool(find(function, name, "has_derivatives").held) and self.model.is_constrained
+    def hessian_kernel(self, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
+        return self.directional_kernel("hessian", name, of_any_size=True, **options)
 
     def _check_physical(self, function: str, kernel: Kernel, values: Sequence[Any]) -> None:
         """Refuse parameters among the arguments that the builder would refuse."""
@@ -337,7 +330,7 @@ class Derivatives(EquationsOfMotion):
         They stand `where`: "at" a state, or "along" a direction from it.
         """
         listed = isinstance(values, Sequence) and not isinstance(values, str)
-        if not listed and not (isinstance(values, np.ndarray) and values.ndim):
+        if not listed and not (isinstance(values, Array) and values.ndim):
             raise ArgumentError(f"{function}: {name} takes a tuple of arguments, got {values!r}")
         given = list(values)
         expected = len(arguments) - len(wrenches)
@@ -380,18 +373,18 @@ class Derivatives(EquationsOfMotion):
         return self.kernels[key]
 
 
-def _by_name(slopes: np.ndarray, names: Sequence[str]) -> dict[str, np.ndarray]:
+def by_name(slopes: Array, names: Sequence[str]) -> dict[str, Array]:
     """The columns of a matrix by the parameters that they belong to."""
     return {name: slopes[..., k] for k, name in enumerate(names)}
 
 
-def _held(name: str, nv: int, H: np.ndarray) -> np.ndarray:
+def _held(name: str, nv: int, H: Array) -> Array:
     """Hessians without what does not vary: which speeds are free in hybrid dynamics."""
     if name == "hybrid_dynamics":
         H[..., 4 * nv : 5 * nv, :] = H[..., 4 * nv : 5 * nv] = 0.0
     return H
 
 
-def _with_axis(x: np.ndarray) -> np.ndarray:
+def _with_axis(x: Array) -> Array:
     """A batch dimension before the last one."""
     return np.expand_dims(x, -2) if x.ndim else x

@@ -242,8 +242,8 @@ def algorithm(
     if options is None:
         found = plain(model, name)
         program, names = TABLE[name].sweeps
-        return found, model.symbolic.function(program, names)
-    graph = model.symbolic.graph(name, options)
+        return found, model.compute.symbolic.function(program, names)
+    graph = model.compute.symbolic.graph(name, options)
     return Differentiable(name, options, graph.inputs, graph.results), graph.function
 
 
@@ -346,20 +346,6 @@ def _check_tree(model: Model, mode: Mode, name: str) -> None:
             f"{mode}: {name} of a model with loops, couplings or equations: its methods jvp, vjp and hessian take "
             "forward_dynamics, inverse_dynamics and hybrid_dynamics through them"
         )
-
-
-def constrained_kernel(model: Model, mode: Mode, called: str, name: str, options: Options) -> Kernel:
-    """Of the graph of an algorithm of models with loops, `called` something, by a given minimal set of constraint rows."""
-    inputs, outputs = arguments(model, mode, algorithm(model, mode, name, options)[0])
-    places = [model.compute.carrier(x) for x in options.wrenches]
-    key = f"{model.fingerprint}:{mode}:{name}:{options!r}:{places!r}"
-    return Kernel(
-        f"{mode}({called})",
-        inputs,
-        outputs,
-        key=key,
-        build=lambda: FunctionSource(function(model, mode, name, options)),
-    )
 
 
 def arguments(model: Model, mode: Mode, found: Differentiable) -> tuple[list[Argument], list[Argument]]:

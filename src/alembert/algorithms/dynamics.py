@@ -15,9 +15,7 @@ from alembert.algorithms import results
 from alembert.algorithms.arguments import Parameters, Wrenches
 from alembert.algorithms.evaluation import all_finite
 from alembert.algorithms.kinematics import Configurations, Energy
-from alembert.constraints import ConstrainedAlgorithms
-from alembert.constraints.coordinates import Coordinates, projected
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError
 
 if TYPE_CHECKING:
     from alembert.algorithms.results import HybridResult
@@ -156,7 +154,7 @@ _METHODS: dict[str, Callable[[Model, Array, Array, list[Array]], tuple[Array, Fa
 SWEEP = "sweep"
 
 
-class EquationsOfMotion(Energy, Configurations, ConstrainedAlgorithms):
+class EquationsOfMotion(Energy, Configurations):
     """Forward, inverse and hybrid dynamics, and the terms of the equation of motion."""
 
     def forward_dynamics(
@@ -164,10 +162,10 @@ class EquationsOfMotion(Energy, Configurations, ConstrainedAlgorithms):
         q: Any,
         v: Any,
         tau: Any,
-        wrenches: Wrenches | None = None,
-        parameters: Parameters = None,
-        method: str = "sweep",
-        out: Array | None = None,
+        wrenches: Wrenches | None,
+        parameters: Parameters,
+        method: str,
+        out: Array | None,
     ) -> Array:
         direct = self._direct.get("forward_dynamics")
         plain = wrenches is None and parameters is None and out is None and method is SWEEP
@@ -180,8 +178,6 @@ class EquationsOfMotion(Energy, Configurations, ConstrainedAlgorithms):
             found = direct(q, v, tau)
             if isfinite(sum(found.tolist()) if len(found) < 100 else found.dot(found)):
                 return found
-        if self.model.is_constrained:
-            return self._constrained_forward(q, v, tau, wrenches, parameters, method, out)
         check(method)
         if method == SWEEP:
             return self.evaluate(
@@ -190,13 +186,7 @@ class EquationsOfMotion(Energy, Configurations, ConstrainedAlgorithms):
         return forward_dynamics(self.model, q, v, tau, wrenches, parameters, method, out)
 
     def inverse_dynamics(
-        self,
-        q: Any,
-        v: Any,
-        a: Any,
-        wrenches: Wrenches | None = None,
-        parameters: Parameters = None,
-        out: Array | None = None,
+        self, q: Any, v: Any, a: Any, wrenches: Wrenches | None, parameters: Parameters, out: Array | None
     ) -> Array:
         direct = self._direct.get("inverse_dynamics")
         plain = wrenches is None and parameters is None and out is None
@@ -204,85 +194,39 @@ class EquationsOfMotion(Energy, Configurations, ConstrainedAlgorithms):
             found = direct(q, v, a)
             if isfinite(sum(found.tolist()) if len(found) < 100 else found.dot(found)):
                 return found
-        if self.model.is_constrained:
-            return self._given_out(
-                "inverse_dynamics", self.constrained_efforts(q, v, a, wrenches, parameters), out
-            )
         return self.evaluate("inverse_dynamics", (q, v, a), wrenches=wrenches, parameters=parameters, out=out)
 
     def hybrid_dynamics(
         self,
         q: Any,
         v: Any,
-        *,
-        accelerations: Mapping[str, Any] | None = None,
-        torques: Mapping[str, Any] | None = None,
-        wrenches: Wrenches | None = None,
-        parameters: Parameters = None,
+        accelerations: Mapping[str, Any] | None,
+        torques: Mapping[str, Any] | None,
+        wrenches: Wrenches | None,
+        parameters: Parameters,
     ) -> HybridResult:
-        free, a_given = self.by_name("hybrid_dynamics", accelerations, "accelerations", (q, v))
+        prescribed, a = self.by_name("hybrid_dynamics", accelerations, "accelerations", (q, v))
         given, tau = self.by_name("hybrid_dynamics", torques, "torques", (q, v))
-        self.refuse_both("hybrid_dynamics", np.flatnonzero(free & given).tolist())
-        if self.model.is_constrained:
-            return results.HybridResult(
-                *self.constrained_hybrid(q, v, tau, a_given, free, wrenches, parameters)
-            )
-        a, effort = self.evaluate(
-            "hybrid_dynamics",
-            (q, v, tau, a_given, (~free).astype(float)),
-            wrenches=wrenches,
-            parameters=parameters,
-        )
-        return results.HybridResult(a, effort)
+        self.refuse_both("hybrid_dynamics", np.flatnonzero(prescribed & given).tolist())
+        return results.HybridResult(*self.hybrid(q, v, tau, a, prescribed, wrenches, parameters))
 
-    def bias_forces(
+    def hybrid(
         self,
         q: Any,
         v: Any,
-        *,
-        coordinates: Coordinates = "all",
-        wrenches: Wrenches | None = None,
-        parameters: Parameters = None,
-    ) -> Array:
-        if projected(coordinates):
-            found = self.reduction("bias_forces", coordinates, q, parameters, v, wrenches)
-            return found.forces("bias_forces")
-        return self.evaluate("bias_forces", (q, v), wrenches=wrenches, parameters=parameters)
+        tau: Array,
+        a: Array,
+        prescribed: Array,
+        wrenches: Wrenches | None,
+        parameters: Parameters,
+    ) -> tuple[Array, Array]:
+        """Accelerations and efforts, where the speeds that a mask marks follow `a`."""
+        free = (~prescribed).astype(float)
+        return self.evaluate(
+            "hybrid_dynamics", (q, v, tau, a, free), wrenches=wrenches, parameters=parameters
+        )
 
-    def gravity_forces(
-        self, q: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
-    ) -> Array:
-        if projected(coordinates):
-            found = self.reduction("gravity_forces", coordinates, q, parameters)
-            return found.forces("gravity_forces")
-        return self.evaluate("gravity_forces", (q,), parameters=parameters)
-
-    def coriolis_forces(
-        self, q: Any, v: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
-    ) -> Array:
-        if projected(coordinates):
-            found = self.reduction("coriolis_forces", coordinates, q, parameters, v)
-            return found.forces("coriolis_forces")
-        return self.evaluate("coriolis_forces", (q, v), parameters=parameters)
-
-    def mass_matrix(
-        self,
-        q: Any,
-        *,
-        coordinates: Coordinates = "all",
-        parameters: Parameters = None,
-        out: Array | None = None,
-    ) -> Array:
-        if projected(coordinates):
-            found = self.reduction("mass_matrix", coordinates, q, parameters)
-            return self._given_out("mass_matrix", found.mass_matrix(), out)
-        return self.evaluate("mass_matrix", (q,), parameters=parameters, out=out)
-
-    def inverse_mass_matrix(
-        self, q: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
-    ) -> Array:
-        if projected(coordinates):
-            return np.linalg.inv(self._reduced_mass("inverse_mass_matrix", coordinates, q, parameters))
+    def inverse_mass_matrix(self, q: Any, parameters: Parameters) -> Array:
         name = "inverse_mass_matrix"
         given = self.with_parameters(name, parameters, self.numbers(name, "q", q, self.model.nq))
         q_columns, *others = (
@@ -294,56 +238,3 @@ class EquationsOfMotion(Energy, Configurations, ConstrainedAlgorithms):
         if not all_finite(columns):
             self.explain(name, columns, given, self.kernel("mass_matrix"))
         return np.swapaxes(columns, -1, -2)
-
-    def solve_mass_matrix(
-        self, q: Any, x: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
-    ) -> Array:
-        if projected(coordinates):
-            M = self._reduced_mass("solve_mass_matrix", coordinates, q, parameters)
-            return np.linalg.solve(M, self.numbers("solve_mass_matrix", "x", x, M.shape[-1])[..., None])[
-                ..., 0
-            ]
-        return self.evaluate("solve_mass_matrix", (q, x), parameters=parameters)
-
-    def multiply_mass_matrix(
-        self, q: Any, x: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
-    ) -> Array:
-        if projected(coordinates):
-            M = self._reduced_mass("multiply_mass_matrix", coordinates, q, parameters)
-            return (M @ self.numbers("multiply_mass_matrix", "x", x, M.shape[-1])[..., None])[..., 0]
-        return self.evaluate("multiply_mass_matrix", (q, x), parameters=parameters)
-
-    def _reduced_mass(self, function: str, coordinates: Coordinates, q: Any, parameters: Parameters) -> Array:
-        return self.reduction(function, coordinates, q, parameters).mass_matrix()
-
-    def _constrained_forward(
-        self, q: Any, v: Any, tau: Any, wrenches: Any, parameters: Any, method: str, out: Any
-    ) -> Array:
-        if method == "factorise":
-            a = self._constrained_by_factors(q, v, tau, wrenches, parameters)
-            return self._given_out("forward_dynamics", a, out)
-        if method != "sweep":
-            check(method)
-            raise UnsupportedError(
-                f"forward_dynamics: method {method!r} is for models without loops, couplings and equations; 'sweep' and "
-                "'factorise' take them"
-            )
-        a = self.constrained_accelerations(q, v, tau, wrenches, parameters)
-        return self._given_out("forward_dynamics", a, out)
-
-    def _constrained_by_factors(self, q: Any, v: Any, tau: Any, wrenches: Any, parameters: Any) -> Array:
-        """(2), solved for the accelerations of independent speeds."""
-        name = "forward_dynamics"
-        v = self.numbers(name, "v", v, self.model.nv)
-        found = self.reduction(name, "independent", q, parameters, v, wrenches, tau=tau)
-        rest = found.projected(found.s.vectors[1]) - found.forces("bias_forces")
-        return found.completed(np.linalg.solve(found.mass_matrix(), rest[..., None])[..., 0])
-
-    @staticmethod
-    def _given_out(function: str, found: Array, out: Any) -> Array:
-        if out is None:
-            return found
-        if np.shape(out) != found.shape:
-            raise ArgumentError(f"{function}: out has shape {np.shape(out)}, expected {found.shape}")
-        out[...] = found
-        return out

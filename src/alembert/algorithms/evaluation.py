@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError, warn
 from alembert.joints import JointType
 from alembert.model.space import Owner
-
-if TYPE_CHECKING:
-    pass
 
 Array = np.ndarray
 _SINGULAR = "the articulated inertia of some joint is singular (no mass moves with it) or numbers overflow"
@@ -224,9 +221,8 @@ class Evaluator(Failures):
         return {}
 
     def _direct_call(self, name: str) -> Callable[..., Any] | None:
-        kernel, model = self.kernels.get((name, False)), self.model
-        locks = self.lockable and TABLE[name].solves
-        if kernel is None or model.parameters or model.is_constrained or locks:
+        kernel, locks = self.kernels.get((name, False)), self.lockable and TABLE[name].solves
+        if kernel is None or self.model.parameters or locks:
             return None
         return kernel.function()
 

@@ -249,7 +249,7 @@ def hint(model: Model, extent: str) -> str:
 
 def graph_kernel(model: Model, graph_name: str, options: Any, name: str) -> Kernel:
     """An algorithm from its graph, without loops over the bodies."""
-    graph = model.symbolic.graph(graph_name, options)
+    graph = model.compute.symbolic.graph(graph_name, options)
     places = [model.compute.carrier(frame) for frame in (*options.wrenches, options.frame)]
     key = f"{model.fingerprint}:{graph_name}:{options!r}:{places!r}"
     return Kernel(

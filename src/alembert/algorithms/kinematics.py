@@ -25,18 +25,12 @@ Array = np.ndarray
 class Kinematics(Evaluator):
     """`reference` is one of those of `alembert.algorithms.frames`."""
 
-    def frame_pose(self, q: Any, frame: str, *, parameters: Parameters = None) -> Pose:
+    def frame_pose(self, q: Any, frame: str, parameters: Parameters) -> Pose:
         X_W = self.evaluate("poses", (q,), parameters=parameters, caller="frame_pose")
         return frames.pose(X_W, *self.locate("frame_pose", frame, parameters))
 
     def frame_velocity(
-        self,
-        q: Any,
-        v: Any,
-        frame: str,
-        *,
-        reference: Reference = "local",
-        parameters: Parameters = None,
+        self, q: Any, v: Any, frame: str, reference: Reference, parameters: Parameters
     ) -> Array:
         frames.check_reference("frame_velocity", reference)
         node, offset = self.locate("frame_velocity", frame, parameters)
@@ -44,14 +38,7 @@ class Kinematics(Evaluator):
         return frames.refer(self._pose_for(q, frame, reference, parameters), own, reference)
 
     def frame_acceleration(
-        self,
-        q: Any,
-        v: Any,
-        a: Any,
-        frame: str,
-        *,
-        reference: Reference = "local",
-        parameters: Parameters = None,
+        self, q: Any, v: Any, a: Any, frame: str, reference: Reference, parameters: Parameters
     ) -> Array:
         frames.check_reference("frame_acceleration", reference)
         node, offset = self.locate("frame_acceleration", frame, parameters)
@@ -61,13 +48,7 @@ class Kinematics(Evaluator):
         return frames.acceleration_in(X, V, A, reference)
 
     def frame_jacobian(
-        self,
-        q: Any,
-        frame: str,
-        *,
-        reference: Reference = "local",
-        point: Any = None,
-        parameters: Parameters = None,
+        self, q: Any, frame: str, reference: Reference, point: Any, parameters: Parameters
     ) -> Array:
         frames.check_reference("frame_jacobian", reference)
         node, offset = self.locate("frame_jacobian", frame, parameters)
@@ -95,18 +76,12 @@ class Kinematics(Evaluator):
         return self.checked("frame_jacobian", self.kernels[key], given)
 
     def frame_jacobian_rate(
-        self,
-        q: Any,
-        v: Any,
-        frame: str,
-        *,
-        reference: Reference = "local",
-        parameters: Parameters = None,
+        self, q: Any, v: Any, frame: str, reference: Reference, parameters: Parameters
     ) -> Array:
         zero = np.zeros(self.model.nv)
-        return self.frame_acceleration(q, v, zero, frame, reference=reference, parameters=parameters)
+        return self.frame_acceleration(q, v, zero, frame, reference, parameters)
 
-    def center_of_mass(self, q: Any, *, parameters: Parameters = None) -> Array:
+    def center_of_mass(self, q: Any, parameters: Parameters) -> Array:
         total = self.evaluate("composite", (q,), parameters=parameters, caller="center_of_mass")
         if np.any(total[..., 0] == 0.0):
             raise NumericalError(
@@ -114,15 +89,11 @@ class Kinematics(Evaluator):
             )
         return total[..., 1:4] / total[..., 0:1]
 
-    def momentum(
-        self, q: Any, v: Any, *, about: str = "center_of_mass", parameters: Parameters = None
-    ) -> Array:
+    def momentum(self, q: Any, v: Any, about: str, parameters: Parameters) -> Array:
         h = self.evaluate("world_momentum", (q, v), parameters=parameters, caller="momentum")
         return self._about(h, q, about, "momentum", parameters)
 
-    def momentum_matrix(
-        self, q: Any, *, about: str = "center_of_mass", parameters: Parameters = None
-    ) -> Array:
+    def momentum_matrix(self, q: Any, about: str, parameters: Parameters) -> Array:
         columns = self.evaluate("world_momentum_rows", (q,), parameters=parameters, caller="momentum_matrix")
         moved = self._about(columns, q, about, "momentum_matrix", parameters, extra=1)
         return np.swapaxes(moved, -1, -2)
@@ -144,7 +115,7 @@ class Kinematics(Evaluator):
     def _pose_for(self, q: Any, frame: str, reference: Reference, parameters: Parameters) -> Pose:
         if reference == "local":
             return Pose.identity()
-        return self.frame_pose(q, frame, parameters=parameters)
+        return self.frame_pose(q, frame, parameters)
 
     def _about(
         self, h: Array, q: Any, about: str, function: str, parameters: Parameters, extra: int = 0
@@ -153,40 +124,21 @@ class Kinematics(Evaluator):
         frames.check_about(function, about)
         if about == "world":
             return h
-        c = self.center_of_mass(q, parameters=parameters)
+        c = self.center_of_mass(q, parameters)
         if extra:
             c = c[..., None, :]
         return np.concatenate([h[..., :3] - np.cross(c, h[..., 3:]), h[..., 3:]], axis=-1)
 
 
 class Energy(Kinematics):
-    """Kinetic and potential energy, and power."""
+    """Power, besides the energies of the table."""
 
-    def kinetic_energy(self, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
-        return self.evaluate("kinetic_energy", (q, v), parameters=parameters)[..., 0]
-
-    def potential_energy(self, q: Any, *, parameters: Parameters = None) -> Any:
-        return self.evaluate("potential_energy", (q,), parameters=parameters)[..., 0]
-
-    def energy(self, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
-        return self.kinetic_energy(q, v, parameters=parameters) + self.potential_energy(
-            q, parameters=parameters
-        )
-
-    def power(
-        self,
-        q: Any,
-        v: Any,
-        tau: Any,
-        *,
-        wrenches: Wrenches | None = None,
-        parameters: Parameters = None,
-    ) -> Any:
+    def power(self, q: Any, v: Any, tau: Any, wrenches: Wrenches | None, parameters: Parameters) -> Any:
         tau, v = (self.numbers("power", name, x, self.model.nv) for name, x in (("tau", tau), ("v", v)))
         parts = {"tau": (tau, v)}
         for frame, wrench in mapping("power", "wrenches", wrenches).items():
             F = self.numbers("power", f"wrench on {frame!r}", wrench, 6)
-            parts[f"wrench on {frame!r}"] = F, self.frame_velocity(q, v, frame, parameters=parameters)
+            parts[f"wrench on {frame!r}"] = F, self.frame_velocity(q, v, frame, "local", parameters)
         common("power", [("v", v.shape[:-1]), *((what, F.shape[:-1]) for what, (F, _) in parts.items())])
         total = sum(np.sum(F * V, axis=-1) for F, V in parts.values())
         if not np.all(np.isfinite(total)):

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from alembert.algorithms import algorithm, directional_kernels, frames, kernels
-from alembert.algorithms.algorithm import Graph, Options
+from alembert.algorithms.algorithm import Algorithm, Graph, Options
 from alembert.algorithms.arguments import FrameLike
-from alembert.algorithms.constrained_graphs import CONSTRAINED
 from alembert.algorithms.expressions import checked, joined, parameter_column
 from alembert.algorithms.frames import Reference
 from alembert.algorithms.results import (
@@ -23,64 +21,12 @@ from alembert.algorithms.results import (
 )
 from alembert.algorithms.table import TABLE, find
 from alembert.arguments import mapping
-from alembert.constraints import derivatives as constrained_derivatives
-from alembert.constraints import drives, reduced
-from alembert.constraints import dynamics as constrained
-from alembert.constraints.coordinates import Coordinates, names_of, projected
-from alembert.constraints.results import IndependentCoordinates
-from alembert.constraints.states import states
 from alembert.engine.kernel import Argument
-from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.spatial import Pose
 from alembert.sweeps import Program, Tree
 
 Wrenches = Mapping[str, Any] | None
-
-
-def constrained_options(
-    model: Model, function: str, at: Any, active: Sequence[str] | None = None, parameters: Any = None
-) -> dict[str, Any]:
-    """The minimal set of constraint rows at a configuration, as options of a graph."""
-    chosen, held = model.compute.constraint_rows.system(function, active).masks_at(function, at, parameters)
-    return {"chosen": tuple(np.flatnonzero(chosen).tolist()), "active": tuple(np.flatnonzero(held).tolist())}
-
-
-def reduced_options(
-    model: Model,
-    function: str,
-    at: Any,
-    active: Sequence[str] | None = None,
-    names: Sequence[str] | None = None,
-    argument: str = "independent",
-) -> dict[str, Any]:
-    """The minimal set, and speeds that determine the others, at a configuration."""
-    found = constrained_options(model, function, at, active)
-    drives.check_unrolled(model, function, len(found["chosen"]))
-    system = model.compute.constraint_rows.system(function, active)
-    by = reduced.reduction(system, states(model, function, at, {}, None), names, argument=argument)
-    return found | {"independent": tuple(by.indices.tolist())}
-
-
-def inverse_options(
-    model: Model,
-    function: str,
-    at: Any,
-    actuated: Sequence[str] | None = None,
-    weights: Mapping[str, float] | None = None,
-    active: Sequence[str] | None = None,
-) -> dict[str, Any]:
-    """Those of constrained inverse dynamics; refuses drives that do not give every motion at the configuration."""
-    found = reduced_options(model, function, at, active)
-    driven = constrained.driven_dofs(model, function, actuated)
-    w = constrained.weight_vector(model, function, weights)[driven]
-    G = model.compute.constraint_rows.terms(
-        np.asarray(at, dtype=float)[None],
-        np.zeros((1, model.nv)),
-        *([model.compute.parameter_defaults[None]] if model.parameters else []),
-    )[1]
-    constrained_derivatives.check_determined(model, function, G[:, list(found["chosen"])], driven)
-    return found | {"drives": (tuple(driven.tolist()), tuple(w.tolist()))}
 
 
 class Symbolic:
@@ -103,69 +49,6 @@ class Symbolic:
         """The accelerations that the efforts `tau` cause, by the articulated sweep."""
         return self._call("forward_dynamics", parameters, wrenches, q, v, tau)
 
-    def constrained_dynamics(
-        self,
-        q: Any,
-        v: Any,
-        tau: Any,
-        *,
-        at: Any,
-        active: Sequence[str] | None = None,
-        wrenches: Wrenches = None,
-        parameters: Any = None,
-    ) -> tuple[Any, Any]:
-        """Accelerations and the forces of all rows of the constraints, by the minimal set of rows at the configuration `at`.
-
-        The expressions hold as long as that set does: not where the rank of the constraints changes, or the set becomes
-        singular.
-        """
-        name = "constrained_dynamics"
-        options = constrained_options(self._model, name, at, active)
-        a, f, _ = self._call(name, parameters, wrenches, q, v, tau, **options)
-        return a, f
-
-    def constrained_inverse_dynamics(
-        self,
-        q: Any,
-        v: Any,
-        a: Any,
-        *,
-        at: Any,
-        actuated: Sequence[str] | None = None,
-        weights: Mapping[str, float] | None = None,
-        active: Sequence[str] | None = None,
-        wrenches: Wrenches = None,
-        parameters: Any = None,
-    ) -> tuple[Any, Any]:
-        """The efforts of the actuated joints that give `a`, and the forces of all rows of the constraints.
-
-        Arguments are those of the model's method; rows and independent speeds are chosen at the configuration `at`, as in
-        `constrained_dynamics`. The actuated set must drive every degree of freedom that the constraints leave.
-        """
-        name = "constrained_inverse_dynamics"
-        options = inverse_options(self._model, name, at, actuated, weights, active)
-        efforts, f, _ = self._call(name, parameters, wrenches, q, v, a, **options)
-        return efforts, f
-
-    def independent_coordinates(
-        self,
-        q: Any,
-        v: Any = None,
-        *,
-        at: Any,
-        independent: Sequence[str] | None = None,
-        active: Sequence[str] | None = None,
-        parameters: Any = None,
-    ) -> IndependentCoordinates:
-        """Speeds that determine all others, v = E v_i, by a choice at the configuration `at`."""
-        name = "independent_coordinates"
-        options = reduced_options(self._model, name, at, active, independent)
-        indices = np.array(options["independent"], dtype=int)
-        moving = np.zeros(self._model.nv) if v is None else v
-        E, rate = self._call(name, parameters, None, q, moving, **options)
-        names = tuple(self._model.speed_names[k] for k in indices)
-        return IndependentCoordinates(names, indices, E, None if v is None else rate)
-
     def inverse_dynamics(
         self, q: Any, v: Any, a: Any, *, wrenches: Wrenches = None, parameters: Any = None
     ) -> Any:
@@ -187,102 +70,33 @@ class Symbolic:
         options, tau, a = self._hybrid(name, accelerations, torques)
         return HybridResult(*self._call(name, parameters, wrenches, q, v, tau, a, **options))
 
-    def bias_forces(
-        self,
-        q: Any,
-        v: Any,
-        *,
-        coordinates: Coordinates = "all",
-        at: Any = None,
-        wrenches: Wrenches = None,
-        parameters: Any = None,
-    ) -> Any:
-        """The efforts at zero acceleration; independent `coordinates` are chosen at a configuration `at`."""
-        h = self._call("bias_forces", parameters, wrenches, q, v)
-        return self._projected("bias_forces", h, coordinates, at, parameters, q, v)
+    def bias_forces(self, q: Any, v: Any, *, wrenches: Wrenches = None, parameters: Any = None) -> Any:
+        """The efforts at zero acceleration."""
+        return self._call("bias_forces", parameters, wrenches, q, v)
 
-    def gravity_forces(
-        self, q: Any, *, coordinates: Coordinates = "all", at: Any = None, parameters: Any = None
-    ) -> Any:
+    def gravity_forces(self, q: Any, *, parameters: Any = None) -> Any:
         """The efforts that hold the model against gravity alone."""
-        g = self._call("gravity_forces", parameters, None, q)
-        return self._projected("gravity_forces", g, coordinates, at, parameters, q)
+        return self._call("gravity_forces", parameters, None, q)
 
-    def coriolis_forces(
-        self, q: Any, v: Any, *, coordinates: Coordinates = "all", at: Any = None, parameters: Any = None
-    ) -> Any:
+    def coriolis_forces(self, q: Any, v: Any, *, parameters: Any = None) -> Any:
         """Coriolis and centrifugal efforts alone."""
-        c = self._call("coriolis_forces", parameters, None, q, v)
-        return self._projected("coriolis_forces", c, coordinates, at, parameters, q, v)
+        return self._call("coriolis_forces", parameters, None, q, v)
 
-    def mass_matrix(
-        self, q: Any, *, coordinates: Coordinates = "all", at: Any = None, parameters: Any = None
-    ) -> Any:
-        """M(q), or E^T M E."""
-        M = self._call("mass_matrix", parameters, None, q)
-        by = self._basis("mass_matrix", coordinates, at, parameters, q)
-        return M if by is None else by.E.T @ M @ by.E
+    def mass_matrix(self, q: Any, *, parameters: Any = None) -> Any:
+        """M(q)"""
+        return self._call("mass_matrix", parameters, None, q)
 
-    def inverse_mass_matrix(
-        self, q: Any, *, coordinates: Coordinates = "all", at: Any = None, parameters: Any = None
-    ) -> Any:
-        """M(q)^-1, by its factors along the tree; or (E^T M E)^-1."""
-        if not projected(coordinates):
-            return self._call("inverse_mass_matrix", parameters, None, q)
-        return ca.inv(self.mass_matrix(q, coordinates=coordinates, at=at, parameters=parameters))
+    def inverse_mass_matrix(self, q: Any, *, parameters: Any = None) -> Any:
+        """M(q)^-1, by its factors along the tree."""
+        return self._call("inverse_mass_matrix", parameters, None, q)
 
-    def solve_mass_matrix(
-        self, q: Any, x: Any, *, coordinates: Coordinates = "all", at: Any = None, parameters: Any = None
-    ) -> Any:
-        """M(q)^-1 x, or (E^T M E)^-1 x."""
-        if not projected(coordinates):
-            return self._call("solve_mass_matrix", parameters, None, q, x)
-        M = self.mass_matrix(q, coordinates=coordinates, at=at, parameters=parameters)
-        return ca.solve(M, *checked("solve_mass_matrix", [Argument("x", M.shape[:1])], [x]))
+    def solve_mass_matrix(self, q: Any, x: Any, *, parameters: Any = None) -> Any:
+        """M(q)^-1 x"""
+        return self._call("solve_mass_matrix", parameters, None, q, x)
 
-    def multiply_mass_matrix(
-        self, q: Any, x: Any, *, coordinates: Coordinates = "all", at: Any = None, parameters: Any = None
-    ) -> Any:
-        """M(q) x, or E^T M E x."""
-        if not projected(coordinates):
-            return self._call("multiply_mass_matrix", parameters, None, q, x)
-        M = self.mass_matrix(q, coordinates=coordinates, at=at, parameters=parameters)
-        return ca.mtimes(M, *checked("multiply_mass_matrix", [Argument("x", M.shape[:1])], [x]))
-
-    def _basis(
-        self, function: str, coordinates: Coordinates, at: Any, parameters: Any, q: Any, v: Any = None
-    ) -> IndependentCoordinates | None:
-        """E and rate of independent coordinates; None for all."""
-        if not projected(coordinates):
-            if at is not None:
-                raise ArgumentError(f"{function}: at is for independent coordinates")
-            return None
-        names = names_of(function, coordinates)
-        if at is None:
-            raise ArgumentError(
-                f"{function}: independent coordinates need at=, a configuration at which they are chosen"
-            )
-        options = reduced_options(self._model, function, at, None, names, "coordinates")
-        labels = tuple(self._model.speed_names[k] for k in options["independent"])
-        return self.independent_coordinates(q, v, at=at, independent=labels, parameters=parameters)
-
-    def _projected(
-        self,
-        function: str,
-        forces: Any,
-        coordinates: Coordinates,
-        at: Any,
-        parameters: Any,
-        q: Any,
-        v: Any = None,
-    ) -> Any:
-        """E^T (h + M rate)"""
-        by = self._basis(function, coordinates, at, parameters, q, v)
-        if by is None:
-            return forces
-        if by.rate is not None:
-            forces = forces + self.multiply_mass_matrix(q, by.rate, parameters=parameters)
-        return by.E.T @ forces
+    def multiply_mass_matrix(self, q: Any, x: Any, *, parameters: Any = None) -> Any:
+        """M(q) x"""
+        return self._call("multiply_mass_matrix", parameters, None, q, x)
 
     # --- kinematics ------------------------------------------------------------------------------------------
 
@@ -479,7 +293,7 @@ class Symbolic:
 
     def graph(self, name: str, options: Options) -> Graph:
         """An algorithm as a function, with its inputs."""
-        found = CONSTRAINED.get(name) or find("graph", name)
+        found = self._algorithm(name)
         if found.needs_tree:
             self._model.compute.check_tree(name)
         for frame in options.wrenches:
@@ -488,6 +302,9 @@ class Symbolic:
         if key not in self._graphs:
             self._graphs[key] = algorithm.graph(self._model, found, options)
         return self._graphs[key]
+
+    def _algorithm(self, name: str) -> Algorithm:
+        return find("graph", name)
 
     def _call(self, name: str, parameters: Any, wrenches: Wrenches, *given: Any, **options: Any) -> Any:
         forces = mapping(name, "wrenches", wrenches)

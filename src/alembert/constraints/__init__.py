@@ -27,7 +27,7 @@ which keeps the minimal set (of each thread), measures how far states are off th
 redundant, singular and contradicting rows. `compute` has the methods. `connected` holds several models together.
 """
 
-from alembert.constraints.compute import ConstrainedAlgorithms as ConstrainedAlgorithms
+from alembert.constraints.compute import ConstrainedCompute as ConstrainedCompute
 from alembert.constraints.results import ConstrainedDerivatives as ConstrainedDerivatives
 from alembert.constraints.results import ConstrainedEfforts as ConstrainedEfforts
 from alembert.constraints.results import ConstrainedInverseDerivatives as ConstrainedInverseDerivatives

@@ -24,7 +24,7 @@ from alembert.constraints.tolerances import CLOSED, CLOSURE
 from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
-    from alembert.constraints.compute import ConstrainedAlgorithms
+    from alembert.constraints.compute import ConstrainedCompute
 
 Array = np.ndarray
 Active = Sequence[str] | None
@@ -33,14 +33,13 @@ _STEPS = 200
 
 
 def assemble(
-    compute: ConstrainedAlgorithms,
+    compute: ConstrainedCompute,
     q: Any,
-    v: Any = None,
-    *,
-    fixed: Sequence[str] = (),
-    weights: Mapping[str, float] | None = None,
-    active: Active = None,
-    parameters: Parameters = None,
+    v: Any,
+    fixed: Sequence[str],
+    weights: Mapping[str, float] | None,
+    active: Active,
+    parameters: Parameters,
 ) -> State:
     """State by state; residuals and iterations of a batch are the largest."""
     call = compute.call("assemble", active, None, parameters)
@@ -198,14 +197,7 @@ def _consistent_speeds(
     return v
 
 
-def project(
-    compute: ConstrainedAlgorithms,
-    q: Any,
-    v: Any = None,
-    *,
-    active: Active = None,
-    parameters: Parameters = None,
-) -> State:
+def project(compute: ConstrainedCompute, q: Any, v: Any, active: Active, parameters: Parameters) -> State:
     """Newton's method in the mass metric, for a batch of states."""
     call = compute.call("project", active, None, parameters)
     system, model = call.system, call.model

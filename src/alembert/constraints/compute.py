@@ -1,35 +1,58 @@
-"""What models with loops and couplings compute. `active` names those that hold, by default all.
+"""`ConstrainedCompute`: what a model with loops, couplings or equations computes.
 
-Choosing others compiles nothing; the sweeps are those of the tree, whatever holds.
+`active` names those that hold, by default all. Choosing others compiles nothing; the sweeps are those of the tree, whatever
+holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from alembert.constraints import assembly, derivatives, dynamics, prescribed, reduced
-from alembert.constraints.coordinates import Coordinates, names_of
+from alembert.algorithms import Compute, directional_kernels
+from alembert.algorithms import dynamics as of_tree
+from alembert.algorithms import kernels as tree_kernels
+from alembert.algorithms.algorithm import Algorithm, Options
+from alembert.algorithms.compute import check_directory
+from alembert.algorithms.derivatives import by_name
+from alembert.algorithms.frames import Reference
+from alembert.algorithms.kernels import Lowering
+from alembert.algorithms.results import HybridDerivatives, HybridResult, InverseDerivatives
+from alembert.algorithms.table import TABLE, find
+from alembert.arguments import into, mapping
+from alembert.constraints import (
+    assembly,
+    derivative_products,
+    derivatives,
+    dynamics,
+    prescribed,
+    reduced,
+    symbolic,
+)
 from alembert.constraints.reduced import Reduction, RowDerivatives, Tangent
 from alembert.constraints.rows import ConstraintRows
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
 from alembert.constraints.states import RowTerms, States
+from alembert.constraints.symbolic import ConstrainedSymbolic
+from alembert.constraints.table import CONSTRAINED
 from alembert.constraints.tolerances import CLOSED
-
-if TYPE_CHECKING:
-    from alembert.model import Model
+from alembert.engine.kernel import Kernel
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.model import Model
+from alembert.model.methods import Coordinates
 
 Array = np.ndarray
 Active = Sequence[str] | None
+Names = Sequence[str]
 
 
-class ConstrainedAlgorithms:
-    """Mixed into `Compute`. Arguments and results of the public methods are described with those of the model."""
-
-    model: Model
+class ConstrainedCompute(Compute):
+    """What computes for a model with constraints: the algorithms that they change, and those that are about them."""
 
     constrained_dynamics = dynamics.constrained_dynamics
     constrained_inverse_dynamics = dynamics.constrained_inverse_dynamics
@@ -45,7 +68,20 @@ class ConstrainedAlgorithms:
     project = assembly.project
 
     @cached_property
-    def constraint_rows(self) -> ConstraintRows:
+    def symbolic(self) -> ConstrainedSymbolic:
+        """The algorithms on CasADi expressions."""
+        return ConstrainedSymbolic(self.model, self.tree)
+
+    def kernel(self, name: str, *, wrenches: bool = False, lowering: Lowering = "auto") -> Kernel:
+        """Of the tree, which models with other constraints share."""
+        key: tuple[Any, ...] = (name, wrenches) if lowering == "auto" else (name, wrenches, lowering)
+        if key not in self.kernels:
+            tree = self.rows.primary.compute
+            self.kernels[key] = tree.kernel(name, wrenches=wrenches, lowering=lowering)
+        return self.kernels[key]
+
+    @cached_property
+    def rows(self) -> ConstraintRows:
         return ConstraintRows(self.model)
 
     @cached_property
@@ -59,24 +95,22 @@ class ConstrainedAlgorithms:
         if active is None and wrenches is None and parameters is None:
             found = self._calls.get(function)
             if found is None:
-                system = self.constraint_rows.system(function, None)
+                system = self.rows.system(function, None)
                 found = self._calls.setdefault(function, ConstrainedCall(system, function, None, None))
             return found
-        return ConstrainedCall(self.constraint_rows.system(function, active), function, wrenches, parameters)
+        return ConstrainedCall(self.rows.system(function, active), function, wrenches, parameters)
 
     # --- the rows -------------------------------------------------------------------------------------------
 
-    def constraint_residual(self, q: Any, *, active: Active = None, parameters: Parameters = None) -> Array:
+    def constraint_residual(self, q: Any, active: Active, parameters: Parameters) -> Array:
         s, t = self.constraint_terms("constraint_residual", q, {}, active, parameters)
         return s.shaped(t.residual)
 
-    def constraint_jacobian(self, q: Any, *, active: Active = None, parameters: Parameters = None) -> Array:
+    def constraint_jacobian(self, q: Any, active: Active, parameters: Parameters) -> Array:
         s, t = self.constraint_terms("constraint_jacobian", q, {}, active, parameters)
         return s.shaped(t.jacobian)
 
-    def constraint_bias(
-        self, q: Any, v: Any, *, active: Active = None, parameters: Parameters = None
-    ) -> Array:
+    def constraint_bias(self, q: Any, v: Any, active: Active, parameters: Parameters) -> Array:
         s, t = self.constraint_terms("constraint_bias", q, {"v": v}, active, parameters)
         return s.shaped(t.bias)
 
@@ -105,7 +139,7 @@ class ConstrainedAlgorithms:
             found.append(reduced.tangent(call.system, s.at(k), chosen, sensitive))
         return found
 
-    # --- for the methods that all models have, and for simulation -----------------------------------------------
+    # --- in independent speeds, and for simulation ----------------------------------------------------------
 
     def reduction(
         self,
@@ -118,22 +152,10 @@ class ConstrainedAlgorithms:
         **more: Any,
     ) -> Reduction:
         """The independent speeds of `coordinates` ("independent": a choice) at closed states."""
-        names = names_of(function, coordinates)
+        names = reduced.names_of(function, coordinates)
         call = self.call(function, None, wrenches, parameters)
         s = call.states(q, {} if v is None else {"v": v, **more})
         return reduced.reduction(call.system, s, names, argument="coordinates", closed=CLOSED)
-
-    def constrained_accelerations(
-        self, q: Any, v: Any, tau: Any, wrenches: Wrenches, parameters: Parameters
-    ) -> Array:
-        call = self.call("forward_dynamics", None, wrenches, parameters)
-        return dynamics.accelerations(call, q, v, tau).accelerations
-
-    def constrained_efforts(
-        self, q: Any, v: Any, a: Any, wrenches: Wrenches, parameters: Parameters
-    ) -> Array:
-        call = self.call("inverse_dynamics", None, wrenches, parameters)
-        return dynamics.efforts(call, q, v, a).efforts
 
     def constrained_hybrid(
         self,
@@ -163,3 +185,235 @@ class ConstrainedAlgorithms:
     ) -> tuple[Array, Array]:
         """x and y in the metric of the mass matrix with G x = -phi, G y = -G v."""
         return assembly.corrections(self.call("simulate", active, None, parameters), q, v)
+
+    # --- what all models compute, where constraints change it -------------------------------------------------
+
+    def forward_dynamics(
+        self,
+        q: Any,
+        v: Any,
+        tau: Any,
+        wrenches: Wrenches,
+        parameters: Parameters,
+        method: str,
+        out: Array | None,
+    ) -> Array:
+        name = "forward_dynamics"
+        if method == of_tree.SWEEP:
+            call = self.call(name, None, wrenches, parameters)
+            return into(name, dynamics.accelerations(call, q, v, tau).accelerations, out)
+        if method == "factorise":
+            return into(name, self._by_factors(q, v, tau, wrenches, parameters), out)
+        of_tree.check(method)
+        raise UnsupportedError(
+            f"{name}: method {method!r} is for models without loops, couplings and equations; 'sweep' and 'factorise' take "
+            "them"
+        )
+
+    def _by_factors(self, q: Any, v: Any, tau: Any, wrenches: Wrenches, parameters: Parameters) -> Array:
+        """(2) of `reduced`, solved for the accelerations of independent speeds."""
+        v = self.numbers("forward_dynamics", "v", v, self.model.nv)
+        found = self.reduction("forward_dynamics", "independent", q, parameters, v, wrenches, tau=tau)
+        rest = found.projected(found.s.vectors[1]) - found.forces("bias_forces")
+        return found.completed(np.linalg.solve(found.mass_matrix(), rest[..., None])[..., 0])
+
+    def inverse_dynamics(
+        self, q: Any, v: Any, a: Any, wrenches: Wrenches, parameters: Parameters, out: Array | None
+    ) -> Array:
+        call = self.call("inverse_dynamics", None, wrenches, parameters)
+        return into("inverse_dynamics", dynamics.efforts(call, q, v, a).efforts, out)
+
+    def hybrid(
+        self,
+        q: Any,
+        v: Any,
+        tau: Array,
+        a: Array,
+        prescribed: Array,
+        wrenches: Wrenches,
+        parameters: Parameters,
+    ) -> tuple[Array, Array]:
+        return self.constrained_hybrid(q, v, tau, a, prescribed, wrenches, parameters)
+
+    def inverse_dynamics_derivatives(
+        self,
+        q: Any,
+        v: Any,
+        a: Any,
+        wrenches: Wrenches,
+        parameters: Parameters,
+        sensitive_to: Names,
+    ) -> InverseDerivatives:
+        d = self.model.constrained_inverse_dynamics_derivatives(
+            q, v, a, wrenches=wrenches, parameters=parameters, sensitive_to=sensitive_to
+        )
+        return InverseDerivatives(d.dq, d.dv, d.da, d.dwrenches, d.dparameters)
+
+    def acceleration_slopes(
+        self,
+        q: Any,
+        v: Any,
+        tau: Any,
+        wrenches: Wrenches,
+        parameters: Parameters,
+        sensitive_to: Names,
+    ) -> tuple[Array, Array, Array, Array, Mapping[str, Array]]:
+        d = self.model.constrained_dynamics_derivatives(
+            q, v, tau, wrenches=wrenches, parameters=parameters, sensitive_to=sensitive_to
+        )
+        return d.acceleration, d.dq, d.dv, d.dtau, d.dparameters
+
+    def hybrid_slopes(
+        self,
+        result: HybridResult,
+        q: Any,
+        v: Any,
+        prescribed: Array,
+        wrenches: Wrenches,
+        parameters: Parameters,
+        sensitive_to: Names,
+    ) -> HybridDerivatives:
+        name, dofs = "hybrid_dynamics_derivatives", np.flatnonzero(prescribed)
+        d, slopes = derivative_products.hybrid_derivatives(
+            self.model, name, result, q, v, dofs, wrenches, parameters, sensitive_to
+        )
+        return replace(d, dparameters=by_name(slopes, sensitive_to))
+
+    # --- products with derivatives ----------------------------------------------------------------------------
+
+    def jvp(
+        self,
+        name: str,
+        at: Sequence[Any],
+        along: Sequence[Any],
+        wrenches: Wrenches,
+        along_wrenches: Wrenches,
+        frame: str | None,
+        reference: Reference | None,
+        about: str | None,
+    ) -> tuple[Any, Any]:
+        if not find("jvp", name, "has_derivatives").held:
+            return super().jvp(name, at, along, wrenches, along_wrenches, frame, reference, about)
+        forces = mapping("jvp", "wrenches", wrenches)
+        moved = mapping("jvp", "along_wrenches", along_wrenches)
+        _refuse_options(self.model, "jvp", name, forces, frame, reference, about)
+        return derivative_products.jvp(self.model, name, at, along, forces, moved)
+
+    def vjp(
+        self,
+        name: str,
+        at: Sequence[Any],
+        weight: Any,
+        wrenches: Wrenches,
+        frame: str | None,
+        reference: Reference | None,
+        about: str | None,
+    ) -> tuple[Any, ...]:
+        if not find("vjp", name, "has_derivatives").held:
+            return super().vjp(name, at, weight, wrenches, frame, reference, about)
+        forces = mapping("vjp", "wrenches", wrenches)
+        _refuse_options(self.model, "vjp", name, forces, frame, reference, about)
+        return derivative_products.vjp(self.model, name, at, weight, forces)
+
+    def hessian_kernel(self, function: str, name: str, at: Sequence[Any], **options: Any) -> Kernel:
+        if not find(function, name, "has_derivatives").held:
+            return super().hessian_kernel(function, name, at, **options)
+        directional_kernels.options(self.model, function, name, **options)
+        return derivative_products.hessian_kernel(self.model, function, name, at, options["wrenches"])
+
+    # --- kernels and source -----------------------------------------------------------------------------------
+
+    def compiled_kernel(
+        self,
+        name: str,
+        wrenches: Names,
+        lowering: Lowering,
+        at: Any,
+        actuated: Names | None,
+        weights: Mapping[str, float] | None,
+    ) -> Kernel:
+        held = _held(name)
+        if held is None:
+            return super().compiled_kernel(name, wrenches, lowering, at, actuated, weights)
+        options = self._graph_options("compile", name, held, at, wrenches, actuated, weights)
+        if lowering == "rolled":
+            raise UnsupportedError(f"compile: {name} of a model with loops cannot be rolled")
+        return tree_kernels.graph_kernel(self.model, held.name, options, name)
+
+    def export_c(
+        self,
+        name: str,
+        directory: str | Path,
+        wrenches: Names,
+        frame: str | None,
+        reference: Reference,
+        about: str,
+        at: Any,
+        actuated: Names | None,
+        weights: Mapping[str, float] | None,
+    ) -> list[Path]:
+        held = _held(name)
+        if held is None:
+            return super().export_c(name, directory, wrenches, frame, reference, about, at, actuated, weights)
+        check_directory(directory)
+        options = self._graph_options("export_c", name, held, at, wrenches, actuated, weights)
+        return self.exported(held.name, options, directory, name, at)
+
+    def _graph_options(
+        self,
+        function: str,
+        name: str,
+        held: Algorithm,
+        at: Any,
+        wrenches: Names,
+        actuated: Names | None,
+        weights: Mapping[str, float] | None,
+    ) -> Options:
+        """Those of the dynamics of a model with loops; refuses what there is none of."""
+        frames = self.wrench_frames(function, CONSTRAINED.get(name) or TABLE[name], wrenches)
+        if held.name not in CONSTRAINED or not held.has_kernel:
+            self.check_tree(name)
+        rows = self.rows
+        if rows.solution is None:
+            raise UnsupportedError(
+                f"{function}: {name}: the constraints of model {self.model.name!r} are too many for code without loops "
+                f"({len(rows.parts)}); the methods of the model take them"
+            )
+        if at is None:
+            raise ArgumentError(
+                f"{function}: {name} of a model with loops, couplings or equations needs at=, a configuration that closes "
+                "them (model.assemble finds one): the rows that count are chosen there"
+            )
+        if "inverse" in name:
+            found = symbolic.inverse_options(self.model, function, at, actuated, weights)
+        elif actuated is not None or weights is not None:
+            raise ArgumentError(f"{function}: {name} takes no actuated joints and no weights")
+        else:
+            found = symbolic.constrained_options(self.model, function, at)
+        return Options(wrenches=frames, guarded=True, **found)
+
+
+def _held(name: str) -> Algorithm | None:
+    """What computes an algorithm under constraints (itself, where nothing does); None where constraints do not change it."""
+    if not isinstance(name, str):
+        return None
+    if name in CONSTRAINED:
+        found = CONSTRAINED[name]
+        return found if found.is_method and found.has_kernel else None
+    found = TABLE.get(name)
+    return CONSTRAINED.get(found.held, found) if found is not None and found.needs_tree else None
+
+
+def _refuse_options(
+    model: Model,
+    function: str,
+    name: str,
+    wrenches: Mapping[str, Any],
+    frame: str | None,
+    reference: Reference | None,
+    about: str | None,
+) -> None:
+    """Those that an algorithm does not take."""
+    directional_kernels.options(
+        model, function, name, wrenches=tuple(wrenches), frame=frame, reference=reference, about=about
+    )

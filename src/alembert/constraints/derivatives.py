@@ -38,11 +38,11 @@ from alembert.constraints.results import ConstrainedDerivatives, ConstrainedInve
 from alembert.constraints.solver import Parameters, Wrenches
 from alembert.constraints.states import RowTerms, States
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import CLEAR, CLOSED, NEAR, REGULAR
+from alembert.constraints.tolerances import CLEAR, NEAR, REGULAR
 from alembert.errors import NumericalError
 
 if TYPE_CHECKING:
-    from alembert.constraints.compute import ConstrainedAlgorithms
+    from alembert.constraints.compute import ConstrainedCompute
     from alembert.constraints.drives import Drives
     from alembert.model import Model
 
@@ -51,16 +51,15 @@ Active = Sequence[str] | None
 
 
 def constrained_dynamics_derivatives(
-    compute: ConstrainedAlgorithms,
+    compute: ConstrainedCompute,
     q: Any,
     v: Any,
     tau: Any,
-    *,
-    active: Active = None,
-    wrenches: Wrenches = None,
-    parameters: Parameters = None,
-    sensitive_to: Sequence[str] = (),
-    closure_tolerance: float = CLOSED,
+    active: Active,
+    wrenches: Wrenches,
+    parameters: Parameters,
+    sensitive_to: Sequence[str],
+    closure_tolerance: float,
 ) -> ConstrainedDerivatives:
     """(2)"""
     call = compute.call("constrained_dynamics_derivatives", active, wrenches, parameters)
@@ -170,18 +169,17 @@ def effort_derivatives(
 
 
 def constrained_inverse_dynamics_derivatives(
-    compute: ConstrainedAlgorithms,
+    compute: ConstrainedCompute,
     q: Any,
     v: Any,
     a: Any,
-    *,
-    actuated: Sequence[str] | None = None,
-    weights: Mapping[str, float] | None = None,
-    active: Active = None,
-    wrenches: Wrenches = None,
-    parameters: Parameters = None,
-    sensitive_to: Sequence[str] = (),
-    closure_tolerance: float = CLOSED,
+    actuated: Sequence[str] | None,
+    weights: Mapping[str, float] | None,
+    active: Active,
+    wrenches: Wrenches,
+    parameters: Parameters,
+    sensitive_to: Sequence[str],
+    closure_tolerance: float,
 ) -> ConstrainedInverseDerivatives:
     """(4)"""
     call = compute.call("constrained_inverse_dynamics_derivatives", active, wrenches, parameters)

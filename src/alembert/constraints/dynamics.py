@@ -31,7 +31,7 @@ from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 
 if TYPE_CHECKING:
-    from alembert.constraints.compute import ConstrainedAlgorithms
+    from alembert.constraints.compute import ConstrainedCompute
     from alembert.model import Model
 
 Array = np.ndarray
@@ -39,15 +39,14 @@ Active = Sequence[str] | None
 
 
 def constrained_dynamics(
-    compute: ConstrainedAlgorithms,
+    compute: ConstrainedCompute,
     q: Any,
     v: Any,
     tau: Any,
-    *,
-    active: Active = None,
-    wrenches: Wrenches = None,
-    parameters: Parameters = None,
-    closure_tolerance: float = CLOSED,
+    active: Active,
+    wrenches: Wrenches,
+    parameters: Parameters,
+    closure_tolerance: float,
 ) -> ConstrainedResult:
     """(1)"""
     call = compute.call("constrained_dynamics", active, wrenches, parameters)
@@ -97,14 +96,13 @@ def accelerations(
 
 
 def impulse(
-    compute: ConstrainedAlgorithms,
+    compute: ConstrainedCompute,
     q: Any,
     v: Any,
-    *,
-    held: Sequence[str] = (),
-    active: Active = None,
-    parameters: Parameters = None,
-    closure_tolerance: float = CLOSED,
+    held: Sequence[str],
+    active: Active,
+    parameters: Parameters,
+    closure_tolerance: float,
 ) -> ImpulseResult:
     """(2), or (3) where speeds are held"""
     call = compute.call("impulse", active, None, parameters)
@@ -148,12 +146,7 @@ def _held_impulse(
 
 
 def constraint_analysis(
-    compute: ConstrainedAlgorithms,
-    q: Any,
-    *,
-    active: Active = None,
-    parameters: Parameters = None,
-    tolerance: float = RANK,
+    compute: ConstrainedCompute, q: Any, active: Active, parameters: Parameters, tolerance: float
 ) -> ConstraintAnalysis:
     call = compute.call("constraint_analysis", active, None, parameters)
     system, s = call.system, call.states(q, {})
@@ -176,12 +169,7 @@ def constraint_analysis(
 
 
 def constraint_power(
-    compute: ConstrainedAlgorithms,
-    q: Any,
-    v: Any,
-    reactions: Mapping[str, Any],
-    *,
-    parameters: Parameters = None,
+    compute: ConstrainedCompute, q: Any, v: Any, reactions: Mapping[str, Any], parameters: Parameters
 ) -> dict[str, Array]:
     """F . V_ab of loops, f . (G v) of couplings and equations."""
     name = "constraint_power"
@@ -220,17 +208,16 @@ def constraint_power(
 
 
 def constrained_inverse_dynamics(
-    compute: ConstrainedAlgorithms,
+    compute: ConstrainedCompute,
     q: Any,
     v: Any,
     a: Any,
-    *,
-    actuated: Sequence[str] | None = None,
-    weights: Mapping[str, float] | None = None,
-    active: Active = None,
-    wrenches: Wrenches = None,
-    parameters: Parameters = None,
-    closure_tolerance: float = CLOSED,
+    actuated: Sequence[str] | None,
+    weights: Mapping[str, float] | None,
+    active: Active,
+    wrenches: Wrenches,
+    parameters: Parameters,
+    closure_tolerance: float,
 ) -> ConstrainedEfforts:
     """(4), with the smallest weighted sum of squares where several efforts do the same."""
     call = compute.call("constrained_inverse_dynamics", active, wrenches, parameters)

@@ -41,7 +41,7 @@ from alembert.model.printing import unknown
 from alembert.model.space import with_own_axis
 
 if TYPE_CHECKING:
-    from alembert.constraints.compute import ConstrainedAlgorithms
+    from alembert.constraints.compute import ConstrainedCompute
     from alembert.model import Model
 
 Array = np.ndarray
@@ -59,17 +59,16 @@ class _Wanted:
 
 
 def control_forces(
-    compute: ConstrainedAlgorithms,
+    compute: ConstrainedCompute,
     q: Any,
     v: Any,
-    tau: Any = None,
-    *,
+    tau: Any,
     motions: Mapping[str, Any],
-    actuators: Any = None,
-    method: str = "augmented",
-    active: Active = None,
-    wrenches: Wrenches = None,
-    parameters: Parameters = None,
+    actuators: Any,
+    method: str,
+    active: Active,
+    wrenches: Wrenches,
+    parameters: Parameters,
 ) -> ControlForces:
     call = compute.call("control_forces", active, wrenches, parameters)
     system, model, nv, function = call.system, call.model, call.model.nv, call.function

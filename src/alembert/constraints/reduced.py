@@ -33,9 +33,10 @@ from alembert.constraints.states import RowTerms, States
 from alembert.constraints.system import ConstraintSystem
 from alembert.constraints.tolerances import GOOD, OFF, RANK
 from alembert.errors import ArgumentError, NumericalError
+from alembert.model.methods import Coordinates
 
 if TYPE_CHECKING:
-    from alembert.constraints.compute import ConstrainedAlgorithms
+    from alembert.constraints.compute import ConstrainedCompute
 
 Array = np.ndarray
 Active = Sequence[str] | None
@@ -63,6 +64,20 @@ class Reduction:
         self.system.check_finite(self.s, found)
         return self.s.shaped(found)
 
+    def inverse_mass_matrix(self) -> Array:
+        return np.linalg.inv(self.mass_matrix())
+
+    def solve_mass_matrix(self, x: Any) -> Array:
+        M = self.mass_matrix()
+        return np.linalg.solve(M, self._columns(M, x))[..., 0]
+
+    def multiply_mass_matrix(self, x: Any) -> Array:
+        M = self.mass_matrix()
+        return (M @ self._columns(M, x))[..., 0]
+
+    def _columns(self, M: Array, x: Any) -> Array:
+        return self.system.model.compute.numbers(self.s.function, "x", x, M.shape[-1])[..., None]
+
     def forces(self, name: str) -> Array:
         """E^T (h + M rate), with an algorithm of the tree that gives the forces h."""
         s = self.s
@@ -82,14 +97,25 @@ class Reduction:
         return self.s.shaped((self.E @ flat[..., None])[..., 0] + (0.0 if self.rate is None else self.rate))
 
 
+def names_of(function: str, coordinates: Coordinates) -> Sequence[str] | None:
+    """The names of independent speeds; None where the choice is open."""
+    if not isinstance(coordinates, str):
+        return coordinates
+    if coordinates != "independent":
+        raise ArgumentError(
+            f"{function}: coordinates is {coordinates!r}, expected 'all', 'independent' or a list of joints or degrees of "
+            "freedom"
+        )
+    return None
+
+
 def independent_coordinates(
-    compute: ConstrainedAlgorithms,
+    compute: ConstrainedCompute,
     q: Any,
-    v: Any = None,
-    *,
-    independent: Sequence[str] | None = None,
-    active: Active = None,
-    parameters: Parameters = None,
+    v: Any,
+    independent: Sequence[str] | None,
+    active: Active,
+    parameters: Parameters,
 ) -> IndependentCoordinates:
     call = compute.call("independent_coordinates", active, None, parameters)
     s = call.states(q, {} if v is None else {"v": v})
@@ -97,12 +123,11 @@ def independent_coordinates(
 
 
 def reduced_mass_matrix(
-    compute: ConstrainedAlgorithms,
+    compute: ConstrainedCompute,
     q: Any,
-    *,
-    independent: Sequence[str] | None = None,
-    active: Active = None,
-    parameters: Parameters = None,
+    independent: Sequence[str] | None,
+    active: Active,
+    parameters: Parameters,
 ) -> Array:
     call = compute.call("reduced_mass_matrix", active, None, parameters)
     return reduction(call.system, call.states(q, {}), independent).mass_matrix()

@@ -11,13 +11,13 @@ import casadi as ca
 import numpy as np
 
 from alembert.algorithms import kernels
-from alembert.constraints.coordinates import Coordinates, projected
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.expression import evaluate
 from alembert.joints import Friction
 from alembert.model import Model
+from alembert.model.methods import Coordinates, projected
 from alembert.model.model import check_model
 from alembert.model.printing import unknown
 from alembert.sensitivity import regressor as steps
@@ -79,7 +79,7 @@ def regressor(
     found = compiled(q, v, a, parameters=parameters)
     if not projected(coordinates):
         return found
-    E = model.compute.reduction("regressor", coordinates, q, parameters, v).coordinates.E
+    E = model.constrained_compute.reduction("regressor", coordinates, q, parameters, v).coordinates.E
     down = np.swapaxes(E, -1, -2)
     return replace(found, Y=down @ found.Y, known=(down @ found.known[..., None])[..., 0])
 

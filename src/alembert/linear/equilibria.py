@@ -283,7 +283,7 @@ def _failure(problem: TrimProblem, r: Array) -> str:
     held = problem.rows and len(problem.q) < model.nv and not (problem.tau or problem.u or problem.F)
     if problem.rows and np.argmax(np.abs(r)) >= model.nv:
         row = (int(np.argmax(np.abs(r))) - model.nv) % problem.rows
-        owner = model.compute.constraint_rows.system("trim", None).owner_name(row)
+        owner = model.constrained_compute.rows.system("trim", None).owner_name(row)
         return f"trim: no equilibrium found: {owner} cannot be satisfied, with {free} free{_HOLD if held else ''}"
     one = problem.size == 1
     hint = (

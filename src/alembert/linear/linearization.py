@@ -152,7 +152,9 @@ def _reduced(linear: LinearModel, parameters: Mapping[str, Any] | None, chosen: 
     """(5) and (6)"""
     model, n = linear.model, linear.model.nv
     flat = [x.reshape(-1, x.shape[-1]) for x in (linear.q, linear.v)]
-    tangents = model.compute.constraint_tangents("linearize", flat[0], flat[1], parameters, chosen)
+    tangents = model.constrained_compute.constraint_tangents(
+        "linearize", flat[0], flat[1], parameters, chosen
+    )
     q_dofs, v_dofs = tangents[0].q_dofs, tangents[0].v_dofs
     pick = np.concatenate([q_dofs, n + v_dofs])
     T = np.zeros((len(tangents), 2 * n, len(pick)))

@@ -115,7 +115,7 @@ class TrimProblem:
     def constrained(self, at: TrimPoint, r: Array, J: Array, scale: float) -> tuple[Array, Array, float]:
         """(3)"""
         model = self.model
-        c = model.compute.constraint_slopes("trim", at.q, at.v, at.f, self.parameters or None)
+        c = model.constrained_compute.constraint_slopes("trim", at.q, at.v, at.f, self.parameters or None)
         J[:, : len(self.q)] -= c.push_q[:, self.q]
         blocks = [[J, -c.G.T]]
         none = np.zeros((self.rows, sum(self.widths[2:]) + self.rows))
@@ -243,7 +243,7 @@ def set_up(
         model.check_configuration(point["q"])
     except ArgumentError as error:
         raise ArgumentError(str(error).replace("check_configuration", "trim", 1)) from None
-    rows = model.compute.constraint_rows.count if model.is_constrained else 0
+    rows = model.constrained_compute.rows.count if model.is_constrained else 0
     problem = TrimProblem(
         model,
         parameters,

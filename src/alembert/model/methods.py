@@ -20,9 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+
+from alembert.arguments import into
 
 if TYPE_CHECKING:
     from alembert.algorithms import Compute
@@ -34,8 +36,7 @@ if TYPE_CHECKING:
         HybridResult,
         InverseDerivatives,
     )
-    from alembert.algorithms.symbolic import Symbolic
-    from alembert.constraints.coordinates import Coordinates
+    from alembert.constraints import ConstrainedCompute
     from alembert.constraints.results import (
         ConstrainedDerivatives,
         ConstrainedEfforts,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         IndependentCoordinates,
         State,
     )
+    from alembert.constraints.symbolic import ConstrainedSymbolic
     from alembert.engine.kernel import Kernel
     from alembert.spatial import Pose
 
@@ -54,14 +56,21 @@ Array = np.ndarray
 Wrenches = Mapping[str, Any]
 Parameters = Mapping[str, Any] | None
 Active = Sequence[str] | None
+Coordinates = Literal["all", "independent"] | Sequence[str]
+"""all speeds, a choice of independent ones, or the joints and degrees of freedom that determine the others"""
 CLOSED = 1e-2
 """How far open, relative to its size, a loop may be for the dynamics (stages of an integrator leave the surface)."""
 RANK = 1e-9
 """Of a row's independence: rounding of a Jacobian is some 1e-15, a misplaced digit in a file 1e-6 or more."""
 
 
+def projected(coordinates: Coordinates) -> bool:
+    """Whether the speeds in which an equation of motion is written are not simply all."""
+    return not (isinstance(coordinates, str) and coordinates == "all")
+
+
 class Methods:
-    """The methods of `Model` that compute."""
+    """The methods of `Model` that compute. Defaults stand here alone: what computes takes all arguments, in this order."""
 
     @property
     def compute(self) -> Compute:
@@ -69,9 +78,14 @@ class Methods:
         raise NotImplementedError
 
     @property
-    def symbolic(self) -> Symbolic:
+    def constrained_compute(self) -> ConstrainedCompute:
+        """What computes under loops, couplings and equations, of which a model may have none."""
+        raise NotImplementedError
+
+    @property
+    def symbolic(self) -> ConstrainedSymbolic:
         """The algorithms on CasADi expressions."""
-        return self.compute.symbolic
+        return self.constrained_compute.symbolic
 
     # --- equations of motion ---------------------------------------------------------------------------------
 
@@ -126,9 +140,7 @@ class Methods:
         `accelerations` and `torques` map joints (a number, or one per degree of freedom) or single degrees of freedom
         (names as in `speed_names`) to values, (N,) or (N, 1) for N states; efforts not named are zero.
         """
-        return self.compute.hybrid_dynamics(
-            q, v, accelerations=accelerations, torques=torques, wrenches=wrenches, parameters=parameters
-        )
+        return self.compute.hybrid_dynamics(q, v, accelerations, torques, wrenches, parameters)
 
     def bias_forces(
         self,
@@ -143,9 +155,10 @@ class Methods:
 
         In independent coordinates E^T (h + M E' v_i), the efforts at zero acceleration of these.
         """
-        return self.compute.bias_forces(
-            q, v, coordinates=coordinates, wrenches=wrenches, parameters=parameters
-        )
+        if projected(coordinates):
+            found = self.constrained_compute.reduction("bias_forces", coordinates, q, parameters, v, wrenches)
+            return found.forces("bias_forces")
+        return self.compute.evaluate("bias_forces", (q, v), wrenches=wrenches, parameters=parameters)
 
     def gravity_forces(
         self, q: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
@@ -154,7 +167,10 @@ class Methods:
 
         What actuators of a model with loops or couplings must give, `inverse_dynamics` says.
         """
-        return self.compute.gravity_forces(q, coordinates=coordinates, parameters=parameters)
+        if projected(coordinates):
+            found = self.constrained_compute.reduction("gravity_forces", coordinates, q, parameters)
+            return found.forces("gravity_forces")
+        return self.compute.evaluate("gravity_forces", (q,), parameters=parameters)
 
     def coriolis_forces(
         self, q: Any, v: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
@@ -163,7 +179,10 @@ class Methods:
 
         In independent coordinates E^T (c + M E' v_i).
         """
-        return self.compute.coriolis_forces(q, v, coordinates=coordinates, parameters=parameters)
+        if projected(coordinates):
+            found = self.constrained_compute.reduction("coriolis_forces", coordinates, q, parameters, v)
+            return found.forces("coriolis_forces")
+        return self.compute.evaluate("coriolis_forces", (q, v), parameters=parameters)
 
     def mass_matrix(
         self,
@@ -174,7 +193,10 @@ class Methods:
         out: Array | None = None,
     ) -> Array:
         """M(q), (..., nv, nv), armature and rotors included; in independent coordinates E^T M E."""
-        return self.compute.mass_matrix(q, coordinates=coordinates, parameters=parameters, out=out)
+        if projected(coordinates):
+            found = self.constrained_compute.reduction("mass_matrix", coordinates, q, parameters)
+            return into("mass_matrix", found.mass_matrix(), out)
+        return self.compute.evaluate("mass_matrix", (q,), parameters=parameters, out=out)
 
     def inverse_mass_matrix(
         self, q: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
@@ -184,7 +206,10 @@ class Methods:
         In all coordinates it is the response of the tree. That of a model whose loops and couplings hold is
         `forward_dynamics_derivatives(...).dtau`, E (E^T M E)^-1 E^T.
         """
-        return self.compute.inverse_mass_matrix(q, coordinates=coordinates, parameters=parameters)
+        if projected(coordinates):
+            found = self.constrained_compute.reduction("inverse_mass_matrix", coordinates, q, parameters)
+            return found.inverse_mass_matrix()
+        return self.compute.inverse_mass_matrix(q, parameters)
 
     def solve_mass_matrix(
         self, q: Any, x: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
@@ -194,19 +219,25 @@ class Methods:
         In all coordinates it is the response of the tree: with loops or couplings, efforts x do not cause it (see
         `inverse_mass_matrix`).
         """
-        return self.compute.solve_mass_matrix(q, x, coordinates=coordinates, parameters=parameters)
+        if projected(coordinates):
+            found = self.constrained_compute.reduction("solve_mass_matrix", coordinates, q, parameters)
+            return found.solve_mass_matrix(x)
+        return self.compute.evaluate("solve_mass_matrix", (q, x), parameters=parameters)
 
     def multiply_mass_matrix(
         self, q: Any, x: Any, *, coordinates: Coordinates = "all", parameters: Parameters = None
     ) -> Array:
         """M(q) x in O(n), without forming M; in independent coordinates E^T M E x."""
-        return self.compute.multiply_mass_matrix(q, x, coordinates=coordinates, parameters=parameters)
+        if projected(coordinates):
+            found = self.constrained_compute.reduction("multiply_mass_matrix", coordinates, q, parameters)
+            return found.multiply_mass_matrix(x)
+        return self.compute.evaluate("multiply_mass_matrix", (q, x), parameters=parameters)
 
     # --- frames, centre of mass and momentum -----------------------------------------------------------------
 
     def frame_pose(self, q: Any, frame: str, *, parameters: Parameters = None) -> Pose:
         """X_WC: rotation (..., 3, 3) and origin (..., 3) of a frame in the world."""
-        return self.compute.frame_pose(q, frame, parameters=parameters)
+        return self.compute.frame_pose(q, frame, parameters)
 
     def frame_velocity(
         self,
@@ -218,7 +249,7 @@ class Methods:
         parameters: Parameters = None,
     ) -> Array:
         """The frame's (angular, linear) velocity, (..., 6)."""
-        return self.compute.frame_velocity(q, v, frame, reference=reference, parameters=parameters)
+        return self.compute.frame_velocity(q, v, frame, reference, parameters)
 
     def frame_acceleration(
         self,
@@ -234,7 +265,7 @@ class Methods:
 
         With "local_world_aligned" the linear part is the acceleration of the frame's origin in the usual sense.
         """
-        return self.compute.frame_acceleration(q, v, a, frame, reference=reference, parameters=parameters)
+        return self.compute.frame_acceleration(q, v, a, frame, reference, parameters)
 
     def frame_jacobian(
         self,
@@ -246,7 +277,7 @@ class Methods:
         parameters: Parameters = None,
     ) -> Array:
         """J with frame_velocity = J v, (..., 6, nv); `point` moves the frame's origin (in frame axes)."""
-        return self.compute.frame_jacobian(q, frame, reference=reference, point=point, parameters=parameters)
+        return self.compute.frame_jacobian(q, frame, reference, point, parameters)
 
     def frame_jacobian_rate(
         self,
@@ -258,35 +289,37 @@ class Methods:
         parameters: Parameters = None,
     ) -> Array:
         """(dJ/dt) v, (..., 6): the frame's acceleration at a = 0."""
-        return self.compute.frame_jacobian_rate(q, v, frame, reference=reference, parameters=parameters)
+        return self.compute.frame_jacobian_rate(q, v, frame, reference, parameters)
 
     def center_of_mass(self, q: Any, *, parameters: Parameters = None) -> Array:
         """Of everything that moves (bodies welded to the world do not), (..., 3) in the world."""
-        return self.compute.center_of_mass(q, parameters=parameters)
+        return self.compute.center_of_mass(q, parameters)
 
     def momentum(
         self, q: Any, v: Any, *, about: str = "center_of_mass", parameters: Parameters = None
     ) -> Array:
         """(angular, linear) momentum in world axes, (..., 6), about the centre of mass or about "world"'s origin."""
-        return self.compute.momentum(q, v, about=about, parameters=parameters)
+        return self.compute.momentum(q, v, about, parameters)
 
     def momentum_matrix(
         self, q: Any, *, about: str = "center_of_mass", parameters: Parameters = None
     ) -> Array:
         """The matrix that maps v to the momentum, (..., 6, nv)."""
-        return self.compute.momentum_matrix(q, about=about, parameters=parameters)
+        return self.compute.momentum_matrix(q, about, parameters)
 
     # --- energy ----------------------------------------------------------------------------------------------
 
     def kinetic_energy(self, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
-        return self.compute.kinetic_energy(q, v, parameters=parameters)
+        return self.compute.evaluate("kinetic_energy", (q, v), parameters=parameters)[..., 0]
 
     def potential_energy(self, q: Any, *, parameters: Parameters = None) -> Any:
         """Of gravity (zero when the centre of mass of what moves is at the world's origin) and of springs."""
-        return self.compute.potential_energy(q, parameters=parameters)
+        return self.compute.evaluate("potential_energy", (q,), parameters=parameters)[..., 0]
 
     def energy(self, q: Any, v: Any, *, parameters: Parameters = None) -> Any:
-        return self.compute.energy(q, v, parameters=parameters)
+        return self.kinetic_energy(q, v, parameters=parameters) + self.potential_energy(
+            q, parameters=parameters
+        )
 
     def power(
         self,
@@ -298,7 +331,7 @@ class Methods:
         parameters: Parameters = None,
     ) -> Any:
         """What efforts and wrenches feed in: tau . v + sum F . V. Friction takes out its own part."""
-        return self.compute.power(q, v, tau, wrenches=wrenches, parameters=parameters)
+        return self.compute.power(q, v, tau, wrenches, parameters)
 
     # --- configurations --------------------------------------------------------------------------------------
 
@@ -335,9 +368,7 @@ class Methods:
         `sensitive_to` names parameters of the model to differentiate for as well, at fixed q, v and a: a tangent sweep for
         each. Loops and couplings are kept: then they are those of the actuators' efforts, and d tau/da is not M.
         """
-        return self.compute.inverse_dynamics_derivatives(
-            q, v, a, wrenches=wrenches, parameters=parameters, sensitive_to=sensitive_to
-        )
+        return self.compute.inverse_dynamics_derivatives(q, v, a, wrenches, parameters, sensitive_to)
 
     def forward_dynamics_derivatives(
         self,
@@ -354,9 +385,7 @@ class Methods:
         `sensitive_to` names parameters of the model to differentiate for as well, at fixed q, v and tau: for a tree
         da/dp = -M^-1 dtau/dp, with dtau/dp of inverse dynamics at these accelerations.
         """
-        return self.compute.forward_dynamics_derivatives(
-            q, v, tau, wrenches=wrenches, parameters=parameters, sensitive_to=sensitive_to
-        )
+        return self.compute.forward_dynamics_derivatives(q, v, tau, wrenches, parameters, sensitive_to)
 
     def hybrid_dynamics_derivatives(
         self,
@@ -376,13 +405,7 @@ class Methods:
         derivatives of constrained forward dynamics, solved for the efforts of the prescribed ones.
         """
         return self.compute.hybrid_dynamics_derivatives(
-            q,
-            v,
-            accelerations=accelerations,
-            torques=torques,
-            wrenches=wrenches,
-            parameters=parameters,
-            sensitive_to=sensitive_to,
+            q, v, accelerations, torques, wrenches, parameters, sensitive_to
         )
 
     def jvp(
@@ -408,16 +431,7 @@ class Methods:
         1 or 0, is a choice: it takes no direction, and its gradient is zero. Of models with loops, couplings or equations,
         what they change (forward, inverse and hybrid dynamics) goes through them.
         """
-        return self.compute.jvp(
-            name,
-            at,
-            along,
-            wrenches=wrenches,
-            along_wrenches=along_wrenches,
-            frame=frame,
-            reference=reference,
-            about=about,
-        )
+        return self.compute.jvp(name, at, along, wrenches, along_wrenches, frame, reference, about)
 
     def vjp(
         self,
@@ -435,9 +449,7 @@ class Methods:
         Options are those of `jvp`. With `wrenches`, the last item maps their frames to gradients; where the model has
         parameters, theirs comes before it. An algorithm with several results takes as many weights, in a tuple.
         """
-        return self.compute.vjp(
-            name, at, weight, wrenches=wrenches, frame=frame, reference=reference, about=about
-        )
+        return self.compute.vjp(name, at, weight, wrenches, frame, reference, about)
 
     def hessian(
         self,
@@ -459,9 +471,7 @@ class Methods:
         tensor. Parameters are held; options are those of `jvp`. Of models with loops, couplings or equations, what they
         change is differentiated with the minimal set of constraint rows of the (first) state held, in straight code.
         """
-        return self.compute.hessian(
-            name, at, weight, wrenches=wrenches, frame=frame, reference=reference, about=about
-        )
+        return self.compute.hessian(name, at, weight, wrenches, frame, reference, about)
 
     def second_derivatives(self, name: str, at: Sequence[Any], **options: Any) -> Any:
         """The tensor of all second derivatives of a result of m numbers, (..., m, N, N): `hessian` for each of them.
@@ -488,14 +498,8 @@ class Methods:
         Redundant rows are left out, by rank; their reactions are the smallest that do. A state whose residuals, relative
         to the size of a loop, exceed `closure_tolerance` is refused.
         """
-        return self.compute.constrained_dynamics(
-            q,
-            v,
-            tau,
-            active=active,
-            wrenches=wrenches,
-            parameters=parameters,
-            closure_tolerance=closure_tolerance,
+        return self.constrained_compute.constrained_dynamics(
+            q, v, tau, active, wrenches, parameters, closure_tolerance
         )
 
     def constrained_dynamics_derivatives(
@@ -516,15 +520,8 @@ class Methods:
         redundant rows are left out as they are at the state itself. Derivatives with respect to the parameters named in
         `sensitive_to` are at fixed q, v and tau.
         """
-        return self.compute.constrained_dynamics_derivatives(
-            q,
-            v,
-            tau,
-            active=active,
-            wrenches=wrenches,
-            parameters=parameters,
-            sensitive_to=sensitive_to,
-            closure_tolerance=closure_tolerance,
+        return self.constrained_compute.constrained_dynamics_derivatives(
+            q, v, tau, active, wrenches, parameters, sensitive_to, closure_tolerance
         )
 
     def constrained_inverse_dynamics_derivatives(
@@ -546,17 +543,8 @@ class Methods:
         The actuated set must drive every degree of freedom that the constraints leave; where it does so in several
         ways the efforts are the smallest by weight, and so are the derivatives of these.
         """
-        return self.compute.constrained_inverse_dynamics_derivatives(
-            q,
-            v,
-            a,
-            actuated=actuated,
-            weights=weights,
-            active=active,
-            wrenches=wrenches,
-            parameters=parameters,
-            sensitive_to=sensitive_to,
-            closure_tolerance=closure_tolerance,
+        return self.constrained_compute.constrained_inverse_dynamics_derivatives(
+            q, v, a, actuated, weights, active, wrenches, parameters, sensitive_to, closure_tolerance
         )
 
     def constrained_inverse_dynamics(
@@ -577,16 +565,8 @@ class Methods:
         By default the model's actuators, or all joints, drive. Where they could do it in many ways the efforts
         have the least sum of squares, each times its weight; where they cannot, the error says what is missing.
         """
-        return self.compute.constrained_inverse_dynamics(
-            q,
-            v,
-            a,
-            actuated=actuated,
-            weights=weights,
-            active=active,
-            wrenches=wrenches,
-            parameters=parameters,
-            closure_tolerance=closure_tolerance,
+        return self.constrained_compute.constrained_inverse_dynamics(
+            q, v, a, actuated, weights, active, wrenches, parameters, closure_tolerance
         )
 
     def constraint_power(
@@ -597,7 +577,7 @@ class Methods:
         `reactions` are those of `constrained_dynamics` or `constrained_inverse_dynamics` at the same q and v: ideal
         constraints take no power, however large their forces.
         """
-        return self.compute.constraint_power(q, v, reactions, parameters=parameters)
+        return self.constrained_compute.constraint_power(q, v, reactions, parameters)
 
     def control_forces(
         self,
@@ -621,16 +601,8 @@ class Methods:
         or "least norm" for actuators that may be more than the motions, or depend on each other: of all forces that bring
         the motions about, those with the least sum of squares. Where the actuators cannot do it, the error says so.
         """
-        return self.compute.control_forces(
-            q,
-            v,
-            tau,
-            motions=motions,
-            actuators=actuators,
-            method=method,
-            active=active,
-            wrenches=wrenches,
-            parameters=parameters,
+        return self.constrained_compute.control_forces(
+            q, v, tau, motions, actuators, method, active, wrenches, parameters
         )
 
     def impulse(
@@ -648,15 +620,13 @@ class Methods:
         Momentum is conserved; kinetic energy is lost, as little as the constraints allow. Joints (or degrees of freedom)
         that are `held` keep their speeds: drives that make them follow a motion give the impulses for it.
         """
-        return self.compute.impulse(
-            q, v, held=held, active=active, parameters=parameters, closure_tolerance=closure_tolerance
-        )
+        return self.constrained_compute.impulse(q, v, held, active, parameters, closure_tolerance)
 
     def constraint_analysis(
         self, q: Any, *, active: Active = None, parameters: Parameters = None, tolerance: float = RANK
     ) -> ConstraintAnalysis:
         """Rank, degrees of freedom and redundant constraints at q; `tolerance` as in `constraints.rank`."""
-        return self.compute.constraint_analysis(q, active=active, parameters=parameters, tolerance=tolerance)
+        return self.constrained_compute.constraint_analysis(q, active, parameters, tolerance)
 
     def independent_coordinates(
         self,
@@ -671,9 +641,7 @@ class Methods:
 
         Of a batch, the choice at its first state.
         """
-        return self.compute.independent_coordinates(
-            q, v, independent=independent, active=active, parameters=parameters
-        )
+        return self.constrained_compute.independent_coordinates(q, v, independent, active, parameters)
 
     def reduced_mass_matrix(
         self,
@@ -684,23 +652,21 @@ class Methods:
         parameters: Parameters = None,
     ) -> Array:
         """E^T M E, the mass matrix in independent speeds; `mass_matrix(q, coordinates=...)` of the active constraints."""
-        return self.compute.reduced_mass_matrix(
-            q, independent=independent, active=active, parameters=parameters
-        )
+        return self.constrained_compute.reduced_mass_matrix(q, independent, active, parameters)
 
     def constraint_residual(self, q: Any, *, active: Active = None, parameters: Parameters = None) -> Array:
         """(..., m): zero where all loops are closed; rows of loops first, then of couplings, then of equations."""
-        return self.compute.constraint_residual(q, active=active, parameters=parameters)
+        return self.constrained_compute.constraint_residual(q, active, parameters)
 
     def constraint_jacobian(self, q: Any, *, active: Active = None, parameters: Parameters = None) -> Array:
         """G (..., m, nv): speeds are possible where G v = 0."""
-        return self.compute.constraint_jacobian(q, active=active, parameters=parameters)
+        return self.constrained_compute.constraint_jacobian(q, active, parameters)
 
     def constraint_bias(
         self, q: Any, v: Any, *, active: Active = None, parameters: Parameters = None
     ) -> Array:
         """gamma (..., m) of d/dt (G v) = G v' + gamma."""
-        return self.compute.constraint_bias(q, v, active=active, parameters=parameters)
+        return self.constrained_compute.constraint_bias(q, v, active, parameters)
 
     def assemble(
         self,
@@ -716,7 +682,7 @@ class Methods:
 
         `fixed` joints (or degrees of freedom) stay as they are; others move the less the greater their weight (1).
         """
-        return self.compute.assemble(q, v, fixed=fixed, weights=weights, active=active, parameters=parameters)
+        return self.constrained_compute.assemble(q, v, fixed, weights, active, parameters)
 
     def project(
         self, q: Any, v: Any = None, *, active: Active = None, parameters: Parameters = None
@@ -726,7 +692,7 @@ class Methods:
         Returns a `State`: `.q` is the configuration and `.v` the speeds (zero where none were given):
         `v = model.project(q, v).v` are speeds that keep all loops closed.
         """
-        return self.compute.project(q, v, active=active, parameters=parameters)
+        return self.constrained_compute.project(q, v, active, parameters)
 
     # --- symbols, kernels and source -------------------------------------------------------------------------
 
@@ -753,9 +719,7 @@ class Methods:
         They need `at`, a configuration at which the minimal set of constraint rows is chosen; where that set does not serve,
         and where loops are open, they give NaN. Terms of the equation of motion are those in all coordinates.
         """
-        return self.compute.compile(
-            name, wrenches=wrenches, batch=batch, lowering=lowering, at=at, actuated=actuated, weights=weights
-        )
+        return self.compute.compile(name, wrenches, batch, lowering, at, actuated, weights)
 
     def export_c(
         self,
@@ -777,13 +741,5 @@ class Methods:
         the methods. Models with loops need `at` for their dynamics, and take `actuated` and `weights`, as in `compile`.
         """
         return self.compute.export_c(
-            name,
-            directory,
-            wrenches=wrenches,
-            frame=frame,
-            reference=reference,
-            about=about,
-            at=at,
-            actuated=actuated,
-            weights=weights,
+            name, directory, wrenches, frame, reference, about, at, actuated, weights
         )

@@ -40,6 +40,7 @@ from alembert.model.space import Space, named
 
 if TYPE_CHECKING:
     from alembert.algorithms import Compute
+    from alembert.constraints import ConstrainedCompute
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,18 @@ class Model(Methods):
     @cached_property
     def compute(self) -> Compute:
         """What computes: kernels, the reading of arguments, and what is said where a result is not finite."""
+        if self.is_constrained:
+            return self.constrained_compute
         from alembert.algorithms import Compute
 
         return Compute(self)
+
+    @cached_property
+    def constrained_compute(self) -> ConstrainedCompute:
+        """What computes under loops, couplings and equations, of which a model may have none."""
+        from alembert.constraints import ConstrainedCompute
+
+        return ConstrainedCompute(self)
 
     # --- sizes and indices ----------------------------------------------------------------------------------
 

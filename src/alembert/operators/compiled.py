@@ -65,7 +65,7 @@ _PROGRAMS = {
 
 def _closed_admittance(model: Model, q: Any, frames: Sequence[FrameLike], parameters: Parameters) -> Array:
     places = model.compute.carriers("admittance", frames)
-    found = model.compute.reduction("admittance", "independent", q, parameters)
+    found = model.constrained_compute.reduction("admittance", "independent", q, parameters)
     s, M = found.s, found.mass_matrix().reshape(-1, *2 * found.E.shape[-1:])
     columns, X_W = model.compute.kernel("subspaces")(s.q, *s.last)
     parts = []

@@ -43,7 +43,7 @@ class Closure:
         self.model, self.rows, self.motions = model, tuple(rows), dict(motions)
         self.dofs = tuple(k for name in motions for k in range(*model.v_slice(name).indices(model.nv)))
         self.coordinates = tuple(k for name in motions for k in range(*model.q_slice(name).indices(model.nq)))
-        owners = model.compute.constraint_rows.slices if model.is_constrained else {}
+        owners = model.constrained_compute.rows.slices if model.is_constrained else {}
         labels = {
             k: f"{name} row {k - s.start + 1}" for name, s in owners.items() for k in range(s.start, s.stop)
         }
@@ -171,7 +171,7 @@ def close(problem: Problem, motions: Mapping[str, ca.Function]) -> Closure | Non
     _no_conditions(problem, motions)
     if not model.is_constrained:
         return Closure(model, (), motions)
-    table = model.compute.constraint_rows
+    table = model.constrained_compute.rows
     if not table.holonomic.all():
         name = next(n for n, s in table.slices.items() if not table.holonomic[s].all())
         raise UnsupportedError(
@@ -279,7 +279,7 @@ def _assembled(problem: Problem, which: str, q: Array, held: set[str]) -> Array:
         off = np.abs(model.constraint_residual(q, parameters=known))
         if off.max() <= AGREE:
             return q
-        table = model.compute.constraint_rows
+        table = model.constrained_compute.rows
         name = next(n for n, s in table.slices.items() if s.start <= int(np.argmax(off)) < s.stop)
         raise ArgumentError(
             f"Problem: the {which} leaves the {table.kinds[name]} {name!r} open by {off.max():.3g}; state fewer joints, or "
@@ -304,7 +304,7 @@ def _consistent(problem: Problem, which: str, q: Array, v: Array, held: set[str]
     v[free] -= np.linalg.lstsq(G[:, free], G @ v, rcond=1e-10)[0]
     off = np.abs(G @ v)
     if off.max() > AGREE * max(1.0, np.abs(G).max() * np.abs(v).max()):
-        table = model.compute.constraint_rows
+        table = model.constrained_compute.rows
         name = next(n for n, s in table.slices.items() if s.start <= int(np.argmax(off)) < s.stop)
         raise ArgumentError(
             f"Problem: the speeds at the {which} would tear the {table.kinds[name]} {name!r} open, at {off.max():.3g} per "

@@ -258,7 +258,7 @@ class Mechanics:
 
     def __init__(self, model: Model, driven: Sequence[int], closure: Closure | None = None) -> None:
         self.model, self.closure = model, closure
-        self.tree = model.compute.constraint_rows.primary if model.is_constrained else model
+        self.tree = model.constrained_compute.rows.primary if model.is_constrained else model
         self.driven = tuple(driven)
         self.controls = tuple(model.speed_names[k] for k in driven)
         self.parameters = model.parameters

@@ -267,7 +267,7 @@ def _actuator(model: Model, name: str) -> Meaning:
 
 
 def _reaction(model: Model, name: str) -> Meaning:
-    rows = model.compute.constraint_rows
+    rows = model.constrained_compute.rows
     if name not in rows.names:
         raise ArgumentError(unknown("simulate: record: no loop, coupling or equation", name, rows.names))
     components: tuple[str, ...]

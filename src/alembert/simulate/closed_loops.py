@@ -76,7 +76,7 @@ MOST = 10
 
 def compiles(model: Model) -> bool:
     """Whether the equations are few enough to be part of the compiled loop."""
-    rows = model.compute.constraint_rows
+    rows = model.constrained_compute.rows
     return rows.solution is not None and rows.projection is not None
 
 
@@ -84,7 +84,7 @@ class ClosedLoops:
     """Sources, buffers and calls of a model's constraints."""
 
     def __init__(self, model: Model, *, wrenches: bool) -> None:
-        rows = model.compute.constraint_rows
+        rows = model.constrained_compute.rows
         assert rows.solution is not None
         assert rows.projection is not None
         nq, nv, count = model.nq, model.nv, rows.count

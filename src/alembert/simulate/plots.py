@@ -176,7 +176,7 @@ def _constraints(run: Run, _: Sequence[str], index: Index) -> Panels:
             f"plot: the model {model.name!r} has no loops and no couplings, so no constraint drift"
         )
     residual = np.abs(model.constraint_residual(run.q, parameters=run._parameters)[index])
-    rows = model.compute.constraint_rows.system("plot", None)
+    rows = model.constrained_compute.rows.system("plot", None)
     owners = [rows.owner_name(k) for k in range(residual.shape[1])]
     lines = {
         owner: np.max(residual[:, [k for k, other in enumerate(owners) if other == owner]], axis=1)

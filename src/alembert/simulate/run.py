@@ -152,7 +152,7 @@ def simulate(
     )
     if system.constrained:
         if chosen == "generalised_alpha":
-            held = model.compute.constraint_rows.names[0]
+            held = model.constrained_compute.rows.names[0]
             raise UnsupportedError(
                 f"simulate: integrator {chosen!r} and a model with loops or couplings ({held!r}) do not go together; "
                 "choose 'radau' if it is stiff, otherwise 'rk4' or 'dop853'"

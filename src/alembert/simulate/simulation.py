@@ -42,7 +42,7 @@ class Simulation:
         self.stabilisation = Stabilisation()
         self.constrained = model.is_constrained
         self.own_parameters = dict(parameters) if parameters else None
-        self.topology = Topology(tuple(self.own.compute.constraint_rows.names))
+        self.topology = Topology(tuple(self.own.constrained_compute.rows.names))
         self.effort = np.zeros(model.nv)
         """what is given as numbers at present, for reactions"""
         self.loads = Loads(model, inputs, self.parameter_array)
@@ -272,7 +272,7 @@ class Simulation:
                 closure_tolerance=STAGE,
             ).accelerations
             if self.stabilisation.method != "projection":
-                x, y = model.compute.constraint_corrections(q, v, self.active, self.parameters)
+                x, y = model.constrained_compute.constraint_corrections(q, v, self.active, self.parameters)
                 return StatePoint(t, q, *self.stabilisation.rates(v, a, x, y))
         else:
             a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=self.parameters)
@@ -282,7 +282,7 @@ class Simulation:
         """Accelerations and efforts where some degrees of freedom follow their motions."""
         a_given = self._motions.at(t)[2]
         if self.constrained:
-            return self.model.compute.constrained_hybrid(
+            return self.model.constrained_compute.constrained_hybrid(
                 q,
                 v,
                 np.where(self.prescribed, 0.0, tau),
@@ -335,25 +335,29 @@ class Simulation:
 
     def chosen(self, q: Array, v: Array) -> Array:
         """(..., rows): the rows of a minimal set of constraints at each state, 1, and 0 for the others."""
-        s, terms = self.model.compute.constraint_terms("simulate", q, {"v": v}, None, self.parameters)
-        constraints = self.model.compute.constraint_rows.system("simulate", None)
+        s, terms = self.model.constrained_compute.constraint_terms(
+            "simulate", q, {"v": v}, None, self.parameters
+        )
+        constraints = self.model.constrained_compute.rows.system("simulate", None)
         found, _ = rank.choose_each(terms.jacobian, constraints.groups, constraints.tolerances(terms))
         return found.astype(float).reshape(*s.shape, constraints.count)
 
     def check_closed(self, q: Array, v: Array) -> float:
         """Refuse to start where loops of the model are open, or speeds open them; how far off, relative to their size."""
-        s, terms = self.model.compute.constraint_terms("simulate", q, {"v": v}, self.active, self.parameters)
-        constraints = self.model.compute.constraint_rows.system("simulate", self.active)
+        s, terms = self.model.constrained_compute.constraint_terms(
+            "simulate", q, {"v": v}, self.active, self.parameters
+        )
+        constraints = self.model.constrained_compute.rows.system("simulate", self.active)
         constraints.check_closed(s, terms, s.vectors[0], CLOSED)
         return float(np.max(terms.slack, initial=0.0))
 
     def choose(self, q: Array, v: Array) -> None:
         """Have a minimal set of constraints that depends on this state alone, not on those that came before."""
         if self.active and self.model.is_constrained:
-            _, terms = self.model.compute.constraint_terms(
+            _, terms = self.model.constrained_compute.constraint_terms(
                 "simulate", q, {"v": v}, self.active, self.parameters
             )
-            constraints = self.model.compute.constraint_rows.system("simulate", self.active)
+            constraints = self.model.constrained_compute.rows.system("simulate", self.active)
             constraints.kept = constraints.chosen(terms, 0)
 
     def project(self, q: Array, v: Array) -> tuple[Array, Array]:
@@ -365,7 +369,7 @@ class Simulation:
     def nearest(self, q: Array, v: Array) -> tuple[Array, Array]:
         """The state nearest to one that has drifted; prescribed coordinates and speeds stay."""
         if self.prescribes:
-            return self.model.compute.constraint_projection_holding(
+            return self.model.constrained_compute.constraint_projection_holding(
                 q, v, np.flatnonzero(self.prescribed), self.active, self.parameters
             )
         state = self.model.project(q, v, active=self.active, parameters=self.parameters)

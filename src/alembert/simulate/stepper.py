@@ -108,7 +108,7 @@ class Stepper:
         if not self.system.constrained:
             return v
         good = np.isfinite(states).all(axis=-1)
-        if good.all() and not parameters and model.compute.constraint_rows.projection is not None:
+        if good.all() and not parameters and model.constrained_compute.rows.projection is not None:
             y = self._closing(q, v, states[..., self.layout["chosen"]].copy())
             if np.isfinite(y).all():
                 return v + y
@@ -121,7 +121,7 @@ class Stepper:
 
     def _closing(self, q: Array, v: Array, chosen: Array) -> Array:
         """y with G (v + y) = 0, by each state's own minimal set: its bits do not depend on others."""
-        rows, zero = self.system.model.compute.constraint_rows, np.zeros(self.system.model.nv)
+        rows, zero = self.system.model.constrained_compute.rows, np.zeros(self.system.model.nv)
         projection = rows.projection
         assert projection is not None
         given = self._parameters  # the defaults: others go another way

@@ -132,12 +132,12 @@ class StepModel:
     @property
     def tree(self) -> Model:
         """The model without loops, couplings and equations."""
-        return self.model.compute.constraint_rows.primary if self.model.is_constrained else self.model
+        return self.model.constrained_compute.rows.primary if self.model.is_constrained else self.model
 
     @property
     def rows(self) -> dict[str, int]:
         """The part of the machine's state that closed loops need: a minimal set of their rows."""
-        return {"chosen": self.model.compute.constraint_rows.count} if self.model.is_constrained else {}
+        return {"chosen": self.model.constrained_compute.rows.count} if self.model.is_constrained else {}
 
     @property
     def arguments(self) -> list[Argument]:

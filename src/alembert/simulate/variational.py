@@ -60,7 +60,7 @@ def stepping_kernel(plant: StepModel) -> Kernel:
         raise UnsupportedError(
             "simulate: prescribed motion and integrator 'variational' do not go together; choose 'rk4'"
         )
-    rows = plant.model.compute.constraint_rows if plant.model.is_constrained else None
+    rows = plant.model.constrained_compute.rows if plant.model.is_constrained else None
     if rows is not None and not rows.holonomic.all():
         name = rows.names[
             int(np.searchsorted([s.stop for s in rows.slices.values()], np.argmin(rows.holonomic), "right"))

@@ -14,7 +14,7 @@ from alembert.constraints.equations import equations
 
 def _constrained(s: GraphInputs) -> Results:
     """Constrained accelerations, the forces of all rows, and the wrenches of loops."""
-    rows = s.tree.model.compute.constraint_rows
+    rows = s.tree.model.constrained_compute.rows
     masks = np.zeros((2, rows.count))
     masks[0, list(s.options.chosen)] = 1.0
     masks[1, list(s.options.active)] = 1.0
@@ -55,7 +55,7 @@ def _inverse(s: GraphInputs) -> Results:
     """Efforts, the forces of all rows, and the wrenches of loops."""
     o = s.options
     given = dict(s.given) | ({"wrench": s.wrench_rows} if s.wrenches else {})
-    rows = s.tree.model.compute.constraint_rows
+    rows = s.tree.model.constrained_compute.rows
     u, f, wrenches = drives.symbolic_inverse(
         rows, (o.chosen, o.active, o.independent), o.drives, given, s.p, guarded=o.guarded
     )

@@ -26,6 +26,7 @@ from alembert.constraints.drives import check_unrolled
 from alembert.constraints.dynamics import driven_dofs, weight_vector
 from alembert.constraints.states import states
 from alembert.constraints.tolerances import CLEAR, GOOD
+from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 
@@ -279,25 +280,37 @@ def hessian_kernel(
     rows, independent = _common_choice(model, function, name, at, named)
     key = ("hessian", name, wrenches, rows, independent, free)
     if key not in model.compute.kernels:
-        active = tuple(range(model.compute.constraint_rows.count))
+        active = tuple(range(model.constrained_compute.rows.count))
         options = Options(wrenches=wrenches, chosen=rows, active=active, free=free)
         if name == "inverse_dynamics":
             driven = driven_dofs(model, function, None)
             weights = weight_vector(model, function, None)[driven]
             drives = (tuple(driven.tolist()), tuple(weights.tolist()))
             options = replace(options, independent=independent, drives=drives)
-        graph = TABLE[name].held
-        model.compute.kernels[key] = directional_kernels.constrained_kernel(
-            model, "hessian", name, graph, options
-        )
+        model.compute.kernels[key] = _hessian_of(model, name, TABLE[name].held, options)
     return model.compute.kernels[key]
+
+
+def _hessian_of(model: Model, called: str, name: str, options: Options) -> Kernel:
+    """Of the graph of an algorithm, `called` something, by a given minimal set of constraint rows."""
+    found, _ = directional_kernels.algorithm(model, "hessian", name, options)
+    inputs, outputs = directional_kernels.arguments(model, "hessian", found)
+    places = [model.compute.carrier(x) for x in options.wrenches]
+    key = f"{model.fingerprint}:hessian:{name}:{options!r}:{places!r}"
+    return Kernel(
+        f"hessian({called})",
+        inputs,
+        outputs,
+        key=key,
+        build=lambda: FunctionSource(directional_kernels.function(model, "hessian", name, options)),
+    )
 
 
 def _common_choice(
     model: Model, function: str, name: str, at: Sequence[Any], parameters: Mapping[str, Any] | None
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The minimal set of rows at the first of some states, and for inverse dynamics the independent columns."""
-    system = model.compute.constraint_rows.system(function, None)
+    system = model.constrained_compute.rows.system(function, None)
     s = states(model, function, at[0], {"v": at[1]}, parameters)
     if not len(s):
         raise ArgumentError(f"{function}: takes at least one state, to choose constraint rows at")
