@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 from alembert.cli import app
 from alembert.cli.app import COMMANDS, EXIT_CODES, PANELS
 from alembert.cli.help import summary
-from alembert.study.driven import KINDS, EventEntry, FeedbackEntry, PDEntry, PythonEntry
 from alembert.study.file import EVERY_TASK, TASKS, StudyEntry
+from alembert.study.laws import KINDS, EventEntry, FeedbackEntry, PDEntry, PythonEntry
 
 FOLDER = Path(__file__).parent
 COMMANDS_PAGE, FILES_PAGE = FOLDER / "command-line.md", FOLDER / "run-files.md"

@@ -10,7 +10,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import UnsupportedError
-from alembert.view import opening
+from alembert.view import window
 
 pytest.importorskip("viser")
 
@@ -104,7 +104,7 @@ def test_a_motion_has_a_timeline():
 
 def test_in_a_notebook_the_page_is_inline(monkeypatch):
     model = al.library.pendulum()
-    monkeypatch.setattr(opening, "in_notebook", lambda: True)
+    monkeypatch.setattr(window, "in_notebook", lambda: True)
     shown = al.view(model)
     text = shown._repr_html_()
     assert text.startswith("<iframe srcdoc=")

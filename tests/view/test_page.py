@@ -13,10 +13,10 @@ from PIL import Image
 import alembert as al
 from alembert.errors import ArgumentError, FileError
 from alembert.model.io.native import loads
-from alembert.view import Motion, write_html, write_page
+from alembert.view import Animation, write_html, write_page
 from alembert.view.browser import Browser, find
-from alembert.view.posing import configuration
 from alembert.view.scene import body_poses
+from alembert.view.sliders import configuration
 
 POSITION = (
     """(() => { const e = alembert.current.stage.matrices[%d].elements; return [e[12], e[13], e[14]]; })()"""
@@ -265,7 +265,7 @@ def test_names_from_a_model_run_no_script(tmp_path, load):
     model = builder.build()
     n = 20
     q = np.linspace(0, 1, n)[:, None] * np.ones(model.nq)
-    motion = Motion(
+    motion = Animation(
         model,
         np.linspace(0, 1, n),
         q,
@@ -313,7 +313,7 @@ def test_a_long_run_of_many_bodies_is_small(tmp_path, load):
 def test_sparse_records_keep_bodies_connected(tmp_path):
     """Between five records a link turns along the shortest way instead of shrinking."""
     model = al.library.two_link()
-    motion = Motion(model, np.linspace(0, 4, 5), np.linspace(0, 1, 5)[:, None] * [[6.0, -3.0]])
+    motion = Animation(model, np.linspace(0, 4, 5), np.linspace(0, 1, 5)[:, None] * [[6.0, -3.0]])
     frames = motion.frames()
     tip = frames.positions[:, 1]
     np.testing.assert_allclose(np.linalg.norm(tip, axis=1), np.linalg.norm(tip[0]), rtol=1e-12)
@@ -327,7 +327,7 @@ def test_thinned_plots_keep_their_peaks():
     line = np.sin(3000 * time)
     line[54_321] = 50.0
     line[77_000:77_500] = np.nan
-    motion = Motion(model, time, np.zeros((len(time), 1)), series={"x": {"y": line}})
+    motion = Animation(model, time, np.zeros((len(time), 1)), series={"x": {"y": line}})
     ((_, times, lines),) = motion.panels()
     assert len(times) == len(lines["y"]) <= 2001
     assert np.nanmax(lines["y"]) == 50.0
@@ -350,7 +350,7 @@ def test_torques_of_joints_become_arrows():
     efforts[:, 6:] = [[1.0, -2.0, 3.0]] * 3
     q = np.tile(model.neutral(), (3, 1))
     wrench = np.tile([0, 0, 0, 5.0, 0, 0], (3, 1))
-    motion = Motion(model, [0, 1, 2], q, efforts=efforts, wrenches={"main": wrench})
+    motion = Animation(model, [0, 1, 2], q, efforts=efforts, wrenches={"main": wrench})
     arrows = {(arrow.name, arrow.kind): arrow.vectors[0] for arrow in motion.frames().arrows}
     np.testing.assert_allclose(arrows["spin_y", "torque"], [0, -2, 0], atol=1e-15)
     np.testing.assert_allclose(arrows["main", "force"], [5, 0, 0], atol=1e-15)
@@ -369,9 +369,9 @@ def test_torques_of_joints_become_arrows():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"time": [0, 1], "q": np.zeros((3, 2))}, r"Motion: q has shape \(3, 2\), expected \(2, 2\)"),
+        ({"time": [0, 1], "q": np.zeros((3, 2))}, r"Animation: q has shape \(3, 2\), expected \(2, 2\)"),
         ({"time": [1, 0], "q": np.zeros((2, 2))}, "times .* that do not decrease"),
-        ({"time": "now", "q": np.zeros((2, 2))}, "Motion: time is 'now', expected numbers"),
+        ({"time": "now", "q": np.zeros((2, 2))}, "Animation: time is 'now', expected numbers"),
         ({"time": [0, np.nan], "q": np.zeros((2, 2))}, "time has entries that are not finite"),
         (
             {"time": [0], "q": np.zeros((1, 2)), "efforts": [1.0]},
@@ -394,8 +394,8 @@ def test_bad_arguments(tmp_path, options, message):
 
 
 def test_other_messages(tmp_path, run):
-    with pytest.raises(ArgumentError, match="Motion: model is a int, expected a Model"):
-        Motion(3, [0], [[0]])
+    with pytest.raises(ArgumentError, match="Animation: model is a int, expected a Model"):
+        Animation(3, [0], [[0]])
     with pytest.raises(ArgumentError, match="view: model is a int, expected a Model"):
         write_html(tmp_path / "x.html", 3)
     with pytest.raises(ArgumentError, match=r"view: q has shape \(1, 2\), expected \(2,\)"):

@@ -8,7 +8,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.view import browser, film, read_motion, write_film
-from alembert.view.opening import Shown
+from alembert.view.window import Shown
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import alembert as al
 from alembert.errors import AlembertWarning, FileError
 from alembert.library.example_joints import FACTORIES
 from alembert.view import meshes
-from alembert.view.posing import OPERATIONS, configuration, posing
 from alembert.view.scene import body_poses, scene
+from alembert.view.sliders import OPERATIONS, configuration, slider_programs
 
 MODELS = ["pendulum", "acrobot", "cart_pole", "arm7", "humanoid", "satellite", "random_tree"]
 
@@ -138,7 +138,7 @@ def test_sliders_move_every_joint_type(kind):
     model = joint_model(kind)
     rng = np.random.default_rng(1)
     start = model.random_configuration(rng)
-    program = posing(model, start, 1.0)
+    program = slider_programs(model, start, 1.0)
     assert [s.name for s in program.sliders] == list(model.speed_names)
     x = np.array([rng.uniform(s.low, s.high) for s in program.sliders])
     R, p = body_poses(model, configuration(model, start, x))
@@ -159,7 +159,7 @@ def test_sliders_respect_limits_and_couplings():
     model = builder.build()
     joints = [joint.name for joint in model.joints]
     start = model.assemble(np.zeros(2)).q
-    program = posing(model, start, 1.0)
+    program = slider_programs(model, start, 1.0)
     (slider,) = program.sliders
     assert (slider.joint, slider.low, slider.high, slider.limited) == (joints[0], -0.1, 0.4, True)
     q = configuration(model, start, np.array([0.3, 0.0]))

@@ -74,14 +74,14 @@ def demo(
 
 def write(scenes: list[DemoScene], path: Path) -> Path:
     """One page with a tab for each scene."""
-    from alembert.view import Motion, write_page
+    from alembert.view import Animation, write_page
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{path.parent}: cannot be made: {error.strerror or error}") from None
     motions = [
-        Motion(
+        Animation(
             scene.model,
             scene.time,
             scene.q,

@@ -34,7 +34,7 @@ class DemoScene:
     about: str = ""
     """a sentence or two for the page"""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """more for `alembert.view.Motion`: efforts, trails, ..."""
+    """more for `alembert.view.Animation`: efforts, trails, ..."""
 
 
 def acrobot() -> DemoScene:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from alembert.model import Model
-    from alembert.view import Motion
+    from alembert.view import Animation
 
 Array = np.ndarray
 
@@ -337,10 +337,10 @@ class Solution:
 
         return controller(self)
 
-    def motion(self, title: str = "") -> Motion:
+    def motion(self, title: str = "") -> Animation:
         """The motion with its efforts, for `al.view` and films."""
         from alembert.optimal.report import panels
-        from alembert.view import Motion
+        from alembert.view import Animation
 
         model = self._model("motion")
         efforts = np.zeros((len(self.time), model.nv))
@@ -354,7 +354,7 @@ class Solution:
         }
         series = {panel.label: panel.lines for panel in reversed(panels(self, fine=False))}
         own: dict[str, Any] = {"efforts": efforts, "series": series, "notes": notes, "title": title}
-        return Motion(model, self.time, self.q, **own, parameters=self.problem.parameter_values)
+        return Animation(model, self.time, self.q, **own, parameters=self.problem.parameter_values)
 
     def to_html(self, path: str | Path, *, title: str = "") -> Path:
         """A page with the animation and plots, which opens without network or server."""

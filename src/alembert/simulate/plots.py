@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from alembert.model import Model
     from alembert.simulate.ensembles.result import Ensemble
     from alembert.simulate.result import Run
-    from alembert.view import Motion
+    from alembert.view import Animation
 
 Array = np.ndarray
 Panels = dict[str, dict[str, Array]]
@@ -212,9 +212,9 @@ class Showing:
         """
         return figure(self, joints, [show] if isinstance(show, str) else show, path)
 
-    def motion(self: Run, member: int | tuple[int, ...] = 0, *, title: str = "") -> Motion:
+    def motion(self: Run, member: int | tuple[int, ...] = 0, *, title: str = "") -> Animation:
         """What `alembert.view` shows of this run; `member` chooses from a batch."""
-        from alembert.view import Motion
+        from alembert.view import Animation
 
         index = self._index(member)
         wanted = ["efforts", "energy", "coordinates", "speeds"]
@@ -225,7 +225,7 @@ class Showing:
             name: float(np.broadcast_to(np.asarray(x, dtype=float), batch)[index])
             for name, x in (self._system.own_parameters or {}).items()
         }
-        return Motion(
+        return Animation(
             self.model,
             self.time,
             self.q[index],

@@ -22,7 +22,7 @@ from alembert.model.io.explanation import explanations, walk
 from alembert.model.io.location import Place, Source, read_text
 from alembert.model.io.schema import FileTable, described
 from alembert.model.printing import unknown
-from alembert.study.driven import KINDS
+from alembert.study.laws import KINDS
 from alembert.study.task import OptionError, OutputFile, Task, inside
 from alembert.study.tasks import TASKS, scenario
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from alembert.errors import ArgumentError, FileError, UnsupportedError
 from alembert.model.printing import unknown
+from alembert.view.animation import as_animation
 from alembert.view.browser import Browser
-from alembert.view.motion import as_motion
 from alembert.view.page import THEMES, write_page
 
 IMAGES = (".gif", ".webp")
@@ -58,7 +58,7 @@ def write_film(
     for name in show:
         if name not in SWITCHES:
             raise ArgumentError(unknown("write_film: show: there is no", name, SWITCHES))
-    motion = as_motion(shown)
+    motion = as_animation(shown)
     span = float(motion.time[-1] - motion.time[0])
     count = round(span * rate / speed) + 1
     if count > MOST_FRAMES:

@@ -16,9 +16,9 @@ import numpy as np
 
 from alembert.errors import UnsupportedError
 from alembert.spatial import quaternion
+from alembert.view.animation import Animation
 from alembert.view.guard import Guard
 from alembert.view.live_controls import Joints, Timeline
-from alembert.view.motion import Motion
 from alembert.view.page import Still
 from alembert.view.scene import NamedFrame, Scene, ScenePart, body_poses, scene
 
@@ -28,7 +28,9 @@ Array = np.ndarray
 class Viewer:
     """A running viewer: `url`, `stop()`, and what the page can do, from the program as well."""
 
-    def __init__(self, shown: Still | Motion, *, port: int | None = None, open_browser: bool = True) -> None:
+    def __init__(
+        self, shown: Still | Animation, *, port: int | None = None, open_browser: bool = True
+    ) -> None:
         try:
             import viser
         except ImportError:
@@ -37,7 +39,7 @@ class Viewer:
                 "view(..., inline=True) shows one in a notebook"
             ) from None
         self.model = shown.model
-        parameters = shown.parameters if isinstance(shown, Motion) else None
+        parameters = shown.parameters if isinstance(shown, Animation) else None
         self.scene: Scene = scene(self.model, parameters=parameters)
         self._guard = Guard()
         with _quietly(), self._guard.installed():
@@ -58,13 +60,13 @@ class Viewer:
         if open_browser:
             webbrowser.open(self.url)
 
-    def _build(self, shown: Still | Motion) -> None:
+    def _build(self, shown: Still | Animation) -> None:
         self._draw_bodies()
         self._control: Timeline | Joints
         self._show = self._server.gui.add_folder("show")
         with self._show:
             self._switches()
-        self._control = Timeline(self, shown) if isinstance(shown, Motion) else Joints(self, shown)
+        self._control = Timeline(self, shown) if isinstance(shown, Animation) else Joints(self, shown)
         self._look()
 
     # --- for programs ---------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ import numpy as np
 
 from alembert.errors import AlembertError
 from alembert.spatial import quaternion
-from alembert.view.motion import Frames, Motion
+from alembert.view.animation import Animation, Frames
 from alembert.view.page import Still
-from alembert.view.posing import Slider, configuration, sliders
+from alembert.view.sliders import Slider, configuration, sliders
 
 if TYPE_CHECKING:
     from alembert.view.live import Viewer
@@ -101,7 +101,7 @@ class Joints:
 class Timeline:
     """Play, speed, loop, time; trails and arrows; plots."""
 
-    def __init__(self, viewer: Viewer, motion: Motion) -> None:
+    def __init__(self, viewer: Viewer, motion: Animation) -> None:
         self.viewer, self.motion = viewer, motion
         self.frames: Frames = motion.frames()
         self.time = float(self.frames.time[0])

@@ -23,9 +23,9 @@ import numpy as np
 from alembert.errors import ArgumentError, FileError
 from alembert.model import Model
 from alembert.spatial import Pose
-from alembert.view.motion import RATE, Frames, Motion, as_motion
-from alembert.view.posing import OPERATIONS, PoseProgram, posing
+from alembert.view.animation import RATE, Animation, Frames, as_animation
 from alembert.view.scene import NamedFrame, Scene, scene
+from alembert.view.sliders import OPERATIONS, PoseProgram, slider_programs
 
 Array = np.ndarray
 THEMES = ("auto", "light", "dark")
@@ -46,7 +46,7 @@ def write_html(
 ) -> Path:
     """Write a page of a model along a trajectory: `time` (N,) and `q` (N, nq).
 
-    `options` are those of `Motion`: `efforts` (N, nv), `series`, `wrenches`, `notes`, `trails`, `parameters`. Without
+    `options` are those of `Animation`: `efforts` (N, nv), `series`, `wrenches`, `notes`, `trails`, `parameters`. Without
     `time` the page has the model at `q` (the neutral configuration by default) and a slider for every joint.
     """
     shown: Any
@@ -55,7 +55,7 @@ def write_html(
             raise ArgumentError(f"write_html: {next(iter(options))} is given without time")
         shown = Still(model, q, title)
     else:
-        shown = Motion(model, time, q, title=title, **options)
+        shown = Animation(model, time, q, title=title, **options)
     return write_page(path, [shown], title=title, theme=theme, autoplay=autoplay)
 
 
@@ -81,7 +81,7 @@ def page(shown: Iterable[Any], *, title: str = "", theme: str = "auto", autoplay
     """The text of a page."""
     if theme not in THEMES:
         raise ArgumentError(f"theme is {theme!r}, expected one of {', '.join(THEMES)}")
-    scenes = [_scene_data(thing) for thing in ([shown] if isinstance(shown, Model | Motion) else shown)]
+    scenes = [_scene_data(thing) for thing in ([shown] if isinstance(shown, Model | Animation) else shown)]
     if not scenes:
         raise ArgumentError("write_page: there is nothing to show")
     title = title or " and ".join(dict.fromkeys(s["title"] for s in scenes))
@@ -161,7 +161,7 @@ def _scene_data(thing: Any) -> dict[str, Any]:
             "trails": [],
             "notes": [],
         }
-    motion = as_motion(thing)
+    motion = as_animation(thing)
     frames = motion.frames()
     return {
         **_drawn(scene(motion.model, parameters=motion.parameters)),
@@ -211,9 +211,9 @@ def _frames(frames: Frames) -> dict[str, Any]:
 
 def _sliders(model: Model, q: Array, drawn: Scene) -> dict[str, Any]:
     """The program of the poses; the poses themselves where there is none."""
-    program = posing(model, q, drawn.length)
+    program = slider_programs(model, q, drawn.length)
     if program is None:
-        return {"posing": None, "arrows": [], "motion": _frames(Motion(model, [0.0], [q]).frames())}
+        return {"posing": None, "arrows": [], "motion": _frames(Animation(model, [0.0], [q]).frames())}
     return {
         "motion": None,
         "arrows": [],

@@ -14,13 +14,13 @@ from alembert.model import Model
 from alembert.model.io import netcdf
 from alembert.model.io.location import read_text
 from alembert.model.printing import unknown
-from alembert.view.motion import Motion
+from alembert.view.animation import Animation
 
 SUFFIXES = (".nc", ".csv")
 LARGEST = 512_000_000  # bytes of a CSV file
 
 
-def read_motion(path: str | os.PathLike[str], model: Model | None = None) -> Motion:
+def read_motion(path: str | os.PathLike[str], model: Model | None = None) -> Animation:
     """The motion in a file of records: netCDF (.nc), which holds its model, or CSV, for which `model` is needed."""
     path = Path(path)
     if path.suffix.lower() not in SUFFIXES:
@@ -34,7 +34,7 @@ def read_motion(path: str | os.PathLike[str], model: Model | None = None) -> Mot
     return _csv(path, model)
 
 
-def _netcdf(path: Path, model: Model | None) -> Motion:
+def _netcdf(path: Path, model: Model | None) -> Animation:
     data = netcdf.read(path, "view")
     if model is None:
         text = data.attrs.get("model_toml")
@@ -61,7 +61,7 @@ def _netcdf(path: Path, model: Model | None) -> Motion:
     )
 
 
-def _csv(path: Path, model: Model) -> Motion:
+def _csv(path: Path, model: Model) -> Animation:
     try:
         rows = list(csv.reader(read_text(path, LARGEST).splitlines()))
         head = [entry.partition(" [")[0].strip() for entry in rows[0]]
@@ -88,7 +88,7 @@ def _csv(path: Path, model: Model) -> Motion:
     return _motion(path, model, table[:, head.index("time")], q, v, tau)
 
 
-def _motion(path: Path, model: Model, time: Any, q: Any, v: Any, tau: Any) -> Motion:
+def _motion(path: Path, model: Model, time: Any, q: Any, v: Any, tau: Any) -> Animation:
     if q.shape[-1] != model.nq:
         raise ArgumentError(
             f"view: {path} has {q.shape[-1]} coordinates, the model {model.name!r} {model.nq}"
@@ -106,7 +106,7 @@ def _motion(path: Path, model: Model, time: Any, q: Any, v: Any, tau: Any) -> Mo
         lines = {name: x for name, u, x in plain if u == unit}
         if lines:
             series[title] = lines
-    return Motion(model, time, q, efforts=tau, series=series, title=f"{model.name}: {path.name}")
+    return Animation(model, time, q, efforts=tau, series=series, title=f"{model.name}: {path.name}")
 
 
 def _named(model: Model, which: str) -> list[tuple[str, str]]:

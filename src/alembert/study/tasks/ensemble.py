@@ -16,7 +16,7 @@ from alembert.model.io import netcdf
 from alembert.model.io.schema import FileTable
 from alembert.model.printing import unknown
 from alembert.study import figures
-from alembert.study.driven import driven
+from alembert.study.laws import laws
 from alembert.study.parts import Grid
 from alembert.study.task import (
     AtState,
@@ -111,7 +111,7 @@ class EnsembleTask(Scenario, AtState):
             raise OptionError(
                 ("checkpoint",), f"is {self.checkpoint!r}, which leads out of the folder of the run file"
             )
-        extra = driven(
+        extra = laws(
             self.controllers, self.events, model, self.parameter_values(model), setting, self.sensors
         )
         result = ensemble(

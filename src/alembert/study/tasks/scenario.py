@@ -15,7 +15,7 @@ from alembert.model.elements import SENSOR_KINDS
 from alembert.model.io.location import Place
 from alembert.model.io.schema import FileTable, default_value
 from alembert.model.printing import unknown
-from alembert.study.driven import AnyControllerEntry, EventEntry
+from alembert.study.laws import AnyControllerEntry, EventEntry
 from alembert.study.task import Number, Numbers, OptionError, Positive, Task
 
 Array = np.ndarray

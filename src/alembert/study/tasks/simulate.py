@@ -11,7 +11,7 @@ from pydantic import Field
 from alembert.model import Model
 from alembert.model.io.schema import Vector
 from alembert.study import figures
-from alembert.study.driven import driven
+from alembert.study.laws import laws
 from alembert.study.parts import Grid
 from alembert.study.task import AtState, OutputFile, Positive, Setting, TaskResult, by_joint
 from alembert.study.tasks.scenario import Scenario
@@ -67,7 +67,7 @@ class SimulateTask(Scenario, AtState):
             model = model.replace(gravity=self.gravity)
         parameters = self.parameter_values(model)
         q, v = self.closed(model, self.coordinates(model), self.speeds(model), parameters)
-        extra = driven(self.controllers, self.events, model, parameters, setting, self.sensors)
+        extra = laws(self.controllers, self.events, model, parameters, setting, self.sensors)
         run = simulate(
             model,
             q,

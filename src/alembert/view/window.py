@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from alembert.errors import ArgumentError
 from alembert.model import Model
-from alembert.view.motion import as_motion
+from alembert.view.animation import as_animation
 from alembert.view.notebook import framed, in_notebook
 from alembert.view.page import Still, page
 
@@ -83,7 +83,7 @@ def view(
     things = shown.motions() if hasattr(shown, "motions") else [shown]  # modes: one each
     if not things:
         raise ArgumentError(f"view: {type(shown).__name__} is empty")
-    thing = Still(shown, q) if isinstance(shown, Model) else as_motion(things[0])
+    thing = Still(shown, q) if isinstance(shown, Model) else as_animation(things[0])
     if in_notebook() if inline is None else inline:
         return Shown(page([thing, *things[1:]], autoplay=False), thing.model.name, height)
     from alembert.view.live import Viewer

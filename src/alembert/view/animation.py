@@ -41,7 +41,7 @@ class Arrow:
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class Animation:
     """`time` (N,) and `q` (N, nq); `efforts` (N, nv) become arrows and, unless `series` says otherwise, a plot.
 
     `series` maps the title of a plot to its lines: `{"energy [J]": {"kinetic": T, "potential": V}}`, or to one array
@@ -63,17 +63,17 @@ class Motion:
     def __post_init__(self) -> None:
         model = self.model
         if not isinstance(model, Model):
-            raise ArgumentError(f"Motion: model is a {type(model).__name__}, expected a Model")
+            raise ArgumentError(f"Animation: model is a {type(model).__name__}, expected a Model")
         time = _array("time", self.time)
         if time.ndim != 1 or len(time) < 1 or np.any(np.diff(time) < 0):
             raise ArgumentError(
-                f"Motion: time has shape {time.shape}, expected times (N,) that do not decrease"
+                f"Animation: time has shape {time.shape}, expected times (N,) that do not decrease"
             )
         n = len(time)
         q = _array("q", self.q)
         if q.shape != (n, model.nq):
             raise ArgumentError(
-                f"Motion: q has shape {q.shape}, expected {(n, model.nq)}: one configuration per time"
+                f"Animation: q has shape {q.shape}, expected {(n, model.nq)}: one configuration per time"
             )
         model.check_configuration(q)
         object.__setattr__(self, "time", time)
@@ -81,13 +81,15 @@ class Motion:
         if self.efforts is not None:
             efforts = _array("efforts", self.efforts)
             if efforts.shape != (n, model.nv):
-                raise ArgumentError(f"Motion: efforts have shape {efforts.shape}, expected {(n, model.nv)}")
+                raise ArgumentError(
+                    f"Animation: efforts have shape {efforts.shape}, expected {(n, model.nv)}"
+                )
             object.__setattr__(self, "efforts", efforts)
         for frame, wrench in self.wrenches.items():
             model.frame(frame)
             if np.shape(wrench) != (n, 6):
                 raise ArgumentError(
-                    f"Motion: wrench on {frame!r} has shape {np.shape(wrench)}, expected {(n, 6)}"
+                    f"Animation: wrench on {frame!r} has shape {np.shape(wrench)}, expected {(n, 6)}"
                 )
         object.__setattr__(self, "series", {title: _lines(title, x, n) for title, x in self.series.items()})
         if self.trails is not None:
@@ -197,9 +199,9 @@ class Frames:
     arrows: tuple[Arrow, ...]
 
 
-def as_motion(thing: Any) -> Motion:
+def as_animation(thing: Any) -> Animation:
     """A motion, or that of a result; `ArgumentError` otherwise."""
-    if isinstance(thing, Motion):
+    if isinstance(thing, Animation):
         return thing
     if isinstance(thing, Model):
         raise ArgumentError(
@@ -208,7 +210,7 @@ def as_motion(thing: Any) -> Motion:
     maker = getattr(thing, "motion", None)
     if callable(maker):
         made = maker()
-        if isinstance(made, Motion):
+        if isinstance(made, Animation):
             return made
     raise ArgumentError(f"view: {type(thing).__name__} is neither a model nor a result with a motion")
 
@@ -220,9 +222,9 @@ def _array(what: str, value: Any) -> Array:
     try:
         x = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
-        raise ArgumentError(f"Motion: {what} is {value!r}, expected numbers") from None
+        raise ArgumentError(f"Animation: {what} is {value!r}, expected numbers") from None
     if not np.all(np.isfinite(x)):
-        raise ArgumentError(f"Motion: {what} has entries that are not finite")
+        raise ArgumentError(f"Animation: {what} has entries that are not finite")
     return x
 
 
@@ -238,13 +240,15 @@ def _lines(title: str, value: Any, n: int) -> dict[str, Array]:
             else {f"{plain} {k + 1}": x[:, k] for k in range(x.shape[-1] if x.ndim == 2 else 0)}
         )
         if x.ndim not in (1, 2):
-            raise ArgumentError(f"Motion: series {title!r} has shape {x.shape}, expected ({n},) or ({n}, k)")
+            raise ArgumentError(
+                f"Animation: series {title!r} has shape {x.shape}, expected ({n},) or ({n}, k)"
+            )
     found = {}
     for name, line in given.items():
         x = np.asarray(line, dtype=float)
         if x.shape != (n,):
             raise ArgumentError(
-                f"Motion: series {title!r}, line {str(name)!r} has shape {x.shape}, expected ({n},)"
+                f"Animation: series {title!r}, line {str(name)!r} has shape {x.shape}, expected ({n},)"
             )
         found[str(name)] = x
     return found

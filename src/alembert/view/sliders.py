@@ -56,7 +56,7 @@ class PoseProgram:
 
 
 @dataclass(frozen=True, eq=False)
-class Posing:
+class SliderPrograms:
     """`poses` gives 12 numbers per body, rotation by rows, then origin; `closing` phi, then d phi / d x by columns."""
 
     sliders: tuple[Slider, ...]
@@ -118,9 +118,9 @@ def configuration(model: Model, start: Array, x: Any) -> Any:
     return np.concatenate([np.zeros(0), *parts.values()])
 
 
-def posing(
+def slider_programs(
     model: Model, q: Any, length: float, *, parameters: Mapping[str, float] | None = None
-) -> Posing | None:
+) -> SliderPrograms | None:
     """The program and its sliders; None where it would be too long, or nothing moves."""
     if model.nv == 0:
         return None
@@ -149,7 +149,7 @@ def posing(
         phi = equations(model.compute.tree, q, ca.SX(model.nv, 1), numbers).residual
         slope = ca.jacobian(phi, x)
         closing = _instructions(ca.Function("closing", [x], [ca.densify(ca.vertcat(phi, ca.vec(slope)))]))
-    return Posing(sliders(model, start, length), poses, closing)
+    return SliderPrograms(sliders(model, start, length), poses, closing)
 
 
 def _instructions(function: ca.Function) -> PoseProgram | None:

@@ -164,7 +164,7 @@ class EventEntry(FileTable):
 
 
 @dataclass(frozen=True, eq=False)
-class Driven:
+class Laws:
     """For `simulate`: controllers, events, and the files in which their functions are."""
 
     controllers: list[Any]
@@ -172,14 +172,14 @@ class Driven:
     inputs: tuple[Path, ...]
 
 
-def driven(
+def laws(
     controllers: Sequence[ControllerEntry],
     events: Sequence[EventEntry],
     model: Model,
     parameters: Mapping[str, float] | None,
     setting: Setting,
     sensors: Collection[str] = (),
-) -> Driven:
+) -> Laws:
     from alembert.simulate import Sampled
 
     laws: list[Any] = []
@@ -203,7 +203,7 @@ def driven(
         event, used = _event(table, ("events", k), model, parameters, setting)
         watched.append(event)
         files += used
-    return Driven(laws, watched, tuple(dict.fromkeys(files)))
+    return Laws(laws, watched, tuple(dict.fromkeys(files)))
 
 
 # --- events -------------------------------------------------------------------------------------------------
