@@ -12,12 +12,12 @@ import casadi as ca
 import numpy as np
 
 from alembert.algorithms.algorithm import Options
-from alembert.algorithms.constrained_graphs import CONSTRAINED
 from alembert.algorithms.kernels import graph_kernel
-from alembert.algorithms.symbolic import constrained_options, inverse_options
 from alembert.algorithms.table import TABLE
 from alembert.check.complex_numbers import run
 from alembert.check.states import Given
+from alembert.constraints.symbolic import constrained_options, inverse_options
+from alembert.constraints.table import CONSTRAINED
 from alembert.engine.kernel import Kernel
 from alembert.model import Model
 

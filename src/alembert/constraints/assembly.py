@@ -207,7 +207,7 @@ def project(compute: ConstrainedCompute, q: Any, v: Any, active: Active, paramet
         return State(*found) if found is not None and found[0].shape[:-1] == found[1].shape[:-1] else None
 
     if v is not None and not (parameters or model.parameters):
-        found = call.directly(by_kept_set, q, v)
+        found = call.directly(by_kept_set, (q, v))
         if found is not None:
             return found
     s = call.states(q, {"v": np.zeros(model.nv) if v is None else v})

@@ -201,7 +201,7 @@ class ConstrainedCompute(Compute):
         name = "forward_dynamics"
         if method == of_tree.SWEEP:
             call = self.call(name, None, wrenches, parameters)
-            return into(name, dynamics.accelerations(call, q, v, tau).accelerations, out)
+            return into(name, dynamics.accelerations(call, q, v, tau, CLOSED, False)[0], out)
         if method == "factorise":
             return into(name, self._by_factors(q, v, tau, wrenches, parameters), out)
         of_tree.check(method)
@@ -221,7 +221,7 @@ class ConstrainedCompute(Compute):
         self, q: Any, v: Any, a: Any, wrenches: Wrenches, parameters: Parameters, out: Array | None
     ) -> Array:
         call = self.call("inverse_dynamics", None, wrenches, parameters)
-        return into("inverse_dynamics", dynamics.efforts(call, q, v, a).efforts, out)
+        return into("inverse_dynamics", dynamics.efforts(call, q, v, a, None, None, CLOSED, False)[0], out)
 
     def hybrid(
         self,

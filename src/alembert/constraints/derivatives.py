@@ -67,14 +67,15 @@ def constrained_dynamics_derivatives(
     chosen = model.compute.parameter_indices(call.function, sensitive_to)
 
     def by_kept_set(given: Any, pushes: Any, last: Any) -> ConstrainedDerivatives | None:
-        solved = _compiled(system, given, pushes, last, system.masks)
-        if solved is None or not solver.is_own_set(solved[3], closure_tolerance):
+        masks = system.masks
+        solved = None if masks is None else _compiled(system, given, pushes, last, masks)
+        if masks is None or solved is None or not solver.is_own_set(solved[3], closure_tolerance):
             return None
-        found = solver.derivatives(system, given, pushes, last, solved, system.masks[0])
+        found = solver.derivatives(system, given, pushes, last, solved, masks[0])
         return ConstrainedDerivatives(solved[0], *found)
 
-    if not (chosen or system.kept is None or solver.lockable(system)):
-        quickly = call.directly(by_kept_set, q, v, tau)
+    if not (chosen or call.lockable):
+        quickly = call.directly(by_kept_set, (q, v, tau))
         if quickly is not None:
             return quickly
     s = call.states(q, {"v": v, "tau": tau})
@@ -113,7 +114,7 @@ def _by_sets(
     if not len(s) or not system.count:
         return np.zeros(len(s), dtype=bool)
     given, chosen = (s.q, *s.vectors), system.over_all(sets.astype(float))
-    solved = _compiled(system, given, s.pushes, s.last, (chosen, system.masks[1]))
+    solved = _compiled(system, given, s.pushes, s.last, (chosen, system.active))
     if solved is None:
         return np.zeros(len(s), dtype=bool)
     a[:] = solved[0]
@@ -209,7 +210,7 @@ def constrained_inverse_dynamics_derivatives(
 
     serves = by.current is not None and system.kept is not None and system.kept.rank == len(by.current[0])
     if serves and not chosen:
-        quickly = call.directly(by_current, q, v, a)
+        quickly = call.directly(by_current, (q, v, a))
         if quickly is not None:
             return named(quickly, {})
     s = call.states(q, {"v": v, "a": a})

@@ -26,7 +26,7 @@ from alembert.constraints.results import (
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
 from alembert.constraints.states import RowTerms, States, common_batch, mapping, name_list
 from alembert.constraints.system import ConstraintSystem
-from alembert.constraints.tolerances import BREAKS, CLOSED, CONSISTENT, RANK, STILL
+from alembert.constraints.tolerances import BREAKS, CONSISTENT, RANK, STILL
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 
@@ -50,34 +50,25 @@ def constrained_dynamics(
 ) -> ConstrainedResult:
     """(1)"""
     call = compute.call("constrained_dynamics", active, wrenches, parameters)
-    return accelerations(call, q, v, tau, closure_tolerance, reactions=True)
+    return ConstrainedResult(*accelerations(call, q, v, tau, closure_tolerance, True))
 
 
 def accelerations(
-    call: ConstrainedCall, q: Any, v: Any, tau: Any, closed: float = CLOSED, *, reactions: bool = False
-) -> ConstrainedResult:
+    call: ConstrainedCall, q: Any, v: Any, tau: Any, closed: float, reactions: bool
+) -> tuple[Array, Mapping[str, Array]]:
+    """(1), with the reactions where these are asked for."""
     system = call.system
-
-    def by_kept_set(given: Any, pushes: Any, last: Any) -> ConstrainedResult | None:
-        if system.kept is None:
-            return None
-        solved = solver.accelerations(system, given, pushes, last, system.masks)
-        if solved is None or not compiled.all_served(solved[3], closed, unique=reactions):
-            return None
-        return ConstrainedResult(solved[0], system.named(solved[1], solved[2]) if reactions else {})
-
-    if not solver.lockable(system):
-        found = call.directly(by_kept_set, q, v, tau)
+    if not call.lockable:
+        found = call.directly(_by_kept_set, (q, v, tau), system, closed, reactions)
         if found is not None:
             return found
     s = call.states(q, {"v": v, "tau": tau})
     v = s.vectors[0]
     with solver.no_bare_errors(s.function):
-        if len(s) and not solver.lockable(system, s.q) and system.prepare(s, closed):
-            found = by_kept_set((s.q, *s.vectors), s.pushes, s.last)
+        if len(s) and not solver.locked(system, s.q) and system.prepare(s, closed):
+            found = _by_kept_set((s.q, *s.vectors), s.pushes, s.last, system, closed, reactions)
             if found is not None:
-                named = {name: s.shaped(x)[()] for name, x in found.reactions.items()}
-                return ConstrainedResult(s.shaped(found.accelerations), named)
+                return s.shaped(found[0]), {name: s.shaped(x)[()] for name, x in found[1].items()}
         a = system.tree("forward_dynamics", s)
         t = system.closed_terms(s, v, closed)
         f = np.full((len(s), system.count), np.nan)
@@ -90,9 +81,22 @@ def accelerations(
             a[fine] += x
     system.check_finite(s, a, f, but=~fine)
     if not reactions:
-        return ConstrainedResult(s.shaped(a), {})
+        return s.shaped(a), {}
     system.tell_redundancy(s, t)
-    return ConstrainedResult(s.shaped(a), system.reactions(s, t, f))
+    return s.shaped(a), system.reactions(s, t, f)
+
+
+def _by_kept_set(
+    given: Any, pushes: Any, last: Any, system: ConstraintSystem, closed: float, reactions: bool
+) -> tuple[Array, Mapping[str, Array]] | None:
+    """(1) where the minimal set that is kept serves all states."""
+    masks = system.masks
+    if masks is None:
+        return None
+    solved = solver.accelerations(system, given, pushes, last, masks)
+    if solved is None or not compiled.all_served(solved[3], closed, unique=reactions):
+        return None
+    return solved[0], system.named(solved[1], solved[2]) if reactions else {}
 
 
 def impulse(
@@ -221,7 +225,7 @@ def constrained_inverse_dynamics(
 ) -> ConstrainedEfforts:
     """(4), with the smallest weighted sum of squares where several efforts do the same."""
     call = compute.call("constrained_inverse_dynamics", active, wrenches, parameters)
-    return efforts(call, q, v, a, actuated, weights, closure_tolerance, reactions=True)
+    return ConstrainedEfforts(*efforts(call, q, v, a, actuated, weights, closure_tolerance, True))
 
 
 def efforts(
@@ -229,31 +233,41 @@ def efforts(
     q: Any,
     v: Any,
     a: Any,
-    actuated: Sequence[str] | None = None,
-    weights: Mapping[str, float] | None = None,
-    closed: float = CLOSED,
-    *,
-    reactions: bool = False,
-) -> ConstrainedEfforts:
-    system, model, function = call.system, call.model, call.function
+    actuated: Sequence[str] | None,
+    weights: Mapping[str, float] | None,
+    closed: float,
+    reactions: bool,
+) -> tuple[Array, Mapping[str, Array]]:
+    """(4), with the reactions where these are asked for."""
+    system, function = call.system, call.function
     by = drives_of(system, function, actuated)
-    root = np.sqrt(weight_vector(model, function, weights))[by.driven] if weights else by.equal
+    root = np.sqrt(weight_vector(call.model, function, weights))[by.driven] if weights else by.equal
     if by.current is not None:
-
-        def by_current(given: Any, pushes: Any, last: Any) -> ConstrainedEfforts | None:
-            u, f, wrench, _, status = efforts_by_choice(system, by, root, given, pushes, last)
-            if not drives.all_served(status, closed, unique=reactions):
-                return None
-            return ConstrainedEfforts(u, system.named(f, wrench) if reactions else {})
-
-        found = call.directly(by_current, q, v, a)
+        found = call.directly(_by_current, (q, v, a), system, by, root, closed, reactions)
         if found is not None:
             return found
     s = call.states(q, {"v": v, "a": a})
     with solver.no_bare_errors(function):
         u, f, t = _efforts_at(system, s, by, root, closed, reactions=reactions)
     system.check_finite(s, u, f)
-    return ConstrainedEfforts(s.shaped(u), system.reactions(s, t, f) if reactions else {})
+    return s.shaped(u), system.reactions(s, t, f) if reactions else {}
+
+
+def _by_current(
+    given: Any,
+    pushes: Any,
+    last: Any,
+    system: ConstraintSystem,
+    by: Drives,
+    root: Array,
+    closed: float,
+    reactions: bool,
+) -> tuple[Array, Mapping[str, Array]] | None:
+    """(4) where the current choice serves all states."""
+    u, f, wrench, _, status = efforts_by_choice(system, by, root, given, pushes, last)
+    if not drives.all_served(status, closed, unique=reactions):
+        return None
+    return u, system.named(f, wrench) if reactions else {}
 
 
 def _efforts_at(

@@ -195,7 +195,7 @@ def hybrid(
     def by_kept_set(given: Any, pushes: Any, last: Any) -> tuple[Array, Array] | None:
         return solver.prescribed(system, given, pushes, last, motion, closed)
 
-    quickly = call.directly(by_kept_set, q, v, tau)
+    quickly = call.directly(by_kept_set, (q, v, tau))
     if quickly is not None:
         return quickly
     s = call.states(q, {"v": v, "tau": tau, "a": a_given})

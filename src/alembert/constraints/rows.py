@@ -58,6 +58,7 @@ class ConstraintRows:
         self.holonomic = np.array([x for part in self.parts for x in part.holonomic], dtype=bool)
         self._systems: dict[tuple[str, ...], ConstraintSystem] = {}
         self._drives: dict[Any, Kernel] = {}
+        self._trees: dict[bool, Kernel] = {}
 
     @cached_property
     def primary(self) -> Model:
@@ -112,10 +113,14 @@ class ConstraintRows:
 
     def tree(self, *, wrenches: bool) -> Kernel:
         """The compiled terms of the tree that the solutions start from; kept with it, for all sets of constraints."""
-        key, kept = ("factored_tree", wrenches), self.primary.compute.kernels
-        if key not in kept:
-            kept[key] = compiled.tree_kernel(self.primary, wrenches=wrenches)
-        return kept[key]
+        found = self._trees.get(wrenches)
+        if found is None:
+            kept = self.primary.compute.kernels
+            key = ("factored_tree", wrenches)
+            if key not in kept:
+                kept[key] = compiled.tree_kernel(self.primary, wrenches=wrenches)
+            found = self._trees[wrenches] = kept[key]
+        return found
 
     @cached_property
     def solution(self) -> Kernel | None:

@@ -33,24 +33,25 @@ Solved = tuple[Array, Array, Array, Array, Any]
 class ConstrainedCall:
     """One call of a function on the active constraints: arguments as they come, and as a batch of states."""
 
-    __slots__ = ("forces", "function", "model", "parameters", "system")
+    __slots__ = ("forces", "function", "lockable", "model", "parameters", "system")
 
     def __init__(
         self, system: ConstraintSystem, function: str, wrenches: Wrenches, parameters: Parameters
     ) -> None:
         self.system, self.model, self.function, self.parameters = system, system.model, function, parameters
         self.forces = self.model.compute.wrench_array(function, wrenches, parameters) if wrenches else None
+        self.lockable = bool(system.all.primary.compute.lockable)
+        """whether some joint of the tree may be where its accelerations are not defined"""
 
-    def directly(
-        self, solve: Callable[[Arrays, Arrays, Arrays], Result | None], *given: Any
-    ) -> Result | None:
-        """`solve(given, wrenches, parameters)` on arguments as they come; None where that does not serve."""
-        model = self.model
-        if self.parameters and not model.parameters:
+    def directly(self, solve: Callable[..., Result | None], given: Arrays, *options: Any) -> Result | None:
+        """`solve(given, wrenches, parameters, ...)` on arguments as they come; None where that does not serve."""
+        last: Arrays = ()
+        if self.model.parameters:
+            last = (self.model.compute.parameter_array(self.function, self.parameters),)
+        elif self.parameters:
             return None
-        last = (model.compute.parameter_array(self.function, self.parameters),) if model.parameters else ()
         try:
-            return solve(given, () if self.forces is None else (self.forces,), last)
+            return solve(given, () if self.forces is None else (self.forces,), last, *options)
         except (ArgumentError, TypeError, ValueError):
             return None
 
@@ -73,12 +74,9 @@ def no_bare_errors(function: str) -> Iterator[None]:
         ) from None
 
 
-def lockable(system: ConstraintSystem, q: Array | None = None) -> bool:
-    """Whether some joint of the tree may be, or is at q, where its accelerations are not defined."""
-    tree = system.all.primary
-    if q is None:
-        return bool(tree.compute.lockable)
-    return any(o.type.singularity(q[..., o.q]) for o in tree.compute.lockable)
+def locked(system: ConstraintSystem, q: Array) -> bool:
+    """Whether some joint of the tree is where its accelerations are not defined."""
+    return any(o.type.singularity(q[..., o.q]) for o in system.all.primary.compute.lockable)
 
 
 def accelerations(
@@ -124,13 +122,14 @@ def prescribed(
 ) -> tuple[Array, Array] | None:
     """Accelerations and efforts of q, v and tau where speeds follow a `motion`: accelerations, and which they are."""
     kernel = system.all.prescription
-    if kernel is None or system.kept is None or lockable(system):
+    masks = system.masks
+    if kernel is None or masks is None or system.all.primary.compute.lockable:
         return None
-    solved = accelerations(system, given, pushes, last, system.masks)
+    solved = accelerations(system, given, pushes, last, masks)
     if solved is None or not compiled.all_served(solved[3], min(closed, NEAR), pivot=CLEAR):
         return None
     a_given, mask = motion
-    a, u, quality = kernel(given[0], solved[4], system.masks[0], solved[0], a_given, mask, *last)
+    a, u, quality = kernel(given[0], solved[4], masks[0], solved[0], a_given, mask, *last)
     if not (quality.min(initial=1.0) > CLEAR**2 and np.isfinite(a).all()):
         return None
     return a, given[2] + u
@@ -138,9 +137,9 @@ def prescribed(
 
 def projection(system: ConstraintSystem, q: Any, v: Any, last: Arrays, goal: float) -> Any:
     """Configurations and speeds on the surface, what is left of the residuals, and the steps; or None."""
-    if system.kept is None:
-        return None
     masks, kernel, loops = system.masks, system.all.projection, system.all.looped
+    if masks is None:
+        return None
     zero = np.zeros(system.model.nv)
     step: Callable[[Any, Any], Any]
     if kernel is not None:

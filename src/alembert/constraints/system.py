@@ -28,7 +28,7 @@ Array = np.ndarray
 
 class _Kept(threading.local):
     choice: Choice | None = None
-    masks: tuple[Array, Array]
+    masks: tuple[Array, Array] | None = None
 
     def __init__(self) -> None:
         self.drives: dict[tuple[int, ...] | None, Drives] = {}
@@ -43,6 +43,9 @@ class ConstraintSystem:
         parts = [np.arange(rows.slices[name].start, rows.slices[name].stop) for name in names]
         self.picked = np.concatenate([np.arange(0), *parts]).astype(int)
         self._complete = len(self.picked) == rows.count
+        self.active = np.zeros(rows.count)
+        """which rows, of all constraints of the model, are active"""
+        self.active[self.picked] = 1.0
         ends = np.cumsum([0, *(len(part) for part in parts)])
         self.slices = {name: slice(int(ends[k]), int(ends[k + 1])) for k, name in enumerate(names)}
         self.groups = [s for s in self.slices.values() if s.stop > s.start]
@@ -137,10 +140,12 @@ class ConstraintSystem:
     def masks_at(self, function: str, at: Any, parameters: Any = None) -> tuple[Array, Array]:
         """Which rows, of all constraints of the model, are in the minimal set at a configuration, and which are active."""
         s = states(self.model, function, at, {}, parameters)
-        chosen, active = np.zeros(self.all.count), np.zeros(self.all.count)
-        active[self.picked] = 1.0
-        chosen[self.picked[self.chosen(self.terms(s), 0).rows]] = 1.0
-        return chosen, active
+        return self._mask(self.chosen(self.terms(s), 0)), self.active
+
+    def _mask(self, choice: Choice) -> Array:
+        chosen = np.zeros(self.all.count)
+        chosen[self.picked[choice.rows]] = 1.0
+        return chosen
 
     def prepare(self, s: States, closed: float) -> bool:
         """Have a minimal set, from the first state if there was none; False where that is not closed."""
@@ -156,15 +161,12 @@ class ConstraintSystem:
 
     @kept.setter
     def kept(self, choice: Choice) -> None:
-        chosen, active = np.zeros(self.all.count), np.zeros(self.all.count)
-        active[self.picked] = 1.0
-        chosen[self.picked[choice.rows]] = 1.0
-        self._kept.masks = (chosen, active)
+        self._kept.masks = (self._mask(choice), self.active)
         self._kept.choice = choice
 
     @property
-    def masks(self) -> tuple[Array, Array]:
-        """Which rows, of all constraints of the model, are in the minimal set, and which are active."""
+    def masks(self) -> tuple[Array, Array] | None:
+        """Which rows, of all constraints of the model, are in the minimal set that is kept, and which are active."""
         return self._kept.masks
 
     @property

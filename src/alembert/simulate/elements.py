@@ -264,7 +264,6 @@ class Forces:
     """
 
     def __init__(self, model: Model, elements: Any) -> None:
-        _ = model.symbolic  # makes the model's algorithms known
         self.model = model
         self._from_elements = Elements(
             model, elements if isinstance(elements, list | tuple) else (elements,), None

@@ -208,7 +208,6 @@ def _run(
         own = inputs.model(model)
         if own.fingerprint != data.attrs["fingerprint"]:
             raise ArgumentError(f"load_run: model is another than that of the run in {path}")
-    _ = own.symbolic  # makes the model's algorithms known
     q, v, tau = (netcdf.array(data, name, path) for name in ("q", "v", "tau"))
     for name, x, width in (("q", q, own.nq), ("v", v, own.nv), ("tau", tau, own.nv)):
         if x.shape != (*q.shape[:-1], width) or x.shape[-2] != data["time"].size:

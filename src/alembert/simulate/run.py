@@ -185,7 +185,6 @@ def simulate(
 def _start(
     model: Model, q0: Any, v0: Any, parameters: Mapping[str, Any] | None
 ) -> tuple[Array, Array, tuple[int, ...]]:
-    _ = model.symbolic  # makes the model's algorithms known
     q, v = (model.neutral() if q0 is None else q0), (np.zeros(model.nv) if v0 is None else v0)
     q = model.configuration(q) if isinstance(q, Mapping) else q
     v = model.velocity(v) if isinstance(v, Mapping) else v

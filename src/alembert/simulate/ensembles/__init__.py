@@ -113,7 +113,6 @@ def ensemble(
         raise ArgumentError(f"ensemble: seed is {seed!r}, expected zero or a positive integer")
     seed = int(seed)
     assert members is not None
-    _ = model.symbolic  # makes the model's algorithms known
     wanted = channels.requests(model, options.get("record", ()))
     tables: dict[str, Table] = {}
     if isinstance(efforts, Mapping):

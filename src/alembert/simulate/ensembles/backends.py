@@ -123,9 +123,7 @@ def _packed(question: Question) -> tuple[str, bytes]:
 @functools.lru_cache(maxsize=4)
 def _unpacked(digest: str, packed: _Bytes) -> Question:
     ignore_what_is_recorded()
-    question: Question = pickle.loads(packed.content)  # the driver's own bytes
-    _ = question.model.symbolic
-    return question
+    return pickle.loads(packed.content)  # the driver's own bytes
 
 
 class _Bytes:
