@@ -8,7 +8,7 @@ import pytest
 import alembert as al
 from alembert.errors import ArgumentError
 from alembert.model.io.native import loads
-from alembert.view import Motion
+from alembert.view import Animation
 
 
 def hanging():
@@ -20,7 +20,7 @@ def test_a_mode_swings_in_its_shape():
     modes = linear.modes()
     for k, mode in enumerate(modes):
         motion = modes.motion(k, amplitude=0.1)
-        assert isinstance(motion, Motion)
+        assert isinstance(motion, Animation)
         moved = motion.q - linear.q
         np.testing.assert_allclose(moved[0], 0.1 * mode.shape, atol=1e-15)
         np.testing.assert_allclose(moved[30], -0.1 * mode.shape, atol=1e-15)  # half a turn later

@@ -398,8 +398,8 @@ def _held(name: str) -> Algorithm | None:
     if not isinstance(name, str):
         return None
     if name in CONSTRAINED:
-        found = CONSTRAINED[name]
-        return found if found.is_method and found.has_kernel else None
+        own = CONSTRAINED[name]
+        return own if own.is_method and own.has_kernel else None
     found = TABLE.get(name)
     return CONSTRAINED.get(found.held, found) if found is not None and found.needs_tree else None
 

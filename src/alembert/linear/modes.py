@@ -34,7 +34,7 @@ from alembert.linear import printing, rounding
 
 if TYPE_CHECKING:
     from alembert.linear.linear_model import LinearModel
-    from alembert.view import Motion
+    from alembert.view import Animation
 
 Array = np.ndarray
 _SYMMETRIC = 1e-9  # of what K was made from: less is rounding, with some room for the condition of M
@@ -115,15 +115,15 @@ class Modes:
     def rigid(self) -> tuple[Mode, ...]:
         return tuple(mode for mode in self.modes if mode.kind == "rigid")
 
-    def motion(self, k: int = 0, *, amplitude: float | None = None) -> Motion:
+    def motion(self, k: int = 0, *, amplitude: float | None = None) -> Animation:
         """Mode `k` as a motion to look at: the model swings in its shape, by `amplitude` (rad, m) at the most."""
         return _motion(self.linear, k, amplitude)
 
-    def motions(self) -> list[Motion]:
+    def motions(self) -> list[Animation]:
         """Each shape once, the slowest 24 of them."""
         return self._motions(None)
 
-    def _motions(self, amplitude: float | None) -> list[Motion]:
+    def _motions(self, amplitude: float | None) -> list[Animation]:
         # of a pair of real poles +-s the two modes have the same shape
         twins = {
             k
@@ -239,9 +239,9 @@ def _row(mode: Mode) -> tuple[str, ...]:
 # --- to look at ---------------------------------------------------------------------------------------------
 
 
-def _motion(linear: LinearModel, k: int, amplitude: float | None = None) -> Motion:
+def _motion(linear: LinearModel, k: int, amplitude: float | None = None) -> Animation:
     """Mode number `k` (from 0) as a motion; `amplitude` is that of its largest displacement."""
-    from alembert.view import Motion
+    from alembert.view import Animation
 
     if linear.whole is not None and len(linear.whole.displacements) > len(linear.displacements):
         raise UnsupportedError(
@@ -273,7 +273,7 @@ def _motion(linear: LinearModel, k: int, amplitude: float | None = None) -> Moti
         factor = shown / period
         notes["shown"] = f"{factor:.3g} times slower" if factor > 1 else f"{1 / factor:.3g} times faster"
     number = k % len(modes) + 1
-    return Motion(
+    return Animation(
         linear.model,
         time,
         q,
