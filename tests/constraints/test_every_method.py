@@ -17,6 +17,7 @@ import alembert as al
 from alembert import identify
 from alembert.algorithms.symbolic import Symbolic
 from alembert.algorithms.table import TABLE as ALGORITHMS
+from alembert.constraints.symbolic import ConstrainedSymbolic
 from alembert.errors import UnsupportedError
 from alembert.model.methods import Methods
 
@@ -387,4 +388,4 @@ def test_no_method_is_left_out():
         "is_constrained",
     }
     known = ON_SYMBOLS | set(REFUSED_ON_SYMBOLS) | set(TREE)
-    assert public(Symbolic) - known == {"call"}  # any of them, by name
+    assert public(Symbolic, ConstrainedSymbolic) - known == {"call"}  # any of them, by name
