@@ -16,6 +16,7 @@ import alembert as al
 from alembert.flexible import beam
 from alembert.joints import REGISTRY
 from alembert.library import example_joint
+from alembert.sweeps import CORRECTION, expressions
 
 CLOSE = 1e-11
 NODE = "p2"
@@ -168,6 +169,47 @@ def test_compiled_and_symbolic_agree_and_batches_are_bitwise():
         a[0], numbers(model, "forward_dynamics", q[0], v[0], tau[0]), rtol=1e-9, atol=1e-9
     )
     np.testing.assert_allclose(model.inverse_dynamics(q, v, a), tau, atol=1e-9)
+
+
+def test_loops_over_nodes():
+    """Rolled code of bodies with 2 and 3 modes, one clamped, a joint at a node, a welded body and a frame."""
+    model, _ = chain("revolute", foreshortening=True, clamped=True)
+    q, v, x = state(model, np.random.default_rng(11))
+    for name, count in (
+        ("forward_dynamics", 3),
+        ("inverse_dynamics", 3),
+        ("mass_matrix", 1),
+        ("potential_energy", 1),
+    ):
+        rolled = model.compile(name, lowering="rolled")(*(q, v, x)[:count])
+        expected = numbers(model, name, *(q, v, x)[:count])
+        np.testing.assert_allclose(
+            np.squeeze(rolled), expected, atol=1e-9 * np.abs(expected).max(), err_msg=name
+        )
+
+
+def test_a_chain_of_many_beams():
+    """Products, tangents and adjoints of 24 beams as loops against the identities."""
+    builder = al.ModelBuilder("beams")
+    link = beam(1.0, 1.0, EI_z=200.0, bending_y=2)
+    for k in range(24):
+        where = {"parent": f"b{k - 1}", "node": "tip"} if k else {}
+        builder.body(f"b{k}", link, joint=al.Revolute((0, 0, 1)), joint_name=f"j{k}", **where)
+    model = builder.build()
+    rng = np.random.default_rng(12)
+    q, v, a = (0.01 * rng.normal(size=model.nv) for _ in range(3))
+    tau = model.inverse_dynamics(q, v, a)
+    # rounding 1e-16 times the largest effort 1e3 times the condition of M, 1e6 for 24 links
+    np.testing.assert_allclose(model.forward_dynamics(q, v, tau), a, atol=1e-7)
+    d = rng.normal(size=model.nv)
+    zero = np.zeros(model.nv)
+    _, change = model.jvp("inverse_dynamics", (q, v, a), (d, zero, zero))
+    h = 1e-6
+    numeric = (model.inverse_dynamics(q + h * d, v, a) - model.inverse_dynamics(q - h * d, v, a)) / (2 * h)
+    np.testing.assert_allclose(change, numeric, atol=1e-7 * np.abs(numeric).max())
+    gradient, _, back = model.vjp("inverse_dynamics", (q, v, a), d)
+    np.testing.assert_allclose(gradient @ d, change @ d, atol=1e-10 * np.abs(change).max())
+    np.testing.assert_allclose(back, model.mass_matrix(q) @ d, atol=1e-10 * np.abs(back).max())
 
 
 def test_derivatives():
@@ -327,8 +369,6 @@ def test_messages():
     ):
         builder.build()
     model, _ = chain("revolute")
-    with pytest.raises(al.UnsupportedError, match="cannot be rolled"):
-        model.compile("forward_dynamics", lowering="rolled")
     with pytest.raises(al.UnsupportedError, match="flexible bodies"):
         al.operators.operators(model, model.neutral())
     with pytest.raises(
@@ -359,6 +399,40 @@ def test_every_integrator_takes_modes(integrator):
     assert run.report.energy_error < 1e-5
     # second order: (h omega)^2 / 12 of the fastest mode's amplitude, (0.13)^2 / 12 of 1e-2
     np.testing.assert_allclose(run.q[-1], _reference(model), atol=5e-4)
+
+
+def test_the_correction_of_implicit_steps():
+    """One sweep solves (M + gamma C + beta K) da = tau - inverse_dynamics(q, v, a), as dense matrices say it."""
+    builder = al.ModelBuilder("arm")
+    rng = np.random.default_rng(13)
+    one, two = (random_body(rng, modes=n, foreshortening=True)[0] for n in (2, 3))
+    rotor = al.Rotor(50.0, 1e-2, (0, 0, 1))
+    builder.body("one", one, joint=al.Spherical(), joint_name="shoulder")
+    friction = al.Friction(viscous=(0.2,), coulomb=(0.1,), smoothing=0.5)
+    more = {"spring": al.Spring((40.0,)), "friction": friction, "rotors": (rotor,)}
+    builder.body(
+        "two", two, joint=al.Revolute((0, 0, 1)), joint_name="elbow", parent="one", node="p1", **more
+    )
+    model = builder.build()
+    (q, v, a), (beta, gamma) = state(model, rng), (0.3, 0.7)
+    tau = rng.normal(size=model.nv)
+    tree = model.compute.tree
+    x = {
+        name: ca.SX.sym(name, n) for name, n in (("q", model.nq), *((k, model.nv) for k in ("v", "a", "tau")))
+    }
+    given = {**x, "beta": ca.SX(np.full(model.nv, beta)), "gamma": ca.SX(np.full(model.nv, gamma))}
+    found = expressions(CORRECTION, tree, given, ca.SX(0, 1))["da"]
+    da = np.asarray(ca.Function("da", list(x.values()), [found])(q, v, a, tau)).ravel()
+    J = numbers(model, "mass_matrix", q)
+    for name, body in (("one", one), ("two", two)):
+        s = model.space.of_bodies[name].v
+        J[s, s] += gamma * body.array("damping") + beta * body.array("stiffness")
+    s = model.v_slice("elbow")
+    slope = 0.1 * 0.5**2 / (v[s] ** 2 + 0.5**2) ** 1.5  # of Coulomb's friction
+    J[s, s] += gamma * (0.2 + slope) + beta * 40.0
+    np.testing.assert_allclose(
+        da, np.linalg.solve(J, tau - numbers(model, "inverse_dynamics", q, v, a)), atol=1e-9
+    )
 
 
 @functools.cache

@@ -76,7 +76,7 @@ def tangent(c: Composition) -> Composition:
 
 def _tangent_sweep(tree: Tree, x: SweepCall, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> SweepCall:
     closed = products.tangent(x.program, x.names, parameters=bool(tree.model.parameters))
-    if closed and not x.mode:
+    if closed and not x.mode and not tree.has_modes:
         return SweepCall(*closed, inputs, outputs)
     return SweepCall(x.program, x.names, inputs, outputs, "jvp of vjp" if x.mode == "vjp" else "jvp")
 
@@ -157,7 +157,7 @@ class _Adjoint:
     def reverse_sweep(self, x: SweepCall, weights: tuple[str, ...]) -> None:
         tail = x.inputs[len(x.names) :]
         closed = products.adjoint(x.program, x.names, parameters=any(name not in self.held for name in tail))
-        if closed:
+        if closed and not self.c.tree.has_modes:
             own = x.inputs[: len(x.names)]
             self.operations.append(SweepCall(*closed, (*own, *weights, *tail), self.give(own)))
         elif x.program is sweeps.FORWARD_DYNAMICS:

@@ -318,7 +318,10 @@ def composed(model: Model, mode: Mode, name: str, options: Options | None) -> Co
         return None
     if options is not None:
         return composed_algorithms.of_graph(model, TABLE[name], options)
-    if mode != "jvp" and not adjoint_traces.has_adjoint(TABLE[name].sweeps[0]):
+    program = TABLE[name].sweeps[0]
+    if mode != "jvp" and (
+        not adjoint_traces.has_adjoint(program) or (program.pairs and model.compute.tree.has_modes)
+    ):
         return None
     return composed_algorithms.of_program(model, TABLE[name])
 

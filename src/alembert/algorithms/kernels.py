@@ -11,7 +11,6 @@ import casadi as ca
 from alembert.arguments import choice
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.errors import UnsupportedError
 from alembert.lowering.plan import Call, Copy, Offset, Plan, Step
 from alembert.lowering.rolled import RolledSource
 from alembert.model import Model
@@ -22,7 +21,9 @@ from alembert.sweeps.program import flat
 from alembert.sweeps.tree import Where
 
 Lowering = Literal["auto", "specialised", "rolled"]
-MOST_NODES = 40  # in specialised code; it compiles some 30 ms for each, and runs about a third faster
+MOST_NODES = (
+    40  # in specialised code, and modes; it compiles some 30 ms for each, and runs about a third faster
+)
 MOST_BLOCKS = (
     300  # of matrices that couple pairs of nodes; with more of them loops run as fast and compile sooner
 )
@@ -217,14 +218,8 @@ def check_lowering(function: str, lowering: Lowering) -> None:
 def is_rolled(tree: Tree, program: Program, lowering: Lowering) -> bool:
     """Whether to make loops over the nodes rather than code for each of them."""
     check_lowering(program.name, lowering)
-    if tree.has_modes:
-        if lowering == "rolled":
-            raise UnsupportedError(
-                "compile: bodies with modes cannot be rolled yet; lowering='auto' specialises"
-            )
-        return False
     if lowering == "auto":
-        return len(tree) > MOST_NODES or (
+        return len(tree) + tree.mode_count > MOST_NODES or (
             program.pairs is not None and tree.pairs * len(program.pairs.names) > MOST_BLOCKS
         )
     return lowering == "rolled" and len(tree) > 0

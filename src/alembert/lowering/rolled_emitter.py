@@ -211,6 +211,9 @@ class RolledEmitter:
         sizes = np.array([owner.type.nv**2 for owner in self.source.tree.owners], dtype=np.int64)
         known |= {"table": m.v * self.table_steps[1], "own matrices": np.cumsum(sizes) - sizes}
         known |= {"parent record": m.parent_record, "row": nv * m.v, "diagonal": nv * m.v + m.v}
+        above = np.where(m.parents < 0, 0, m.v[m.parents])
+        known |= {"parent v": above, "parent row": nv * above}
+        known |= {"seen below": nv * m.v + above, "seen above": nv * above + m.v}
         return known | widths | dict(loop)
 
     @property
@@ -341,21 +344,28 @@ class RolledEmitter:
         table = OffsetTable(f"{self.name}_own_table", self.columns({}))
         body = NodeLoop(self.T, table)
         body.begin()
-        outputs = {f"{name} 0": Pointer(self.outputs[name], "diagonal") for name in names}
+        sides = {"0": "diagonal", "2": "seen below", "3": "seen above"}
+        outputs = {
+            f"{name} {side}": Pointer(self.outputs[name], column)
+            for name in names
+            for side, column in sides.items()
+        }
         for kind in body.cases(len(steps)):
-            step = steps[kind]
-            size = self.source.kinds[kind].structure.joint.nv
-            step.places = dict.fromkeys(range(len(step.outputs)), _block(size, size, nv))
-            self.visit(body, step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
+            step, structure = steps[kind], self.source.kinds[kind].structure
+            size, seen = structure.joint.nv, structure.carrier.modes
+            shapes = {"0": (size, size), "2": (size, seen), "3": (seen, size)}
+            step.places = {k: _block(*shapes[label[-1]], nv) for k, label in enumerate(step.outputs)}
+            if step.outputs:
+                self.visit(body, step, self.pointers(step, outputs), len(self.source.kinds[kind].nodes))
         body.end()
         self.finish(f"{self.name}_own", body, table, self.memory.node, self.memory.kind)
 
     def emit_pairs(self, pairs: PairsTrace) -> None:
         """For every node, a walk through its ancestors."""
         nv = self.source.tree.model.nv
-        widths = {
-            form: kind.structure.joint.nv for form, kind in zip(pairs.form, self.source.kinds, strict=True)
-        }
+        of_form = dict(zip(pairs.form, (kind.structure for kind in self.source.kinds), strict=True))
+        widths = {form: structure.joint.nv for form, structure in of_form.items()}
+        seen = {form: structure.carrier.modes for form, structure in of_form.items()}
         table = OffsetTable(f"{self.name}_pairs_table", self.columns({"parent": self.memory.parents}))
         body = NodeLoop(self.T, table)
         body.begin()
@@ -368,9 +378,16 @@ class RolledEmitter:
             body.climb(climb, first)
             for inner in body.cases(len(forms), climb):
                 step = self.step(pairs.visits[outer, inner])
+                if not step.outputs:
+                    continue
                 at = f"%{climb}_row"
-                below = body.add(row, body.load(at, "v"))
-                above = body.add(body.load(at, "row"), v)
+                places = {
+                    "0": body.add(row, body.load(at, "v")),
+                    "1": body.add(body.load(at, "row"), v),
+                }
+                if seen[inner]:
+                    places["2"] = body.add(row, body.load(at, "parent v"))
+                    places["3"] = body.add(body.load(at, "parent row"), v)
                 arguments = []
                 for label, shift in zip(step.inputs, step.shifts, strict=True):
                     pointer = Pointer("%w", "paired", shift)
@@ -381,9 +398,9 @@ class RolledEmitter:
                     )
                 for k, label in enumerate(step.outputs):
                     name, side = label.rsplit(" ", 1)
-                    arguments.append(body.at(self.outputs[name], below if side == "0" else above))
-                    rows, columns = widths[outer], widths[inner]
-                    step.places[k] = _block(*((rows, columns) if side == "0" else (columns, rows)), nv)
+                    arguments.append(body.at(self.outputs[name], places[side]))
+                    rows, columns = widths[outer], widths[inner] if side in "01" else seen[inner]
+                    step.places[k] = _block(*((rows, columns) if side in "02" else (columns, rows)), nv)
                 self.call(body, step, arguments, self.source.tree.pairs // len(pairs.visits))
             body.climbed(climb)
         body.end()

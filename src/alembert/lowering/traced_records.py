@@ -8,7 +8,9 @@ from typing import Any
 
 import casadi as ca
 
+from alembert.sweeps.attachment import OF_MODES
 from alembert.sweeps.kinds import Kind
+from alembert.sweeps.node import Carrier, Structure
 from alembert.sweeps.program import Program, Record
 from alembert.sweeps.values import Dense, nonzeros, outline
 from alembert.sweeps.visits import COMPUTED, READ, hashes
@@ -21,11 +23,26 @@ class Order(Exception):
         self.sweep = sweep
 
 
-class Parent(Record):
-    """Stands for the parent of a visited node."""
+def key_of(name: str, carrier: Carrier) -> str:
+    """The name of a parent's field; those of its modes are of different sizes, and carry their number."""
+    return f"{name}/{carrier.modes}" if carrier.modes and name in OF_MODES else name
 
-    def __init__(self, read: Callable[[str], Any], has: Callable[[str], bool]) -> None:
-        self.__dict__.update(_read=read, _has=has, _contributions={}, _sweep=-1, _sweeps={})
+
+def field_of(key: str) -> str:
+    return key.partition("/")[0]
+
+
+def has_field(structure: Structure, key: str) -> bool:
+    """Whether nodes of a structure have a field that children read or add to."""
+    modes = key.partition("/")[2]
+    return not modes or bool(structure.stiffening and structure.joint.nv == int(modes))
+
+
+class Parent(Record):
+    """Stands for the parent of a visited node; contributions have the keys of the fields."""
+
+    def __init__(self, read: Callable[[str], Any], has: Callable[[str], bool], carrier: Carrier) -> None:
+        self.__dict__.update(_read=read, _has=has, _carrier=carrier, _contributions={}, _sweep=-1, _sweeps={})
 
     def __getattr__(self, name: str) -> Any:
         return self._read(name)
@@ -34,8 +51,8 @@ class Parent(Record):
         return bool(self._has(name))
 
     def add(self, **contributions: Any) -> None:
-        for name, value in contributions.items():
-            known = self._contributions
+        for field_name, value in contributions.items():
+            known, name = self._contributions, key_of(field_name, self._carrier)
             known[name] = known[name] + value if name in known else value
             if self._sweeps.setdefault(name, self._sweep) != self._sweep:
                 raise Order(self._sweep)  # between the two, parents see a part of the sum only
@@ -103,6 +120,14 @@ class _Widths:
 
     nq: int
     nv: int
+    seen: int = 0
+    """the modes of its parent, which it sees"""
+
+
+def face(record: Record) -> Record:
+    """A mode node as the node sees it that hangs on it."""
+    n = record.columns_P.shape[1]
+    return Record(node=_Widths(n, n), columns=record.columns_P)
 
 
 class PairForm:
@@ -110,17 +135,25 @@ class PairForm:
 
     def __init__(self, record: Record, fields: dict[str, int]) -> None:
         """`fields` maps names to the loops that set them last."""
-        widths = _Widths(record.node.nq, record.node.nv)
+        seen = record.columns_P.shape[1] if record.has("columns_P") else 0
+        widths = _Widths(record.node.nq, record.node.nv, seen)
         self._loops = {
             name: max(loop, 0) for name, loop in fields.items() if name != "node" and record.has(name)
         }
         values = {name: getattr(record, name) for name in self._loops}
-        self.key = (widths, tuple(self._loops.items()), tuple(outline(x) for x in values.values()))
+        self.key = (
+            widths,
+            bool(record.node.structure.stiffening),
+            tuple(self._loops.items()),
+            tuple(outline(x) for x in values.values()),
+        )
         self._outer, self._inner = (
             {name: Dense(name, x, symmetric=False) for name, x in values.items()} for _ in range(2)
         )
+        # what the modes of a mode node move is known to the node that hangs on it
+        hidden = {"hidden": True} if record.node.structure.stiffening else {}
         self.outer, self.inner = (
-            Record(node=widths, **{name: dense.value for name, dense in side.items()})
+            Record(node=widths, **hidden, **{name: dense.value for name, dense in side.items()})
             for side in (self._outer, self._inner)
         )
 
@@ -165,6 +198,8 @@ class Slot:
     def of(self, value: Any) -> ca.SX:
         """The entry of a field's value, or of the field in a record."""
         if isinstance(value, Record):
+            if not value.has(self.name):
+                return ca.SX(0)
             value = getattr(value, self.name)
         return self.dense.entries(value)[self.entry]
 

@@ -13,7 +13,20 @@ from typing import Any
 import casadi as ca
 
 from alembert.errors import UnsupportedError
-from alembert.lowering.traced_records import Kept, Order, PairForm, Parent, Slot, Traced, Watched, is_cheap
+from alembert.lowering.traced_records import (
+    Kept,
+    Order,
+    PairForm,
+    Parent,
+    Slot,
+    Traced,
+    Watched,
+    face,
+    field_of,
+    has_field,
+    is_cheap,
+    key_of,
+)
 from alembert.sweeps.kinds import Kind
 from alembert.sweeps.program import Extent, Pairs, Program, Record, Sweep, flat, run
 from alembert.sweeps.values import Dense, elements, map_matrices, nonzeros
@@ -65,7 +78,7 @@ class _Tracer:
         self.kinds = [Traced(kind, program, given) for kind in kinds]
         self.loops = _loops(program.sweeps, cuts)
         self.from_parent: list[dict[str, Dense]] = []
-        """for each loop, the fields of the parent that were read"""
+        """for each loop, the fields of the parent that were read, by their keys (`key_of`)"""
         self.gathered: list[dict[str, Dense]] = []
         """for each loop, the fields that children contribute to"""
         self.adding: list[dict[str, int]] = []
@@ -85,6 +98,12 @@ class _Tracer:
                 self.keep(kind)
         return self.layout(self.trace_pairs(self.program.pairs) if self.program.pairs else None)
 
+    def dense_like(self, key: str) -> Dense:
+        """A field of the parent: that of the world, or a number for each mode."""
+        name, _, modes = key.partition("/")
+        example = ca.SX.zeros(int(modes)) if modes else getattr(self.world, name)
+        return Dense(name, example, symmetric=False)
+
     # -- forward: run the steps --------------------------------------------------------------------------
 
     def contributed(self, loop: Sequence[tuple[int, Sweep]]) -> dict[str, Dense]:
@@ -92,7 +111,10 @@ class _Tracer:
         if loop[0][1].direction == "outward":
             return {}
         record = Record(**self.kinds[0].record.__dict__)
-        record.parent = parent = Parent(lambda name: _dense_like(name, self.world).value, record.has)
+        carrier = record.node.structure.carrier
+        record.parent = parent = Parent(
+            lambda name: self.dense_like(key_of(name, carrier)).value, record.has, carrier
+        )
         for at, sweep in loop:
             parent.__dict__["_sweep"] = at
             run(sweep.step, record)
@@ -123,29 +145,32 @@ class _Tracer:
         read_by: dict[str, set[int]] = {}  # field of the parent -> the sweeps of this loop that read it
         at = 0
 
+        structure = record.node.structure
+
         def read(name: str) -> Any:
-            if any(name in fields for fields in self.gathered):
+            key = key_of(name, structure.carrier)
+            if any(key in fields for fields in self.gathered):
                 raise UnsupportedError(
                     f"{self.program.name}: a step reads {name!r} of the parent, to which children add; loops do not "
                     "know what the roots add to the world"
                 )
             read_by.setdefault(name, set()).add(at)
             fields = self.from_parent[-1]
-            if name not in fields:
-                fields[name] = _dense_like(name, self.world)
-            return fields[name].value
+            if key not in fields:
+                fields[key] = self.dense_like(key)
+            return fields[key].value
 
         def has(name: str) -> bool:
             self.asked[name] = record.has(name)
             return self.asked[name]
 
-        record.parent = parent = Parent(read, has)
+        record.parent = parent = Parent(read, has, structure.carrier)
         previous = dict(record.__dict__)
         for at, sweep in loop:
-            for name, dense in self.gathered[-1].items():
-                if (
-                    self.adding[-1][name] == at
-                ):  # all children have contributed, and the sweeps before are over
+            for key, dense in self.gathered[-1].items():
+                # all children have contributed, and the sweeps before are over
+                if self.adding[-1][key] == at and has_field(structure, key):
+                    name = field_of(key)
                     record.add(**{name: dense.value})
                     previous[name] = record.__dict__[name]
             parent.__dict__["_sweep"] = at
@@ -162,7 +187,8 @@ class _Tracer:
             if late:
                 raise Order(min(late))
         del record.__dict__["parent"]
-        kind.finals.append({name: record.__dict__[name] for name in (*set_by, *self.gathered[-1])})
+        gathered = [field_of(key) for key in self.gathered[-1] if has_field(structure, key)]
+        kind.finals.append({name: record.__dict__[name] for name in (*set_by, *gathered)})
         kind.contributions.append(parent._contributions)
         for name, adds in parent._sweeps.items():
             if self.adding[-1].setdefault(name, adds) != adds:
@@ -247,11 +273,15 @@ class _Tracer:
                 value = kind.finals[at][name] if name in kind.finals[at] else getattr(kind.record, name)
                 visit.outputs[name] = _result(value, extent)
 
-    def last_set(self, name: str, before: int) -> int:
-        """The last loop before the given one that set a field, in some kind; -1 for none."""
+    def last_set(self, key: str, before: int) -> int:
+        """The last loop before the given one that set a field, in some kind that has it; -1 for none.
+
+        What is given is there from the first loop on.
+        """
+        name, kinds = field_of(key), [kind for kind in self.kinds if has_field(kind.kind.structure, key)]
         return max(
-            (i for kind in self.kinds for i, fields in enumerate(kind.finals[:before]) if name in fields),
-            default=-1,
+            (i for kind in kinds for i, fields in enumerate(kind.finals[:before]) if name in fields),
+            default=0 if name in self.program.given else -1,
         )
 
     def add_contributions(self, i: int, loop: Loop) -> None:
@@ -283,8 +313,8 @@ class _Tracer:
         passed: list[tuple[int, Slot]] = []
         while True:
             for kind, visit in zip(self.kinds, loop.visits, strict=True):
-                visit.outputs[SHARED] = [slot.of(self.value(kind, slot.name, i)) for slot in stored]
-                visit.outputs[PASSED] = [slot.of(self.value(kind, slot.name, i)) for _, slot in passed]
+                visit.outputs[SHARED] = [self.entry(kind, slot, i) for slot in stored]
+                visit.outputs[PASSED] = [self.entry(kind, slot, i) for _, slot in passed]
                 self.want_kept(kind, visit, i)
             used = {h for visit in loop.visits for h in self.used(visit)}
             wanted = [(h, slot) for h, slot in slots.items() if h in used and slot.loop == i]
@@ -293,7 +323,7 @@ class _Tracer:
             passed = wanted
         for visit in loop.visits:
             visit.inputs[PASSED] = [slot.symbol for _, slot in passed]
-        loop.world = [slot.of(getattr(self.world, slot.name)) for _, slot in passed]
+        loop.world = [slot.of(self.world) for _, slot in passed]
         known = {slot.key: slot for slot in shared}
         for h, slot in slots.items():
             if h in used and slot.loop < i:
@@ -303,7 +333,13 @@ class _Tracer:
     def want_kept(self, kind: Traced, visit: Visit, i: int) -> None:
         visit.outputs[OWN] = [kept.value for kept in kind.kept.values() if kept.loop == i and kept.wanted]
 
-    def value(self, kind: Traced, name: str, loop: int) -> Record:
+    def entry(self, kind: Traced, slot: Slot, loop: int) -> ca.SX:
+        """What a node keeps or passes on; zero where it has no such field."""
+        if not has_field(kind.kind.structure, slot.name):
+            return ca.SX(0)
+        return slot.of(self.value(kind, field_of(slot.name), loop))
+
+    def value(self, kind: Traced, name: str, loop: int) -> Any:
         """A field of the record after a loop, as an expression of that loop's symbols."""
         return kind.finals[loop][name] if name in kind.finals[loop] else getattr(kind.record, name)
 
@@ -345,9 +381,12 @@ class _Tracer:
 
     def trace_pairs(self, pairs: Pairs) -> PairsTrace:
         own = [_blocks(pairs, kind.record, kind.record, kind.areas()) for kind in self.kinds]
-        asked: set[str] = set()
+        asked: set[str] = {"columns_P"}
         for kind in self.kinds:
-            pairs.visit(Watched(kind.record, asked), Watched(kind.record, asked))
+            inner = kind.record
+            if inner.node.structure.stiffening:
+                inner = Record(**(inner.__dict__ | {"columns": ca.SX(6, inner.node.nv)}))
+            pairs.visit(Watched(kind.record, asked), Watched(inner, asked))
         self.forms: list[PairForm] = []
         form = []
         for kind in self.kinds:
@@ -382,10 +421,20 @@ class _Tracer:
 
 
 def _blocks(pairs: Pairs, outer: Record, inner: Record, areas: dict[str, list[ca.SX]]) -> Visit:
+    """Of a node with itself or one inboard of it, and with the modes that the inner one hangs on (sides 2 and 3)."""
     visit = Visit(areas)
-    for name, blocks in zip(pairs.names, pairs.visit(outer, inner), strict=True):
-        for side, block in enumerate(blocks[: 1 if outer is inner else 2]):
-            visit.outputs[f"{name} {side}"] = _by_rows(block)
+
+    def add(inner: Record, sides: tuple[int, ...]) -> None:
+        for name, blocks in zip(pairs.names, pairs.visit(outer, inner), strict=True):
+            for side, block in zip(sides, blocks, strict=False):
+                visit.outputs[f"{name} {side}"] = _by_rows(ca.densify(block))
+
+    if outer is inner:
+        add(inner, (0,))
+    elif not inner.has("hidden"):
+        add(inner, (0, 1))
+    if inner.has("columns_P"):
+        add(face(inner), (2, 3))
     return visit
 
 
@@ -397,10 +446,6 @@ def _loops(sweeps: Sequence[Sweep], cuts: set[int]) -> list[list[tuple[int, Swee
             loops.append([])
         loops[-1].append((k, sweep))
     return loops
-
-
-def _dense_like(name: str, world: Record) -> Dense:
-    return Dense(name, getattr(world, name), symmetric=False)
 
 
 def _by_rows(m: ca.SX) -> list[ca.SX]:

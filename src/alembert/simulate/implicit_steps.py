@@ -12,24 +12,34 @@ slow motion alone. With accelerations a and their weighted means b,
 
 Implicit steps are solved by Newton's method with the exact Jacobian at the predicted solution, which is factorised once per
 step. Corrections are repeated until they are rounding, in every lane by itself.
+
+With flexible bodies, and for large trees, a correction is one sweep in O(n) (`alembert.sweeps.correction`), whose Jacobian
+has the masses, springs and dampers of joints and modes; corrections then shrink in proportion to the step, and are repeated
+until what the next one would change is below `ENOUGH`. Where compiled controllers or force elements act the Jacobian should
+know them: there it is exact, but for flexible models of many speeds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 
+from alembert.algorithms import kernels
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import UnsupportedError
-from alembert.lowering.plan import Call, Copy, Plan, Repeat, recorded
+from alembert.lowering.plan import Call, Copy, Plan, Repeat, Step, recorded
 from alembert.simulate.stepping import Layout, StepModel, arguments, kept_kernel
-from alembert.sweeps import INVERSE_DYNAMICS
+from alembert.sweeps import CORRECTION, INVERSE_DYNAMICS
 
 MOST = 40  # iterations
 CLOSE = 1e-9  # of the unknowns: below it corrections that no longer shrink are rounding
 SMALL = 1e-13  # the same where the unknowns are zero, in SI units
+ENOUGH = 1e-12  # of the unknowns: an error of a step that nobody sees
+MOST_DENSE = 24  # speeds; beyond it the Jacobian of all speeds takes long to compile (measured)
 
 
 def newton_loop(
@@ -133,17 +143,110 @@ def stepping_kernel(plant: StepModel) -> Kernel:
         )
     size = layout(plant).size
     given = arguments(plant, size)
-    return kept_kernel(plant, "generalised_alpha", given, size, lambda: _source(plant, layout(plant), given))
+    modes, large = plant.model.compute.tree.has_modes, plant.model.nv > MOST_DENSE
+    driven = plant.controller is not None or plant.elements is not None
+    by_sweeps = not plant.model.is_constrained and ((modes and large) if driven else (modes or large))
+    source = _sweep_source if by_sweeps else _source
+    return kept_kernel(plant, "generalised_alpha", given, size, lambda: source(plant, layout(plant), given))
+
+
+@dataclass(frozen=True)
+class _Step:
+    """(1)-(3) on symbols, for the accelerations `a1`."""
+
+    plant: StepModel
+    layout: Layout
+    state: ca.SX
+    h: ca.SX
+    a1: ca.SX
+
+    @cached_property
+    def end(self) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """q, v and b at the end of the step"""
+        state, h = self.state, self.h
+        q0, v0, a0, b0 = (state[self.layout[name]] for name in ("q", "v", "a", "b"))
+        b1 = ((1 - F) * self.a1 + F * a0 - M * b0) / (1 - M)  # (1)
+        q1 = self.plant.model.space.integrate(q0, h * v0 + h**2 * ((0.5 - BETA) * b0 + BETA * b1))  # (2)
+        return q1, v0 + h * ((1 - GAMMA) * b0 + GAMMA * b1), b1  # (3)
+
+    @property
+    def following(self) -> ca.SX:
+        q, v, b = self.end
+        return self.layout.symbolic(self.state[0] + 1, self.state[1], q=q, v=v, a=self.a1, b=b)
+
+
+def _sweep_source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSource:
+    model, nv = plant.model, plant.model.nv
+    names = {a.name for a in given}
+    state, h, start = ca.SX.sym("state", layout.size), ca.SX.sym("h"), ca.SX.sym("start")
+    x = ca.SX.sym("x", 2 + nv)  # whether it is done, the size of the last correction, the unknowns
+    step = _Step(plant, layout, state, h, x[2:])
+    q1, v1, _ = step.end
+    follow = (1 - F) / (1 - M)
+    weights = [ca.repmat(h**2 * BETA * follow, nv, 1), ca.repmat(h * GAMMA * follow, nv, 1)]
+
+    da, done, last = ca.SX.sym("da", nv), x[0], x[1]
+    size, reach = ca.norm_inf(da), ca.norm_inf(x[2:])
+    settled = ca.logic_and(size <= CLOSE * reach + SMALL, size > 0.5 * last)
+    small = ca.logic_or(
+        size * size <= ENOUGH * reach * last, settled
+    )  # the next one is size / last times smaller
+    moved = ca.vertcat(ca.if_else(small, 1, 0), size, x[2:] + da)
+    following = step.following
+    good = ca.vertcat(following[0], ca.if_else(done, following[1:], ca.SX.nan(following.numel() - 1)))
+
+    functions = {
+        "predict": ([state], [ca.vertcat(0, 0, state[layout["a"]])]),
+        "weights": ([h], weights),
+        "moved": ([state, start, h, x], [start + (state[0] + 1) * h, q1, v1, x[2:]]),
+        "update": ([x, da], [ca.if_else(done, x, moved)]),
+        "finish": ([state, h, x], [good]),
+    }
+    iteration: list[Step] = [Call("moved", ["state", "start", "step", "x"], ["t", "q", "v", "a"])]
+    more = ["parameters"] if "parameters" in names else []
+    effort = "effort"
+    if plant.controller is not None or plant.elements is not None:
+        effort_now, t, q, v = (
+            ca.SX.sym(label, n) for label, n in (("effort", nv), ("t", 1), ("q", model.nq), ("v", nv))
+        )
+        p = ca.SX.sym("parameters", len(model.parameters))
+        total = plant.all_efforts(effort_now, t, q, v, p)
+        functions["controller"] = ([effort_now, t, q, v, *([p] if more else [])], [total])
+        iteration.append(Call("controller", ["effort", "t", "q", "v", *more], ["tau"]))
+        effort = "tau"
+    wrench = ["wrench"] if "wrench" in names else []
+    inputs = ["q", "v", "a", *wrench, "tau", "beta", "gamma"]
+    sources: dict[str, KernelSource] = {
+        key: FunctionSource(ca.Function(key, values, [ca.densify(y) for y in results]))
+        for key, (values, results) in functions.items()
+    }
+    sources["correction"] = kernels.program_source(model.compute.tree, CORRECTION, inputs)
+    buffers = [effort if label == "tau" else label for label in inputs]
+    iteration += [
+        Call("correction", [*buffers, *more], ["da"]),
+        Call("update", ["x", "da"], ["x_next"]),
+        Copy("x_next", "x"),
+    ]
+    sizes = {"t": 1, "q": model.nq, **dict.fromkeys(("v", "a", "tau", "da", "beta", "gamma"), nv)}
+    return recorded(
+        sources,
+        {a.name: a.size for a in given},
+        {"x": 2 + nv, "x_next": 2 + nv, **sizes},
+        [
+            Call("predict", ["state"], ["x"]),
+            Call("weights", ["step"], ["beta", "gamma"]),
+            Repeat(iteration, "x", MOST),
+            Call("finish", ["state", "step", "x"], ["next"]),
+        ],
+    )
 
 
 def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSource:
     symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in given[:-2]}
     state, h = symbols["state"], symbols["step"]
-    q0, v0, a0, b0 = (state[layout[name]] for name in ("q", "v", "a", "b"))
     a1 = ca.SX.sym("a1", plant.model.nv)
-    b1 = ((1 - F) * a1 + F * a0 - M * b0) / (1 - M)  # (1)
-    q1 = plant.model.space.integrate(q0, h * v0 + h**2 * ((0.5 - BETA) * b0 + BETA * b1))  # (2)
-    v1 = v0 + h * ((1 - GAMMA) * b0 + GAMMA * b1)  # (3)
+    step = _Step(plant, layout, state, h, a1)
+    q1, v1, _ = step.end
     more = [name for name in ("wrench", "parameters") if name in symbols]
     names = ("q", "v", "a", "wrench") if "wrench" in more else ("q", "v", "a")
     inverse = plant.model.symbolic.function(INVERSE_DYNAMICS, names)
@@ -154,7 +257,7 @@ def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSo
         {a.name: a.size for a in given},
         symbols,
         a1,
-        predicted=a0,
+        predicted=state[layout["a"]],
         residual=required - tau,  # (4)
-        following=layout.symbolic(state[0] + 1, state[1], q=q1, v=v1, a=a1, b=b1),
+        following=step.following,
     )

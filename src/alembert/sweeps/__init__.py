@@ -1,6 +1,7 @@
 """The sweeps: steps written once on `SX`, and the programs composed of them."""
 
 from alembert.sweeps import modal as modal
+from alembert.sweeps.correction import CORRECTION as CORRECTION
 from alembert.sweeps.energy import COMPOSITE as COMPOSITE
 from alembert.sweeps.energy import KINETIC_ENERGY as KINETIC_ENERGY
 from alembert.sweeps.energy import MOMENTUM as MOMENTUM

@@ -23,7 +23,7 @@ from typing import Any
 import casadi as ca
 
 from alembert.spatial import ArticulatedInertia, Motion, Pose, so3
-from alembert.spatial.arrays import skew
+from alembert.spatial.arrays import cross, skew, symmetric
 
 
 class RigidAttachment:
@@ -39,8 +39,13 @@ class RigidAttachment:
     def deliver(self, record: Any, contributions: Mapping[str, Any]) -> None:
         record.parent.add(**contributions)
 
+    def see(self, record: Any) -> None:
+        """Leave what the modes of the parent move the place by, in world axes: here there are none."""
+
 
 RIGID_ATTACHMENT = RigidAttachment()
+OF_MODES = frozenset(("q", "v", "a", "da", "P_m", "D_m", "z_m", "f_m", "I_m", "J_m"))
+"""the fields of a parent with modes that a `ModalAttachment` reads or adds to"""
 
 
 @dataclass(frozen=True)
@@ -59,48 +64,77 @@ class ModalAttachment:
     def of(cls, parts: Mapping[str, ca.SX], modes: int, stiffening: str) -> ModalAttachment:
         chi = parts["foreshortening"]
         second = (
-            [ca.reshape(chi[3 * modes * k : 3 * modes * (k + 1)], 3, modes) for k in range(modes)]
+            [
+                ca.sparsify(ca.reshape(chi[3 * modes * k : 3 * modes * (k + 1)], 3, modes))
+                for k in range(modes)
+            ]
             if chi.numel()
             else []
         )
         return cls(
             parts["place"],
-            ca.reshape(parts["shapes"], 3, modes),
-            ca.reshape(parts["rotations"], 3, modes),
+            ca.sparsify(ca.reshape(parts["shapes"], 3, modes)),
+            ca.sparsify(ca.reshape(parts["rotations"], 3, modes)),
             second,
             stiffening != "ruthless",
         )
 
     def receive(self, record: Any, name: str) -> Any:
+        """Leaves the place and T, and gamma as soon as the parent's motion is known, in the node's record."""
         parent = record.parent
         if name == "placement":
-            return self._pose(parent.q) @ record.node.placement
+            if not record.has("T_P"):
+                record.T_P = self.columns(parent.q)
+                record.X_P = self._pose(parent.q) @ record.node.placement
+            return record.X_P
         if name == "V":
-            return parent.V + self._motion(parent.q, parent.v)
+            if not record.has("gamma_P"):
+                relative = Motion.from_vector(record.T_P @ parent.v)
+                record.gamma_P, record.V_P = self._bias(parent, relative), parent.V + relative
+            return record.V_P
         if name == "A":
-            return parent.A + self._motion(parent.q, parent.a) + self._bias(parent)
+            found = parent.A + Motion.from_vector(record.T_P @ parent.a)
+            return found + record.gamma_P if record.has("gamma_P") else found
+        if name == "dA":
+            return parent.dA + Motion.from_vector(record.T_P @ parent.da)
         return getattr(parent, name)
 
     def deliver(self, record: Any, contributions: Mapping[str, Any]) -> None:
         """(3): the fields of the modes have the names of the others with `_m`; D_m and J_m are T' P T."""
-        found, T = dict(contributions), self.columns(record.parent.q)
+        found, T = dict(contributions), record.T_P
         if "P" in found:
             P: ArticulatedInertia = found["P"]
-            found["z"] = found["z"] + P @ self._bias(record.parent)
+            if "z" in found and record.has("gamma_P"):
+                found["z"] = found["z"] + P @ record.gamma_P
             found["P_m"] = P.columns(T)
-            found["D_m"] = T.T @ found["P_m"]
+            found["D_m"] = symmetric(T.T @ found["P_m"])
         if "I" in found:
             found["I_m"] = found["I"].articulated().columns(T)
-            found["J_m"] = T.T @ found["I_m"]
+            found["J_m"] = symmetric(T.T @ found["I_m"])
         for name in found.keys() & {"f", "z"}:
             found[f"{name}_m"] = T.T @ found[name].vector()
         record.parent.add(**found)
+
+    def see(self, record: Any) -> None:
+        """T in world axes about the world's origin."""
+        X, T = record.parent.X_W, record.T_P
+        moved = [X.motion(Motion.from_vector(T[:, k])).vector() for k in range(T.shape[1])]
+        record.columns_P = ca.horzcat(*moved)
 
     def _pose(self, q: ca.SX) -> Pose:
         """(1)"""
         if not self.deformed:
             return Pose(ca.SX.eye(3), self.place)
-        return Pose(so3.exp(self.rotations @ q), self.place + self.shapes @ q + self._shortened(q) @ q / 2)
+        angles = self.rotations @ q
+        axis = self._axis
+        R = so3.exp(angles) if axis is None else _turn(axis, angles[axis])
+        return Pose(R, self.place + self.shapes @ q + self._shortened(q) @ q / 2)
+
+    @property
+    def _axis(self) -> int | None:
+        """The only axis that the modes turn the place about, if there is only one: then turns add."""
+        rows = [k for k in range(3) if self.rotations[k, :].nnz()]
+        return rows[0] if len(rows) == 1 else None
 
     def _shortened(self, q: ca.SX) -> ca.SX:
         """chi q, 3 x modes"""
@@ -110,20 +144,35 @@ class ModalAttachment:
 
     def columns(self, q: ca.SX) -> ca.SX:
         """T of (1)"""
-        if not self.deformed:
-            turn, shift = self.rotations, self.shapes
-        else:
-            turn = so3.left_jacobian(self.rotations @ q) @ self.rotations
-            shift = self.shapes + self._shortened(q)
+        turn, shift = self.rotations, self.shapes
+        if self.deformed:
+            shift = shift + self._shortened(q)
+            if self._axis is None and turn.nnz():
+                turn = so3.left_jacobian(turn @ q) @ turn
         return ca.sparsify(ca.vertcat(turn, shift + skew(self._pose(q).translation) @ turn))
 
-    def _motion(self, q: ca.SX, v: ca.SX) -> Motion:
-        return Motion.from_vector(self.columns(q) @ v)
-
-    def _bias(self, parent: Any) -> Motion:
-        """dT/dt v + V x T v"""
+    def _bias(self, parent: Any, relative: Motion) -> Motion:
+        """dT/dt v + V x T v: with Omega the rate of the place in the body, (Omega', chi(v, v) + p x Omega' + p' x Omega)."""
         q, v = parent.q, parent.v
-        at, along = ca.SX.sym("q", q.numel()), ca.SX.sym("v", v.numel())
-        change = ca.jtimes(self.columns(at) @ along, at, along)
-        change = ca.substitute([change], [at, along], [ca.densify(q), ca.densify(v)])[0]
-        return Motion.from_vector(change) + parent.V.cross(self._motion(q, v))
+        found = parent.V.cross(relative)
+        if not self.deformed:
+            return found
+        change, p = ca.SX(3, 1), self._pose(q).translation
+        if self._axis is None and self.rotations.nnz():
+            at, along = ca.SX.sym("theta", 3), ca.SX.sym("rate", 3)
+            slope = ca.jtimes(so3.left_jacobian(at) @ along, at, along)
+            angles, rates = ca.densify(self.rotations @ q), ca.densify(self.rotations @ v)
+            change = ca.substitute([slope], [at, along], [angles, rates])[0]
+        Omega = relative.angular
+        speed = relative.linear - cross(p, Omega)
+        linear = self._shortened(v) @ v + cross(p, change) + cross(speed, Omega)
+        return found + Motion(change, linear)
+
+
+def _turn(axis: int, angle: ca.SX) -> ca.SX:
+    """The rotation about a coordinate axis."""
+    c, s = ca.cos(angle), ca.sin(angle)
+    R = ca.SX.eye(3)
+    j, k = (axis + 1) % 3, (axis + 2) % 3
+    R[j, j], R[k, k], R[j, k], R[k, j] = c, c, -s, s
+    return R

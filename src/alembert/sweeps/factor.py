@@ -13,15 +13,15 @@ class Factor:
         self._n = n
         self._L = [[ca.SX(0)] * n for _ in range(n)]
         self._inverse: list[ca.SX] = []
+        scaled = [[ca.SX(0)] * n for _ in range(n)]  # L diag(d)
         for j in range(n):
-            scaled = [self._L[j][k] for k in range(j)]
             column = [M[i, j] for i in range(j, n)]
             for k in range(j):
-                weight = scaled[k] / self._inverse[k]
                 for i in range(j, n):
-                    column[i - j] = column[i - j] - self._L[i][k] * weight
+                    column[i - j] = column[i - j] - self._L[i][k] * scaled[j][k]
             self._inverse.append(1 / column[0])
             for i in range(j + 1, n):
+                scaled[i][j] = column[i - j]
                 self._L[i][j] = column[i - j] * self._inverse[j]
 
     @property
@@ -34,11 +34,23 @@ class Factor:
 
     def solve(self, B: ca.SX) -> ca.SX:
         """M^-1 B for a matrix of right-hand sides."""
+        return self.outward(self.scaled(self.inward(B)))
+
+    def inward(self, B: ca.SX) -> ca.SX:
+        """L^-1 B"""
         rows = [B[i, :] for i in range(self._n)]
         for i in range(self._n):
             for k in range(i):
                 rows[i] = rows[i] - self._L[i][k] * rows[k]
-        rows = [row * inverse for row, inverse in zip(rows, self._inverse, strict=True)]
+        return ca.vertcat(*rows) if rows else B
+
+    def scaled(self, B: ca.SX) -> ca.SX:
+        """diag(d)^-1 B"""
+        return ca.vertcat(*(B[i, :] * x for i, x in enumerate(self._inverse))) if self._n else B
+
+    def outward(self, B: ca.SX) -> ca.SX:
+        """L^-T B"""
+        rows = [B[i, :] for i in range(self._n)]
         for i in reversed(range(self._n)):
             for k in range(i + 1, self._n):
                 rows[i] = rows[i] - self._L[k][i] * rows[k]

@@ -48,6 +48,7 @@ def subspace_in_world(b: Record) -> None:
     """S in world axes about the world's origin: the columns of every Jacobian."""
     columns = (b.X_W.motion(Motion.from_vector(b.S[:, k])).vector() for k in range(b.node.nv))
     b.columns = ca.horzcat(ca.SX(6, 0), *columns)
+    b.node.attachment.see(b)
 
 
 POSES = Program("poses", {"q": "q"}, (outward(place), outward(place_in_world)), {"X_W": "node"})

@@ -10,10 +10,20 @@ as everywhere. With the integrals of `alembert.model.modal`, sums over repeated 
     M = [[J, s~, Cr], [-s~, m 1, Ct], [Cr', Ct', Me]],   h = M nu                                     (4)
     bias = dM/dt nu + (V x* h_6 ; -1/2 d(nu' M nu)/dq)                                                (5)
 
+Since dE/dq_k = F_k + F_k', ds/dq_k = Ct_k, and D_kl + D_lk is symmetric, (5) is, for V = (w, u) and alpha = w x u,
+
+    angular:  (tr(L) 1 - L) w + w x (J w + Cr v) + s x alpha + vee(Tr_kl) v_k v_l,    L = sum_k (F_k + F_k') v_k
+    linear:   m alpha + w x (w x s + 2 Ct v) + Tt_kl v_k v_l                                          (6)
+    mode k:   2 w . vee(D_kl) v_l + w' F_k w - tr(F_k) w'w + Ct_k . alpha
+
 What hangs on the body passes through `alembert.sweeps.attachment`, with T the motion of its place per unit of the modal
 speeds. The elimination of the modes is that of a joint, (1)-(5) of `alembert.sweeps.forward_dynamics`, with
 
-    U = M_6m + sum P T,   D = Me + sum T' P T,   e = tau - K q - C v - z_m,   X = 1                   (6)
+    U = M_6m + sum P T,   D = Me + sum T' P T,   e = tau - K q - C v - z_m,   X = 1                   (7)
+
+by the factors D = L d L', with U_L = L^-1 U' and e_L = L^-1 e:
+
+    P_a = P - U_L' d^-1 U_L,   z_a = z + U_L' d^-1 e_L,   a = L^-T d^-1 (e_L - U_L A)                 (8)
 
 In rows of matrices over the speeds (`Pairs`), a node beyond the place sees the modes move by T. What a mode node does in the
 place of a step is declared with `counterpart`; an algorithm with a step that has none refuses bodies with modes.
@@ -26,77 +36,114 @@ from collections.abc import Mapping
 import casadi as ca
 
 from alembert.spatial import ArticulatedInertia, Force, RigidInertia
-from alembert.spatial.arrays import dot, skew
+from alembert.spatial.arrays import cross, dot, skew, symmetric
 from alembert.sweeps import energy, forward_dynamics, inverse_dynamics, kinematics, mass_matrix
 from alembert.sweeps.factor import Factor
 from alembert.sweeps.program import Record, counterpart
 
 
 class Integrals:
-    """The constants of (1)-(5) of a mode node, and what they give at its coordinates."""
+    """The constants of (1)-(6) of a mode node; matrices of several modes have their entries by columns, a mode each."""
 
     def __init__(self, parts: Mapping[str, ca.SX], n: int, stiffening: str) -> None:
-        self.n, self._deformed = n, stiffening != "ruthless"
-        self.mass = parts["mass"]
-        self._s = parts["moment"]
+        self.n, self.deformed = n, stiffening != "ruthless"
+        self.mass, self.moment = parts["mass"], parts["moment"]
         xx, xy, yy, xz, yz, zz = (parts["inertia"][k] for k in range(6))
-        self._E = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz))
-        self._S = _columns(parts["shape_moments"])
-        self._Ek = _squares(parts["shape_products"])
-        self._D = _squares(parts["pair_products"])
-        self._Tt = _columns(parts["foreshortening_moments"])
-        self._Tr = _squares(parts["foreshortening_products"])
-        traces = [ca.trace(D) for D in self._D]
-        self.modal_mass = ca.vertcat(*(ca.horzcat(*traces[n * k : n * k + n]) for k in range(n)))
-        self.stiffness = ca.reshape(parts["modal_stiffness"], n, n).T
-        self.damping = ca.reshape(parts["modal_damping"], n, n).T
+        self.second = ca.vertcat(xx, xy, xz, xy, yy, yz, xz, yz, zz)
+        self.S = _sparse(parts["shape_moments"], 3, n)
+        self.E = _sparse(parts["shape_products"], 9, n)  # of E_k': the rows of E_k are its columns
+        self.products = _sparse(parts["pair_products"], 9 * n, n)
+        self.pair_spins = _sparse(parts["pair_spins"], 3, n * (n - 1) // 2)
+        self.modal_mass, self.stiffness, self.damping = (
+            _symmetric(parts[name], n) for name in ("modal_mass", "modal_stiffness", "modal_damping")
+        )
+        count = parts["foreshortening_moments"].numel() // 3
+        self.Tt = _sparse(parts["foreshortening_moments"], 3, count)
+        self.spins = _sparse(parts["foreshortening_spins"], 3, count)
 
-    def matrix(self, q: ca.SX) -> ca.SX:
+    def first_products(self, q: ca.SX) -> ca.SX:
+        """F_k of (2), 9 x modes"""
+        return self.E + ca.reshape(self.products @ q, 9, self.n) if self.deformed else self.E
+
+    def first_moments(self, q: ca.SX) -> ca.SX:
+        """Ct of (3)"""
+        if not (self.deformed and self.Tt.numel()):
+            return self.S
+        columns = [ca.SX(3, 1) for _ in range(self.n)]
+        for p, (k, l) in enumerate(_lower(self.n)):
+            columns[k] = columns[k] + self.Tt[:, p] * q[l]
+            if k != l:
+                columns[l] = columns[l] + self.Tt[:, p] * q[k]
+        return self.S + ca.horzcat(*columns)
+
+    def matrix(self, q: ca.SX, F: ca.SX, Ct: ca.SX) -> ca.SX:
         """(4)"""
-        n = self.n
-        x = q if self._deformed else ca.SX(n, 1)
-        s, total, Cr, Ct = self._s, self._E, [], []
-        for k in range(n):
-            F, t = self._Ek[k].T, self._S[k]
-            for l in range(n):
-                F = F + self._D[n * k + l] * x[l]
-                if self._Tt:
-                    F = F + self._Tr[n * k + l] * x[l]
-                    t = t + self._Tt[n * k + l] * x[l]
-            total = total + x[k] * (self._Ek[k].T + F)
-            s = s + x[k] * (self._S[k] + t) / 2
-            Cr.append(ca.vertcat(F[2, 1] - F[1, 2], F[0, 2] - F[2, 0], F[1, 0] - F[0, 1]))
-            Ct.append(t)
-        E = (total + total.T) / 2
+        s, E = self.moment, self.second
+        if self.deformed:
+            s = s + (self.S + Ct) @ q / 2
+            E = E + (self.E + F) @ q
+        E = ca.reshape(E, 3, 3)
+        E = symmetric((E + E.T) / 2)
         J = ca.trace(E) * ca.SX.eye(3) - E
-        R, C = ca.horzcat(*Cr), ca.horzcat(*Ct)
+        Cr = _vee(F)
         return ca.sparsify(
             ca.vertcat(
-                ca.horzcat(J, skew(s), R),
-                ca.horzcat(-skew(s), self.mass * ca.SX.eye(3), C),
-                ca.horzcat(R.T, C.T, self.modal_mass),
+                ca.horzcat(J, skew(s), Cr),
+                ca.horzcat(-skew(s), self.mass * ca.SX.eye(3), Ct),
+                ca.horzcat(Cr.T, Ct.T, self.modal_mass),
             )
         )
 
 
-def _columns(values: ca.SX) -> list[ca.SX]:
-    return [values[k : k + 3] for k in range(0, values.numel(), 3)]
+def _sparse(values: ca.SX, rows: int, columns: int) -> ca.SX:
+    return ca.sparsify(ca.reshape(values, rows, columns))
 
 
-def _squares(values: ca.SX) -> list[ca.SX]:
-    """3 x 3 matrices by rows"""
-    return [ca.reshape(values[k : k + 9], 3, 3).T for k in range(0, values.numel(), 9)]
+def _lower(n: int) -> list[tuple[int, int]]:
+    return [(k, l) for k in range(n) for l in range(k + 1)]
+
+
+def _symmetric(values: ca.SX, n: int) -> ca.SX:
+    found = ca.SX(n, n)
+    for p, (k, l) in enumerate(_lower(n)):
+        found[k, l] = found[l, k] = values[p]
+    return ca.sparsify(found)
+
+
+def _vee(F: ca.SX) -> ca.SX:
+    """Of matrices whose entries are columns."""
+    return ca.vertcat(F[5, :] - F[7, :], F[6, :] - F[2, :], F[1, :] - F[3, :])
+
+
+def _quadratic(parts: ca.SX, v: ca.SX) -> ca.SX:
+    """sum over k, l of x_kl v_k v_l, from the lower triangle of x"""
+    total = ca.SX(3, 1)
+    if parts.nnz():
+        for p, (k, l) in enumerate(_lower(v.numel())):
+            total = total + parts[:, p] * (v[k] * v[l] * (1 if k == l else 2))
+    return total
 
 
 def bias(b: Record) -> tuple[Force, ca.SX]:
-    """(5): the wrench, and the modal forces."""
-    nu = ca.densify(ca.vertcat(b.V.vector(), b.v))
-    at, fixed = ca.SX.sym("q", b.node.nv), ca.SX.sym("nu", nu.numel())
-    h = integrals(b).matrix(at) @ fixed
-    found = [ca.jtimes(h, at, fixed[6:]), ca.gradient(ca.dot(fixed, h) / 2, at)]
-    rate, slope = ca.substitute(found, [at, fixed], [ca.densify(b.q), nu])
-    turning = b.V.cross_force(Force.from_vector((b.M @ nu)[0:6]))
-    return Force.from_vector(rate[0:6]) + turning, rate[6:] - slope
+    """(6): the wrench, and the modal forces."""
+    I, M, v, w, u = integrals(b), b.M, b.v, b.V.angular, b.V.linear
+    if not I.deformed:
+        h = M @ ca.vertcat(b.V.vector(), v)
+        return b.V.cross_force(Force.from_vector(h[0:6])), ca.SX(b.node.nv, 1)
+    alpha, s, J, Ct = cross(w, u), locked(M).moment, M[0:3, 0:3], M[3:6, 6:]
+    L = ca.reshape(b.F @ v, 3, 3)
+    L = L + L.T
+    angular = ca.trace(L) * w - L @ w + cross(w, J @ w + M[0:3, 6:] @ v) + cross(s, alpha)
+    linear = I.mass * alpha + cross(w, cross(w, s) + 2 * (Ct @ v))
+    wrench = Force(angular + _quadratic(I.spins, v), linear + _quadratic(I.Tt, v))
+    turning = w @ w.T - dot(w, w) * ca.SX.eye(3)
+    modal = b.F.T @ ca.vec(turning) + Ct.T @ alpha
+    along = [ca.SX(0)] * I.n
+    rates = I.pair_spins.T @ (2 * w)
+    for p, (k, l) in enumerate((i, j) for i in range(I.n) for j in range(i)):
+        along[k] = along[k] + rates[p] * v[l]
+        along[l] = along[l] - rates[p] * v[k]
+    return wrench, modal + ca.vertcat(*along)
 
 
 def integrals(b: Record) -> Integrals:
@@ -109,9 +156,11 @@ def integrals(b: Record) -> Integrals:
 
 @counterpart(kinematics.place)
 def place(b: Record) -> None:
-    """(4); the body's frame is where it would be without the modes."""
+    """(2)-(4); the body's frame is where it would be without the modes."""
     b.X = b.receive("placement")
-    b.M = integrals(b).matrix(b.q)
+    constants = integrals(b)
+    b.F = constants.first_products(b.q)
+    b.M = constants.matrix(b.q, b.F, constants.first_moments(b.q))
 
 
 @counterpart(kinematics.place_in_world)
@@ -161,7 +210,7 @@ def begin(b: Record) -> None:
 
 @counterpart(forward_dynamics.eliminate)
 def eliminate(b: Record) -> None:
-    """(6), then (3) and (6) of `alembert.sweeps.forward_dynamics`."""
+    """(7), (8), and (6) of `alembert.sweeps.forward_dynamics` where accelerations are prescribed."""
     U, D, z, z_m = b.P_m, b.D_m, b.z.vector(), b.z_m
     hybrid = b.has("free")
     if hybrid:
@@ -173,16 +222,16 @@ def eliminate(b: Record) -> None:
     if hybrid:
         b.e = b.free * b.e
     b.U, b.D, b.factor = U, D, Factor(D)
-    b.ready = b.factor.solve(b.e)
-    b.W = b.factor.solve(U.T)
-    P = ArticulatedInertia.from_matrix(ca.sparsify(b.P.matrix() - U @ b.W))
-    b.deliver(P=P.transform(b.X), z=b.X.force(Force.from_vector(z + U @ b.ready)))
+    b.U_L, b.e_L = b.factor.inward(U.T), b.factor.inward(b.e)
+    half = b.factor.scaled(b.U_L).T
+    P = ArticulatedInertia.from_matrix(ca.sparsify(b.P.matrix() - half @ b.U_L))
+    b.deliver(P=P.transform(b.X), z=b.X.force(Force.from_vector(z + half @ b.e_L)))
 
 
 @counterpart(forward_dynamics.respond)
 def respond(b: Record) -> None:
     b.A_in = b.A = b.X.motion_inverse(b.receive("A"))
-    b.a = b.ready - b.W @ b.A.vector()
+    b.a = b.factor.outward(b.factor.scaled(b.e_L - b.U_L @ b.A.vector()))
     if b.has("free"):
         b.a = b.a + b.a_star
 
@@ -236,6 +285,7 @@ counterpart(mass_matrix.gather)(mass_matrix.gather)
 @counterpart(kinematics.subspace_in_world)
 def subspace_in_world(b: Record) -> None:
     """What the modes move depends on where it hangs: see `alembert.sweeps.program.seen`."""
+    b.node.attachment.see(b)
 
 
 @counterpart(mass_matrix.composite_momentum)

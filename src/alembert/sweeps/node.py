@@ -83,15 +83,18 @@ class Structure:
         if not self.stiffening:
             return ()
         n = self.joint.nv
-        pairs = n * n if self.stiffening == "consistent" else 0
+        lower = n * (n + 1) // 2
+        pairs = lower if self.stiffening == "consistent" else 0
         return (
             ("shape_moments", 3 * n),
             ("shape_products", 9 * n),
             ("pair_products", 9 * n * n),
-            ("modal_stiffness", n * n),
-            ("modal_damping", n * n),
+            ("pair_spins", 3 * (lower - n)),
+            ("modal_mass", lower),
+            ("modal_stiffness", lower),
+            ("modal_damping", lower),
             ("foreshortening_moments", 3 * pairs),
-            ("foreshortening_products", 9 * pairs),
+            ("foreshortening_spins", 3 * pairs),
         )
 
     @property

@@ -151,7 +151,7 @@ def world(tree: Tree, parameters: ca.SX, *, gravity: bool) -> Record:
     zero = ca.SX(3, 1)
     rest = Motion(zero, zero)
     g = tree.gravity(parameters) if gravity else zero
-    changes = {"dw": zero, "zeta": rest, "Vh": rest}
+    changes = {"dw": zero, "zeta": rest, "Vh": rest, "dA": rest}
     return Record(V=rest, A=Motion(zero, -g), X_W=Pose(ca.SX.eye(3), zero), gravity=g, **changes)
 
 
@@ -222,9 +222,7 @@ def seen(tree: Tree, records: list[Record], k: int, j: int) -> Record:
     if j == k:
         return Record(**(inner.__dict__ | {"columns": ca.SX(6, inner.node.nv)}))
     branch = next(i for i in tree.ancestors[k] if tree.parents[i] == j)
-    T = records[branch].node.attachment.columns(inner.q)
-    moved = [inner.X_W.motion(Motion.from_vector(T[:, i])).vector() for i in range(T.shape[1])]
-    return Record(**(inner.__dict__ | {"columns": ca.horzcat(*moved)}))
+    return Record(**(inner.__dict__ | {"columns": records[branch].columns_P}))
 
 
 def _part(tree: Tree, k: int, extent: Extent, values: ca.SX | None) -> ca.SX:

@@ -98,6 +98,11 @@ class Tree:
     def has_modes(self) -> bool:
         return any(body is not None for body in self.flexible)
 
+    @cached_property
+    def mode_count(self) -> int:
+        """The number of modes of all bodies together."""
+        return sum(body.count for body in self.flexible if body is not None)
+
     @property
     def placements(self) -> tuple[Where, ...]:
         """X_PF of each node on its parent node (or on the world)"""
@@ -251,11 +256,7 @@ class Tree:
         found: tuple[Scalar, ...] = ()
         body, place = self.flexible[index], self.places[index]
         if body is not None:
-            found += flattened(
-                (body.shape_moments, body.shape_products, body.pair_products, body.stiffness, body.damping)
-            )
-            if body.stiffening == "consistent":
-                found += flattened((body.foreshortening_moments, body.foreshortening_products))
+            found += _modal_integrals(body)
         if place is not None:
             node = place.node
             found += flattened((node.position, node.shapes, node.rotations))
@@ -377,6 +378,33 @@ def _integrals(body: ModalBody) -> tuple[Scalar, ...]:
     """Mass, first moment and second moment int x x' of the undeformed body, where rigid bodies have their ten-vector."""
     E = body.second_moment
     return (body.mass, *body.first_moment, E[0][0], E[0][1], E[1][1], E[0][2], E[1][2], E[2][2])
+
+
+def _modal_integrals(body: ModalBody) -> tuple[Scalar, ...]:
+    """In the order of the layout of `Structure`; what is symmetric in two modes has its lower triangle only."""
+    n = body.count
+    D, Tr = body.pair_products, body.foreshortening_products if body.is_consistent else None
+    lower = [(k, l) for k in range(n) for l in range(k + 1)]
+    products = [
+        plus(D[k][l][i][j], Tr[k][l][i][j]) if Tr else D[k][l][i][j]
+        for l in range(n)
+        for k in range(n)
+        for j in range(3)
+        for i in range(3)
+    ]
+    mass = [plus(plus(D[k][l][0][0], D[k][l][1][1]), D[k][l][2][2]) for k, l in lower]
+    matrices = [[matrix[k][l] for k, l in lower] for matrix in (body.stiffness, body.damping)]
+    spins = [x for k in range(n) for l in range(k) for x in _vee(D[k][l])]
+    found = flattened((body.shape_moments, body.shape_products))
+    found += (*products, *spins, *mass, *matrices[0], *matrices[1])
+    if Tr and body.foreshortening_moments:
+        found += tuple(x for k, l in lower for x in body.foreshortening_moments[k][l])
+        found += tuple(x for k, l in lower for x in _vee(Tr[k][l]))
+    return found
+
+
+def _vee(F: Sequence[Sequence[Scalar]]) -> tuple[Scalar, ...]:
+    return tuple(F[i][j] - F[j][i] if F[j][i] else F[i][j] for i, j in ((2, 1), (0, 2), (1, 0)))
 
 
 def flattened(values: Any) -> tuple[Scalar, ...]:
