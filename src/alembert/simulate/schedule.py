@@ -138,11 +138,11 @@ class Schedule:
     def _sample(
         self, k: int, instrument: Instrument, count: int, t: float, q: Array, v: Array, system: Simulation
     ) -> Array:
-        noise, step = instrument.draws(count, system.batch)
+        noise, step, chance = instrument.draws(count, system.batch)
         error = instrument.bias + self.walks[k] + instrument.noise * noise
         self.walks[k] = self.walks[k] + instrument.walk * math.sqrt(instrument.given.period) * step
         effort = system.loads.efforts if self.effort is None else self.effort
-        value = instrument.measure(system, t, q, v, effort, error)
+        value = instrument.measure(system, t, q, v, effort, error, chance)
         self.log.append((k, t, value))
         return value
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 import math
 import zlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.special import ndtr
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model, Sensor
@@ -29,6 +30,26 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
+@runtime_checkable
+class Observer(Protocol):
+    """A sensor of another kind: `observe` gives samples (..., entries) with their errors (..., `width`).
+
+    `chance` (...,) is uniform from 0 to 1, for samples that are lost by chance: those are NaN.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def width(self) -> int: ...
+
+    def check(self, model: Model) -> None: ...
+
+    def observe(
+        self, model: Model, t: float, q: Array, v: Array, error: Array, chance: Array, parameters: Any
+    ) -> Array: ...
+
+
 @dataclass(frozen=True)
 class Measured:
     """A sensor of the model (by name), or one given here, every `period` [s] from `offset` on.
@@ -38,7 +59,7 @@ class Measured:
     get a sample. In a batch of motions noise needs a `seed` for each of them.
     """
 
-    sensor: str | Sensor
+    sensor: str | Sensor | Observer
     period: float
     noise: Any = 0.0
     bias: Any = 0.0
@@ -49,7 +70,7 @@ class Measured:
     seed: Any = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.sensor, str | Sensor):
+        if not isinstance(self.sensor, str | Sensor | Observer):
             raise ArgumentError(f"Measured: sensor is {self.sensor!r}, expected a name or a Sensor")
         if not (math.isfinite(self.period) and self.period > 0):
             raise ArgumentError(f"Measured: period is {self.period!r}, expected a positive time in seconds")
@@ -86,7 +107,7 @@ class Instrument:
     """A `Measured` sensor on a model: sizes, and how to read it."""
 
     given: Measured
-    sensor: Sensor
+    sensor: Sensor | Observer
     width: int
     """of errors"""
     noise: Array
@@ -102,11 +123,28 @@ class Instrument:
             if sensor not in known:
                 raise ArgumentError(unknown("simulate: sensors: no sensor", sensor, known))
             sensor = known[sensor]
+        if not isinstance(sensor, Sensor):
+            sensor.check(model)
+            return cls._with_errors(given, sensor, sensor.width, batch)
         if sensor.of_joint and sensor.target not in model.joint_indices:
             raise ArgumentError(unknown("simulate: sensors: no joint", sensor.target, model.joint_indices))
         if not sensor.of_joint:
             model.frame(sensor.target)
         width = model.joint(sensor.target).type.nv if sensor.of_joint else 6 if sensor.kind == "frame" else 3
+        found = cls._with_errors(given, sensor, width, batch)
+        curved = sensor.kind == "frame" or (
+            sensor.kind == "joint_position" and not model.joint(sensor.target).type.is_vector_space
+        )
+        if curved and given.quantum:
+            raise UnsupportedError(
+                f"simulate: sensors: a quantum and {sensor.name!r} do not go together: rotations have no multiples"
+            )
+        return found
+
+    @classmethod
+    def _with_errors(
+        cls, given: Measured, sensor: Sensor | Observer, width: int, batch: tuple[int, ...]
+    ) -> Instrument:
         errors = {}
         for name in ("noise", "bias", "walk"):
             x = np.atleast_1d(np.asarray(getattr(given, name), dtype=float))
@@ -115,13 +153,6 @@ class Instrument:
                     f"simulate: sensors: {name} of {sensor.name!r} has {len(x)} entries, expected 1 or {width}"
                 )
             errors[name] = np.broadcast_to(x, (width,))
-        curved = sensor.kind == "frame" or (
-            sensor.kind == "joint_position" and not model.joint(sensor.target).type.is_vector_space
-        )
-        if curved and given.quantum:
-            raise UnsupportedError(
-                f"simulate: sensors: a quantum and {sensor.name!r} do not go together: rotations have no multiples"
-            )
         random = bool(np.any(errors["noise"]) or np.any(errors["walk"]))
         if batch and random and np.shape(given.seed) != batch:
             raise UnsupportedError(
@@ -134,22 +165,27 @@ class Instrument:
     def name(self) -> str:
         return self.sensor.name
 
-    def draws(self, k: int, batch: tuple[int, ...]) -> tuple[Array, Array]:
-        """The normal numbers n_k and m_k of sample k, (..., width)."""
-        if not (np.any(self.noise) or np.any(self.walk)):
-            return np.zeros(self.width), np.zeros(self.width)
+    def draws(self, k: int, batch: tuple[int, ...]) -> tuple[Array, Array, Array]:
+        """The normal numbers n_k and m_k of sample k, (..., width), and one that is uniform, (...,)."""
+        if isinstance(self.sensor, Sensor) and not (np.any(self.noise) or np.any(self.walk)):
+            return np.zeros(self.width), np.zeros(self.width), np.zeros(())
         seeds = np.broadcast_to(np.asarray(self.given.seed, dtype=np.uint64), batch)
         rows = [
             np.random.Generator(
                 np.random.Philox(key=np.array([seed, self.key], dtype=np.uint64), counter=[0, 0, k, 0])
-            ).standard_normal(2 * self.width)
+            ).standard_normal(2 * self.width + 1)
             for seed in seeds.ravel()
         ]
-        found = np.array(rows).reshape(*batch, 2 * self.width)
-        return found[..., : self.width], found[..., self.width :]
+        found = np.array(rows).reshape(*batch, 2 * self.width + 1)
+        return found[..., : self.width], found[..., self.width : -1], ndtr(found[..., -1])
 
-    def measure(self, system: Simulation, t: float, q: Array, v: Array, effort: Array, error: Array) -> Array:
+    def measure(
+        self, system: Simulation, t: float, q: Array, v: Array, effort: Array, error: Array, chance: Array
+    ) -> Array:
         """y with its error."""
+        if not isinstance(self.sensor, Sensor):
+            y = self.sensor.observe(system.own, t, q, v, error, chance, system.own_parameters)
+            return self.given.quantum * np.round(y / self.given.quantum) if self.given.quantum else y
         y = self.truth(system, t, q, v, effort)
         kind = self.sensor.kind
         if kind == "joint_position":
@@ -174,6 +210,7 @@ class Instrument:
         return quantum * np.round(y / quantum) if quantum else y
 
     def truth(self, system: Simulation, t: float, q: Array, v: Array, effort: Array) -> Array:
+        assert isinstance(self.sensor, Sensor)
         model, target = system.own, self.sensor.target
         parameters = system.own_parameters
         kind = self.sensor.kind

@@ -1,0 +1,373 @@
+"""Devices of a spacecraft, one call each: they add bodies and joints to a `ModelBuilder`, or frames that push.
+
+    builder = al.ModelBuilder("craft", gravity=(0, 0, 0))
+    builder.body("hub", al.Inertia.box(500, (1, 1, 2)), joint=al.Free(), joint_name="flight")
+    wheels = [reaction_wheel(builder, f"wheel_{a}", "hub", axis, inertia=0.05, torque=0.2, speed=600) for a, axis in ...]
+    slosh_pendulum(builder, "fuel", "hub", mass=40, length=0.3, at=(0, 0, -0.4))
+
+A wheel's imbalance is its centre of mass and its products of inertia, a slosh mass a body, a gimbal a joint: nothing
+is added
+to the equations of motion by hand, so momentum is kept by all of them. What devices do with commands is in
+`alembert.spacecraft.hardware`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.flexible import beam
+from alembert.joints import Friction, Limits, Prismatic, Revolute, Spring, Universal
+from alembert.library.shapes import disc
+from alembert.model import Box, Inertia, ModelBuilder, Placement, Visual
+
+Array = np.ndarray
+_THIN = 0.51
+"""moment of inertia across the axis of a wheel over that about it; 0.5 is a disc without thickness"""
+
+
+def _positive(who: str, **values: float) -> None:
+    for name, value in values.items():
+        if not value > 0:
+            raise ArgumentError(f"{who}: {name} is {value!r}, expected a positive number")
+
+
+def _limit(value: float) -> tuple[float, ...]:
+    return (value,) if math.isfinite(value) else ()
+
+
+def _axes(axis: Any, who: str) -> Array:
+    """(3, 3): columns are two directions across the axis, and the axis."""
+    a = np.asarray(axis, dtype=float)
+    if a.shape != (3,) or not np.linalg.norm(a) > 0:
+        raise ArgumentError(f"{who}: axis is {axis!r}, expected a direction")
+    a = a / np.linalg.norm(a)
+    across = np.cross(a, np.eye(3)[int(np.argmin(np.abs(a)))])
+    across /= np.linalg.norm(across)
+    return np.stack([across, np.cross(a, across), a], axis=1)
+
+
+@dataclass(frozen=True)
+class ReactionWheel:
+    """What a wheel can do: its joint, its inertia about the axis [kg m^2], torque [N m] and speed [rad/s] at most."""
+
+    name: str
+    axis: tuple[float, ...]
+    inertia: float
+    torque: float
+    speed: float
+
+
+def reaction_wheel(
+    builder: ModelBuilder,
+    name: str,
+    parent: str,
+    axis: Any,
+    *,
+    inertia: float,
+    mass: float = 0.0,
+    torque: float = math.inf,
+    speed: float = math.inf,
+    viscous: float = 0.0,
+    coulomb: float = 0.0,
+    static_imbalance: float = 0.0,
+    dynamic_imbalance: float = 0.0,
+    at: Any = (0.0, 0.0, 0.0),
+) -> ReactionWheel:
+    """A wheel on a body: the joint and the body are called `name`, its motor `name_motor`.
+
+    `inertia` is about the axis; `mass` is by default that of a disc of 0.2 m radius. Friction is viscous [N m s] and of
+    Coulomb [N m]. The static imbalance [kg m] sets the centre of mass off the axis, the dynamic one [kg m^2] is a
+    product of
+    inertia: a wheel at Omega then pushes with U Omega^2.
+    """
+    who = f"reaction_wheel {name!r}"
+    _positive(who, inertia=inertia, torque=torque, speed=speed)
+    mass = mass or 2 * inertia / 0.2**2
+    _positive(who, mass=mass)
+    R = _axes(axis, who)
+    local = np.diag([_THIN * inertia, _THIN * inertia, inertia])
+    local[0, 2] = local[2, 0] = -dynamic_imbalance
+    offset = static_imbalance / mass
+    local -= (
+        mass * offset**2 * np.diag([0.0, 1.0, 1.0])
+    )  # `inertia` is about the axis, the tensor about the centre of mass
+    builder.body(
+        name,
+        Inertia.from_matrix(mass, tuple(offset * R[:, 0]), R @ local @ R.T),
+        joint=Revolute(tuple(R[:, 2])),
+        joint_name=name,
+        parent=parent,
+        placement=tuple(at),
+        friction=Friction((viscous,), (coulomb,), 0.1) if viscous or coulomb else None,
+        limits=Limits(velocity=_limit(speed), effort=_limit(torque)),
+        visuals=[disc(tuple(R[:, 2]), math.sqrt(2 * inertia / mass), 0.03)],
+    )
+    limits = (-torque, torque) if math.isfinite(torque) else (-math.inf, math.inf)
+    builder.actuator(f"{name}_motor", name, limits=limits)
+    return ReactionWheel(name, tuple(float(x) for x in R[:, 2]), inertia, torque, speed)
+
+
+@dataclass(frozen=True)
+class ControlMomentGyro:
+    """A gimbal (joint `name`) that carries a rotor (joint `name_rotor`); axes at zero gimbal angle in the parent's axes."""
+
+    name: str
+    gimbal_axis: tuple[float, ...]
+    spin_axis: tuple[float, ...]
+    momentum: float
+    rotor_inertia: float
+    rate: float
+    torque: float
+    variable_speed: bool = False
+
+    @property
+    def rotor(self) -> str:
+        return f"{self.name}_rotor"
+
+    @property
+    def speed(self) -> float:
+        """Of the rotor, nominal [rad/s]."""
+        return self.momentum / self.rotor_inertia
+
+
+def control_moment_gyro(
+    builder: ModelBuilder,
+    name: str,
+    parent: str,
+    *,
+    gimbal_axis: Any,
+    spin_axis: Any,
+    momentum: float,
+    rotor_inertia: float,
+    gimbal_inertia: float | None = None,
+    mass: float = 0.0,
+    rate: float = math.inf,
+    torque: float = math.inf,
+    variable_speed: bool = False,
+    at: Any = (0.0, 0.0, 0.0),
+) -> ControlMomentGyro:
+    """A single-gimbal gyro, of constant or `variable_speed`: `momentum` [N m s] at the rotor's nominal speed.
+
+    `rate` and `torque` are those of the gimbal at most. A run starts with the rotor at speed: `spun_up(model, v, gyros)`.
+    """
+    who = f"control_moment_gyro {name!r}"
+    _positive(who, momentum=momentum, rotor_inertia=rotor_inertia, rate=rate, torque=torque)
+    g, s = _axes(gimbal_axis, who)[:, 2], _axes(spin_axis, who)[:, 2]
+    if abs(g @ s) > 1e-9:
+        raise ArgumentError(
+            f"{who}: gimbal_axis and spin_axis have the cosine {g @ s:.3g}, expected right angles"
+        )
+    mass = mass or 2 * rotor_inertia / 0.2**2
+    frame = np.stack([s, np.cross(g, s), g], axis=1)
+    Jg = rotor_inertia if gimbal_inertia is None else gimbal_inertia
+    _positive(who, gimbal_inertia=Jg)
+    builder.body(
+        name,
+        Inertia.from_matrix(0.3 * mass, (0, 0, 0), frame @ (Jg * np.diag([0.6, 0.6, 1.0])) @ frame.T),
+        joint=Revolute(tuple(g)),
+        joint_name=name,
+        parent=parent,
+        placement=tuple(at),
+        limits=Limits(effort=_limit(torque)),
+    )
+    local = rotor_inertia * np.diag([1.0, _THIN, _THIN])
+    builder.body(
+        f"{name}_rotor",
+        Inertia.from_matrix(mass, (0, 0, 0), frame @ local @ frame.T),
+        joint=Revolute(tuple(s)),
+        joint_name=f"{name}_rotor",
+        parent=name,
+        visuals=[disc(tuple(s), math.sqrt(2 * rotor_inertia / mass), 0.05)],
+    )
+    builder.actuator(f"{name}_motor", name)
+    builder.actuator(f"{name}_rotor_motor", f"{name}_rotor")
+    axes = (tuple(float(x) for x in g), tuple(float(x) for x in s))
+    return ControlMomentGyro(name, *axes, momentum, rotor_inertia, rate, torque, variable_speed)
+
+
+def gyro_pyramid(
+    builder: ModelBuilder, name: str, parent: str, *, skew_deg: float = 54.7356, **options: Any
+) -> list[ControlMomentGyro]:
+    """Four gyros on the sides of a pyramid about z, whose sides rise by the skew angle; at zero all momenta cancel."""
+    beta = math.radians(skew_deg)
+    c, s = math.cos(beta), math.sin(beta)
+    gimbals = ((s, 0, c), (0, s, c), (-s, 0, c), (0, -s, c))
+    spins = ((0, 1, 0), (-1, 0, 0), (0, -1, 0), (1, 0, 0))
+    return [
+        control_moment_gyro(builder, f"{name}{k + 1}", parent, gimbal_axis=g, spin_axis=h, **options)
+        for k, (g, h) in enumerate(zip(gimbals, spins, strict=True))
+    ]
+
+
+def spun_up(model: Any, v: Any, gyros: Sequence[ControlMomentGyro]) -> Array:
+    """Speeds with the rotors of the gyros at their nominal speed."""
+    found = np.array(v, dtype=float)
+    for gyro in gyros:
+        found[model.v_slice(gyro.rotor)] = gyro.speed
+    return found
+
+
+@dataclass(frozen=True)
+class MagneticTorquer:
+    """Three coils along the axes of a frame: up to `dipole` [A m^2] each."""
+
+    name: str
+    frame: str
+    dipole: float
+
+    def __post_init__(self) -> None:
+        _positive(f"MagneticTorquer {self.name!r}", dipole=self.dipole)
+
+
+@dataclass(frozen=True)
+class Thruster:
+    """At the origin of a frame (or `at` on it), pushing the craft along `direction` with `force` [N].
+
+    The plume goes the other way. A pulse shorter than `minimum` [s] is not given. `specific_impulse` [s] counts propellant.
+    """
+
+    name: str
+    frame: str
+    direction: tuple[float, ...]
+    force: float
+    minimum: float = 0.0
+    specific_impulse: float = 220.0
+    at: tuple[float, ...] = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        who = f"Thruster {self.name!r}"
+        _positive(who, force=self.force, specific_impulse=self.specific_impulse)
+        if not self.minimum >= 0:
+            raise ArgumentError(f"{who}: minimum is {self.minimum!r} s, expected zero or more")
+        object.__setattr__(self, "direction", tuple(float(x) for x in _axes(self.direction, who)[:, 2]))
+        object.__setattr__(self, "at", tuple(float(x) for x in self.at))
+
+    @property
+    def wrench(self) -> Array:
+        """Moment and force in the frame's axes when it is open."""
+        f = self.force * np.array(self.direction)
+        return np.r_[np.cross(self.at, f), f]
+
+    @property
+    def flow(self) -> float:
+        """[kg/s]"""
+        return self.force / (self.specific_impulse * 9.80665)
+
+
+# --- what moves by itself -------------------------------------------------------------------------------------
+
+
+def slosh_pendulum(
+    builder: ModelBuilder,
+    name: str,
+    parent: str,
+    *,
+    mass: float,
+    length: float,
+    at: Any,
+    damping: float = 0.0,
+) -> None:
+    """Propellant that swings as a pendulum about `at`, down along -z: the first lateral mode under thrust along z.
+
+    Under an acceleration a it swings at sqrt(a / length). `damping` is viscous [N m s].
+    """
+    _positive(f"slosh_pendulum {name!r}", mass=mass, length=length)
+    builder.body(
+        name,
+        Inertia.point(mass, (0.0, 0.0, -length)),
+        joint=Universal(),
+        joint_name=name,
+        parent=parent,
+        placement=tuple(at),
+        friction=Friction((damping, damping)) if damping else None,
+    )
+
+
+def slosh_mass(
+    builder: ModelBuilder,
+    name: str,
+    parent: str,
+    *,
+    mass: float,
+    stiffness: float,
+    damping: float = 0.0,
+    axis: Any = (1.0, 0.0, 0.0),
+    at: Any = (0.0, 0.0, 0.0),
+) -> None:
+    """Propellant, or a proof mass, on a spring [N/m] and a damper [N s/m] along an axis."""
+    who = f"slosh_mass {name!r}"
+    _positive(who, mass=mass, stiffness=stiffness)
+    builder.body(
+        name,
+        Inertia.point(mass),
+        joint=Prismatic(tuple(_axes(axis, who)[:, 2])),
+        joint_name=name,
+        parent=parent,
+        placement=tuple(at),
+        spring=Spring((stiffness,)),
+        friction=Friction((damping,)) if damping else None,
+    )
+
+
+def hinged_panel(
+    builder: ModelBuilder,
+    name: str,
+    parent: str,
+    *,
+    mass: float,
+    size: tuple[float, float],
+    at: Any,
+    along: Any = (0.0, 1.0, 0.0),
+    hinge: Any = (1.0, 0.0, 0.0),
+    stiffness: float = 0.0,
+    damping: float = 0.0,
+) -> None:
+    """A rigid panel of `size` (along, across) [m] that reaches out from `at`, on a hinge with a spring [N m/rad]."""
+    who = f"hinged_panel {name!r}"
+    _positive(who, mass=mass, length=size[0], width=size[1])
+    out, h = _axes(along, who)[:, 2], _axes(hinge, who)[:, 2]
+    if abs(out @ h) > 1e-9:
+        raise ArgumentError(f"{who}: along and hinge have the cosine {out @ h:.3g}, expected right angles")
+    frame = np.stack([h, out, np.cross(h, out)], axis=1)
+    L, w = size
+    local = mass / 12 * np.diag([L**2, w**2, L**2 + w**2])
+    builder.body(
+        name,
+        Inertia.from_matrix(mass, tuple(L / 2 * out), frame @ local @ frame.T),
+        joint=Revolute(tuple(h)),
+        joint_name=name,
+        parent=parent,
+        placement=tuple(at),
+        spring=Spring((stiffness,)) if stiffness else None,
+        friction=Friction((damping,)) if damping else None,
+        visuals=[Visual(Box(tuple(np.abs(frame @ np.array([w, L, 0.02])))), Placement(tuple(L / 2 * out)))],
+    )
+
+
+def flexible_panel(
+    builder: ModelBuilder,
+    name: str,
+    parent: str,
+    *,
+    mass: float,
+    length: float,
+    bending: float,
+    at: Any,
+    modes: int = 2,
+    damping_ratio: float = 0.005,
+) -> None:
+    """A boom or panel as a beam with bending stiffness EI [N m^2], out along the x axis of `at` (a place or
+    `Placement`).
+    """
+    from alembert.joints import Fixed
+
+    _positive(f"flexible_panel {name!r}", mass=mass, length=length, bending=bending)
+    body = beam(length, mass / length, EI_y=bending, bending_z=modes, damping_ratio=damping_ratio)
+    where = at if isinstance(at, Placement) else Placement(tuple(at))
+    builder.body(name, body, joint=Fixed(), joint_name=name, parent=parent, placement=where)

@@ -1,0 +1,122 @@
+"""Docking ports: frames that meet, hold, and part again with a push.
+
+Two ports face one another: port b is captured by port a when their origins come within `reach`, slowly and straight enough.
+Momentum is kept through the impulse of capture (`alembert.simulate.events`), which is in the log of events; so is a capture
+that was refused, with its reason.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.model import Model, ModelBuilder, Placement
+from alembert.simulate.events import Attach, Change, Event, Release
+
+if TYPE_CHECKING:
+    from alembert.simulate.simulation import Simulation
+
+Array = np.ndarray
+
+
+def docking_port(
+    builder: ModelBuilder, name: str, body: str, at: Any, *, quaternion_wxyz: Any = (1, 0, 0, 0)
+) -> str:
+    """A frame on a body that points outward along its x axis; gives its name."""
+    builder.frame(name, body, Placement(tuple(at), tuple(quaternion_wxyz)))
+    return name
+
+
+@dataclass(frozen=True)
+class Capture(Attach):
+    """From the event on port b stays where it is relative to port a, if it came slowly and straight enough.
+
+    `speed` [m/s] and `rate` [rad/s] are of b relative to a; `angle` [rad] is between the axes that face one another,
+    `offset`
+    [m] across a's axis.
+    """
+
+    speed: float = math.inf
+    rate: float = math.inf
+    angle: float = math.inf
+    offset: float = math.inf
+
+    def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
+        found = approach(system.own, q, v, self.frame_a, self.frame_b)
+        for what in ("speed", "rate", "angle", "offset"):
+            if found[what] > getattr(self, what):
+                return Change(q, v, {f"refused: {what}": found[what], **found})
+        if self.name in system.active:
+            return Change(q, v, found)
+        change = super().apply(system, t, q, v)
+        return Change(
+            change.q, change.v, {**change.quantities, **found}, change.switched, change.stop, change.internal
+        )
+
+
+@dataclass(frozen=True)
+class Separate(Release):
+    """What was attached parts, with an `impulse` [N s] on frame b along a's x axis, and the opposite one on frame a."""
+
+    impulse: float = 0.0
+
+    def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
+        found = super().apply(system, t, q, v)
+        if not self.impulse:
+            return found
+        if not isinstance(self.what, Attach):
+            raise ArgumentError(
+                f"Separate: an impulse needs the Capture or Attach that parts, not {self.what!r}"
+            )
+        model = system.model
+        a, b = self.what.frame_a, self.what.frame_b
+        given: dict[str, Any] = {"parameters": system.parameters}
+        push = model.frame_pose(q, a, **given).rotation[:, 0] * self.impulse
+        here, there = (model.frame_pose(q, x, **given) for x in (a, b))
+        J_b = model.frame_jacobian(q, b, reference="local_world_aligned", **given)[3:]
+        arm = there.rotation.T @ (there.translation - here.translation)
+        J_a = model.frame_jacobian(
+            q, a, reference="local_world_aligned",
+            point=here.rotation.T @ (there.rotation @ arm), **given,
+        )[3:]  # fmt: skip
+        p = (J_b - J_a).T @ push  # at one point of space: no moment is left over
+        M = model.mass_matrix(q, **given)
+        jump = np.linalg.solve(M, p)
+        if system.active:
+            raise ArgumentError("Separate: an impulse and other constraints that hold do not go together")
+        return Change(q, v + jump, {"impulse": self.impulse}, switched=True)
+
+
+def approach(model: Model, q: Array, v: Array, a: str, b: str) -> dict[str, float]:
+    """Distance, speed and rate of port b relative to port a, the angle between their axes, and the offset across a's."""
+    X, Y = model.frame_pose(q, a), model.frame_pose(q, b)
+    V, W = (model.frame_velocity(q, v, x, reference="local_world_aligned") for x in (a, b))
+    r = Y.translation - X.translation
+    axis = X.rotation[:, 0]
+    cosine = float(np.clip(-axis @ Y.rotation[:, 0], -1.0, 1.0))
+    return {
+        "distance": float(np.linalg.norm(r)),
+        "speed": float(np.linalg.norm(W[3:] - V[3:] - np.cross(V[:3], r))),
+        "rate": float(np.linalg.norm(W[:3] - V[:3])),
+        "angle": math.acos(cosine),
+        "offset": float(np.linalg.norm(r - (r @ axis) * axis)),
+    }
+
+
+def docking(model: Model, a: str, b: str, *, reach: float = 0.05, **limits: float) -> tuple[Event, Capture]:
+    """The event of a capture, and what it attaches (for `Separate`). `limits` are those of `Capture`."""
+    if not reach > 0:
+        raise ArgumentError(f"docking: reach is {reach!r}, expected a positive distance")
+    for frame in (a, b):
+        model.frame(frame)
+    capture = Capture(a, b, **limits)
+
+    def distance(t: float, q: Array, v: Array) -> float:
+        gap = model.frame_pose(q, b).translation - model.frame_pose(q, a).translation
+        return float(np.linalg.norm(gap)) - reach
+
+    return Event(distance, f"capture of {b}", -1, capture), capture

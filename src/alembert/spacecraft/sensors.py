@@ -1,0 +1,270 @@
+"""Sensors of a spacecraft, as `Measured` ones for `simulate`: what they see, with errors, when they see it at all.
+
+A sample that is not there (blinded, in shadow, out of the field of view, dropped) is NaN in all entries: flight
+software asks
+`np.isfinite`. Noise is given as a density: with N [unit/sqrt(Hz)] and a period h, a sample has the standard deviation
+N/sqrt(h), and a bias that walks with K [unit/s/sqrt(Hz)] moves by K sqrt(h) from sample to sample.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+from alembert.model import Model, Sensor
+from alembert.simulate.sensors import Measured
+from alembert.spacecraft.environment import Environment
+from alembert.spacecraft.frames import EQUATOR
+from alembert.spacecraft.magnetic import MagneticField
+from alembert.spacecraft.orbits import origin
+from alembert.spatial import quaternion
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class SpacecraftSensor:
+    """What all of them have: a frame, the environment, a chance that a sample is lost, a field of view about an axis."""
+
+    name: str
+    frame: str
+    environment: Environment = field(repr=False)
+    dropout: float = 0.0
+    boresight: tuple[float, ...] = (0.0, 0.0, 1.0)
+    field_of_view: float = math.pi
+    """half the angle of the cone in which it sees [rad]"""
+
+    width = 3
+    """of its errors"""
+    entries = 3
+    """of its samples"""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.dropout < 1:
+            raise ArgumentError(
+                f"sensor {self.name!r}: dropout is {self.dropout!r}, expected a chance from 0 to 1"
+            )
+        b = np.asarray(self.boresight, dtype=float)
+        if b.shape != (3,) or not np.linalg.norm(b) > 0:
+            raise ArgumentError(
+                f"sensor {self.name!r}: boresight is {self.boresight!r}, expected a direction"
+            )
+        if not 0 < self.field_of_view <= math.pi:
+            raise ArgumentError(
+                f"sensor {self.name!r}: field_of_view is {self.field_of_view!r}, expected half an angle, up to pi"
+            )
+        object.__setattr__(self, "boresight", tuple(float(x) for x in b / np.linalg.norm(b)))
+
+    def check(self, model: Model) -> None:
+        model.frame(self.frame)
+
+    def observe(
+        self,
+        model: Model,
+        t: float,
+        q: Array,
+        v: Array,
+        error: Array,
+        chance: Array,
+        parameters: Mapping[str, Any] | None,
+    ) -> Array:
+        """(..., entries): a sample with its error; `chance` is uniform."""
+        batch = np.broadcast_shapes(q.shape[:-1], error.shape[:-1], np.shape(chance))
+        found = np.full((*batch, self.entries), np.nan)
+        full = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v, error)]
+        luck = np.broadcast_to(chance, batch)
+        for k in np.ndindex(*batch):
+            values = {name: np.broadcast_to(x, batch)[k] for name, x in (parameters or {}).items()} or None
+            X = model.frame_pose(full[0][k], self.frame, parameters=values)
+            V = model.frame_velocity(full[0][k], full[1][k], self.frame, parameters=values)
+            if luck[k] >= self.dropout:
+                found[k] = self.sample(t, X.rotation, X.translation, V, full[2][k])
+        return found
+
+    def sample(self, t: float, R: Array, x: Array, V: Array, error: Array) -> Array:
+        """One sample: R and x place the frame in the world, V is its velocity in its own axes."""
+        raise NotImplementedError
+
+    def sees(self, direction: Array) -> bool:
+        """Whether a direction in the frame's axes is in the field of view."""
+        return bool(np.dot(direction, self.boresight) >= math.cos(self.field_of_view) - 1e-12)
+
+    def from_earth(self, t: float, x: Array) -> Array:
+        return x + origin(self.environment.world, t)[0]
+
+    def towards_sun(self, t: float, x: Array) -> Array:
+        to = np.array(self.environment.sun(t), dtype=float).ravel() - self.from_earth(t, x)
+        return to / np.linalg.norm(to)
+
+
+def _turned(direction: Array, error: Array) -> Array:
+    """A direction turned by a small rotation."""
+    return np.asarray(quaternion.to_matrix(quaternion.exp(error)), dtype=float) @ direction
+
+
+@dataclass(frozen=True)
+class StarTracker(SpacecraftSensor):
+    """The attitude of its frame in inertial axes, a unit quaternion (wxyz) with w >= 0.
+
+    It is blind when the Sun, or the limb of the Earth, is within an angle [rad] of its boresight, or when it turns faster
+    than `most_rate` [rad/s]. Errors are small rotations about its axes.
+    """
+
+    sun_exclusion: float = 0.0
+    earth_exclusion: float = 0.0
+    most_rate: float = math.inf
+    entries = 4
+
+    def sample(self, t: float, R: Array, x: Array, V: Array, error: Array) -> Array:
+        nothing = np.full(4, np.nan)
+        look = R @ np.array(self.boresight)
+        if np.linalg.norm(V[:3]) > self.most_rate:
+            return nothing
+        if self.sun_exclusion and look @ self.towards_sun(t, x) > math.cos(self.sun_exclusion):
+            return nothing
+        if self.earth_exclusion:
+            r = self.from_earth(t, x)
+            d = float(np.linalg.norm(r))
+            limb = math.asin(min(1.0, EQUATOR / d)) + self.earth_exclusion
+            if look @ (-r / d) > math.cos(min(limb, math.pi)):
+                return nothing
+        found = np.asarray(quaternion.multiply(quaternion.from_matrix(R), quaternion.exp(error)), dtype=float)
+        return found if found[0] >= 0 else -found
+
+
+@dataclass(frozen=True)
+class SunSensor(SpacecraftSensor):
+    """The direction to the Sun in its frame's axes; nothing in the Earth's shadow or outside its field of view."""
+
+    def sample(self, t: float, R: Array, x: Array, V: Array, error: Array) -> Array:
+        direction = R.T @ self.towards_sun(t, x)
+        if not self.sees(direction) or self.environment.sunlit(t, x) < 0.5:
+            return np.full(3, np.nan)
+        return _turned(direction, error)
+
+
+@dataclass(frozen=True)
+class EarthSensor(SpacecraftSensor):
+    """The direction to the centre of the Earth in its frame's axes."""
+
+    def sample(self, t: float, R: Array, x: Array, V: Array, error: Array) -> Array:
+        r = self.from_earth(t, x)
+        direction = R.T @ (-r / np.linalg.norm(r))
+        return _turned(direction, error) if self.sees(direction) else np.full(3, np.nan)
+
+
+@dataclass(frozen=True)
+class Magnetometer(SpacecraftSensor):
+    """The magnetic field in its frame's axes [T]."""
+
+    magnetic: MagneticField | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.magnetic is None:
+            object.__setattr__(self, "magnetic", self.environment.magnetic_field())
+
+    def sample(self, t: float, R: Array, x: Array, V: Array, error: Array) -> Array:
+        assert self.magnetic is not None
+        return R.T @ self.magnetic.at(t, x) + error
+
+
+@dataclass(frozen=True)
+class PositionFix(SpacecraftSensor):
+    """What a receiver of satellite navigation gives: position [m] and velocity [m/s] from the Earth's centre,
+    inertial axes.
+    """
+
+    width = 6
+    entries = 6
+
+    def sample(self, t: float, R: Array, x: Array, V: Array, error: Array) -> Array:
+        r0, v0 = origin(self.environment.world, t)
+        return np.r_[x + r0, R @ V[3:] + v0] + error
+
+
+def _deviation(density: Any, period: float) -> Any:
+    return np.asarray(density, dtype=float) / math.sqrt(period)
+
+
+def gyro(
+    name: str,
+    frame: str,
+    *,
+    period: float,
+    noise_density: Any = 0.0,
+    walk_density: Any = 0.0,
+    **options: Any,
+) -> Measured:
+    """Angular rate [rad/s] in the frame's axes: angle random walk [rad/s/sqrt(Hz)] and rate random walk
+    [rad/s^2/sqrt(Hz)].
+    """
+    return Measured(
+        Sensor(name, "gyro", frame),
+        period,
+        noise=_deviation(noise_density, period),
+        walk=walk_density,
+        **options,
+    )
+
+
+def accelerometer(
+    name: str,
+    frame: str,
+    *,
+    period: float,
+    noise_density: Any = 0.0,
+    walk_density: Any = 0.0,
+    **options: Any,
+) -> Measured:
+    """Specific force [m/s^2] in the frame's axes; noise [m/s^2/sqrt(Hz)]."""
+    noise = _deviation(noise_density, period)
+    return Measured(Sensor(name, "accelerometer", frame), period, noise=noise, walk=walk_density, **options)
+
+
+_ERRORS = ("noise", "bias", "walk", "quantum", "delay", "offset", "seed")
+
+
+def _measured(
+    kind: type[SpacecraftSensor], name: str, frame: str, environment: Environment, period: float, options: Any
+) -> Measured:
+    errors = {key: options.pop(key) for key in _ERRORS if key in options}
+    return Measured(kind(name, frame, environment, **options), period, **errors)
+
+
+def star_tracker(
+    name: str, frame: str, environment: Environment, *, period: float, **options: Any
+) -> Measured:
+    """Options are those of `StarTracker` and of `Measured` (noise: three small angles [rad], delay, ...)."""
+    return _measured(StarTracker, name, frame, environment, period, options)
+
+
+def sun_sensor(name: str, frame: str, environment: Environment, *, period: float, **options: Any) -> Measured:
+    """Options are those of `SunSensor` and of `Measured`."""
+    return _measured(SunSensor, name, frame, environment, period, options)
+
+
+def earth_sensor(
+    name: str, frame: str, environment: Environment, *, period: float, **options: Any
+) -> Measured:
+    """Options are those of `EarthSensor` and of `Measured`."""
+    return _measured(EarthSensor, name, frame, environment, period, options)
+
+
+def magnetometer(
+    name: str, frame: str, environment: Environment, *, period: float, **options: Any
+) -> Measured:
+    """Options are those of `Magnetometer` and of `Measured` (noise in tesla)."""
+    return _measured(Magnetometer, name, frame, environment, period, options)
+
+
+def position_fix(
+    name: str, frame: str, environment: Environment, *, period: float, **options: Any
+) -> Measured:
+    """Options are those of `PositionFix` and of `Measured` (noise: six numbers, m and m/s)."""
+    return _measured(PositionFix, name, frame, environment, period, options)

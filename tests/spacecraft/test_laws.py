@@ -1,0 +1,151 @@
+"""Laws and estimators: closed forms, stability, and honest covariances."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from alembert import ArgumentError
+from alembert.spacecraft import (
+    AttitudeFilter,
+    gains,
+    magnetic_unloading,
+    momentum_management,
+    quaternion_feedback,
+    quest,
+    sliding_mode,
+    triad,
+    wheel_momentum,
+    wheel_torques,
+)
+from alembert.spacecraft.devices import ReactionWheel
+from alembert.spatial import quaternion
+
+
+def slew(law, q, w, J, duration, h=0.02):
+    """Euler's equations under a law, by small steps."""
+    for _ in range(int(duration / h)):
+        u = law(q, w)
+        w = w + h * np.linalg.solve(J, u - np.cross(w, J @ w))
+        q = np.asarray(quaternion.multiply(q, quaternion.exp(h * w)))
+    return q, w
+
+
+@pytest.mark.parametrize("kind", ["feedback", "sliding"])
+def test_slews_end_at_the_target(kind):
+    J = np.diag([120.0, 150.0, 60.0])
+    target = np.array([0.5, 0.5, -0.5, 0.5])
+    kp, kd = gains(J, 0.3)
+
+    def law(q, w):
+        if kind == "feedback":
+            return quaternion_feedback(q, w, inertia=J, stiffness=kp, damping=kd, target_wxyz=target)
+        return sliding_mode(q, w, inertia=J, torque=5.0, slope=0.2, target_wxyz=target)
+
+    q, w = slew(law, np.array([1.0, 0, 0, 0]), np.array([0.02, -0.01, 0.03]), J, 60.0)
+    assert abs(q @ target) == pytest.approx(1.0, abs=1e-5)  # sliding: the layer of 0.01 leaves some 1e-3 rad
+    assert np.linalg.norm(w) < 1e-3
+
+
+def test_magnetic_unloading():
+    """Law -k H_perp, H = (3, 4, 0), B along (0, 1, 1), k t = 1: the closed form is an exponential across B."""
+    B = 3e-5 * np.array([0, 1.0, 1.0])
+    H = np.array([3.0, 4.0, 0.0])
+    n = 200
+    for _ in range(n):
+        middle = H + np.cross(magnetic_unloading(H, B, 1.0), B) / (2 * n)
+        H = H + np.cross(magnetic_unloading(middle, B, 1.0), B) / n
+    assert np.allclose(
+        H, [1.103638324, 2.735758882, 1.264241118], atol=3e-5
+    )  # the midpoint rule, 1/(6 n^2) of 4
+    assert np.abs(magnetic_unloading(H, B, 1.0, dipole=2.0)).max() <= 2.0 + 1e-12
+    assert np.allclose(magnetic_unloading(H, np.zeros(3), 1.0), 0.0)
+
+
+def test_wheels_share_a_torque():
+    axes = ([1, 0, 0], [0, 1, 0], [0, 0, 1], np.ones(3) / np.sqrt(3))
+    wheels = [ReactionWheel(f"w{k}", tuple(a), 0.1, 1.0, 600.0) for k, a in enumerate(axes)]
+    u = wheel_torques(wheels, [0.1, -0.2, 0.3])
+    assert np.allclose(-np.array(axes).T @ u, [0.1, -0.2, 0.3])
+    assert np.allclose(wheel_momentum(wheels, [10, 0, 0, 0]), [1.0, 0, 0])
+    with pytest.raises(ArgumentError, match="span 2 directions"):
+        wheel_torques(wheels[:2], [0, 0, 1])
+
+
+def test_momentum_management_is_stable():
+    """The closed loop of angles, momenta and their integrals, with the gravity gradient of a station."""
+    J = np.diag([6.8e7, 1.5e7, 7.4e7])
+    n = 1.1e-3
+    pitch, both = momentum_management(J, n, momentum=5000.0)
+    I1, I2, I3 = np.diag(J)
+    A = np.zeros((4, 4))
+    A[0, 1] = A[3, 2] = 1.0
+    A[1, 0] = -3 * n**2 * (I1 - I3) / I2
+    B = np.array([[0.0], [-1 / I2], [1.0], [0.0]])
+    assert np.linalg.eigvals(A - B @ pitch).real.max() < -0.05 * n
+    assert both.shape == (2, 8)
+
+
+def test_triad_and_quest_find_the_attitude():
+    rng = np.random.default_rng(0)
+    q = quaternion.from_scipy(Rotation.random(rng=rng))
+    R = np.asarray(quaternion.to_matrix(q))
+    r = rng.normal(size=(4, 3))
+    b = r @ R
+    assert abs(triad((b[0], r[0]), (b[1], r[1])) @ q) == pytest.approx(1.0, abs=1e-12)
+    found, P = quest(b, r, np.full(4, 1e6))
+    assert abs(found @ q) == pytest.approx(1.0, abs=1e-12)
+    assert np.all(np.linalg.eigvalsh(P) > 0)
+    with pytest.raises(ArgumentError, match="parallel"):
+        triad((b[0], r[0]), (b[0], r[0]))
+    with pytest.raises(ArgumentError, match="parallel"):
+        quest([b[0], b[0]], [r[0], r[0]])
+    with pytest.raises(ArgumentError, match="two or more"):
+        quest([b[0]], [r[0]])
+
+
+def test_the_covariance_of_quest_is_honest():
+    rng = np.random.default_rng(1)
+    r = np.array([[1.0, 0, 0], [0, 1.0, 0], [0.6, 0, 0.8]])
+    sigma = np.array([1e-3, 2e-3, 1e-3])
+    total = 0.0
+    for _ in range(400):
+        noise = sigma[:, None] * rng.normal(size=(3, 3))
+        b = r + noise - np.sum(noise * r, axis=1, keepdims=True) * r
+        q, P = quest(b, r, 1 / sigma**2)
+        a = 2 * q[1:]
+        total += a @ np.linalg.solve(P, a)
+    assert total / 400 == pytest.approx(3.0, abs=0.4)  # chi square of 1200: 0.12
+
+
+@pytest.mark.parametrize("sensor", ["stars", "directions"])
+def test_the_filter_is_consistent(sensor):
+    """NEES: the mean of 40 runs, at the end of each, is 6 within the bounds of chi square with 240 degrees of freedom."""
+    rng = np.random.default_rng(7)
+    noise, walk, h, sigma = 1e-4, 1e-6, 0.5, 5e-5
+    runs, steps = 40, 40
+    off = (
+        0.05 if sensor == "stars" else 1e-3
+    )  # a direction's error is not linear: off^2/2 must be below sigma
+    total = 0.0
+    for _ in range(runs):
+        w = 0.02 * rng.normal(size=3)
+        bias = 1e-3 * rng.normal(size=3)
+        q = quaternion.from_scipy(Rotation.random(rng=rng))
+        start = np.asarray(quaternion.multiply(q, quaternion.exp(off * rng.normal(size=3))))
+        filter_ = AttitudeFilter.start(start, noise=noise, walk=walk, angle=off, bias=1e-3)
+        for k in range(steps):
+            q = np.asarray(quaternion.multiply(q, quaternion.exp(w * h)))
+            measured = w + bias + noise / np.sqrt(h) * rng.normal(size=3)
+            bias = bias + walk * np.sqrt(h) * rng.normal(size=3)
+            filter_ = filter_.propagate(measured, h)
+            if sensor == "stars":
+                seen = np.asarray(quaternion.multiply(q, quaternion.exp(sigma * rng.normal(size=3))))
+                filter_ = filter_.with_attitude(seen, sigma)
+            else:
+                r = np.array([[1.0, 0, 0], [0, 0.6, 0.8]])[k % 2]
+                b = np.asarray(quaternion.to_matrix(q)).T @ r
+                filter_ = filter_.with_direction(b + sigma * rng.normal(size=3), r, sigma)
+        filter_ = AttitudeFilter.of_message(filter_.as_message())
+        total += filter_.consistency(q, bias)
+        assert np.linalg.norm(filter_.rate(w + bias) - w) < 2e-3
+    assert 4.2 < total / runs < 7.8  # 6 +- 3.3 sqrt(12/40)
