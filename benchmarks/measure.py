@@ -18,14 +18,25 @@ from typing import Any
 import numpy as np
 
 from alembert import save
-from benchmarks import chains, control, loops, models, optimal, pinocchio_cpp, robots, simulation, timing
+from benchmarks import (
+    chains,
+    control,
+    loops,
+    models,
+    optimal,
+    pinocchio_cpp,
+    reach,
+    robots,
+    simulation,
+    timing,
+)
 from benchmarks.rows import BATCH, Results, Row, against
 from benchmarks.timing import Effort
 
 LARGE_BATCH = 65536
 
 
-PARTS = ("robots", "threads", "chains", "simulation", "loops", "optimal", "control", "start")
+PARTS = ("robots", "threads", "chains", "simulation", "loops", "optimal", "control", "reach", "start")
 
 
 def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Results:
@@ -56,6 +67,7 @@ def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Resul
         "loops": lambda: loops.rows(effort, notes=results.notes),
         "optimal": lambda: optimal.rows(effort, quick=quick, notes=results.notes),
         "control": lambda: list(control.rows(quick=quick)),
+        "reach": lambda: list(reach.rows(quick=quick, notes=results.notes)),
         "start": lambda: _first_calls(quick),
     }
     for name in PARTS:

@@ -30,6 +30,7 @@ ORDER = [
     "algorithms",
     "constraints",
     "operators",
+    "reach",
     "view",
     "control",
     "linear",

@@ -48,6 +48,7 @@ if _TYPE_CHECKING:
     from alembert.operators import innovations as innovations
     from alembert.operators import operators as operators
     from alembert.operators import velocities_from_diagonal as velocities_from_diagonal
+    from alembert.reach import reach as reach
     from alembert.simulate import ensemble as ensemble
     from alembert.simulate import simulate as simulate
     from alembert.sweeps.linear_quadratic import LQProblem as LQProblem
@@ -77,6 +78,7 @@ _ON_FIRST_USE = {
     "linearize": "alembert.linear",
     "operators": "alembert.operators",
     "optimal": "alembert.optimal",
+    "reach": "alembert.reach",
     "simulate": "alembert.simulate",
     "solve_lq": "alembert.sweeps.linear_quadratic",
     "spacecraft": "alembert.spacecraft",

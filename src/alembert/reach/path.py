@@ -1,0 +1,191 @@
+"""Paths: configurations along a sequence of targets, and the fastest way to pass them within limits.
+
+Between q(s) at s = 0, ..., N the motion q(s(t)) has speeds q' s. and accelerations q' s.. + q'' s.^2. With x = s.^2 and
+u = s.. on an interval of length 1, x_k+1 = x_k + 2 u_k, and limits are linear in both:
+
+    |q'_i| sqrt(x) <= v_i,       |q'_i u + q''_i x| <= a_i                                              (1)
+
+(Bobrow, Dubowsky and Gibson 1985). A sweep from the end finds the largest x at each place from which the end can still be
+reached; one from the start takes, at each place, the largest x that the place after it allows: the fastest motion (Pham and
+Pham 2018). Each step is a linear program of two unknowns, solved by its vertices. Derivatives along the path are
+differences of neighbours in tangent space, so that quaternions are as good as angles.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.arguments import numbers
+from alembert.errors import ArgumentError, NumericalError
+from alembert.reach.solver import ReachSolver, solver
+from alembert.reach.tasks import read
+
+if TYPE_CHECKING:
+    from alembert.model import Model
+
+Array = np.ndarray
+SLACK = 1e-9
+"""relative: what vertices of a linear program may be off"""
+JUMP = 1.0
+"""(m, rad) between neighbours of a path; more is another branch of solutions"""
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """A motion along a path: `time` (N,), `q` (N, nq), `v` and `a` (N, nv)."""
+
+    time: Array
+    q: Array
+    v: Array
+    a: Array
+
+    @property
+    def duration(self) -> float:
+        return float(self.time[-1])
+
+    def __repr__(self) -> str:
+        return f"<Passage: {len(self.time)} configurations in {self.duration:.4g} s>"
+
+    def at(self, model: Model, time: Any) -> tuple[Array, Array]:
+        """q and v at other times, by the constant acceleration along the path between two configurations."""
+        t = np.clip(numbers("passage", "time", time), 0.0, self.duration)
+        k = np.clip(np.searchsorted(self.time, t, side="right") - 1, 0, len(self.time) - 2)
+        h, step = t - self.time[k], (self.time[k + 1] - self.time[k])
+        leap = model.difference(self.q[k], self.q[k + 1])
+        # along the chord, with the speeds of both ends: a cubic of the fraction of the way
+        z = (h / step)[..., None]
+        v0, v1, w = self.v[k] * step[..., None], self.v[k + 1] * step[..., None], leap
+        way = v0 * z * (1 - z) ** 2 + w * z**2 * (3 - 2 * z) - v1 * z**2 * (1 - z)
+        rate = v0 * (1 - z) * (1 - 3 * z) + 6 * w * z * (1 - z) + v1 * z * (3 * z - 2)
+        return model.integrate(self.q[k], way), rate / step[..., None]
+
+
+def follow(
+    model: Model,
+    tasks: Any,
+    *,
+    start: Any = None,
+    speeds: Any = None,
+    accelerations: Any = None,
+    fixed: Sequence[str] = (),
+    **options: Any,
+) -> Passage:
+    """Pass targets (N, ...) one after the other, at rest at both ends and as fast as joints may move.
+
+    The configuration of each target is found next to that of the one before (`reach`, whose `options` it takes); a jump to
+    another branch, or a target that is out of reach, is an error that names the place. `speeds` and `accelerations` are
+    as in `time_scaled`.
+    """
+    given = read("follow", model, tasks)
+    solve = solver(model, given, fixed=fixed)
+    q = _along(model, solve, start, options)
+    return time_scaled(model, q, speeds=speeds, accelerations=accelerations)
+
+
+def _along(model: Model, solve: ReachSolver, start: Any, options: dict[str, Any]) -> Array:
+    counts = {len(task.target) for task in solve.tasks if task.target.ndim == 2}
+    if len(counts) != 1 or (count := counts.pop()) < 3:
+        raise ArgumentError("follow: expected targets (N, ...) of one path, N of them at least 3")
+    found: list[Array] = []
+    for k in range(count):
+        targets = [task.target[k] if task.target.ndim == 2 else task.target for task in solve.tasks]
+        more = options if not found else {**options, "restarts": 0}
+        result = solve(*targets, start=start if not found else found[-1], quiet=True, **more)
+        if not result.reached:
+            raise NumericalError(f"follow: target {k} of {count}: {result.message}")
+        if found:
+            leap = float(np.max(np.abs(model.difference(found[-1], result.q))))
+            if leap > JUMP:
+                raise NumericalError(
+                    f"follow: between targets {k - 1} and {k} a joint moves by {leap:.3g}: a jump to another branch; "
+                    "take more targets, or another start"
+                )
+        found.append(result.q)
+    return np.array(found)
+
+
+def time_scaled(model: Model, q: Any, *, speeds: Any = None, accelerations: Any = None) -> Passage:
+    """The fastest motion through configurations q (N, nq), at rest at both ends.
+
+    `speeds` (by default the velocity limits of the joints) and `accelerations` bound every degree of freedom: one
+    number, or one for each of the nv.
+    """
+    name = "time_scaled"
+    path = numbers(name, "q", q, model.nq)
+    if path.ndim != 2 or len(path) < 3:
+        raise ArgumentError(f"{name}: q has shape {path.shape}, expected (N, {model.nq}) with N at least 3")
+    fastest = model.space.limits("velocity") if speeds is None else _bounds(name, "speeds", speeds, model.nv)
+    if accelerations is None:
+        raise ArgumentError(f"{name}: accelerations are needed: one number, or {model.nv} of them")
+    most = _bounds(name, "accelerations", accelerations, model.nv)
+    leaps = model.difference(path[:-1], path[1:])
+    if not np.all(np.linalg.norm(leaps, axis=1) > 0):
+        k = int(np.argmin(np.linalg.norm(leaps, axis=1)))
+        raise ArgumentError(f"{name}: configurations {k} and {k + 1} are the same")
+    first = np.vstack([leaps[:1], (leaps[:-1] + leaps[1:]) / 2, leaps[-1:]])
+    second = np.vstack([np.zeros((1, model.nv)), leaps[1:] - leaps[:-1], np.zeros((1, model.nv))])
+    x, u = _fastest(first, second, fastest, most)
+    rate = np.sqrt(x)
+    time = np.concatenate([[0.0], np.cumsum(2.0 / (rate[:-1] + rate[1:]))])
+    return Passage(time, path, first * rate[:, None], first * u[:, None] + second * x[:, None])
+
+
+def _bounds(name: str, what: str, value: Any, count: int) -> Array:
+    x = numbers(name, what, value)
+    if x.ndim > 1 or (x.ndim == 1 and len(x) != count) or not np.all(x > 0):
+        raise ArgumentError(f"{name}: {what} is {value!r}, expected a positive number or {count} of them")
+    return np.broadcast_to(x, (count,))
+
+
+def _fastest(first: Array, second: Array, speeds: Array, accelerations: Array) -> tuple[Array, Array]:
+    """x at all places, and u on the intervals (the last one twice)."""
+    count = len(first)
+    with np.errstate(divide="ignore"):
+        top = np.min((speeds / np.abs(first)) ** 2, axis=1)
+    rows = []
+    for k in range(count):
+        finite = np.isfinite(accelerations)
+        A = np.column_stack([first[k], second[k]])[finite]
+        rows.append((np.vstack([A, -A]), np.tile(accelerations[finite], 2)))
+    most = np.zeros(count)
+    for k in reversed(range(count - 1)):
+        A, b = rows[k]
+        # u, x: also 0 <= x <= top, 0 <= x + 2 u <= most of the next place
+        G = np.vstack([A, [[0.0, 1.0], [0.0, -1.0], [2.0, 1.0], [-2.0, -1.0]]])
+        h = np.concatenate([b, [min(top[k], 1e12), 0.0, most[k + 1], 0.0]])
+        found = _largest(G, h)
+        if found is None:
+            raise NumericalError(f"time_scaled: configuration {k} cannot be left within the limits")
+        most[k] = found
+    x, u = np.zeros(count), np.zeros(count)
+    for k in range(count - 1):
+        A, b = rows[k]
+        left = b - A[:, 1] * x[k]
+        up, down = A[:, 0] > 0, A[:, 0] < 0
+        high = np.min(left[up] / A[up, 0], initial=np.inf)
+        low = np.max(left[down] / A[down, 0], initial=-np.inf)
+        u[k] = max(low, min(high, (most[k + 1] - x[k]) / 2))
+        x[k + 1] = max(x[k] + 2 * u[k], 0.0)
+    x[-1] = 0.0
+    u[-1] = u[-2]
+    if not np.all(x[1:-1] > 0):
+        raise NumericalError("time_scaled: the motion comes to rest on the way; the path has a corner there")
+    return x, u
+
+
+def _largest(G: Array, h: Array) -> float | None:
+    """The largest x of G (u, x) <= h, by its vertices."""
+    pairs = np.array(list(itertools.combinations(range(len(h)), 2)))
+    a, b = G[pairs[:, 0]], G[pairs[:, 1]]
+    det = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
+    good = np.abs(det) > 1e-14 * np.maximum(np.abs(a).max(axis=1) * np.abs(b).max(axis=1), 1e-300)
+    p, q = h[pairs[good, 0]], h[pairs[good, 1]]
+    a, b, det = a[good], b[good], det[good]
+    points = np.column_stack([p * b[:, 1] - q * a[:, 1], a[:, 0] * q - b[:, 0] * p]) / det[:, None]
+    inside = np.all(points @ G.T <= h + SLACK * (1 + np.abs(h)), axis=1)
+    return float(np.max(points[inside, 1])) if np.any(inside) else None

@@ -1,0 +1,86 @@
+"""Paths in time: the fastest motion is bang-bang where one joint moves, and no limit is passed anywhere."""
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert import ArgumentError, NumericalError, library, reach
+
+
+def hinge():
+    builder = al.ModelBuilder("hinge")
+    builder.body("rod", al.Inertia.point(1.0, (0.5, 0, 0)), joint=al.Revolute((0, 0, 1)), joint_name="turn")
+    builder.frame("tip", "rod", (1.0, 0.0, 0.0))
+    return builder.build()
+
+
+def test_one_joint_is_driven_full_speed_ahead_and_full_stop():
+    """Over an angle L with acceleration a and speed v: 2 sqrt(L/a) without, L/v + v/a with a speed limit that is met."""
+    model, L, a, v = hinge(), 2.0, 4.0, 1.0
+    q = np.linspace(0, L, 401)[:, None]
+    free = reach.time_scaled(model, q, accelerations=a)
+    limited = reach.time_scaled(model, q, accelerations=a, speeds=v)
+    # places are 1/400 of the way apart, and the switch falls on one of them
+    np.testing.assert_allclose(free.duration, 2 * np.sqrt(L / a), rtol=1e-6)
+    np.testing.assert_allclose(limited.duration, L / v + v / a, rtol=1e-6)
+    assert np.max(np.abs(limited.v)) <= v * (1 + 1e-9)
+    assert np.max(np.abs(free.a)) <= a * (1 + 1e-6)
+    assert "401 configurations" in repr(free)
+
+
+def test_an_arm_follows_a_line_within_its_limits():
+    arm = library.arm7()
+    q0 = np.array([0.2, 0.4, 0.1, -1.2, 0.1, 1.0, 0.3])
+    X = arm.frame_pose(q0, "tool")
+    line = X.translation + np.linspace(0, 1, 81)[:, None] * [-0.1, -0.25, -0.05]
+    way = reach.follow(
+        arm,
+        [reach.position("tool", line), reach.orientation("tool", X.rotation)],
+        start=q0,
+        accelerations=6.0,
+    )
+    np.testing.assert_allclose(arm.frame_pose(way.q, "tool").translation, line, atol=1e-9)
+    assert np.all(np.abs(way.v) <= arm.space.limits("velocity") * (1 + 1e-9))
+    assert np.max(np.abs(way.a)) <= 6.0 * (1 + 1e-6)
+    # somewhere something is at a limit, everywhere but at the ends: the motion could not be faster
+    busy = np.max(np.abs(way.v) / arm.space.limits("velocity"), axis=1), np.max(np.abs(way.a) / 6.0, axis=1)
+    assert np.mean(np.maximum(*busy)[1:-1] > 0.99) > 0.9
+    # between: differences of the motion agree with its speeds
+    t = np.linspace(0, way.duration, 57)[1:-1]
+    q, v = way.at(arm, t)
+    ahead, behind = way.at(arm, t + 1e-6)[0], way.at(arm, t - 1e-6)[0]
+    np.testing.assert_allclose((ahead - behind) / 2e-6, v, atol=1e-6)
+    assert (
+        np.max(
+            np.linalg.norm(
+                np.cross(arm.frame_pose(q, "tool").translation - line[0], line[-1] - line[0]), axis=1
+            )
+        )
+        < 1e-5
+    )
+
+
+def test_what_is_refused():
+    model = hinge()
+    for call, message in (
+        (lambda: reach.time_scaled(model, [[0.0], [1.0]], accelerations=1.0), "with N at least 3"),
+        (
+            lambda: reach.time_scaled(model, [[0.0], [0.0], [1.0]], accelerations=1.0),
+            "configurations 0 and 1 are the same",
+        ),
+        (lambda: reach.time_scaled(model, [[0.0], [0.5], [1.0]]), "accelerations are needed"),
+        (
+            lambda: reach.time_scaled(model, [[0.0], [0.5], [1.0]], accelerations=-1.0),
+            "expected a positive number or 1",
+        ),
+        (lambda: reach.follow(model, {"tip": [1.0, 0, 0]}, accelerations=1.0), "expected targets"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            call()
+    angles = np.array([0.0, 0.2, 2.0])
+    points = np.column_stack([np.cos(angles), np.sin(angles), 0 * angles])
+    with pytest.raises(NumericalError, match=r"between targets 1 and 2 a joint moves by 1.8"):
+        reach.follow(model, {"tip": points}, start=[0.0], accelerations=1.0)
+    points[1] *= 2
+    with pytest.raises(NumericalError, match="target 1 of 3: out of reach: position of tip by 1 m"):
+        reach.follow(model, {"tip": points}, start=[0.0], accelerations=1.0)
