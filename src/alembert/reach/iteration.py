@@ -133,8 +133,8 @@ class TaskLevels:
         levels: list[TaskRows] = []
         errors: list[ca.SX] = []
         if self.held:
-            graph = self.model.compute.constraint_rows.graph
-            rows = np.flatnonzero(self.model.compute.constraint_rows.holonomic).tolist()
+            graph = self.model.constrained_compute.rows.graph
+            rows = np.flatnonzero(self.model.constrained_compute.rows.holonomic).tolist()
             found = ca.Function(
                 "rows", graph.given(graph.q), [graph.found.residual[rows], graph.found.jacobian[rows, :]]
             )
