@@ -375,10 +375,6 @@ def test_messages():
         al.UnsupportedError, match=r"flexible bodies \(one, two\), which optimal control does not take yet"
     ):
         al.optimal.Problem(model, 1.0)
-    closed = model.replace(loops=(al.LoopJoint("loop", al.Spherical(), "world", "eye"),))
-    q, v, tau = model.neutral(), np.zeros(model.nv), np.zeros(model.nv)
-    with pytest.raises(al.UnsupportedError, match="flexible bodies"):
-        closed.constrained_dynamics(q, v, tau)
 
 
 INTEGRATORS = ("rk4", "midpoint", "variational", "generalised_alpha", "radau", "bdf", "dop853")

@@ -2,8 +2,8 @@
 
 Both are Newton's method on the constraint surface, q <- integrate(q, x) with G x = -phi. `assemble` starts anywhere and
 damps its steps (Levenberg, Marquardt) in the metric of the user's weights, then slides along the surface
-towards the guess; `project` starts close by and moves in the metric of the mass matrix, so that what it does is what
-the constraint forces could do, and keeps coordinates that are held.
+towards the guess (flexible bodies keep their shape where the loops close so); `project` starts close by and moves in the
+metric of the mass matrix, so that what it does is what the constraint forces could do, and keeps coordinates that are held.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def assemble(
     for k in range(len(s)):
         try:
             with solver.no_bare_errors(s.function):
-                found.append(_assembled(system, s.at(k), held, root))
+                found.append(_assembled_stiffly(system, s.at(k), held, root, weights or {}))
         except NumericalError as error:
             raise NumericalError(f"{error}{s.which(k)}") from None
     q, v = s.q, s.vectors[0]
@@ -64,6 +64,20 @@ def assemble(
         max((x.velocity_residual for x in found), default=0.0),
         max((x.iterations for x in found), default=0),
     )
+
+
+def _assembled_stiffly(
+    system: ConstraintSystem, s: States, held: Array, root: Array, weights: Mapping[str, float]
+) -> State:
+    """With flexible bodies as they are, if their loops close so and no weights of them are given."""
+    bodies = system.model.space.of_bodies
+    if bodies and not any(name.startswith(tuple(bodies)) for name in weights):
+        modes = [np.arange(owner.v.start, owner.v.stop) for owner in bodies.values()]
+        try:
+            return _assembled(system, s, np.union1d(held, np.concatenate(modes)), root)
+        except NumericalError:
+            pass
+    return _assembled(system, s, held, root)
 
 
 def _assembled(system: ConstraintSystem, s: States, held: Array, root: Array) -> State:

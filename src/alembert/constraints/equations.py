@@ -1,7 +1,7 @@
 """Loops, couplings and equations as one thing: rows on the speeds of the tree, on `SX`.
 
-A part refers to pairs of frames (a_k, b_k) with relative poses X_k and velocities V_k in b_k axes, and to joints with
-coordinates q_j and speeds v_j. It gives its residual and rows as functions of these:
+A part refers to pairs of frames (a_k, b_k) with relative poses X_k and velocities V_k in b_k axes, and to joints (or modes
+of bodies) with coordinates q_j and speeds v_j. It gives its residual and rows as functions of these:
 
     phi(X, q),    0 = sum B_k(X, q) V_k + sum C_j(X, q) v_j                                            (1)
 
@@ -17,7 +17,8 @@ and an equation any of both: its rows are its derivatives, with dX = X V~ and dq
     gamma = sum B_k Ad(X_Wb)^-1 (A_b - A_a + V_b x V_a) + (dB_k/dt) V_k + (dC/dt) v     (A at v' = 0)  (4)
 
 J, V and A in world axes about the world's origin, V_k in b axes; only joints between the nearest common ancestor and
-either frame have columns. Where phi = 0, G is the derivative of its holonomic rows. (3) and (4) hold everywhere.
+either frame have columns, and the modes of a flexible body that carries the two at different places. Where phi = 0, G is
+the derivative of its holonomic rows. (3) and (4) hold everywhere.
 
 Constraint forces f enter as M v' + bias = tau + G^T f: of a loop, the wrench B^T f acts on b, at its origin and in its
 axes, and its opposite on a.
@@ -37,24 +38,25 @@ from alembert.expression import Expression, evaluate
 from alembert.model.elements import DOT
 from alembert.spatial import Motion, Pose
 from alembert.spatial.arrays import skew
-from alembert.sweeps.kinematics import place, place_in_world, subspace_in_world
-from alembert.sweeps.program import Program, Record, outward, unroll
+from alembert.sweeps.kinematics import accelerate, move, place, place_in_world, subspace_in_world
+from alembert.sweeps.program import Program, Record, counterpart, outward, seen, unroll
 from alembert.sweeps.tree import Tree, Where
 
 if TYPE_CHECKING:
     from alembert.joints import JointType, Pair
     from alembert.model import Coupling, Equation, LoopJoint, Model
+    from alembert.model.space import Owner
 
 Values = Mapping[str, ca.SX]
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """phi (m), B_k (m x 6) by pair and C_j (m x nv_j) by joint."""
+    """phi (m), B_k (m x 6) by pair and C_j (m x nv_j) by owner of coordinates."""
 
     residual: ca.SX
     of_pairs: tuple[ca.SX, ...]
-    of_joints: tuple[ca.SX, ...]
+    of_owners: tuple[ca.SX, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ class Part:
     name: str
     holonomic: tuple[bool, ...]
     pairs: tuple[tuple[str, str], ...]
-    joints: tuple[str, ...]
+    owners: tuple[Owner, ...]
     rows: Callable[[Sequence[Pose], Sequence[ca.SX], Values, bool], Rows]
 
     @property
@@ -77,7 +79,7 @@ def parts(model: Model) -> tuple[Part, ...]:
     """All loops, then all couplings, then all equations."""
     return (
         *(_loop(loop) for loop in model.loops),
-        *(_coupling(coupling) for coupling in model.couplings),
+        *(_coupling(model, coupling) for coupling in model.couplings),
         *(_equation(model, equation) for equation in model.equations),
     )
 
@@ -96,7 +98,7 @@ def pair_rows(pair: Pair, constants: ca.SX, X: Pose, *, residual: bool = True) -
     return Rows(ca.SX(own.residual(X)) if residual else ca.SX(), (ca.SX(own.rows(X)),), ())
 
 
-def _coupling(coupling: Coupling) -> Part:
+def _coupling(model: Model, coupling: Coupling) -> Part:
     def rows(_: Sequence[Pose], q: Sequence[ca.SX], values: Values, __: bool) -> Rows:
         """(2)"""
         residual = q[0] - evaluate(coupling.offset, values)
@@ -107,20 +109,21 @@ def _coupling(coupling: Coupling) -> Part:
             slopes.append(-value)
         return Rows(residual, (), tuple(slopes))
 
-    return Part("coupling", coupling.name, (True,), (), (coupling.joint, *coupling.masters), rows)
+    owners = tuple(model.space[model.joint_index(name)] for name in (coupling.joint, *coupling.masters))
+    return Part("coupling", coupling.name, (True,), (), owners, rows)
 
 
 def _equation(model: Model, equation: Equation) -> Part:
     frames: list[str] = []
-    joints: list[str] = []
-    owner = [o.name for o in model.space for _ in range(o.type.nq)]
+    owners: list[Owner] = []
+    owner_of = [o for o in model.space for _ in range(o.type.nq)]
     places: list[tuple[str, int, Any]] = []
     for _, quantity in equation.inputs:
         if quantity in model.coordinate_names:
             k = model.coordinate_names.index(quantity)
-            joint = owner[k]
-            joints += [joint] if joint not in joints else []
-            places.append(("joint", joints.index(joint), k - model.q_slice(joint).start))
+            owner = owner_of[k]
+            owners += [owner] if owner not in owners else []
+            places.append(("coordinate", owners.index(owner), k - owner.q.start))
         else:
             frame, _, part = quantity.rpartition(".")
             frames += [frame] if frame not in frames else []
@@ -128,12 +131,12 @@ def _equation(model: Model, equation: Equation) -> Part:
 
     def rows(poses: Sequence[Pose], q: Sequence[ca.SX], values: Values, __: bool) -> Rows:
         V = [ca.SX.sym("V", 6) for _ in frames]
-        v = [ca.SX.sym("v", model.joint(name).type.nv) for name in joints]
+        v = [ca.SX.sym("v", owner.type.nv) for owner in owners]
         inputs, rates = {}, {}
         for (name, _), (what, k, at) in zip(equation.inputs, places, strict=True):
-            if what == "joint":
+            if what == "coordinate":
                 inputs[name] = q[k][at]
-                rates[name] = ca.SX(model.joint(joints[k]).type.rate(q[k], v[k]))[at]
+                rates[name] = ca.SX(owners[k].type.rate(q[k], v[k]))[at]
             else:
                 inputs[name] = _entry(poses[k].rotation, poses[k].translation, at)
                 turned = poses[k].rotation @ skew(V[k][0:3])
@@ -152,7 +155,7 @@ def _equation(model: Model, equation: Equation) -> Part:
         )
 
     pairs = tuple((equation.reference, frame) for frame in frames)
-    return Part("equation", equation.name, equation.holonomic, pairs, tuple(joints), rows)
+    return Part("equation", equation.name, equation.holonomic, pairs, tuple(owners), rows)
 
 
 def _differentiated(
@@ -205,6 +208,22 @@ KINEMATICS = Program(
 )
 
 
+def in_world(b: Record) -> None:
+    """V and A in world axes, from the body's own, in which its modes move what hangs on it."""
+    b.V, b.A = b.X_W.motion(b.V), b.X_W.motion(b.A)
+
+
+counterpart(in_world)(in_world)
+
+DEFORMED_KINEMATICS = Program(
+    "deformed_constraint_kinematics",
+    {"q": "q", "v": "v", "a": "v"},
+    tuple(outward(step) for step in (place, place_in_world, subspace_in_world, move, accelerate, in_world)),
+    gravity=False,
+)
+"""the same where bodies have modes, with a left out: it is zero"""
+
+
 @dataclass(frozen=True, eq=False)
 class Equations:
     """phi (m), G (m x nv), gamma (m), and of loops B by rows (m x 6, zero elsewhere)."""
@@ -218,7 +237,8 @@ class Equations:
 def equations(tree: Tree, q: ca.SX, v: ca.SX, parameters: ca.SX) -> Equations:
     """All loops of the model, then all couplings, then all equations."""
     model = tree.model
-    records, world = unroll(KINEMATICS, tree, {"q": q, "v": v}, parameters)
+    program = DEFORMED_KINEMATICS if tree.has_modes else KINEMATICS
+    records, world = unroll(program, tree, {"q": q, "v": v}, parameters)
     values = {name: parameters[k] for k, (name, _) in enumerate(model.parameters)}
     found = [_part(tree, records, world, part, q, v, values) for part in parts(model)]
     return Equations(
@@ -235,10 +255,10 @@ def columns(tree: Tree) -> list[np.ndarray]:
     for part in parts(tree.model):
         touched = np.zeros(tree.model.nv, dtype=bool)
         for frames in part.pairs:
-            a, b = (carrier(tree, name)[0] for name in frames)
-            touched |= tree.support[a] ^ tree.support[b]
-        for name in part.joints:
-            touched[tree.model.v_slice(name)] = True
+            for k, _, _ in movers(tree, *(carrier(tree, name)[0] for name in frames)):
+                touched[tree.v_slices[k]] = True
+        for owner in part.owners:
+            touched[owner.v] = True
         found.append(np.flatnonzero(touched))
     return found
 
@@ -249,8 +269,8 @@ def _part(
     model = tree.model
     ends = [tuple(_frame(tree, records, name, values) for name in pair) for pair in part.pairs]
     poses = [X_Wa.inverse() @ X_Wb for (_, X_Wa), (_, X_Wb) in ends]
-    at = [q[model.q_slice(name)] for name in part.joints]
-    speeds = [v[model.v_slice(name)] for name in part.joints]
+    at = [q[owner.q] for owner in part.owners]
+    speeds = [v[owner.v] for owner in part.owners]
     rows = part.rows(poses, at, values, True)
     m = part.count
     G, gamma = ca.SX(m, model.nv), ca.SX(m, 1)
@@ -258,16 +278,15 @@ def _part(
     for B, ((node_a, _), (node_b, X_Wb)) in zip(rows.of_pairs, ends, strict=True):
         a, b = (records[k] if k >= 0 else world for k in (node_a, node_b))
         velocities.append(X_Wb.motion_inverse(b.V - a.V).vector())
-        for nodes, sign in (between(tree, node_b, node_a, 1.0), between(tree, node_a, node_b, -1.0)):
-            for k in nodes:
-                start = tree.v_slices[k].start
-                for i in range(records[k].node.nv):
-                    moved = X_Wb.motion_inverse(Motion.from_vector(sign * records[k].columns[:, i]))
-                    G[:, start + i] += B @ moved.vector()  # (3)
+        for k, end, sign in movers(tree, node_a, node_b):
+            start, moving = tree.v_slices[k].start, seen(tree, records, end, k).columns
+            for i in range(moving.shape[1]):
+                moved = X_Wb.motion_inverse(Motion.from_vector(sign * moving[:, i]))
+                G[:, start + i] += B @ moved.vector()  # (3)
         gamma += B @ X_Wb.motion_inverse(b.A - a.A + b.V.cross(a.V)).vector()
-    for C, name in zip(rows.of_joints, part.joints, strict=True):
-        G[:, model.v_slice(name)] += C
-    types = [model.joint(name).type for name in part.joints]
+    for C, owner in zip(rows.of_owners, part.owners, strict=True):
+        G[:, owner.v] += C
+    types = [owner.type for owner in part.owners]
     gamma += rate_of_rows(
         lambda X, q: part.rows(X, q, values, False), poses, velocities, (at, speeds, types)
     )  # (4)
@@ -289,7 +308,7 @@ def rate_of_rows(
     q = [ca.SX.sym("q", x.numel()) for x in at]
     v = [ca.SX.sym("v", x.numel()) for x in speeds]
     found = rows([Pose(*pair) for pair in zip(R, p, strict=True)], q)
-    matrices = (*found.of_pairs, *found.of_joints)
+    matrices = (*found.of_pairs, *found.of_owners)
     x = ca.vertcat(*map(ca.vec, R), *p, *q)
     if not any(ca.depends_on(B, x) for B in matrices):
         return ca.SX(matrices[0].shape[0], 1)
@@ -313,7 +332,14 @@ def carrier(tree: Tree, name: str) -> tuple[int, Where]:
     return tree.carrier(tree.model.frame(name))
 
 
-def between(tree: Tree, node: int, other: int, sign: float) -> tuple[list[int], float]:
-    """The nodes inboard of one node, itself included, but not inboard of the other."""
-    above = tree.ancestors[other] if other >= 0 else ()
-    return [k for k in (tree.ancestors[node] if node >= 0 else ()) if k not in above], sign
+def movers(tree: Tree, a: int, b: int) -> list[tuple[int, int, float]]:
+    """The nodes that move b relative to a (-1: the world), each with the end that it moves and a sign.
+
+    They are those inboard of one end but not of the other. A mode node inboard of both counts for each where the two hang
+    at different places of its body: that is the nearest one inboard of both.
+    """
+    of_a, of_b = (tree.ancestors[k] if k >= 0 else () for k in (a, b))
+    shared = next((k for k in of_b if k in of_a), -1)
+    both = {shared} if shared >= 0 and a != b and tree.flexible[shared] is not None else set()
+    found = [(k, b, 1.0) for k in of_b if k not in of_a or k in both]
+    return found + [(k, a, -1.0) for k in of_a if k not in of_b or k in both]

@@ -1,8 +1,8 @@
 """The compiled rows of a model's constraints: their values and derivatives, and the tree underneath them.
 
-The tree (the *primary* system) is a model of its own without loops, couplings, frames and devices. Models that
-differ only in these share it, and with it all compiled sweeps: a change of constraints compiles at most the constraint
-equations, a change of the active ones nothing.
+The tree (the *primary* system) is a model of its own without loops, couplings, frames (but those on nodes of flexible
+bodies, which are nodes of the tree) and devices. Models that differ only in these share it, and with it all compiled
+sweeps: a change of constraints compiles at most the constraint equations, a change of the active ones nothing.
 
 Derivatives are taken constraint by constraint, each with respect to the joints of its own loop only: a motion of all of a
 loop changes nothing. How rows depend on parameters is computed at a fixed motion and fixed forces.
@@ -40,8 +40,9 @@ _PRIMARIES: WeakValueDictionary[str, Model] = WeakValueDictionary()
 def primary(model: Model) -> Model:
     """The model's tree alone, shared by all models that have the same."""
     bodies = tuple(dataclasses.replace(body, visuals=()) for body in model.bodies)
-    none = dict.fromkeys(("frames", "loops", "couplings", "equations", "actuators", "sensors", "visuals"), ())
-    bare = dataclasses.replace(model, name="tree", bodies=bodies, **none)
+    none = dict.fromkeys(("loops", "couplings", "equations", "actuators", "sensors", "visuals"), ())
+    frames = tuple(frame for frame in model.frames if frame.node)
+    bare = dataclasses.replace(model, name="tree", bodies=bodies, frames=frames, **none)
     return _PRIMARIES.setdefault(bare.fingerprint, bare)
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.constraints.equations import between, carrier, pair_rows, rate_of_rows
+from alembert.constraints.equations import carrier, movers, pair_rows, rate_of_rows
 from alembert.constraints.tolerances import STILL
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
@@ -39,8 +39,9 @@ Array = np.ndarray
 
 
 def supports(model: Model) -> bool:
-    """Whether the model's constraints can be taken in loops: no equations, and neither rotors nor parameters."""
-    return not (model.equations or model.parameters or any(joint.rotors for joint in model.joints))
+    """Whether the model's constraints can be taken in loops: no equations, rotors, parameters or flexible bodies."""
+    special = model.equations or model.parameters or model.space.of_bodies
+    return not (special or any(joint.rotors for joint in model.joints))
 
 
 _WORLD = np.r_[1.0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]
@@ -70,14 +71,15 @@ class Looped:
         rows, columns, signs = [], [], []
         for k, loop in enumerate(model.loops):
             a, b = (carrier(tree, name)[0] for name in (loop.frame_a, loop.frame_b))
-            for nodes, sign in (between(tree, b, a, 1.0), between(tree, a, b, -1.0)):
-                dofs = [
-                    i for node in nodes for i in range(tree.v_slices[node].start, tree.v_slices[node].stop)
-                ]
-                for r in range(slices[k].start, slices[k].stop):
-                    rows += [r] * len(dofs)
-                    columns += dofs
-                    signs += [sign] * len(dofs)
+            moved = [
+                (dof, sign)
+                for node, _, sign in movers(tree, a, b)
+                for dof in range(tree.v_slices[node].start, tree.v_slices[node].stop)
+            ]
+            for r in range(slices[k].start, slices[k].stop):
+                rows += [r] * len(moved)
+                columns += [dof for dof, _ in moved]
+                signs += [sign for _, sign in moved]
         fixed: dict[tuple[int, int], float] = {}
         self.offsets = np.zeros(self.count)
         self.coupled: list[tuple[int, Array, Array]] = []

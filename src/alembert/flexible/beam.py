@@ -20,7 +20,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, overload
 
 import numpy as np
 import scipy.linalg
@@ -30,6 +31,7 @@ from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar
 from alembert.model.inertia import Inertia
 from alembert.model.modal import ModalBody, ModalNode, Stiffening
+from alembert.model.modal_chain import ModalChain
 
 Array = np.ndarray
 Ends = Literal["clamped", "free", "pinned", "craig-bampton"]
@@ -38,6 +40,8 @@ DEGREES = 16
 """polynomials beyond the number of modes: the n-th frequency is then right to some ten digits"""
 ROUNDING = 1e-9
 """of the modes, which come from an eigenproblem of condition 1e6"""
+TENTHS = {f"0.{k}": k / 10 for k in range(1, 10)}
+"""nodes that every beam has, by fractions of its length: for frames, loads and pictures"""
 MOST = 20
 """modes of a family: the polynomials of higher degree that more would need lose digits"""
 
@@ -51,18 +55,20 @@ class _Basis:
     @property
     def points(self) -> tuple[Array, Array]:
         """xi and weights, exact for products of three polynomials"""
-        x, w = legendre.leggauss(3 * self.degree // 2 + 4)
-        return (x + 1) / 2, w / 2
+        return _gauss(3 * self.degree // 2 + 4)
 
     def at(self, xi: Any, derivative: int = 0) -> Array:
         """points x polynomials"""
-        x = 2 * np.atleast_1d(np.asarray(xi, dtype=float)) - 1
-        columns = []
-        for k in range(self.degree + 1):
-            c = np.zeros(k + 1)
-            c[k] = 1.0
-            columns.append(legendre.legval(x, legendre.legder(c, derivative)) * 2.0**derivative)
-        return np.stack(columns, axis=1)
+        found = legendre.legvander(2 * np.atleast_1d(np.asarray(xi, dtype=float)) - 1, self.degree)
+        for _ in range(derivative):
+            found = found @ _derivative(self.degree + 1)
+        return found
+
+
+@cache
+def _gauss(count: int) -> tuple[Array, Array]:
+    x, w = legendre.leggauss(count)
+    return (x + 1) / 2, w / 2
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,10 @@ class _Shapes:
     turn: Array
     """radians per unit of the mode"""
     stiffness: Array
+    rigidity: float
+    """EI, GJ or EA"""
+    shear: float | None = None
+    """kGA of a Timoshenko beam"""
 
     def at(self, xi: Any) -> tuple[Array, Array, Array]:
         """points x modes x 3: displacement and rotation of the section, and slopes dw/dx (points x modes x 3, times L)"""
@@ -87,6 +97,22 @@ class _Shapes:
             _along(_DISPLACES[self.kind], slope),
         )
 
+    def loads(self, xi: float, L: float) -> Array:
+        """Moment and force in a section per unit of each mode (modes x 6): EI theta', kGA (w' - theta) or -(EI w'')', ..."""
+        slope, bend, third = (
+            (self.basis.at(xi, k) @ part)[0] for k, part in ((1, self.w), (1, self.turn), (3, self.w))
+        )
+        if self.kind == "axial":
+            force, moment = self.rigidity * slope / L, 0 * bend
+        elif self.kind == "torsion":
+            force, moment = 0 * slope, self.rigidity * bend / L
+        else:
+            moment = self.rigidity * bend / L
+            angle = slope / L - (self.basis.at(xi) @ self.turn)[0]
+            force = -self.rigidity * third / L**3 if self.shear is None else self.shear * angle
+        turns, displaces = (np.array(x[self.kind], dtype=float) for x in (_TURNS, _DISPLACES))
+        return np.hstack([moment[:, None] * turns, force[:, None] * displaces])
+
 
 _DISPLACES = {"bending_y": (0, 1, 0), "bending_z": (0, 0, 1), "torsion": (0, 0, 0), "axial": (1, 0, 0)}
 _TURNS = {"bending_y": (0, 0, 1), "bending_z": (0, -1, 0), "torsion": (1, 0, 0), "axial": (0, 0, 0)}
@@ -96,7 +122,15 @@ def _along(axis: tuple[int, ...], values: Array) -> Array:
     return values[:, :, None] * np.array(axis, dtype=float)
 
 
-def beam(
+@overload
+def beam(length: Scalar, rhoA: Scalar, *, segments: None = None, **properties: Any) -> ModalBody: ...
+
+
+@overload
+def beam(length: Scalar, rhoA: Scalar, *, segments: int, **properties: Any) -> ModalChain: ...
+
+
+def beam(  # type: ignore[misc]
     length: Scalar,
     rhoA: Scalar,
     *,
@@ -118,7 +152,8 @@ def beam(
     damping: tuple[float, float] = (0.0, 0.0),
     nodes: Mapping[str, float] | None = None,
     stiffening: Stiffening = "consistent",
-) -> ModalBody:
+    segments: int | None = None,
+) -> ModalBody | ModalChain:
     """A uniform beam along x, its frame at the root.
 
     `bending_y` counts modes that displace along y (their stiffness is EI_z, about z), `bending_z` along z (EI_y),
@@ -129,9 +164,16 @@ def beam(
     shares the modes.
 
     `damping_ratio` is that of every mode; `damping` (a, b) adds a M + b K. `nodes` names places by their fraction of
-    the length; "root" and "tip" are always there. Length, rhoA, EI, GJ and EA may be expressions of parameters, unless
-    there is a tip body, rotary inertia, shear or a damping ratio.
+    the length; "root", "0.1" to "0.9" and "tip" are always there. Length, rhoA, EI, GJ and EA may be expressions of
+    parameters, unless there is a tip body, rotary inertia, shear or a damping ratio.
+
+    With `segments` the beam is cut into that many equal ones, each with the shapes that move its tip (and the modes counted
+    here besides), for deflections that are not small against the length. It then is a chain of bodies, which
+    `ModelBuilder.body` takes in the place of one.
     """
+    if segments is not None:
+        common = {name: value for name, value in locals().items() if name not in _OF_THE_WHOLE}
+        return _cut(segments, length, ends, damping_ratio, tip, nodes or {}, common)
     properties = {"length": length, "rhoA": rhoA, "EI_y": EI_y, "EI_z": EI_z, "GJ": GJ, "EA": EA}
     needed = {"bending_y": "EI_z", "bending_z": "EI_y", "torsion": "GJ", "axial": "EA"}
     counts = {"bending_y": bending_y, "bending_z": bending_z, "torsion": torsion, "axial": axial}
@@ -159,9 +201,11 @@ def beam(
                     f"beam: {symbolic[0]} is an expression of parameters; with {name} it must be a number, because "
                     "the shapes or the damping depend on its value"
                 )
+        ones: dict[str, Any] = {"EI_y": 1.0, "EI_z": 1.0, "GJ": 1.0, "EA": 1.0, **counts}
         unit = beam(
-            *(1.0, 1.0),
-            **{"EI_y": 1.0, "EI_z": 1.0, "GJ": 1.0, "EA": 1.0, **counts},  # type: ignore[arg-type]
+            1.0,
+            1.0,
+            **ones,
             ends=ends,
             nodes=nodes,
             stiffening=stiffening,
@@ -182,7 +226,8 @@ def beam(
         )
     masses, positions, shapes, chi = _points(families, L, line, rhoI_y, rhoI_z, tip)
     places = [
-        _node(name, xi, families, L) for name, xi in ({"root": 0.0, "tip": 1.0} | dict(nodes or {})).items()
+        _node(name, xi, families, L)
+        for name, xi in ({"root": 0.0} | TENTHS | {"tip": 1.0} | dict(nodes or {})).items()
     ]
     K = _clean(scipy.linalg.block_diag(*(family.stiffness for family in families)))
     body = ModalBody.of_points(
@@ -203,6 +248,54 @@ def beam(
     return dataclasses.replace(body, damping=C)
 
 
+_OF_THE_WHOLE = ("segments", "length", "ends", "damping_ratio", "tip", "nodes")
+"""arguments of a beam that its segments do not have in common"""
+
+
+def _cut(
+    count: int,
+    length: Scalar,
+    ends: str,
+    damping_ratio: float,
+    tip: Inertia | None,
+    nodes: Mapping[str, float],
+    given: Mapping[str, Any],
+) -> ModalChain:
+    """Equal segments; a node where two of them meet is the tip of the first."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ModelError(f"beam: segments is {count!r}, expected a number of segments")
+    if ends not in ("clamped", "craig-bampton"):
+        raise ModelError(
+            f"beam: segments={count} and ends={ends!r}: segments have shapes that move their tips"
+        )
+    if damping_ratio:
+        raise ModelError(
+            f"beam: damping_ratio={damping_ratio!r} is about the modes of the whole beam; with segments give damping=(a, b)"
+        )
+    part: Any = length  # what is no number is refused with the properties of the first segment
+    if isinstance(length, Expression):
+        part = Expression(f"({length.text}) / {count}")
+    elif isinstance(length, int | float | np.number):
+        part = length / count
+    own: list[dict[str, float]] = [{} for _ in range(count)]
+    places = {"root": (0, "root"), "tip": (count - 1, "tip")}
+    for name, xi in (TENTHS | dict(nodes)).items():
+        _check_fraction(name, xi)
+        k = max(int(np.ceil(xi * count - 1e-12)) - 1, 0)
+        own[k][name] = min(xi * count - k, 1.0)
+        places[name] = (k, name)
+    parts = [
+        beam(part, **given, ends="craig-bampton", nodes=own[k], tip=tip if k == count - 1 else None)
+        for k in range(count)
+    ]
+    # of the tenths, those of the whole
+    kept = [
+        dataclasses.replace(part, nodes=tuple(x for x in part.nodes if x.name in {"root", "tip", *own[k]}))
+        for k, part in enumerate(parts)
+    ]
+    return ModalChain(tuple(kept), places)
+
+
 def _unit(mode: str) -> str:
     return "rad" if mode.startswith("torsion") or mode.endswith("_slope") else "m"
 
@@ -218,10 +311,10 @@ def _check_properties(
     if ends not in ENDS:
         raise ModelError(f"beam: ends is {ends!r}, expected {', '.join(map(repr, ENDS))}")
     for name, value in properties.items():
-        if value is None or isinstance(value, Expression):
+        if isinstance(value, Expression) or (value is None and name not in ("length", "rhoA")):
             continue
         try:
-            number = float(value)
+            number = float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             number = float("nan")
         if not (np.isfinite(number) and number > 0):
@@ -306,7 +399,9 @@ def _family(
         static = _static_shapes(K, held, moves)
         found = np.hstack([static, found])
         names = [f"{kind}_tip", f"{kind}_slope"][: len(moves)] + names
-    return _Shapes(kind, tuple(names), basis, w @ found, turn @ found, _symmetric(found.T @ K @ found))
+    return _Shapes(
+        kind, tuple(names), basis, w @ found, turn @ found, _symmetric(found.T @ K @ found), stiffness, shear
+    )
 
 
 def _tip_mass(tip: Inertia, kind: str, end: Array, angle: Array) -> Array:
@@ -317,6 +412,7 @@ def _tip_mass(tip: Inertia, kind: str, end: Array, angle: Array) -> Array:
     return m * moved.T @ moved + J * angle.T @ angle
 
 
+@cache
 def _derivative(N: int) -> Array:
     """The matrix that differentiates a Legendre series with respect to xi."""
     D = np.zeros((N, N))
@@ -414,11 +510,16 @@ def _point_masses(body: Inertia) -> list[tuple[float, Array]]:
 
 
 def _node(name: str, xi: float, families: list[_Shapes], L: float) -> ModalNode:
+    _check_fraction(name, xi)
+    displaced, turned, chi = _sections(families, np.array([float(xi)]), L)
+    loads = np.concatenate([family.loads(float(xi), L) for family in families])
+    parts: list[Any] = [(L * xi, 0.0, 0.0), displaced[0], turned[0], chi[0], _clean(loads)]
+    return ModalNode(name, *parts)
+
+
+def _check_fraction(name: str, xi: Any) -> None:
     if not (isinstance(xi, int | float) and 0 <= xi <= 1):
         raise ModelError(f"beam: node {name!r} is at {xi!r}, expected a fraction of the length, 0 to 1")
-    displaced, turned, chi = _sections(families, np.array([float(xi)]), L)
-    parts: list[Any] = [(L * xi, 0.0, 0.0), displaced[0], turned[0], chi[0]]
-    return ModalNode(name, *parts)
 
 
 def _damping(body: ModalBody, K: Array, ratio: float, rayleigh: tuple[float, float]) -> Array:
@@ -464,6 +565,14 @@ def _scaled(
         kind = mode.rsplit("_", 1)[0]
         which, power = {"bending_y": ("EI_z", 3), "bending_z": ("EI_y", 3), "axial": ("EA", 1)}[kind]
         factors.append(f"({_text(properties[which])}) / {length(power)}")
+
+    def loads(rows: Any) -> Any:
+        """Forces have the factors of the stiffness, moments a length more."""
+        return tuple(
+            times(row[:3], f"{factor} * ({L})") + times(row[3:], factor)
+            for row, factor in zip(rows, factors, strict=True)
+        )
+
     K = tuple(times(row, factor) for row, factor in zip(unit.stiffness, factors, strict=True))
     a, b = rayleigh
     mass, K0 = unit.modal_mass(), unit.array("stiffness")
@@ -483,6 +592,7 @@ def _scaled(
             node.shapes,
             times(node.rotations, length(-1)),
             times(node.foreshortening, length(-1)),
+            loads(node.loads),
         )
         for node in unit.nodes
     )
@@ -493,6 +603,7 @@ def _scaled(
         stiffness=K,
         damping=C if a or b else unit.damping,
         nodes=nodes,
+        units=("m",) * unit.count,  # a slope times the length
     )
 
 

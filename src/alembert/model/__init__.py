@@ -21,6 +21,7 @@ from alembert.model.elements import (
 )
 from alembert.model.inertia import Inertia
 from alembert.model.modal import ModalBody, ModalNode
+from alembert.model.modal_chain import ModalChain
 from alembert.model.model import Model
 from alembert.model.placement import Placement
 
@@ -40,6 +41,7 @@ __all__ = [
     "LoopJoint",
     "Mesh",
     "ModalBody",
+    "ModalChain",
     "ModalNode",
     "Model",
     "ModelBuilder",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,6 +25,7 @@ from alembert.model.elements import (
 )
 from alembert.model.inertia import Inertia
 from alembert.model.modal import ModalBody
+from alembert.model.modal_chain import ModalChain
 from alembert.model.model import Model
 from alembert.model.placement import Placement
 
@@ -43,6 +45,7 @@ class ModelBuilder:
         self._parameters: dict[str, float] = {}
         self._parts: dict[str, list[Any]] = {field: [] for field in PARTS}
         self._visuals: list[Visual] = []
+        self._chains: dict[str, ModalChain] = {}
 
     def parameter(self, name: str, default: float) -> Expression:
         """A named number; use what comes back wherever a number is expected."""
@@ -61,23 +64,26 @@ class ModelBuilder:
     def body(
         self,
         name: str,
-        inertia: Inertia | ModalBody = Inertia(),  # noqa: B008  (frozen)
+        inertia: Inertia | ModalBody | ModalChain = Inertia(),  # noqa: B008  (frozen)
         *,
         joint: JointType | None = None,
         parent: str = WORLD,
         visuals: Iterable[Visual] = (),
         unphysical: bool = False,
-        flexible: ModalBody | None = None,
+        flexible: ModalBody | ModalChain | None = None,
         **joint_options: Any,
     ) -> ModelBuilder:
         """A body; with `joint` also the joint that moves it, called `joint_name` or after the body.
 
-        A `ModalBody` (`al.flexible.beam` makes one) in place of the inertia, or as `flexible`, makes it flexible.
+        A `ModalBody` (`al.flexible.beam` makes one) in place of the inertia, or as `flexible`, makes it flexible. One in
+        segments is a chain of bodies, NAME, NAME_2 and so on.
         `unphysical=True` keeps an inertia that no body can have, as loaders do for real files.
         `joint_options` are those of `joint` (placement, node, limits, spring, friction, armature, rotors).
         """
-        if isinstance(inertia, ModalBody):
+        if not isinstance(inertia, Inertia):
             flexible, inertia = inertia, Inertia()
+        if isinstance(flexible, ModalChain):
+            self._chains[name], flexible = flexible, flexible.segments[0]
         self._parts["bodies"].append(Body(name, inertia, tuple(visuals), unphysical, flexible))
         if joint is not None:
             joint_name = joint_options.pop("joint_name", f"{name}_joint")
@@ -158,6 +164,13 @@ class ModelBuilder:
     def build(self) -> Model:
         """The finished model, or a `ModelError` that names what is wrong."""
         parts: dict[str, Any] = {field: tuple(items) for field, items in self._parts.items()}
+        if self._chains:
+            parts["frames"] = tuple(self._on_segment("frame", frame, "body") for frame in parts["frames"])
+            parts["joints"] = tuple(self._on_segment("joint", joint, "parent") for joint in parts["joints"])
+        for name, chain in self._chains.items():
+            bodies, joints = chain.parts(name)
+            parts["bodies"] += bodies
+            parts["joints"] += joints
         return check(
             Model(
                 self._name,
@@ -167,3 +180,12 @@ class ModelBuilder:
                 **parts,
             )
         )
+
+    def _on_segment(self, kind: str, part: Frame | Joint, field: str) -> Frame | Joint:
+        """A frame on, or a joint from, a node of a chain at that of the segment."""
+        name = getattr(part, field)
+        if name not in self._chains or not part.node:
+            return part
+        body, node = self._chains[name].locate(f"{kind} {part.name!r}", name, part.node)
+        changes: dict[str, Any] = {field: body, "node": node}
+        return dataclasses.replace(part, **changes)

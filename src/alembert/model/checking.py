@@ -127,12 +127,17 @@ def _check_references(model: Model) -> None:
         for end in (loop.frame_a, loop.frame_b):
             if end not in frames:
                 raise ModelError(unknown(f"loop {loop.name!r} refers to the frame", end, frames))
-        if frames[loop.frame_a].body == frames[loop.frame_b].body:
-            raise ModelError(
-                f"loop {loop.name!r} joins two frames of the same body {frames[loop.frame_a].body!r}"
-            )
+        a, b = frames[loop.frame_a], frames[loop.frame_b]
+        if a.body == b.body and a.node == b.node:
+            at = f"node {a.node!r} of the same body" if a.node else "the same body"
+            raise ModelError(f"loop {loop.name!r} joins two frames of {at} {a.body!r}")
     for coupling in model.couplings:
         for name in (coupling.joint, *coupling.masters):
+            if name not in joints and name in model.coordinate_names:
+                raise ModelError(
+                    f"coupling {coupling.name!r} refers to {name!r}, which is no joint of one degree of freedom; an "
+                    "equation takes single coordinates, of modes as well"
+                )
             if name not in joints:
                 raise ModelError(unknown(f"coupling {coupling.name!r} refers to the joint", name, joints))
             joint = model.joints[joints[name]]

@@ -55,6 +55,8 @@ class ModalNode:
     """the rotation vector per unit of each mode"""
     foreshortening: tuple[tuple[Row, ...], ...] | None = None
     """chi_kl(x), modes x modes x 3"""
+    loads: tuple[Row, ...] | None = None
+    """moment and force in the section there, modes x 6: what the part beyond it exerts per unit of each mode, in its axes"""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ class ModalBody:
                     nested(node.shapes, (n, 3), f"{what} shapes"),
                     nested(node.rotations, (n, 3), f"{what} rotations"),
                     None if chi is None else nested(chi, (n, n, 3), f"{what} foreshortening"),
+                    None if node.loads is None else nested(node.loads, (n, 6), f"{what} loads"),
                 )
             )
         object.__setattr__(self, "nodes", tuple(nodes))
@@ -183,6 +186,10 @@ class ModalBody:
         """A field in floats, at the given values of the parameters."""
         entries = getattr(self, field)
         return _floats(entries, values or {})
+
+    def node_array(self, name: str, field: str, values: Mapping[str, float] | None = None) -> Array:
+        """A field of a node in floats, at the given values of the parameters."""
+        return _floats(getattr(self.node(name), field), values or {})
 
     def modal_mass(self, values: Mapping[str, float] | None = None) -> Array:
         """Me = int phi_k . phi_l dm, the trace of D_kl."""
@@ -349,6 +356,7 @@ def _relative(
         own_chi = None if node.foreshortening is None else _floats(node.foreshortening, {})[None]
         d, e, c = fields(_floats(node.position, {})[None], _floats(node.shapes, {})[None], own_chi)
         parts: list[Any] = [d[0], e[0], _floats(node.rotations, {}) - psi, None if c is None else c[0]]
+        parts.append(node.loads)
         moved.append(ModalNode(node.name, *parts))
     return *fields(x, phi, chi), tuple(moved)
 

@@ -5,6 +5,9 @@
     actuator:motor                what an actuator gives, before its gear
     frame:hand.position           and .orientation (quaternion), .velocity, .angular_velocity, .acceleration
     gyro1, sensor:gyro1           what a sensor of the model would show without errors
+    strain_energy:boom            of a flexible body, in its stiffness
+    section:boom.0.5              of a beam at a node: moment and force that the part beyond it exerts, in the axes of the
+                                  section, by its stiffness (without those of the damping)
     reaction:loop1                of a loop: the wrench on its second frame; of a coupling or an equation: its efforts
     energy, kinetic_energy, potential_energy, work, momentum, center_of_mass
 
@@ -31,7 +34,8 @@ if TYPE_CHECKING:
     from alembert.simulate.result import Run
 
 Array = np.ndarray
-KINDS = ("q", "v", "a", "tau", "actuator", "frame", "sensor", "reaction")
+KINDS = ("q", "v", "a", "tau", "actuator", "frame", "sensor", "reaction", "strain_energy", "section")
+WRENCH = ("moment.x", "moment.y", "moment.z", "force.x", "force.y", "force.z")
 OF_FRAMES = ("position", "orientation", "velocity", "angular_velocity", "acceleration")
 OF_SENSORS = {"point": ("position",), "frame": ("position", "orientation"), "gyro": ("angular_velocity",)}
 WHOLE: dict[str, tuple[tuple[str, ...], str]] = {
@@ -146,7 +150,7 @@ def _meaning(model: Model, name: str) -> Meaning:
             return _states(model, name, None)
         if name in sensors:
             kind = "sensor"
-        elif name in model.joint_indices or name in model.coordinate_names:
+        elif name in model.joint_indices or name in model.coordinate_names or name in model.space.of_bodies:
             kind = "q"
         else:
             known = [*WHOLE, *sensors, *model.joint_indices, *(f"{k}:" for k in KINDS)]
@@ -171,6 +175,8 @@ def _meaning(model: Model, name: str) -> Meaning:
         return _of_frame(sensor.target, OF_SENSORS.get(sensor.kind, ("specific_force",)))
     if kind == "actuator":
         return _actuator(model, rest)
+    if kind in ("strain_energy", "section"):
+        return _flexible(model, kind, rest)
     return _reaction(model, rest)
 
 
@@ -181,6 +187,10 @@ def _states(model: Model, kind: str, name: str | None) -> Meaning:
         entries = list(range(len(labels)))
     elif name in model.joint_indices:
         s = model.q_slice(name) if kind == "q" else model.v_slice(name)
+        entries = list(range(s.start, s.stop))
+    elif name in model.space.of_bodies:
+        owner = model.space.of_bodies[name]
+        s = owner.q if kind == "q" else owner.v
         entries = list(range(s.start, s.stop))
     elif name in labels:
         entries = [labels.index(name)]
@@ -266,6 +276,40 @@ def _actuator(model: Model, name: str) -> Meaning:
     return (name,), (unit,), values
 
 
+def _flexible(model: Model, kind: str, name: str) -> Meaning:
+    """The strain energy of a flexible body, or the load in a section of it."""
+    of_bodies = model.space.of_bodies
+    body = name if kind == "strain_energy" else next((x for x in of_bodies if name.startswith(f"{x}.")), name)
+    if body not in of_bodies:
+        raise ArgumentError(unknown("simulate: record: no flexible body", body.partition(".")[0], of_bodies))
+    flexible, q = model.body(body).flexible, of_bodies[body].q
+    assert flexible is not None
+
+    def given(run: Run) -> dict[str, Any]:
+        values: dict[str, Any] = {**model.parameter_values, **(run._parameters or {})}
+        if any(np.ndim(x) for x in values.values()):
+            raise UnsupportedError(f"simulate: record: {kind} and parameters by batch do not go together")
+        return values
+
+    if kind == "strain_energy":
+
+        def energy(run: Run) -> Array:
+            x, K = run.q[..., q], flexible.array("stiffness", given(run))
+            return np.einsum("...k,kl,...l->...", x, K, x)[..., None] / 2
+
+        return (body,), ("J",), energy
+    node = name[len(body) + 1 :]
+    places = {place.name: place for place in flexible.nodes if place.loads is not None}
+    if node not in places:
+        known = [f"{body}.{place}" for place in places]
+        raise ArgumentError(unknown("simulate: record: no section of a beam", name, known))
+
+    def section(run: Run) -> Array:
+        return run.q[..., q] @ flexible.node_array(node, "loads", given(run))
+
+    return WRENCH, ("N m",) * 3 + ("N",) * 3, section
+
+
 def _reaction(model: Model, name: str) -> Meaning:
     rows = model.constrained_compute.rows
     if name not in rows.names:
@@ -273,7 +317,7 @@ def _reaction(model: Model, name: str) -> Meaning:
     components: tuple[str, ...]
     units: tuple[str, ...]
     if rows.kinds[name] == "loop":
-        components = ("moment.x", "moment.y", "moment.z", "force.x", "force.y", "force.z")
+        components = WRENCH
         units = ("N m",) * 3 + ("N",) * 3
     else:
         count = rows.slices[name].stop - rows.slices[name].start

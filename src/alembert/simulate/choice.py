@@ -85,7 +85,7 @@ def _eigenvalues(system: Simulation, q: Array, v: Array, start: float) -> tuple[
     """The largest |eigenvalue| and the fastest decay at the start; zeros where nothing stiff can be."""
     model = system.model
     springy = any(joint.spring is not None or joint.friction is not None for joint in model.joints)
-    springy = springy or system.loads.elements is not None
+    springy = springy or system.loads.elements is not None or bool(model.space.of_bodies)
     if not (springy or system.law is not None) or system.batch or system.prescribes or model.nv > 60:
         return 0.0, 0.0
     effort = system.loads.efforts + system.command(start, q, v)

@@ -5,6 +5,8 @@ the world's, which may be an orbit's radius away):
 
     F_B = sum of wrenches on B + sum over children C of Ad(X_BC)^-T F_C,    tau = S^T F_B        (1)
 
+and on the modes of bodies, tau = sum T^T Ad(X_BC)^-T F_C over what hangs at places that they move by T.
+
 A potential U(X_1, X_2, ...) of poses X = (R, p) gives
 
     f = -dU/dp,    n = -sum_i R e_i x dU/d(R e_i)                                                (2)
@@ -91,6 +93,10 @@ class Places:
         V, R = self.records[node].V, self.records[node].X_W.rotation
         return ca.vertcat(R @ V.angular, R @ (V.linear + ca.cross(V.angular, X.translation)))
 
+    def speeds(self, node: int) -> slice:
+        """Where those of a node are in v."""
+        return self._tree.v_slices[node]
+
     def efforts(self, wrenches: Sequence[tuple[str, ca.SX]]) -> ca.SX:
         """(1): of wrenches on frames, world axes about the origins of the frames."""
         return self.node_efforts([(*self._locate(frame), F) for frame, F in wrenches])
@@ -108,9 +114,15 @@ class Places:
                 total[node] = total[node] + Force(n, f)
         tau = ca.SX.zeros(self.model.nv)
         for k in reversed(range(len(tree))):
-            tau[tree.v_slices[k]] = self.records[k].S.T @ total[k].vector()
-            if tree.parents[k] >= 0:
-                total[tree.parents[k]] = total[tree.parents[k]] + self.records[k].X.force(total[k])
+            b, parent = self.records[k], tree.parents[k]
+            if tree.flexible[k] is None:
+                tau[tree.v_slices[k]] = b.S.T @ total[k].vector()
+            if parent >= 0:
+                F = b.X.force(total[k])
+                total[parent] = total[parent] + F
+                if tree.places[k] is not None:
+                    T = b.node.attachment.columns(self.records[parent].q)
+                    tau[tree.v_slices[parent]] += T.T @ F.vector()
         return tau
 
     def gradient_wrenches(self, U: Callable[..., ca.SX], poses: Sequence[Pose]) -> tuple[ca.SX, list[ca.SX]]:

@@ -9,6 +9,8 @@ The second term makes the gravity-gradient torque 3 mu / |r|^3 u x J u. In axes 
 angular rate n but do not turn, u(t) pointing away from the centre, what is left of the field is, to first order,
 
     g(x) = -n^2 (x - 3 u u^T x),    U = (n^2/2) integral (x^T x - 3 (u^T x)^2) dm         (2)
+
+Of a flexible body, centre of mass and inertia are those of its deformed shape, and -dU/dq acts on its modes.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from alembert.errors import ArgumentError
 from alembert.expression import Scalar, scalar, scalars
 from alembert.model import Model
 from alembert.simulate.elements import ElementForces, ForceLaw, Places, numbers
-from alembert.spatial import Pose
+from alembert.spatial import Pose, RigidInertia
+from alembert.sweeps.modal import Integrals, locked
+from alembert.sweeps.program import Record
 
 EARTH = 3.986004418e14
 """gravitational parameter [m^3/s^2], WGS 84"""
@@ -139,16 +143,38 @@ class GravityGradient:
 def field_terms(at: Places, U: Any) -> ElementForces:
     """The sum over the moving bodies of U(pose, mass, centre of mass, inertia about it)."""
     total: ca.SX = ca.SX(0)
-    wrenches = []
+    wrenches, modal = [], ca.SX.zeros(at.model.nv)
     for k, record in enumerate(at.records):
-        inertia = record.node.inertia
-        m = ca.SX(inertia.mass)
-        if m.is_zero():
-            continue
-        c = inertia.moment / m
-        skew = ca.skew(c)
-        J = inertia.inertia + m * (skew @ skew)
-        energy, (F,) = at.gradient_wrenches(lambda X, m=m, c=c, J=J: U(X, m, c, J), [record.X_W])
+        if record.node.structure.stiffening:
+            energy, F, modal[at.speeds(k)] = _deformed_terms(at, U, record)
+        else:
+            if ca.SX(record.node.inertia.mass).is_zero():
+                continue
+            energy, F = _rigid_terms(at, U, record, record.node.inertia)
         total = total + energy
         wrenches.append((k, None, F))
-    return ElementForces(total, at.node_efforts(wrenches))
+    return ElementForces(total, at.node_efforts(wrenches) + modal)
+
+
+def _rigid_terms(at: Places, U: Any, record: Record, inertia: RigidInertia) -> tuple[ca.SX, ca.SX]:
+    """The energy of a body, and the wrench on it."""
+    m = ca.SX(inertia.mass)
+    c = inertia.moment / m
+    skew = ca.skew(c)
+    J = inertia.inertia + m * (skew @ skew)
+    energy, (F,) = at.gradient_wrenches(lambda X: U(X, m, c, J), [record.X_W])
+    return energy, F
+
+
+def _deformed_terms(at: Places, U: Any, record: Record) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """The same of a body with modes, and the efforts on them; of a ruthless body at its undeformed shape."""
+    q = ca.SX.sym("q", record.node.nv)
+    shaped = Integrals(
+        record.node.parts, record.node.nv, "consistent"
+    )  # as far as the body has such integrals
+    energy, F = _rigid_terms(at, U, record, locked(shaped.matrix(q)))
+    slope, shape = ca.gradient(energy, q), record.q
+    if record.node.structure.stiffening == "ruthless":
+        energy, shape = energy + ca.dot(slope, record.q), ca.SX(q.numel(), 1)
+    found = ca.substitute([energy, F, -slope], [q], [ca.densify(shape)])
+    return found[0], found[1], found[2]

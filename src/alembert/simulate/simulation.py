@@ -381,7 +381,9 @@ class Simulation:
 
     @property
     def dissipates(self) -> bool:
-        return any(joint.friction is not None for joint in self.model.joints)
+        modal = (body.flexible for body in self.model.bodies if body.flexible is not None)
+        damped = any(entry != 0.0 for body in modal for row in body.damping for entry in row)
+        return damped or any(joint.friction is not None for joint in self.model.joints)
 
     @property
     def conserves_energy(self) -> bool:

@@ -180,7 +180,7 @@ def closed(
 
 
 def _friction(model: Model, parameters: ca.SX) -> Any:
-    """The efforts of joint friction as a function of the speeds."""
+    """The efforts of joint friction, and of the damping of modes, as a function of the speeds."""
     bare = model.replace(joints=tuple(dataclasses.replace(joint, spring=None) for joint in model.joints))
     tree = Tree.of(bare)
     nodes = tree.nodes(parameters)
@@ -189,6 +189,8 @@ def _friction(model: Model, parameters: ca.SX) -> Any:
         total = ca.SX.zeros(model.nv)
         for node, sv in zip(nodes, tree.v_slices, strict=True):
             own = node.own_effort(ca.SX.zeros(node.nq), v[sv])
+            if node.structure.stiffening:
+                own = -ca.reshape(node.parts["modal_damping"], node.nv, node.nv).T @ v[sv]
             if own is not None:
                 total[sv] = own
         return total

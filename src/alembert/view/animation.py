@@ -17,6 +17,7 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.expression import evaluate
 from alembert.model import Model
+from alembert.view.deformed import drawn, exaggerations, farthest
 from alembert.view.scene import body_poses
 
 Array = np.ndarray
@@ -100,11 +101,18 @@ class Animation:
 
     def frames(self, *, rate: float = RATE) -> Frames:
         """Poses at about `rate` frames per second."""
-        bodies = max(len(self.model.bodies), 1)
+        factors = exaggerations(self.model, self.q)
+        bodies = max(len(drawn(self.model).bodies), 1) * (1 + len(factors))
         most = int(np.clip(BUDGET / (14 * bodies), 100, MOST_FRAMES))
         times, q, efforts, wrenches = self._resampled(_frame_times(self.time, rate, most))
-        R, p = body_poses(self.model, q, parameters=self.parameters)
-        return Frames(times, p, _continuous_quaternions(R), self._arrows(q, efforts, wrenches))
+        levels = {}
+        for factor in (1, *factors):
+            larger = q.copy()
+            for owner in self.model.space.of_bodies.values():
+                larger[:, owner.q] *= factor
+            R, p = body_poses(self.model, larger, parameters=self.parameters)
+            levels[factor] = (p, _continuous_quaternions(R))
+        return Frames(times, *levels.pop(1), self._arrows(q, efforts, wrenches), levels)
 
     def _resampled(self, times: Array) -> tuple[Array, Array, Array | None, dict[str, Array]]:
         """Configurations between records by the geodesic, efforts held (or between samples, linear)."""
@@ -120,7 +128,7 @@ class Animation:
         return times, q, None if self.efforts is None else blend(self.efforts), wrenches
 
     def _arrows(self, q: Array, efforts: Array | None, wrenches: Mapping[str, Array]) -> tuple[Arrow, ...]:
-        model, found = self.model, []
+        model, found = drawn(self.model), []
         values = model.parameter_values | dict(self.parameters or {})
         for i, joint in enumerate(model.joints):
             owner = model.space[i]
@@ -170,18 +178,19 @@ class Animation:
 
     def trail_points(self) -> list[tuple[str, int, Array]]:
         """(name, body, point in body axes) of the paths to draw."""
-        model = self.model
+        names = _ends(self.model) if self.trails is None else self.trails
+        model = drawn(self.model)
         values = model.parameter_values | dict(self.parameters or {})
-        names = self.trails
-        if names is None:
-            names = _ends(model)
         found = []
         for name in names:
             frame = model.frame(name)
             if frame.body in model.body_indices:
                 body = model.body_indices[frame.body]
                 point = frame.placement.pose(values).translation
-                if self.trails is None and frame.name == frame.body:
+                flexible = model.bodies[body].flexible
+                if self.trails is None and frame.name == frame.body and flexible is not None:
+                    body, point = model.body_index(farthest(frame.body, flexible, values)), np.zeros(3)
+                elif self.trails is None and frame.name == frame.body:
                     inertia = model.bodies[body].inertia
                     com = np.array([float(evaluate(x, values)) for x in inertia.com])
                     point = 2 * com if model.joints[body].type.nv == 1 else com  # the far end of a rod
@@ -197,6 +206,8 @@ class Frames:
     positions: Array
     quaternions: Array
     arrows: tuple[Arrow, ...]
+    exaggerated: Mapping[int, tuple[Array, Array]] = field(default_factory=dict)
+    """the same with the deformations of flexible bodies so many times larger"""
 
 
 def as_animation(thing: Any) -> Animation:

@@ -17,6 +17,7 @@ import numpy as np
 from alembert.errors import UnsupportedError
 from alembert.spatial import quaternion
 from alembert.view.animation import Animation
+from alembert.view.deformed import drawn
 from alembert.view.guard import Guard
 from alembert.view.live_controls import Joints, Timeline
 from alembert.view.page import Still
@@ -105,7 +106,7 @@ class Viewer:
 
     def body_position(self, body: str) -> Array:
         """Where a body is drawn now."""
-        return np.array(self._bodies[self.model.body_index(body)].position)
+        return np.array(self._bodies[drawn(self.model).body_index(body)].position)
 
     def __enter__(self) -> Self:
         return self

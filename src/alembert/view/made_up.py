@@ -75,10 +75,10 @@ def made_up_shapes(
     shapes += [_rod(np.zeros(3), end, radius, color) for end in ends]
     if not shapes:
         shapes.append(Visual(Sphere(1.2 * radius), color=color))
-    return _joint_mark(model, body, values, radius) + shapes
+    return joint_mark(model, body, values, radius) + shapes
 
 
-def _joint_mark(model: Model, body: int, values: Mapping[str, float], radius: float) -> list[Visual]:
+def joint_mark(model: Model, body: int, values: Mapping[str, float], radius: float) -> list[Visual]:
     """A cylinder about an axis that turns, a box along one that slides, a sphere where there is more freedom."""
     joint = model.joints[body].type
     if joint.nv == 0 or joint.nv == 6:
@@ -89,8 +89,8 @@ def _joint_mark(model: Model, body: int, values: Mapping[str, float], radius: fl
     if joint.nv > 1:
         return [Visual(Sphere(1.5 * radius), color=_DARK)]
     if np.linalg.norm(turning) > 1e-9:
-        return [Visual(Cylinder(1.35 * radius, 3.0 * radius), _along(turning, np.zeros(3)), _DARK)]
-    return [Visual(Box((2.4 * radius, 2.4 * radius, 3.6 * radius)), _along(sliding, np.zeros(3)), _DARK)]
+        return [Visual(Cylinder(1.35 * radius, 3.0 * radius), along(turning, np.zeros(3)), _DARK)]
+    return [Visual(Box((2.4 * radius, 2.4 * radius, 3.6 * radius)), along(sliding, np.zeros(3)), _DARK)]
 
 
 def _struts(
@@ -121,10 +121,10 @@ def _box(edges: Array, axes: Array, com: Array, radius: float, color: Color) -> 
 
 def _rod(start: Array, end: Array, radius: float, color: Color) -> Visual:
     length = float(np.linalg.norm(end - start))
-    return Visual(Capsule(min(radius, 0.45 * length), length), _along(end - start, (start + end) / 2), color)
+    return Visual(Capsule(min(radius, 0.45 * length), length), along(end - start, (start + end) / 2), color)
 
 
-def _along(direction: Array, at: Any) -> Placement:
+def along(direction: Array, at: Any) -> Placement:
     """A frame at a point whose z axis has a direction."""
     z = direction / np.linalg.norm(direction)
     side = np.eye(3)[int(np.argmin(np.abs(z)))]

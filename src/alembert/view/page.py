@@ -196,16 +196,24 @@ def _coarse(frames: Frames) -> list[tuple[str, str]]:
 
 def _frames(frames: Frames) -> dict[str, Any]:
     """Poses as int16: positions in the box around the motion, entries of unit quaternions."""
-    low, high = _bounds(frames.positions)
-    middle, scale = (low + high) / 2, np.maximum((high - low) / (2 * _LARGEST), 1e-300)
+    levels = [{"factor": factor, **_poses(*poses)} for factor, poses in frames.exaggerated.items()]
     return {
         "start": float(frames.time[0]),
         "end": float(frames.time[-1]),
         "count": len(frames.time),
-        "positions": _base64(np.round((frames.positions - middle) / scale).astype("<i2")),
+        **_poses(frames.positions, frames.quaternions),
+        **({"levels": levels} if levels else {}),
+    }
+
+
+def _poses(positions: Array, quaternions: Array) -> dict[str, Any]:
+    low, high = _bounds(positions)
+    middle, scale = (low + high) / 2, np.maximum((high - low) / (2 * _LARGEST), 1e-300)
+    return {
+        "positions": _base64(np.round((positions - middle) / scale).astype("<i2")),
         "scale": scale.tolist(),
         "offset": middle.tolist(),
-        "quaternions": _base64(np.round(frames.quaternions * _LARGEST).astype("<i2")),
+        "quaternions": _base64(np.round(quaternions * _LARGEST).astype("<i2")),
     }
 
 

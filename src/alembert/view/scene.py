@@ -1,7 +1,8 @@
 """What is drawn of a model: shapes on bodies, frames, centres of mass, inertia ellipsoids, loops and sensors.
 
 One description, without a window: the page, the live viewer and the tests read the same `Scene`. Everything hangs on
-a body by its index (-1: the world) at a constant pose; where the bodies are is asked of the model (`body_poses`).
+a body by its index (-1: the world) at a constant pose; where the bodies are is asked of the model (`body_poses`). Bodies
+are those of the model, and those that carry the pieces of flexible ones (`alembert.view.deformed`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from alembert.errors import FileError, warn
 from alembert.model import WORLD, Box, Capsule, Cylinder, Ellipsoid, Mesh, Model, Sphere, Visual
 from alembert.spatial import Pose
 from alembert.view import meshes
-from alembert.view.made_up import made_up_shapes, palette
+from alembert.view.deformed import drawn, whole
+from alembert.view.made_up import joint_mark, made_up_shapes, palette
 from alembert.view.meshes import Surface
 
 Array = np.ndarray
@@ -95,7 +97,8 @@ def scene(model: Model, *, parameters: Mapping[str, float] | None = None) -> Sce
     """The scene of a model; shapes that its bodies do not have are made up from joints, frames and inertia."""
     values = model.parameter_values | dict(parameters or {})
     length = typical_length(model, values)
-    parts, surfaces = _parts(model, values, length)
+    pieces, model = whole(model), drawn(model)
+    parts, surfaces = _parts(model, values, length, pieces)
     g = np.array([_number(x, values) for x in model.gravity])
     size = float(np.linalg.norm(g))
     up = -g / size if size else np.array([0.0, 0.0, 1.0])
@@ -107,7 +110,7 @@ def scene(model: Model, *, parameters: Mapping[str, float] | None = None) -> Sce
 
     return Scene(
         model.name,
-        tuple(body.name for body in model.bodies),
+        tuple(pieces.get(body.name, body.name) for body in model.bodies),
         tuple(parts),
         tuple(surfaces),
         tuple(mark(frame.name, frame.name) for frame in model.frames),
@@ -120,6 +123,7 @@ def scene(model: Model, *, parameters: Mapping[str, float] | None = None) -> Sce
         tuple(
             NamedFrame(joint.name, index[joint.child], Pose.identity(), joint.type.kind)
             for joint in model.joints
+            if joint.child not in pieces
         ),
         (float(up[0]), float(up[1]), float(up[2])),
         size,
@@ -130,6 +134,7 @@ def scene(model: Model, *, parameters: Mapping[str, float] | None = None) -> Sce
 def body_poses(model: Model, q: Any, *, parameters: Mapping[str, Any] | None = None) -> tuple[Array, Array]:
     """Rotations (..., bodies, 3, 3) and origins (..., bodies, 3) of all bodies in the world."""
     model.check_configuration(q)
+    model = drawn(model)
     X = model.compute.evaluate("poses", (q,), parameters=parameters, caller="view")
     found = [
         frame_poses.pose(X, *model.compute.locate("view", body.name, _scalars(parameters)))
@@ -172,11 +177,13 @@ def typical_length(model: Model, values: Mapping[str, float]) -> float:
 # --- shapes -------------------------------------------------------------------------------------------------
 
 
-def _parts(model: Model, values: Mapping[str, float], length: float) -> tuple[list[ScenePart], list[Surface]]:
+def _parts(
+    model: Model, values: Mapping[str, float], length: float, pieces: Mapping[str, str]
+) -> tuple[list[ScenePart], list[Surface]]:
     parts: list[ScenePart] = []
     files = _Files()
     colors = palette(model)
-    bare = not any(body.visuals for body in model.bodies)
+    bare = not any(body.visuals for body in model.bodies if body.name not in pieces)
     for visual in model.visuals:
         parts += _visual_parts(visual, -1, values, files)
     for i, body in enumerate(model.bodies):
@@ -184,7 +191,11 @@ def _parts(model: Model, values: Mapping[str, float], length: float) -> tuple[li
         for visual in body.visuals:
             own += _visual_parts(visual, i, values, files)
         heavy = _number(body.inertia.mass, values) > 0 and model.joints[i].type.nv > 0
-        if not own and (bare or body.visuals or heavy):  # not what is only a place on a body that is drawn
+        if body.flexible is not None and not own:
+            marks = joint_mark(model, i, values, 0.03 * length)
+            own = [part for v in marks for part in _visual_parts(v, i, values, files, made_up=True)]
+        elif not own and body.name not in pieces and (bare or body.visuals or heavy):
+            # not what is only a place on a body that is drawn
             shapes = made_up_shapes(model, i, values, length, colors[i])
             own = [part for v in shapes for part in _visual_parts(v, i, values, files, made_up=True)]
         parts += own + _anchor(model, i, values, length)

@@ -18,7 +18,9 @@ import numpy as np
 
 from alembert import sweeps
 from alembert.constraints.equations import equations
+from alembert.joints.modes import ModalCoordinates
 from alembert.model import Model
+from alembert.view.deformed import drawn
 from alembert.view.scene import body_poses
 
 Array = np.ndarray
@@ -27,6 +29,7 @@ OPERATIONS = tuple(
     """const input output assign add sub mul div neg sin cos tan asin acos atan atan2 sq sqrt twice inv fabs sign lt le eq
     ne not and or if_else_zero fmin fmax pow constpow exp log floor ceil sinh cosh tanh fmod copysign hypot""".split()  # noqa: SIM905
 )
+_BENT = 0.3  # how far modes bend by sliders: radians, or of the length of a link
 _CODES = {getattr(ca, f"OP_{name.upper()}"): k for k, name in enumerate(OPERATIONS)}
 
 
@@ -78,6 +81,8 @@ def sliders(model: Model, q: Any, length: float) -> tuple[Slider, ...]:
         for k, (_, unit) in enumerate(joint.type.speeds):
             unit = unit.removesuffix("/s")
             reach = np.pi if unit == "rad" else far
+            if isinstance(joint.type, ModalCoordinates):
+                reach = _BENT * (1.0 if unit == "rad" else length)
             low, high, value, limited = -reach, reach, 0.0, False
             if joint.type.is_vector_space:
                 value = float(q[sq.start + k])
@@ -124,6 +129,7 @@ def slider_programs(
     """The program and its sliders; None where it would be too long, or nothing moves."""
     if model.nv == 0:
         return None
+    model = drawn(model)
     start = np.asarray(q, dtype=float)
     x = ca.SX.sym("x", model.nv)
     q = configuration(model, start, x)

@@ -12,6 +12,8 @@ function program(posing, packed) {
   return packed && { ...packed, operations: posing.operations, code: new Int32Array(bytes(packed.code)), constants: new Float64Array(bytes(packed.constants)) };
 }
 
+function poses(motion) { return { ...motion, positions: new Int16Array(bytes(motion.positions)), quaternions: new Int16Array(bytes(motion.quaternions)) }; }
+
 function decode(scene) {
   const placed = (item) => ({ ...item, local: matrix(item.matrix) });
   const meshes = scene.meshes.map((m) => {
@@ -26,7 +28,7 @@ function decode(scene) {
     frames: scene.frames.map(placed), masses: scene.masses.map(placed), sensors: scene.sensors.map(placed),
     loops: scene.loops.map((ends) => ends.map(placed)),
     arrows: scene.arrows.map((a) => ({ ...a, data: new Int16Array(bytes(a.data)) })),
-    motion: scene.motion && { ...scene.motion, positions: new Int16Array(bytes(scene.motion.positions)), quaternions: new Int16Array(bytes(scene.motion.quaternions)) },
+    motion: scene.motion && { ...poses(scene.motion), levels: (scene.motion.levels || []).map(poses) },
     panels: scene.panels.map((p) => ({ ...p, time: unpack(p.time), lines: p.lines.map((l) => ({ name: l.name, data: unpack(l) })) })),
     posing: scene.posing && { ...scene.posing, poses: program(scene.posing, scene.posing.poses), closing: program(scene.posing, scene.posing.closing) },
   };
@@ -142,6 +144,7 @@ class Player {
       bar.append(this.button, this.readout, this.slider, speed, loop);
       this.pause();
     }
+    if (m && m.levels.length) bar.append(...this.exaggeration(m));
     const d = this.data, group = element("div", { className: "group", role: "group", ariaLabel: "what is shown" });
     const choices = [
       ["trails", "Trails", m && d.trails.length], ["ghosts", "Ghosts", m && m.count > 1], ["forces", "Forces", d.arrows.length], ["frames", "Frames", true],
@@ -159,6 +162,17 @@ class Player {
     if (this.stage) group.append(element("button", { type: "button", textContent: "Save picture", onclick: () => this.picture() }));
     bar.append(group);
     return bar;
+  }
+
+  exaggeration(m) {
+    // deformations of flexible bodies, larger than they are: all poses for each factor
+    const { positions, quaternions, scale, offset } = m, levels = [{ factor: 1, positions, quaternions, scale, offset }, ...m.levels];
+    const label = element("span", { className: "factor", textContent: "deformation ×1" });
+    const input = element("input", {
+      type: "range", className: "exaggeration", min: 0, max: levels.length - 1, step: 1, value: 0, ariaLabel: "exaggeration of deformations",
+      oninput: () => { const { factor, ...at } = levels[Number(input.value)]; Object.assign(m, at); label.textContent = `deformation ×${factor}`; this.seek(this.time); },
+    });
+    return [label, input];
   }
 
   show(name, value) {

@@ -428,7 +428,7 @@ class Stage {
     if (!this.on.names) return;
     const add = (text, body, local) => { const span = element("span", { textContent: text }); this.labelLayer.append(span); this.labels.push({ span, body, local }); };
     const d = this.data, none = new THREE.Matrix4();
-    d.bodies.slice(0, 120).forEach((name, i) => add(name, i, d.masses.find((m) => m.body === i)?.local || none));
+    d.bodies.slice(0, 120).forEach((name, i) => d.bodies.indexOf(name) === i && add(name, i, d.masses.find((m) => m.body === i)?.local || none));
     d.frames.slice(0, 60).forEach((f) => add(f.name, f.body, f.local));
     d.sensors.slice(0, 60).forEach((f) => add(f.name, f.body, f.local));
   }

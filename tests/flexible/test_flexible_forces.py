@@ -1,0 +1,117 @@
+"""Force elements on the nodes of flexible bodies: gradients of potentials, power, and fields summed over point masses."""
+
+import numpy as np
+import pytest
+from particles import random_body, rigid_points
+
+import alembert as al
+from alembert.flexible import beam
+from alembert.simulate import (
+    Bushing,
+    CentralGravity,
+    Drag,
+    Forces,
+    GravityGradient,
+    Measured,
+    SpringDamper,
+)
+
+
+@pytest.fixture(scope="module")
+def chain():
+    rng = np.random.default_rng(0)
+    builder = al.ModelBuilder("chain", gravity=(0, 0, 0))
+    points = {}
+    base, points["base"] = rigid_points(rng)
+    one, points["one"] = random_body(rng, 4, 2)
+    two, points["two"] = random_body(rng, 4, 3)
+    builder.body("base", base, joint=al.Free(), joint_name="float")
+    builder.body("one", one, joint=al.Fixed(), parent="base", placement=(0.1, 0.2, -0.3))
+    builder.body("two", two, joint=al.Revolute((0, 1, 0)), joint_name="pin", parent="one", node="p1")
+    for body in ("one", "two"):
+        for k in range(4):
+            builder.frame(f"{body}{k}", body, node=f"p{k}")
+    for k, x in enumerate(points["base"][1]):
+        builder.frame(f"base{k}", "base", x)
+    model = builder.build()
+    q, v = model.random_configuration(rng), rng.normal(size=model.nv)
+    for owner in model.space.of_bodies.values():
+        q[owner.q] *= 0.5
+    return model, points, q, v
+
+
+def slope(model, U, q):
+    """dU/dq by differences: h^2 and rounding / h."""
+    h, found = 1e-5, np.zeros(model.nv)
+    for k in range(model.nv):
+        e = np.zeros(model.nv)
+        e[k] = h
+        found[k] = (U(model.integrate(q, e)) - U(model.integrate(q, -e))) / (2 * h)
+    return found
+
+
+def test_springs_and_bushings_between_deformed_nodes(chain):
+    model, _, q, v = chain
+    springs = Forces(
+        model,
+        [
+            SpringDamper("one0", "two3", stiffness=30.0, length=0.2),
+            Bushing("one2", "base", (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)),
+        ],
+    )
+    efforts = springs.efforts(q)
+    np.testing.assert_allclose(
+        efforts, -slope(model, springs.potential, q), atol=1e-6 * np.abs(efforts).max()
+    )
+    damper = Forces(model, [SpringDamper("one0", "two3", damping=2.0)])
+    ends = [model.frame_velocity(q, v, x, reference="local_world_aligned")[3:] for x in ("one0", "two3")]
+    r = model.frame_pose(q, "two3").translation - model.frame_pose(q, "one0").translation
+    rate = (ends[1] - ends[0]) @ r / np.linalg.norm(r)
+    assert damper.efforts(q, v) @ v == pytest.approx(-2.0 * rate**2, rel=1e-12)
+
+
+def test_drag_at_a_deformed_node(chain):
+    model, _, q, v = chain
+    drag = Forces(model, [Drag("two2", coefficient=1.1, area=0.3)])
+    u = model.frame_velocity(q, v, "two2", reference="local_world_aligned")[3:]
+    F = -0.5 * 1.225 * 1.1 * 0.3 * np.linalg.norm(u) * u
+    J = model.frame_jacobian(q, "two2", reference="local_world_aligned")[3:]
+    np.testing.assert_allclose(drag.efforts(q, v), J.T @ F, atol=1e-12 * np.linalg.norm(F) * np.abs(J).max())
+
+
+def test_fields_of_gravity_are_sums_over_the_points(chain):
+    """Exactly where the field is linear; of a centre far away but for what is smaller by (size / distance)^2."""
+    model, points, q, _ = chain
+    place = lambda q: [  # noqa: E731
+        (m[k], model.frame_pose(q, f"{body}{k}").translation)
+        for body, (m, _, _) in points.items()
+        for k in range(len(m))
+    ]
+    orbit = GravityGradient(0.7, radial=(0, 1, 0))
+    linear = Forces(model, [orbit])
+    u = np.array([0.0, 1.0, 0.0])
+    U = lambda q: 0.7**2 / 2 * sum(m * (x @ x - 3 * (u @ x) ** 2) for m, x in place(q))  # noqa: E731
+    expected = -slope(model, U, q)
+    np.testing.assert_allclose(linear.efforts(q), expected, atol=1e-6 * np.abs(expected).max())
+    center, mu = np.array([300.0, -200.0, 100.0]), 1e6
+    central = Forces(model, [CentralGravity(mu, tuple(center))])
+    U = lambda q: -sum(mu * m / np.linalg.norm(x - center) for m, x in place(q))  # noqa: E731
+    assert central.potential(q) == pytest.approx(U(q), rel=1e-6)
+    expected = -slope(model, U, q)
+    # the field changes by (4/370)^2 over the bodies, beyond its gradient
+    np.testing.assert_allclose(central.efforts(q), expected, atol=1.2e-4 * np.abs(expected).max())
+
+
+def test_an_accelerometer_at_the_tip():
+    """At rest it feels the weight, in axes that turn with the tip."""
+    builder = al.ModelBuilder("cantilever", gravity=(0, -9.81, 0))
+    builder.body("beam", beam(1.0, 0.1, EI_z=1.0, bending_y=2), joint=al.Fixed())
+    builder.frame("tip", "beam", node="tip")
+    builder.sensor("imu", "accelerometer", "tip")
+    model = builder.build()
+    rest = al.trim(model)
+    run = al.simulate(model, rest.q, duration=0.1, sensors=[Measured("imu", period=0.05)])
+    felt = run.measurements["imu"].values[-1]
+    turned = model.frame_pose(rest.q, "tip").rotation
+    np.testing.assert_allclose(felt, turned.T @ [0, 9.81, 0], atol=1e-6)
+    assert felt[0] == pytest.approx(-1.4, abs=0.3)  # the tip slopes by PL^3/6EI = 0.16 downwards
