@@ -7,8 +7,8 @@ from alembert.flexible import beam
 from alembert.view import Animation
 from alembert.view.deformed import drawn
 from alembert.view.page import page
-from alembert.view.sliders import posing
 from alembert.view.scene import body_poses, scene
+from alembert.view.sliders import posing
 
 
 def arm():
