@@ -8,7 +8,7 @@ from alembert.view import Animation
 from alembert.view.deformed import drawn
 from alembert.view.page import page
 from alembert.view.scene import body_poses, scene
-from alembert.view.sliders import posing
+from alembert.view.sliders import slider_programs
 
 
 def arm():
@@ -63,7 +63,7 @@ def test_small_deformations_can_be_exaggerated():
 
 def test_sliders_bend_the_modes():
     model = arm()
-    program = posing(model, model.neutral(), 1.0)
+    program = slider_programs(model, model.neutral(), 1.0)
     (slider,) = (s for s in program.sliders if s.name == "link.bending_y_1")
     assert (slider.low, slider.high) == (-0.3, 0.3)
 
