@@ -13,6 +13,7 @@ import casadi as ca
 
 from alembert.algorithms import kernels
 from alembert.engine.codegen import FunctionSource, KernelSource
+from alembert.engine.dense import IdentitySource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.lowering.plan import Call, Columns, Copy, Ending, MatrixRows, Plan, Step
 from alembert.lowering.tree_factor import TreeFactor
@@ -103,7 +104,7 @@ def _flexible_source(
     results = {name: n * n for name in ("dq", "dv", "da" if inverse else "dtau")}
     stages: list[Step] = [
         Call(FunctionSource(ca.Function("shared", given, [shared])), [a.name for a in inputs], ["shared"]),
-        Call(FunctionSource(ca.Function("unit", [], [ca.vec(ca.DM.eye(n))])), [], ["unit"]),
+        Call(IdentitySource(n), [], ["unit"]),
         Columns(ca.Function("columns", [shared, *unit], columns), "shared", ["unit"] * 3, list(results), n),
     ]
     if not inverse:

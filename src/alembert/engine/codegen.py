@@ -50,7 +50,7 @@ class Code:
     text: str
     workspace: int  # vectors (of W doubles) in the workspace
     work: int  # operations for each call
-    helpers: frozenset[str]  # names for `prelude`
+    helpers: frozenset[tuple[str, int]]  # for `prelude`
     target: Target
     direct: int = 0  # the last results, which leave by an `alembert.engine.outlet`
     quick: bool = False  # to be compiled without optimisation
@@ -91,12 +91,17 @@ def emit_function(
     return emitter.emit()
 
 
-def prelude(helpers: frozenset[str], lanes: int, target: Target) -> str:
-    """What the functions of a module share: attributes, library calls."""
+def prelude(helpers: frozenset[tuple[str, int]], target: Target) -> str:
+    """What the functions of a module share: attributes, and calls of the C library with their numbers of lanes."""
     text = [target.attributes]
-    for name in sorted(helpers):
+    for name in sorted({name for name, _ in helpers}):
         operands = 2 if name in LIBRARY_BINARY.values() else 1
-        text.append(vectormath.library_call(name, operands, lanes))
+        text.append(vectormath.library_declaration(name, operands))
+        text += [
+            vectormath.library_call(name, operands, n)
+            for other, n in sorted(helpers)
+            if other == name and n > 1
+        ]
     return "\n".join(text) + "\n"
 
 
@@ -123,7 +128,7 @@ class _Emitter:
         self.T = vector_type(lanes)
         self.kind = suffix(lanes)
         self.align = 8 * lanes
-        self.helpers: set[str] = set()
+        self.helpers: set[tuple[str, int]] = set()
         self.chunks = in_chunks(program, chunk)
         self.zero = literal(vectormath.bits(0.0), lanes)
         self.one = literal(vectormath.bits(1.0), lanes)
@@ -313,7 +318,7 @@ class _Emitter:
             lines.append(f"{name} = call {T} @llvm.{_INTRINSIC[op]}.{kind}({arguments})")
         elif op in LIBRARY_UNARY or op in LIBRARY_BINARY:
             function = LIBRARY_UNARY.get(op) or LIBRARY_BINARY[op]
-            self.helpers.add(function)
+            self.helpers.add((function, self.lanes))
             arguments = f"{T} {x}, {T} {y}" if y else f"{T} {x}"
             lines.append(f"{name} = call {T} {vectormath.library_callee(function, self.lanes)}({arguments})")
         elif op in _CONDITION:

@@ -1,7 +1,7 @@
 """Sums of arrays, products and inverses of square matrices, as loops for any size.
 
-One state fills the registers with neighbouring elements of a row, several states have one each. The inverse is for symmetric
-positive matrices: Gauss and Jordan's elimination in place needs no pivots there.
+One state fills the registers with neighbouring elements of a row, several states have one each. The inverse is by Gauss and
+Jordan's elimination in place without pivots: for symmetric positive matrices, and for those that are near to them.
 """
 
 from __future__ import annotations
@@ -63,18 +63,60 @@ class ProductSource:
         return _code(f, name, 2 * self._count, self._count * n**3 // f.width, target)
 
 
-class InverseSource:
-    """The inverse of a symmetric positive (n, n) matrix, the last row first: outboard speeds before inboard ones."""
+class IdentitySource:
+    """The (n, n) matrix whose columns are the unit vectors."""
 
     def __init__(self, n: int) -> None:
         self._n = n
+        self.input_sizes: list[int] = []
+        self.output_sizes = [n * n]
+
+    def emit(self, name: str, lanes: int, target: Target) -> Code:
+        n, f = self._n, Lines(1, lanes=lanes, fused=target.fused)
+        f.clear("%o", n * n)
+        k = f.loop("0", str(n))
+        f.put(f.one, "%o", f.mul(k.index, n + 1))
+        f.end(k)
+        return _code(f, name, 0, n, target)
+
+
+class VectorProductSource:
+    """A x for an (n, n) matrix A and a vector x."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self.input_sizes, self.output_sizes = [n * n, n], [n]
+
+    def emit(self, name: str, lanes: int, target: Target) -> Code:
+        n, f = self._n, Lines(1, lanes=lanes, fused=target.fused)
+        rows = min(n, 4)  # sums at a time, so that one need not wait for the other
+        block, first = f.blocks(n, rows)
+        starts = [f.mul(f.add(first, k), n) for k in range(rows)]
+        j = f.loop("0", str(n), [f.zero] * rows)
+        x = f.scalar("%i1", j.index)
+        entries = [f.scalar("%i0", f.add(start, j.index)) for start in starts]
+        f.end(j, [f.plus_product(a, x, total) for a, total in zip(entries, j.sums, strict=True)])
+        for k, total in enumerate(j.sums):
+            f.put(total, "%o", f.add(first, k))
+        f.end(block)
+        return _code(f, name, 2, n * n, target)
+
+
+class InverseSource:
+    """The inverse of an (n, n) matrix that needs no pivots, the last row first: outboard speeds before inboard ones.
+
+    With `forward` the first row comes first, as a matrix [M B; C 0] needs it.
+    """
+
+    def __init__(self, n: int, *, forward: bool = False) -> None:
+        self._n, self._forward = n, forward
         self.input_sizes, self.output_sizes = [n * n], [n * n]
 
     def emit(self, name: str, lanes: int, target: Target) -> Code:
         n, f = self._n, _lines(self._n, lanes, target)
         f.copy("%i0", "%o", n * n)
         order = f.loop("0", str(n))
-        k = f.sub(n - 1, order.index)
+        k = order.index if self._forward else f.sub(n - 1, order.index)
         pivot_row = f.mul(k, n)
         pivot = f.at("%o", f.add(pivot_row, k))
         inverse = f.element_inverse(f.scalar(pivot))

@@ -358,14 +358,15 @@ class Kernel:
                 )
         body = source.emit(BODY, lanes, target)
         text = [
-            codegen.prelude(body.helpers, lanes, body.target),
+            codegen.prelude(body.helpers, body.target),
             body.text,
             driver.batch_function(BODY, source.input_sizes, source.output_sizes, body, lanes),
         ]
         if lanes == 1 and not self.bound:
             shapes = [a.shape for a in self.arguments], [a.shape for a in self.results]
             text.append(fastcall.entry_points(BODY, *shapes, body.workspace))
-        return {"work": body.work}, loader.compile_ir("".join(text), target, quick=body.quick)
+        level = 0 if body.quick else 1 if lanes == 1 else 2
+        return {"work": body.work}, loader.compile_ir("".join(text), target, level=level)
 
     def _signature(self) -> str:
         return repr(([a.shape for a in self.arguments], [a.shape for a in self.results], self.bound))

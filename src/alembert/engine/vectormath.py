@@ -228,13 +228,14 @@ declare double @{MATHEMATICS}cos(double)
 """
 
 
-def library_call(name: str, operands: int, lanes: int) -> str:
-    """IR of `T alembert_lanes_NAME(T, ...)`, which calls the C library's function lane by lane."""
-    T = vector_type(lanes)
+def library_declaration(name: str, operands: int) -> str:
     scalars = ", ".join(["double"] * operands)
-    declaration = f"declare double @{MATHEMATICS}{name}({scalars})\n"
-    if lanes == 1:
-        return declaration
+    return f"declare double @{MATHEMATICS}{name}({scalars})\n"
+
+
+def library_call(name: str, operands: int, lanes: int) -> str:
+    """IR of a function of vectors, which calls the C library's function lane by lane."""
+    T = vector_type(lanes)
     lines = []
     result = "poison"
     for k in range(lanes):
@@ -246,12 +247,12 @@ def library_call(name: str, operands: int, lanes: int) -> str:
         result = f"%r{k}"
     parameters = ", ".join(f"{T} %x{j}" for j in range(operands))
     body = "\n".join(lines)
-    head = f"define internal {T} @alembert_lanes_{name}({parameters}) #0"
-    return f"{declaration}{head} {{\n{body}\n  ret {T} {result}\n}}\n"
+    head = f"define internal {T} {library_callee(name, lanes)}({parameters}) #0"
+    return f"{head} {{\n{body}\n  ret {T} {result}\n}}\n"
 
 
 def library_callee(name: str, lanes: int) -> str:
-    return f"@{MATHEMATICS}{name}" if lanes == 1 else f"@alembert_lanes_{name}"
+    return f"@{MATHEMATICS}{name}" if lanes == 1 else f"@alembert_lanes{lanes}_{name}"
 
 
 def library_functions() -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class RolledEmitter:
         self.memory = source.memory
         self.T = vector_type(lanes)
         self.text: list[str] = []
-        self.helpers: set[str] = set()
+        self.helpers: set[tuple[str, int]] = set()
         self.functions: dict[tuple[object, ...], tuple[str, Code]] = {}
         self.work = 0
         self.arguments = {name: f"%i{k}" for k, name in enumerate(source.inputs)}

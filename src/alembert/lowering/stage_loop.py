@@ -89,7 +89,7 @@ class StageLoop:
             with loader.patience(self.name):
                 step = self._source.emit(STEP, 1, target)
                 loop = loops.stage_function(STEP, self._sizes, self._shifts, self._backward, self._stop)
-                text = codegen.prelude(step.helpers, 1, step.target) + step.text + loop
+                text = codegen.prelude(step.helpers, step.target) + step.text + loop
                 found = {"workspace": step.workspace}, loader.compile_ir(text, target)
             cache.store(name, *found)
         properties, code = found

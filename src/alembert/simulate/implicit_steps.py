@@ -21,7 +21,7 @@ know them: there it is exact, but for flexible models of many speeds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,13 +29,16 @@ import casadi as ca
 
 from alembert.algorithms import kernels
 from alembert.engine.codegen import FunctionSource, KernelSource
+from alembert.engine.dense import IdentitySource, InverseSource, VectorProductSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import UnsupportedError
-from alembert.lowering.plan import Call, Copy, Plan, Repeat, Step, recorded
+from alembert.lowering.plan import Call, Columns, Copy, Plan, Repeat, Step, recorded
 from alembert.simulate.stepping import Layout, StepModel, arguments, kept_kernel
 from alembert.sweeps import CORRECTION, INVERSE_DYNAMICS
 
 MOST = 40  # iterations
+LONGEST = 60_000
+"""operations of the residual times unknowns, up to which its Jacobian is straight code"""
 CLOSE = 1e-9  # of the unknowns: below it corrections that no longer shrink are rounding
 SMALL = 1e-13  # the same where the unknowns are zero, in SI units
 ENOUGH = 1e-12  # of the unknowns: an error of a step that nobody sees
@@ -61,41 +64,73 @@ def newton_loop(
     n = unknown.numel()
     x = ca.SX.sym("x", 2 + n)  # whether it is done, the size of the last correction, the unknowns
     done, last = x[0], x[1]
-    residual, following = (ca.substitute(y, unknown, x[2:]) for y in (residual, following))
-    factors = factorise(ca.jacobian(residual, x)[:, 2:])
-    LU, r = ca.SX.sym("LU", factors.numel()), ca.SX.sym("r", n)
+    residual, following = (ca.densify(ca.substitute(y, unknown, x[2:])) for y in (residual, following))
+    names, values = [*symbols, "x"], [*symbols.values(), x]
+    solver = _solver(values, names, residual)
 
-    correction = -solve(LU, r)
+    c = ca.SX.sym("c", n)
     telling = n if counted is None else counted
-    size, reach = ca.norm_inf(correction[:telling]), ca.norm_inf(x[2 : 2 + telling])
+    size, reach = ca.norm_inf(c[:telling]), ca.norm_inf(x[2 : 2 + telling])
     settled = ca.logic_and(size <= CLOSE * reach + SMALL, size > 0.5 * last)
     small = ca.logic_or(size <= 1e-16 * reach, settled)
-    moved = ca.vertcat(ca.if_else(small, 1, 0), size, x[2:] + correction)
+    moved = ca.vertcat(ca.if_else(small, 1, 0), size, x[2:] - c)
     good = ca.vertcat(following[0], ca.if_else(done, following[1:], ca.SX.nan(following.numel() - 1)))
-
-    names, values = list(symbols), list(symbols.values())
     functions = {
-        "predict": ca.Function("predict", values, [ca.densify(ca.vertcat(0, ca.inf, predicted))]),
-        "factor": ca.Function("factor", [*values, x], [factors]),
-        "residual": ca.Function("residual", [*values, x], [ca.densify(residual)]),
-        "update": ca.Function("update", [x, r, LU], [ca.if_else(done, x, moved)]),
-        "finish": ca.Function("finish", [*values, x], [ca.densify(good)]),
+        "predict": ca.Function("predict", values[:-1], [ca.densify(ca.vertcat(0, ca.inf, predicted))]),
+        "residual": ca.Function("residual", values, [residual]),
+        "update": ca.Function("update", [x, c], [ca.if_else(done, x, moved)]),
+        "finish": ca.Function("finish", values, [good]),
     }
     iteration: list[Call | Copy] = [
-        Call("residual", [*names, "x"], ["r"]),
-        Call("update", ["x", "r", "LU"], ["x_next"]),
+        Call("residual", names, ["r"]),
+        solver.solve,
+        Call("update", ["x", "c"], ["x_next"]),
         Copy("x_next", "x"),
     ]
     return recorded(
         {key: FunctionSource(f) for key, f in functions.items()},
         arguments,
-        {"x": 2 + n, "x_next": 2 + n, "r": n, "LU": factors.numel()},
+        {"x": 2 + n, "x_next": 2 + n, "r": n, "c": n, **solver.temporaries},
         [
-            Call("predict", names, ["x"]),
-            Call("factor", [*names, "x"], ["LU"]),
+            Call("predict", names[:-1], ["x"]),
+            *solver.factor,
             Repeat(iteration, "x", MOST),
-            Call("finish", [*names, "x"], ["next"]),
+            Call("finish", names, ["next"]),
         ],
+    )
+
+
+@dataclass(frozen=True)
+class _Solver:
+    """Steps that make the Jacobian at x ready, and the one that solves it for c from r."""
+
+    factor: Sequence[Step]
+    solve: Call
+    temporaries: dict[str, int]
+
+
+def _solver(values: Sequence[ca.SX], names: Sequence[str], residual: ca.SX) -> _Solver:
+    """Straight code for small systems; loops and a column of the Jacobian at a time for large ones, which compile sooner."""
+    n, x = residual.numel(), values[-1]
+    r = ca.SX.sym("r", n)
+    if n * ca.Function("residual", values, [residual]).n_instructions() <= LONGEST:
+        factors = factorise(ca.jacobian(residual, x)[:, 2:])
+        LU = ca.SX.sym("LU", factors.numel())
+        factor = FunctionSource(ca.Function("factor", values, [factors]))
+        back = FunctionSource(ca.Function("solve", [LU, r], [solve(LU, r)]))
+        return _Solver([Call(factor, names, ["LU"])], Call(back, ["LU", "r"], ["c"]), {"LU": n * n})
+    along = ca.SX.sym("along", n)
+    shared = ca.vertcat(*(ca.vec(value) for value in values))
+    column = ca.densify(ca.jtimes(residual, x, ca.vertcat(0, 0, along)))
+    return _Solver(
+        [
+            Call(FunctionSource(ca.Function("shared", values, [shared])), names, ["shared"]),
+            Call(IdentitySource(n), [], ["unit"]),
+            Columns(ca.Function("column", [shared, along], [column]), "shared", ["unit"], ["J"], n),
+            Call(InverseSource(n, forward=True), ["J"], ["inverse"]),
+        ],
+        Call(VectorProductSource(n), ["inverse", "r"], ["c"]),
+        {"shared": shared.numel(), **dict.fromkeys(("unit", "J", "inverse"), n * n)},
     )
 
 
