@@ -43,9 +43,9 @@ class Lanes:
         )
         inputs = [function.numel_in(k) for k in range(function.n_in())]
         self.outputs = [function.numel_out(k) for k in range(function.n_out())]
-        text = codegen.prelude(code.helpers, code.target) + code.text
+        text = codegen.prelude(code) + code.text
         text += driver.batch_function("f", inputs, self.outputs, code, lanes)
-        self.library = loader.Library(loader.compile_ir(text, host()), ["f_batch"])
+        self.library = loader.Library(loader.compile_ir(text, host()), ["f_batch"], code.constants)
         signature = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
         self.batch = signature(self.library.addresses["f_batch"])
 

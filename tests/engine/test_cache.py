@@ -50,7 +50,7 @@ def test_second_use_comes_from_the_cache(cache_directory):
     assert use() == 0
     assert use("another key") == 1
     assert len(cache.entries()) == 2
-    assert cache.size() == sum(p.stat().st_size for p in cache_directory.glob(f"*{cache.KERNEL}")) > 0
+    assert cache.size() == sum(p.stat().st_size for p in cache_directory.iterdir()) > 0
 
 
 def test_lanes_are_separate_entries(cache_directory):
@@ -87,10 +87,11 @@ def test_off(monkeypatch):
     assert cache.entries() == []
 
 
+@pytest.mark.parametrize("suffix", [cache.KERNEL, cache.MODULE])
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "foreign"])
-def test_damaged_entry_is_built_again(cache_directory, damage):
+def test_damaged_entry_is_built_again(cache_directory, damage, suffix):
     use()
-    (path,) = cache_directory.iterdir()
+    (path,) = cache_directory.glob(f"*{suffix}")
     data = bytearray(path.read_bytes())
     if damage == "truncate":
         data = data[: len(data) // 2]
@@ -107,9 +108,9 @@ def test_damaged_entry_is_built_again(cache_directory, damage):
 
 def test_the_entry_of_another_kernel_does_not_run_under_this_name(cache_directory):
     use("one")
-    (one,) = cache_directory.iterdir()
+    (one,) = cache_directory.glob(f"*{cache.KERNEL}")
     use("other")
-    (other,) = set(cache_directory.iterdir()) - {one}
+    (other,) = set(cache_directory.glob(f"*{cache.KERNEL}")) - {one}
     one.write_bytes(other.read_bytes())
     assert use("other") == 0
     assert use("one") == 1
@@ -173,10 +174,25 @@ def test_directory_of_another_user_is_not_used(cache_directory, monkeypatch):
         assert use() == 1
 
 
+def test_kernels_that_differ_in_numbers_share_machine_code(cache_directory):
+    x = ca.SX.sym("x", 2)
+    for factor in (2.5, 3.75):
+        source = FunctionSource(ca.Function("f", [x], [factor * ca.sin(x) + x / factor]))
+        kernel = Kernel(
+            "f", [Argument("x", (2,))], [Argument("y", (2,))], key=f"{factor}", build=lambda s=source: s
+        )
+        for given in (np.array([0.3, 0.4]), np.ones((20, 2))):
+            # a rounding error or two: the product may be fused with the sum
+            np.testing.assert_allclose(kernel(given), factor * np.sin(given) + given / factor, rtol=1e-15)
+    assert len(cache.entries()) == 4
+    assert len(list(cache_directory.glob(f"*{cache.MODULE}"))) == 2  # for one state and for batches
+
+
 @posix
-def test_entry_that_others_can_write_is_not_used(cache_directory):
+@pytest.mark.parametrize("suffix", [cache.KERNEL, cache.MODULE])
+def test_entry_that_others_can_write_is_not_used(cache_directory, suffix):
     use()
-    (path,) = cache_directory.iterdir()
+    (path,) = cache_directory.glob(f"*{suffix}")
     path.chmod(0o666)
     assert use() == 1
 
@@ -214,17 +230,17 @@ def test_directory_that_cannot_be_made(monkeypatch):
 
 
 def test_least_recently_used_entries_go_first(cache_directory, monkeypatch):
-    for k, key in enumerate(("first", "second", "third")):
-        use(key)
-        newest = max(cache_directory.iterdir(), key=lambda p: p.stat().st_mtime_ns)
-        os.utime(newest, (1000 + k, 1000 + k))
-    use("first")  # now the most recently used
+    names = [cache.digest(key, 1, host()) for key in ("first", "second", "third", "fourth")]
+    for k, name in enumerate(names[:3]):
+        cache.store(name, {}, bytes(900))
+        os.utime(cache_directory / f"{name}{cache.KERNEL}", (1000 + k, 1000 + k))
+    assert cache.load(names[0]) is not None  # now the most recently used
     size = cache.size() // 3
     monkeypatch.setattr(cache, "SIZE_LIMIT", 3 * size + size // 2)
-    use("fourth")
+    cache.store(names[3], {}, bytes(900))
     assert len(cache.entries()) == 3
-    assert use("first") == 0
-    assert use("second") == 1
+    assert cache.load(names[0]) is not None
+    assert cache.load(names[1]) is None
 
 
 def test_entries_are_counted_now_and_then(cache_directory, monkeypatch):

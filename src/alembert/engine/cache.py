@@ -1,7 +1,8 @@
 """Machine code kept between runs.
 
-The cache is a directory of files, one for each kernel and lane width. ALEMBERT_CACHE names the directory,
-or is `off`. Since the files hold machine code, they are only read from a directory that belongs to the
+The cache is a directory of files: one for each kernel and lane width, with its constants, and one for each module of machine
+code, which kernels that differ in their constants alone have in common. ALEMBERT_CACHE names the directory, or is `off`.
+Since the files hold machine code, they are only read from a directory that belongs to the
 user and that nobody else can write; otherwise Alembert warns once and works without a cache. A file's
 name is a digest of everything that its content depends on. It is written under a temporary name and moved
 into place, so that a reader sees all of it or nothing, and carries a checksum of its name and content, so that a damaged
@@ -31,13 +32,10 @@ from alembert.engine.target import Target, versions
 from alembert.errors import AlembertWarning
 
 SIZE_LIMIT = 512 * 1024**2  # bytes; the least recently used entries go first
-KERNEL, SHARED, _TEMPORARY = (
-    ".alo",
-    ".alc",
-    ".tmp",
-)  # suffixes: kernels, what they share, what is being written
+KERNEL, MODULE, SHARED, _TEMPORARY = ".alo", ".alm", ".alc", ".tmp"
+"""suffixes: kernels, their machine code, what all of them call, what is being written"""
 _ABANDONED = 3600.0  # s; a temporary file this old belongs to a process that was killed
-_MAGIC = b"alembert-object-3\n"
+_MAGIC = b"alembert-object-4\n"
 
 
 class CacheFile(NamedTuple):
@@ -51,6 +49,12 @@ class CacheFile(NamedTuple):
 def digest(key: str, lanes: int, target: Target) -> str:
     """The name of machine code: `key` says what it computes, the rest by which processor and with which software."""
     parts = [key, str(lanes), repr(target), *versions(), ca.CasadiMeta.version(), own_source.at_import()]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def module_digest(text: str, level: int, target: Target) -> str:
+    """The name of the machine code that LLVM makes of a text; Alembert's own version does not matter."""
+    parts = [text, str(level), repr(target), *versions()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -100,7 +104,7 @@ def load(name: str, suffix: str = KERNEL) -> tuple[dict[str, Any], bytes] | None
 
 
 def store(name: str, properties: dict[str, Any], code: bytes, suffix: str = KERNEL) -> None:
-    """Keep machine code, unless Alembert's source changed since this process imported it; `properties` are literals."""
+    """Keep an entry, unless Alembert's source changed since this process imported it; `properties` are literals."""
     folder = _trusted(create=True)
     if folder is None or not own_source.unchanged():
         return
@@ -125,7 +129,7 @@ def _checksum(name: str, content: bytes) -> bytes:
 
 
 def entries() -> list[CacheFile]:
-    """What the cache holds, most recently used first."""
+    """The kernels in the cache, most recently used first."""
     folder = directory()
     if folder is None:
         return []
@@ -134,14 +138,15 @@ def entries() -> list[CacheFile]:
 
 def size() -> int:
     """Bytes in the cache."""
-    return sum(entry.size for entry in entries())
+    folder = directory()
+    return 0 if folder is None else sum(entry.size for entry in _scan(folder, KERNEL, MODULE, SHARED))
 
 
 def clear() -> int:
     """Remove all entries; how many there were."""
     found = entries()
     folder = directory()
-    others = [] if folder is None else _scan(folder, SHARED, _TEMPORARY)
+    others = [] if folder is None else _scan(folder, MODULE, SHARED, _TEMPORARY)
     for entry in (*found, *others):
         _remove(entry.path)
     return len(found)
@@ -171,7 +176,7 @@ def _due(name: str, size: int) -> bool:
 
 def _trim(folder: Path) -> None:
     """Remove the least recently used entries beyond the size limit."""
-    found = sorted(_scan(folder, KERNEL, SHARED), key=lambda entry: entry.used)
+    found = sorted(_scan(folder, KERNEL, MODULE, SHARED), key=lambda entry: entry.used)
     excess = sum(entry.size for entry in found) - SIZE_LIMIT
     for entry in found:
         if excess <= 0:

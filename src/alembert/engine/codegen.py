@@ -16,8 +16,9 @@ The text is written directly: building it from objects takes many times longer.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import casadi as ca
@@ -54,6 +55,8 @@ class Code:
     target: Target
     direct: int = 0  # the last results, which leave by an `alembert.engine.outlet`
     quick: bool = False  # to be compiled without optimisation
+    constants: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """tables of numbers that the functions read, which get these when the machine code is loaded"""
 
 
 @dataclass(frozen=True)
@@ -76,24 +79,28 @@ def emit_function(
     places: Mapping[int, Sequence[int]] | None = None,
     spacing: Spacing | None = None,
     in_place: bool = False,
+    inline: bool = True,
 ) -> Code:
     """IR of the function `name` with the given number of lanes.
 
     The arguments `uniform` are single doubles, the same for all lanes. `places` says where the elements of a result go,
     unless it is one after the other. With a `spacing` elements are that far apart. `in_place` says that elements of results
-    may be where elements of arguments are, of which each is read once, for that result.
+    may be where elements of arguments are, of which each is read once, for that result. Constants are `inline`, or in a
+    table of which the text does not have the numbers: then it is the same for all functions that differ in these alone.
     """
     if lanes == 1 and sum(program.needed()) > LONG:
         target = target.compact()
-    emitter = _Emitter(name, program, lanes, target, chunk, uniform, places or {}, spacing)
+    emitter = _Emitter(name, program, lanes, target, chunk, uniform, places or {}, spacing, inline)
     if in_place:
         emitter.noalias = ""
     return emitter.emit()
 
 
-def prelude(helpers: frozenset[tuple[str, int]], target: Target) -> str:
-    """What the functions of a module share: attributes, and calls of the C library with their numbers of lanes."""
-    text = [target.attributes]
+def prelude(code: Code) -> str:
+    """What the functions of a module share: attributes, constants, calls of the C library with their numbers of lanes."""
+    text, helpers = [code.target.attributes], code.helpers
+    for name, values in code.constants.items():
+        text.append(f"@{name} = dso_local global [{len(values)} x double] zeroinitializer, align 64\n")
     for name in sorted({name for name, _ in helpers}):
         operands = 2 if name in LIBRARY_BINARY.values() else 1
         text.append(vectormath.library_declaration(name, operands))
@@ -116,6 +123,7 @@ class _Emitter:
         uniform: Container[int],
         places: Mapping[int, Sequence[int]],
         spacing: Spacing | None,
+        inline: bool,
     ):
         self.name = name
         self.noalias = " noalias"
@@ -136,9 +144,16 @@ class _Emitter:
 
         # What each value is called in the chunk at hand; None: not there yet.
         self.names: list[str | None] = [None] * len(program)
+        self.constants: list[float] = []
+        self.places_of_constants: dict[int, int] = {}
         for i, (op, a) in enumerate(zip(program.op, program.a, strict=True)):
             if op == ca.OP_CONST:
-                self.names[i] = literal(vectormath.bits(program.constants[a]), lanes)
+                value = program.constants[a]
+                if inline or value in _STRUCTURE or not math.isfinite(value):
+                    self.names[i] = literal(vectormath.bits(value), lanes)
+                else:
+                    self.places_of_constants[i] = len(self.constants)
+                    self.constants.append(value)
         self.slots: dict[int, int] = {}
         self.workspace = 0
         self.lines: list[str] = []
@@ -173,7 +188,15 @@ class _Emitter:
             f"define internal void @{self.name}({', '.join(parameters)}) noinline #0 {{\n  {body}\n}}\n"
         )
         work = sum(len(piece.values) + 10 * len(piece.angles) for piece in self.chunks.pieces)
-        return Code("".join(functions), self.workspace, work, frozenset(self.helpers), self.target)
+        constants = {f"{self.name}_constants": self.constants} if self.constants else {}
+        return Code(
+            "".join(functions),
+            self.workspace,
+            work,
+            frozenset(self.helpers),
+            self.target,
+            constants=constants,
+        )
 
     def reset(self) -> None:
         for i in self.local:
@@ -222,8 +245,14 @@ class _Emitter:
 
     def load(self, i: int) -> str:
         program = self.program
+        if program.op[i] == ca.OP_CONST:
+            place = f"getelementptr inbounds (double, ptr @{self.name}_constants, i64 {self.places_of_constants[i]})"
+            return self.load_number(i, place, ", !invariant.load !{}")
         if program.op[i] == ca.OP_INPUT and program.a[i] in self.uniform and self.lanes > 1:
-            return self.load_uniform(i)
+            pointer = f"%i{program.a[i]}"
+            self.pointers.add(pointer)
+            self.lines.append(f"%p{i}_u = getelementptr inbounds double, ptr {pointer}, i64 {program.b[i]}")
+            return self.load_number(i, f"%p{i}_u")
         align = self.align
         if program.op[i] == ca.OP_INPUT:
             address, align = self.argument(f"%i{program.a[i]}", program.b[i])
@@ -234,15 +263,16 @@ class _Emitter:
         self.lines.append(f"{name} = load {self.T}, ptr {address}, align {align}")
         return name
 
-    def load_uniform(self, i: int) -> str:
-        pointer, element = f"%i{self.program.a[i]}", self.program.b[i]
-        self.pointers.add(pointer)
+    def load_number(self, i: int, place: str, kind: str = "") -> str:
+        """One double for all lanes."""
         name = self.names[i] = f"%v{i}"
         self.local.append(i)
         T = self.T
+        if self.lanes == 1:
+            self.lines.append(f"{name} = load double, ptr {place}, align 8{kind}")
+            return name
         self.lines += [
-            f"%p{i}_u = getelementptr inbounds double, ptr {pointer}, i64 {element}",
-            f"%s{i}_u = load double, ptr %p{i}_u, align 8",
+            f"%s{i}_u = load double, ptr {place}, align 8{kind}",
             f"%e{i}_u = insertelement {T} poison, double %s{i}_u, i64 0",
             f"{name} = shufflevector {T} %e{i}_u, {T} poison, <{self.lanes} x i32> zeroinitializer",
         ]
@@ -348,6 +378,8 @@ class _Emitter:
             raise AssertionError(f"operation {op} passed the reader")
 
 
+_STRUCTURE = (0.0, 1.0, -1.0)
+"""numbers that belong to the form of a function rather than to its values"""
 _ARITHMETIC = {ca.OP_DIV: "fdiv"}
 _INTRINSIC = {
     ca.OP_SQRT: "sqrt",
@@ -401,5 +433,5 @@ class FunctionSource:
         chunk, quick = self._chunk or CHUNK, False
         if self._longest is not None and lanes > 1 and sum(program.needed()) > self._longest:
             chunk, quick = QUICK_CHUNK, True
-        code = emit_function(name, program, lanes, target, chunk=chunk)
+        code = emit_function(name, program, lanes, target, chunk=chunk, inline=False)
         return dataclasses.replace(code, quick=quick)

@@ -24,7 +24,7 @@ import numpy as np
 
 from alembert.engine import cache, codegen, driver, fastcall, loader, recycling
 from alembert.engine.codegen import KernelSource
-from alembert.engine.loader import Library
+from alembert.engine.loader import Library, Module
 from alembert.engine.target import Target, host
 from alembert.errors import ArgumentError
 
@@ -325,13 +325,10 @@ class Kernel:
     def _compile(self, lanes: int) -> _Compiled:
         target = host()
         name = cache.digest(f"{self.key}\0{self._signature()}", lanes, target)
-        found = cache.load(name)
-        if found is None:
-            with loader.patience(self.name):
-                found = self._build_object(lanes, target)
-            cache.store(name, *found)
-        properties, code = found
-        return _Compiled(self, Library(code, self._names(lanes)), lanes, properties["work"])
+        properties, library = loader.library(
+            name, self.name, target, lambda: self._module(lanes, target), self._names(lanes)
+        )
+        return _Compiled(self, library, lanes, properties["work"])
 
     def _names(self, lanes: int) -> list[str]:
         """Of what its machine code has for the outside."""
@@ -345,7 +342,7 @@ class Kernel:
                 self._source = self._build()
             return self._source
 
-    def _build_object(self, lanes: int, target: Target) -> tuple[dict[str, Any], bytes]:
+    def _module(self, lanes: int, target: Target) -> Module:
         source = self.source()
         for kind, declared, sizes in (
             ("argument", self.arguments, source.input_sizes),
@@ -358,7 +355,7 @@ class Kernel:
                 )
         body = source.emit(BODY, lanes, target)
         text = [
-            codegen.prelude(body.helpers, body.target),
+            codegen.prelude(body),
             body.text,
             driver.batch_function(BODY, source.input_sizes, source.output_sizes, body, lanes),
         ]
@@ -366,7 +363,7 @@ class Kernel:
             shapes = [a.shape for a in self.arguments], [a.shape for a in self.results]
             text.append(fastcall.entry_points(BODY, *shapes, body.workspace))
         level = 0 if body.quick else 1 if lanes == 1 else 2
-        return {"work": body.work}, loader.compile_ir("".join(text), target, level=level)
+        return Module("".join(text), body.constants, {"work": body.work}, level)
 
     def _signature(self) -> str:
         return repr(([a.shape for a in self.arguments], [a.shape for a in self.results], self.bound))

@@ -10,9 +10,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
 
 import llvmlite.binding as llvm
 
@@ -56,21 +59,29 @@ if hasattr(os, "register_at_fork"):
 
 
 class Library:
-    """Machine code in memory, as long as this object lives; `addresses` are those of its `names`."""
+    """Machine code in memory, as long as this object lives; `addresses` are those of its `names`.
 
-    def __init__(self, code: bytes, names: Iterable[str]):
+    `constants` are the numbers that its tables of constants get.
+    """
+
+    def __init__(
+        self, code: bytes, names: Iterable[str], constants: Mapping[str, Sequence[float]] | None = None
+    ):
         with COMPILING:
             builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
             for name, address in _mathematics().items():
                 builder.import_symbol(name, address)
             for name in symbols.called(code):
                 builder.import_symbol(name, shared_function(name))
-            names = list(names)
+            names = [*names, *(constants or {})]
             for name in names:
                 builder.export_symbol(name)
             # JITLink places all sections in one piece of memory, so that relative addresses reach from any to any.
             self._tracker = builder.link(_linker(), f"alembert{next(_NUMBERS)}")
             self.addresses = {name: int(self._tracker[name]) for name in names}
+            for name, values in (constants or {}).items():
+                table = array("d", values)
+                ctypes.memmove(self.addresses[name], table.tobytes(), table.itemsize * len(table))
 
 
 _NUMBERS = itertools.count()
@@ -80,6 +91,51 @@ _NUMBERS = itertools.count()
 def _linker() -> llvm.LLJIT:
     _initialize()
     return llvm.create_lljit_compiler(host().machine(), use_jit_link=True)
+
+
+@dataclass(frozen=True)
+class Module:
+    """The text of a module, the numbers of its tables of constants, and what has to be known of it besides."""
+
+    text: str
+    constants: Mapping[str, Sequence[float]]
+    properties: dict[str, Any]
+    level: int = 2
+
+
+def library(
+    name: str, title: str, target: Target, build: Callable[[], Module], names: Iterable[str]
+) -> tuple[dict[str, Any], Library]:
+    """Properties and machine code of what has this name in the cache, which `build` makes where the cache does not have it.
+
+    The machine code itself is kept by the module's text, which does not have the constants: a model with other numbers, or
+    another version of Alembert that makes the same text, finds it compiled.
+    """
+    found = cache.load(name)
+    if found is not None:
+        properties, numbers = found
+        code = cache.load(properties["module"], cache.MODULE)
+        if code is not None:
+            return properties, Library(code[1], names, _tables(properties["tables"], numbers))
+    with patience(title):
+        module = build()
+        content = cache.module_digest(module.text, module.level, target)
+        code = cache.load(content, cache.MODULE)
+        if code is None:
+            code = {}, compile_ir(module.text, target, level=module.level)
+            cache.store(content, *code, cache.MODULE)
+    tables = {table: len(values) for table, values in module.constants.items()}
+    properties = {**module.properties, "module": content, "tables": tables}
+    cache.store(name, properties, array("d", itertools.chain(*module.constants.values())).tobytes())
+    return properties, Library(code[1], names, module.constants)
+
+
+def _tables(sizes: Mapping[str, int], numbers: bytes) -> dict[str, array[float]]:
+    values, found, start = array("d", numbers), {}, 0
+    for name, size in sizes.items():
+        found[name] = values[start : start + size]
+        start += size
+    return found
 
 
 def compile_ir(text: str, target: Target, *, level: int = 2) -> bytes:

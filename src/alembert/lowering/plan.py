@@ -215,7 +215,9 @@ class _Emitter:
             text.append(self.target.attributes.replace("#0", WIDE, 1))
         helpers = frozenset().union(*(code.helpers for code in codes))
         others = [code.target for code in codes if code.target != self.target]
-        return Code("".join(text), room, work, helpers, others[0] if others else self.target, self.direct)
+        machine = others[0] if others else self.target
+        constants = {name: values for code in codes for name, values in code.constants.items()}
+        return Code("".join(text), room, work, helpers, machine, self.direct, constants=constants)
 
     def prepare(self, step: Step) -> None:
         """Emit the functions that a step calls."""
@@ -251,6 +253,7 @@ class _Emitter:
             target,
             uniform=(0,) if width > lanes else (),
             spacing=Spacing(step.count * lanes, 8 * lanes, arguments=range(1, 1 + len(step.sources))),
+            inline=False,
         )
         if width == lanes:
             return code

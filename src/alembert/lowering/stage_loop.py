@@ -18,7 +18,7 @@ import numpy as np
 from alembert.engine import cache, codegen, elimination, fastcall, loader, loops
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.elimination import EliminationSource
-from alembert.engine.loader import Library
+from alembert.engine.loader import Module
 from alembert.engine.target import host
 
 STEP = "alembert_stage"
@@ -84,16 +84,14 @@ class StageLoop:
         target = host()
         text = f"{self._key}\0{self._shifts}\0{self._backward}\0{self._stop}"
         name = cache.digest("stage loop" + hashlib.sha256(text.encode()).hexdigest(), 1, target)
-        found = cache.load(name)
-        if found is None:
-            with loader.patience(self.name):
-                step = self._source.emit(STEP, 1, target)
-                loop = loops.stage_function(STEP, self._sizes, self._shifts, self._backward, self._stop)
-                text = codegen.prelude(step.helpers, step.target) + step.text + loop
-                found = {"workspace": step.workspace}, loader.compile_ir(text, target)
-            cache.store(name, *found)
-        properties, code = found
-        library = Library(code, [f"{STEP}_loop"])
+
+        def build() -> Module:
+            step = self._source.emit(STEP, 1, target)
+            loop = loops.stage_function(STEP, self._sizes, self._shifts, self._backward, self._stop)
+            text = codegen.prelude(step) + step.text + loop
+            return Module(text, step.constants, {"workspace": step.workspace}, level=1)
+
+        properties, library = loader.library(name, self.name, target, build, [f"{STEP}_loop"])
         self._library = library  # keeps the machine code
         room = np.empty(properties["workspace"] + ALIGNMENT // 8)
         return _LOOP(library.addresses[f"{STEP}_loop"]), room
