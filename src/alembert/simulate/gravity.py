@@ -172,7 +172,8 @@ def _deformed_terms(at: Places, U: Any, record: Record) -> tuple[ca.SX, ca.SX, c
     shaped = Integrals(
         record.node.parts, record.node.nv, "consistent"
     )  # as far as the body has such integrals
-    energy, F = _rigid_terms(at, U, record, locked(shaped.matrix(q)))
+    mass = shaped.matrix(q, shaped.first_products(q), shaped.first_moments(q))
+    energy, F = _rigid_terms(at, U, record, locked(mass))
     slope, shape = ca.gradient(energy, q), record.q
     if record.node.structure.stiffening == "ruthless":
         energy, shape = energy + ca.dot(slope, record.q), ca.SX(q.numel(), 1)
