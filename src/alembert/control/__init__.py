@@ -80,6 +80,7 @@ from alembert.control.robustness import multiloop_disk_margin as multiloop_disk_
 from alembert.control.robustness import worst_case_gain as worst_case_gain
 from alembert.control.sampling import c2d as c2d
 from alembert.control.sampling import d2c as d2c
+from alembert.control.scheduling import GainSchedule as GainSchedule
 from alembert.control.second_order import SecondOrder as SecondOrder
 from alembert.control.statespace import StateSpace as StateSpace
 from alembert.control.structured import ControllerStructure as ControllerStructure

@@ -25,7 +25,7 @@ from alembert.errors import ArgumentError
 from alembert.linear import quantities
 from alembert.model import WORLD, Model
 from alembert.model.printing import unknown
-from alembert.spatial import Pose
+from alembert.spatial import Pose, so3
 from alembert.spatial.arrays import cross, unskew
 from alembert.sweeps.kinematics import accelerate, move, place, place_in_world
 from alembert.sweeps.program import Program, outward, unroll
@@ -210,36 +210,92 @@ def _kernel(model: Model, rows: Sequence[Output]) -> Kernel:
 
 
 def _function(model: Model, rows: Sequence[Output]) -> ca.Function:
-    tree, nv = model.compute.tree, model.nv
+    nv = model.nv
     q, v, a = ca.SX.sym("q", model.nq), ca.SX.sym("v", nv), ca.SX.sym("a", nv)
     p = ca.SX.sym("parameters", len(model.parameters))
-    records, base = unroll(_OF_FRAMES, tree, {"q": q, "v": v, "a": a}, p)
+    before = {name: ca.SX.sym("R", 3, 3) for name in dict.fromkeys(row.frame for row in rows)}
+    vectors, rotations = _vectors(model, list(before), q, v, a, p)
+    vectors |= {(name, "rotation"): unskew(R.T @ rotations[name]) for name, R in before.items()}
+    y = ca.vertcat(*(vectors[row.frame, row.quantity][row.index] for row in rows))
+    dq = ca.SX.sym("dq", nv)
+    T = ca.jacobian(model.space.rate(q, dq), dq)
+    found = [y, ca.jacobian(y, q) @ T, ca.jacobian(y, v), ca.jacobian(y, a)]
+    if model.parameters:
+        found.append(ca.jacobian(y, p))
+    found = ca.substitute(found, list(before.values()), [ca.densify(rotations[name]) for name in before])
+    arguments = [q, v, a, p] if model.parameters else [q, v, a]
+    return ca.Function("outputs", arguments, [ca.densify(x) for x in found])
+
+
+def _vectors(
+    model: Model, frames: Sequence[str], q: ca.SX, v: ca.SX, a: ca.SX, p: ca.SX
+) -> tuple[dict[tuple[str, str], ca.SX], dict[str, ca.SX]]:
+    """Quantities of frames but for small rotations, by (frame, quantity); and the frames' rotation matrices."""
+    records, base = unroll(_OF_FRAMES, model.compute.tree, {"q": q, "v": v, "a": a}, p)
     vectors: dict[tuple[str, str], ca.SX] = {}
-    turned: list[tuple[ca.SX, ca.SX]] = []
-    for name in dict.fromkeys(row.frame for row in rows):
+    rotations = {}
+    for name in frames:
         record, X_BC = _locate(model, name, records, base, p)
         X_WC = record.X_W @ X_BC
         V, A = X_BC.motion_inverse(record.V), X_BC.motion_inverse(record.A)
         felt = A.linear + cross(V.angular, V.linear)  # the world accelerates against gravity
-        before = ca.SX.sym("R", 3, 3)
-        turned.append((before, ca.densify(X_WC.rotation)))
+        rotations[name] = X_WC.rotation
         vectors |= {
             (name, "position"): X_WC.translation,
-            (name, "rotation"): unskew(before.T @ X_WC.rotation),
             (name, "velocity"): X_WC.rotation @ V.linear,
             (name, "angular_velocity"): V.angular,
             (name, "acceleration"): X_WC.rotation @ felt + base.gravity,
             (name, "specific_force"): felt,
         }
-    y = ca.vertcat(*(vectors[row.frame, row.quantity][row.index] for row in rows))
-    dq = ca.SX.sym("dq", nv)
-    T = ca.jacobian(tree.model.space.rate(q, dq), dq)
-    found = [y, ca.jacobian(y, q) @ T, ca.jacobian(y, v), ca.jacobian(y, a)]
-    if model.parameters:
-        found.append(ca.jacobian(y, p))
-    found = ca.substitute(found, [x for x, _ in turned], [x for _, x in turned])
-    arguments = [q, v, a, p] if model.parameters else [q, v, a]
-    return ca.Function("outputs", arguments, [ca.densify(x) for x in found])
+    return vectors, rotations
+
+
+def find(model: Model, name: str, function: str) -> Output | None:
+    """The row that has this name, as `q:elbow`, `gyro.x` or `hand.position.x`; None where nothing has."""
+    whole, dot, _ = name.rpartition(".")
+    frame = whole.rpartition(".")[0] if whole.endswith((".position", ".rotation")) else ""
+    candidates = [name, *([whole, f"frame:{whole}"] if dot else []), *([f"frame:{frame}"] if frame else [])]
+    for candidate in candidates:
+        try:
+            rows = _rows(model, candidate, function)
+        except ArgumentError:
+            continue
+        for row in rows:
+            if row.name == name or (len(rows) == 1 and candidate == name):
+                return row
+    return None
+
+
+def expressions(
+    model: Model, rows: Sequence[Output], q: ca.SX, v: ca.SX, p: ca.SX, *, about: Array
+) -> list[ca.SX]:
+    """What the rows measure at a state, as expressions; accelerations are none of them.
+
+    Displacements of joints whose coordinates do not add, and rotations, are those from the configuration `about` on.
+    """
+    moved = model.space.difference(ca.SX(about), q)
+    curved = model.space.curved
+    plain = {k: q[o.q][i] for o in model.space if o.type.is_vector_space for i, k in enumerate(_indices(o.v))}
+    frames = list(dict.fromkeys(row.frame for row in rows if row.kind == "frame"))
+    vectors: dict[tuple[str, str], ca.SX] = {}
+    if frames:
+        vectors, rotations = _vectors(model, frames, q, v, ca.SX.zeros(model.nv), p)
+        for name in frames:
+            R = ca.DM(model.frame_pose(about, name).rotation)
+            vectors[name, "rotation"] = so3.log(ca.densify(R.T @ rotations[name]))
+    found = []
+    for row in rows:
+        if row.kind == "frame":
+            found.append(vectors[row.frame, row.quantity][row.index])
+        elif row.kind == "v":
+            found.append(v[row.index])
+        else:
+            found.append(moved[row.index] if curved[row.index] else plain[row.index])
+    return found
+
+
+def _indices(s: slice) -> range:
+    return range(s.start, s.stop)
 
 
 def _locate(model: Model, name: str, records: list[Any], base: Any, p: ca.SX) -> tuple[Any, Pose]:

@@ -1,7 +1,7 @@
 """Schemes with error control, in charts of the configuration manifold.
 
 SciPy's integrators see y = (e, v, z) with q = integrate(q0, e) (see `alembert.simulate.stepping`), so that
-quaternions are unit wherever they are looked at; z is what drives remember (`alembert.simulate.adaptive`):
+quaternions are unit wherever they are looked at; z is what drives remember, and behind it the states x of controllers:
 
     e' = T(e) v,    v' = a(t, q, v, z),    z' = r(t, q, v, z)                       (1)
 
@@ -53,73 +53,86 @@ class Flow:
     ) -> None:
         self.system, self.effort, self.within = system, effort, within
         self.lags, self.command, self.ramp = lags, command, ramp
-        self.size = 0 if lags is None else lags.size
+        self.lag_size = 0 if lags is None else lags.size
+        self.size = self.lag_size + system.feedback.size
         self.exact = not (system.laws or system.loads.wrench_laws or system.motions or system.prescribes)
         """whether the Jacobian is known"""
         self.on_surface = system.constrained and system.stabilisation.method == "projection"
         self.project, self.distance = system.settled, system.distance
 
-    def asked(self, t: float, q: Array, v: Array) -> Array:
+    def x(self, z: Array) -> Array:
+        """The states of controllers."""
+        return z[..., self.lag_size :]
+
+    def asked(self, t: float, q: Array, v: Array, z: Array) -> Array:
         """u."""
         assert self.command is not None
-        return self.command + self.system.command(t, q, v)
+        return self.command + self.system.command(t, q, v, self.x(z))
 
     def given(self, t: float, z: Array, u: Array) -> Array:
         assert self.lags is not None
-        found = self.lags.given(z, u)
+        found = self.lags.given(z[..., : self.lag_size], u)
         if self.ramp is not None:
             found[..., self.ramp.where] = self.ramp.at(t)
         return np.where(self.system.prescribed, 0.0, found)
 
     def _effort(self, t: float, q: Array, v: Array, z: Array) -> Array:
         """Efforts as numbers, those of continuous controllers among them if there are lags."""
-        return self.effort if self.lags is None else self.effort + self.given(t, z, self.asked(t, q, v))
+        return self.effort if self.lags is None else self.effort + self.given(t, z, self.asked(t, q, v, z))
 
     def efforts(self, t: float, q: Array, v: Array, z: Array) -> Array:
         """All that drives, controllers and tables give, also on joints that follow a motion."""
         system = self.system
         given = self._effort(t, q, v, z) + system.loads.tables.fed_efforts(np.array([t]))[0]
         if self.lags is None:
-            given = given + system.command(t, q, v)
+            given = given + system.command(t, q, v, self.x(z))
         if system.prescribes:
             return np.where(system.prescribed, system.required_efforts(t, q, v, given), given)
         return given
 
     def slope(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
         """v' and z'."""
+        system, x = self.system, self.x(z)
         if self.lags is None:
-            return self.system.point(t, q, v, self.effort, within=self.within).a, z
-        u = self.asked(t, q, v)
-        a = self.system.point(t, q, v, self.effort + self.given(t, z, u), held=True, within=self.within).a
-        return a, self.lags.rates(z, u)
+            a = system.point(t, q, v, self.effort, x=x, within=self.within).a
+            return a, system.rates(t, q, v, x)
+        u = self.asked(t, q, v, z)
+        a = system.point(t, q, v, self.effort + self.given(t, z, u), held=True, within=self.within).a
+        return a, np.concatenate([self.lags.rates(z[: self.lag_size], u), system.rates(t, q, v, x)])
 
-    def _effort_slopes(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array, Array, Array]:
-        """d tau/dq, dv and dz; and the rows of z' with respect to q, v and z."""
-        system, nv = self.system, self.system.model.nv
+    def _effort_slopes(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
+        """d tau/d(q, v, z); and the rows of z' with respect to the same."""
+        system, nv, x = self.system, self.system.model.nv, self.x(z)
         if self.lags is None:
-            found = system.slopes(t, q, v)
-            dq, dv = (np.zeros((nv, nv)),) * 2 if found is None else found
-            return dq, dv, np.zeros((nv, 0)), np.zeros((0, 2 * nv))
-        u_q, u_v = (np.zeros((nv, nv)),) * 2
-        if system.law is not None:
-            u_q, u_v = system.feedback.slopes(np.array([t]), q, v)
-        by_u, by_z, rate_u, rate_z = self.lags.slopes(z, self.asked(t, q, v))
+            return system.slopes(t, q, v, x)
+        u, rates = system.controller_slopes(t, q, v, x)
+        by_u, by_z, rate_u, rate_z = self.lags.slopes(z[: self.lag_size], self.asked(t, q, v, z))
         if self.ramp is not None:
             by_u[self.ramp.where] = 0.0
-        dq, dv = by_u[:, None] * u_q, by_u[:, None] * u_v
+
+        def with_lags(M: Array, between: Array) -> Array:
+            """Columns of q and v, of the lags, of x."""
+            return np.hstack([M[:, : 2 * nv], between, M[:, 2 * nv :]])
+
+        tau = with_lags(by_u[:, None] * u, by_z)
         if system.loads.elements is not None:
             s_q, s_v = system.loads.slopes(t, q, v)
-            dq, dv = dq + s_q, dv + s_v
-        return dq, dv, by_z, np.hstack([rate_u @ u_q, rate_u @ u_v, rate_z])
+            tau[:, :nv] += s_q
+            tau[:, nv : 2 * nv] += s_v
+        rows = [with_lags(rate_u @ u, rate_z), with_lags(rates, np.zeros((len(rates), self.lag_size)))]
+        return tau, np.vstack(rows)
 
     def _total(self, t: float, q: Array, v: Array, z: Array) -> Array:
-        return self.system.all_efforts(t, q, v, self._effort(t, q, v, z), held=self.lags is not None)
+        given = self._effort(t, q, v, z)
+        return self.system.all_efforts(t, q, v, given, x=self.x(z), held=self.lags is not None)
 
     def slopes(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
         """Derivatives of v' (nv, 2 nv + size) and z' (size, 2 nv + size) with respect to q (tangent), v and z."""
         d = self.system.derivatives(t, q, v, self._total(t, q, v, z), self.within)
-        dq, dv, dz, rows = self._effort_slopes(t, q, v, z)
-        return np.hstack([d.dq + d.dtau @ dq, d.dv + d.dtau @ dv, d.dtau @ dz]), rows
+        tau, rows = self._effort_slopes(t, q, v, z)
+        found = d.dtau @ tau
+        found[:, : 2 * len(d.dq)] += np.hstack([d.dq, d.dv])
+        return found, rows
 
     def balance(self, t: float, q: Array, v: Array, z: Array, a: Array) -> Array:
         """What is missing in the balance of efforts with accelerations a."""
@@ -133,8 +146,10 @@ class Flow:
         system = self.system
         given = system.loads.wrenches_at(t, q, v, self.within)
         d = system.model.inverse_dynamics_derivatives(q, v, a, wrenches=given, parameters=system.parameters)
-        dq, dv, dz, rows = self._effort_slopes(t, q, v, z)
-        return np.hstack([d.dq - dq, d.dv - dv, -dz]), d.da, rows
+        tau, rows = self._effort_slopes(t, q, v, z)
+        found = -tau
+        found[:, : 2 * len(d.dq)] += np.hstack([d.dq, d.dv])
+        return found, d.da, rows
 
 
 REACH = 1.5  # rad; T is singular at 2 pi

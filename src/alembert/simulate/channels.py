@@ -9,6 +9,7 @@
     section:boom.0.5              of a beam at a node: moment and force that the part beyond it exerts, in the axes of the
                                   section, by its stiffness (without those of the damping)
     reaction:loop1                of a loop: the wrench on its second frame; of a coupling or an equation: its efforts
+    controller, controller:x0     states of controllers: all, of a controller, or one
     energy, kinetic_energy, potential_energy, work, momentum, center_of_mass
 
 The grammar is that of `alembert.linear.outputs`: position, velocity and acceleration of a frame's origin in world axes, the
@@ -34,8 +35,10 @@ if TYPE_CHECKING:
     from alembert.simulate.result import Run
 
 Array = np.ndarray
-KINDS = ("q", "v", "a", "tau", "actuator", "frame", "sensor", "reaction", "strain_energy", "section")
+KINDS = ("q", "v", "a", "tau", "actuator", "frame", "sensor", "reaction", "strain_energy", "section", "controller")
 WRENCH = ("moment.x", "moment.y", "moment.z", "force.x", "force.y", "force.z")
+States = Sequence[tuple[str, str, str]]
+"""(controller, state, unit) of the states of a run's controllers"""
 OF_FRAMES = ("position", "orientation", "velocity", "angular_velocity", "acceleration")
 OF_SENSORS = {"point": ("position",), "frame": ("position", "orientation"), "gyro": ("angular_velocity",)}
 WHOLE: dict[str, tuple[tuple[str, ...], str]] = {
@@ -106,17 +109,17 @@ class Request:
         return Channel(self.name, time[self.rows(time)], np.concatenate(parts), components, self.units)
 
 
-def requests(model: Model, record: Any) -> tuple[Request, ...]:
+def requests(model: Model, record: Any, states: States = ()) -> tuple[Request, ...]:
     """Check what is to be recorded."""
     names = [record] if isinstance(record, str) else list(record or ())
-    found = [request(model, name) for name in names]
+    found = [request(model, name, states) for name in names]
     for one in found:
         if [other.name for other in found].count(one.name) > 1:
             raise ArgumentError(f"simulate: record: {one.name!r} is named twice")
     return tuple(found)
 
 
-def request(model: Model, text: Any) -> Request:
+def request(model: Model, text: Any, states: States = ()) -> Request:
     if not isinstance(text, str):
         raise ArgumentError(
             f"simulate: record has {text!r}, expected a name as 'q:elbow' or 'frame:hand.position@50'"
@@ -132,13 +135,13 @@ def request(model: Model, text: Any) -> Request:
             raise ArgumentError(
                 f"simulate: record: {text!r} asks for {rate_text!r} records per second, expected a number"
             )
-    return Request(text, name, rate, *_meaning(model, name))
+    return Request(text, name, rate, *_meaning(model, name, states))
 
 
 Meaning = tuple[tuple[str, ...], tuple[str, ...], Callable[["Run"], Array]]
 
 
-def _meaning(model: Model, name: str) -> Meaning:
+def _meaning(model: Model, name: str, states: States) -> Meaning:
     kind, rest = quantities.split(name, KINDS, "simulate", "record")
     sensors = {sensor.name: sensor for sensor in model.sensors}
     if not kind:
@@ -148,6 +151,8 @@ def _meaning(model: Model, name: str) -> Meaning:
             return components, units, lambda run: _whole(run, name)
         if name in ("q", "v", "a", "tau"):
             return _states(model, name, None)
+        if name == "controller":
+            return _of_controllers(states, "")
         if name in sensors:
             kind = "sensor"
         elif name in model.joint_indices or name in model.coordinate_names or name in model.space.of_bodies:
@@ -177,6 +182,8 @@ def _meaning(model: Model, name: str) -> Meaning:
         return _actuator(model, rest)
     if kind in ("strain_energy", "section"):
         return _flexible(model, kind, rest)
+    if kind == "controller":
+        return _of_controllers(states, rest)
     return _reaction(model, rest)
 
 
@@ -211,6 +218,23 @@ def _states(model: Model, kind: str, name: str | None) -> Meaning:
         tuple(units[kind][k] for k in entries),
         lambda run: getattr(run, source)[..., entries],
     )
+
+
+def _of_controllers(states: States, name: str) -> Meaning:
+    """States of all controllers, of one of them, or a single one."""
+    several = len({owner for owner, _, _ in states}) > 1
+    labels = [f"{owner}.{state}" if several else state for owner, state, _ in states]
+    rows = [k for k, (owner, _, _) in enumerate(states) if name in ("", owner, labels[k])]
+    if not rows:
+        if not states:
+            raise ArgumentError("simulate: record: 'controller' is asked for, but no controller has states")
+        raise ArgumentError(unknown("simulate: record: no state of a controller", name, labels))
+
+    def values(run: Run) -> Array:
+        assert run.controller_states is not None
+        return run.controller_states[..., rows]
+
+    return tuple(labels[k] for k in rows), tuple(states[k][2] for k in rows), values
 
 
 def _of_frame(frame: str, parts: Sequence[str]) -> Meaning:

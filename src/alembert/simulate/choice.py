@@ -88,14 +88,15 @@ def _eigenvalues(system: Simulation, q: Array, v: Array, start: float) -> tuple[
     springy = springy or system.loads.elements is not None or bool(model.space.of_bodies)
     if not (springy or system.law is not None) or system.batch or system.prescribes or model.nv > 60:
         return 0.0, 0.0
-    effort = system.loads.efforts + system.command(start, q, v)
+    effort = system.loads.efforts + system.command(start, q, v, system.x)
     if system.loads.elements is not None:
         effort = effort + sum(system.loads.elements_at(start, q, v)[:3])
     d = model.forward_dynamics_derivatives(q, v, effort, parameters=system.parameters)
     dq, dv = d.dq, d.dv
-    slopes = system.slopes(start, q, v)
-    if slopes is not None:
-        dq, dv = dq + d.dtau @ slopes[0], dv + d.dtau @ slopes[1]
-    nv = model.nv
-    values = np.linalg.eigvals(np.block([[np.zeros((nv, nv)), np.eye(nv)], [dq, dv]]))
+    tau, rates = system.slopes(start, q, v, system.x)
+    nv, states = model.nv, len(rates)
+    of_speeds = d.dtau @ tau
+    of_speeds[:, : 2 * nv] += np.hstack([dq, dv])
+    above = np.hstack([np.zeros((nv, nv)), np.eye(nv), np.zeros((nv, states))])
+    values = np.linalg.eigvals(np.vstack([above, of_speeds, rates]))
     return float(np.max(np.abs(values))), float(max(0.0, np.max(-values.real)))

@@ -3,7 +3,8 @@
 A continuous controller is a function u(t, q, v) that gives efforts: an array (..., nv), or a mapping from
 joints or degrees of freedom to efforts. A CasADi function is compiled into the loop. A `Sampled` controller
 is asked at fixed instants only and its answer held, like flight software. All controllers add up. At equal
-times they are asked in the order in which they are given.
+times they are asked in the order in which they are given. Controllers with states are in
+`alembert.simulate.dynamic_controllers`.
 
 A law that jumps at known times says so by an attribute `breaks`, an array of them: error control then steps from one to the
 next, instead of searching for what is not smooth.
@@ -17,17 +18,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from alembert.engine.codegen import FunctionSource
-from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError
 from alembert.model import Model
-from alembert.simulate.actuators import JointDrives
 
 Array = np.ndarray
 Law = Callable[[float, Array, Array], Any]
@@ -54,18 +51,24 @@ class Sampled:
     Before its first answer acts, it gives nothing. With `reads`, names of sensors, the law is a function of t and of
     what they delivered last, a mapping from their names to arrays (a `casadi.Function` takes the arrays one by one, in the
     order of `reads`); it is not asked before all of them have delivered.
+
+    A sampled system (`StateSpace`, `GainSchedule`, `DynamicController`) knows its period and what it reads.
     """
 
-    law: Callable[..., Any]
-    period: float
+    law: Any
+    period: float = 0.0
     delay: float = 0.0
     quantum: float = 0.0
     offset: float = 0.0
     reads: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not callable(self.law):
-            raise ArgumentError(f"Sampled: law is {self.law!r}, expected a function of t, q and v")
+        if hasattr(self.law, "dt"):
+            self._check_rate(float(self.law.dt))
+        elif not callable(self.law):
+            raise ArgumentError(
+                f"Sampled: law is {self.law!r}, expected a function of t, q and v, or a sampled system"
+            )
         object.__setattr__(self, "reads", (self.reads,) if isinstance(self.reads, str) else tuple(self.reads))
         if not (math.isfinite(self.period) and self.period > 0):
             raise ArgumentError(f"Sampled: period is {self.period!r}, expected a positive time in seconds")
@@ -80,6 +83,19 @@ class Sampled:
                 f"Sampled: law is a casadi.Function of {self.law.n_in()} arguments that gives {self.law.n_out()} results, "
                 f"expected {wanted} (t, {listed}) and 1"
             )
+
+    def _check_rate(self, dt: float) -> None:
+        if not dt:
+            raise ArgumentError(
+                f"Sampled: law is a continuous system; al.control.c2d(K, {self.period or 0.01:g}) makes a sampled one of it"
+            )
+        if self.period and abs(self.period - dt) > 1e-9 * dt:
+            raise ArgumentError(
+                f"Sampled: period is {self.period:g} s, the law was made for samples every {dt:g} s"
+            )
+        if self.reads:
+            raise ArgumentError("Sampled: a system reads what its inputs are named after; leave reads out")
+        object.__setattr__(self, "period", dt)
 
     def ask(self, t: float, *states: Any) -> Any:
         """What the law answers: to q and v, or to a mapping of what its sensors delivered."""
@@ -148,103 +164,3 @@ def efforts_from(model: Model, answer: Any, who: str) -> Array:
             "joints to efforts"
         )
     return x
-
-
-class Feedback:
-    """`symbolic_laws` are CasADi functions of t, q and v, `laws` Python ones; `sampled` are asked at instants only."""
-
-    def __init__(self, model: Model, controller: Any, drives: JointDrives | None) -> None:
-        self.model, self.drives = model, drives
-        self.symbolic_laws: list[ca.Function] = []
-        self.laws: list[Law] = []
-        given = (
-            controller if isinstance(controller, list | tuple) else [] if controller is None else [controller]
-        )
-        sampled = []
-        for k, law in enumerate(given):
-            who = f"controller[{k}]" if isinstance(controller, list | tuple) else "controller"
-            if isinstance(law, Sampled):
-                sampled.append(law)
-            elif isinstance(law, ca.Function):
-                self.symbolic_laws.append(_checked_law(self.model, law, who))
-            elif callable(law):
-                self.laws.append(law)
-            else:
-                raise ArgumentError(
-                    f"simulate: {who} is {law!r}, expected a function u(t, q, v), a casadi.Function or Sampled(...)"
-                )
-        self.sampled = tuple(sampled)
-        jumps = [np.asarray(getattr(law, "breaks", ()), dtype=float) for law in self.laws]
-        self.breaks = np.unique(np.concatenate([np.zeros(0), *jumps]))
-        """times at which laws jump"""
-        self.until = np.inf
-        """of the span that is under way: what a law gives from there on does not count"""
-
-    @cached_property
-    def law(self) -> ca.Function | None:
-        """All symbolic controllers and the saturation of their drives, as one function of `SX`."""
-        if not self.symbolic_laws:
-            return None
-        model = self.model
-        inputs = [ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)]
-        total = ca.SX.zeros(model.nv)
-        for law in self.symbolic_laws:
-            total = total + ca.SX(law(*inputs))
-        if self.drives is not None:
-            for k, limit in enumerate(self.drives.limit):
-                if np.isfinite(limit):
-                    total[k] = ca.fmin(ca.fmax(total[k], -limit), limit)
-        return ca.Function("law", inputs, [ca.densify(total)])
-
-    @cached_property
-    def _law_kernel(self) -> Kernel:
-        model, law = self.model, self.law
-        assert law is not None
-        arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (model.nv,))]
-        key = f"simulate:law:{law.serialize()}"
-        return Kernel(
-            "controller", arguments, [Argument("u", (model.nv,))], key=key, build=lambda: FunctionSource(law)
-        )
-
-    @cached_property
-    def slopes(self) -> Kernel:
-        """du/dq (tangent) and du/dv of the symbolic controllers."""
-        model, law = self.model, self.law
-        assert law is not None
-        arguments = [Argument("t", (1,)), Argument("q", (model.nq,)), Argument("v", (model.nv,))]
-        results = [Argument("dq", (model.nv, model.nv)), Argument("dv", (model.nv, model.nv))]
-
-        def build() -> FunctionSource:
-            t, q, v = (ca.SX.sym(a.name, a.size) for a in arguments)
-            d = ca.SX.sym("d", model.nv)
-            u = ca.SX(law(t, model.space.integrate(q, d), v))
-            dq = ca.substitute(ca.jacobian(u, d), d, ca.SX.zeros(model.nv))
-            dv = ca.substitute(ca.jacobian(u, v), d, ca.SX.zeros(model.nv))
-            return FunctionSource(ca.Function("slopes", [t, q, v], [ca.densify(dq), ca.densify(dv)]))
-
-        return Kernel("controller", arguments, results, key=f"simulate:slopes:{law.serialize()}", build=build)
-
-    def command(self, t: Any, q: Array, v: Array) -> Array:
-        """What the continuous controllers ask for, saturated; t is a time, or (..., 1) times."""
-        total = np.zeros(self.model.nv)
-        for law in self.laws:
-            at = t
-            if self.until < np.inf and hasattr(law, "breaks"):
-                at = min(t, self.until - 1e-12 * max(1.0, abs(self.until)))
-            total = total + efforts_of(self.model, law, at, q, v, batch=q.shape[:-1], who="a controller")
-        if self.drives is not None:
-            total = self.drives.saturate(total)
-        if self.law is not None:
-            total = total + self._law_kernel(np.atleast_1d(np.asarray(t, dtype=float)), q, v)
-        return total
-
-
-def _checked_law(model: Model, law: ca.Function, who: str) -> ca.Function:
-    sizes = [law.numel_in(k) for k in range(law.n_in())]
-    results = [law.numel_out(k) for k in range(law.n_out())]
-    if sizes != [1, model.nq, model.nv] or results != [model.nv]:
-        raise ArgumentError(
-            f"simulate: {who} maps sizes {sizes} to {results}, expected a casadi.Function of t (1), q ({model.nq}) and "
-            f"v ({model.nv}) that gives {model.nv} efforts"
-        )
-    return law if law.is_a("SXFunction") else law.expand()

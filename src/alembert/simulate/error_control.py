@@ -85,7 +85,7 @@ def run_adaptive(
     width = system.model.nq + 2 * system.model.nv
     check_records("simulate", settings.duration, interval, width)
     lags = Lags(system.drives) if system.has_memory and system.drives is not None else None
-    z = np.zeros(0 if lags is None else lags.size)
+    z = np.concatenate([np.zeros(0 if lags is None else lags.size), system.x])
     keeper = AdaptiveKeeper(_times(settings, restart), system)
     watch = Watch(settings.events, system)
     with Progress(f"simulating {system.model.name}", shown=settings.progress) as progress:
@@ -104,7 +104,7 @@ def _refuse(system: Simulation, name: str) -> None:
         raise UnsupportedError(
             f"simulate: integrator 'ida' and {what} do not go together; choose 'cvode' or 'radau'"
         )
-    if system.drives is None or not (system.laws or system.symbolic_laws):
+    if system.drives is None or not (system.laws or system.feedback.is_compiled):
         return
     ramps = Lags(system.drives).ramps
     if len(ramps):
@@ -228,12 +228,14 @@ class AdaptiveRun:
         effort = np.ascontiguousarray(system.loads.efforts + held)
         flow = Flow(system, effort, within, lags=self.lags, command=command, ramp=ramp)
         self.keeper.flow = flow
-        self.keeper.hold(self.t, held, flow if self.lags is not None else None)
+        states = np.zeros(0) if schedule is None else schedule.controller_states((), system)
+        self.keeper.hold(self.t, held, flow if self.lags is not None else None, states)
         self._let_feel(flow, self.t, self.q, self.v, self.z)
         while self.t < span_end and not self.keeper.stopped:
             self._motion(flow, span_end)
         if self.lags is not None:
-            self.before = flow.given(self.t, self.z, flow.asked(self.t, self.q, self.v))
+            self.before = flow.given(self.t, self.z, flow.asked(self.t, self.q, self.v, self.z))
+        if flow.size:
             self._let_feel(flow, self.t, self.q, self.v, self.z)
         self.span = None
         if schedule is not None and whole:
@@ -242,15 +244,16 @@ class AdaptiveRun:
     def _let_feel(self, flow: Flow, t: float, q: Array, v: Array, z: Array) -> None:
         """What is given as numbers at present, for reactions and accelerometers."""
         effort = flow.effort
+        self.system.x = flow.x(z)
         if self.lags is not None:
-            effort = effort + flow.given(t, z, flow.asked(t, q, v)) - self.system.command(t, q, v)
+            effort = effort + flow.given(t, z, flow.asked(t, q, v, z)) - self.system.command(t, q, v)
         self.system.effort = effort
         if self.schedule is not None:
             self.schedule.effort = effort
 
     def _felt(self, flow: Flow, piece: adaptive.DenseStep) -> adaptive.DenseStep:
-        """A piece whose states let feel what drives give there."""
-        if self.lags is None:
+        """A piece whose states let feel what drives and controllers give there."""
+        if not flow.size:
             return piece
 
         def at(times: Any) -> tuple[Array, Array]:
@@ -325,7 +328,8 @@ class AdaptiveKeeper:
         self.exactly = system.constrained or system.prescribes
         """records go onto the surface of constraints, and follow prescribed motion, one by one: so their bits do not
         depend on how many there are"""
-        self.held: list[tuple[float, Array, Flow | None]] = []
+        self.held: list[tuple[float, Array, Flow | None, Array]] = []
+        """from a time on: what is held, its flow where drives lag, and the states of sampled controllers"""
         self.flow: Flow | None = None
         self.account = Account(system)
         self.work: list[float] = []
@@ -337,8 +341,8 @@ class AdaptiveKeeper:
         self.time, self.q, self.v, self.z = [float(self.times[0])], [q], [v], [z]
         self.work = [0.0]
 
-    def hold(self, t: float, held: Array, flow: Flow | None) -> None:
-        self.held.append((t, held, flow))
+    def hold(self, t: float, held: Array, flow: Flow | None, states: Array) -> None:
+        self.held.append((t, held, flow, states))
 
     def mark(self, mark: RestartPlace) -> None:
         """Of the marks between two records only the last is needed."""
@@ -382,7 +386,7 @@ class AdaptiveKeeper:
 
     def _spans(self, time: Array) -> Array:
         """The number of the span of each record."""
-        starts = np.array([t for t, _, _ in self.held])
+        starts = np.array([t for t, *_ in self.held])
         late = time + 1e-12 * np.maximum(np.abs(time), 1.0)  # instants are multiples of another number
         return np.maximum(np.searchsorted(starts, late, side="right") - 1, 0)
 
@@ -400,17 +404,21 @@ class AdaptiveKeeper:
         qs, vs = np.array(self.q), np.array(self.v)
         spans = self._spans(time)
         drive_states = None
-        held = np.array([x for _, x, _ in self.held])[spans]
+        held = np.array([x for _, x, _, _ in self.held])[spans]
         if lags is not None:
             rows = []
             for span, t, q, v, z in zip(spans, time.tolist(), qs, vs, zs, strict=True):
                 flow = self.held[span][2]
                 assert flow is not None
-                rows.append(flow.given(t, z, flow.asked(t, q, v)))
+                rows.append(flow.given(t, z, flow.asked(t, q, v, z)))
             given = np.array(rows)
-            drive_states = lags.unpacked(zs, given)
+            drive_states = lags.unpacked(zs[..., : lags.size], given)
             held = held + given
-        efforts = recorded_efforts(system, time, qs, vs, held, all_held=lags is not None)
+        xs = zs[..., 0 if lags is None else lags.size :]
+        efforts = recorded_efforts(system, time, qs, vs, held, xs, all_held=lags is not None)
+        sampled = (
+            np.array([x for _, _, _, x in self.held])[spans] if system.feedback.sampled_systems else xs[:, :0]
+        )
         return Run(
             system.own,
             time,
@@ -431,6 +439,7 @@ class AdaptiveKeeper:
             drive_states,
             {} if going.schedule is None else going.schedule.measurements(),
             np.array(self.work) - self.work[0] if self.account.is_kept else None,
+            controller_states=np.concatenate([xs, sampled], axis=-1),
         )
 
 

@@ -40,7 +40,7 @@ def run_fixed(
     name: str,
     reason: str,
     settings: Settings,
-    state0: tuple[Array, Array] | None,
+    state0: tuple[Array, Array, Array] | None,
     resumed: tuple[Array, Schedule | None, Array | None] | None,
 ) -> Run:
     assert settings.step is not None
@@ -61,7 +61,7 @@ def run_fixed(
             schedule.log = []
     else:
         assert state0 is not None
-        state = stepper.initial(*state0)
+        state = stepper.initial(*state0[:2], x=state0[2])
         schedule = system.schedule(h)
         memory = no_state(system.batch, model.nv) if system.has_memory else None
     keeper = Keeper(stepper, state, schedule, memory, rows=steps // every + 1)
@@ -136,12 +136,12 @@ class FixedRun:
         while (n := stepper.number(state)) < end:
             effort, held = self._effort(state, n)
             if self.notes is not None:
-                self.notes.add(n, effort, held, stepper.q(state), stepper.v(state))
-            self.system.effort = effort
+                self.notes.add(n, effort, held, stepper.q(state), stepper.v(state), stepper.x(state))
+            self.system.effort, self.system.x = effort, stepper.x(state)
             if self.schedule is not None:
                 self.schedule.effort = effort
             if self.changing and len(self.keeper.held) < self.keeper.count:
-                self.keeper.held.append(held)
+                self._hold(held)
             limit = min(end, n + 1) if self.single else end
             if self.schedule is not None:
                 limit = min(limit, self.schedule.next_instant(n))
@@ -157,12 +157,17 @@ class FixedRun:
             self.done = stepper.number(state) - first
             progress.at(self.done / steps)
         if self.notes is not None and self.single:
-            self.notes.add(end, effort, held, stepper.q(state), stepper.v(state))
+            self.notes.add(end, effort, held, stepper.q(state), stepper.v(state), stepper.x(state))
         if self.changing and len(self.keeper.held) < self.keeper.count:
             schedule, memory = self.schedule, self.memory
             self.schedule = schedule.copy() if schedule is not None else None
-            self.keeper.held.append(self._effort(state, end)[1])
+            self._hold(self._effort(state, end)[1])
             self.schedule, self.memory = schedule, memory
+
+    def _hold(self, held: Array) -> None:
+        self.keeper.held.append(held)
+        if self.schedule is not None:
+            self.keeper.states_held.append(self.schedule.controller_states(self.system.batch, self.system))
 
     def _effort(self, state: Array, n: int) -> tuple[Array, Array]:
         """Efforts for the steps from n on: all that are constant, and of them what controllers ask for."""
@@ -177,13 +182,15 @@ class FixedRun:
             held = held + self.schedule.command()
         if self.held:
             t, q_middle, v_middle = stepper.middle(state)
+            x = stepper.x(state).copy()
             if self.memory is not None and system.drives is not None and stepper.scheme is not None:
                 given = system.loads.efforts + system.drives.saturate(self.memory[..., 0, :])
                 a = system.point(stepper.time(n), q, v, given, held=True).a
                 v_middle = (
                     v_middle + stepper.h / 2 * a
                 )  # what a drive does with it is of second order in the step
-            held = held + system.command(t, q_middle, v_middle)
+            x = x + stepper.h / 2 * system.rates(t, q_middle, v_middle, x)
+            held = held + system.command(t, q_middle, v_middle, x)
         if system.drives is not None and self.changing:
             if self.memory is not None:
                 held, self.memory = system.drives.advance(self.memory, held, stepper.h)
@@ -281,37 +288,45 @@ class FixedRun:
         """The end of a step with all events in it dealt with; None where one stops the run."""
         stepper, watch = self.stepper, self.watch
         t, end = stepper.time(n), stepper.time(n + 1)
-        q, v = stepper.q(state).copy(), stepper.v(state).copy()
+        q, v, x = stepper.q(state).copy(), stepper.v(state).copy(), stepper.x(state).copy()
         changed = False
 
-        def path_from(t: float, q: Array, v: Array) -> Path:
+        def moved_to(t: float, q: Array, v: Array, x: Array, time: float) -> tuple[Array, Array, Array]:
+            if time == t:
+                return q, v, x
+            moved = following
+            if time != end or changed:
+                moved = stepper.part(q, v, x, t, time - t, effort, wrench)
+            return stepper.q(moved).copy(), stepper.v(moved).copy(), stepper.x(moved).copy()
+
+        def path_from(t: float, q: Array, v: Array, x: Array) -> Path:
             def path(time: float) -> tuple[Array, Array]:
-                if time == t:
-                    return q, v
-                if time == end and not changed:
-                    return stepper.q(following).copy(), stepper.v(following).copy()
-                moved = stepper.part(q, v, t, time - t, effort, wrench)
-                return stepper.q(moved).copy(), stepper.v(moved).copy()
+                q_there, v_there, self.system.x = moved_to(t, q, v, x, time)
+                return q_there, v_there
 
             return path
 
-        path = path_from(t, q, v)
+        path, since = path_from(t, q, v, x), (t, q, v, x)
         for _ in range(MOST_IN_A_STEP):
             found = watch.first(t, end, path, 1e-6 * stepper.h)
             if found is None:
-                return stepper.initial(*path(end), number=n + 1) if changed else following
+                if not changed:
+                    return following
+                q, v, x = moved_to(*since, end)
+                return stepper.initial(q, v, number=n + 1, x=x)
             which, t = found
+            x = moved_to(*since, t)[2]
             q, v, stop, new = watch.happen(which, t, *path(t), self.keeper.count)
             self.keeper.switched(self.system)
             if stop:
-                self.keeper.last = (t, q, v)
+                self.keeper.last, self.keeper.last_x = (t, q, v), x
                 self.done += 1
                 if self.notes is not None:
-                    self.notes.add((t - stepper.start) / stepper.h, *self.notes.efforts_at(n), q, v)
+                    self.notes.add((t - stepper.start) / stepper.h, *self.notes.efforts_at(n), q, v, x)
                 return None
             if new:
                 changed = True
-                path = path_from(t, q, v)
+                path, since = path_from(t, q, v, x), (t, q, v, x)
         raise NumericalError(
             f"simulate: more than {MOST_IN_A_STEP} events within one step, the last {watch.log[-1].name!r} at t = "
             f"{t:.12g} s; they accumulate, as bounces do that come to rest: stop there, or switch to another model"
@@ -332,8 +347,8 @@ def work_along_steps(run: Run) -> Array:
     stepper = stepper_of(system, run.integrator, h, run._settings.start)
     total = [np.zeros(run.q.shape[:-2])]
     if notes.single:
-        numbers, q, v, held = notes.states()
-        parts = _work_over(run, stepper, stepper.start + numbers * h, q, v, held)
+        numbers, q, v, x, held = notes.states()
+        parts = _work_over(run, stepper, stepper.start + numbers * h, q, v, x, held)
         at = np.searchsorted(numbers, (run.time - stepper.start) / h - 1e-6)
         return parts[..., np.minimum(at, parts.shape[-1] - 1)]
     states = run._machine[0]
@@ -352,19 +367,19 @@ def work_along_steps(run: Run) -> Array:
             np.ascontiguousarray(stepper.q(passed)),
             np.ascontiguousarray(stepper.v(passed, along_time=True)),
         )
+        x = np.ascontiguousarray(stepper.x(passed))
         held = np.stack([notes.efforts_at(int(numbers[k]) + n)[1] for n in range(steps + 1)], axis=-2)
-        total.append(total[-1] + _work_over(run, stepper, times, q, v, held)[..., -1])
+        total.append(total[-1] + _work_over(run, stepper, times, q, v, x, held)[..., -1])
     return np.stack(total, axis=-1)
 
 
-def _work_over(run: Run, stepper: Stepper, time: Array, q: Array, v: Array, held: Array) -> Array:
+def _work_over(run: Run, stepper: Stepper, time: Array, q: Array, v: Array, x: Array, held: Array) -> Array:
     """(..., M): of what is held over steps by their displacements, of all else by Simpson's rule over them."""
     system = stepper.system
-    given = recorded_efforts(system, time, q, v, held, all_held=stepper.held) - held
+    given = recorded_efforts(system, time, q, v, held, x, all_held=stepper.held) - held
     if system.prescribes:
         for k, t in enumerate(time.tolist()):
-            x, y, tau = q[..., k, :], v[..., k, :], (given + held)[..., k, :]
-            required = system.required_efforts(t, x, y, tau)
+            required = system.required_efforts(t, q[..., k, :], v[..., k, :], (given + held)[..., k, :])
             given[..., k, :] = np.where(system.prescribed, required, given[..., k, :])
     moved = system.model.difference(q[..., :-1, :].copy(), q[..., 1:, :].copy())
     steps = np.cumsum(np.sum(held[..., :-1, :] * moved, axis=-1), axis=-1)

@@ -8,7 +8,8 @@ slow motion alone. With accelerations a and their weighted means b,
     v_1 = v_0 + h ((1 - gamma) b_0 + gamma b_1)                                     (3)
     inverse_dynamics(q_1, v_1, a_1) = tau_1                                         (4)
 
-(4) is solved for a_1. The machine's state is (number of the step, 0, q, v, a, b).
+(4) is solved for a_1. The machine's state is (number of the step, 0, q, v, a, b). States x of controllers follow the
+trapezoidal rule, x_1 = x_0 + h/2 (x'_0 + x'_1), and their increments are unknowns beside a_1.
 
 Implicit steps are solved by Newton's method with the exact Jacobian at the predicted solution, which is factorised once per
 step. Corrections are repeated until they are rounding, in every lane by itself.
@@ -167,7 +168,8 @@ BETA = (GAMMA + 0.5) ** 2 / 4
 
 
 def layout(plant: StepModel) -> Layout:
-    return Layout(q=plant.model.nq, **dict.fromkeys("vab", plant.model.nv))
+    states = {"x": plant.states} if plant.states else {}
+    return Layout(q=plant.model.nq, **dict.fromkeys("vab", plant.model.nv), **states)
 
 
 def stepping_kernel(plant: StepModel) -> Kernel:
@@ -180,7 +182,7 @@ def stepping_kernel(plant: StepModel) -> Kernel:
     given = arguments(plant, size)
     modes, large = plant.model.compute.tree.has_modes, plant.model.nv > MOST_DENSE
     driven = plant.controller is not None or plant.elements is not None
-    by_sweeps = not plant.model.is_constrained and ((modes and large) if driven else (modes or large))
+    by_sweeps = not (plant.model.is_constrained or plant.states) and ((modes and large) if driven else (modes or large))
     source = _sweep_source if by_sweeps else _source
     return kept_kernel(plant, "generalised_alpha", given, size, lambda: source(plant, layout(plant), given))
 
@@ -204,10 +206,11 @@ class _Step:
         q1 = self.plant.model.space.integrate(q0, h * v0 + h**2 * ((0.5 - BETA) * b0 + BETA * b1))  # (2)
         return q1, v0 + h * ((1 - GAMMA) * b0 + GAMMA * b1), b1  # (3)
 
-    @property
-    def following(self) -> ca.SX:
+    def following(self, x: ca.SX | None = None) -> ca.SX:
+        """The state after the step, with the states x of controllers."""
         q, v, b = self.end
-        return self.layout.symbolic(self.state[0] + 1, self.state[1], q=q, v=v, a=self.a1, b=b)
+        more = {"x": x} if self.plant.states else {}
+        return self.layout.symbolic(self.state[0] + 1, self.state[1], q=q, v=v, a=self.a1, b=b, **more)
 
 
 def _sweep_source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSource:
@@ -227,7 +230,7 @@ def _sweep_source(plant: StepModel, layout: Layout, given: list[Argument]) -> Ke
         size * size <= ENOUGH * reach * last, settled
     )  # the next one is size / last times smaller
     moved = ca.vertcat(ca.if_else(small, 1, 0), size, x[2:] + da)
-    following = step.following
+    following = step.following()
     good = ca.vertcat(following[0], ca.if_else(done, following[1:], ca.SX.nan(following.numel() - 1)))
 
     functions = {
@@ -245,7 +248,7 @@ def _sweep_source(plant: StepModel, layout: Layout, given: list[Argument]) -> Ke
             ca.SX.sym(label, n) for label, n in (("effort", nv), ("t", 1), ("q", model.nq), ("v", nv))
         )
         p = ca.SX.sym("parameters", len(model.parameters))
-        total = plant.all_efforts(effort_now, t, q, v, p)
+        total, _ = plant.all_efforts(effort_now, t, q, v, ca.SX(0, 1), p)
         functions["controller"] = ([effort_now, t, q, v, *([p] if more else [])], [total])
         iteration.append(Call("controller", ["effort", "t", "q", "v", *more], ["tau"]))
         effort = "tau"
@@ -286,13 +289,20 @@ def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSo
     names = ("q", "v", "a", "wrench") if "wrench" in more else ("q", "v", "a")
     inverse = plant.model.symbolic.function(INVERSE_DYNAMICS, names)
     required = inverse(q1, v1, a1, *(symbols[name] for name in more))
-    t1 = symbols["start"] + (state[0] + 1) * h
-    tau = plant.all_efforts(symbols["effort"], t1, q1, v1, symbols.get("parameters", ca.SX(0, 1)))
+    t0 = symbols["start"] + state[0] * h
+    p, d = symbols.get("parameters", ca.SX(0, 1)), ca.SX.sym("d", plant.states)
+    x0 = state[layout["x"]] if plant.states else ca.SX(0, 1)
+    tau, rate = plant.all_efforts(symbols["effort"], t0 + h, q1, v1, x0 + d, p)
+    residual = required - tau  # (4)
+    if plant.states:
+        q0, v0 = state[layout["q"]], state[layout["v"]]
+        _, before = plant.all_efforts(symbols["effort"], t0, q0, v0, x0, p)
+        residual = ca.vertcat(residual, d - h / 2 * (before + rate))
     return newton_loop(
         {a.name: a.size for a in given},
         symbols,
-        a1,
-        predicted=state[layout["a"]],
-        residual=required - tau,  # (4)
-        following=step.following,
+        ca.vertcat(a1, d),
+        predicted=ca.vertcat(state[layout["a"]], ca.SX.zeros(plant.states)),
+        residual=residual,
+        following=step.following(x0 + d),
     )

@@ -37,6 +37,9 @@ class Keeper:
         self.note(schedule, memory)
         self.topologies = [(0, stepper.system.topology)]
         self.last: tuple[float, Array, Array] | None = None
+        self.last_x = np.zeros(0)
+        self.states_held: list[Array] = []
+        """the states of sampled controllers from each record on"""
 
     def note(self, schedule: Schedule | None, memory: Array | None) -> None:
         if schedule is not None or memory is not None:
@@ -51,6 +54,7 @@ class Keeper:
         """Records that are in place already; what is held does not change between them."""
         self.count += count
         self.held += count * self.held[-1:]
+        self.states_held += count * self.states_held[-1:]
         for _ in range(count):
             self.note(schedule, memory)
 
@@ -81,7 +85,10 @@ class Keeper:
             q, v = np.concatenate([q, q_end[None]]), np.concatenate([v, v_end[None]])
             if held is not None:
                 held, work = np.concatenate([held, held[-1:]]), np.append(work, self.done)
-        efforts = recorded_efforts(system, time, q, v, held, all_held=stepper.held)
+        x = np.ascontiguousarray(stepper.x(states))
+        if self.last is not None:
+            x = np.concatenate([x, self.last_x[None]])
+        efforts = recorded_efforts(system, time, q, v, held, x, all_held=stepper.held)
         machine = (states, self.snapshots)
         return Run(
             system.own,
@@ -103,7 +110,17 @@ class Keeper:
             self._drive_states(len(time)),
             {} if self.schedule is None else self.schedule.measurements(),
             _notes=notes,
+            controller_states=np.concatenate([x, self._sampled_states(len(time))], axis=-1),
         )
+
+    def _sampled_states(self, rows: int) -> Array:
+        """(..., N, states): of sampled controllers, from each record on."""
+        system = self.stepper.system
+        if not system.feedback.sampled_systems:
+            return np.zeros((*system.batch, rows, 0))
+        found = self.states_held[: self.count]
+        found = [*found, *(rows - len(found)) * found[-1:]]
+        return np.stack(found, axis=-2)
 
     def _drive_states(self, rows: int) -> Array | None:
         if not self.snapshots or self.snapshots[0][1] is None:
@@ -114,8 +131,16 @@ class Keeper:
 
 
 def recorded_efforts(
-    system: Simulation, time: Array, q: Array, v: Array, held: Array | None, *, all_held: bool = False
+    system: Simulation,
+    time: Array,
+    q: Array,
+    v: Array,
+    held: Array | None,
+    x: Array,
+    *,
+    all_held: bool = False,
 ) -> Array:
+    """(..., N, nv), at times (N,); `x` (..., N, states) are those of continuous controllers."""
     total = np.zeros(v.shape) + (
         system.loads.efforts[..., None, :] if system.loads.efforts.ndim > 1 else system.loads.efforts
     )
@@ -127,9 +152,10 @@ def recorded_efforts(
         return total
     if system.laws:
         for k, t in enumerate(time):
-            total[..., k, :] += system.command(float(t), q[..., k, :], v[..., k, :])
+            total[..., k, :] += system.command(float(t), q[..., k, :], v[..., k, :], x[..., k, :])
     elif system.law is not None:
-        total = total + system.command(np.broadcast_to(time[:, None], (*v.shape[:-1], 1)), q, v)
+        times = np.broadcast_to(time[:, None], (*v.shape[:-1], 1))
+        total = total + system.command(times, q, v, x, along_time=True)
     return total
 
 

@@ -78,6 +78,7 @@ def _content(run: Run) -> dict[str, Any]:
         "held": held,
         "work": run._work if run._notes is None else run.work,
         "drives": run.drive_states,
+        "controllers": run.controller_states,
         "topologies": [[first, _topology(topology)] for first, topology in run._topologies],
         "events": [{f.name: getattr(e, f.name) for f in dataclasses.fields(e)} for e in run.events],
         "event_records": list(run._event_records),
@@ -112,7 +113,7 @@ def _topology(topology: Topology) -> list[Any]:
 def _schedule(schedule: Schedule | None) -> dict[str, Any] | None:
     if schedule is None:
         return None
-    names = ("held", "walks", "readings", "pending", "asked", "effort")
+    names = ("held", "walks", "readings", "pending", "asked", "effort", "states")
     return {name: getattr(schedule, name) for name in names}
 
 
@@ -219,7 +220,7 @@ def _run(
     settings = Settings(
         **{name: x for name, x in content["options"].items() if name in NUMBERS},
         events=system.watched_events,
-        record=channels.requests(own, content["record"]),
+        record=channels.requests(own, content["record"], system.feedback.states),
         inputs=inputs,
     )
     return Run(
@@ -242,6 +243,7 @@ def _run(
         content["drives"],
         {name: SensorSamples(*x) for name, x in content["measurements"].items()},
         content.get("work"),
+        controller_states=content.get("controllers"),
     )
 
 
@@ -329,4 +331,5 @@ def _to_schedule(x: Any, blank: Schedule | None) -> Schedule | None:
     if x is None or blank is None:
         return None
     pending = [(int(instant), int(who), value) for instant, who, value in x["pending"]]
-    return dataclasses.replace(blank, **{**x, "pending": pending, "log": []})
+    states = {int(k): value for k, value in x.get("states", {}).items()}
+    return dataclasses.replace(blank, **{**x, "pending": pending, "states": states, "log": []})

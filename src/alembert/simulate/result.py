@@ -67,6 +67,9 @@ class Run(Showing):
     """with error control, the work up to each record"""
     _notes: StepNotes | None = field(repr=False, default=None)
     """with fixed steps and records further apart, what was done at the steps"""
+    controller_states: Array | None = field(repr=False, default=None)
+    """(..., N, states): of controllers that have some, those of sampled ones from each record on; `channel("controller")`
+    has their names"""
 
     def __repr__(self) -> str:
         batch = f", {'x'.join(map(str, self.q.shape[:-2]))} motions" if self.q.ndim > 2 else ""
@@ -185,7 +188,7 @@ class Run(Showing):
 
     def channel(self, name: str) -> Channel:
         """Any quantity by name, as `frame:hand.position`, `v:elbow`, `energy@10`; see `alembert.simulate.channels`."""
-        return request(self.model, name).channel(self)
+        return request(self.model, name, self._system.feedback.states).channel(self)
 
     @cached_property
     def recorded(self) -> dict[str, Channel]:

@@ -70,7 +70,9 @@ def simulate(
             control.
         integrator: one of `INTEGRATORS`, or "auto": the run's `reason` says what was chosen and why.
         controller: a function u(t, q, v) of one state (or `Batched(...)` of all motions of a batch at once), a
-            `casadi.Function` of the same (compiled into the loop), `Sampled(...)`, or a list of them, whose efforts add up.
+            `casadi.Function` of the same (compiled into the loop), `Sampled(...)`, a `StateSpace` or
+            `DynamicController(...)` whose inputs and outputs are named after those of the model, or a list of them, whose
+            efforts add up.
         efforts: constant efforts, (..., nv) or by joint; by joint also a `Table` over time.
         wrenches: by frame, constant (6,), a `Table`, or functions of (t, q, v): moment and force in the frame's axes.
         prescribed: joints that follow a motion: a number to stay at, a `casadi.Function` of t for the
@@ -146,7 +148,7 @@ def simulate(
         tolerance,
         absolute_tolerance,
         events=system.watched_events,
-        record=channels.requests(model, record),
+        record=channels.requests(model, record, system.feedback.states),
         progress=progress,
         inputs=inputs,
     )
@@ -177,7 +179,7 @@ def simulate(
     elif step is None:
         raise ArgumentError(f"simulate: integrator {chosen!r} needs a step; give step=..., in seconds")
     else:
-        run = run_fixed(system, chosen, reason, settings, (q, v), None)
+        run = run_fixed(system, chosen, reason, settings, (q, v, system.x), None)
     warn_of_energy(run)
     return run
 
@@ -223,7 +225,9 @@ def _resume(run: Run, k: int, duration: float) -> Run:
     system.topology = run._topology(k)
     states, snapshots = run._machine
     if k >= states.shape[-2]:
-        return run_fixed(system, run.integrator, run.reason, replace(settings, start=t), (q, v), None)
+        assert run.controller_states is not None
+        x = run.controller_states[..., k, : system.feedback.size]
+        return run_fixed(system, run.integrator, run.reason, replace(settings, start=t), (q, v, x), None)
     schedule, memory = snapshots[k] if snapshots else (None, None)
     return run_fixed(
         system, run.integrator, run.reason, settings, None, (states[..., k, :], schedule, memory)

@@ -61,6 +61,8 @@ class Schedule:
     """the last instant that has been dealt with"""
     effort: Array | None = None
     """all efforts given as numbers up to now: what an accelerometer feels"""
+    states: dict[int, Array] = field(default_factory=dict)
+    """of controllers that have some, by their numbers"""
     log: list[tuple[int, float, Array]] = field(default_factory=list)
     """samples of this run, (sensor, time, value): a record, not a part of the state"""
 
@@ -75,6 +77,7 @@ class Schedule:
             list(self.pending),
             self.asked,
             self.effort,
+            dict(self.states),
             self.log,
         )
 
@@ -111,6 +114,7 @@ class Schedule:
         if len(self.held) + len(self.walks) < len(self.rates):
             self.held = [np.zeros(system.model.nv) for _ in self.controllers]
             self.walks = [np.zeros(x.width) for x in self.instruments]
+            self._start_states(q.shape[:-1], system)
         if n <= self.asked:
             return
         self.asked = n
@@ -122,18 +126,35 @@ class Schedule:
         self._arrive(n, lambda who: who < first)
         for k, controller in enumerate(self.controllers):
             rate = self.rates[first + k]
-            if rate.due(n) and all(name in self.readings for name in controller.reads):
+            own = system.feedback.sampled_systems.get(k)
+            reads = controller.reads if own is None else own.reads
+            if rate.due(n) and all(name in self.readings for name in reads):
                 given: tuple[Any, ...] = (q, v)
-                if controller.reads:
-                    given = ({name: self.readings[name].copy() for name in controller.reads},)
-                law = controller.law if isinstance(controller.law, Batched) else controller.ask
-                effort = efforts_of(
-                    system.model, law, t, *given, batch=q.shape[:-1], who="a sampled controller"
-                )
+                if own is not None:
+                    p = system.parameter_array() if system.model.parameters else np.zeros(0)
+                    effort, self.states[k] = own.sample(t, q, v, self.states[k], p, self.readings)
+                else:
+                    if reads:
+                        given = ({name: self.readings[name].copy() for name in reads},)
+                    law = controller.law if isinstance(controller.law, Batched) else controller.ask
+                    effort = efforts_of(
+                        system.model, law, t, *given, batch=q.shape[:-1], who="a sampled controller"
+                    )
                 if controller.quantum:
                     effort = controller.quantum * np.round(effort / controller.quantum)
                 self.pending.append((n + rate.delay, first + k, effort))
         self._arrive(n, lambda who: who >= first)
+
+    def _start_states(self, batch: tuple[int, ...], system: Simulation) -> None:
+        for k, own in system.feedback.sampled_systems.items():
+            if k not in self.states:
+                self.states[k] = np.array(np.broadcast_to(own.controller.initial(), (*batch, own.size)))
+
+    def controller_states(self, batch: tuple[int, ...], system: Simulation) -> Array:
+        """(*batch, states): of all sampled controllers that have some, one after the other."""
+        self._start_states(batch, system)
+        parts = [self.states[k] for k in system.feedback.sampled_systems]
+        return np.concatenate([np.zeros((*batch, 0)), *parts], axis=-1)
 
     def _sample(
         self, k: int, instrument: Instrument, count: int, t: float, q: Array, v: Array, system: Simulation

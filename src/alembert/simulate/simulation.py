@@ -16,8 +16,8 @@ from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.closed_loops import STAGE, Stabilisation, compiles
-from alembert.simulate.controllers import Feedback
 from alembert.simulate.events import Event, Topology
+from alembert.simulate.feedback import Feedback
 from alembert.simulate.inputs import Inputs, as_sequence
 from alembert.simulate.loads import Loads
 from alembert.simulate.prescribed import Motions
@@ -47,7 +47,9 @@ class Simulation:
         """what is given as numbers at present, for reactions"""
         self.loads = Loads(model, inputs, self.parameter_array)
         self.drives = JointDrives.of(model, inputs.drives) if inputs.drives else None
-        self.feedback = Feedback(model, inputs.controller, self.drives)
+        self.feedback = Feedback(model, inputs.controller, self.drives, as_sequence(inputs.sensors))
+        self.x = self.feedback.start(batch)
+        """the states of continuous controllers at present, for reactions and accelerometers"""
         self.laws, self.symbolic_laws = self.feedback.laws, self.feedback.symbolic_laws
         self.sampled = self.feedback.sampled
         self.instruments = self._sort_sensors(as_sequence(inputs.sensors))
@@ -186,16 +188,28 @@ class Simulation:
         """All symbolic controllers, as one function of `SX`."""
         return self.feedback.law
 
-    def command(self, t: Any, q: Array, v: Array) -> Array:
-        """What the continuous controllers ask for, saturated; t is a time, or (..., 1) times."""
-        return self.feedback.command(t, q, v)
+    def command(
+        self, t: Any, q: Array, v: Array, x: Array | None = None, *, along_time: bool = False
+    ) -> Array:
+        """What the continuous controllers ask for, saturated; t is a time, or (..., 1) times. `x` are their states."""
+        return self.feedback.command(
+            t, q, v, self.x if x is None else x, self._for_controllers(), along_time=along_time
+        )
+
+    def rates(self, t: float, q: Array, v: Array, x: Array) -> Array:
+        """x' of the states of continuous controllers."""
+        return self.feedback.rates(t, q, v, x, self._for_controllers())
+
+    def _for_controllers(self) -> Array:
+        return self.parameter_array() if self.feedback.is_compiled and self.model.parameters else np.zeros(0)
 
     def plant(self, *, held: bool) -> StepModel:
         """With `held`, efforts come as numbers from outside, whatever the controllers are."""
         return StepModel(
             self.model,
             wrenches=self.loads.has_wrenches,
-            controller=None if held else self.law,
+            controller=self.feedback.silent_law if held else self.law,
+            states=self.feedback.size,
             motion=self.motion,
             prescribed=tuple(bool(x) for x in self.prescribed),
             elements=self.loads.elements,
@@ -205,16 +219,22 @@ class Simulation:
 
     # --- what else acts ----------------------------------------------------------------------------------------
 
-    def slopes(self, t: float, q: Array, v: Array) -> tuple[Array, Array] | None:
-        """d/dq (tangent) and d/dv of all efforts that depend on the state; None where there are none."""
-        found = []
-        if self.law is not None:
-            found.append(self.feedback.slopes(np.array([t]), q, v))
+    def slopes(self, t: float, q: Array, v: Array, x: Array) -> tuple[Array, Array]:
+        """d/d(q, v, x) of all efforts that depend on the state, (nv, 2 nv + states), and of x'; q by its tangent."""
+        nv = self.model.nv
+        dtau, dx = self.controller_slopes(t, q, v, x)
         if self.loads.elements is not None:
-            found.append(self.loads.slopes(t, q, v))
-        if not found:
-            return None
-        return sum(x for x, _ in found), sum(y for _, y in found)
+            dtau[:, :nv] += (found := self.loads.slopes(t, q, v))[0]
+            dtau[:, nv : 2 * nv] += found[1]
+        return dtau, dx
+
+    def controller_slopes(self, t: float, q: Array, v: Array, x: Array) -> tuple[Array, Array]:
+        """The same of what the continuous controllers ask for."""
+        nv, n = self.model.nv, self.feedback.size
+        if self.law is None:
+            return np.zeros((nv, 2 * nv)), np.zeros((0, 2 * nv))
+        dtau, dx = self.feedback.slopes(t, q, v, x, self._for_controllers())
+        return dtau.copy(), dx.reshape(n, 2 * nv + n)
 
     def parameter_array(self) -> Array:
         return self.model.compute.parameter_array("simulate", self.parameters)
@@ -228,11 +248,19 @@ class Simulation:
         return self._motions.imposed(t, q, v)
 
     def all_efforts(
-        self, t: float, q: Array, v: Array, effort: Array, *, held: bool = False, complete: bool = False
+        self,
+        t: float,
+        q: Array,
+        v: Array,
+        effort: Array,
+        *,
+        x: Array | None = None,
+        held: bool = False,
+        complete: bool = False,
     ) -> Array:
         """Efforts given as numbers, those of continuous controllers (unless `held`), tables (unless `complete`) and
         what else acts."""
-        tau = effort if held else effort + self.command(t, q, v)
+        tau = effort if held else effort + self.command(t, q, v, x)
         if self.loads.tables.long and not complete:
             tau = tau + self.loads.tables.long_efforts(t)
         if self.loads.elements is not None:
@@ -247,16 +275,17 @@ class Simulation:
         v: Array,
         effort: Array,
         *,
+        x: Array | None = None,
         held: bool = False,
         complete: bool = False,
         within: float | None = None,
     ) -> StatePoint:
         """The accelerations under the efforts given.
 
-        To them come those of continuous controllers unless `held`, and those of tables unless `complete`.
+        To them come those of continuous controllers, with states x, unless `held`, and those of tables unless `complete`.
         """
         q, v = self._motions.imposed(t, q, v)
-        tau = self.all_efforts(t, q, v, effort, held=held, complete=complete)
+        tau = self.all_efforts(t, q, v, effort, x=x, held=held, complete=complete)
         wrenches = self.loads.wrenches_at(t, q, v, within)
         model = self.model
         if self.prescribes:
@@ -272,8 +301,8 @@ class Simulation:
                 closure_tolerance=STAGE,
             ).accelerations
             if self.stabilisation.method != "projection":
-                x, y = model.constrained_compute.constraint_corrections(q, v, self.active, self.parameters)
-                return StatePoint(t, q, *self.stabilisation.rates(v, a, x, y))
+                dq, dv = model.constrained_compute.constraint_corrections(q, v, self.active, self.parameters)
+                return StatePoint(t, q, *self.stabilisation.rates(v, a, dq, dv))
         else:
             a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=self.parameters)
         return StatePoint(t, q, v, a)
@@ -392,7 +421,7 @@ class Simulation:
             self.dissipates
             or np.any(self.loads.efforts)
             or self.laws
-            or self.symbolic_laws
+            or self.feedback.is_compiled
             or self.sampled
             or self.loads.has_wrenches
             or self.loads.tables.all

@@ -15,7 +15,7 @@ from alembert.lowering.plan import RECORDS
 from alembert.simulate import implicit_steps, schemes, stepping, variational
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 from alembert.simulate.simulation import Simulation
-from alembert.simulate.stepping import Layout, NumericManifold, StepModel
+from alembert.simulate.stepping import Layout, SchemeManifold, StepModel
 
 Array = np.ndarray
 
@@ -79,23 +79,33 @@ class Stepper:
 
     # --- states ------------------------------------------------------------------------------------------------
 
-    def initial(self, q: Array, v: Array, number: int = 0) -> Array:
+    def initial(self, q: Array, v: Array, number: int = 0, x: Array | None = None) -> Array:
+        """`x` are the states of controllers, at the start those that they start with."""
         system, t = self.system, self.time(number)
         q, v = system.imposed(t, q, v)
+        x = system.feedback.start(system.batch) if x is None else x
         parts = {"q": q, "v": v}
         if self.name == "variational":
             p = self.plant.tree.multiply_mass_matrix(q, v, parameters=system.parameters)
             parts = {"q": q, "p": p, "mean": v, "before": v}
         elif self.scheme is None:
             parts["a"] = parts["b"] = system.point(
-                t, q, v, system.loads.efforts + system.loads.tables.held_efforts(t + self.h / 2)
+                t, q, v, system.loads.efforts + system.loads.tables.held_efforts(t + self.h / 2), x=x
             ).a
+        if "x" in self.layout:
+            parts["x"] = x
         if "chosen" in self.layout:
             parts["chosen"] = system.chosen(q, v)
         return self.layout.numeric(number, 0, **parts)
 
     def q(self, states: Array) -> Array:
         return states[..., self.layout["q"]]
+
+    def x(self, states: Array) -> Array:
+        """The states of continuous controllers."""
+        if "x" not in self.layout:
+            return np.zeros((*states.shape[:-1], 0))
+        return states[..., self.layout["x"]]
 
     def v(self, states: Array, *, along_time: bool = False) -> Array:
         if self.name != "variational":
@@ -217,37 +227,54 @@ class Stepper:
         step = schemes.START if starting else self.scheme.step
         t = start + state[..., 0].flat[0] * h
 
+        nv = system.model.nv
+
         def at(time: float, q: Array, v: Array) -> StatePoint:
+            v, x = v[..., :nv], v[..., nv:]
             if not (np.isfinite(q).all() and np.isfinite(v).all()) and not system.batch:
                 raise Diverged("the state within the step is not finite")
             try:
-                return system.point(time, q, v, effort, held=self.held, within=float(t + h / 2))
+                found = system.point(time, q, v, effort, x=x, held=self.held, within=float(t + h / 2))
+                if not x.shape[-1]:
+                    return found
+                rate = system.rates(time, found.q, found.v, x)
+                return StatePoint(time, found.q, _joined(found.v, x), _joined(found.a, rate))
             except (NumericalError, ArgumentError) as error:
                 if isinstance(error, ArgumentError) and not str(error).startswith("constrained_dynamics:"):
                     raise
                 raise Diverged(str(error)) from None
 
         past = layout.points(state, self.past)
-        now = Now(float(t), self.q(state).copy(), state[..., layout["v"]].copy(), past)
-        q, v, first = step(now, h, at, NumericManifold(system.model))
+        now = Now(float(t), self.q(state).copy(), layout.moving(state).copy(), past)
+        q, v, first = step(now, h, at, SchemeManifold(system.model))
+        v, x = v[..., :nv], v[..., nv:]
         try:
             q, v = system.settled(float(t + h), q, v)
         except NumericalError as error:
             raise Diverged(str(error)) from None
         parts = layout.past((first, *past)[: self.past])
+        if "x" in layout:
+            parts["x"] = x
         if "chosen" in layout:
             parts["chosen"] = system.chosen(q, v)
         return layout.numeric(state[..., 0] + 1, state[..., 1] + (1 if starting else 0), q=q, v=v, **parts)
 
-    def part(self, q: Array, v: Array, t: float, dt: float, effort: Array, wrench: Array | None) -> Array:
+    def part(
+        self, q: Array, v: Array, x: Array, t: float, dt: float, effort: Array, wrench: Array | None
+    ) -> Array:
         """The state after a step of length dt from t, by the scheme itself or the one that starts it."""
-        state = self.initial(q, v)
+        state = self.initial(q, v, x=x)
         if not self.compiled:
             return self.python_step(state, effort, t, dt)
         out = np.empty((*state.shape[:-1], RECORDS, state.shape[-1]))
         kernel = self._starter if self.past else self._kernel
         self._run(kernel, state, t, dt, effort, wrench, 1, 1, out)
         return out[..., 0, :]
+
+
+def _joined(a: Array, b: Array) -> Array:
+    batch = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
+    return np.concatenate([np.broadcast_to(y, (*batch, y.shape[-1])) for y in (a, b)], axis=-1)
 
 
 def _rank(argument: Any) -> int:

@@ -44,11 +44,20 @@ class Layout:
         self.size: int = ends[-1]
 
     @classmethod
-    def with_past(cls, nq: int, nv: int, past: int, **more: int) -> Layout:
+    def with_past(cls, nq: int, nv: int, states: int, past: int, **more: int) -> Layout:
+        """Speeds are followed by the `states` of controllers, x; past points have both in v and a."""
+        width = nv + states
         points = {
-            f"{name}{k + 1}": n for k in range(past) for name, n in zip("qva", (nq, nv, nv), strict=True)
+            f"{name}{k + 1}": n
+            for k in range(past)
+            for name, n in zip("qva", (nq, width, width), strict=True)
         }
-        return cls(q=nq, v=nv, **points, **more)
+        return cls(q=nq, v=nv, **({"x": states} if states else {}), **points, **more)
+
+    def moving(self, state: Any) -> Any:
+        """Speeds and, behind them, the states of controllers: what schemes take as v."""
+        s = slice(self["v"].start, self["x"].stop if "x" in self else self["v"].stop)
+        return state[..., s] if isinstance(state, np.ndarray) else state[s]
 
     def __getitem__(self, name: str) -> slice:
         return self._slices[name]
@@ -81,13 +90,32 @@ class Layout:
         return state
 
 
-class NumericManifold:
-    """On arrays (..., nq) and (..., nv)."""
+class SchemeManifold:
+    """The configurations as schemes see them whose v has the states of controllers behind the speeds.
 
-    def __init__(self, model: Model) -> None:
-        self.integrate = model.integrate
-        self.difference = model.difference
-        self.chart_rate = chart_kernel(model, "chart_rate")
+    On arrays (..., nq) and (..., nv), or on expressions.
+    """
+
+    def __init__(self, model: Model, *, symbolic: bool = False) -> None:
+        self._of = model.space if symbolic else model
+        self._nv = model.nv
+        self._chart_rate = model.space.chart_rate if symbolic else chart_kernel(model, "chart_rate")
+
+    def _own(self, x: Any) -> Any:
+        return np.ascontiguousarray(x[..., : self._nv]) if isinstance(x, np.ndarray) else x[: self._nv]
+
+    def integrate(self, q: Any, e: Any) -> Any:
+        return self._of.integrate(q, self._own(e))
+
+    def difference(self, q0: Any, q1: Any) -> Any:
+        return self._of.difference(q0, q1)
+
+    def chart_rate(self, e: Any, v: Any) -> Any:
+        """What stands behind the speeds stays as it is."""
+        rate = self._chart_rate(self._own(e), self._own(v))
+        if isinstance(v, np.ndarray):
+            return np.concatenate([rate, v[..., self._nv :]], axis=-1) if v.shape[-1] > self._nv else rate
+        return ca.vertcat(rate, v[self._nv :])
 
 
 def chart_kernel(model: Model, name: str) -> Kernel:
@@ -118,13 +146,15 @@ def chart_kernel(model: Model, name: str) -> Kernel:
 class StepModel:
     """What is simulated, as far as the machine code knows it.
 
-    `controller(t, q, v)` gives efforts in addition to those given as numbers; `motion(t)` gives q, v and a of the
-    degrees of freedom that are not `free`. Both are CasADi functions of `SX`. `elements` is what else acts.
+    `controller(t, q, v, x, p)` gives efforts in addition to those given as numbers, and x' of its `states` x; `motion(t)`
+    gives q, v and a of the degrees of freedom that are not `free`. Both are CasADi functions of `SX`. `elements` is what
+    else acts.
     """
 
     model: Model
     wrenches: bool = False
     controller: ca.Function | None = None
+    states: int = 0
     motion: ca.Function | None = None
     prescribed: tuple[bool, ...] = ()
     elements: Elements | None = None
@@ -157,14 +187,15 @@ class StepModel:
         texts.append(self.elements.key if self.elements is not None else "")
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
-    def all_efforts(self, effort: Any, t: Any, q: Any, v: Any, parameters: Any) -> Any:
-        """Efforts given as numbers, those of the controller and of what else acts; on `SX`."""
-        total = effort
+    def all_efforts(self, effort: Any, t: Any, q: Any, v: Any, x: Any, parameters: Any) -> tuple[Any, Any]:
+        """Efforts given as numbers, those of the controller and of what else acts; and x'; on `SX`."""
+        total, rate = effort, ca.SX(0, 1)
         if self.controller is not None:
-            total = total + ca.SX(self.controller(t, q, v))
+            u, rate = self.controller(t, q, v, x, parameters)
+            total = total + ca.SX(u)
         if self.elements is not None:
             total = total + self.elements.total(t, q, v, parameters)
-        return total
+        return total, ca.SX(rate)
 
     def dynamics(self) -> tuple[KernelSource, list[str], list[str]]:
         """Source of the accelerations, and the names of its inputs and outputs."""
@@ -209,14 +240,13 @@ class _Tracer:
         else:
             self.sources["dynamics"], self.inputs, self.outputs = plant.dynamics()
         if plant.controller is not None or plant.elements is not None:
-            sizes = {"effort": model.nv, "t": 1, "q": model.nq, "v": model.nv}
-            symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
-            effort, t, q, v = symbols
-            p = ca.SX.sym("parameters", len(model.parameters))
-            total = plant.all_efforts(effort, t, q, v, p)
-            self.sources["controller"] = FunctionSource(
-                ca.Function("controller", [*symbols, *([p] if model.parameters else [])], [ca.densify(total)])
-            )
+            sizes = {"effort": model.nv, "t": 1, "q": model.nq, "v": model.nv, "x": plant.states}
+            sizes["parameters"] = len(model.parameters)
+            symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+            total, rate = plant.all_efforts(*symbols.values())
+            given = [x for x in symbols.values() if x.numel()]
+            found = [ca.densify(total), *([ca.densify(rate)] if plant.states else [])]
+            self.sources["controller"] = FunctionSource(ca.Function("controller", given, found))
         if plant.motion is not None:
             free = 1.0 - np.array(plant.prescribed, dtype=float)
             self.sources["free"] = FunctionSource(ca.Function("free", [], [ca.SX(free)]))
@@ -227,19 +257,29 @@ class _Tracer:
         plant, model = self.plant, self.plant.model
         k = sum(key.startswith("a_") for key in self.known)
         names = {key: f"{key}_{k}" for key in ("t", "q", "v", "a", "tau", "a_given")}
+        v, x = v[: model.nv], v[model.nv :]
         values = [t, q, v]
         outputs = [names["t"], names["q"], names["v"]]
         if plant.motion is not None:
             q_p, v_p, a_p = plant.motion(t)
             values = [t, override(plant, q, q_p, of_q=True), override(plant, v, v_p, of_q=False), a_p]
             outputs.append(f"given_{k}")
+        states: tuple[str, ...] = ()
+        if plant.states:
+            states = (f"x_{k}",)
+            values.append(x)
+            outputs += states
         self.segment(f"stage{k}", values, outputs)
         effort = "effort"
+        rates: tuple[str, ...] = ()
         if "controller" in self.sources:
             effort = names["tau"]
             self.temporaries[effort] = model.nv
             more = ("parameters",) if model.parameters else ()
-            self.body.append(Call("controller", ("effort", *outputs[:3], *more), (effort,)))
+            if plant.states:
+                rates = (f"rate_{k}",)
+                self.temporaries[rates[0]] = plant.states
+            self.body.append(Call("controller", ("effort", *outputs[:3], *states, *more), (effort, *rates)))
         buffers = {"q": names["q"], "v": names["v"], "tau": effort, "a_given": f"given_{k}"}
         self.temporaries[names["a"]] = model.nv
         if self.loops is not None:
@@ -253,7 +293,11 @@ class _Tracer:
                 )
             )
         self.known[names["a"]] = ca.SX.sym(names["a"], model.nv)
-        return StatePoint(*(self.known[names[key]] for key in ("t", "q", "v", "a")))
+        for rate in rates:
+            self.known[rate] = ca.SX.sym(rate, plant.states)
+        t, q, v, a = (self.known[names[key]] for key in ("t", "q", "v", "a"))
+        moving = ca.vertcat(v, *(self.known[x] for x in states))
+        return StatePoint(t, q, moving, ca.vertcat(a, *(self.known[rate] for rate in rates)))
 
     def segment(self, label: str, values: list[ca.SX], outputs: list[str]) -> None:
         """A function from what is known to new buffers, which are known from here on."""
@@ -274,14 +318,17 @@ class _Tracer:
         state, h = self.known["state"], self.known["step"]
         past = layout.points(state, scheme.past)
         t = self.known["start"] + state[0] * h
-        now = Now(t, state[layout["q"]], state[layout["v"]], past)
+        now = Now(t, state[layout["q"]], layout.moving(state), past)
         step = schemes.START if starting else scheme.step
-        q, v, first = step(now, h, self.at, plant.model.space)
+        q, v, first = step(now, h, self.at, SchemeManifold(plant.model, symbolic=True))
+        v, x = v[: plant.model.nv], v[plant.model.nv :]
         if plant.motion is not None:
             q_p, v_p, _ = plant.motion(self.known["start"] + (state[0] + 1) * h)
             q, v = override(plant, q, q_p, of_q=True), override(plant, v, v_p, of_q=False)
         known = state[1] + 1 if starting else state[1]
         parts = layout.past((first, *past)[: scheme.past])
+        if plant.states:
+            parts["x"] = x
         if self.loops is not None:
             nq = plant.model.nq
             self.segment("moved", [q, v], ["q_end", "v_end"])
@@ -307,7 +354,8 @@ def arguments(plant: StepModel, size: int) -> list[Argument]:
 
 def scheme_layout(plant: StepModel, scheme: Scheme, *, closed: bool = True) -> Layout:
     """With `closed`, the compiled steps keep the loops of the model closed."""
-    return Layout.with_past(plant.model.nq, plant.model.nv, scheme.past, **(plant.rows if closed else {}))
+    rows = plant.rows if closed else {}
+    return Layout.with_past(plant.model.nq, plant.model.nv, plant.states, scheme.past, **rows)
 
 
 def stepping_kernel(plant: StepModel, scheme: Scheme, *, starting: bool = False) -> Kernel:

@@ -24,7 +24,8 @@ are solved for e and f. Projected by the null space of G(q_0) this is the discre
 same solution; the loops are closed at every node, and the Jacobian tends to [M, -G^T; G, 0], whatever the step. The
 momenta are those of (3): impulses of the loops do not change momentum maps. The forces f_0 and f_1 are those of the
 discrete Lagrange-d'Alembert principle: drives and friction at the middle, and wrenches, which follow the body, at
-either node. Momenta and speeds belong together by p =
+either node. States x of controllers follow the middle rule with them, x_1 = x_0 + h x'(t + h/2, q, e/h, (x_0 + x_1)/2),
+whose increments are unknowns beside e. Momenta and speeds belong together by p =
 M(q) v (- G^T f with loops, such that G v = 0).
 
 The next e is predicted from the mean speeds e/h of the last two steps.
@@ -51,7 +52,8 @@ from alembert.sweeps import CORIOLIS_FORCES, Tree
 def layout(plant: StepModel) -> Layout:
     """Configuration, momenta, and the mean speeds of the last two steps."""
     nv = plant.model.nv
-    return Layout(q=plant.model.nq, p=nv, mean=nv, before=nv, **plant.rows)
+    states = {"x": plant.states} if plant.states else {}
+    return Layout(q=plant.model.nq, p=nv, mean=nv, before=nv, **states, **plant.rows)
 
 
 def stepping_kernel(plant: StepModel) -> Kernel:
@@ -76,8 +78,12 @@ def stepping_kernel(plant: StepModel) -> Kernel:
 class DiscreteMechanics:
     """(1)-(3) as expressions; `parameters` are `SX` (none: 0 x 1)."""
 
-    def __init__(self, plant: StepModel, parameters: ca.SX, wrench: ca.SX | None) -> None:
+    def __init__(
+        self, plant: StepModel, parameters: ca.SX, wrench: ca.SX | None, x: ca.SX | None = None
+    ) -> None:
+        """`x` are the states of controllers in the middle of the step."""
         self.plant, self.model = plant, plant.tree
+        self.x = ca.SX(0, 1) if x is None else x
         self.parameters, self.wrench = parameters, wrench
         model = self.model
         self.manifold = model.space
@@ -108,10 +114,16 @@ class DiscreteMechanics:
         total = effort + self.friction(w)
         middle = self.manifold.integrate(q, e / 2)
         if self.plant.controller is not None:
-            total = total + ca.SX(self.plant.controller(t + h / 2, middle, w))
+            total = total + ca.SX(self.plant.controller(t + h / 2, middle, w, self.x, self.parameters)[0])
         if self.plant.elements is not None:
             total = total + self.plant.elements.rest(t + h / 2, middle, w, self.parameters)
         return total
+
+    def rates(self, t: ca.SX, q: ca.SX, e: ca.SX, h: ca.SX) -> ca.SX:
+        """x' in the middle of the step."""
+        assert self.plant.controller is not None
+        middle = self.manifold.integrate(q, e / 2)
+        return ca.SX(self.plant.controller(t + h / 2, middle, e / h, self.x, self.parameters)[1])
 
     def wrenches(self, q: ca.SX) -> ca.SX:
         """Generalised forces of the wrenches."""
@@ -137,7 +149,9 @@ def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSo
     symbols = {a.name: ca.SX.sym(a.name, *a.shape) for a in given[:-2]}
     state, h, effort = symbols["state"], symbols["step"], symbols["effort"]
     parameters = symbols.get("parameters", ca.SX(0, 1))
-    mechanics = DiscreteMechanics(plant, parameters, symbols.get("wrench"))
+    d = ca.SX.sym("d", plant.states)
+    x = state[layout["x"]] if plant.states else ca.SX(0, 1)
+    mechanics = DiscreteMechanics(plant, parameters, symbols.get("wrench"), x + d / 2)
     t = symbols["start"] + state[0] * h
     q, p, mean, before = (state[layout[name]] for name in ("q", "p", "mean", "before"))
 
@@ -148,10 +162,15 @@ def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSo
     residual = h * mechanics.residual(t, q, p, e, h, effort)
     parts = {"q": q1, "p": p1, "mean": e / h, "before": mean}
     unknown, predicted = e, h * (2 * mean - before)
+    if plant.states:
+        parts["x"] = x + d
+        residual = ca.vertcat(residual, d - h * mechanics.rates(t, q, e, h))
+        unknown, predicted = ca.vertcat(e, d), ca.vertcat(predicted, ca.SX.zeros(plant.states))
     if plant.rows:
         parts["chosen"] = chosen = state[layout["chosen"]]
-        residual, multipliers = closed(plant.model, q, q1, residual, chosen, parameters)
-        unknown = ca.vertcat(e, multipliers)
+        balance, multipliers = closed(plant.model, q, q1, residual[:nv], chosen, parameters)
+        residual = ca.vertcat(balance[:nv], residual[nv:], balance[nv:])
+        unknown = ca.vertcat(unknown, multipliers)
         predicted = ca.vertcat(predicted, ca.SX.zeros(multipliers.numel()))
     return newton_loop(
         {a.name: a.size for a in given},
@@ -160,7 +179,7 @@ def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSo
         predicted=predicted,
         residual=residual,
         following=layout.symbolic(state[0] + 1, state[1], **parts),
-        counted=nv,
+        counted=nv + plant.states,
     )
 
 

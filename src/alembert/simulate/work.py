@@ -85,11 +85,11 @@ class StepNotes:
         self.single = single
         self.numbers: list[float] = []
         self._efforts: list[tuple[Array, Array]] = []
-        self._states: list[tuple[Array, Array]] = []
+        self._states: list[tuple[Array, Array, Array]] = []
 
-    def add(self, number: float, effort: Array, held: Array, q: Array, v: Array) -> None:
+    def add(self, number: float, effort: Array, held: Array, q: Array, v: Array, x: Array) -> None:
         if self.single:
-            self._states.append((q.copy(), v.copy()))
+            self._states.append((q.copy(), v.copy(), x.copy()))
         elif self._efforts and all(
             np.array_equal(x, y) for x, y in zip(self._efforts[-1], (effort, held), strict=True)
         ):
@@ -101,11 +101,11 @@ class StepNotes:
         """All efforts that are given as numbers, and those held of them, from a step on."""
         return self._efforts[max(0, bisect_right(self.numbers, number) - 1)]
 
-    def states(self) -> tuple[Array, Array, Array, Array]:
-        """Numbers of steps, q, v and what was held, along the last axis but one."""
-        q, v = (np.stack([x[k] for x in self._states], axis=-2) for k in (0, 1))
+    def states(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Numbers of steps, q, v, states of controllers and what was held, along the last axis but one."""
+        q, v, controllers = (np.stack([x[k] for x in self._states], axis=-2) for k in (0, 1, 2))
         held = np.stack([np.broadcast_to(x, v.shape[:-2] + x.shape[-1:]) for _, x in self._efforts], axis=-2)
-        return np.array(self.numbers), q, v, held
+        return np.array(self.numbers), q, v, controllers, held
 
 
 class Account:

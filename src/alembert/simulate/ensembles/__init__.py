@@ -39,6 +39,7 @@ from alembert.simulate.ensembles.members import (
 from alembert.simulate.ensembles.members import MemberBlock as MemberBlock
 from alembert.simulate.ensembles.result import Ensemble as Ensemble
 from alembert.simulate.ensembles.result import Statistics as Statistics
+from alembert.simulate.feedback import states_of
 from alembert.simulate.loads import Table
 from alembert.simulate.pace import Progress, check_records, check_steps
 
@@ -113,7 +114,7 @@ def ensemble(
         raise ArgumentError(f"ensemble: seed is {seed!r}, expected zero or a positive integer")
     seed = int(seed)
     assert members is not None
-    wanted = channels.requests(model, options.get("record", ()))
+    wanted = channels.requests(model, options.get("record", ()), states_of(controller))
     tables: dict[str, Table] = {}
     if isinstance(efforts, Mapping):
         tables = {name: x for name, x in efforts.items() if isinstance(x, Table)}

@@ -22,6 +22,7 @@ from alembert.model.printing import unknown
 from alembert.simulate import channels
 from alembert.simulate.adaptive import ADAPTIVE
 from alembert.simulate.events import EventRecord
+from alembert.simulate.feedback import states_of
 from alembert.simulate.inputs import as_sequence
 from alembert.simulate.loads import EffortsAndTables, Table
 from alembert.simulate.run import simulate
@@ -327,7 +328,9 @@ class Question:
         q = np.full((len(members), len(time), self.model.nq), np.nan)
         v = np.full((len(members), len(time), self.model.nv), np.nan)
         failures, events = dict(reasons), {}
-        wanted = channels.requests(self.model, self.options.get("record", ()))
+        wanted = channels.requests(
+            self.model, self.options.get("record", ()), states_of(self.options.get("controller"))
+        )
         recorded = {
             one.name: np.full((len(members), len(one.rows(time)), max(1, len(one.components))), np.nan)
             for one in wanted

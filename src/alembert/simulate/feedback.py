@@ -1,0 +1,273 @@
+"""All controllers of a run, sorted by what can be compiled.
+
+The continuous ones that are expressions, with states x or without, are one function for the compiled loop:
+
+    (u, x') = law(t, q, v, x, p)                                                                    (1)
+
+with p the model's parameters; Python functions of t, q and v add to u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.engine.codegen import FunctionSource
+from alembert.engine.kernel import Argument, Kernel
+from alembert.errors import ArgumentError
+from alembert.model import Model
+from alembert.simulate.actuators import JointDrives
+from alembert.simulate.controllers import Law, Sampled, efforts_of
+from alembert.simulate.dynamic_controllers import (
+    BoundController,
+    DynamicController,
+    as_controller,
+    distinct_names,
+)
+
+Array = np.ndarray
+
+
+class Feedback:
+    """`symbolic_laws` are CasADi functions of t, q and v, `laws` Python ones; `sampled` are asked at instants only."""
+
+    def __init__(
+        self, model: Model, controller: Any, drives: JointDrives | None, sensors: Sequence[Any] = ()
+    ) -> None:
+        self.model, self.drives = model, drives
+        self.symbolic_laws: list[ca.Function] = []
+        self.laws: list[Law] = []
+        given = _listed(controller)
+        sampled: list[Sampled] = []
+        with_states: list[tuple[int | None, DynamicController]] = []
+        for k, law in enumerate(given):
+            who = f"controller[{k}]" if isinstance(controller, list | tuple) else "controller"
+            system = as_controller(law.law if isinstance(law, Sampled) else law)
+            if system is not None:
+                if not isinstance(law, Sampled) and system.is_sampled:
+                    law = Sampled(system)
+                with_states.append((len(sampled) if isinstance(law, Sampled) else None, system))
+            if isinstance(law, Sampled):
+                sampled.append(law)
+            elif system is not None:
+                continue
+            elif isinstance(law, ca.Function):
+                self.symbolic_laws.append(_checked_law(self.model, law, who))
+            elif callable(law):
+                self.laws.append(law)
+            else:
+                raise ArgumentError(
+                    f"simulate: {who} is {law!r}, expected a function u(t, q, v), a casadi.Function, a StateSpace, "
+                    "DynamicController(...) or Sampled(...)"
+                )
+        self.sampled = tuple(sampled)
+        named = distinct_names([one for _, one in with_states])
+        bound = [BoundController(one, model, drives, sensors) for one in named]
+        places = [place for place, _ in with_states]
+        self.dynamic = [one for place, one in zip(places, bound, strict=True) if place is None]
+        """continuous ones with states"""
+        self.sampled_systems = {
+            place: one for place, one in zip(places, bound, strict=True) if place is not None
+        }
+        """by their numbers among the sampled ones"""
+        jumps = [np.asarray(getattr(law, "breaks", ()), dtype=float) for law in (*self.laws, *self.dynamic)]
+        self.breaks = np.unique(np.concatenate([np.zeros(0), *jumps]))
+        """times at which laws jump"""
+        self.until = np.inf
+        """of the span that is under way: what a law gives from there on does not count"""
+
+    # --- states -----------------------------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """How many states are integrated."""
+        return sum(one.size for one in self.dynamic)
+
+    def start(self, batch: tuple[int, ...]) -> Array:
+        """Their values at the start."""
+        parts = [one.controller.initial() for one in self.dynamic]
+        return np.array(np.broadcast_to(np.concatenate([np.zeros(0), *parts]), (*batch, self.size)))
+
+    @cached_property
+    def states(self) -> tuple[tuple[str, str, str], ...]:
+        """(controller, state, unit) of all states: those that are integrated, then those of sampled controllers."""
+        return _states([one.controller for one in (*self.dynamic, *self.sampled_systems.values())])
+
+    # --- the compiled law -------------------------------------------------------------------------------------------
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether there is a law of expressions."""
+        return bool(self.symbolic_laws or self.dynamic)
+
+    @cached_property
+    def law(self) -> ca.Function | None:
+        """(1), with the saturation of the drives."""
+        return self._function(silent=False) if self.is_compiled else None
+
+    @cached_property
+    def silent_law(self) -> ca.Function | None:
+        """(1) without efforts: what states follow where the efforts come as numbers."""
+        return self._function(silent=True) if self.dynamic else None
+
+    def _function(self, *, silent: bool) -> ca.Function:
+        model = self.model
+        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+        x, p = ca.SX.sym("x", self.size), ca.SX.sym("parameters", len(model.parameters))
+        total, rates, first = ca.SX.zeros(model.nv), [], 0
+        for law in self.symbolic_laws:
+            total = total + ca.SX(law(t, q, v))
+        for one in self.dynamic:
+            u, rate = one.function(t, q, v, x[first : first + one.size], p, ca.SX(0, 1))
+            total, first = total + u, first + one.size
+            rates.append(rate)
+        if self.drives is not None:
+            for k, limit in enumerate(self.drives.limit):
+                if np.isfinite(limit):
+                    total[k] = ca.fmin(ca.fmax(total[k], -limit), limit)
+        total = ca.SX.zeros(model.nv) if silent else total
+        rate = ca.vertcat(ca.SX(0, 1), *rates)
+        return ca.Function("law", [t, q, v, x, p], [ca.densify(total), ca.densify(rate)])
+
+    @cached_property
+    def _arguments(self) -> list[Argument]:
+        model = self.model
+        sizes = {"t": 1, "q": model.nq, "v": model.nv, "x": self.size, "parameters": len(model.parameters)}
+        return [Argument(name, (n,)) for name, n in sizes.items()]
+
+    def _kernel(self, kind: str, results: Sequence[Argument], build: Any) -> Kernel:
+        """Arguments and results of no size are left out."""
+        law = self.law
+        assert law is not None
+        given = self._arguments
+
+        def source() -> FunctionSource:
+            symbols = [ca.SX.sym(a.name, a.size) for a in given]
+            found = [x for x, r in zip(build(*symbols), results, strict=True) if r.size]
+            used = [x for x, a in zip(symbols, given, strict=True) if a.size]
+            return FunctionSource(ca.Function(kind, used, [ca.densify(x) for x in found]))
+
+        key = f"simulate:{kind}:{law.serialize()}"
+        return Kernel(
+            "controller",
+            [a for a in given if a.size],
+            [r for r in results if r.size],
+            key=key,
+            build=source,
+        )
+
+    @cached_property
+    def _law_kernel(self) -> Kernel:
+        results = [Argument("u", (self.model.nv,)), Argument("rate", (self.size,))]
+        return self._kernel("law", results, self.law)
+
+    @cached_property
+    def _slope_kernel(self) -> Kernel:
+        nv, n = self.model.nv, self.size
+        law = self.law
+        assert law is not None
+
+        def build(t: ca.SX, q: ca.SX, v: ca.SX, x: ca.SX, p: ca.SX) -> list[ca.SX]:
+            d = ca.SX.sym("d", nv)
+            both = ca.vertcat(*law(t, self.model.space.integrate(q, d), v, x, p))
+            found = [ca.jacobian(both, y) for y in (d, v, x)]
+            found = [ca.substitute(M, d, ca.SX.zeros(nv)) for M in found]
+            return [M[rows, :] for rows in (slice(0, nv), slice(nv, nv + n)) for M in found]
+
+        shapes = [
+            (f"{y}_{z}", (rows, columns))
+            for y, rows in (("u", nv), ("r", n))
+            for z, columns in (("q", nv), ("v", nv), ("x", n))
+        ]
+        return self._kernel("slopes", [Argument(name, shape) for name, shape in shapes], build)
+
+    def _given(
+        self, t: Any, q: Array, v: Array, x: Array, parameters: Array, *, along_time: bool
+    ) -> list[Array]:
+        given = [np.atleast_1d(np.asarray(t, dtype=float)), q, v]
+        if self.size:
+            given.append(x)
+        if self.model.parameters:
+            given.append(parameters[..., None, :] if along_time and parameters.ndim > 1 else parameters)
+        return given
+
+    def evaluate(
+        self, t: Any, q: Array, v: Array, x: Array, parameters: Array, *, along_time: bool = False
+    ) -> tuple[Array, Array]:
+        """(1) as numbers."""
+        found = self._law_kernel(*self._given(t, q, v, x, parameters, along_time=along_time))
+        return found if self.size else (found, np.zeros((*found.shape[:-1], 0)))
+
+    def slopes(self, t: float, q: Array, v: Array, x: Array, parameters: Array) -> tuple[Array, Array]:
+        """d/d(q, v, x) of u, (nv, 2 nv + size), and of x', (size, 2 nv + size); q by its tangent."""
+        nv, n = self.model.nv, self.size
+        found = self._slope_kernel(*self._given(t, q, v, x, parameters, along_time=False))
+        if not n:
+            return np.hstack(found), np.zeros((0, 2 * nv))
+        return np.hstack(found[:3]), np.hstack(found[3:])
+
+    def command(
+        self, t: Any, q: Array, v: Array, x: Array, parameters: Array, *, along_time: bool = False
+    ) -> Array:
+        """What the continuous controllers ask for, saturated; t is a time, or (..., 1) times."""
+        total = np.zeros(self.model.nv)
+        for law in self.laws:
+            at = t
+            if self.until < np.inf and hasattr(law, "breaks"):
+                at = self._before(t)
+            total = total + efforts_of(self.model, law, at, q, v, batch=q.shape[:-1], who="a controller")
+        if self.drives is not None:
+            total = self.drives.saturate(total)
+        if self.is_compiled:
+            at = (
+                self._before(t) if self.until < np.inf and any(len(one.breaks) for one in self.dynamic) else t
+            )
+            total = total + self.evaluate(at, q, v, x, parameters, along_time=along_time)[0]
+        return total
+
+    def _before(self, t: float) -> float:
+        """The time, or the last before the end of the span."""
+        return min(t, self.until - 1e-12 * max(1.0, abs(self.until)))
+
+    def rates(self, t: float, q: Array, v: Array, x: Array, parameters: Array) -> Array:
+        """x'."""
+        if not self.size:
+            return x
+        at = self._before(t) if self.until < np.inf else t
+        return self.evaluate(at, q, v, x, parameters)[1]
+
+
+def states_of(controller: Any) -> tuple[tuple[str, str, str], ...]:
+    """`Feedback.states` of what is given as a controller, without a model."""
+    found = [as_controller(law.law if isinstance(law, Sampled) else law) for law in _listed(controller)]
+    named = distinct_names([one for one in found if one is not None])
+    return _states(sorted(named, key=lambda one: one.is_sampled))
+
+
+def _states(controllers: Sequence[DynamicController]) -> tuple[tuple[str, str, str], ...]:
+    found = []
+    for one in controllers:
+        units = getattr(one.law, "state_units", ("",) * len(one.states))
+        found += [(one.name, x, u) for x, u in zip(one.states, units, strict=True)]
+    return tuple(found)
+
+
+def _listed(controller: Any) -> list[Any]:
+    if controller is None:
+        return []
+    return list(controller) if isinstance(controller, list | tuple) else [controller]
+
+
+def _checked_law(model: Model, law: ca.Function, who: str) -> ca.Function:
+    sizes = [law.numel_in(k) for k in range(law.n_in())]
+    results = [law.numel_out(k) for k in range(law.n_out())]
+    if sizes != [1, model.nq, model.nv] or results != [model.nv]:
+        raise ArgumentError(
+            f"simulate: {who} maps sizes {sizes} to {results}, expected a casadi.Function of t (1), q ({model.nq}) and "
+            f"v ({model.nv}) that gives {model.nv} efforts"
+        )
+    return law if law.is_a("SXFunction") else law.expand()
