@@ -252,8 +252,15 @@ def test_anti_windup(cart):
     )
     run = found["auto"]
     np.testing.assert_allclose(run.q[:, 0], other.sol(run.time)[0], rtol=0, atol=1e-5)
-    drives = simulate(cart, duration=12.0, interval=0.1, integrator="radau", tolerance=1e-8, drives={"x": Drive(limit=limit)},
-                      controller=DynamicController(K, references={"r": 4.0}))  # fmt: skip
+    drives = simulate(
+        cart,
+        duration=12.0,
+        interval=0.1,
+        integrator="radau",
+        tolerance=1e-8,
+        drives={"x": Drive(limit=limit)},
+        controller=DynamicController(K, references={"r": 4.0}),
+    )
     np.testing.assert_allclose(
         drives.q, found["auto"].q, rtol=0, atol=1e-5
     )  # the limit of the drive is known
