@@ -182,7 +182,9 @@ def stepping_kernel(plant: StepModel) -> Kernel:
     given = arguments(plant, size)
     modes, large = plant.model.compute.tree.has_modes, plant.model.nv > MOST_DENSE
     driven = plant.controller is not None or plant.elements is not None
-    by_sweeps = not (plant.model.is_constrained or plant.states) and ((modes and large) if driven else (modes or large))
+    by_sweeps = not (plant.model.is_constrained or plant.states) and (
+        (modes and large) if driven else (modes or large)
+    )
     source = _sweep_source if by_sweeps else _source
     return kept_kernel(plant, "generalised_alpha", given, size, lambda: source(plant, layout(plant), given))
 
