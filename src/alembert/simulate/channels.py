@@ -35,7 +35,19 @@ if TYPE_CHECKING:
     from alembert.simulate.result import Run
 
 Array = np.ndarray
-KINDS = ("q", "v", "a", "tau", "actuator", "frame", "sensor", "reaction", "strain_energy", "section", "controller")
+KINDS = (
+    "q",
+    "v",
+    "a",
+    "tau",
+    "actuator",
+    "frame",
+    "sensor",
+    "reaction",
+    "strain_energy",
+    "section",
+    "controller",
+)
 WRENCH = ("moment.x", "moment.y", "moment.z", "force.x", "force.y", "force.z")
 States = Sequence[tuple[str, str, str]]
 """(controller, state, unit) of the states of a run's controllers"""
