@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.arguments import mapping
 from alembert.constraints import compiled, drives, rank, saddle, solver
 from alembert.constraints.drives import Drives
 from alembert.constraints.results import (
@@ -24,7 +25,7 @@ from alembert.constraints.results import (
     ImpulseResult,
 )
 from alembert.constraints.solver import ConstrainedCall, Parameters, Wrenches
-from alembert.constraints.states import RowTerms, States, common_batch, mapping, name_list
+from alembert.constraints.states import RowTerms, States, common_batch, name_list
 from alembert.constraints.system import ConstraintSystem
 from alembert.constraints.tolerances import BREAKS, CONSISTENT, RANK, STILL
 from alembert.errors import ArgumentError, NumericalError

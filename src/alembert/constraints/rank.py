@@ -36,11 +36,11 @@ class Choice:
 def scales(G: Array, groups: Sequence[slice]) -> Array:
     """(..., m): for each row of G (..., m, nv) the length of the longest row of its group (1 where all vanish)."""
     lengths = np.sqrt(np.einsum("...ij,...ij->...i", G, G))
-    result = np.empty_like(lengths)
-    for s in groups:
-        longest = lengths[..., s].max(axis=-1, keepdims=True)
-        result[..., s] = np.where(longest > 0, longest, 1.0)
-    return result
+    if not groups:
+        return lengths
+    longest = np.maximum.reduceat(lengths, [s.start for s in groups], axis=-1)
+    longest[longest == 0] = 1.0
+    return np.repeat(longest, [s.stop - s.start for s in groups], axis=-1)
 
 
 def choose(G: Array, groups: Sequence[slice], tolerance: float) -> Choice:

@@ -190,20 +190,19 @@ def _fill(t: RowTerms, rows: Array, dependent: Array, free: Array, E: Array, rat
     R = t.jacobian[:, rows]
     size = np.linalg.svd(R[:, :, dependent], compute_uv=False)
     served = size[:, -1] > GOOD * size[:, 0] if len(rows) else np.ones(len(E), dtype=bool)
-    at = np.flatnonzero(served)
-    found = rank.kernel_basis(R[at], dependent, free)
+    if not served.all():  # what is computed of the others is not used, but must not stop the rest
+        R = np.where(served[:, None, None], R, R[np.argmax(served)])
+        if not served.any():
+            return served
+    E[...] = rank.kernel_basis(R, dependent, free)
     dropped = rank.others(t.jacobian.shape[1], rows)
     if len(dropped):
-        left = np.abs(t.jacobian[np.ix_(at, dropped)] @ found) / t.scale[np.ix_(at, dropped)][..., None]
-        allowed = RANK + np.minimum(10 * t.slack[at], OFF)
-        allowed = allowed * (1 + np.max(np.abs(found), axis=(1, 2), initial=0.0))
-        follow = np.max(left, axis=(1, 2), initial=0.0) <= allowed
-        served[at[~follow]] = False
-        at, found = at[follow], found[follow]
-    E[at] = found
+        left = np.abs(t.jacobian[:, dropped] @ E) / t.scale[:, dropped, None]
+        allowed = RANK + np.minimum(10 * t.slack, OFF)
+        allowed = allowed * (1 + np.max(np.abs(E), axis=(1, 2), initial=0.0))
+        served &= np.max(left, axis=(1, 2), initial=0.0) <= allowed
     if rate is not None:
-        right = t.bias[np.ix_(at, rows)][..., None]
-        rate[np.ix_(at, dependent)] = -np.linalg.solve(R[at][:, :, dependent], right)[..., 0]
+        rate[:, dependent] = -np.linalg.solve(R[:, :, dependent], t.bias[:, rows, None])[..., 0]
     return served
 
 

@@ -14,7 +14,7 @@ from alembert.constraints.drives import Chosen
 from alembert.constraints.equations import parts
 from alembert.constraints.kernels import RowBlocks, RowGraph
 from alembert.constraints.looped import Looped
-from alembert.constraints.states import name_list
+from alembert.constraints.states import at_states, name_list
 from alembert.constraints.system import ConstraintSystem
 from alembert.errors import ArgumentError, ModelError, UnsupportedError
 
@@ -91,7 +91,7 @@ class ConstraintRows:
         if not self.count:
             none = np.zeros((len(given[0]), 0))
             return none, np.zeros((len(none), 0, self.model.nv)), none, np.zeros((len(none), 0, 6))
-        residual, entries, bias, basis = self.kernel(*given)
+        residual, entries, bias, basis = at_states(self.kernel, *given)
         return residual, self.blocks.spread(entries), bias, basis
 
     @cached_property
@@ -168,8 +168,8 @@ class ConstraintRows:
     def _lively(self) -> list[int]:
         """How many rows of each constraint do not vanish everywhere, by a few samples."""
         q = np.array([self.model.random_configuration(seed) for seed in range(3)])
-        last = [self.model.compute.parameter_defaults] if self.model.parameters else []
-        G = self.terms(q, np.zeros(self.model.nv), *last)[1]
+        last = [self.model.compute.parameter_defaults[None]] if self.model.parameters else []
+        G = self.terms(q, np.zeros((len(q), self.model.nv)), *last)[1]
         lively = np.max(np.abs(G), axis=(0, 2)) > 1e-12
         return [int(np.sum(lively[s])) for s in self.slice_list]
 

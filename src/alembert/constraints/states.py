@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from alembert.algorithms.evaluation import all_finite
 from alembert.errors import ArgumentError, NumericalError
 
 if TYPE_CHECKING:
@@ -96,18 +97,21 @@ def states(
         batches["q"] = common_batch(function, {"q": batches["q"], "wrenches": forces.shape[:-2]})
     shape = common_batch(function, batches)
     flat = {
-        name: np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for name, x in given.items()
+        name: (x if x.shape[:-1] == shape else np.broadcast_to(x, (*shape, x.shape[-1]))).reshape(
+            -1, x.shape[-1]
+        )
+        for name, x in given.items()
     }
     own = flat.pop("parameters", None)
-    if own is not None and not np.isfinite(own).all():
+    if own is not None and not finite(own):
         k, entry = np.argwhere(~np.isfinite(own))[0]
         raise NumericalError(f"{function}: parameter {model.parameters[entry][0]!r} is {own[k, entry]}")
     for name, x in flat.items():
-        if not np.all(np.isfinite(x)):
+        if not finite(x):
             k, entry = np.argwhere(~np.isfinite(x))[0]
             labels = model.coordinate_names if name == "q" else model.speed_names
             raise NumericalError(f"{function}: {name} is {x[k, entry]} at entry {entry} ({labels[entry]})")
-    for o in model.space:
+    for o in model.space.restricted:
         problem = o.type.problem(flat["q"][:, o.q])
         if problem:
             raise NumericalError(f"{function}: joint {o.name!r}: {problem}")
@@ -117,6 +121,19 @@ def states(
         forces = np.broadcast_to(forces, (*shape, *forces.shape[-2:]))
         forces = np.ascontiguousarray(forces).reshape(-1, *forces.shape[-2:])
     return States(function, shape, flat.pop("q"), tuple(flat.values()), own, forces)
+
+
+def finite(*arrays: Array) -> bool:
+    """Whether all numbers are; quick where they are, and their squares too."""
+    return all_finite(arrays) or all(np.isfinite(x).all() for x in arrays)
+
+
+def at_states(kernel: Callable[..., Any], *given: Array) -> Any:
+    """A kernel on a batch of states (B, ...); a single one goes the short way."""
+    if len(given[0]) != 1:
+        return kernel(*given)
+    found = kernel(*(x[0] for x in given))
+    return tuple(x[None] for x in found) if type(found) is tuple else found[None]
 
 
 def name_list(function: str, what: str, names: Any) -> list[str]:
@@ -133,15 +150,12 @@ def name_list(function: str, what: str, names: Any) -> list[str]:
     return found
 
 
-def mapping(function: str, what: str, value: Any) -> Mapping[str, Any]:
-    if value is not None and not isinstance(value, Mapping):
-        raise ArgumentError(f"{function}: {what} is {value!r}, expected a mapping from names to arrays")
-    return value or {}
-
-
 def common_batch(function: str, batches: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    first, *others = batches.values()
+    if all(batch == first for batch in others):
+        return first
     try:
-        return np.broadcast_shapes(*batches.values())
+        return np.broadcast_shapes(first, *others)
     except ValueError:
         listed = ", ".join(f"{name} {batch}" for name, batch in batches.items())
         raise ArgumentError(f"{function}: the batch dimensions do not go together: {listed}") from None

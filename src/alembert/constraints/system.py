@@ -16,7 +16,7 @@ import numpy as np
 from alembert.constraints import rank
 from alembert.constraints.drives import Drives
 from alembert.constraints.rank import Choice
-from alembert.constraints.states import RowTerms, States, states
+from alembert.constraints.states import RowTerms, States, at_states, finite, states
 from alembert.constraints.tolerances import CLOSED, OFF, STILL
 from alembert.errors import ArgumentError, NumericalError, warn
 
@@ -66,7 +66,7 @@ class ConstraintSystem:
         moving = np.zeros((len(s), self.model.nv)) if v is None else v
         found = self.all.terms(s.q, moving, *s.last)
         residual, G, gamma, basis = found if self._complete else (x[:, self.picked] for x in found)
-        if not (np.isfinite(residual).all() and np.isfinite(G).all() and np.isfinite(gamma).all()):
+        if not finite(residual, G, gamma):
             raise NumericalError(
                 f"{s.function}: the constraints are not finite at such coordinates and speeds"
             )
@@ -181,7 +181,7 @@ class ConstraintSystem:
         tree = self.all.primary
         kernel = tree.compute.kernel(name, wrenches=s.forces is not None)
         given = (s.q, *s.vectors, *s.pushes, *s.last)
-        result = np.asarray(kernel(*given))
+        result = np.asarray(at_states(kernel, *given))
         shaped = s.shaped(result)
         if tree.compute.lockable and name == "forward_dynamics":
             tree.compute.mark_locked(s.function, (s.shaped(s.q),), shaped)
@@ -194,6 +194,8 @@ class ConstraintSystem:
 
     def check_finite(self, s: States, *results: Array, but: Array | None = None) -> None:
         """Say where numbers overflow: raise for one state, warn for some states of a batch (`but`: told already)."""
+        if finite(*results):
+            return
         bad = np.zeros(len(s), dtype=bool)
         for x in results:
             bad |= ~np.isfinite(x).all(axis=tuple(range(1, x.ndim)))
@@ -202,7 +204,7 @@ class ConstraintSystem:
             self.model.compute.report(s.function, s.shaped(bad), "numbers overflow")
 
     def mass_matrix(self, s: States) -> Array:
-        return self.all.primary.compute.kernel("mass_matrix")(s.q, *s.last)
+        return at_states(self.all.primary.compute.kernel("mass_matrix"), s.q, *s.last)
 
     def solve_mass_matrix(self, s: States, rows: Array) -> Array:
         """M^-1 on (B, k, nv)."""

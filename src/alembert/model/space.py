@@ -98,6 +98,11 @@ class Space:
         """That of the joint with this index."""
         return self._of_joints[index]
 
+    @cached_property
+    def restricted(self) -> tuple[Owner, ...]:
+        """Those that do not take any numbers as coordinates (quaternions have a length)."""
+        return tuple(o for o in self if type(o.type).problem is not JointType.problem)
+
     # --- names, units and limits ------------------------------------------------------------------------------
 
     @cached_property
