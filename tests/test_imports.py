@@ -1,9 +1,7 @@
 """The dependency order of the packages: a module imports from its own package and from those above it."""
 
 import ast
-import importlib.util
 import inspect
-import sys
 from pathlib import Path
 
 import pytest
@@ -178,30 +176,3 @@ def test_no_submodule_hides_a_package():
         value = getattr(alembert, name)
         if inspect.ismodule(value):
             assert value.__name__ == f"alembert.{name}"
-
-
-# --- private members ------------------------------------------------------------------------------------------
-
-BORROWED: dict[str, str] = {}
-"""Private members of other packages that a module may use, `module: _name` with the reason; 40 at most, none so far."""
-
-
-def private_members_of_others():
-    """As the page on the house counts them: `x._name`, and imports of `_name`, that only other packages define."""
-    path = ROOT.parents[1] / "docs" / "house.py"
-    spec = importlib.util.spec_from_file_location("house", path)
-    house = importlib.util.module_from_spec(spec)
-    sys.modules["house"] = house  # where dataclasses look for it
-    spec.loader.exec_module(house)
-    return house.private()
-
-
-def test_private_members_stay_in_their_package():
-    found = []
-    for use in private_members_of_others():
-        module, _, rest = use.partition(", line ")
-        name = rest.split(": ")[1].split()[0]
-        if f"{module}: {name}" not in BORROWED:
-            found.append(use)
-    assert found == []
-    assert len(BORROWED) <= 40
