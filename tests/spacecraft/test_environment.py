@@ -22,6 +22,7 @@ from alembert.spacecraft import (
     box,
     cira72,
     egm2008,
+    flexible_panel,
     igrf,
     msis_profile,
 )  # fmt: skip
@@ -150,6 +151,30 @@ def test_a_hinged_boom_feels_the_gradient():
     k = model.v_slice("hinge").start
     inertia = 1 / 3
     assert slopes.dq[k, k] == pytest.approx(-3 * orbit.rate**2 * inertia, rel=1e-6)
+
+
+def test_flexible_bodies_fall_too():
+    """A stiff beam and a rod of the same mass: the same wrench on the hub, and efforts on the modes besides."""
+    made = []
+    for flexible in (False, True):
+        builder = al.ModelBuilder("craft", gravity=(0, 0, 0))
+        builder.body("bus", al.Inertia.box(100.0, (1, 1, 1)), joint=al.Free(), joint_name="flight")
+        if flexible:
+            flexible_panel(
+                builder, "boom", "bus", mass=10.0, length=8.0, bending=1e4, at=(0.5, 0, 0), modes=1
+            )
+        else:
+            boom = al.Inertia.rod(10.0, (0, 0, 0), (8.0, 0, 0))
+            builder.body("boom", boom, joint=al.Fixed(), parent="bus", placement=(0.5, 0, 0))
+        model = builder.build()
+        orbit = Orbit(6778137.0, 0.0, 0.9)
+        environment = Environment(NOON, Encke(orbit))
+        q, v = environment.start(model, orbit, attitude=[0.8, 0.0, 0.6, 0.0])
+        made.append(al.simulate.Forces(model, environment.gravity(sun=True)).efforts(q, v))
+    rigid, bent = made
+    assert np.allclose(bent[3:6], rigid[3:6], atol=1e-9)
+    assert np.linalg.norm(bent[:3] - rigid[:3]) < 1e-2 * np.linalg.norm(rigid[:3])  # J2's gradient
+    assert abs(bent[6]) > 1e-6
 
 
 def test_a_plate_in_sunlight():

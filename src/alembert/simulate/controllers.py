@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
@@ -52,6 +52,11 @@ class Sampled:
     what they delivered last, a mapping from their names to arrays (a `casadi.Function` takes the arrays one by one, in the
     order of `reads`); it is not asked before all of them have delivered.
 
+    With `posts`, messages by name with their first values, the law returns a mapping: of what it posts, and of its efforts
+    under "efforts". Messages are read as sensors are, by laws that come later at the same instant or, with a delay, `delay`
+    later; what a law posts and reads itself is its memory. With `state` the law also gets the true q and v, behind what it
+    reads.
+
     A sampled system (`StateSpace`, `GainSchedule`, `DynamicController`) knows its period and what it reads.
     """
 
@@ -61,6 +66,8 @@ class Sampled:
     quantum: float = 0.0
     offset: float = 0.0
     reads: tuple[str, ...] = ()
+    posts: Mapping[str, Any] = field(default_factory=dict)
+    state: bool = False
 
     def __post_init__(self) -> None:
         if hasattr(self.law, "dt"):
@@ -76,6 +83,10 @@ class Sampled:
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
                 raise ArgumentError(f"Sampled: {name} is {value!r}, expected zero or a positive number")
+        first = {name: np.atleast_1d(np.asarray(x, dtype=float)) for name, x in self.posts.items()}
+        object.__setattr__(self, "posts", first)
+        if (self.posts or self.state) and isinstance(self.law, ca.Function | Batched):
+            raise ArgumentError("Sampled: posts and state are for Python functions of one motion")
         wanted = 1 + (len(self.reads) or 2)
         if isinstance(self.law, ca.Function) and (self.law.n_in() != wanted or self.law.n_out() != 1):
             listed = ", ".join(self.reads) or "q and v"
@@ -110,6 +121,41 @@ class Sampled:
                     f"{np.size(x)}"
                 )
         return np.array(self.law(t, *given), dtype=float).ravel()
+
+
+def ask_with_posts(
+    model: Model, given: Sampled, t: float, readings: Mapping[str, Array], q: Array, v: Array
+) -> tuple[Array, dict[str, Array]]:
+    """Efforts (*batch, nv) and messages (*batch, n) of a law that posts, or that gets the true state."""
+    batch = q.shape[:-1]
+    efforts = np.zeros((*batch, model.nv))
+    posted: dict[str, Array] = {}
+    for k in np.ndindex(*batch):
+        read = {
+            name: np.array(np.broadcast_to(readings[name], (*batch, readings[name].shape[-1]))[k])
+            for name in given.reads
+        }
+        states = (q[k], v[k]) if given.state else ()
+        answer = given.law(t, read, *states) if given.reads or given.posts else given.law(t, *states)
+        if not isinstance(answer, Mapping) or not given.posts:
+            answer = {"efforts": answer}
+        for name, x in answer.items():
+            if name == "efforts":
+                efforts[k] = efforts_from(model, x, "a sampled controller")
+            elif name not in given.posts:
+                raise ArgumentError(
+                    f"simulate: a sampled controller returned {name!r}, expected 'efforts' or what it posts: "
+                    f"{', '.join(given.posts)}"
+                )
+            else:
+                values = np.asarray(x, dtype=float)
+                if values.shape != given.posts[name].shape:
+                    raise ArgumentError(
+                        f"simulate: a sampled controller posted {name!r} of shape {values.shape}, expected "
+                        f"{given.posts[name].shape}"
+                    )
+                posted.setdefault(name, np.zeros((*batch, values.size)))[k] = values
+    return efforts, posted
 
 
 def for_each(

@@ -179,6 +179,7 @@ class AdaptiveRun:
         if mark.span.schedule is not None:
             self.schedule = mark.span.schedule.copy()
             self.schedule.log = []
+            self.schedule.messages = []
         self.system.topology = mark.topology
         self.watch.armed = mark.armed
         if self.t >= restart.time:

@@ -59,6 +59,7 @@ def run_fixed(
         if schedule is not None:
             schedule = schedule.copy()
             schedule.log = []
+            schedule.messages = []
     else:
         assert state0 is not None
         state = stepper.initial(*state0[:2], x=state0[2])

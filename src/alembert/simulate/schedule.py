@@ -7,7 +7,7 @@ that a run has one course, whatever its rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.simulate.controllers import Batched, Sampled, efforts_of
+from alembert.simulate.controllers import Batched, Sampled, ask_with_posts, efforts_of
 from alembert.simulate.sensors import Instrument, Measured, SensorSamples
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class Schedule:
     """of controllers that have some, by their numbers"""
     log: list[tuple[int, float, Array]] = field(default_factory=list)
     """samples of this run, (sensor, time, value): a record, not a part of the state"""
+    messages: list[tuple[str, float, Array]] = field(default_factory=list)
+    """what controllers posted in this run, likewise"""
 
     def copy(self) -> Schedule:
         return Schedule(
@@ -79,6 +81,7 @@ class Schedule:
             self.effort,
             dict(self.states),
             self.log,
+            self.messages,
         )
 
     @classmethod
@@ -114,6 +117,9 @@ class Schedule:
         if len(self.held) + len(self.walks) < len(self.rates):
             self.held = [np.zeros(system.model.nv) for _ in self.controllers]
             self.walks = [np.zeros(x.width) for x in self.instruments]
+            for controller in self.controllers:
+                for name, value in controller.posts.items():
+                    self.readings.setdefault(name, value)
             self._start_states(q.shape[:-1], system)
         if n <= self.asked:
             return
@@ -124,13 +130,17 @@ class Schedule:
                 sample = self._sample(k, instrument, self.rates[k].count(n), t, q, v, system)
                 self.pending.append((n + self.rates[k].delay, k, sample))
         self._arrive(n, lambda who: who < first)
+        self._receive(n)
         for k, controller in enumerate(self.controllers):
             rate = self.rates[first + k]
             own = system.feedback.sampled_systems.get(k)
             reads = controller.reads if own is None else own.reads
             if rate.due(n) and all(name in self.readings for name in reads):
                 given: tuple[Any, ...] = (q, v)
-                if own is not None:
+                posted: dict[str, Array] = {}
+                if own is None and (controller.posts or controller.state):
+                    effort, posted = ask_with_posts(system.model, controller, t, self.readings, q, v)
+                elif own is not None:
                     p = system.parameter_array() if system.model.parameters else np.zeros(0)
                     effort, self.states[k] = own.sample(t, q, v, self.states[k], p, self.readings)
                 else:
@@ -143,7 +153,17 @@ class Schedule:
                 if controller.quantum:
                     effort = controller.quantum * np.round(effort / controller.quantum)
                 self.pending.append((n + rate.delay, first + k, effort))
+                if posted:
+                    self._post(n + rate.delay, n, first + k, t, posted)
         self._arrive(n, lambda who: who >= first)
+
+    def _post(self, due: int, n: int, who: int, t: float, posted: dict[str, Array]) -> None:
+        """Messages of a controller: at once for those that come after it, or later."""
+        self.messages += [(name, t, value) for name, value in posted.items()]
+        if due <= n:
+            self.readings.update(posted)
+        else:
+            self.pending.append((due, who, posted))
 
     def _start_states(self, batch: tuple[int, ...], system: Simulation) -> None:
         for k, own in system.feedback.sampled_systems.items():
@@ -167,6 +187,13 @@ class Schedule:
         self.log.append((k, t, value))
         return value
 
+    def _receive(self, n: int) -> None:
+        """Messages that were posted with a delay."""
+        for instant, _, value in sorted(self.pending, key=lambda entry: entry[:2]):
+            if instant <= n and isinstance(value, Mapping):
+                self.readings.update(value)
+        self.pending = [x for x in self.pending if x[0] > n or not isinstance(x[2], Mapping)]
+
     def _arrive(self, n: int, mine: Any) -> None:
         self.pending.sort(key=lambda entry: entry[:2])
         waiting = []
@@ -189,6 +216,10 @@ class Schedule:
             rows = [(t, value) for who, t, value in self.log if who == k]
             values = np.stack([x for _, x in rows], axis=-2) if rows else np.zeros((0, 0))
             found[instrument.name] = SensorSamples(np.array([t for t, _ in rows]), values)
+        for name in dict.fromkeys(name for name, _, _ in self.messages):
+            told = [(t, value) for other, t, value in self.messages if other == name]
+            values = np.stack([x for _, x in told], axis=-2)
+            found[name] = SensorSamples(np.array([t for t, _ in told]), values)
         return found
 
 

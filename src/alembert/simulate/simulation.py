@@ -138,11 +138,17 @@ class Simulation:
         for name in names:
             if names.count(name) > 1:
                 raise ArgumentError(f"simulate: sensors: {name!r} is given twice")
+        posted = [name for law in self.sampled for name in law.posts]
+        for name in posted:
+            if posted.count(name) > 1 or name in names:
+                raise ArgumentError(
+                    f"simulate: {name!r} is posted twice, or is a sensor too; expected one source"
+                )
         for law in self.sampled:
             for name in law.reads:
-                if name not in names:
+                if name not in (*names, *posted):
                     raise ArgumentError(
-                        unknown("simulate: a sampled controller reads no sensor", name, names)
+                        unknown("simulate: a sampled controller reads no sensor", name, [*names, *posted])
                     )
         return found
 

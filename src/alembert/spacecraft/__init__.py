@@ -4,6 +4,8 @@ from alembert.spacecraft.atmosphere import Exponential as Exponential
 from alembert.spacecraft.atmosphere import Profile as Profile
 from alembert.spacecraft.atmosphere import cira72 as cira72
 from alembert.spacecraft.atmosphere import msis_profile as msis_profile
+from alembert.spacecraft.balance import MomentumBalance as MomentumBalance
+from alembert.spacecraft.balance import momentum_balance as momentum_balance
 from alembert.spacecraft.devices import ControlMomentGyro as ControlMomentGyro
 from alembert.spacecraft.devices import MagneticTorquer as MagneticTorquer
 from alembert.spacecraft.devices import ReactionWheel as ReactionWheel
@@ -25,6 +27,10 @@ from alembert.spacecraft.epochs import Epoch as Epoch
 from alembert.spacecraft.estimators import AttitudeFilter as AttitudeFilter
 from alembert.spacecraft.estimators import quest as quest
 from alembert.spacecraft.estimators import triad as triad
+from alembert.spacecraft.flight import FlightSoftware as FlightSoftware
+from alembert.spacecraft.flight import FlightTask as FlightTask
+from alembert.spacecraft.flight import Hardware as Hardware
+from alembert.spacecraft.flight import pulses as pulses
 from alembert.spacecraft.frames import geodetic as geodetic
 from alembert.spacecraft.frames import lvlh as lvlh
 from alembert.spacecraft.gravity import OrbitGravity as OrbitGravity
@@ -45,6 +51,10 @@ from alembert.spacecraft.orbits import Cowell as Cowell
 from alembert.spacecraft.orbits import Encke as Encke
 from alembert.spacecraft.orbits import Orbit as Orbit
 from alembert.spacecraft.orbits import sun_synchronous as sun_synchronous
+from alembert.spacecraft.pointing import control as control
+from alembert.spacecraft.pointing import estimate as estimate
+from alembert.spacecraft.pointing import unload as unload
+from alembert.spacecraft.pointing import wheel_speeds as wheel_speeds
 from alembert.spacecraft.sensors import accelerometer as accelerometer
 from alembert.spacecraft.sensors import earth_sensor as earth_sensor
 from alembert.spacecraft.sensors import gyro as gyro

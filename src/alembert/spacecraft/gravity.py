@@ -28,10 +28,12 @@ import numpy as np
 
 from alembert.model import Model
 from alembert.simulate.elements import ElementForces, Places
+from alembert.simulate.gravity import field_terms
 from alembert.spacecraft import ephemeris
 from alembert.spacecraft.frames import EarthAxes
 from alembert.spacecraft.harmonics import Harmonics
 from alembert.spacecraft.orbits import World
+from alembert.spatial import Pose
 
 Array = np.ndarray
 
@@ -120,7 +122,33 @@ class OrbitGravity:
         found = np.array(self._point(t, flat.T)) if len(flat) else np.zeros((3, 0))
         return found.T.reshape(np.shape(x))
 
+    def _of_shapes(self, at: Places) -> ElementForces:
+        """Where bodies have modes: (1) to (4) as a potential of pose and shape, from which the efforts on modes follow.
+
+        Without the torque of J2's gradient, a thousandth of that of (1).
+        """
+        first = at.records[0].X_W.translation
+        r0, _, a0 = self.world.motion(at.t)
+        steady = self.others(at.t, self.central(at.t, first)[0]) - a0
+
+        def U(X: Pose, m: ca.SX, c: ca.SX, J: ca.SX) -> ca.SX:
+            x = X.translation + X.rotation @ c
+            r = r0 + x
+            d2 = ca.dot(r, r)
+            d = ca.sqrt(d2)
+            s = ca.dot(r, ca.DM(self.axes.pole)) / d
+            energy = -self.parameter / d - ca.dot(steady, x)
+            energy = energy + self.parameter * self.j2 * self.radius**2 / (2 * d2 * d) * (3 * s**2 - 1)
+            if not self.gradient:
+                return m * energy
+            r_B = X.rotation.T @ r
+            return m * energy - self.parameter * (ca.trace(J) - 3 * ca.dot(r_B, J @ r_B) / d2) / (2 * d2 * d)
+
+        return ElementForces(efforts=field_terms(at, U).potential_efforts)
+
     def terms(self, at: Places) -> ElementForces:
+        if any(record.node.structure.stiffening for record in at.records):
+            return self._of_shapes(at)
         tree = at.model.compute.tree
         roots: dict[int, int] = {}
         common: dict[int, Any] = {}

@@ -19,6 +19,7 @@ follows from the energy, a - J2 (R^2 a^2/r^3) (1 - 3/2 sin^2 i + 3/2 sin^2 i cos
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -287,9 +288,16 @@ class Encke:
 World = Cowell | Encke
 
 
+@functools.lru_cache(maxsize=16)
+def _motion(world: World) -> ca.Function:
+    t = ca.SX.sym("t")
+    r, v, _ = world.motion(t)
+    return ca.Function("origin", [t], [ca.SX(r), ca.SX(v)])
+
+
 def origin(world: World, t: float) -> tuple[Array, Array]:
     """Position and velocity of the world's origin as numbers."""
-    r, v, _ = world.motion(t)
+    r, v = _motion(world)(t)
     return np.array(r, dtype=float).ravel(), np.array(v, dtype=float).ravel()
 
 

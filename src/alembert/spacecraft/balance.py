@@ -1,0 +1,172 @@
+"""The balance of momentum of a run: all torques and forces from outside, integrated, against the change of momentum.
+
+With H the angular momentum about the centre of mass c and P the linear one, both in world axes,
+
+    H(t) - H(0) = integral of sum n_k + (p - c) x f_k,     P(t) - P(0) = integral of sum f_k                       (1)
+
+over what acts from outside. In a tree that flies on a free joint the effort of a force on that joint is its whole wrench,
+whatever body it acts on; motors inside, springs and friction have none there. So (1) is an independent check of
+everything in
+between: mass properties, gyroscopic terms, the integrator. It also says where momentum came from, source by source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.joints import Free
+from alembert.model import WORLD, Model
+from alembert.simulate import Forces, Run
+from alembert.simulate.elements import ForceLaw
+
+Array = np.ndarray
+_FEWEST = 5
+
+
+@dataclass(frozen=True, eq=False)
+class MomentumBalance:
+    """(1) of a run: errors relative to the size of the momenta inside, and impulses from each source, (N, 3)."""
+
+    time: Array
+    angular_error: float
+    linear_error: float
+    angular: Array
+    """H, (N, 3) [N m s]"""
+    impulses: Mapping[str, Array]
+    """angular, about the centre of mass, up to each record [N m s]"""
+    torques: Mapping[str, Array]
+    """about the centre of mass [N m]"""
+
+    def __str__(self) -> str:
+        lines = [
+            f"momentum balance: angular to {self.angular_error:.1e}, linear to {self.linear_error:.1e} of the momenta "
+            "inside",
+            f"  angular momentum {_vector(self.angular[0])} -> {_vector(self.angular[-1])} N m s",
+        ]
+        for name, impulse in self.impulses.items():
+            peak = float(np.max(np.linalg.norm(self.torques[name], axis=-1)))
+            lines.append(f"  {name}: {_vector(impulse[-1])} N m s, at most {peak:.3g} N m")
+        return "\n".join(lines)
+
+
+def _vector(x: Array) -> str:
+    return "(" + ", ".join(f"{v:.6g}" for v in x) + ")"
+
+
+def momentum_balance(run: Run, forces: Mapping[str, ForceLaw] | None = None) -> MomentumBalance:
+    """Of a run of one motion, with a record at every step. `forces` are all that act from outside, by name: gravity,
+    drag, ...
+
+    What controllers and hardware push with (thrusters, torquers) is in the run. Between records torques are taken as
+    smooth,
+    and commands as held.
+    """
+    model = run.model
+    if run.q.ndim > 2:
+        raise UnsupportedError(
+            "momentum_balance: one motion at a time; run the members of a batch one by one"
+        )
+    if len(run.time) < _FEWEST:
+        raise ArgumentError(f"momentum_balance: {len(run.time)} records, expected {_FEWEST} or more")
+    longest = float(np.max(np.diff(run.time)))
+    if run.step is not None and longest > 1.001 * run.step:
+        raise ArgumentError(
+            f"momentum_balance: a record every {longest:g} s and a step of {run.step:g} s; leave interval= out"
+        )
+    roots = [joint for joint in model.joints if joint.parent == WORLD]
+    for joint in roots:
+        if not isinstance(joint.type, Free):
+            raise UnsupportedError(
+                f"momentum_balance: joint {joint.name!r} holds the model to the world; its reaction is not known"
+            )
+    time, q, v = run.time, run.q, run.v
+    near, slow = _at_rest(model, roots, q, v)
+    h = np.concatenate([model.momentum(near, slow)[:, :3], model.momentum(q, v)[:, 3:]], axis=-1)
+    torques: dict[str, Array] = {}
+    angular: dict[str, Array] = {}
+    linear = np.zeros((len(time), 3))
+    for name, law in (forces or {}).items():
+        acting = Forces(model, law)
+        tau = np.stack([acting.efforts(q[k], v[k], t=float(time[k])) for k in range(len(time))])
+        n, f = _outside(model, roots, near, tau)
+        torques[name], angular[name] = n, CubicSpline(time, n).antiderivative()(time)
+        linear = linear + CubicSpline(time, f).antiderivative()(time)
+    n, f = _outside(model, roots, near, run.efforts)
+    if np.any(n) or np.any(f):
+        torques["actuators"] = n
+        angular["actuators"], pushed = _held(run, roots, near, slow)
+        linear = linear + pushed
+    columns = model.momentum_matrix(q)
+    inside = np.sum(np.linalg.norm(columns[:, :3], axis=1) * np.abs(v), axis=-1)
+    moving = np.sum(np.linalg.norm(columns[:, 3:], axis=1) * np.abs(v), axis=-1)
+    total = sum(angular.values(), np.zeros((len(time), 3)))
+    error = np.max(np.linalg.norm(h[:, :3] - h[0, :3] - total, axis=-1))
+    off = np.max(np.linalg.norm(h[:, 3:] - h[0, 3:] - linear, axis=-1))
+    return MomentumBalance(
+        time,
+        float(error / max(np.max(inside), 1e-300)),
+        float(off / max(np.max(moving), 1e-300)),
+        h[:, :3],
+        angular,
+        torques,
+    )
+
+
+def _at_rest(model: Model, roots: Any, q: Array, v: Array) -> tuple[Array, Array]:
+    """The same motion seen from the first body: H about the centre of mass is not rounded by the size of an orbit."""
+    near, slow = q.copy(), v.copy()
+    first = model.frame_pose(q, roots[0].child)
+    at = first.translation
+    moving = np.einsum("kij,kj->ki", first.rotation, v[:, model.v_slice(roots[0].name)][:, 3:])
+    for joint in roots:
+        R = model.frame_pose(q, joint.child).rotation
+        i, j = model.q_slice(joint.name).start, model.v_slice(joint.name).start
+        near[:, i : i + 3] -= at
+        slow[:, j + 3 : j + 6] -= np.einsum("kji,kj->ki", R, moving)
+    return near, slow
+
+
+def _outside(model: Model, roots: Any, q: Array, tau: Array) -> tuple[Array, Array]:
+    """Moment about the centre of mass and force of efforts on the free joints, in world axes."""
+    c = model.center_of_mass(q)
+    n, f = np.zeros((len(q), 3)), np.zeros((len(q), 3))
+    for joint in roots:
+        X = model.frame_pose(q, joint.child)
+        s = model.v_slice(joint.name)
+        F = tau[:, s]
+        force = np.einsum("kij,kj->ki", X.rotation, F[:, 3:])
+        n += np.einsum("kij,kj->ki", X.rotation, F[:, :3]) + np.cross(X.translation - c, force)
+        f += force
+    return n, f
+
+
+def _held(run: Run, roots: Any, q: Array, v: Array) -> tuple[Array, Array]:
+    """Impulses of efforts that stay as they are in body axes from a record to the next: by values and slopes at both
+    ends.
+    """
+    model, h = run.model, np.diff(run.time)[:, None]
+    c, velocity = model.center_of_mass(q), model.momentum(q, v)[:, 3:] / model.mass
+    angular, linear = np.zeros((len(q), 3)), np.zeros((len(q), 3))
+    for joint in roots:
+        X = model.frame_pose(q, joint.child)
+        V = model.frame_velocity(q, v, joint.child, reference="local_world_aligned")
+        w, F = V[:, :3], run.efforts[:-1, model.v_slice(joint.name)]
+        ends = []
+        for s in (slice(None, -1), slice(1, None)):
+            R = X.rotation[s]
+            arm, moving = (X.translation - c)[s], (V[:, 3:] - velocity)[s]
+            moment, force = np.einsum("kij,kj->ki", R, F[:, :3]), np.einsum("kij,kj->ki", R, F[:, 3:])
+            turned = np.cross(w[s], force)
+            n = moment + np.cross(arm, force)
+            slope = np.cross(w[s], moment) + np.cross(moving, force) + np.cross(arm, turned)
+            ends.append((n, slope, force, turned))
+        (n0, d0, f0, e0), (n1, d1, f1, e1) = ends
+        angular[1:] += h / 2 * (n0 + n1) + h**2 / 12 * (d0 - d1)
+        linear[1:] += h / 2 * (f0 + f1) + h**2 / 12 * (e0 - e1)
+    return np.cumsum(angular, axis=0), np.cumsum(linear, axis=0)
