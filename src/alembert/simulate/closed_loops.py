@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from alembert.constraints import compiled
 from alembert.constraints.compiled import symbolic_served
 from alembert.constraints.tolerances import CLOSED, GOOD
 from alembert.engine.codegen import FunctionSource, KernelSource
@@ -22,7 +23,6 @@ from alembert.lowering.plan import Call, Copy, Repeat
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.sensitivity.mass_factor import Pattern
-from alembert.sweeps import MASS_MATRIX, expressions
 
 METHODS = ("projection", "baumgarte", "ggl")
 RUNGE_KUTTA = ("rk4", "midpoint")
@@ -90,26 +90,32 @@ class ClosedLoops:
         nq, nv, count = model.nq, model.nv, rows.count
         self.parameters = ["parameters"] if model.parameters else []
         self.given = ["wrench"] if wrenches else []
-        pattern = Pattern(model.compute.tree)
+        pattern, self.large = Pattern(model.compute.tree), compiled.is_large(rows.primary)
         self.sources: dict[str, KernelSource] = {
-            "tree": rows.tree(wrenches=wrenches).source(),
             "solution": rows.solution.source(),
             "projection": rows.projection.source(),
-            "factor": _factor(model, pattern),
+            "factor": compiled.factor_source(rows.primary),
             "serving": _serving(nv),
             "begin": _begin(nq, nv),
             "where": _where(nq, nv),
             "approach": _approach(model),
         }
+        if self.large:
+            self.sources["rest"] = compiled.rest_source(rows.primary, ["q", "v", "tau", *self.given])
+        else:
+            self.sources["tree"] = rows.tree(wrenches=wrenches).source()
         factors = {"factor": pattern.size, "rest": nv, "a_found": nv, "forces": count}
         answers = {"reactions": 6 * max(1, len(model.loops)), "status": 5, "back": 2 + nq + nv}
         steps = {"back_next": 2 + nq + nv, "q_back": nq, "v_back": nv, "x": nv, "y": nv, "p_status": 4}
         self.temporaries = {**factors, **answers, **steps, "chosen": count, "active": count}
 
     def accelerations(self, q: str, v: str, tau: str, a: str) -> list[Call]:
-        masks = ["chosen", "active"]
+        masks, given = ["chosen", "active"], [q, v, tau, *self.given, *self.parameters]
+        tree = [Call("tree", given, ["factor", "rest"])]
+        if self.large:
+            tree = [Call("factor", [q, *self.parameters], ["factor"]), Call("rest", given, ["rest"])]
         return [
-            Call("tree", [q, v, tau, *self.given, *self.parameters], ["factor", "rest"]),
+            *tree,
             Call(
                 "solution",
                 [q, v, "factor", "rest", *masks, *self.parameters],
@@ -132,13 +138,6 @@ class ClosedLoops:
             Copy("back_next", "back"),
         ]
         return [Call("begin", [q, v], ["back"]), Repeat(step, "back", MOST)]
-
-
-def _factor(model: Model, pattern: Pattern) -> KernelSource:
-    q, p = ca.SX.sym("q", model.nq), ca.SX.sym("parameters", len(model.parameters))
-    M = expressions(MASS_MATRIX, model.compute.tree, {"q": q}, p)["matrix"]
-    inputs = [q, p] if model.parameters else [q]
-    return FunctionSource(ca.Function("factor", inputs, [ca.densify(pattern.factor(M))]))
 
 
 def _serving(nv: int) -> KernelSource:
