@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,16 @@ def numbers(
     if x.ndim > MOST_DIMENSIONS:
         raise ArgumentError(f"{function}: {what} has {x.ndim} dimensions, more than {MOST_DIMENSIONS}")
     return x
+
+
+def positive(function: str, what: str, value: Any) -> float:
+    """A finite number greater than zero."""
+    if type(value) is float and 0.0 < value < math.inf:  # all but always
+        return value
+    x = numbers(function, what, value)
+    if x.ndim or not 0 < x < math.inf:
+        raise ArgumentError(f"{function}: {what} is {value!r}, expected a positive number")
+    return float(x)
 
 
 def mapping(function: str, what: str, value: Any) -> Mapping[str, Any]:

@@ -241,6 +241,29 @@ def test_figures_are_drawn(tmp_path):
         G.plot("bodes")
 
 
+def test_panels_have_one_unit_each():
+    pytest.importorskip("matplotlib")
+    G = StateSpace(
+        [[0, 1], [-4, -0.4]],
+        [[0], [1]],
+        [[1, 0], [0, 1], [-4, -0.4]],
+        [[0], [0], [1]],
+        input_names=("push",),
+        output_names=("angle", "rate", "other angle"),
+        input_units=("N m",),
+        output_units=("rad", "rad/s", "rad"),
+    )
+    labels = [axis.get_ylabel() for axis in G.plot("bode").axes]
+    assert labels == ["magnitude [dB of rad]", "magnitude [dB of rad/s]", "phase [deg]"]
+    assert G.plot("bode").axes[0].get_title() == "from push [N m]"
+    panels = G.plot("step").axes
+    assert [axis.get_ylabel() for axis in panels] == [
+        "step of push [N m]\n[rad]",
+        "step of push [N m]\n[rad/s]",
+    ]
+    assert [len(axis.lines) for axis in panels] == [2, 1]
+
+
 def test_the_package_is_there():
     assert al.control.StateSpace is StateSpace
     assert repr(tf([1], [1, 2], 0.1)) == "<StateSpace: 1 state, 1 input, 1 output, every 0.1 s>"

@@ -176,7 +176,7 @@ class EquationsOfMotion(Energy, Configurations):
             and q.ndim == v.ndim == tau.ndim == 1
         ):
             found = direct(q, v, tau)
-            if isfinite(sum(found.tolist()) if len(found) < 100 else found.dot(found)):
+            if isfinite(sum(found.tolist())) if len(found) < 100 else all_finite(found):
                 return found
         check(method)
         if method == SWEEP:
@@ -192,7 +192,7 @@ class EquationsOfMotion(Energy, Configurations):
         plain = wrenches is None and parameters is None and out is None
         if direct and plain and type(q) is type(v) is type(a) is Array and q.ndim == v.ndim == a.ndim == 1:
             found = direct(q, v, a)
-            if isfinite(sum(found.tolist()) if len(found) < 100 else found.dot(found)):
+            if isfinite(sum(found.tolist())) if len(found) < 100 else all_finite(found):
                 return found
         return self.evaluate("inverse_dynamics", (q, v, a), wrenches=wrenches, parameters=parameters, out=out)
 

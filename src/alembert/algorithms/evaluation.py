@@ -141,7 +141,10 @@ def _finite(x: Array) -> bool:
     if x.ndim == 1 and len(x) < 100:
         return isfinite(sum(x.tolist()))
     flat = x.ravel()
-    return isfinite(flat.dot(flat))
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # large numbers are looked at one by one, not warned of
+        return isfinite(flat.dot(flat))
 
 
 def _state(

@@ -24,7 +24,7 @@ from alembert.algorithms.frames import Reference
 from alembert.algorithms.kernels import Lowering
 from alembert.algorithms.results import HybridDerivatives, HybridResult, InverseDerivatives
 from alembert.algorithms.table import TABLE, find
-from alembert.arguments import into, mapping
+from alembert.arguments import into, mapping, positive
 from alembert.constraints import (
     assembly,
     derivative_products,
@@ -89,9 +89,15 @@ class ConstrainedCompute(Compute):
         return {}
 
     def call(
-        self, function: str, active: Active, wrenches: Wrenches, parameters: Parameters
+        self,
+        function: str,
+        active: Active,
+        wrenches: Wrenches,
+        parameters: Parameters,
+        closed: Any = CLOSED,
     ) -> ConstrainedCall:
         """What a function has in hand besides the state; that of plain calls is kept, for speed."""
+        positive(function, "closure_tolerance", closed)
         if active is None and wrenches is None and parameters is None:
             found = self._calls.get(function)
             if found is None:

@@ -62,7 +62,7 @@ def constrained_dynamics_derivatives(
     closure_tolerance: float,
 ) -> ConstrainedDerivatives:
     """(2)"""
-    call = compute.call("constrained_dynamics_derivatives", active, wrenches, parameters)
+    call = compute.call("constrained_dynamics_derivatives", active, wrenches, parameters, closure_tolerance)
     system, model, nv = call.system, call.model, call.model.nv
     chosen = model.compute.parameter_indices(call.function, sensitive_to)
 
@@ -183,7 +183,9 @@ def constrained_inverse_dynamics_derivatives(
     closure_tolerance: float,
 ) -> ConstrainedInverseDerivatives:
     """(4)"""
-    call = compute.call("constrained_inverse_dynamics_derivatives", active, wrenches, parameters)
+    call = compute.call(
+        "constrained_inverse_dynamics_derivatives", active, wrenches, parameters, closure_tolerance
+    )
     system, model, nv = call.system, call.model, call.model.nv
     chosen = model.compute.parameter_indices(call.function, sensitive_to)
     by = drives_of(system, call.function, actuated)

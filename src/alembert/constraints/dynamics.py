@@ -50,7 +50,7 @@ def constrained_dynamics(
     closure_tolerance: float,
 ) -> ConstrainedResult:
     """(1)"""
-    call = compute.call("constrained_dynamics", active, wrenches, parameters)
+    call = compute.call("constrained_dynamics", active, wrenches, parameters, closure_tolerance)
     return ConstrainedResult(*accelerations(call, q, v, tau, closure_tolerance, True))
 
 
@@ -110,7 +110,7 @@ def impulse(
     closure_tolerance: float,
 ) -> ImpulseResult:
     """(2), or (3) where speeds are held"""
-    call = compute.call("impulse", active, None, parameters)
+    call = compute.call("impulse", active, None, parameters, closure_tolerance)
     system, model = call.system, call.model
     dofs = named_dofs(model, call.function, held, "held")
     s = call.states(q, {"v": v})
@@ -178,7 +178,8 @@ def constraint_power(
 ) -> dict[str, Array]:
     """F . V_ab of loops, f . (G v) of couplings and equations."""
     name = "constraint_power"
-    call = compute.call(name, list(mapping(name, "reactions", reactions)), None, parameters)
+    reactions = mapping(name, "reactions", reactions)
+    call = compute.call(name, list(reactions), None, parameters)
     system, model, own = call.system, call.model, call.system.all.unconstrained
     s = call.states(q, {"v": v})
     speeds = s.shaped((system.terms(s).jacobian @ s.vectors[0][..., None])[..., 0])
@@ -225,7 +226,7 @@ def constrained_inverse_dynamics(
     closure_tolerance: float,
 ) -> ConstrainedEfforts:
     """(4), with the smallest weighted sum of squares where several efforts do the same."""
-    call = compute.call("constrained_inverse_dynamics", active, wrenches, parameters)
+    call = compute.call("constrained_inverse_dynamics", active, wrenches, parameters, closure_tolerance)
     return ConstrainedEfforts(*efforts(call, q, v, a, actuated, weights, closure_tolerance, True))
 
 

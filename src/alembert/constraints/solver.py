@@ -175,7 +175,8 @@ def projection(system: ConstraintSystem, q: Any, v: Any, last: Arrays, goal: flo
     after = v + y
     if not (opened <= goal and broken <= 1e-10 * max(1.0, float(np.max(np.abs(after))))):
         return None
-    return np.array(q, dtype=float), after, residual, broken, count
+    q = np.array(q, dtype=float)
+    return (q, after, residual, broken, count) if np.isfinite(q).all() else None
 
 
 def _worst(status: Array) -> tuple[float, float, float, float]:

@@ -75,33 +75,44 @@ def bode(
     outputs: Any = None,
     title: str = "",
 ) -> Figure:
-    """Magnitude and phase, one column per input, one line per output."""
+    """Magnitude and phase: one column per input, one panel of magnitudes per unit of outputs, one line per output."""
     columns = _chosen("inputs", inputs, response.input_names)
     rows = _chosen("outputs", outputs, response.output_names)
     if not columns or not rows:
         raise ArgumentError("plot: a Bode diagram needs an input and an output")
-    figure = figures.new_figure("plot", 3.2 + 3.6 * len(columns), 5.6)
-    axes = figure.subplots(2, len(columns), sharex=True, sharey="row", squeeze=False)
+    groups = figures.by_unit(rows, response.output_units)
+    driven = figures.by_unit(columns, response.input_units)
+    figure = figures.new_figure("plot", 3.2 + 3.6 * len(columns), 2.8 * (1 + len(groups)))
+    axes = figure.subplots(
+        1 + len(groups),
+        len(columns),
+        sharex=True,
+        sharey="row" if len(driven) == 1 else "none",  # those of different units have no common scale
+        squeeze=False,
+    )
     magnitude, phase = response.magnitude_db, response.phase_deg
     for c, k in enumerate(columns):
-        for line, j in enumerate(rows):
-            style = figures.style(line)
-            label = figures.plain(response.output_names[j])
-            y = magnitude[:, j, k]
-            shown = np.where(np.isfinite(y), y, np.nan)
-            axes[0, c].semilogx(response.frequency, shown, label=label, **_sparse(style, len(shown)))
-            turned = np.where(np.isfinite(y), phase[:, j, k], np.nan)
-            axes[1, c].semilogx(response.frequency, turned, **_sparse(style, len(shown)))
-        axes[0, c].set_title(f"from {figures.plain(response.input_names[k])}", fontsize=10)
-        axes[1, c].set_xlabel("frequency [rad/s]")
+        for panel, (unit, members) in enumerate(groups.items()):
+            for j in members:
+                style = figures.style(rows.index(j))
+                y = magnitude[:, j, k]
+                shown = np.where(np.isfinite(y), y, np.nan)
+                label = figures.plain(response.output_names[j])
+                axes[panel, c].semilogx(response.frequency, shown, label=label, **_sparse(style, len(shown)))
+                turned = np.where(np.isfinite(y), phase[:, j, k], np.nan)
+                axes[-1, c].semilogx(response.frequency, turned, **_sparse(style, len(shown)))
+            axes[panel, 0].set_ylabel(f"magnitude [dB of {unit}]" if unit else "magnitude [dB]")
+        name, unit = response.input_names[k], next(u for u, members in driven.items() if k in members)
+        axes[0, c].set_title(figures.plain(f"from {name} [{unit}]" if unit else f"from {name}"), fontsize=10)
+        axes[-1, c].set_xlabel("frequency [rad/s]")
         for axis in axes[:, c]:
             axis.grid(alpha=0.3, which="both")
             axis.margins(x=0)
-    axes[0, 0].set_ylabel("magnitude [dB]")
-    axes[1, 0].set_ylabel("phase [deg]")
-    axes[0, -1].legend(
-        fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=3.2
-    )
+    axes[-1, 0].set_ylabel("phase [deg]")
+    for axis in axes[:-1, -1]:
+        axis.legend(
+            fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=3.2
+        )
     if title:
         figure.suptitle(figures.plain(title))
     return figures.save(figure, path)
@@ -171,13 +182,15 @@ def nichols(response: FrequencyResponse, path: PathLike) -> Figure:
 
 
 def step(G: StateSpace, t: Any, path: PathLike) -> Figure:
-    """Step responses: one panel per input, one line per output."""
-    figure, axes = figures.panels("plot", G.shape[1])
-    for k, axis in enumerate(axes):
+    """Step responses: for each input one panel per unit of outputs, one line per output."""
+    groups = figures.by_unit(range(G.shape[0]), G.output_units)
+    figure, axes = figures.panels("plot", G.shape[1] * len(groups))
+    for n, axis in enumerate(axes):
+        k, (unit, members) = n // len(groups), list(groups.items())[n % len(groups)]
         found = G.step_response(t, input=k)
-        figures.lines(
-            axis, found.t, dict(zip(G.output_names, found.y.T, strict=True)), f"step of {G.input_names[k]}"
-        )
+        named = {G.output_names[j]: found.y[:, j] for j in members}
+        driven = f"step of {G.input_names[k]}" + (f" [{G.input_units[k]}]" if G.input_units[k] else "")
+        figures.lines(axis, found.t, named, f"{driven}\n[{unit}]" if unit else driven)
     axes[-1].set_xlabel("t [s]")
     return figures.save(figure, path)
 

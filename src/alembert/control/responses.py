@@ -46,6 +46,9 @@ class FrequencyResponse:
     response: Array
     output_names: tuple[str, ...]
     input_names: tuple[str, ...]
+    output_units: tuple[str, ...] = ()
+    input_units: tuple[str, ...] = ()
+    """empty where they are not known"""
 
     @property
     def magnitude_db(self) -> Array:
@@ -92,7 +95,7 @@ def frequency_response(G: StateSpace, frequency: Any) -> FrequencyResponse:
             f"frequency_response: the frequency {at:g} rad/s is a pole; the poles are "
             f"{', '.join(f'{pole:.6g}' for pole in G.poles())}"
         )
-    return FrequencyResponse(w, response, G.output_names, G.input_names)
+    return FrequencyResponse(w, response, G.output_names, G.input_names, G.output_units, G.input_units)
 
 
 class ResponseEvaluator:

@@ -171,7 +171,9 @@ class LinearModel:
                 f"frequency_response: one of the frequencies is a pole on the imaginary axis; the poles are "
                 f"{', '.join(f'{pole:.6g}' for pole in self.poles())}"
             )
-        return FrequencyResponse(w, response, self.output_names, self.input_names)
+        return FrequencyResponse(
+            w, response, self.output_names, self.input_names, self.output_units, self.input_units
+        )
 
     def simulate(self, x0: Any, t: Any, u: Any = None) -> TimeResponse:
         """The exact response from the deviation x0; `u` (times, inputs) is held from each time to the next."""

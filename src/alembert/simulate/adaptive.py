@@ -26,7 +26,9 @@ import numpy as np
 
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
+from alembert.simulate import passages
 from alembert.simulate.actuators import Lags, Ramp
+from alembert.simulate.passages import Approach
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepping import chart_kernel
 from alembert.simulate.sundials import SOLVERS, Sundials
@@ -59,6 +61,13 @@ class Flow:
         """whether the Jacobian is known"""
         self.on_surface = system.constrained and system.stabilisation.method == "projection"
         self.project, self.distance = system.settled, system.distance
+
+    def approach(self, before: Approach | None, t: float, q: Array, v: Array) -> Approach | None:
+        """To a singular place of the constraints, whose minimal set is chosen here; None where none is looked for."""
+        choice = self.system.choose(q, v)
+        if choice is None or not self.on_surface or self.system.prescribes:
+            return None
+        return Approach.after(before, t, choice, self.system.active)
 
     def x(self, z: Array) -> Array:
         """The states of controllers."""
@@ -169,6 +178,8 @@ ADAPTIVE = {
     "cvode_adams": ("CVODE", 12, "smooth motion whose forces are costly; SUNDIALS, extra `stiff`"),
     "ida": ("IDA", 5, "stiff, mass matrices of bad condition; SUNDIALS, extra `stiff`"),
 }
+MOST_TRIED = 20
+"""times, half as far away each time, before a singular place is given up"""
 IMPLICIT = ("radau", "bdf", "cvode", "cvode_adams", "ida")
 MULTISTEP = ("bdf", *SOLVERS)
 
@@ -194,6 +205,8 @@ class Birth:
     v: Array
     z: Array
     step: float | None
+    approach: Approach | None = None
+    """to a singular place of loops and couplings"""
 
 
 @dataclass
@@ -208,6 +221,11 @@ class Counters:
     """whether a solver evaluates the dynamics at trials, not where its chart starts"""
     trouble: str = ""
     """why the dynamics could not be evaluated at a trial within a step"""
+    approach: Approach | None = None
+    passages: list[float] = field(default_factory=list)
+    """times at which singular places were passed"""
+    tried: int = 0
+    """how often in vain to pass the one that is ahead"""
 
 
 def coordinate_sizes(model: Model, q: Array) -> Array:
@@ -247,17 +265,26 @@ def pieces(
     nv, rate = model.nv, chart_kernel(model, "chart_rate")
     linear = np.array([unit == "m/s" for unit in model.space.speed_units], dtype=bool)
     turning = model.space.curved & ~linear
+    came: DenseStep | None = None
     while t < end:
         base = q
-        born(Birth(t, q, v, z, counters.step))
+        approach = flow.approach(counters.approach, t, q, v)
+        counters.approach = approach
+        near = approach is not None and approach.near
+        soon = approach is not None and approach.ahead < passages.FORESEEN * (counters.step or np.inf)
+        if not soon:  # a passage follows the step that came
+            born(Birth(t, q, v, z, counters.step, approach))
 
-        def derivative(t: float, y: Array, base: Array = base) -> Array:
+        def derivative(t: float, y: Array, base: Array = base, near: bool = near) -> Array:
             counters.evaluations += 1
             if not np.isfinite(y).all():
                 return np.full_like(y, np.nan)
             e, v = y[:nv], y[nv : 2 * nv]
             try:
-                a, r = flow.slope(t, model.integrate(base, e), v, y[2 * nv :])
+                q = model.integrate(base, e)
+                if near:
+                    q, v = flow.project(t, q, v)
+                a, r = flow.slope(t, q, v, y[2 * nv :])
             except (NumericalError, ArgumentError) as error:
                 told = isinstance(error, NumericalError) or str(error).startswith("constrained_dynamics:")
                 if not (told and counters.within_step):
@@ -278,9 +305,32 @@ def pieces(
             atol = np.maximum(
                 atol, np.minimum(most, _rounding(derivative, t, y0, 2 * (counters.step or 1e-4 * (end - t))))
             )
-        options: dict[str, Any] = {"rtol": tolerance, "atol": atol, "max_step": longest}
+        longest_now = longest
+        if soon and approach is not None:
+            passed = _passage(derivative, flow, base, t, y0, end, approach, came, tolerance, atol)
+            if passed is not None:
+                piece = _piece(flow, base, passed, t, t + passed.length)
+                counters.passages.append(t + approach.ahead)
+                counters.steps += 1
+                counters.tried = 0
+                yield piece
+                t, (q, v), z = (
+                    piece.end,
+                    flow.project(piece.end, *piece.at(piece.end)),
+                    piece.memory(piece.end),
+                )
+                continue
+            counters.tried += 1
+            if counters.tried > MOST_TRIED:
+                raise NumericalError(
+                    f"simulate: loops and couplings lose rank at about t = {t + approach.ahead:.9g} s, and the motion "
+                    "cannot be followed through this singular place: more than one motion may go on from there; change the "
+                    "start or the loads a little, or stop before it (an event)"
+                )
+            longest_now = min(longest, approach.ahead / 2)
+        options: dict[str, Any] = {"rtol": tolerance, "atol": atol, "max_step": longest_now}
         if counters.step is not None:
-            options["first_step"] = min(counters.step, end - t)
+            options["first_step"] = min(counters.step, end - t, longest_now)
         solver = _solver(name, flow, base, t, y0, end, derivative, options)
         counters.charts += 1
         counters.within_step = True
@@ -300,32 +350,82 @@ def pieces(
                 )
             counters.steps += 1
             made += 1
-            dense = solver.dense_output()
-
-            def at(times: Any, dense: Any = dense, base: Array = base) -> tuple[Array, Array]:
-                y = np.moveaxis(dense(np.asarray(times)), 0, -1)
-                return model.integrate(base, np.ascontiguousarray(y[..., :nv])), y[..., nv : 2 * nv]
-
-            def memory(times: Any, dense: Any = dense) -> Array:
-                if not flow.size:
-                    return np.zeros((*np.shape(times), 0))
-                return np.moveaxis(dense(np.asarray(times)), 0, -1)[..., 2 * nv :]
-
             if solver.status == "running" or solver.h_abs > (counters.step or 0.0):
                 counters.step = (
                     solver.h_abs
                 )  # what it would do next; the last step of a span may be cut short
-            yield DenseStep(solver.t_old, solver.t, at, memory)
+            piece = _piece(flow, base, solver.dense_output(), solver.t_old, solver.t)
+            yield piece
             if np.any(np.abs(solver.y[:nv][turning]) > REACH):
                 break
             if name not in MULTISTEP and (made == (LARGE if large else RENEWED) or flow.on_surface):
                 break
-            if flow.on_surface and flow.distance(model.integrate(base, solver.y[:nv])) > tolerance:
-                break
+            if flow.on_surface:
+                q = model.integrate(base, solver.y[:nv])
+                counters.approach = flow.approach(
+                    counters.approach, solver.t, q, solver.y[nv : 2 * nv].copy()
+                )
+                found = counters.approach
+                soon = found is not None and found.ahead < passages.FORESEEN * solver.h_abs
+                if soon or flow.distance(q) > tolerance:
+                    break
+        came = piece
         y = solver.y.copy()
         t, q, v, z = solver.t, model.integrate(base, y[:nv]), y[nv : 2 * nv].copy(), y[2 * nv :].copy()
         if flow.on_surface:
             q, v = flow.project(t, q, v)
+
+
+def _piece(flow: Flow, base: Array, dense: Callable[[Any], Array], start: float, end: float) -> DenseStep:
+    model = flow.system.model
+    nv = model.nv
+
+    def at(times: Any) -> tuple[Array, Array]:
+        y = np.moveaxis(dense(np.asarray(times)), 0, -1)
+        return model.integrate(base, np.ascontiguousarray(y[..., :nv])), y[..., nv : 2 * nv]
+
+    def memory(times: Any) -> Array:
+        if not flow.size:
+            return np.zeros((*np.shape(times), 0))
+        return np.moveaxis(dense(np.asarray(times)), 0, -1)[..., 2 * nv :]
+
+    return DenseStep(start, end, at, memory)
+
+
+def _passage(
+    derivative: Callable[[float, Array], Array],
+    flow: Flow,
+    base: Array,
+    t: float,
+    y: Array,
+    end: float,
+    approach: Approach,
+    came: DenseStep | None,
+    tolerance: float,
+    absolute: Array,
+) -> passages.Passage | None:
+    """Through the singular place ahead, if it is before `end`; from where the last step points to."""
+    if t + approach.ahead >= end:
+        return None
+    model = flow.system.model
+
+    def guess(times: Array) -> Array:
+        assert came is not None
+        q, v = came.at(times)
+        e = np.array([model.difference(base, x) for x in q])
+        return np.hstack([e, v, came.memory(times)])
+
+    def on_surface(t: float, y: Array) -> Array:
+        return derivative(t, y, near=True)  # type: ignore[call-arg]
+
+    return passages.across(
+        on_surface,
+        t,
+        y,
+        min(2 * approach.ahead, end - t),
+        None if came is None else guess,
+        lambda y: absolute + tolerance * np.abs(y),
+    )
 
 
 def _rounding(derivative: Callable[[float, Array], Array], t: float, y: Array, h: float) -> Array:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from alembert.simulate import adaptive
 from alembert.simulate.adaptive import ADAPTIVE
+from alembert.simulate.schedule import common_tick
 from alembert.simulate.schemes import SCHEMES
 from alembert.simulate.simulation import Simulation
 
@@ -15,6 +18,8 @@ FIXED = (*SCHEMES, *IMPLICIT)
 INTEGRATORS = (*FIXED, *ADAPTIVE)
 
 MOST_VARIATIONAL = 60  # speeds; there compiling it takes half a minute
+ACCURATE, MOST_PARTS = 0.05, 10
+"""|eigenvalue| times step at which a step of order 4 is right to 1e-8, and the most steps between two instants"""
 STABLE = 2.0  # |eigenvalue| times step up to which explicit schemes are trusted
 
 
@@ -46,9 +51,54 @@ def integrators() -> list[tuple[str, int, str, str, str]]:
 
 
 def choose(
+    system: Simulation,
+    q: Array,
+    v: Array,
+    start: float,
+    duration: float,
+    step: float | None,
+    interval: float | None = None,
+) -> tuple[str, str, float | None]:
+    """An integrator, a sentence why, and the step: as it is given, or, for sampled controllers, one that suits them."""
+    if step is None and not system.switches:
+        sampled = _between_samples(system, q, v, start, (duration, interval or duration))
+        if sampled is not None:
+            return sampled
+    return *_by_the_motion(system, q, v, start, duration, step), step
+
+
+def _between_samples(
+    system: Simulation, q: Array, v: Array, start: float, lengths: tuple[float, float]
+) -> tuple[str, str, float] | None:
+    """Fixed steps between the instants of sampled controllers, where these are so near that the motion is smooth between.
+
+    Error control would begin anew at each of them. None where there are none, or steps would have to be much shorter: then
+    error control finds its way through each span; or where the `lengths` (duration, interval) are no multiples of a step.
+    """
+    if not system.sampled:
+        return None
+    tick = common_tick(system.sampled, system.instruments)
+    if any(abs(x - round(x / tick) * tick) > 1e-9 * x for x in lengths):
+        return None
+    fastest, damping = _eigenvalues(system, q, v, start, always=True)
+    turning = np.array([unit == "rad/s" for unit in system.model.space.speed_units], dtype=bool)
+    fastest = max(fastest, float(np.max(np.abs(v[..., turning]), initial=0.0)))
+    parts = max(1, math.ceil(fastest * tick / ACCURATE))
+    if parts > MOST_PARTS or damping * tick > STABLE:
+        return None
+    step = tick / parts
+    period = min(law.period for law in system.sampled)
+    return (
+        "rk4",
+        f"controllers are sampled, the fastest every {period:g} s: steps of {step:g} s from instant to instant, where error "
+        f"control would begin anew at each of {lengths[0] / period:.0f} (give a step or an integrator for others)",
+        step,
+    )
+
+
+def _by_the_motion(
     system: Simulation, q: Array, v: Array, start: float, duration: float, step: float | None
 ) -> tuple[str, str]:
-    """An integrator and a sentence why."""
     if system.switches:
         reason = "a step is given" if step is not None else "no step is given: error control"
         return "dop853" if step is None else "rk4", f"{reason}; constraints begin or cease to hold on the way"
@@ -81,17 +131,19 @@ def choose(
     )
 
 
-def _eigenvalues(system: Simulation, q: Array, v: Array, start: float) -> tuple[float, float]:
-    """The largest |eigenvalue| and the fastest decay at the start; zeros where nothing stiff can be."""
+def _eigenvalues(
+    system: Simulation, q: Array, v: Array, start: float, *, always: bool = False
+) -> tuple[float, float]:
+    """The largest |eigenvalue| and the fastest decay at the start; zeros where nothing stiff can be, unless `always`."""
     model = system.model
     springy = any(joint.spring is not None or joint.friction is not None for joint in model.joints)
-    springy = springy or system.loads.elements is not None or bool(model.space.of_bodies)
+    springy = springy or always or system.loads.elements is not None or bool(model.space.of_bodies)
     if not (springy or system.law is not None) or system.batch or system.prescribes or model.nv > 60:
         return 0.0, 0.0
     effort = system.loads.efforts + system.command(start, q, v, system.x)
     if system.loads.elements is not None:
         effort = effort + sum(system.loads.elements_at(start, q, v)[:3])
-    d = model.forward_dynamics_derivatives(q, v, effort, parameters=system.parameters)
+    d = system.derivatives(start, q, v, effort)
     dq, dv = d.dq, d.dv
     tau, rates = system.slopes(start, q, v, system.x)
     nv, states = model.nv, len(rates)

@@ -174,7 +174,7 @@ class AdaptiveRun:
         mark = restart.mark
         birth, self.span = mark.birth, mark.span
         self.t, self.q, self.v, self.z = birth.t, birth.q, birth.v, birth.z
-        self.counters.step = birth.step
+        self.counters.step, self.counters.approach = birth.step, birth.approach
         self.n, self.before = mark.span.n, mark.span.before
         if mark.span.schedule is not None:
             self.schedule = mark.span.schedule.copy()
@@ -267,8 +267,6 @@ class AdaptiveRun:
 
     def _born(self, birth: Birth, record: int | None = None) -> None:
         assert self.span is not None
-        if self.system.constrained:
-            self.system.choose(birth.q, birth.v)
         self.keeper.mark(
             RestartPlace(
                 len(self.keeper.time) if record is None else record,
@@ -301,7 +299,9 @@ class AdaptiveRun:
                     self.z = piece.memory(self.t)
                     if self.keeper.stopped:
                         self.watch.begin(self.t, self.q, self.v)
-                        birth = Birth(self.t, self.q, self.v, self.z, self.counters.step)
+                        birth = Birth(
+                            self.t, self.q, self.v, self.z, self.counters.step, self.counters.approach
+                        )
                         self._born(birth, len(self.keeper.time) - 1)
                     return
             self.keeper.upto(piece.end, piece)
@@ -441,6 +441,7 @@ class AdaptiveKeeper:
             {} if going.schedule is None else going.schedule.measurements(),
             np.array(self.work) - self.work[0] if self.account.is_kept else None,
             controller_states=np.concatenate([xs, sampled], axis=-1),
+            passages=tuple(going.counters.passages),
         )
 
 

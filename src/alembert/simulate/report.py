@@ -54,6 +54,8 @@ class Report:
     beyond_limits: Mapping[str, float] = field(default_factory=dict)
     """by how much limits of the model were passed, where they were: coordinates, speeds (`v:`), efforts (`tau:`) and
     actuators (`actuator:`); a run does not keep them by itself"""
+    passages: tuple[float, ...] = ()
+    """times at which the motion went through places where loops and couplings lose rank"""
 
     def __str__(self) -> str:
         lines = [f"{self.integrator}: {self.reason}", f"steps: {self.steps}"]
@@ -83,6 +85,14 @@ class Report:
             lines.append(f"unit quaternions to {self.quaternion_error:.1e}")
         if self.constraint_error is not None:
             lines.append(f"loops and couplings closed to {self.constraint_error:.1e}")
+        if self.passages:
+            times = ", ".join(f"{t:.6g}" for t in self.passages[:5]) + (
+                ", ..." if len(self.passages) > 5 else ""
+            )
+            lines.append(
+                f"went through {len(self.passages)} singular places of loops and couplings (t = {times} s), where other "
+                "motions branch off"
+            )
         if self.beyond_limits:
             listed = ", ".join(f"{name} by {x:.3g}" for name, x in self.beyond_limits.items())
             kept = "positions are kept by JointStops or SoftStop, efforts by Drive(limit=...)"
@@ -231,6 +241,7 @@ def report_of(run: Run) -> Report:
         spin,
         energy_limit(run) * max(1.0, _slow(run) / scale),
         _beyond_limits(run),
+        run.passages,
     )
 
 

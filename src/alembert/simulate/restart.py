@@ -13,7 +13,7 @@ import dataclasses
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from alembert.simulate.error_control import EffortSpan, RestartPlace, ticks
 from alembert.simulate.events import EventRecord, Topology
 from alembert.simulate.fixed_steps import stepper_of
 from alembert.simulate.inputs import Inputs, Settings
+from alembert.simulate.passages import Approach
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
 from alembert.simulate.sensors import SensorSamples
@@ -79,6 +80,7 @@ def _content(run: Run) -> dict[str, Any]:
         "work": run._work if run._notes is None else run.work,
         "drives": run.drive_states,
         "controllers": run.controller_states,
+        "passages": list(run.passages),
         "topologies": [[first, _topology(topology)] for first, topology in run._topologies],
         "events": [{f.name: getattr(e, f.name) for f in dataclasses.fields(e)} for e in run.events],
         "event_records": list(run._event_records),
@@ -91,7 +93,10 @@ def _content(run: Run) -> dict[str, Any]:
         found["marks"] = [
             [
                 mark.record,
-                [mark.birth.t, mark.birth.q, mark.birth.v, mark.birth.z, mark.birth.step],
+                [
+                    *(getattr(mark.birth, name) for name in ("t", "q", "v", "z", "step")),
+                    _approach(mark.birth),
+                ],
                 spans.index(id(mark.span)),
                 list(mark.armed.values),
                 [list(mark.armed.happened), list(mark.armed.closed)],
@@ -104,6 +109,20 @@ def _content(run: Run) -> dict[str, Any]:
         found["states"] = states
         found["snapshots"] = [[_schedule(schedule), memory] for schedule, memory in snapshots]
     return found
+
+
+def _approach(birth: Birth) -> np.ndarray | None:
+    x = birth.approach
+    return None if x is None else np.array([x.rank, x.best, *x.times, *x.values], dtype=float)
+
+
+def _to_birth(birth: Sequence[Any], topology: Topology) -> Birth:
+    t, q, v, z, step, *more = birth
+    if not more or more[0] is None:
+        return Birth(t, q, v, z, step)
+    rank, best, *pairs = more[0].tolist()
+    approach = Approach(topology.active, int(rank), best, tuple(pairs[:2]), tuple(pairs[2:]))
+    return Birth(t, q, v, z, step, approach)
 
 
 def _topology(topology: Topology) -> list[Any]:
@@ -244,6 +263,7 @@ def _run(
         {name: SensorSamples(*x) for name, x in content["measurements"].items()},
         content.get("work"),
         controller_states=content.get("controllers"),
+        passages=tuple(content.get("passages", ())),
     )
 
 
@@ -313,7 +333,13 @@ def _machine(content: Mapping[str, Any], system: Simulation, settings: Settings)
         blank, _ = ticks(system)
         spans = [EffortSpan(t, n, _to_schedule(x, blank), before) for t, n, x, before in content["spans"]]
         return tuple(
-            RestartPlace(record, Birth(*birth), spans[span], _to_armed(values, after), _to_topology(topology))
+            RestartPlace(
+                record,
+                _to_birth(birth, _to_topology(topology)),
+                spans[span],
+                _to_armed(values, after),
+                _to_topology(topology),
+            )
             for record, birth, span, values, after, topology in content["marks"]
         )
     stepper = stepper_of(system, content["integrator"], content["step"], settings.start)

@@ -70,6 +70,8 @@ class Run(Showing):
     controller_states: Array | None = field(repr=False, default=None)
     """(..., N, states): of controllers that have some, those of sampled ones from each record on; `channel("controller")`
     has their names"""
+    passages: tuple[float, ...] = field(repr=False, default=())
+    """times at which the motion went through places where loops and couplings lose rank"""
 
     def __repr__(self) -> str:
         batch = f", {'x'.join(map(str, self.q.shape[:-2]))} motions" if self.q.ndim > 2 else ""

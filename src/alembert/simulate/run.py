@@ -133,9 +133,9 @@ def simulate(
     for what, table in system.loads.tables.all:
         table.check_range(what, start, start + duration)
     system.check_motions(start, duration)
-    chosen, reason = (
-        (integrator, "as asked") if integrator != "auto" else choose(system, q, v, start, duration, step)
-    )
+    chosen, reason = integrator, "as asked"
+    if integrator == "auto":
+        chosen, reason, step = choose(system, q, v, start, duration, step, interval)
     if system.switches and chosen in IMPLICIT:
         raise UnsupportedError(
             f"simulate: integrator {chosen!r} and a changing topology do not go together; choose 'rk4' or 'dop853'"

@@ -386,14 +386,16 @@ class Simulation:
         constraints.check_closed(s, terms, s.vectors[0], CLOSED)
         return float(np.max(terms.slack, initial=0.0))
 
-    def choose(self, q: Array, v: Array) -> None:
+    def choose(self, q: Array, v: Array) -> rank.Choice | None:
         """Have a minimal set of constraints that depends on this state alone, not on those that came before."""
-        if self.active and self.model.is_constrained:
-            _, terms = self.model.constrained_compute.constraint_terms(
-                "simulate", q, {"v": v}, self.active, self.parameters
-            )
-            constraints = self.model.constrained_compute.rows.system("simulate", self.active)
-            constraints.kept = constraints.chosen(terms, 0)
+        if not (self.active and self.model.is_constrained):
+            return None
+        _, terms = self.model.constrained_compute.constraint_terms(
+            "simulate", q, {"v": v}, self.active, self.parameters
+        )
+        constraints = self.model.constrained_compute.rows.system("simulate", self.active)
+        constraints.kept = constraints.chosen(terms, 0)
+        return constraints.kept
 
     def project(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Back onto the surface of closed loops, where there are any."""

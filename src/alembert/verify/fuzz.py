@@ -5,7 +5,8 @@
 A tree is drawn over the whole registry of joints, with or without springs, friction, armature, rotors and a floating base. A
 *property* takes a model and a state (q, v, x) and gives an error and the limit that it must keep. What breaks a property
 is shrunk: bodies, attachments and frames are taken away while it still breaks. The small model is written as a file, next
-to a script that shows the failure. A fifth of the time goes to damaged files (see `fuzz_files`).
+to a script that shows the failure. A fifth of the time goes to damaged files (see `fuzz_files`): models, results and
+checkpoints; another to odd arguments of all methods (`fuzz_calls`).
 """
 
 from __future__ import annotations
@@ -445,13 +446,30 @@ def main() -> int:
     options = parser.parse_args()
     first = int(time.time()) if options.seed is None else options.seed
     count = 0
-    for finding in fuzz(itertools.count(first), minutes=0.8 * options.minutes, told=print):
+    for finding in fuzz(itertools.count(first), minutes=0.6 * options.minutes, told=print):
         count += 1
         place = write(finding, options.folder)
         print(f"{finding.name}: {finding.message}\n{finding.model}\n-> {place}")
     count += _damaged_files(first, 0.2 * options.minutes, options.folder)
+    count += _odd_calls(first, 0.2 * options.minutes)
     print(f"{count} findings" if count else "nothing found")
     return int(count > 0)
+
+
+def _odd_calls(first: int, minutes: float) -> int:
+    """Odd arguments to all methods until the time is over; how many were answered badly."""
+    from alembert.verify.fuzz_calls import MODELS, attack, methods
+
+    end, count, seed = time.monotonic() + 60 * minutes, 0, first
+    while time.monotonic() < end:
+        for model in MODELS:
+            for method in methods():
+                if (wrong := attack(model, method, seed)[0]) is not None:
+                    count += 1
+                    print(f"seed {seed}, model {model!r}: {wrong}")
+        seed += 1
+    print(f"{(seed - first) * len(MODELS) * len(methods())} odd calls")
+    return count
 
 
 def _damaged_files(first: int, minutes: float, folder: Path) -> int:

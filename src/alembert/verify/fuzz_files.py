@@ -1,4 +1,4 @@
-"""Fuzzing of files: models and results are damaged at random, and every reader must load them or say what is wrong.
+"""Fuzzing of files: models, results and checkpoints are damaged at random; every reader must load them or say what is wrong.
 
 An *attack* writes a damaged file from a seed and reads it. Anything but success or an error of Alembert that names the file
 is a finding, and so is a reading that takes longer than `PATIENCE`.
@@ -22,6 +22,7 @@ from alembert.model.io import load
 from alembert.model.io.native import dumps
 
 PATIENCE = 60.0  # s
+MEMBERS = 4  # of the ensemble whose checkpoint is damaged
 _PIECES = (
     *(
         b"",
@@ -98,7 +99,19 @@ def _originals() -> dict[str, bytes]:
             found[".nc"] = path.read_bytes()
     except ModuleNotFoundError:  # without the extra for data there are no such results
         pass
+    with tempfile.TemporaryDirectory() as folder:
+        _ensemble(folder)
+        (block,) = Path(folder).glob("block-*.npz")
+        found[".npz"] = block.read_bytes()
     return found
+
+
+def _ensemble(folder: str) -> Any:
+    from alembert.simulate import ensemble
+
+    starts = np.linspace(-1.0, 1.0, MEMBERS)[:, None] * np.ones(2)
+    options: Any = {"duration": 0.1, "step": 0.02, "integrator": "rk4", "workers": 1, "checkpoint": folder}
+    return ensemble(library.acrobot(), {"q0": starts}, **options)
 
 
 def damaged(content: bytes, rng: np.random.Generator) -> bytes:
@@ -140,12 +153,20 @@ def read_result(path: Path) -> Any:
         read_motion(path)
 
 
+def read_checkpoint(path: Path) -> Any:
+    """A block of an ensemble: what is damaged counts as none, and is computed again."""
+    from alembert.simulate.ensembles import checkpoint
+
+    return checkpoint.read(path, range(MEMBERS), 2, 2)
+
+
 READERS: dict[str, Callable[[Path], Any]] = {
     ".toml": read_model,
     ".yaml": read_model,
     ".urdf": read_model,
     ".xml": read_model,
     ".nc": read_result,
+    ".npz": read_checkpoint,
 }
 
 

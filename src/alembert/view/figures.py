@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,6 +60,14 @@ def panels(
     figure = new_figure(function, width, 0.8 + height * count)
     axes = list(np.atleast_1d(figure.subplots(count, 1, sharex=True)))
     return figure, axes
+
+
+def by_unit(numbers: Iterable[int], units: Sequence[str]) -> dict[str, list[int]]:
+    """Numbers of signals by their unit, in the order in which units come; those of no known unit together."""
+    found: dict[str, list[int]] = {}
+    for k in numbers:
+        found.setdefault(units[k] if units else "", []).append(k)
+    return found
 
 
 def lines(axis: Axes, x: Any, named: Mapping[str, Any], label: str) -> None:
