@@ -318,3 +318,33 @@ def test_what_each_motion_does_alone(arm):
                 assert one.time == other.time
             if not alone.events:  # those stop the motion
                 np.testing.assert_array_equal(members.q[k], alone.q)
+
+
+def test_auto_goes_from_sample_to_sample():
+    """A law asked every millisecond: as many calls as samples, and what error control gives that begins anew at each."""
+    model = al.library.two_link()
+    calls = []
+
+    def law(t, q, v):
+        calls.append(t)
+        return -20.0 * q - 2.0 * v
+
+    def run(**options):
+        calls.clear()
+        return al.simulate(
+            model, [0.5, -0.3], duration=0.2, controller=Sampled(law, period=0.001), interval=0.01, **options
+        )
+
+    auto = run()
+    assert auto.integrator == "rk4"
+    assert 0.001 % auto.step < 1e-12
+    assert "controllers are sampled, the fastest every 0.001 s" in auto.reason
+    assert len(calls) <= 202
+    exact = run(integrator="dop853")
+    # order 4 at a twentieth of the fastest period over 2 pi: some 1e-8 a step of what moves
+    np.testing.assert_allclose(auto.q, exact.q, rtol=0, atol=1e-7)
+    # slow samples, or a duration that is none of their multiples: error control
+    slow = al.simulate(model, [0.5, -0.3], duration=1.0, controller=Sampled(law, period=0.5))
+    assert slow.integrator == "dop853"
+    odd = al.simulate(model, [0.5, -0.3], duration=0.0105, controller=Sampled(law, period=0.001))
+    assert odd.integrator == "dop853"

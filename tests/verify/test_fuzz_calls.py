@@ -41,7 +41,7 @@ def test_bare_errors_and_silence_are_findings(monkeypatch):
 
     monkeypatch.setattr(fuzz_calls.Methods, "momentum", bare)
     assert "KeyError: 'bare'" in attack("planar", "momentum", 1)[0]
-    monkeypatch.setattr(fuzz_calls.Methods, "momentum", lambda self, q, v, **_: np.array([np.nan]))
+    monkeypatch.setattr(fuzz_calls.Methods, "momentum", lambda self, q, v: np.array([np.nan]))
     assert attack("planar", "momentum", 1)[0].startswith("not finite, in silence")
 
 

@@ -356,8 +356,8 @@ class Derivatives(EquationsOfMotion):
         of_any_size: bool = False,
     ) -> Kernel:
         """`of_any_size`: a Hessian that may be made of products, which is no kernel to compile or export."""
-        for what, value in (("frame", frame), ("reference", reference), ("about", about)):
-            if value is not None and not isinstance(value, str):
+        for what, value in (("name", name), ("frame", frame), ("reference", reference), ("about", about)):
+            if not isinstance(value, str) and (value is not None or what == "name"):
                 raise ArgumentError(f"{mode}: {what} is {value!r}, expected a name")
         key = (mode, name, wrenches, frame, reference, about, of_any_size)
         if key not in self.kernels:

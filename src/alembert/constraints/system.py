@@ -73,9 +73,10 @@ class ConstraintSystem:
         scale = rank.scales(G, self.groups)
         slack = np.max(np.abs(residual) / scale, axis=-1, initial=0.0)
         if v is not None:
-            size = np.linalg.norm(v, axis=-1)
-            broken = np.abs((G @ v[..., None])[..., 0]) / scale
-            slack = slack + np.max(broken, axis=-1, initial=0.0) / np.maximum(size, STILL)
+            with np.errstate(over="ignore", invalid="ignore"):
+                size = np.linalg.norm(v, axis=-1)
+                broken = np.abs((G @ v[..., None])[..., 0]) / scale
+                slack = slack + np.max(broken, axis=-1, initial=0.0) / np.maximum(size, STILL)
         return RowTerms(residual, G, gamma, basis, scale, slack)
 
     def closed_terms(self, s: States, v: Array | None = None, tolerance: float = CLOSED) -> RowTerms:

@@ -178,7 +178,7 @@ ADAPTIVE = {
     "cvode_adams": ("CVODE", 12, "smooth motion whose forces are costly; SUNDIALS, extra `stiff`"),
     "ida": ("IDA", 5, "stiff, mass matrices of bad condition; SUNDIALS, extra `stiff`"),
 }
-MOST_TRIED = 20
+MOST_TRIED = 10
 """times, half as far away each time, before a singular place is given up"""
 IMPLICIT = ("radau", "bdf", "cvode", "cvode_adams", "ida")
 MULTISTEP = ("bdf", *SOLVERS)
@@ -310,7 +310,7 @@ def pieces(
             passed = _passage(derivative, flow, base, t, y0, end, approach, came, tolerance, atol)
             if passed is not None:
                 piece = _piece(flow, base, passed, t, t + passed.length)
-                counters.passages.append(t + approach.ahead)
+                counters.passages += _places(flow, piece, approach)
                 counters.steps += 1
                 counters.tried = 0
                 yield piece
@@ -390,6 +390,14 @@ def _piece(flow: Flow, base: Array, dense: Callable[[Any], Array], start: float,
         return np.moveaxis(dense(np.asarray(times)), 0, -1)[..., 2 * nv :]
 
     return DenseStep(start, end, at, memory)
+
+
+def _places(flow: Flow, piece: DenseStep, approach: Approach) -> list[float]:
+    """The time at which the constraints lose rank within a piece; none where they only came near to it."""
+    times = np.linspace(piece.start, piece.end, 18)[1:-1]
+    found = [flow.approach(approach, float(t), *piece.at(float(t))) for t in times]
+    values = np.array([np.inf if x is None else x.values[1] for x in found])
+    return [float(times[np.argmin(values)])] if np.min(values) < passages.LOST * approach.values[1] else []
 
 
 def _passage(

@@ -32,6 +32,8 @@ STAGES, FEWER = 8, 6
 """even: none of them in the middle"""
 CLOSE = 0.1
 """of the best clearance so far: where it is less, states are taken to the surface before they are looked at"""
+LOST = 0.15
+"""of the clearance where a passage began: where it is less in between, at one of 16 places, rank was lost"""
 FORESEEN = 1.5
 """in lengths of the coming step: so far ahead the vanishing of the clearance matters"""
 ITERATIONS, MOST_STALLED = 60, 6

@@ -25,7 +25,7 @@ from alembert.verify.mechanisms import four_bars, parallelogram
 Array = np.ndarray
 State = tuple[Model, Array, Array]
 """a model, and a state that closes its loops"""
-NOT_CALLED = ("compute", "symbolic", "compile", "export_c", "second_derivatives")
+NOT_CALLED = ("compile", "export_c", "second_derivatives")
 """what computes nothing with numbers, and what is others again"""
 PRODUCTS = ("jvp", "vjp", "hessian")
 COMPILED = {"forward_dynamics": 3, "mass_matrix": 1, "momentum": 2}
@@ -74,7 +74,8 @@ MODELS: dict[str, Callable[[], State]] = {"planar": planar, "spatial": spatial, 
 
 def methods() -> list[str]:
     """Of models, those that are called."""
-    return [name for name in vars(Methods) if not name.startswith("_") and name not in NOT_CALLED]
+    found = [name for name, x in vars(Methods).items() if callable(x) and not name.startswith("_")]
+    return [name for name in found if name not in NOT_CALLED]
 
 
 class OddArguments:
