@@ -38,6 +38,7 @@ ORDER = [
     "simulate",
     "spacecraft",
     "optimal",
+    "deploy",
     "verify",
     "study",
     "cli",

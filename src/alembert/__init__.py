@@ -33,6 +33,7 @@ if _TYPE_CHECKING:
     from alembert import check as check
     from alembert import control as control
     from alembert import convert as convert
+    from alembert import deploy as deploy
     from alembert import flexible as flexible
     from alembert import linear as linear
     from alembert import optimal as optimal
@@ -67,6 +68,7 @@ _ON_FIRST_USE = {
     "check": "alembert.check",
     "control": "alembert.control",
     "convert": "alembert.convert",
+    "deploy": "alembert.deploy",
     "diagonalising_velocities": "alembert.operators",
     "ensemble": "alembert.simulate",
     "flexible": "alembert.flexible",

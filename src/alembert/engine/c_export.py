@@ -146,9 +146,38 @@ extern "C" {{
 """
 
 
+def c_function(function: ca.Function, name: str, *, static: bool = False) -> tuple[str, int]:
+    """The text of `void NAME(const double *argument, ..., double *result, ...)`, and its arithmetic operations."""
+    arguments = [function.name_in(k) for k in range(function.n_in())]
+    results = [function.name_out(k) for k in range(function.n_out())]
+    _check_names(function, name, arguments, results)
+    code = instructions.share_reciprocals(instructions.read(function))
+    prototype = f"{'static ' if static else ''}{_prototype(name, arguments, results)}"
+    body, count = _body(name, code, arguments, results)
+    return f"{prototype}\n{{\n{body}\n}}\n", count
+
+
 def _source(
     name: str, prototype: str, code: InstructionList, arguments: Sequence[str], results: Sequence[str]
 ) -> str:
+    body, _ = _body(name, code, arguments, results)
+    return f"""\
+/* Written by Alembert. */
+#include "{name}.h"
+
+#include <math.h>
+
+{prototype}
+{{
+{body}
+}}
+"""
+
+
+def _body(
+    name: str, code: InstructionList, arguments: Sequence[str], results: Sequence[str]
+) -> tuple[str, int]:
+    """The lines of a function, and how many of them compute something."""
     # Local names end in an underscore and a number, so that no argument can have them.
     text: list[str] = []
     lines: list[str] = []
@@ -171,18 +200,7 @@ def _source(
     ]
     read = {code.a[i] for i, wanted in enumerate(code.needed()) if wanted and code.op[i] == ca.OP_INPUT}
     unread = [f"  (void){x};" for k, x in enumerate(arguments) if k not in read]
-    body = "\n".join([*unread, *lines, *stores])
-    return f"""\
-/* Written by Alembert. */
-#include "{name}.h"
-
-#include <math.h>
-
-{prototype}
-{{
-{body}
-}}
-"""
+    return "\n".join([*unread, *lines, *stores]), len(lines)
 
 
 def _expression(op: int, x: str, y: str = "") -> str:

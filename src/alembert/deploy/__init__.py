@@ -1,0 +1,6 @@
+"""Models that leave Python: functional mock-up units, C programs with integrators, compilers for boards and platforms."""
+
+from alembert.deploy.compiler import CompilerError as CompilerError
+from alembert.deploy.fmu import fmu as fmu
+from alembert.deploy.source import CSource as CSource
+from alembert.deploy.source import c_source as c_source

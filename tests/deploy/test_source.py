@@ -1,0 +1,70 @@
+"""C programs with integrators: compiled, they give what Python gives; they compile for boards."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert import ArgumentError, library
+from alembert.deploy import compiler
+
+pytestmark = pytest.mark.skipif(not compiler.has_compiler(), reason="no C compiler")
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "midpoint", "rk4"])
+def test_the_reference_vectors_agree(tmp_path, integrator):
+    """Free and spherical joints: the steps are on the manifold of configurations."""
+    model = library.random_tree(2, bodies=2, kinds=["spherical", "universal"], parameters=True)
+    made = al.deploy.c_source(model, tmp_path, integrator=integrator, frames=[model.bodies[-1].name])
+    assert [file.name for file in made.files] == ["model.h", "model.c", "model_test.c"]
+    assert made.check().startswith("model: largest relative error")
+    stages = {"semi_implicit_euler": 1, "midpoint": 2, "rk4": 4}[integrator]
+    assert made.operations["step"] > stages * made.operations["derivatives"] > 0
+    assert "operations of derivatives" in repr(made)
+    assert made.arguments["q"] == model.nq
+    assert made.memory > 0
+
+
+def test_a_step_of_the_library_is_a_step_of_simulate(tmp_path):
+    model = library.two_link()
+    made = al.deploy.c_source(model, tmp_path, name="arm")
+    library_file = tmp_path / "arm.so"
+    compiler.shared_library("test", [made.files[1]], library_file, compiler.this_platform())
+    step = ctypes.CDLL(str(library_file))
+    text = made.files[0].read_text()
+    assert "void arm_step(const double *t, const double *h" in text
+    assert "q[2]" in text
+    q, v, u, p = np.array([0.3, 0.2]), np.array([0.1, -0.4]), np.array([0.5, 0.0]), np.zeros(1)
+    run = al.simulate(model, q, v, duration=0.01, step=0.01, integrator="rk4", efforts=u)
+    where = [x.ctypes.data_as(ctypes.c_void_p) for x in (np.zeros(1), np.array([0.01]), u, p, q, v)]
+    step.arm_step(*where)
+    np.testing.assert_allclose(q, run.q[-1], rtol=1e-13)
+    np.testing.assert_allclose(v, run.v[-1], rtol=1e-12)
+
+
+@pytest.mark.skipif(not compiler.has_zig(), reason="needs ziglang")
+@pytest.mark.parametrize("board", ["cortex-m4", "aarch64"])
+def test_it_compiles_for_boards(tmp_path, board):
+    made = al.deploy.c_source(library.pendulum(), tmp_path)
+    assert made.object_size(board) > 500
+
+
+def test_what_is_refused(tmp_path, monkeypatch):
+    with pytest.raises(ArgumentError, match="step is -1, expected a positive time"):
+        al.deploy.c_source(library.pendulum(), tmp_path, step=-1)
+    made = al.deploy.c_source(library.pendulum(), tmp_path)
+    with pytest.raises(ArgumentError, match="no board 'z80'"):
+        made.object_size("z80")
+    test = made.files[2]
+    test.write_text(test.read_text().replace("worst = 0.0;\n  int k", "worst = 1.0;\n  int k"))
+    with pytest.raises(
+        al.deploy.CompilerError, match="the compiled code differs: model: largest relative error 1"
+    ):
+        made.check()
+    made.files[1].write_text("nonsense")
+    with pytest.raises(al.deploy.CompilerError, match="the compiler failed"):
+        made.check()
+    monkeypatch.setattr(compiler, "has_zig", lambda: False)
+    with pytest.raises(al.deploy.CompilerError, match="boards need Zig"):
+        made.object_size("cortex-m4")
