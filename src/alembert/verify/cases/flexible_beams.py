@@ -1,0 +1,310 @@
+"""Single beams: spinning, loaded, reduced, in loops; each level of stiffening where it matters.
+
+L = EI = rhoA = 1 unless said. References are roots of characteristic equations, or solutions of the differential equations
+by two methods, to the digits shown. Matrices of small motion come from the equations of motion on symbols.
+"""
+
+import dataclasses
+
+import casadi as ca
+import numpy as np
+import scipy.linalg
+
+from alembert.flexible import beam
+from alembert.joints import Fixed, Revolute, Universal
+from alembert.linear import trim
+from alembert.model import Inertia, ModalBody, Model, ModelBuilder, Placement
+from alembert.verify.case import Check, Items, case
+
+Array = np.ndarray
+DIGITS = "digits of the reference"
+TRUNCATION = "what the modes that are left out would add; it shrinks with a power of their number"
+TINY = Inertia(1.0, (0, 0, 0), (1.0, 0, 1.0, 0, 0, 1.0))
+
+
+def small_motion(
+    model: Model, v: Array | None = None, held: tuple[str, ...] = (), force: tuple[str, Array] | None = None
+) -> tuple[Array, Array, Array]:
+    """M, C and K about the neutral configuration (and steady speeds), under a dead force on a frame."""
+    n = model.nv
+    e, w, a = (ca.SX.sym(name, n) for name in "ewa")
+    q = model.space.integrate(ca.SX(model.neutral()), e)
+    tau = model.symbolic.inverse_dynamics(q, w, a)
+    if force is not None:
+        place = model.symbolic.frame_pose(q, force[0]).translation
+        tau = tau - ca.gradient(ca.dot(ca.DM(force[1]), place), e)
+    matrices = [ca.densify(ca.jacobian(tau, x)) for x in (a, w, e)]
+    found = ca.Function("small", [e, w, a], matrices)(0, 0 if v is None else v, 0)
+    free = np.ones(n, dtype=bool)
+    for name in held:
+        free[model.v_slice(name)] = False
+    M, C, K = (np.asarray(x)[np.ix_(free, free)] for x in found)
+    return M, C, K
+
+
+def rates(M: Array, C: Array, K: Array) -> Array:
+    """Frequencies, rad/s, ascending, without those at rest."""
+    n = len(M)
+    A = np.block([[np.zeros((n, n)), np.eye(n)], [-np.linalg.solve(M, K), -np.linalg.solve(M, C)]])
+    found = np.sort(scipy.linalg.eigvals(A).imag)
+    return found[found > 1e-3]
+
+
+def on_a_hub(body: ModalBody, radius: float) -> Model:
+    builder = ModelBuilder("hub", gravity=(0, 0, 0))
+    builder.body("hub", TINY, joint=Revolute((0, 0, 1)), joint_name="shaft")
+    builder.body("beam", body, joint=Fixed(), parent="hub", placement=(radius, 0, 0))
+    return builder.build()
+
+
+def clamped(body: ModalBody, gravity: float = 0.0) -> Model:
+    builder = ModelBuilder("clamped", gravity=(gravity, 0, 0))
+    builder.body("beam", body, joint=Fixed())
+    builder.frame("tip", "beam", node="tip")
+    return builder.build()
+
+
+def spun(body: ModalBody, rate: float, radius: float = 0.0) -> Array:
+    model = on_a_hub(body, radius)
+    return rates(*small_motion(model, model.velocity({"shaft": rate}), held=("shaft",)))
+
+
+@case(
+    source="Beams pinned at the root: tan x = tanh x; pinned and hanging at gravity 5, computed by two methods",
+    kind="closed form",
+    tags=("flexible", "tree"),
+)
+def pinned_beam() -> Items:
+    """A beam on a hinge: the rigid motion, and the bending that goes with it."""
+
+    def model(gravity: float) -> Model:
+        builder = ModelBuilder("pinned", gravity=(gravity, 0, 0))
+        body = beam(1.0, 1.0, EI_z=1.0, bending_y=8, ends="pinned")
+        builder.body("beam", body, joint=Revolute((0, 0, 1)), joint_name="pin")
+        return builder.build()
+
+    free = rates(*small_motion(model(0.0)))
+    yield Check("pinned-free [rad/s]", free[:2], [15.4182057170, 49.9648620318], 1e-7, DIGITS)
+    hanging = rates(*small_motion(model(5.0)))
+    yield Check("hanging [rad/s]", hanging[:2], [2.7316359, 16.8406235], 1e-5, TRUNCATION)
+
+
+@case(
+    source="Flap of a spinning beam, hub radius 0 and 1, and lag at 12 rad/s, computed by two methods",
+    kind="reference",
+    tags=("flexible", "tree"),
+)
+def flap_and_lag() -> Items:
+    """Motion-induced stiffness at three rates and two hub radii, and what is left of it without foreshortening."""
+    out, across = beam(1.0, 1.0, EI_y=1.0, bending_z=12), beam(1.0, 1.0, EI_z=1.0, bending_y=12)
+    speeds = (2.0, 6.0, 12.0)
+    for radius, expected in (
+        (0.0, (4.13731957, 7.36037302, 13.17015049)),
+        (1.0, (4.83368887, 10.44386587, 19.72154194)),
+    ):
+        found = [spun(out, rate, radius)[0] for rate in speeds]
+        yield Check(f"flap, radius {radius:g} [rad/s]", found, expected, 2e-3, TRUNCATION)
+    lag = [spun(across, 12.0, radius)[0] for radius in (0.0, 1.0)]
+    yield Check("lag at 12 rad/s [rad/s]", lag, [5.42704928, 15.65053406], 3e-3, TRUNCATION)
+    soft = dataclasses.replace(out, stiffening="inconsistent")
+    yield Check(
+        "flap, inconsistent [rad/s]", spun(soft, 12.0)[0], 3.5160152685, 1e-8, "that of the beam at rest"
+    )
+
+
+@case(
+    source="Beam of EI = 1 on a hub of radius 0.1 at 3 rad/s with a tip mass of 0.5, computed by two methods",
+    kind="reference",
+    tags=("flexible", "tree"),
+)
+def spinning_beam_with_a_tip_mass() -> Items:
+    """Flap and lag where most of the tension comes from the tip."""
+    tip = Inertia.point(0.5)
+    flap = spun(beam(1.0, 1.0, EI_y=1.0, bending_z=8, tip=tip), 3.0, 0.1)[0]
+    lag = spun(beam(1.0, 1.0, EI_z=1.0, bending_y=8, tip=tip), 3.0, 0.1)[0]
+    yield Check("flap, lag [rad/s]", [flap, lag], [3.96666800, 2.59508286], 1e-4, TRUNCATION)
+
+
+@case(
+    source="Flap at 12 rad/s by one to six cantilever modes (Rayleigh and Ritz)",
+    kind="reference",
+    tags=("flexible", "tree"),
+)
+def few_modes() -> Items:
+    """How flap converges with the number of modes."""
+    found = [spun(beam(1.0, 1.0, EI_y=1.0, bending_z=n), 12.0)[0] for n in (1, 2, 3, 4, 6)]
+    expected = [13.5721333, 13.2796620, 13.2035626, 13.1829201, 13.1728102]
+    yield Check("flap [rad/s]", found, expected, 1e-7, DIGITS)
+
+
+@case(
+    source="A chain or string that spins: (flap/rate)^2 = k (2k - 1)",
+    kind="closed form",
+    tags=("flexible", "tree"),
+)
+def spinning_string() -> Items:
+    """A beam without stiffness, hinged at its root, is held by its tension alone."""
+    builder = ModelBuilder("string", gravity=(0, 0, 0))
+    builder.body("hub", TINY, joint=Revolute((0, 0, 1)), joint_name="shaft")
+    string = beam(1.0, 1.0, EI_y=1e-9, bending_z=12, ends="pinned")
+    builder.body("string", string, joint=Revolute((0, 1, 0)), joint_name="hinge", parent="hub")
+    model = builder.build()
+    found = rates(*small_motion(model, model.velocity({"shaft": 1.0}), held=("shaft",)))
+    yield Check("(flap/rate)^2", found[:3] ** 2, [1.0, 6.0, 15.0], 5e-2, TRUNCATION)
+
+
+@case(
+    source="A cantilever under a dead force along it: compression pi^2/8, tension 5 (characteristic equation)",
+    kind="closed form",
+    tags=("flexible", "tree"),
+)
+def dead_load_at_the_tip() -> Items:
+    """A load at a node acts on the foreshortening there."""
+    model = clamped(beam(1.0, 1.0, EI_z=1.0, bending_y=12, ends="craig-bampton"))
+    for what, force, expected in (
+        ("compression", -(np.pi**2) / 8, [2.5345602161, 21.1051723546]),
+        ("tension", 5.0, [5.7681990202, 25.4059097040]),
+    ):
+        found = rates(*small_motion(model, force=("tip", np.array([force, 0, 0]))))
+        yield Check(f"{what} [rad/s]", found[:2], expected, 2e-4, TRUNCATION)
+
+
+@case(
+    source="Hub of inertia 0.1 with a beam: zeros from the torque to the tip, +-11.186642724, +-60.4516958636",
+    kind="closed form",
+    tags=("flexible", "tree", "linearisation"),
+)
+def zeros_of_a_flexible_arm() -> Items:
+    """Real zeros from the torque to the tip: not minimum phase; to the hub's own angle, those of the cantilever."""
+    builder = ModelBuilder("arm", gravity=(0, 0, 0))
+    hub = Inertia(1.0, (0, 0, 0), (0.1, 0, 0.1, 0, 0, 0.1))
+    builder.body("hub", hub, joint=Revolute((0, 0, 1)), joint_name="pin")
+    body = beam(1.0, 1.0, EI_z=1.0, bending_y=14, ends="craig-bampton")
+    builder.body("beam", body, joint=Fixed(), parent="hub")
+    builder.frame("tip", "beam", node="tip")
+    model = builder.build()
+    M, _, K = small_motion(model)
+    e = ca.SX.sym("e", model.nv)
+    tip = ca.jacobian(model.symbolic.frame_pose(e, "tip").translation[1], e)
+    outputs = {"tip": np.asarray(ca.Function("tip", [e], [ca.densify(tip)])(0)), "hub": np.eye(model.nv)[:1]}
+    b = np.eye(model.nv)[:, :1]
+
+    def zeros(c: Array) -> Array:
+        """s^2 where [[M s^2 + K, b], [c, 0]] is singular."""
+        S, T = (np.block([[X, B], [C, np.zeros((1, 1))]]) for X, B, C in ((K, b, c), (-M, 0 * b, 0 * c)))
+        found = scipy.linalg.eigvals(S, T)
+        found = found[np.isfinite(found) & (np.abs(found) < 1e5)]
+        return np.sort(found.real)
+
+    squares = zeros(outputs["tip"])
+    real = np.sqrt(squares[squares > 1.0])
+    yield Check("torque to tip [1/s]", real[:2], [11.186642724, 60.4516958636], 2e-2, TRUNCATION)
+    squares = zeros(outputs["hub"])
+    lowest = np.sqrt(-squares[squares < -1.0][::-1])
+    yield Check("torque to hub [rad/s]", lowest[:2], [3.5160152685, 22.0344915647], 1e-4, TRUNCATION)
+
+
+@case(
+    source="Craig and Bampton's component modes of a uniform beam, by exact shapes: cantilever and free-free",
+    kind="reference",
+    tags=("flexible", "tree"),
+)
+def component_modes() -> Items:
+    """One component with 0 to 4 fixed modes, and two halves put together."""
+    whole = [
+        rates(*small_motion(clamped(beam(1.0, 1.0, EI_z=1.0, bending_y=n, ends="craig-bampton"))))[0]
+        for n in range(5)
+    ]
+    expected = [3.532731543, 3.517235412, 3.516220519, 3.516069788, 3.516034285]
+    yield Check("one component [rad/s]", whole, expected, 1e-8, DIGITS)
+    found = []
+    for n in range(3):
+        half = beam(0.5, 1.0, EI_z=1.0, bending_y=n, ends="craig-bampton")
+        builder = ModelBuilder("halves", gravity=(0, 0, 0))
+        builder.body("first", half, joint=Fixed())
+        builder.body("second", half, joint=Fixed(), parent="first", node="tip")
+        found.append(rates(*small_motion(builder.build()))[1])
+    expected = [22.221474474, 22.064935083, 22.036497813]
+    yield Check("two halves, second mode [rad/s]", found, expected, 1e-7, DIGITS)
+    bare = rates(*small_motion(clamped(beam(1.0, 1.0, EI_z=1.0, bending_y=2, ends="free"))))[0]
+    yield Check("two free modes, clamped [rad/s]", bare, 4.762827264, 1e-8, DIGITS)
+
+
+@case(
+    source="Clamped and pinned beam, tan x = tanh x; the support carries 3/8 of a uniform load",
+    kind="closed form",
+    tags=("flexible", "loops"),
+)
+def propped_cantilever() -> Items:
+    """A closed loop on a flexible body: its tip is held on a line."""
+    weight = 1e-3
+    builder = ModelBuilder("propped", gravity=(0, -weight, 0))
+    builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=4, ends="craig-bampton"), joint=Fixed())
+    builder.frame("tip", "beam", node="tip")
+    builder.equation("support", "y", {"y": "tip.y"})
+    model = builder.build()
+    rest = trim(model)
+    zero = np.zeros(model.nv)
+    force = model.constrained_dynamics(rest.q, zero, zero).reactions["support"][0]
+    yield Check("share of the support", force / weight, 3 / 8, 1e-7, "the square of the slope, 1e-4")
+    M, _, K = small_motion(dataclasses.replace(model, equations=(), gravity=(0.0, 0.0, 0.0)))
+    Z = scipy.linalg.null_space(model.constraint_jacobian(np.zeros(model.nq)))
+    found = np.sqrt(scipy.linalg.eigh(Z.T @ K @ Z, Z.T @ M @ Z, eigvals_only=True))
+    yield Check("frequencies [rad/s]", found[:2], [15.4182057170, 49.9648620318], 3e-2, TRUNCATION)
+
+
+@case(
+    source="Rayleigh's shaft of steel (E 2.1e11, rho 7800), L 1, radius 0.02, pinned ends, at 2000 rad/s: closed form",
+    kind="closed form",
+    tags=("flexible", "loops"),
+)
+def whirling_shaft() -> Items:
+    """Rotary inertia of the sections makes forward and backward whirl differ; the far end is held by an equation."""
+    E, rho, r, rate = 2.1e11, 7800.0, 0.02, 2000.0
+    A, I = np.pi * r**2, np.pi * r**4 / 4
+    builder = ModelBuilder("shaft", gravity=(0, 0, 0))
+    builder.body("spindle", TINY, joint=Revolute((1, 0, 0)), joint_name="spin")
+    shaft = beam(
+        1.0,
+        rho * A,
+        EI_y=E * I,
+        EI_z=E * I,
+        rhoI_y=rho * I,
+        rhoI_z=rho * I,
+        bending_y=4,
+        bending_z=4,
+        ends="craig-bampton",
+    )
+    builder.body(
+        "shaft", shaft, joint=Universal((0, 1, 0), (0, 0, 1)), joint_name="bearing", parent="spindle"
+    )
+    builder.frame("end", "shaft", node="tip")
+    model = builder.build()
+    M, C, K = small_motion(model, model.velocity({"spin": rate}), held=("spin",))
+    e = ca.SX.sym("e", model.nv)
+    held = ca.jacobian(model.symbolic.frame_pose(e, "end").translation[1:], e)
+    G = np.asarray(ca.Function("rows", [e], [ca.densify(held)])(0))[:, 1:]
+    Z = scipy.linalg.null_space(G)
+    turning = rates(Z.T @ M @ Z, Z.T @ C @ Z, Z.T @ K @ Z)
+    # in axes that turn, forward whirl is seen at the difference of the rates and backward at their sum
+    forward, backward = rate - turning[turning < rate], turning[turning > rate] - rate
+    first = [forward[np.argmin(np.abs(forward - 513.83))], backward[np.argmin(np.abs(backward - 509.89))]]
+    yield Check("forward, backward [rad/s]", first, [513.8318709, 509.8879217], 2e-2, TRUNCATION)
+
+
+@case(
+    source="A beam in a frame that is rotated: the same frequencies whatever the axes of the body",
+    kind="identity",
+    tags=("flexible", "tree"),
+)
+def beams_in_space() -> Items:
+    """Two equal beams at a right angle in space: bending of one is torsion of the other."""
+    body = beam(1.0, 1.0, EI_y=1.0, EI_z=1.0, GJ=0.8, rhoI_y=1e-4, rhoI_z=1e-4, ends="craig-bampton")
+    found = []
+    for turn in ((0, 0, np.pi / 2), (0, -np.pi / 2, 0)):
+        builder = ModelBuilder("corner", gravity=(0, 0, 0))
+        builder.body("first", body, joint=Fixed())
+        placement = Placement.from_rpy(turn)
+        builder.body("second", body, joint=Fixed(), parent="first", node="tip", placement=placement)
+        found.append(rates(*small_motion(builder.build()))[:6])
+    yield Check("frequencies [rad/s]", found[0], found[1], 1e-9, "rounding")

@@ -1,0 +1,264 @@
+"""Flexible bodies far from rest: large deflections by segments, spin-ups, a beam that flies.
+
+References are solutions of the differential equations of the elastica and of Cosserat beams by two methods, to the digits
+shown, or conservation laws.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import casadi as ca
+import numpy as np
+
+from alembert.flexible import beam
+from alembert.joints import Fixed, Planar, Revolute
+from alembert.model import Model, ModelBuilder, Placement
+from alembert.simulate import ForceElement, simulate
+from alembert.spatial import Pose
+from alembert.verify.case import Check, Items, case
+
+Array = np.ndarray
+SEGMENTS = "segments: what they are off shrinks with a power of their number"
+
+
+class Statics:
+    """Equilibria under a dead force on the frame `tip`, and under a moment about z (where all turns about z add)."""
+
+    def __init__(self, model: Model, force: Array, turns: Array | None = None) -> None:
+        q, s = ca.SX.sym("q", model.nq), ca.SX.sym("s")
+        self.tip = model.symbolic.frame_pose(q, "tip")
+        work = ca.dot(ca.DM(force), self.tip.translation)
+        if turns is not None:
+            work = ca.dot(ca.DM(turns), q)
+        H, g = ca.hessian(model.symbolic.potential_energy(q) - s * work, q)
+        self._slopes = ca.Function("slopes", [q, s], [g, H])
+        self._pose = ca.Function("pose", [q], [self.tip.translation, self.tip.rotation])
+        self.q = np.zeros(model.nq)
+
+    def load(self, share: float, steps: int = 4) -> tuple[Array, Array]:
+        """Newton's method in steps of the load; place and axes of the tip."""
+        start = getattr(self, "_share", 0.0)
+        for at in np.linspace(start, share, steps + 1)[1:]:
+            for _ in range(50):
+                g, H = (np.asarray(x) for x in self._slopes(self.q, at))
+                step = np.linalg.solve(H, -g).ravel()
+                size = float(np.abs(step).max())
+                self.q = self.q + step * min(1.0, 0.5 / max(size, 1e-300))
+                if size < 1e-11:
+                    break
+        self._share = share
+        p, R = (np.asarray(x) for x in self._pose(self.q))
+        return p.ravel(), R
+
+
+def cantilever(segments: int) -> Model:
+    builder = ModelBuilder("cantilever", gravity=(0, 0, 0))
+    builder.body("beam", beam(1.0, 1.0, EI_z=1.0, segments=segments), joint=Fixed())
+    builder.frame("tip", "beam", node="tip")
+    return builder.build()
+
+
+@case(
+    source="Euler's elastica: a cantilever under a dead force across, P L^2 / EI = 1, 2, 5, 10; elliptic integrals",
+    kind="closed form",
+    tags=("flexible", "tree"),
+    parameters={"segments": 12},
+)
+def elastica(segments: int) -> Items:
+    """Deflection of the tip, and how far it comes back; segments converge with the third power of their number."""
+    references = {
+        1.0: (0.3017207738, 0.0564332363),
+        2.0: (0.4934574804, 0.1606417208),
+        5.0: (0.7137915236, 0.3876283607),
+        10.0: (0.8106090249, 0.5549955978),
+    }
+    statics = Statics(cantilever(segments), np.array([0.0, 1.0, 0.0]))
+    for load, expected in references.items():
+        tip, _ = statics.load(load)
+        yield Check(f"tip, load {load:g}", [tip[1], 1 - tip[0]], expected, 1e-3, SEGMENTS)
+    errors = []
+    for k in (6, 12):
+        tip, _ = Statics(cantilever(k), np.array([0.0, 1.0, 0.0])).load(1.0)
+        errors.append(abs(tip[1] - references[1.0][0]))
+    order = float(np.log2(errors[0] / errors[1]))
+    yield Check("order", order, 3.0, 0.2, "from 6 to 12 segments")
+    tip, _ = Statics(cantilever(1), np.array([0.0, 1.0, 0.0])).load(10.0)
+    far = float(tip[1] - references[10.0][0] > 1.0)
+    yield Check("one segment is off by more than the length", far, 1.0, 0.0, "a body of small deflections")
+
+
+@case(
+    source="A cantilever under a moment at its tip bends to a circle: moment pi and 2 pi EI / L",
+    kind="closed form",
+    tags=("flexible", "tree"),
+    parameters={"segments": 16},
+)
+def roll_up(segments: int) -> Items:
+    """A beam rolled up to half a circle and to a whole one."""
+    model = cantilever(segments)
+    turns = np.array([name.endswith("_slope") for name in model.coordinate_names], dtype=float)
+    statics = Statics(model, np.zeros(3), turns)
+    tip, _ = statics.load(np.pi)
+    yield Check("half a circle", tip[:2], [0.0, 2 / np.pi], 1e-3, SEGMENTS)
+    tip, R = statics.load(2 * np.pi)
+    yield Check("a whole circle", tip[:2], [0.0, 0.0], 4e-3, SEGMENTS)
+    yield Check("turn of the tip", R[0, 0], 1.0, 1e-9, "turns of segments add exactly")
+
+
+@case(
+    source="Bathe and Bolourchi (1979): 45-degree bend, radius 100, tip force 300 and 600 across its plane; Cosserat beam",
+    kind="reference",
+    tags=("flexible", "tree"),
+    parameters={"segments": 8},
+)
+def bent_cantilever(segments: int) -> Items:
+    """Bending and torsion in space at large rotations, by straight segments."""
+    R, angle = 100.0, np.pi / 4 / segments
+    EI = 1e7 / 12
+    length = 2 * R * np.sin(angle / 2)
+    piece = beam(
+        length,
+        1.0,
+        EI_y=EI,
+        EI_z=EI,
+        GJ=EI,
+        EA=1e7,
+        kGA_y=5e6,
+        kGA_z=5e6,
+        rhoI_y=0.1,
+        rhoI_z=0.1,
+        ends="craig-bampton",
+    )
+    builder = ModelBuilder("bend", gravity=(0, 0, 0))
+    for k in range(segments):
+        before: dict[str, Any] = {"parent": f"piece{k - 1}", "node": "tip"} if k else {}
+        turn = Placement.from_rpy((0, 0, angle if k else angle / 2))
+        builder.body(f"piece{k}", piece, joint=Fixed(), placement=turn, **before)
+    builder.frame("tip", f"piece{segments - 1}", node="tip")
+    statics = Statics(builder.build(), np.array([0.0, 0.0, 1.0]))
+    for force, expected in (
+        (300.0, [58.77912249, 22.24478095, 40.19189167]),
+        (600.0, [47.15043857, 15.68480053, 53.47485879]),
+    ):
+        tip, _ = statics.load(force, steps=3)
+        yield Check(f"tip, force {force:g}", tip, expected, 0.05, "chords of the arc, and " + SEGMENTS)
+
+
+@case(
+    source="Princeton beam experiment (Dowell and Traybar 1975): aluminium, 8.896 N at 45 degrees; Cosserat beam",
+    kind="reference",
+    tags=("flexible", "tree"),
+    parameters={"segments": 8},
+)
+def princeton_beam(segments: int) -> Items:
+    """A flat beam bends both ways and twists."""
+    L, width, thick, E, G = 0.508, 12.3777e-3, 3.2024e-3, 71.7e9, 71.7e9 / 2.62
+    A = width * thick
+    across, along = E * thick * width**3 / 12, E * width * thick**3 / 12
+    rho = 2700.0
+    shear = 5 / 6 * G * A
+    body = beam(
+        L,
+        rho * A,
+        EI_z=across,
+        EI_y=along,
+        GJ=G * 1.13407e-10,
+        kGA_y=shear,
+        kGA_z=shear,
+        rhoI_z=rho * across / E,
+        rhoI_y=rho * along / E,
+        segments=segments,
+    )
+    builder = ModelBuilder("princeton", gravity=(0, 0, 0))
+    builder.body("beam", body, joint=Fixed())
+    builder.frame("tip", "beam", node="tip")
+    statics = Statics(builder.build(), np.array([0.0, np.sqrt(0.5), np.sqrt(0.5)]))
+    tip, _ = statics.load(8.896)
+    yield Check("along its width [mm]", 1e3 * tip[1], 8.8873962, 5e-2, SEGMENTS)
+    yield Check("along its thickness [mm]", 1e3 * tip[2], 109.0358771, 5e-2, SEGMENTS)
+
+
+def spin(
+    length: float, line: float, EI: float, rate: float, modes: int, level: str, duration: float
+) -> tuple[Array, Array]:
+    """Times and deflections of the tip while a beam is spun up in 15 s."""
+    stiffening: Literal["consistent", "inconsistent"] = (
+        "consistent" if level == "consistent" else "inconsistent"
+    )
+    body = beam(length, line, EI_z=EI, bending_y=modes, stiffening=stiffening)
+    builder = ModelBuilder("spin-up", gravity=(0, 0, 0))
+    builder.body("beam", body, joint=Revolute((0, 0, 1)), joint_name="hub")
+    model = builder.build()
+    t = ca.SX.sym("t")
+    angle = rate / 15 * (t**2 / 2 + (7.5 / np.pi) ** 2 * (ca.cos(np.pi * t / 7.5) - 1))
+    run = simulate(
+        model,
+        model.neutral(),
+        duration=duration,
+        prescribed={"hub": ca.Function("turn", [t], [angle])},
+        interval=0.002,
+        tolerance=1e-9,
+        progress=False,
+    )
+    return run.time, run.q[:, 1:] @ body.node_array("tip", "shapes")[:, 1]
+
+
+@case(
+    source="Spin-up of a beam, L 10, rhoA 1.2, EI 1.4e4, to 6 rad/s in 15 s with 1 and 2 modes; computed by two methods",
+    kind="reference",
+    tags=("flexible", "simulation"),
+)
+def spin_up_by_modes() -> Items:
+    """Peak deflection with few modes; without foreshortening the beam diverges without bound."""
+    for modes, expected in ((1, -0.57826037), (2, -0.57354939)):
+        _, tip = spin(10.0, 1.2, 1.4e4, 6.0, modes, "consistent", 7.5)
+        yield Check(
+            f"{modes} modes [m]", tip.min(), expected, 2e-6, "records every 2 ms next to a smooth peak"
+        )
+    _, tip = spin(10.0, 1.2, 1.4e4, 6.0, 1, "inconsistent", 12.0)
+    yield Check("inconsistent, exceeds 100 m", float(np.abs(tip).max() > 100.0), 1.0, 0.0, "it diverges")
+
+
+@case(
+    source="Kane, Ryan, Banerjee (1987), data of that kind: L 8, EI 566.7095928, rhoA 0.20187837656, to 4 rad/s in 15 s",
+    kind="reference",
+    tags=("flexible", "simulation"),
+)
+def spin_up_of_a_slender_beam() -> Items:
+    """The peak of a slender beam with five modes."""
+    time, tip = spin(8.0, 0.20187837656, 566.7095928, 4.0, 5, "consistent", 7.5)
+    k = int(np.argmin(tip))
+    yield Check("peak [m]", tip[k], -0.53440297, 2e-6, "records every 2 ms next to a smooth peak")
+    yield Check("instant [s]", time[k], 6.76573, 2.1e-3, "the interval of records")
+
+
+@case(
+    source="Simo and Vu-Quoc (1986): flying beam, L 10, EA = GA = 1e4, EI 500, rhoA 1, rhoI 10; momentum of the loads",
+    kind="closed form",
+    tags=("flexible", "simulation"),
+)
+def flying_spaghetti() -> Items:
+    """A free beam thrown by a force of 8 and a moment of 80 at its end for 2.5 s: its centre of mass flies on at 2 m/s."""
+    body = beam(10.0, 1.0, EI_z=500.0, rhoI_z=10.0, kGA_y=1e4, EA=1e4, segments=3)
+    builder = ModelBuilder("spaghetti", gravity=(0, 0, 0))
+    builder.body("beam", body, joint=Planar(), joint_name="float")
+    builder.frame("end", "beam", node="tip")
+    model = builder.build()
+
+    def throw(t: ca.SX, poses: Sequence[Pose], velocities: Sequence[ca.SX]) -> ca.SX:
+        """A dead force and a moment."""
+        return ca.SX([0, 0, -80, 8, 0, 0])
+
+    thrown = ForceElement(("end",), wrenches=throw)
+    options: dict[str, Any] = {"duration": 2.5, "step": 2.5e-3, "interval": 0.25, "progress": False}
+    options["integrator"] = "rk4"
+    first = simulate(model, model.neutral(), forces=[thrown], **options)
+    second = simulate(model, first.q[-1], first.v[-1], **options)
+    centers = [float(model.center_of_mass(q)[0]) for q in (first.q[0], first.q[-1], second.q[-1])]
+    moved = [x - centers[0] for x in centers[1:]]
+    yield Check("momentum [N s]", second.momentum[-1][3:5], [20.0, 0.0], 1e-6, "error of the steps")
+    yield Check("moved by 2.5 s, 5 s [m]", moved, [2.5, 7.5], 1e-5, "error of the steps")
+    yield Check("energy kept in flight", second.report.energy_error, 0.0, 1e-5, "error of the steps")
+    slopes = [name.endswith("_slope") for name in model.coordinate_names]
+    turned = float(np.abs(first.q[:, slopes].sum(axis=1)).max())
+    yield Check("bends by more than 1 rad", float(turned > 1.0), 1.0, 0.0, "large deflection")
