@@ -47,6 +47,7 @@ from alembert.model import Model
 from alembert.simulate.implicit_steps import newton_loop
 from alembert.simulate.stepping import Layout, StepModel, arguments, kept_kernel
 from alembert.sweeps import CORIOLIS_FORCES, Tree
+from alembert.sweeps.modal import Integrals
 
 
 def layout(plant: StepModel) -> Layout:
@@ -209,7 +210,7 @@ def _friction(model: Model, parameters: ca.SX) -> Any:
         for node, sv in zip(nodes, tree.v_slices, strict=True):
             own = node.own_effort(ca.SX.zeros(node.nq), v[sv])
             if node.structure.stiffening:
-                own = -ca.reshape(node.parts["modal_damping"], node.nv, node.nv).T @ v[sv]
+                own = -Integrals(node.parts, node.nv, node.structure.stiffening).damping @ v[sv]
             if own is not None:
                 total[sv] = own
         return total

@@ -27,9 +27,9 @@ class Statics:
     def __init__(self, model: Model, force: Array, turns: Array | None = None) -> None:
         q, s = ca.SX.sym("q", model.nq), ca.SX.sym("s")
         self.tip = model.symbolic.frame_pose(q, "tip")
-        work = ca.dot(ca.DM(force), self.tip.translation)
+        work: ca.SX = ca.dot(ca.SX(force), self.tip.translation)
         if turns is not None:
-            work = ca.dot(ca.DM(turns), q)
+            work = ca.dot(ca.SX(turns), q)
         H, g = ca.hessian(model.symbolic.potential_energy(q) - s * work, q)
         self._slopes = ca.Function("slopes", [q, s], [g, H])
         self._pose = ca.Function("pose", [q], [self.tip.translation, self.tip.rotation])
