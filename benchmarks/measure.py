@@ -21,6 +21,7 @@ from alembert import save
 from benchmarks import (
     chains,
     control,
+    flexible,
     loops,
     models,
     optimal,
@@ -34,9 +35,21 @@ from benchmarks.rows import BATCH, Results, Row, against
 from benchmarks.timing import Effort
 
 LARGE_BATCH = 65536
+SATELLITE = "satellite with panels"
 
 
-PARTS = ("robots", "threads", "chains", "simulation", "loops", "optimal", "control", "reach", "start")
+PARTS = (
+    "robots",
+    "threads",
+    "chains",
+    "simulation",
+    "flexible",
+    "loops",
+    "optimal",
+    "control",
+    "reach",
+    "start",
+)
 
 
 def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Results:
@@ -64,6 +77,7 @@ def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Resul
         "threads": lambda: _threads(effort),
         "chains": lambda: chains.rows(effort, results, chains.CHAINS[:5] if quick else chains.CHAINS),
         "simulation": lambda: simulation.rows(effort, quick=quick, notes=results.notes),
+        "flexible": lambda: flexible.rows(effort, quick=quick, notes=results.notes),
         "loops": lambda: loops.rows(effort, notes=results.notes),
         "optimal": lambda: optimal.rows(effort, quick=quick, notes=results.notes),
         "control": lambda: list(control.rows(quick=quick)),
@@ -111,9 +125,9 @@ def _threads(effort: Effort) -> list[Row]:
 
 def _first_calls(quick: bool) -> list[Row]:
     """The first calls of fresh processes: with an empty cache, then with the cache that those left."""
-    goals = {"talos": 1.0, "chain100": 0.3, "chain1000": 0.3}
+    goals = {"talos": 1.0, "chain100": 0.3, "chain1000": 0.3, SATELLITE: 1.5}
     rows = []
-    names = ["panda7", "talos", "chain100", *([] if quick else ["chain1000"])]
+    names = ["panda7", "talos", "chain100", SATELLITE, *([] if quick else ["chain1000"])]
     repeats, again = (1, 1) if quick else (3, 2)  # what comes from the cache is short, and easily disturbed
     with tempfile.TemporaryDirectory() as bytecode:
         for name in names:
@@ -137,8 +151,9 @@ def _first_calls(quick: bool) -> list[Row]:
 
 def _write(name: str, folder: Path) -> None:
     """The model and its states as files, so that the timed process imports no other program."""
-    save(models.alembert_model(name), folder / "model.toml")
-    q, v, tau = models.states(name, 64)
+    model = flexible.satellite() if name == SATELLITE else models.alembert_model(name)
+    save(model, folder / "model.toml")
+    q, v, tau = flexible.states(model, 64) if name == SATELLITE else models.states(name, 64)
     np.savez(folder / "states.npz", q=q, v=v, tau=tau)
 
 

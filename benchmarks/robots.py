@@ -93,7 +93,7 @@ def _kernels(name: str, effort: Effort, results: Results) -> list[Row]:
         label = f"forward dynamics, batch of {BATCH}, per state"
         peer_name = "pin.abaInParallel, 1 thread"
         rows.append(against("forward_dynamics/batch/pool", label, name, batch, peer_name, pool_time))
-    counts = _operations(model)
+    counts = operations(model)
     results.notes.setdefault("operations", {})[name] = counts
     rate = counts["arithmetic"] / batch
     rows.append(Row("peak", "batch kernel, share of the measured peak", name, rate, unit="share"))
@@ -218,7 +218,7 @@ def _in_parallel(model: Any, given: models.States, effort: Effort) -> float | No
     return timing.best(lambda: pin.abaInParallel(1, pool, q, v, tau), effort, len(given.q))
 
 
-def _operations(model: Any) -> dict[str, int]:
+def operations(model: Any) -> dict[str, int]:
     """What one evaluation takes: additions, multiplications, divisions and roots; sines and cosines apart."""
     function = model.symbolic.function(sweeps.FORWARD_DYNAMICS, ("q", "v", "tau"))
     no_work = {ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_ASSIGN, ca.OP_PARAMETER}

@@ -42,7 +42,7 @@ def rows(effort: Effort, *, quick: bool, notes: dict[str, Any]) -> list[Row]:
     return found + _ensembles(quick, notes)
 
 
-class _Steps:
+class Steps:
     """A fixed-step scheme in its compiled loop, from a state or a batch of states."""
 
     def __init__(self, model: al.Model, integrator: str, q: np.ndarray, v: np.ndarray, steps: int) -> None:
@@ -85,8 +85,8 @@ def _against_mujoco(name: str, effort: Effort) -> list[Row]:
     steps = 200
     states = np.empty((1, steps, start.shape[1]))
     rollout = mujoco.rollout.Rollout(nthread=0)
-    one = _Steps(model, "semi_implicit_euler", q[0], v[0], steps)
-    many = _Steps(model, "semi_implicit_euler", q, v, 20)
+    one = Steps(model, "semi_implicit_euler", q[0], v[0], steps)
+    many = Steps(model, "semi_implicit_euler", q, v, 20)
     calls: list[Callable[[], float]] = [
         lambda: one.time(effort),
         lambda: many.time(effort),
@@ -121,7 +121,7 @@ def _speeds_in_mujoco(model: al.Model, v: np.ndarray) -> np.ndarray:
 def _variational(effort: Effort) -> list[Row]:
     model = models.alembert_model("panda7")
     q, v = model.neutral(), np.full(model.nv, 0.1)
-    implicit, explicit = (_Steps(model, name, q, v, 100) for name in ("variational", "midpoint"))
+    implicit, explicit = (Steps(model, name, q, v, 100) for name in ("variational", "midpoint"))
     ours, midpoint = timing.best_of_each(
         [lambda: implicit.time(effort), lambda: explicit.time(effort)], TURNS
     )
@@ -140,7 +140,7 @@ def _against_exudyn(n: int, effort: Effort, notes: dict[str, Any]) -> list[Row]:
         return []
     model = models.alembert_model(f"chain{n}")
     q, v = np.full(model.nq, 0.1), np.zeros(model.nv)
-    ours, theirs = _Steps(model, "rk4", q, v, 20), Chain(model, q, STEP)
+    ours, theirs = Steps(model, "rk4", q, v, 20), Chain(model, q, STEP)
     there, here = theirs.positions(20), ours.run()
     if np.abs(here - there).max() > 1e-8 * max(1.0, np.abs(there - q).max()):
         raise RuntimeError(f"chain of {n}: the motions of the two programs differ:\n{here}\n{there}")
@@ -219,7 +219,7 @@ def _steps_on_two_cores(model: al.Model) -> tuple[Callable[[], float], Callable[
     """Seconds for the steps of two blocks of members: one after the other, and both at once. What the machine allows."""
     rng = np.random.default_rng(1)
     q = np.tile(model.neutral(), (LANES, 1))
-    blocks = [_Steps(model, "rk4", q, 0.1 * rng.normal(size=(LANES, model.nv)), 5000) for _ in range(2)]
+    blocks = [Steps(model, "rk4", q, 0.1 * rng.normal(size=(LANES, model.nv)), 5000) for _ in range(2)]
     for block in blocks:
         block.run()
     pool = ThreadPoolExecutor(2)
@@ -232,7 +232,7 @@ def _steps_on_two_cores(model: al.Model) -> tuple[Callable[[], float], Callable[
 
     def together() -> float:
         start = time.perf_counter()
-        list(pool.map(_Steps.run, blocks))
+        list(pool.map(Steps.run, blocks))
         return time.perf_counter() - start
 
     return alone, together

@@ -259,6 +259,47 @@ def test_prescribed_joints_with_free_modes():
     np.testing.assert_allclose(held.accelerations[model.space.of_bodies["one"].v], 0.0, atol=1e-12)
 
 
+def test_hybrid_derivatives():
+    """Joints as told, modes free: the slopes of accelerations and efforts against differences."""
+    builder = al.ModelBuilder("arm")
+    link = beam(1.0, 1.0, EI_z=2.0, EI_y=3.0, bending_y=1, bending_z=1)
+    builder.body("upper", link, joint=al.Spherical(), joint_name="shoulder")
+    builder.body("lower", link, joint=al.Revolute((0, 0, 1)), joint_name="elbow", parent="upper", node="tip")
+    model = builder.build()
+    q, v, x = state(model, np.random.default_rng(14))
+    given = {"shoulder": x[:3], "elbow": x[model.v_slice("elbow")]}
+    found = model.hybrid_dynamics_derivatives(q, v, accelerations=given)
+    d, h = np.random.default_rng(15).normal(size=model.nv), 1e-6
+
+    def both(step):
+        ahead = model.hybrid_dynamics(model.integrate(q, step * d), v, accelerations=given)
+        faster = model.hybrid_dynamics(q, v + step * d, accelerations=given)
+        return np.array([ahead.accelerations, ahead.efforts, faster.accelerations, faster.efforts])
+
+    numeric = (both(h) - both(-h)) / (2 * h)
+    slopes = (*found.dq, *found.dv)
+    for matrix, expected in zip(slopes, numeric, strict=True):
+        np.testing.assert_allclose(matrix @ d, expected, atol=1e-7 * np.abs(numeric).max())
+
+
+def test_jacobians_of_points():
+    model, _ = chain("revolute", foreshortening=True)
+    rng = np.random.default_rng(16)
+    q, v, _ = state(model, rng)
+    place = np.array([0.3, -0.2, 0.1])
+    for frame in ("eye", "two"):
+        X, h = model.frame_pose(q, frame), 1e-6
+
+        def at(step, frame=frame):
+            moved = model.frame_pose(model.integrate(q, step * v), frame)
+            return moved.translation + moved.rotation @ place
+
+        J = model.frame_jacobian(q, frame, point=place, reference="local_world_aligned")
+        np.testing.assert_allclose(J[3:] @ v, (at(h) - at(-h)) / (2 * h), atol=1e-8)
+        local = model.frame_jacobian(np.stack([q, q]), frame, point=place)
+        np.testing.assert_allclose(X.rotation @ local[1, 3:], J[3:], atol=1e-12)
+
+
 def test_a_stiff_body_tends_to_the_rigid_one():
     """The modes follow quasi-statically: what is left of the joints' accelerations shrinks like 1/K."""
 

@@ -113,6 +113,38 @@ def _flexible_source(
     return Plan(sizes, results if inverse else {"a": n, **results}, temporaries, stages)
 
 
+def _flexible_hybrid_source(tree: Tree, names: Sequence[str], inputs: Sequence[Argument]) -> KernelSource:
+    """As `hybrid_kernel` says, from the derivatives of inverse dynamics."""
+    n, pattern = tree.model.nv, Pattern(tree)
+    M, free = ca.SX.sym("M", n * n), ca.SX.sym("free", n)
+    whole = ca.reshape(M, n, n).T
+    m = ca.diag(free)
+    factor = ca.vertcat(pattern.factor(m @ whole @ m + ca.diag(1 - free)), free)
+    shared, columns = ca.SX.sym("shared", factor.numel()), [ca.SX.sym(x, n) for x in "qve"]
+    L, chosen = shared[: pattern.size], shared[pattern.size :]
+    q, v, unit = columns
+    solved = [-pattern.solve(L, chosen * x) for x in (q, v)] + [pattern.solve(L, unit)]
+    steps: list[Step] = [
+        Call(
+            _flexible_source(tree, names, inputs, inverse=True),
+            [a.name for a in inputs],
+            ["tau_q", "tau_v", "M"],
+        ),
+        Call(FunctionSource(ca.Function("factor", [M, free], [factor])), ["M", "free"], ["factor"]),
+        Call(FunctionSource(ca.Function("unit", [], [ca.vec(ca.DM.eye(n))])), [], ["one"]),
+        Columns(
+            ca.Function("solve", [shared, *columns], [ca.densify(x) for x in solved]),
+            "factor",
+            ["tau_q", "tau_v", "one"],
+            ["dq", "dv", "inverse"],
+            n,
+        ),
+    ]
+    results = dict.fromkeys(("dq", "dv", "inverse", "tau_q", "tau_v", "M"), n * n)
+    sizes = {a.name: a.size for a in inputs[:3]} | {"free": n} | {a.name: a.size for a in inputs[3:]}
+    return Plan(sizes, results, {"factor": factor.numel(), "one": n * n}, steps)
+
+
 def _small_inverse_source(
     tree: Tree, names: Sequence[str], inputs: Sequence[Argument], lowering: kernels.Lowering
 ) -> KernelSource:
@@ -230,6 +262,8 @@ def hybrid_kernel(model: Model, *, wrenches: bool, lowering: kernels.Lowering = 
     kernels.is_rolled(tree, INVERSE_DYNAMICS_DERIVATIVES, lowering)  # refuses unknown words
 
     def build() -> KernelSource:
+        if tree.has_modes:
+            return _flexible_hybrid_source(tree, names, inputs)
         related = relations(tree)
         terms = kernels.program_source(tree, INVERSE_DYNAMICS_TERMS, names, "rolled")
         results = [a.name for a in outputs]

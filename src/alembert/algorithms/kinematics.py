@@ -15,7 +15,7 @@ from alembert.algorithms.frames import Reference
 from alembert.arguments import common, mapping
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.errors import NumericalError, UnsupportedError
+from alembert.errors import NumericalError
 from alembert.model import Model
 from alembert.spatial import Pose
 
@@ -65,9 +65,13 @@ class Kinematics(Evaluator):
     ) -> Array:
         """With bodies that have modes: what these move depends on where the frame is, so that it has a kernel of its own."""
         if point is not None:
-            raise UnsupportedError(
-                "frame_jacobian: point= is not supported for models with flexible bodies; add a frame at the point"
-            )
+            where = self.numbers("frame_jacobian", "point", point, 3, batch=False)
+            J = np.swapaxes(self._flexible_jacobian(q, frame, "local", None, parameters), -1, -2)
+            J = frames.to_frame(Pose(np.eye(3), where), J)
+            X = self.frame_pose(q, frame, parameters)
+            there = np.asarray(X.translation) + (np.asarray(X.rotation) @ where)
+            X_WC = Pose(np.asarray(X.rotation)[..., None, :, :], there[..., None, :])
+            return np.swapaxes(frames.refer(X_WC, J, reference), -1, -2)
         key = ("frame_jacobian", frame, reference)
         if key not in self.kernels:
             options = Options(frame=frame, reference=reference)

@@ -72,8 +72,8 @@ class Columns:
 
     function: ca.Function
     shared: str
-    sources: Sequence[str]
-    results: Sequence[str]
+    sources: Sequence[Buffer]
+    results: Sequence[Buffer]
     count: int
 
 
@@ -303,7 +303,7 @@ class _Emitter:
     def columns(self, step: Columns) -> int:
         w, (label, code), each = self.lines, self.codes[id(step)], self.width(step) // self.lanes
         loop, column = w.blocks(step.count, each)
-        moved = [w.at(self.pointers[buffer], column) for buffer in (*step.sources, *step.results)]
+        moved = [w.at(self.place(buffer), column) for buffer in (*step.sources, *step.results)]
         w.call(label, [self.pointers[step.shared], *moved, "%w"])
         w.end(loop)
         return code.work * -(-step.count // each)

@@ -33,7 +33,7 @@ from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.dense import IdentitySource, InverseSource, VectorProductSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import UnsupportedError
-from alembert.lowering.plan import Call, Columns, Copy, Plan, Repeat, Step, recorded
+from alembert.lowering.plan import Call, Columns, Copy, Offset, Plan, Repeat, Step, recorded
 from alembert.simulate.stepping import Layout, StepModel, arguments, kept_kernel
 from alembert.sweeps import CORRECTION, INVERSE_DYNAMICS
 
@@ -42,7 +42,7 @@ LONGEST = 60_000
 """operations of the residual times unknowns, up to which its Jacobian is straight code"""
 CLOSE = 1e-9  # of the unknowns: below it corrections that no longer shrink are rounding
 SMALL = 1e-13  # the same where the unknowns are zero, in SI units
-ENOUGH = 1e-12  # of the unknowns: an error of a step that nobody sees
+ENOUGH = 1e-10  # of the accelerations: of the positions it is smaller by the square of the step
 MOST_DENSE = 24  # speeds; beyond it the Jacobian of all speeds takes long to compile (measured)
 
 
@@ -198,6 +198,8 @@ class _Step:
     state: ca.SX
     h: ca.SX
     a1: ca.SX
+    adding: bool = False
+    """whether coordinates simply add"""
 
     @cached_property
     def end(self) -> tuple[ca.SX, ca.SX, ca.SX]:
@@ -205,7 +207,8 @@ class _Step:
         state, h = self.state, self.h
         q0, v0, a0, b0 = (state[self.layout[name]] for name in ("q", "v", "a", "b"))
         b1 = ((1 - F) * self.a1 + F * a0 - M * b0) / (1 - M)  # (1)
-        q1 = self.plant.model.space.integrate(q0, h * v0 + h**2 * ((0.5 - BETA) * b0 + BETA * b1))  # (2)
+        along = h * v0 + h**2 * ((0.5 - BETA) * b0 + BETA * b1)
+        q1 = q0 + along if self.adding else self.plant.model.space.integrate(q0, along)  # (2)
         return q1, v0 + h * ((1 - GAMMA) * b0 + GAMMA * b1), b1  # (3)
 
     def following(self, x: ca.SX | None = None) -> ca.SX:
@@ -220,29 +223,24 @@ def _sweep_source(plant: StepModel, layout: Layout, given: list[Argument]) -> Ke
     names = {a.name for a in given}
     state, h, start = ca.SX.sym("state", layout.size), ca.SX.sym("h"), ca.SX.sym("start")
     x = ca.SX.sym("x", 2 + nv)  # whether it is done, the size of the last correction, the unknowns
-    step = _Step(plant, layout, state, h, x[2:])
-    q1, v1, _ = step.end
     follow = (1 - F) / (1 - M)
     weights = [ca.repmat(h**2 * BETA * follow, nv, 1), ca.repmat(h * GAMMA * follow, nv, 1)]
 
     da, done, last = ca.SX.sym("da", nv), x[0], x[1]
-    size, reach = ca.norm_inf(da), ca.norm_inf(x[2:])
+    size, reach = _largest(da), _largest(x[2:])
     settled = ca.logic_and(size <= CLOSE * reach + SMALL, size > 0.5 * last)
     small = ca.logic_or(
         size * size <= ENOUGH * reach * last, settled
     )  # the next one is size / last times smaller
     moved = ca.vertcat(ca.if_else(small, 1, 0), size, x[2:] + da)
-    following = step.following()
-    good = ca.vertcat(following[0], ca.if_else(done, following[1:], ca.SX.nan(following.numel() - 1)))
-
     functions = {
         "predict": ([state], [ca.vertcat(0, 0, state[layout["a"]])]),
         "weights": ([h], weights),
-        "moved": ([state, start, h, x], [start + (state[0] + 1) * h, q1, v1, x[2:]]),
+        "numbers": ([state, start, h, x], [start + (state[0] + 1) * h, ca.vertcat(h, done)]),
         "update": ([x, da], [ca.if_else(done, x, moved)]),
-        "finish": ([state, h, x], [good]),
     }
-    iteration: list[Step] = [Call("moved", ["state", "start", "step", "x"], ["t", "q", "v", "a"])]
+    motion, finish = _ends(plant, layout, functions)
+    iteration: list[Step] = [Call("numbers", ["state", "start", "step", "x"], ["t", "shared"]), *motion]
     more = ["parameters"] if "parameters" in names else []
     effort = "effort"
     if plant.controller is not None or plant.elements is not None:
@@ -267,7 +265,12 @@ def _sweep_source(plant: StepModel, layout: Layout, given: list[Argument]) -> Ke
         Call("update", ["x", "da"], ["x_next"]),
         Copy("x_next", "x"),
     ]
-    sizes = {"t": 1, "q": model.nq, **dict.fromkeys(("v", "a", "tau", "da", "beta", "gamma"), nv)}
+    sizes = {
+        "t": 1,
+        "shared": 2,
+        "q": model.nq,
+        **dict.fromkeys(("v", "a", "tau", "da", "beta", "gamma"), nv),
+    }
     return recorded(
         sources,
         {a.name: a.size for a in given},
@@ -276,9 +279,54 @@ def _sweep_source(plant: StepModel, layout: Layout, given: list[Argument]) -> Ke
             Call("predict", ["state"], ["x"]),
             Call("weights", ["step"], ["beta", "gamma"]),
             Repeat(iteration, "x", MOST),
-            Call("finish", ["state", "step", "x"], ["next"]),
+            Call("numbers", ["state", "start", "step", "x"], ["t", "shared"]),
+            *finish,
         ],
     )
+
+
+def _largest(x: ca.SX) -> ca.SX:
+    """The largest magnitude, by pairs: a chain of comparisons would wait for each."""
+    found = [ca.fabs(x[k]) for k in range(x.numel())]
+    while len(found) > 1:
+        pairs = [ca.fmax(a, b) for a, b in zip(found[::2], found[1::2], strict=False)]
+        found = pairs + found[2 * len(pairs) :]
+    return found[0]
+
+
+_Functions = dict[str, tuple[list[ca.SX], list[ca.SX]]]
+
+
+def _ends(plant: StepModel, layout: Layout, functions: _Functions) -> tuple[list[Step], list[Step]]:
+    """The motion at the end of the step, and the next state: by loops over the speeds where coordinates add.
+
+    They take the step and whether it is done from `shared`.
+    """
+    nv, shared = plant.model.nv, ca.SX.sym("shared", 2)
+    h, done = shared[0], shared[1]
+    loops = plant.model.space.is_vector_space
+    small = Layout(**dict.fromkeys("qvab", 1)) if loops else layout
+    state, a1 = ca.SX.sym("state", small.size), ca.SX.sym("a1", 1 if loops else nv)
+    step = _Step(plant, small, state, h, a1, adding=loops)
+    q1, v1, _ = step.end
+    following = step.following()[2:]
+    good = ca.if_else(done, following, ca.SX.nan(following.numel()))
+    functions["count"] = ([ca.SX.sym("before", layout.size)], [])
+    before = functions["count"][0][0]
+    functions["count"][1].append(ca.vertcat(before[0] + 1, before[1]))
+    counted = Call("count", ["state"], ["next"])
+    if loops:  # a state is q, v, a and b by rows
+        rows, x, result = Offset("state", 2), Offset("x", 2), Offset("next", 2)
+        each = ca.Function("motion", [shared, state[2:], a1], [q1, v1, a1])
+        last = ca.Function("finish", [shared, state[2:], a1], [good])
+        return (
+            [Columns(each, "shared", [rows, x], ["q", "v", "a"], nv)],
+            [counted, Columns(last, "shared", [rows, x], [result], nv)],
+        )
+    functions["motion"] = ([shared, state, a1], [q1, v1, a1])
+    functions["finish"] = ([shared, state, a1], [good])
+    given: list[str | Offset] = ["shared", "state", Offset("x", 2)]
+    return [Call("motion", given, ["q", "v", "a"])], [counted, Call("finish", given, [Offset("next", 2)])]
 
 
 def _source(plant: StepModel, layout: Layout, given: list[Argument]) -> KernelSource:
