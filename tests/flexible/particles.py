@@ -1,4 +1,4 @@
-"""Random bodies of point masses that deform, and an independent account of trees of them.
+"""An independent account of trees of bodies made of point masses that deform.
 
 The account knows positions only: every point as a function of the configuration. Differentiated twice they give
 d'Alembert's equations, sum of m J' (r'' - g) = tau, with no spatial algebra in them.
@@ -8,28 +8,7 @@ import casadi as ca
 import numpy as np
 
 import alembert as al
-from alembert.model.modal import ModalBody, ModalNode
 from alembert.spatial import Pose, so3
-
-
-def random_body(rng, points=5, modes=2, *, foreshortening=False, size=0.3):
-    """A `ModalBody` and its points (masses, places, shapes)."""
-    m, x = rng.uniform(0.1, 1.0, points), rng.normal(size=(points, 3))
-    phi, psi = size * rng.normal(size=(2, points, modes, 3))
-    chi = size * rng.normal(size=(points, modes, modes, 3)) * foreshortening
-    chi = chi + np.swapaxes(chi, 1, 2)
-    nodes = [ModalNode(f"p{k}", x[k], phi[k], psi[k], chi[k]) for k in range(points)]
-    A = rng.normal(size=(modes, modes))
-    body = ModalBody.of_points(
-        m,
-        x,
-        phi,
-        stiffness=5 * (A @ A.T + np.eye(modes)),
-        damping=0.1 * np.eye(modes),
-        foreshortening=chi,
-        nodes=nodes,
-    )
-    return body, (m, x, phi)
 
 
 def rigid_points(rng, points=4):

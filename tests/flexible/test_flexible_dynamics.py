@@ -6,17 +6,19 @@ the numbers (up to 1e2) times the condition of the elimination (1e2).
 
 import dataclasses
 import functools
+import warnings
 
 import casadi as ca
 import numpy as np
 import pytest
-from particles import Account, random_body, rigid_points
+from particles import Account, rigid_points
 
 import alembert as al
 from alembert.flexible import beam
 from alembert.joints import REGISTRY
 from alembert.library import example_joint
 from alembert.sweeps import CORRECTION, expressions
+from alembert.verify.random_models import random_modal_body as random_body
 
 CLOSE = 1e-11
 NODE = "p2"
@@ -237,6 +239,9 @@ def test_derivatives():
         ):
             _, product = model.jvp(name, (q, v, x), direction)
             np.testing.assert_allclose(matrix @ d, product, atol=1e-11 * np.abs(matrix).max())
+        rolled = model.compile(f"{name}_derivatives", lowering="rolled")(q, v, x)  # by rows of adjoints
+        for matrix, row_wise in zip((found.dq, found.dv, getattr(found, last)), rolled[-3:], strict=True):
+            np.testing.assert_allclose(row_wise, matrix, atol=1e-11 * np.abs(matrix).max())
     w = rng.normal(size=model.nv)
     gradients = model.vjp("forward_dynamics", (q, v, x), w)
     np.testing.assert_allclose(gradients[0], found.dq.T @ w, atol=1e-10 * np.abs(found.dq).max())
@@ -470,6 +475,64 @@ def test_the_correction_of_implicit_steps():
     np.testing.assert_allclose(
         da, np.linalg.solve(J, tau - numbers(model, "inverse_dynamics", q, v, a)), atol=1e-9
     )
+
+
+def spinning(stiffening):
+    builder = al.ModelBuilder("boom", gravity=(0, 0, 0))
+    boom = beam(1.0, 1.0, EI_z=100.0, EA=1e6, bending_y=1, axial=1, stiffening=stiffening)
+    builder.body("boom", boom, joint=al.Revolute((0, 0, 1)), joint_name="hub")
+    return builder.build()
+
+
+def test_a_warning_where_stiffening_is_left_out():
+    """The first frequency is 35 rad/s; at 3 rad/s nothing is said, at 5 the body and the numbers are."""
+    slow, fast = np.array([3.0, 0, 0]), np.array([5.0, 0, 0])
+    settings = {"duration": 0.02, "step": 1e-4, "integrator": "rk4"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        al.simulate(spinning("inconsistent"), np.zeros(3), slow, **settings)
+        al.simulate(spinning("consistent"), np.zeros(3), fast, **settings)
+    with pytest.warns(
+        al.AlembertWarning, match=r"body 'boom' turns at up to 5 rad/s, which is 0\.14 of its first"
+    ):
+        al.simulate(spinning("inconsistent"), np.zeros(3), fast, **settings)
+
+
+def test_the_automatic_choice_of_stiff_modes():
+    model = spinning("consistent")
+    run = al.simulate(model, np.zeros(3), np.array([1.0, 0, 0]), duration=0.1, step=1e-2)
+    assert run.integrator == "generalised_alpha"
+    assert "the mode 'boom.axial_1' at 1.57e+03 rad/s is too fast for explicit steps of 0.01 s" in str(
+        run.report
+    )
+    assert al.simulate(model, np.zeros(3), duration=0.01, step=1e-4).integrator == "variational"
+
+
+def test_rotors_on_bodies_that_deform():
+    """The rotor turns with the node: energy is kept at large deflections."""
+    rng = np.random.default_rng(17)
+    builder = al.ModelBuilder("drive", gravity=(0, 0, -9.81))
+    body, _ = random_body(rng, foreshortening=True)
+    still = dataclasses.replace(body, damping=np.zeros((2, 2)))
+    builder.body("arm", still, joint=al.Spherical(), joint_name="base")
+    rotor = al.Rotor(20.0, 0.01, (0.6, 0.0, 0.8))
+    wheel = al.Inertia.sphere(1.0, 0.3)
+    builder.body(
+        "wheel",
+        wheel,
+        joint=al.Revolute((0, 0, 1)),
+        joint_name="axle",
+        parent="arm",
+        node="p2",
+        rotors=(rotor,),
+    )
+    model = builder.build()
+    q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    a = model.symbolic.forward_dynamics(q, v, ca.SX.zeros(model.nv))
+    energy = model.symbolic.energy(q, v)
+    power = ca.jtimes(energy, q, model.space.rate(q, v)) + ca.jtimes(energy, v, a)
+    x, y, _ = state(model, rng)
+    assert abs(float(ca.Function("power", [q, v], [power])(x, y))) < 1e-9
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from particles import random_body, rigid_points
+from particles import rigid_points
 
 import alembert as al
 from alembert.flexible import beam
@@ -15,6 +15,7 @@ from alembert.simulate import (
     Measured,
     SpringDamper,
 )
+from alembert.verify.random_models import random_modal_body as random_body
 
 
 @pytest.fixture(scope="module")

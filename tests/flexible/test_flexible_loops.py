@@ -5,11 +5,12 @@ Tolerances: rounding (1e-15) times numbers up to 1e3 times the condition of the 
 
 import numpy as np
 import pytest
-from particles import random_body, rigid_points
+from particles import rigid_points
 
 import alembert as al
 from alembert.flexible import beam
 from alembert.simulate import Bushing
+from alembert.verify.random_models import random_modal_body as random_body
 
 CLOSE = 1e-9
 

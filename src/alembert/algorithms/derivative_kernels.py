@@ -15,7 +15,8 @@ from alembert.algorithms import kernels
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.dense import IdentitySource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.lowering.plan import Call, Columns, Copy, Ending, MatrixRows, Plan, Step
+from alembert.lowering.plan import Call, Columns, Copy, Ending, Fold, MatrixRows, Offset, Plan, Step
+from alembert.lowering.rolled import RolledSource
 from alembert.lowering.tree_factor import TreeFactor
 from alembert.lowering.tree_matrices import Relations, Sums, TreeMatrices, padded
 from alembert.model import Model
@@ -29,7 +30,7 @@ from alembert.sensitivity.inverse_dynamics import (
     ROWS,
 )
 from alembert.sensitivity.mass_factor import Pattern
-from alembert.sweeps import FORWARD_DYNAMICS, INVERSE_DYNAMICS, Tree
+from alembert.sweeps import FORWARD_DYNAMICS, INVERSE_DYNAMICS, SOLVE_MASS_MATRIX, Tree
 from alembert.sweeps.program import expressions
 
 BY_ROWS = 12
@@ -60,13 +61,11 @@ def kernel(model: Model, name: str, *, wrenches: bool, lowering: kernels.Lowerin
         outputs = [Argument("a", (n,)), *outputs]
     rolled = kernels.is_rolled(tree, program, lowering)  # refuses unknown words
     if tree.has_modes:
-        key = f"{model.fingerprint}:{name}:{','.join(names)}:columns"
+        by_rows = kernels.is_rolled(tree, INVERSE_DYNAMICS, lowering)
+        key = f"{model.fingerprint}:{name}:{','.join(names)}:{'adjoint rows' if by_rows else 'columns'}"
+        source = _flexible_rows if by_rows else _flexible_source
         return Kernel(
-            name,
-            inputs,
-            outputs,
-            key=key,
-            build=lambda: _flexible_source(tree, names, inputs, inverse=inverse),
+            name, inputs, outputs, key=key, build=lambda: source(tree, names, inputs, inverse=inverse)
         )
     by_rows = n >= BY_ROWS or rolled
     if by_rows and lowering == "auto":
@@ -113,9 +112,79 @@ def _flexible_source(
     return Plan(sizes, results if inverse else {"a": n, **results}, temporaries, stages)
 
 
+def _flexible_rows(
+    tree: Tree, names: Sequence[str], inputs: Sequence[Argument], *, inverse: bool
+) -> KernelSource:
+    """With many of them: adjoint sweeps, which give a row of all matrices at a time.
+
+    A row of the derivatives of forward dynamics belongs to the weight e_i: mu = M^-1 e_i, then those of inverse dynamics
+    at the accelerations, weighted by mu, with the opposite sign.
+    """
+    n = tree.model.nv
+    at_a = tuple("a" if name == "tau" else name for name in names)
+    given = [a.name for a in inputs]
+    at = ["a" if name == "tau" else name for name in given]
+    tail = given[len(names) :]
+    back = RolledSource(INVERSE_DYNAMICS, tree, at_a, "vjp")
+    k, e = ca.SX.sym("k"), ca.SX.sym("row", 1 + 3 * n)
+    parts = [ca.SX.sym(x, n) for x in ("dq", "dv", "last")]
+    signs = (1, 1, 1) if inverse else (-1, -1, 1)
+    following = ca.vertcat(k + 1, *(sign * x for sign, x in zip(signs, parts, strict=True)))
+    weight = "unit" if inverse else "mu"
+    others = {f"d {name}": size for name, size in zip(back.results, back.output_sizes, strict=True)}
+    solve: list[Step] = []
+    if not inverse:
+        solver = RolledSource(SOLVE_MASS_MATRIX, tree, ("q", "tau"))
+        solve = [Call(solver, ["q", "unit", *tail], ["mu"])]
+    each: list[Step] = [
+        Call("unit", ["begin"], ["number", "unit"]),
+        *solve,
+        Call(back, [*at, weight], list(others)),
+        Call("next", ["number", "d dq", "d dv", "d da" if inverse else "mu"], ["next"]),
+    ]
+    first: list[Step] = [
+        Copy(None, "begin"),
+        Call("counts", [], ["every", "count"]),
+    ]
+    if not inverse:
+        first.append(Call(kernels.program_source(tree, FORWARD_DYNAMICS, names, "auto"), given, ["a"]))
+    results = ["dq", "dv", "da" if inverse else "dtau"]
+    size = 1 + 3 * n
+    rows: list[Step] = [
+        Copy(Offset("records", i * size + 1 + m * n), Offset(result, i * n), n)
+        for m, result in enumerate(results)
+        for i in range(n)
+    ]
+    functions = {
+        "unit": ([e], [e[0], ca.vertcat(*(e[0] == i for i in range(n)))]),
+        "next": ([k, *parts], [following]),
+        "counts": ([], [ca.SX(1), ca.SX(n)]),
+    }
+    sources = {
+        key: FunctionSource(ca.Function(key, x, [ca.densify(y) for y in made]))
+        for key, (x, made) in functions.items()
+    }
+    fold = Fold("begin", "now", "next", "every", "count", "records", each)
+    temporaries = {
+        **dict.fromkeys(("begin", "now", "next"), size),
+        **dict.fromkeys(("unit", "mu"), n),
+        **others,
+    }
+    temporaries |= {"number": 1, "every": 1, "count": 1, "records": n * size}
+    matrices = dict.fromkeys(results, n * n)
+    return Plan(
+        {a.name: a.size for a in inputs},
+        matrices if inverse else {"a": n, **matrices},
+        temporaries,
+        [*first, fold, *rows],
+        sources,
+    )
+
+
 def _flexible_hybrid_source(tree: Tree, names: Sequence[str], inputs: Sequence[Argument]) -> KernelSource:
     """As `hybrid_kernel` says, from the derivatives of inverse dynamics."""
     n, pattern = tree.model.nv, Pattern(tree)
+    derivatives = _flexible_rows if kernels.is_rolled(tree, INVERSE_DYNAMICS, "auto") else _flexible_source
     M, free = ca.SX.sym("M", n * n), ca.SX.sym("free", n)
     whole = ca.reshape(M, n, n).T
     m = ca.diag(free)
@@ -126,7 +195,7 @@ def _flexible_hybrid_source(tree: Tree, names: Sequence[str], inputs: Sequence[A
     solved = [-pattern.solve(L, chosen * x) for x in (q, v)] + [pattern.solve(L, unit)]
     steps: list[Step] = [
         Call(
-            _flexible_source(tree, names, inputs, inverse=True),
+            derivatives(tree, names, inputs, inverse=True),
             [a.name for a in inputs],
             ["tau_q", "tau_v", "M"],
         ),

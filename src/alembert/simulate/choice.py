@@ -108,6 +108,12 @@ def _by_the_motion(
         return "dop853", "no step is given: error control; loops or couplings are kept by projection"
     fastest, damping = _eigenvalues(system, q, v, start)
     if step is not None:
+        mode, frequency = _fastest_mode(system)
+        if frequency * step > STABLE:
+            told = f"the mode {mode!r} at {frequency:.3g} rad/s is too fast for explicit steps of {step:g} s"
+            if system.prescribes:
+                return "radau", f"{told}, and the motion of joints is prescribed"
+            return "generalised_alpha", f"{told}; implicit ones damp it and keep what is slow"
         if not system.batch and fastest * step > STABLE:
             return "radau", (
                 f"the fastest eigenvalue at the start, {fastest:.3g}/s, is too fast for explicit steps of {step:g} s"
@@ -129,6 +135,20 @@ def _by_the_motion(
         "dop853",
         "no step is given: error control, of high order since the motion is smooth between samples",
     )
+
+
+def _fastest_mode(system: Simulation) -> tuple[str, float]:
+    """The mode of a flexible body that oscillates fastest while its frame is held, and how fast; rigid: 0."""
+    found = ("", 0.0)
+    values = system.model.parameter_values
+    for name in system.model.space.of_bodies:
+        body = system.model.body(name).flexible
+        assert body is not None
+        frequency = float(body.frequencies(values)[-1])
+        if frequency > found[1]:
+            own = np.diagonal(body.array("stiffness", values)) / np.diagonal(body.modal_mass(values))
+            found = f"{name}.{body.modes[int(np.argmax(own))]}", frequency
+    return found
 
 
 def _eigenvalues(

@@ -132,6 +132,10 @@ def _slow(run: Run) -> float:
     )
 
 
+FAST = 0.1
+"""of the first frequency: rates beyond which motion-induced stiffness matters"""
+
+
 def warn_of_energy(run: Run) -> None:
     """Warn where the energy at some of the records shows that the run is wrong; nothing where it would take long to know."""
     system = run._system
@@ -160,6 +164,25 @@ def warn_of_energy(run: Run) -> None:
         f"simulate: the energy {told}: by t = {run.time[first]:.6g} s it is off by {np.max(error) / scale:.1e} of the "
         f"largest kinetic energy; {_weak_point(run, some, first)}a smaller step or tolerance may help"
     )
+
+
+def warn_of_stiffening(run: Run) -> None:
+    """Warn where bodies without motion-induced stiffness turn so fast that it matters."""
+    some = np.unique(np.linspace(0, len(run.time) - 1, LOOKED_AT).astype(int))
+    for name in run.model.space.of_bodies:
+        body = run.model.body(name).flexible
+        if body is None or body.is_consistent:
+            continue
+        motion = run.model.frame_velocity(run.q[some], run.v[some], name, parameters=run._parameters)
+        rate = float(np.nanmax(np.linalg.norm(motion[..., :3], axis=-1), initial=0.0))
+        first = float(body.frequencies(run.model.parameter_values)[0])
+        if rate > FAST * first:
+            warn(
+                f"simulate: body {name!r} turns at up to {rate:.3g} rad/s, which is {rate / first:.2g} of its first "
+                f"frequency ({first:.3g} rad/s, held at its frame), and its stiffening is {body.stiffening!r}: the "
+                f"stiffness that its motion gives it is left out, which shows from {FAST:g} on; choose "
+                "stiffening='consistent'"
+            )
 
 
 def _weak_point(run: Run, some: Array, first: int) -> str:

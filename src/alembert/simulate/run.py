@@ -20,7 +20,7 @@ from alembert.simulate.closed_loops import Stabilisation
 from alembert.simulate.error_control import Restart, run_adaptive
 from alembert.simulate.fixed_steps import run_fixed
 from alembert.simulate.inputs import Inputs, Settings
-from alembert.simulate.report import warn_of_energy
+from alembert.simulate.report import warn_of_energy, warn_of_stiffening
 from alembert.simulate.result import Run
 from alembert.simulate.simulation import Simulation
 
@@ -181,6 +181,7 @@ def simulate(
     else:
         run = run_fixed(system, chosen, reason, settings, (q, v, system.x), None)
     warn_of_energy(run)
+    warn_of_stiffening(run)
     return run
 
 

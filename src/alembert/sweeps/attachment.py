@@ -85,7 +85,8 @@ class ModalAttachment:
         if name == "placement":
             if not record.has("T_P"):
                 record.T_P = self.columns(parent.q)
-                record.X_P = self._pose(parent.q) @ record.node.placement
+                place = self._pose(parent.q)
+                record.R_P, record.X_P = place.rotation, place @ record.node.placement
             return record.X_P
         if name == "V":
             if not record.has("gamma_P"):

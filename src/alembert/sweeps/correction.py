@@ -39,7 +39,7 @@ def begin_modes(b: Record) -> None:
 
 def correct(b: Record) -> None:
     """(2)"""
-    U, D, r = b.P.columns(b.S), ca.diag(_stiffness(b)), b.node.rotor_momentum
+    U, D, r = b.P.columns(b.S), ca.diag(_stiffness(b)), b.rotor_momentum()
     reflected = b.node.reflected_inertia
     D = D + b.S.T @ U + (0 if reflected is None else reflected)
     e = b.tau - joint_effort(b, b.S.T @ b.f.vector())
@@ -88,7 +88,7 @@ def respond(b: Record) -> None:
     """(3)"""
     dA_P = b.receive("dA")
     dA = b.X.motion_inverse(dA_P)
-    b.da = b.ready - b.W @ (dA if b.node.rotor_momentum is None else dA_P).vector()
+    b.da = b.ready - b.W @ (dA if b.rotor_momentum() is None else dA_P).vector()
     b.dA = dA + Motion.from_vector(b.S @ b.da)
 
 

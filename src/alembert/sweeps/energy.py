@@ -24,7 +24,7 @@ def kinetic(b: Record) -> None:
     reflected = b.node.reflected_inertia
     if reflected is not None:
         T = T + ca.dot(b.v, reflected @ b.v) / 2
-    r = b.node.rotor_momentum
+    r = b.rotor_momentum()
     if r is not None:
         T = T + dot(r @ b.v, b.receive("V").angular)
     b.T = T
@@ -56,7 +56,7 @@ def momentum(b: Record) -> None:
 def gather_momentum(b: Record) -> None:
     """(3)"""
     h = b.X.force(b.h)
-    r = b.node.rotor_momentum
+    r = b.rotor_momentum()
     if r is not None:
         h = h + Force(r @ b.v, ca.SX(3, 1))
     b.deliver(h=h)

@@ -43,7 +43,7 @@ def begin(b: Record) -> None:
     M = b.node.inertia
     b.P = M.articulated()
     b.z = b.V.cross_force(M @ b.V) - Force.from_vector(b.wrench)
-    r = b.node.rotor_momentum
+    r = b.rotor_momentum()
     if r is not None:
         b.reaction = Force(cross(b.receive("V").angular, r @ b.v), ca.SX(3, 1))
 
@@ -58,7 +58,7 @@ def eliminate(b: Record) -> None:
         b.e = b.free * b.e
     b.U, b.D, b.factor = U, D, Factor(D)
     b.ready = b.factor.solve(b.e)
-    r = b.node.rotor_momentum
+    r = b.rotor_momentum()
     P, z = reduce_articulated(b, z, effort) if r is None else reduce_coupled(b, z, r)
     b.deliver(P=P, z=z)
 
@@ -86,7 +86,7 @@ def respond(b: Record) -> None:
     """(5)"""
     A_P = b.receive("A")
     b.A_in = A = b.X.motion_inverse(A_P)
-    b.a = b.ready - b.W @ (A if b.node.rotor_momentum is None else A_P).vector()
+    b.a = b.ready - b.W @ (A if b.rotor_momentum() is None else A_P).vector()
     if b.has("free"):
         b.a = b.a + b.a_star
     b.A = A + type(A).from_vector(b.S @ b.a) + b.c

@@ -36,7 +36,7 @@ def project(b: Record) -> None:
 def transmit_force(b: Record) -> None:
     """(3), (4)"""
     reaction = b.X.force(b.f)
-    r = b.node.rotor_momentum
+    r = b.rotor_momentum()
     if r is not None:
         reaction = reaction + Force(r @ b.a + cross(b.receive("V").angular, r @ b.v), ca.SX(3, 1))
     b.deliver(f=reaction)
@@ -48,7 +48,7 @@ def joint_effort(b: Record, projected: ca.SX) -> ca.SX:
     reflected = b.node.reflected_inertia
     if reflected is not None:
         effort = effort + reflected @ b.a
-    r = b.node.rotor_momentum
+    r = b.rotor_momentum()
     if r is not None:
         effort = effort + r.T @ b.receive("A").angular
     own = own_effort(b)

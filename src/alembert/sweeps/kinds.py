@@ -167,9 +167,10 @@ def _by_structure(tree: Tree, parameters: ca.SX) -> list[_Group]:
     groups = [_group(tree, structure, nodes, parameters) for structure, nodes in members.items()]
     if len(groups) <= STRUCTURES:
         return groups
-    alike: dict[tuple[JointType, Carrier], list[_Group]] = {}
+    alike: dict[tuple[JointType, Carrier, str], list[_Group]] = {}
     for group in groups:
-        alike.setdefault((group.structure.joint, group.structure.carrier), []).append(group)
+        s = group.structure
+        alike.setdefault((s.joint, s.carrier, s.stiffening), []).append(group)
     return [_united(parts) for parts in alike.values()]
 
 
@@ -202,6 +203,7 @@ def _united(groups: list[_Group]) -> _Group:
         armature=any(s.armature for s in structures),
         rotors=tuple(rotors),
         carrier=structures[0].carrier,
+        stiffening=structures[0].stiffening,
     )
     nothing = {"rest": joint.neutral(), "smoothing": np.ones(1)}  # zeros would be singular
     default = np.concatenate([nothing.get(name, np.zeros(size))[:size] for name, size in union.layout])

@@ -29,7 +29,7 @@ def gather(b: Record) -> None:
 def composite_momentum(b: Record) -> None:
     """(2)"""
     b.Y = force_columns(b.X_W, b.I.articulated().columns(b.S))
-    r = b.node.rotor_momentum
+    r = b.rotor_momentum()
     if r is not None:
         X_P = b.receive("X_W")
         carried = [X_P.force(Force(r[:, k], ca.SX(3, 1))).vector() for k in range(b.node.nv)]

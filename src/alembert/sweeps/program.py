@@ -57,6 +57,11 @@ class Record:
         """Hand contributions inward: they add to the fields of the parent."""
         self.node.attachment.deliver(self, contributions)
 
+    def rotor_momentum(self) -> ca.SX | None:
+        """That of the node, turned with the place where it hangs on a parent that deforms."""
+        r = self.node.rotor_momentum
+        return r if r is None or not self.has("R_P") else self.R_P @ r
+
     def add(self, **contributions: Any) -> None:
         """Add to fields that several children contribute to; the first contribution makes the field."""
         for name, value in contributions.items():

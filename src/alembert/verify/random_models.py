@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from alembert import library
 from alembert.joints import REGISTRY
 from alembert.library.example_joints import example_joint
 from alembert.model import WORLD, Frame, LoopJoint, Model, Placement
+from alembert.model.modal import ModalBody, ModalNode
 
 Array = np.ndarray
 EPS = float(np.finfo(float).eps)
@@ -50,10 +52,73 @@ def tree(name: str) -> Model:
     raise KeyError(name)
 
 
+Points = tuple[Array, Array, Array]
+"""masses, places and shapes (points x modes x 3)"""
+
+
+def random_modal_body(
+    rng: np.random.Generator,
+    points: int = 5,
+    modes: int = 2,
+    *,
+    foreshortening: bool = False,
+    size: float = 0.3,
+) -> tuple[ModalBody, Points]:
+    """Point masses with random shapes, so that every integral matters; each is a node `p0`, `p1`, ..."""
+    m, x = rng.uniform(0.1, 1.0, points), rng.normal(size=(points, 3))
+    phi, psi = size * rng.normal(size=(2, points, modes, 3))
+    chi = size * rng.normal(size=(points, modes, modes, 3)) * foreshortening
+    chi = chi + np.swapaxes(chi, 1, 2)
+    parts: list[list[Any]] = [[x[k], phi[k], psi[k], chi[k]] for k in range(points)]
+    A = rng.normal(size=(modes, modes))
+    body = ModalBody.of_points(
+        m,
+        x,
+        phi,
+        stiffness=5 * (A @ A.T + np.eye(modes)),
+        damping=0.1 * np.eye(modes),
+        foreshortening=chi,
+        nodes=[ModalNode(f"p{k}", *part) for k, part in enumerate(parts)],
+    )
+    return body, (m, x, phi)
+
+
+def with_modes(model: Model, seed: int) -> Model:
+    """A third of the bodies, and at least one, as point masses that deform; what hangs on them is at their nodes."""
+    rng = np.random.default_rng(seed)
+    chosen = {body.name for body in model.bodies if rng.random() < 0.3}
+    chosen = chosen or {model.bodies[-1].name}
+    bodies = []
+    for body in model.bodies:
+        if body.name in chosen:
+            kind: Any = (
+                "consistent" if rng.random() < 0.7 else "inconsistent"
+            )  # ruthless bodies keep no energy
+            modal, _ = random_modal_body(
+                rng, modes=int(rng.integers(1, 4)), foreshortening=bool(rng.random() < 0.7)
+            )
+            body = dataclasses.replace(body, flexible=dataclasses.replace(modal, stiffening=kind))
+        bodies.append(body)
+
+    def placed(part: Any, name: str) -> Any:
+        return dataclasses.replace(part, node=f"p{rng.integers(5)}") if name in chosen else part
+
+    return model.replace(
+        bodies=tuple(bodies),
+        joints=tuple(placed(joint, joint.parent) for joint in model.joints),
+        frames=tuple(placed(frame, frame.body) for frame in model.frames),
+    )
+
+
 def states(model: Model, count: int, seed: int = 0) -> tuple[Array, Array, Array]:
-    """Configurations, speeds and a third vector over the speeds (efforts or accelerations)."""
+    """Configurations, speeds and a third vector over the speeds (efforts or accelerations).
+
+    Modes are a tenth: with displacements to second order a mass matrix is positive only for moderate ones.
+    """
     rng = np.random.default_rng(seed)
     q = np.array([away_from_lock(model, rng) for _ in range(count)])
+    for owner in model.space.of_bodies.values():
+        q[:, owner.q] *= 0.1
     return q, rng.normal(size=(count, model.nv)), rng.normal(size=(count, model.nv))
 
 
@@ -73,7 +138,7 @@ def _regular(joint: Any, q: Array) -> bool:
 
 
 def friction_effort(model: Model, v: Array) -> Array:
-    """What friction takes, written out from its definition: b v + c v / sqrt(v^2 + s^2)."""
+    """What friction and the damping of modes take, from their definitions: b v + c v / sqrt(v^2 + s^2), and C v."""
     total = np.zeros_like(v)
     for joint in model.joints:
         friction = joint.friction
@@ -85,6 +150,10 @@ def friction_effort(model: Model, v: Array) -> Array:
         if friction.coulomb:
             c = np.array([model.value(c) for c in friction.coulomb])
             total[..., s] += c * x / np.sqrt(x * x + model.value(friction.smoothing) ** 2)
+    for name, owner in model.space.of_bodies.items():
+        modal = model.body(name).flexible
+        assert modal is not None
+        total[..., owner.v] += times(modal.array("damping", model.parameter_values), v[..., owner.v])
     return total
 
 
