@@ -231,7 +231,8 @@ def _places(structure: Structure, union: Structure) -> list[int]:
     for name, size in structure.layout:
         if name != "rotor":
             found += range(starts[name], starts[name] + size)
-    for k, dof in enumerate(structure.rotors):
-        rotor = union.rotors.index(dof) + structure.rotors[:k].count(dof)
-        found += range(starts["rotor"] + 5 * rotor, starts["rotor"] + 5 * rotor + 5)
+            continue
+        for k, dof in enumerate(structure.rotors):
+            rotor = union.rotors.index(dof) + structure.rotors[:k].count(dof)
+            found += range(starts["rotor"] + 5 * rotor, starts["rotor"] + 5 * rotor + 5)
     return found

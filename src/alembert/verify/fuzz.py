@@ -2,19 +2,11 @@
 
     python -m alembert.verify.fuzz --minutes 10 --folder build/fuzz
 
-<<<<<<< HEAD
-A tree is drawn over the whole registry of joints, with or without springs, friction, armature, rotors and a floating base. A
-*property* takes a model and a state (q, v, x) and gives an error and the limit that it must keep. What breaks a property
-is shrunk: bodies, attachments and frames are taken away while it still breaks. The small model is written as a file, next
-to a script that shows the failure. A fifth of the time goes to damaged files (see `fuzz_files`): models, results and
-checkpoints; another to odd arguments of all methods (`fuzz_calls`).
-=======
 A tree is drawn over the whole registry of joints, with or without springs, friction, armature, rotors and a floating base;
 in a third of them some bodies deform. A *property* takes a model and a state (q, v, x) and gives an error and the limit
 that it must keep. What breaks a property is shrunk: bodies, attachments and frames are taken away while it still breaks.
 The small model is written as a file, next to a script that shows the failure. A fifth of the time goes to damaged files
-(see `fuzz_files`).
->>>>>>> 9cf3982 (Fuzz flexible bodies; turn rotors with the place they hang on; derivatives of many modes by rows of adjoints; choose implicit steps for stiff modes and warn where stiffening is left out)
+(see `fuzz_files`): models, results and checkpoints; another to odd arguments of all methods (`fuzz_calls`).
 """
 
 from __future__ import annotations
