@@ -207,26 +207,32 @@ class _Centres:
         if below is not None and below > best:
             y = self._centre(y, below)
             return min(self._reached(y), below), self.start + self.Z @ y
-        still = 0
+        still, kept = 0, y
         for _ in range(80):
             y = self._centre(y, level)
             reached = self._reached(y)
+            if not np.isfinite(reached):  # D has become singular to rounding: no lower level can be told
+                break
             if below is not None and reached < below:
                 y = self._centre(y, below)
                 return min(self._reached(y), below), self.start + self.Z @ y
             still = still + 1 if best - reached <= tolerance * best else 0
-            best = min(best, reached)
+            if reached <= best:
+                best, kept = reached, y
             if still >= 2 or best <= 1e-14:
                 break
             level = reached + 0.03 * max(level - reached, 1e-3 * tolerance * best)
-        return self._reached(y), self.start + self.Z @ y
+        return best, self.start + self.Z @ kept
 
     def _reached(self, y: Array) -> float:
         A, D = self._at(y)
         rounding = (
             4 * self.m * np.finfo(float).eps * np.abs(A).max()
         )  # G may be large, and the bound must hold
-        return float(scipy.linalg.eigh(A, D, eigvals_only=True, check_finite=False)[-1] + rounding)
+        try:
+            return float(scipy.linalg.eigh(A, D, eigvals_only=True, check_finite=False)[-1] + rounding)
+        except np.linalg.LinAlgError:
+            return np.inf
 
     def _at(self, y: Array) -> tuple[Array, Array]:
         return self.A0 + np.tensordot(y, self.A, axes=1), self.D0 + np.tensordot(y, self.D, axes=1)

@@ -116,6 +116,12 @@ class _Proof:
     def __init__(self, M: StateSpace, blocks: Sequence[DeltaBlock]) -> None:
         self.M = M
         self.scalings = Scalings(blocks)
+        self.without_phase = None
+        """for real blocks taken as complex: where that is enough, it holds on wider intervals"""
+        if any(b.kind == "real" for b in blocks):
+            self.without_phase = Scalings(
+                [DeltaBlock("complex" if b.kind == "real" else b.kind, b.rows, b.columns) for b in blocks]
+            )
         self.evaluate = ResponseEvaluator(*M.matrices)
         self.poles = np.linalg.eigvals(M.A)
 
@@ -136,7 +142,7 @@ class _Proof:
         inner = [k for k in range(1, len(w) - 1) if values[k] >= max(values[k - 1], values[k + 1])]
         for k in sorted(inner, key=lambda k: -values[k])[:3]:
             if values[k] > 0.7 * best:
-                best, at = max((best, at), self._climbed(w[k - 1], w[k + 1]))
+                best, at = max((best, at), self._climbed(w[k - 1], w[k + 1], tolerance))
         if best <= 1e-12:
             return 0.0, 0.0, 0
         left: list[tuple[float, float]] = [(0.0, np.inf)]
@@ -149,11 +155,13 @@ class _Proof:
             # at the ends M changes by w/|pole| and |pole|/w, much less than the tolerance
             flat = (high <= ends[0], low >= ends[1])
             middle = 0.0 if flat[0] else np.inf if flat[1] else _between(low, high, at)
-            bound = self.scalings.least(self.at(middle), tolerance=1e-4, below=best * (1 + tolerance))
+            bound = self._bound(self.at(middle), best * (1 + tolerance))
             if bound.level >= best * (1 + tolerance):
                 best, at = max((best, at), (self.level(middle), middle))
                 if 0 < middle < np.inf:
-                    best, at = max((best, at), self._climbed(max(low, middle / 2), min(high, 2 * middle)))
+                    best, at = max(
+                        (best, at), self._climbed(max(low, middle / 2), min(high, 2 * middle), tolerance)
+                    )
                 left.append((low, high))
                 continue
             count += 1
@@ -170,13 +178,21 @@ class _Proof:
                 left.append((above, high))
         return best, at, count
 
-    def _climbed(self, low: float, high: float) -> tuple[float, float]:
+    def _bound(self, M: Array, level: float) -> UpperBound:
+        if self.without_phase is not None:
+            found = self.without_phase.least(M, tolerance=1e-3, below=level)
+            if found.level < level:
+                return found
+        return self.scalings.least(M, tolerance=1e-4, below=level)
+
+    def _climbed(self, low: float, high: float, tolerance: float) -> tuple[float, float]:
         low = max(low, 1e-3 * high)
+        fine = min((tolerance / 1e-3) ** 2, 1e4) * 1e-8  # a rough peak need not be found finely
         found = minimize_scalar(
-            lambda x: -self.level(float(np.exp(x)), 1e-8),
+            lambda x: -self.level(float(np.exp(x)), fine),
             bounds=(np.log(low), np.log(high)),
             method="bounded",
-            options={"xatol": 1e-7},
+            options={"xatol": 10 * fine},
         )
         return float(-found.fun), float(np.exp(found.x))
 

@@ -14,3 +14,5 @@ from alembert.linear.regulators import Regulator as Regulator
 from alembert.linear.regulators import decoupled_pd as decoupled_pd
 from alembert.linear.regulators import lqr as lqr
 from alembert.linear.regulators import place_poles as place_poles
+from alembert.linear.uncertain import Certificate as Certificate
+from alembert.linear.uncertain import UncertainLinearModel as UncertainLinearModel

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import casadi as ca
 import numpy as np
@@ -35,11 +35,48 @@ from alembert.linear import quantities
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.outputs import differentiate
 from alembert.linear.outputs import outputs as output_rows
+from alembert.linear.uncertain import UncertainLinearModel, uncertain_linear_model
 from alembert.model import Model
 from alembert.model.model import check_model
 from alembert.model.printing import unknown
 
 Array = np.ndarray
+
+
+@overload
+def linearize(
+    model: Model,
+    q: Any,
+    v: Any = None,
+    tau: Any = None,
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] = (),
+    parameters: Sequence[str] = (),
+    parameter_values: Mapping[str, Any] | None = None,
+    wrenches: Mapping[str, Any] | None = None,
+    forces: quantities.ForcesOfState | None = None,
+    t: float = 0.0,
+    uncertain: None = None,
+) -> LinearModel: ...
+
+
+@overload
+def linearize(
+    model: Model,
+    q: Any,
+    v: Any = None,
+    tau: Any = None,
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] = (),
+    parameters: Sequence[str] = (),
+    parameter_values: Mapping[str, Any] | None = None,
+    wrenches: Mapping[str, Any] | None = None,
+    forces: quantities.ForcesOfState | None = None,
+    t: float = 0.0,
+    uncertain: Mapping[str, Any],
+) -> UncertainLinearModel: ...
 
 
 def linearize(
@@ -55,7 +92,8 @@ def linearize(
     wrenches: Mapping[str, Any] | None = None,
     forces: quantities.ForcesOfState | None = None,
     t: float = 0.0,
-) -> LinearModel:
+    uncertain: Mapping[str, Any] | None = None,
+) -> LinearModel | UncertainLinearModel:
     """The linear model about an equilibrium, any state, or every state of a batch (a trajectory).
 
     Args:
@@ -73,6 +111,8 @@ def linearize(
         forces: what else acts on the model, `al.simulate.Forces(model, [...])`: springs, drag, gravity in orbit; their
             efforts are not part of `tau`.
         t: the time at which `forces` are taken [s].
+        uncertain: parameters of the model and their ranges, `{"payload": (1, 5)}`: an `UncertainLinearModel` for all values
+            in them, about the same state, which the inputs hold at every value.
     """
     check_model("linearize", model)
     q, v, tau = _state(model, q, v, tau)
@@ -81,6 +121,17 @@ def linearize(
         raise ArgumentError(
             "linearize: takes at least one state of a model with loops or couplings, to choose independent states at"
         )
+    if uncertain is not None:
+        if wrenches or forces is not None or parameters:
+            raise UnsupportedError(
+                "linearize: uncertain does not go together with wrenches, forces or parameters; leave them out"
+            )
+
+        def at(tau: Any, given: Mapping[str, Any]) -> LinearModel:
+            return linearize(model, q, v, tau, inputs=inputs, outputs=outputs, parameter_values=given)
+
+        fixed = mapping("linearize", "parameter_values", parameter_values)
+        return uncertain_linear_model(model, uncertain, at, q, v, tau, fixed, outputs)
     values = {**model.parameter_values, **mapping("linearize", "parameter_values", parameter_values)}
     pushes = quantities.wrenches(model, wrenches, "linearize")
     given = quantities.inputs(model, inputs, values, "linearize", q)

@@ -1,0 +1,422 @@
+"""Linear models whose matrices depend on named parameters of the model, as linear fractional transformations.
+
+About a state that is held (the inputs give what this takes), with a0 the accelerations there and r = inverse dynamics,
+
+    M(p) dv' = -r_q(p) e - r_v(p) dv + G(p) du,        dy = h_q(p) e + h_v(p) dv + h_a(p) dv'                        (1)
+
+Mass matrix, slopes and outputs of a tree are polynomials in masses, moments and lengths, of low degree: they are found by
+interpolation on Chebyshev points, and written as a transformation parameter by parameter, each coefficient by its rank
+(Belcastro 1989, for multilinear entries; Horner's scheme for powers),
+
+    N(p) = N_0 + d (N_1 + d (N_2 + ...)),        [M -B; h_a H] = N(p)                                                (2)
+
+so that M^-1, which is rational, costs no copies of its own: the first rows of (2) are solved for dv' within it. Models with
+loops, and parameters that are no polynomials (angles), have [A B; C D] itself in the place of N, as far as polynomials
+reach. Copies that do nothing are taken out (`Uncertain.reduced`), over several orders of the parameters.
+
+The result is compared with the linear model itself at all corners and at random values; what it misses is stated, and, where
+it is more than rounding, becomes a full block of that size in Delta.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from alembert.control.interconnection import lft
+from alembert.control.mu_bounds import DeltaBlock
+from alembert.control.robustness import MuPeak, mu_peak
+from alembert.control.statespace import StateSpace
+from alembert.control.uncertain_lft import Uncertain, UncertainSystem, least_copies
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.linear.linear_model import LinearModel
+from alembert.linear.outputs import differentiate
+from alembert.linear.outputs import outputs as output_rows
+from alembert.model import Model
+from alembert.model.printing import unknown
+
+Array = np.ndarray
+POINTS = 13
+"""of interpolation along a parameter, to find its degree"""
+ROUNDING = 1e-10
+"""relative to the largest entry: a coefficient below it is none"""
+SAMPLES, MOST_CORNERS = 40, 64
+MOST_EVALUATIONS = 20_000
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How a transformation compares with the linear models themselves, and with the fewest copies there can be."""
+
+    samples: int
+    error: float
+    """the largest difference of an entry, relative to the largest entry of [A B; C D]"""
+    worst: Mapping[str, float]
+    """where"""
+    copies: Mapping[str, int]
+    least: Mapping[str, int]
+    """copies that every transformation has, by the degree in each parameter"""
+    residual: float
+    """size of the full block that stands for what is missing; zero where the transformation is exact"""
+
+    @property
+    def exact(self) -> bool:
+        return self.residual == 0
+
+    def __str__(self) -> str:
+        listed = ", ".join(f"{name} {n} (at least {self.least[name]})" for name, n in self.copies.items())
+        told = (
+            "exact to rounding"
+            if self.exact
+            else f"a full block of size {self.residual:.2e} stands for the rest"
+        )
+        at = ", ".join(f"{name} = {x:.4g}" for name, x in self.worst.items())
+        return f"copies: {listed}; largest difference {self.error:.1e} in {self.samples} linear models, at {at}: {told}"
+
+
+@dataclass(frozen=True, eq=False)
+class UncertainLinearModel:
+    """x' = A(p) x + B(p) u, y = C(p) x + D(p) u about a state of a model, for parameters p within ranges.
+
+    `nominal` is the linear model at the means, with names, units and the point; `certificate` says how exact it is.
+    """
+
+    system: UncertainSystem
+    nominal: LinearModel
+    certificate: Certificate
+    _family: Callable[[Mapping[str, Any]], LinearModel] = field(repr=False)
+
+    @property
+    def ranges(self) -> Mapping[str, tuple[float, float]]:
+        return self.system.matrix.ranges
+
+    @property
+    def copies(self) -> Mapping[str, int]:
+        return self.system.matrix.copies
+
+    @cached_property
+    def blocks(self) -> list[DeltaBlock]:
+        """Delta, for `mu_peak` and `dksyn`."""
+        found = self.system.blocks
+        if self.certificate.exact:
+            return found
+        n, (p, m) = self.system.order, self.nominal.D.shape
+        return [*found, DeltaBlock("full", n + p, n + m, "rest")]
+
+    def at(self, **values: float) -> StateSpace:
+        """The system for some values of the parameters, by the transformation."""
+        made = self.system.at(**values)
+        return self.nominal.to_statespace().with_matrices(*made.matrices)
+
+    def linear(self, **values: float) -> LinearModel:
+        """The linear model itself at these values, its efforts those that hold the state there."""
+        for name in values:
+            if name not in self.ranges:
+                raise ArgumentError(unknown("linear: there is no parameter", name, self.ranges))
+        return self._family({**_means(self.ranges), **values})
+
+    def open(self) -> StateSpace:
+        """The system from (w, u) to (z, y) that w = Delta z closes."""
+        P, U = self.system.open(), self.system.matrix
+        if self.certificate.exact:
+            return P
+        n, k = self.system.order, len(U.M11)
+        p, m = self.nominal.D.shape
+        size = self.certificate.residual
+        B = np.hstack([P.B[:, :k], size * np.eye(n, n + p), P.B[:, k:]])
+        C = np.vstack([P.C[:k], np.eye(n + m, n), P.C[k:]])
+        D = np.zeros((k + n + m + p, k + n + p + m))
+        D[:k, :k], D[:k, k + n + p :] = P.D[:k, :k], P.D[:k, k:]
+        D[k + n : k + n + m, k + n + p :] = np.eye(m)
+        D[k + n + m :, :k], D[k + n + m :, k + n + p :] = P.D[k:, :k], P.D[k:, k:]
+        D[k + n + m :, k + n : k + n + p] = size * np.eye(p)
+        return StateSpace(P.A, B, C, D)
+
+    def closed(self, controller: StateSpace) -> StateSpace:
+        """From w to z with u = K y: what `mu_peak` takes with `blocks`."""
+        if controller.shape != (self.nominal.D.shape[1], self.nominal.D.shape[0]):
+            raise ArgumentError(
+                f"closed: the controller has shape {controller.shape}, expected u = K y with "
+                f"{self.nominal.D.shape[1]} outputs and {self.nominal.D.shape[0]} inputs"
+            )
+        return lft(self.open(), StateSpace(*controller.matrices))
+
+    def mu(self, controller: StateSpace, *, tolerance: float = 1e-2) -> MuPeak:
+        """The peak of mu of the closed loop, proven for all frequencies: below one, all parameters within the ranges are
+        stable."""
+        return mu_peak(self.closed(controller), self.blocks, tolerance=tolerance)
+
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in self.ranges.items())
+        return f"<UncertainLinearModel of {self.nominal.model.name!r}: {self.system.order} states, {listed}>"
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.certificate}"
+
+
+def uncertain_linear_model(
+    model: Model,
+    ranges: Mapping[str, Any],
+    linear: Callable[[Any, Mapping[str, Any]], LinearModel],
+    q: Array,
+    v: Array,
+    tau: Array,
+    values: Mapping[str, Any],
+    outputs: Sequence[str],
+) -> UncertainLinearModel:
+    """`linear(tau, parameter values)` makes the linear model; (q, v, tau) is its point at `values` and the means."""
+    checked = _checked(model, ranges)
+    names = list(checked)
+    if q.ndim > 1 or v.ndim > 1 or tau.ndim > 1:
+        raise UnsupportedError(
+            "linearize: uncertain and a batch of states do not go together; take one state"
+        )
+    means = _means(checked)
+    nominal = linear(tau, {**values, **means})
+    a0 = nominal.a
+
+    def physical(d: Array) -> dict[str, Any]:
+        """Values of the parameters for d (..., k) between -1 and 1."""
+        return {**values, **{name: _value(checked[name], d[..., k]) for k, name in enumerate(names)}}
+
+    def efforts(p: Mapping[str, Any]) -> Array:
+        return tau + model.inverse_dynamics(q, v, a0, parameters=dict(p)) - rest
+
+    rest = model.inverse_dynamics(q, v, a0, parameters={**values, **means})
+    corners = np.array(list(itertools.product((-1.0, 1.0), repeat=len(names)))[:MOST_CORNERS])
+    if not model.is_constrained:
+        _check_held(model, nominal, efforts(physical(corners)) - tau, corners, physical)
+
+    def family(p: Mapping[str, Any]) -> LinearModel:
+        at = {**values, **p}
+        return linear(tau if model.is_constrained else efforts(at), at)
+
+    n, m = nominal.A.shape[-1], nominal.B.shape[-1]
+    order = len(nominal.A)
+    if model.is_constrained:
+
+        def entries(d: Array) -> Array:
+            rows = [family(physical(x)) for x in d]
+            return np.array([np.block([[x.A, x.B], [x.C, x.D]]) for x in rows])
+
+        solved = 0
+    else:
+        rows = output_rows(model, outputs, "linearize")
+        nv = model.nv
+
+        def entries(d: Array) -> Array:
+            """[M -B; h_a H] at (N, k)."""
+            p = physical(d)
+            found = family(p)
+            A, B = np.broadcast_to(found.A, (len(d), n, n)), np.broadcast_to(found.B, (len(d), n, m))
+            M = np.broadcast_to(model.mass_matrix(q, parameters=p), (len(d), nv, nv))
+            h = differentiate(model, rows, q, v, a0, model.compute.parameter_array("linearize", p))
+            H = np.zeros((len(d), len(rows), n + m))
+            H[..., :nv], H[..., nv:n] = h.dq, h.dv
+            right = -(M @ np.concatenate([A[:, nv:], B[:, nv:]], axis=-1))
+            h_a = np.broadcast_to(h.da, (len(d), len(rows), nv))
+            return np.concatenate([np.concatenate([M, right], -1), np.concatenate([h_a, H], -1)], axis=-2)
+
+        solved = nv
+    coefficients = _polynomial(entries, len(names))
+    best = None
+    orders = list(itertools.permutations(range(len(names))))
+    for way in orders[:6]:
+        made = _transformation(
+            np.moveaxis(coefficients, way, range(len(names))), [names[k] for k in way], checked
+        )
+        made = _solved(made, solved, nominal) if solved else made.reduced()
+        if best is None or sum(made.copies.values()) < sum(best.copies.values()):
+            best = made
+    assert best is not None
+    system = UncertainSystem(_in_order(best, names), order)
+
+    def whole(x: LinearModel) -> Array:
+        return np.block([[x.A, x.B], [x.C, x.D]])
+
+    rng = np.random.default_rng(0)
+    tried = np.vstack([corners, rng.uniform(-1, 1, (SAMPLES, len(names)))])
+    scale = float(np.abs(whole(nominal)).max())
+    found = []
+    for d in tried:
+        p = {name: float(_value(checked[name], d[k])) for k, name in enumerate(names)}
+        found.append((float(np.abs(system.matrix.at(**p) - whole(family(p))).max()) / scale, p))
+    error, worst = max(found, key=lambda pair: pair[0])
+    missing = 0.0
+    if error > 1e-8:
+        missing = 2 * max(
+            float(np.linalg.norm(system.matrix.at(**p) - whole(family(p)), 2)) for _, p in found
+        )
+    least = least_copies(lambda **p: whole(family(p)), checked)
+    certificate = Certificate(len(tried), error, worst, dict(system.matrix.copies), least, missing)
+    return UncertainLinearModel(system, nominal, certificate, family)
+
+
+# --- pieces -----------------------------------------------------------------------------------------------------
+
+
+def _checked(model: Model, ranges: Any) -> dict[str, tuple[float, float]]:
+    if not isinstance(ranges, Mapping) or not ranges:
+        raise ArgumentError(
+            f"linearize: uncertain is {ranges!r}, expected a mapping from parameters of the model to (low, high)"
+        )
+    known = list(model.parameter_values)
+    found = {}
+    for name, given in ranges.items():
+        if name not in known:
+            raise ArgumentError(unknown("linearize: uncertain: the model has no parameter", str(name), known))
+        try:
+            low, high = (float(x) for x in given)
+        except (TypeError, ValueError):
+            low, high = 1.0, 0.0
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise ArgumentError(f"linearize: uncertain: {name!r} is {given!r}, expected (low, high)")
+        found[name] = (low, high)
+    return found
+
+
+def _means(ranges: Mapping[str, tuple[float, float]]) -> dict[str, float]:
+    return {name: (low + high) / 2 for name, (low, high) in ranges.items()}
+
+
+def _value(limits: tuple[float, float], d: Any) -> Any:
+    return (limits[0] + limits[1]) / 2 + (limits[1] - limits[0]) / 2 * d
+
+
+def _check_held(
+    model: Model,
+    nominal: LinearModel,
+    change: Array,
+    corners: Array,
+    physical: Callable[[Array], Mapping[str, Any]],
+) -> None:
+    """The inputs must give what holds the state at other values."""
+    G = nominal.G
+    left = change - change @ (G @ np.linalg.pinv(G)).T
+    size = np.abs(left).max(initial=0.0)
+    if size > 1e-9 * max(1.0, float(np.abs(change).max(initial=0.0))):
+        k, dof = np.unravel_index(int(np.argmax(np.abs(left))), left.shape)
+        p = physical(corners[k])
+        at = ", ".join(f"{name} = {float(x):g}" for name, x in p.items() if np.ndim(x) == 0)
+        raise UnsupportedError(
+            f"linearize: at {at} the state is held only with {left[k, dof]:+.4g} more on {model.speed_names[dof]!r}, which "
+            "no input gives: it is no equilibrium there. Choose a state that is one for all values, or inputs that hold it"
+        )
+
+
+def _polynomial(entries: Callable[[Array], Array], count: int) -> Array:
+    """Coefficients (d_1 + 1, ..., d_k + 1, rows, columns) of powers, as far as rounding or `POINTS` allow."""
+    rng = np.random.default_rng(1)
+    x = np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)
+    others = rng.uniform(-0.7, 0.7, count)
+    degrees = []
+    for k in range(count):
+        d = np.tile(others, (POINTS, 1))
+        d[:, k] = x
+        F = entries(d).reshape(POINTS, -1)
+        sizes = np.abs(chebyshev.chebfit(x, F, POINTS - 1)).max(axis=1)
+        large = np.flatnonzero(sizes > ROUNDING * np.abs(F).max())
+        degrees.append(int(large[-1]) if len(large) else 0)
+    total = int(np.prod([n + 1 for n in degrees]))
+    if total > MOST_EVALUATIONS:
+        raise UnsupportedError(
+            f"linearize: uncertain: degrees {degrees} in {count} parameters take {total} linear models, expected at most "
+            f"{MOST_EVALUATIONS}; give fewer parameters"
+        )
+    grids = [np.cos(np.pi * (np.arange(n + 1) + 0.5) / (n + 1)) for n in degrees]
+    points = np.array(list(itertools.product(*grids)))
+    F = entries(points)
+    F = F.reshape(*(n + 1 for n in degrees), *F.shape[1:])
+    for k, n in enumerate(degrees):
+        to_powers = np.array(
+            [
+                np.pad(chebyshev.cheb2poly(row), (0, n + 1 - len(chebyshev.cheb2poly(row))))
+                for row in np.eye(n + 1)
+            ]
+        )
+        fit = np.linalg.solve(chebyshev.chebvander(grids[k], n), np.eye(n + 1))
+        F = np.moveaxis(np.tensordot(to_powers.T @ fit, F, axes=(1, k)), 0, k)
+    return np.where(np.abs(F) > ROUNDING * np.abs(F).max(), F, 0.0)
+
+
+def _transformation(
+    coefficients: Array, names: Sequence[str], ranges: Mapping[str, tuple[float, float]]
+) -> Uncertain:
+    """(2), the first parameter outermost."""
+    if not names:
+        M = coefficients
+        return Uncertain(np.zeros((0, 0)), np.zeros((0, M.shape[1])), np.zeros((len(M), 0)), M, {}, {})
+    parts = [_transformation(x, names[1:], ranges) for x in coefficients]
+    found = parts[-1]
+    for part in reversed(parts[:-1]):
+        found = part + _times(names[0], ranges[names[0]], found)
+    return found
+
+
+def _times(name: str, limits: tuple[float, float], X: Uncertain) -> Uncertain:
+    """d X with the normalised parameter d."""
+    whole = np.hstack([X.M22, X.M21])
+    left, s, right = np.linalg.svd(whole, full_matrices=False)
+    rank = int(np.count_nonzero(s > 1e-12 * max(float(s.max(initial=0.0)), 1e-300)))
+    left, right = left[:, :rank], s[:rank, None] * right[:rank]
+    m = X.shape[1]
+    n = len(X.M11)
+    copies = {name: rank, **{k: c for k, c in X.copies.items() if k != name}}
+    own = X.copies.get(name, 0)
+    places = [k for k, owner in enumerate(_owners(X)) if owner == name]
+    others = [k for k in range(n) if k not in places]
+    order = [*places, *others]
+    M11 = np.block(
+        [[np.zeros((rank, rank)), right[:, m:][:, order]], [np.zeros((n, rank)), X.M11[np.ix_(order, order)]]]
+    )
+    copies[name] = rank + own
+    return Uncertain(
+        M11,
+        np.vstack([right[:, :m], X.M12[order]]),
+        np.hstack([left, np.zeros((len(left), n))]),
+        np.zeros(X.shape),
+        copies,
+        {**X.ranges, name: limits},
+    ).reduced()
+
+
+def _owners(X: Uncertain) -> list[str]:
+    return [name for name, n in X.copies.items() for _ in range(n)]
+
+
+def _solved(N: Uncertain, nv: int, nominal: LinearModel) -> Uncertain:
+    """[A B; C D] from (2): the first rows solved for dv'."""
+    a, b = N.M12[:, :nv], N.M12[:, nv:]
+    c, rest = N.M21[:nv], N.M21[nv:]
+    M0, R0 = N.M22[:nv, :nv], -N.M22[:nv, nv:]
+    h_a, H = N.M22[nv:, :nv], N.M22[nv:, nv:]
+    into, out = np.linalg.solve(M0, R0), np.linalg.solve(M0, c)
+    above = np.hstack([nominal.A[:-nv], nominal.B[:-nv]])  # e' = N e + dv, whatever the parameters
+    return Uncertain(
+        N.M11 - a @ out,
+        b + a @ into,
+        np.vstack([np.zeros((len(above), len(N.M11))), -out, rest - h_a @ out]),
+        np.vstack([above, into, H + h_a @ into]),
+        N.copies,
+        N.ranges,
+    ).reduced()
+
+
+def _in_order(U: Uncertain, names: Sequence[str]) -> Uncertain:
+    """The parameters in the order in which they were given; those without copies stay known."""
+    owners = _owners(U)
+    order = [k for name in names for k, owner in enumerate(owners) if owner == name]
+    return Uncertain(
+        U.M11[np.ix_(order, order)],
+        U.M12[order],
+        U.M21[:, order],
+        U.M22,
+        {name: owners.count(name) for name in names},
+        {name: U.ranges[name] for name in names if name in U.ranges},
+    )

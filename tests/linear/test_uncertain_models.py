@@ -1,0 +1,163 @@
+"""Linear models with uncertain parameters: exact against linear models, minimal, and what mu says of them."""
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert import control
+
+
+@pytest.fixture(scope="module")
+def arm():
+    builder = al.ModelBuilder("arm")
+    payload, length = builder.parameter("payload", 3.0), builder.parameter("length", 1.0)
+    builder.body(
+        "upper", al.Inertia.point(4.0, (0, 0, -0.5)), joint=al.Revolute((0, 1, 0)), joint_name="shoulder"
+    )
+    builder.body(
+        "fore",
+        al.Inertia.point(payload, (0, 0, -1.0 * length)),
+        joint=al.Revolute((0, 1, 0)),
+        joint_name="elbow",
+        parent="upper",
+        placement=(0, 0, -1.0),
+        armature=(0.2,),
+    )
+    builder.frame("tip", "fore", (0, 0, -1.0 * length))
+    return builder.build()
+
+
+RANGES = {"payload": (1.0, 5.0), "length": (0.8, 1.2)}
+Q = np.array([0.3, 0.5])
+
+
+def family(arm, uncertain, outputs, **values):
+    p = {**{name: (low + high) / 2 for name, (low, high) in uncertain.items()}, **values}
+    return al.linearize(
+        arm, Q, None, arm.gravity_forces(Q, parameters=p), outputs=outputs, parameter_values=p
+    )
+
+
+@pytest.mark.parametrize("outputs", [["q"], ["q", "frame:tip.position"], ["frame:tip.acceleration"]])
+def test_the_transformation_is_the_linear_model(arm, outputs):
+    found = al.linearize(arm, Q, None, arm.gravity_forces(Q), outputs=outputs, uncertain=RANGES)
+    assert found.certificate.exact
+    assert found.certificate.error < 1e-11  # rounding times the condition of the mass matrix
+    for values in ({}, {"payload": 1.7, "length": 1.15}, {"payload": 5.0, "length": 0.8}):
+        made, other = found.at(**values), family(arm, RANGES, outputs, **values)
+        for name in "ABCD":
+            np.testing.assert_allclose(getattr(made, name), getattr(other, name), rtol=0, atol=1e-10)
+        assert made.output_names == other.output_names
+        np.testing.assert_allclose(found.linear(**values).A, other.A, rtol=0, atol=1e-12)
+    assert dict(found.copies) == found.certificate.least  # no transformation has fewer copies
+    assert "exact to rounding" in str(found)
+
+
+def test_copies_of_a_pendulum():
+    """e'' = -g/l e + u/(m l^2): by hand l twice, m once (Belcastro's kind of realisation)."""
+    builder = al.ModelBuilder("pendulum")
+    m, length = builder.parameter("m", 1.0), builder.parameter("l", 1.0)
+    builder.body(
+        "bob", al.Inertia.point(m, (0, 0, -1.0 * length)), joint=al.Revolute((0, 1, 0)), joint_name="hinge"
+    )
+    found = al.linearize(builder.build(), [0.0], uncertain={"m": (0.5, 2), "l": (0.5, 1.5)})
+    assert dict(found.copies) == {"m": 1, "l": 2}
+    plant = found.at(m=2.0, l=0.5)
+    assert plant.A[1, 0] == pytest.approx(-9.81 / 0.5, rel=1e-4)
+    assert plant.B[1, 0] == pytest.approx(1 / (2.0 * 0.25), rel=1e-12)
+
+
+def test_mu_of_the_closed_loop(arm):
+    """Below one every sample is stable, and the perturbation that mu names puts a pole on the axis."""
+    payload = {"payload": (1.0, 5.0)}
+    found = al.linearize(arm, Q, None, arm.gravity_forces(Q), outputs=["q"], uncertain=payload)
+    K = control.lqg(found.nominal.to_statespace(), [50, 50, 1, 1], 0.01, [1, 1], [1e-3, 1e-3]).controller
+    peak = found.mu(K, tolerance=0.1)
+    assert peak.lower <= peak.upper
+    assert peak.upper < 1
+    for values in found.system.matrix.sampled(20):
+        assert control.feedback(found.at(**values), K, sign=1).is_stable
+    assert peak.delta is not None
+    d = np.diag(peak.delta).real
+    names = [name for name, n in found.copies.items() for _ in range(n)]
+    values = {
+        name: np.mean(RANGES[name]) + np.ptp(RANGES[name]) / 2 * x for name, x in zip(names, d, strict=True)
+    }
+    poles = control.feedback(found.at(**values), K, sign=1).poles()
+    assert np.abs(poles - 1j * peak.frequency).min() < 1e-5 * np.abs(poles).max()
+
+
+def test_what_is_no_polynomial_gets_a_block_of_its_size():
+    """A spring at an angle: its moment arm goes with the sine of a parameter."""
+    builder = al.ModelBuilder("tilted")
+    builder.parameter("tilt", 0.2)
+    arm = (al.Expression("exp(4*tilt)"), 0, 0)
+    builder.body("bob", al.Inertia.point(1.0, arm), joint=al.Revolute((0, 1, 0)), joint_name="hinge")
+    model = builder.build().replace(gravity=(0, 0, 0))
+    wide = al.linearize(model, [0.0], uncertain={"tilt": (-1.5, 1.5)})
+    assert wide.certificate.error < 1e-8 or not wide.certificate.exact
+    blocks = [block.kind for block in wide.blocks]
+    assert ("full" in blocks) == (not wide.certificate.exact)
+    M, n = wide.open(), sum(block.rows for block in wide.blocks)
+    assert M.shape == (sum(block.columns for block in wide.blocks) + 2, n + 1)
+    narrow = al.linearize(model, [0.0], uncertain={"tilt": (0.19, 0.21)})
+    assert narrow.certificate.exact
+
+
+def test_loops():
+    model = _four_bar()
+    q = model.neutral()
+    found = al.linearize(model, q, uncertain={"coupler": (0.9, 1.1)}, outputs=["q:crank"])
+    p = {"coupler": 1.07}
+    other = found.linear(**p)
+    np.testing.assert_allclose(found.at(**p).A, other.A, rtol=0, atol=1e-7 + found.certificate.residual)
+
+
+def _four_bar():
+    builder = al.ModelBuilder("four_bar", gravity=(0, 0, 0))
+    mass = builder.parameter("coupler", 1.0)
+    hinge = al.Revolute((0, 1, 0))
+    builder.body("crank", al.Inertia.point(0.5, (0, 0, 0.5)), joint=hinge, joint_name="crank")
+    builder.body(
+        "rod",
+        al.Inertia.point(mass, (0.5, 0, 0)),
+        joint=hinge,
+        joint_name="rod",
+        parent="crank",
+        placement=(0, 0, 1),
+    )
+    builder.body(
+        "rocker", al.Inertia.point(0.7, (0, 0, 0.5)), joint=hinge, joint_name="rocker", placement=(1, 0, 0)
+    )
+    builder.frame("rod_end", "rod", (1, 0, 0))
+    builder.frame("rocker_end", "rocker", (0, 0, 1))
+    builder.loop("closure", hinge, "rod_end", "rocker_end")
+    return builder.build()
+
+
+def test_what_is_refused(arm):
+    tau = arm.gravity_forces(Q)
+    for given, message in (
+        ({"mass": (1, 2)}, r"uncertain: the model has no parameter 'mass'"),
+        ({"payload": (2, 1)}, r"uncertain: 'payload' is \(2, 1\), expected \(low, high\)"),
+        ({}, r"uncertain is \{\}, expected a mapping"),
+    ):
+        with pytest.raises(al.ArgumentError, match=message):
+            al.linearize(arm, Q, None, tau, uncertain=given)
+    with pytest.raises(
+        al.UnsupportedError, match=r"the state is held only with .* more on 'elbow', which no input gives"
+    ):
+        al.linearize(arm, Q, None, tau, uncertain={"payload": (1, 5)}, inputs=["shoulder"])
+    with pytest.raises(al.UnsupportedError, match=r"uncertain and a batch of states do not go together"):
+        al.linearize(arm, np.stack([Q, Q]), None, tau, uncertain=RANGES)
+    with pytest.raises(
+        al.UnsupportedError, match=r"uncertain does not go together with wrenches, forces or parameters"
+    ):
+        al.linearize(arm, Q, None, tau, uncertain=RANGES, parameters=["payload"])
+    found = al.linearize(arm, Q, None, tau, uncertain={"payload": (1, 5)}, outputs=["q"])
+    with pytest.raises(al.ArgumentError, match=r"linear: there is no parameter 'length'"):
+        found.linear(length=1.0)
+    with pytest.raises(
+        al.ArgumentError, match=r"closed: the controller has shape \(1, 1\), expected u = K y with 2 outputs"
+    ):
+        found.closed(control.static([[1.0]]))
