@@ -81,14 +81,14 @@ class LinearizeTask(TrimOptions):
             linear = point.linearize(**options)
             parts += [Grid.from_rich(point.__rich__()), f"{point.stability}\n"]
         else:
-            linear = linearize(
+            linear = linearize(  # type: ignore[call-overload]
                 model,
                 self.coordinates(model),
                 self.speeds(model),
                 self.speeds(model, "effort"),
                 parameter_values=self.parameter_values(model),
                 wrenches=self.wrenches,
-                **options,  # type: ignore[arg-type]
+                **options,
             )
         data = _data(linear)
         reached = linear.controllable(), linear.observable()
