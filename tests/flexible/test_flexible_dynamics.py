@@ -417,10 +417,6 @@ def test_messages():
     model, _ = chain("revolute")
     with pytest.raises(al.UnsupportedError, match="flexible bodies"):
         al.operators.operators(model, model.neutral())
-    with pytest.raises(
-        al.UnsupportedError, match=r"flexible bodies \(one, two\), which optimal control does not take yet"
-    ):
-        al.optimal.Problem(model, 1.0)
 
 
 INTEGRATORS = ("rk4", "midpoint", "variational", "generalised_alpha", "radau", "bdf", "dop853")

@@ -30,6 +30,10 @@ def check(model: Model) -> Model:
         problem = body.inertia.problem(model.parameter_values)
         if problem and not (body.unphysical and model.value(body.inertia.mass) >= 0):
             raise ModelError(f"body {body.name!r}: {problem}")
+        if body.flexible is not None and body.name in model.joint_indices:
+            raise ModelError(
+                f"a joint is called {body.name!r} as the flexible body is; its modes go by that name: rename one"
+            )
         if body.flexible is not None:
             body.flexible.check(f"body {body.name!r}", model.parameter_values)
     for name, problem in massless_tips(model).items():

@@ -62,8 +62,9 @@ class Asked(Mechanics):
 
 
 def asked(plant: Any) -> Asked | None:
-    """`plant` with its calls kept; None where accelerations are not those of a tree."""
+    """`plant` with its calls kept; None where accelerations are not those of a tree of rigid bodies."""
     simple = type(plant) is Mechanics and plant.closure is None and not plant.model.is_constrained
+    simple = simple and not plant.model.space.of_bodies
     return Asked(plant) if simple else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -11,6 +12,7 @@ import numpy as np
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
+from alembert.model.space import Owner
 from alembert.optimal.plant import FREE, Bounds, Mechanics, Moment, Row, System
 
 Array = np.ndarray
@@ -53,7 +55,8 @@ class Reader:
         assert model is not None
         rows: list[Row] = []
         for joint, value in self._by_joint(f"{which} q", given, "nq").items():
-            kind, sq, sv = model.joint(joint).type, model.q_slice(joint), model.v_slice(joint)
+            owner = self._owners[joint]
+            kind, sq, sv = owner.type, owner.q, owner.v
             names = [f"q {name}" for name in model.speed_names[sv]]
             if kind.is_vector_space:
                 for k, entry in enumerate(_entries(f"Problem: {which} q of {joint!r}", value, kind.nq)):
@@ -82,7 +85,7 @@ class Reader:
         assert model is not None
         rows: list[Row] = []
         for joint, value in self._by_joint(f"{which} v", given, "nv").items():
-            s = model.v_slice(joint)
+            s = self._owners[joint].v
             for k, entry in enumerate(_entries(f"Problem: {which} v of {joint!r}", value, s.stop - s.start)):
                 low, high = _pair(f"Problem: {which} v of {joint!r}", entry, symmetric=False)
                 name = f"v {model.speed_names[s.start + k]}"
@@ -92,11 +95,10 @@ class Reader:
     def _by_joint(self, what: str, given: Any, size: str) -> dict[str, Any]:
         model = self.model
         assert model is not None
-        moving = [joint for joint in model.joints if joint.type.nv]
         if isinstance(given, Mapping):
             for name in given:
-                if name not in {joint.name for joint in moving}:
-                    raise ArgumentError(unknown(f"Problem: {what}: no joint", name, [j.name for j in moving]))
+                if name not in self._owners:
+                    raise ArgumentError(unknown(f"Problem: {what}: no joint", name, self._owners))
             return dict(given)
         expected = getattr(model, size)
         try:
@@ -113,8 +115,12 @@ class Reader:
             raise ArgumentError(
                 f"Problem: {what} has shape {values.shape}, expected ({expected},) or a dictionary by joint"
             )
-        slices = {j.name: model.q_slice(j.name) if size == "nq" else model.v_slice(j.name) for j in moving}
-        return {name: values[s] for name, s in slices.items()}
+        return {name: values[o.q if size == "nq" else o.v] for name, o in self._owners.items()}
+
+    @cached_property
+    def _owners(self) -> dict[str, Owner]:
+        """Joints, and flexible bodies with their modes, by name."""
+        return {} if self.model is None else {o.name: o for o in self.model.space if o.type.nv}
 
     def limits(self, given: Mapping[str, Any] | str | None) -> tuple[dict[str, list[Row]], list[Bounds]]:
         """Rows on the state and on the controls, and the bounds on the rates of the controls."""
@@ -181,16 +187,17 @@ class Reader:
         model = self.model
         assert model is not None
         if not isinstance(given, Mapping):
-            given = {joint.name: given for joint in model.joints if joint.type.nv}
+            given = dict.fromkeys(self._owners, given)
         rows = []
         for joint, value in self._by_joint(f"limits {kind}", given, "nv").items():
-            s = model.v_slice(joint)
-            if kind == "q" and not model.joint(joint).type.is_vector_space:
+            owner = self._owners[joint]
+            s = owner.v
+            if kind == "q" and not owner.type.is_vector_space:
                 raise ArgumentError(
-                    f"Problem: limits q of {joint!r}: a {type(model.joint(joint).type).__name__} joint has no "
+                    f"Problem: limits q of {joint!r}: a {type(owner.type).__name__} joint has no "
                     "coordinate to bound; state a path constraint"
                 )
-            start = model.q_slice(joint).start if kind == "q" else s.start
+            start = owner.q.start if kind == "q" else s.start
             entries = _entries(f"Problem: limits {kind} of {joint!r}", value, s.stop - s.start)
             for k, entry in enumerate(entries):
                 low, high = _pair(f"Problem: limits {kind} of {joint!r}", entry)

@@ -175,6 +175,12 @@ class Directors:
         return ca.dot(step, self.mass_matrix() @ step) / (2 * h) - h * self.potential((before + after) / 2)
 
 
+def refuse_flexible(what: str, model: Model) -> None:
+    """Where bodies are points and directors."""
+    for name in model.space.of_bodies:
+        raise UnsupportedError(f"{what} does not take flexible bodies, as {name!r} is; choose 'dmoc'")
+
+
 @dataclass(frozen=True)
 class Dmocc(Dmoc):
     """The discrete null space method on (2), in the joints' own coordinates."""
@@ -186,6 +192,7 @@ class Dmocc(Dmoc):
     ) -> tuple[ca.SX, ca.SX, ca.SX]:
         mechanics = self.mechanics(plant, p)
         m, nv = plant.model.space, plant.model.nv
+        refuse_flexible("solve: transcription 'dmocc'", plant.model)
         bodies = Directors(plant.tree, p)
         q1 = m.integrate(q, e)
         one, two = ca.SX.sym("one", nv), ca.SX.sym("two", nv)

@@ -124,11 +124,13 @@ class Moment:
         raise AttributeError(unknown("there is no quantity", name, (k for k in self.__dict__ if k[0] != "_")))
 
     def position(self, joint: str) -> ca.SX:
-        """The coordinates of a joint."""
-        return self.q[self._model.q_slice(joint)]
+        """The coordinates of a joint, or of the modes of a flexible body."""
+        modal = self._model.space.of_bodies.get(joint)
+        return self.q[self._model.q_slice(joint) if modal is None else modal.q]
 
     def speed(self, joint: str) -> ca.SX:
-        return self.v[self._model.v_slice(joint)]
+        modal = self._model.space.of_bodies.get(joint)
+        return self.v[self._model.v_slice(joint) if modal is None else modal.v]
 
     def effort(self, joint: str) -> ca.SX:
         return self.tau[self._model.v_slice(joint)]
@@ -358,16 +360,18 @@ def driven_dofs(
 ) -> tuple[int, ...]:
     """Indices of the degrees of freedom that have a control, in the order of the speeds.
 
-    By default those of the model's actuators; all, when it has none; without those of `prescribed` joints.
+    By default those of the model's actuators; those of all joints, when it has none; without those of `prescribed` joints.
     """
     if actuated is None:
         found = {model.v_slice(a.joint).start + a.dof for a in model.actuators}
-        found = found if model.actuators else set(range(model.nv))
+        joints = range(len(model.joints))
+        every = {k for j in joints for k in range(model.space[j].v.start, model.space[j].v.stop)}
+        found = found if model.actuators else every
         taken = [model.v_slice(j.name) for j in model.joints if j.name in prescribed]
         return tuple(sorted(found - {k for s in taken for k in range(s.start, s.stop)}))
     known = {joint.name: model.v_slice(joint.name) for joint in model.joints}
     by_actuator = {a.name: model.v_slice(a.joint).start + a.dof for a in model.actuators}
-    speeds = {name: k for k, name in enumerate(model.speed_names)}
+    speeds = {name: k for k, name in enumerate(model.speed_names) if name in model.space.joint_speed_names}
     found = set()
     for name in names_of("Problem: actuated", actuated):
         if name in known:

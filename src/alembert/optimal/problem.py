@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.optimal import consistency
@@ -88,11 +88,6 @@ class Problem:
         )
         motions: dict[str, ca.Function] = {}
         if isinstance(plant, Model):
-            if plant.space.of_bodies:
-                raise UnsupportedError(
-                    f"Problem: model {plant.name!r} has flexible bodies ({', '.join(plant.space.of_bodies)}), which optimal "
-                    "control does not take yet; plan with the rigid model and check by simulation"
-                )
             driven = driven_dofs(plant, actuated, prescribed or ())
             motions = read_motions(plant, prescribed or {}, driven)
             self.plant: Mechanics | System = Mechanics(plant, driven)
