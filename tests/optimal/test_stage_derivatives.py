@@ -21,7 +21,8 @@ def linear(stages, exact=False):
     x, u, z = guess.place(stages, guess.make(stages.problem, None))
     rng = np.random.default_rng(3)
     x = stages.chart.move(x, 0.3 * rng.normal(size=(len(x), stages.chart.tangent)))
-    return Newton(stages, Evaluation(stages, exact=exact), x, u + rng.normal(size=u.shape), z, 0.1)
+    evaluation = Evaluation(stages, exact=exact)
+    return Newton(stages, evaluation, x, u + rng.normal(size=u.shape), z, 0.1, scaled=False)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_derivatives_by_way_of_the_bodies(make, name):
     for k in range(stages.count):
         bounds = [a[k] for a in it.path.arrays]
         given = [it.x[k], it.u[k], it.z[k], it.x[k + 1], stages.numbers[k], problem.parameters]
-        A, B, g = function(*given, it.costates[k + 1], 1.0, *bounds)
+        A, B, g = function(*given, own.units.stage, it.costates[k + 1], 1.0, *bounds)
         np.testing.assert_allclose(
             own.linear.A[k], A.full(), rtol=1e-11, atol=1e-11
         )  # rounding, slopes up to 100

@@ -71,6 +71,12 @@ class Bounds:
         held = np.where(equal, tuning.HELD, 0.0)
         return cls(slack, z_low, z_high, low, high, below.astype(float), above.astype(float), held)
 
+    def in_units(self, units: Array, scale: float) -> Bounds:
+        """From multiples of `units` and a cost times `scale` to what was stated."""
+        slack, lower, upper = units * self.slack, units * self.lower, units * self.upper
+        low, high = self.low / (scale * units), self.high / (scale * units)
+        return Bounds(slack, low, high, lower, upper, self.has_lower, self.has_upper, self.held)
+
     @property
     def arrays(self) -> tuple[Array, ...]:
         """In the order of the kernels."""
@@ -129,6 +135,13 @@ class Bounds:
         ]
         self.low[...] = np.where(there, near[0], 0.0)
         self.high[...] = np.where(above, near[1], np.where(self.held > 0, high, 0.0))
+
+    def settle(self, mu: float) -> None:
+        """Multipliers as (1) has them, for the slacks as they are."""
+        below, above = self.rooms
+        each = self._mu(mu)
+        self.low[...] = self.has_lower * each / below
+        self.high[...] = np.where(self.held > 0, 0.0, self.has_upper * each / above)
 
     def barrier(self, mu: float) -> float:
         below, above = self.rooms

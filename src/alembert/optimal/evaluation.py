@@ -19,7 +19,8 @@ Bounds have slacks s within (lower, upper) and multipliers low, high; y = high -
 
 `condensed` adds D' weight D to the Hessian; D' push is added by the sweep, since mu may change before. Bounds
 at infinity come as numbers of any size with a mark 0 (`has_lower`, `has_upper`); where there is a bound the
-mark is 1. Equations among the rows of d have no marks but a weight `held`, and y = high, with (3) of
+mark is 1. All derivatives, residuals and multipliers are in the units of `alembert.optimal.scaling`, points as they are.
+Equations among the rows of d have no marks but a weight `held`, and y = high, with (3) of
 `alembert.optimal.barrier`: weight = held, push = y + held (d - s).
 
 What an iteration wants to know of all stages together (costs, largest residuals, longest steps) is folded by
@@ -109,6 +110,7 @@ class Evaluation:
             },
             **{"has_lower": nd, "has_upper": nd, "held": nd, "slope_x": n, "slope_u": m, "g": n + m + nz},
             **{"Z": (nz, n + m), "z_0": nz, "D": (nd, n + m), "d_0": nd, "dlow": nd, "dhigh": nd, "dual": 1},
+            "units": n + m + 2 * nz + nd,
         }
         bounds = BOUNDS
         place = ("x", "u", "z", "after", "s", "p")
@@ -122,7 +124,7 @@ class Evaluation:
         varying = {name: shape for name, shape in results.items() if name not in self.constant}
         self.condensed = self._kernel(
             f"condensed {self.constant}",
-            (*place, "costate", "scale", *bounds),
+            (*place, "units", "costate", "scale", *bounds),
             varying,
             lambda g: [e for e, k in zip(self._condensed_graph(g), results, strict=True) if k in varying],
             chunk=CHUNK,
@@ -131,13 +133,13 @@ class Evaluation:
         if self.constant:
             self.curvature = self._kernel(
                 f"curvature {self.constant}",
-                ("x", "u", "z", "s", "p", "scale"),
+                ("x", "u", "z", "s", "p", "units", "scale"),
                 {name: results[name] for name in self.constant},
                 self._curvature_graph,
             )
         self.trial = self._kernel(
             "trial",
-            (*place, "dx", "du", "dz", "dafter", "ds", "alpha", "inner", "mu", "scale", *bounds),
+            (*place, "units", "dx", "du", "dz", "dafter", "ds", "alpha", "inner", "mu", "scale", *bounds),
             {
                 **{"x_new": (point,), "u_new": (m,), "z_new": (nz,), "slack_new": (nd,), "gap": (n,)},
                 **{"implicit": (nz,), "path": (nd,), "total": (4,)},
@@ -186,12 +188,24 @@ class Evaluation:
         text = stages.start.serialize() + stages.end.serialize()
         self._key += hashlib.sha256(text.encode()).hexdigest()
         place = {"x_0": point, "s_0": 3, "x": point, "s": 3, "p": np_, "scale": 1}
+        place |= {"units": n + first + last + bounded}
         bounds = dict.fromkeys(BOUNDS, bounded)
+
+        def functions(
+            g: dict[str, ca.SX], start: ca.SX, end: ca.SX
+        ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX, ca.SX]:
+            """Points moved by tangent vectors in units: there the start, the end, its cost, equations and rows in units."""
+            units, of_start, of_end, of_rows = ca.vertsplit(
+                g["units"], np.cumsum([0, n, first, last, bounded]).tolist()
+            )
+            starts = stages.start(self.tangent.retract(g["x_0"], units * start, g["p"]), g["s_0"], g["p"])
+            x = self.tangent.retract(g["x"], units * end, g["p"])
+            cost, equations, rows = stages.end(x, g["s"], g["p"])
+            return x, starts / of_start, cost, equations / of_end, rows / of_rows
 
         def ends(g: dict[str, ca.SX]) -> list[ca.SX]:
             d = ca.SX.sym("d", n)
-            starts = stages.start(self.tangent.retract(g["x_0"], d, g["p"]), g["s_0"], g["p"])
-            cost, equations, rows = stages.end(self.tangent.retract(g["x"], d, g["p"]), g["s"], g["p"])
+            _, starts, cost, equations, rows = functions(g, d, d)
             cost = cost * g["scale"]
             y = g["high"] - g["low"]
             lagrangian = cost + ca.dot(g["eta"], equations) + ca.dot(y, rows)
@@ -213,10 +227,7 @@ class Evaluation:
             return [c_0, C_0, H_0, c, C, slope, D, H, found]
 
         def trial(g: dict[str, ca.SX]) -> list[ca.SX]:
-            retract = self.tangent.retract
-            starts = stages.start(retract(g["x_0"], g["alpha"] * g["dx_0"], g["p"]), g["s_0"], g["p"])
-            x = retract(g["x"], g["alpha"] * g["dx"], g["p"])
-            cost, equations, rows = stages.end(x, g["s"], g["p"])
+            x, starts, cost, equations, rows = functions(g, g["alpha"] * g["dx_0"], g["alpha"] * g["dx"])
             slack = g["slack"] + g["alpha"] * g["ds"]
             residuals = ca.vertcat(starts, equations, rows - slack)
             scaled = g["scale"] * cost
@@ -287,6 +298,8 @@ class Evaluation:
         g, _, w, cost = self._cost()
         f = ca.Function("curvature", [w[:n], *g.values()], [ca.hessian(cost, w)[0]])
         H = f(ca.DM.zeros(n), *(given[name] for name in g)) * given["scale"]
+        units = given["units"][: H.shape[0]]
+        H = H * (units @ units.T)
         blocks = {"Q": H[:n, :n], "N": H[:n, n : n + m], "R": H[n : n + m, n : n + m]}
         return [blocks[name] for name in self.constant]
 
@@ -294,16 +307,23 @@ class Evaluation:
 
     def _trial_graph(self, g: dict[str, ca.SX]) -> list[ca.SX]:
         tangent = self.tangent
-        x = tangent.retract(g["x"], g["alpha"] * g["dx"], g["p"])
-        after = tangent.retract(g["after"], g["alpha"] * g["dafter"], g["p"])
-        u, z = g["u"] + g["alpha"] * g["du"], g["z"] + g["alpha"] * g["dz"]
+        of_x, of_u, of_z, of_c, of_d = self._units(g)
+        x = tangent.retract(g["x"], g["alpha"] * of_x * g["dx"], g["p"])
+        after = tangent.retract(g["after"], g["alpha"] * of_x * g["dafter"], g["p"])
+        u, z = g["u"] + g["alpha"] * of_u * g["du"], g["z"] + g["alpha"] * of_z * g["dz"]
         slack = g["slack"] + g["alpha"] * g["ds"]
         z = self._settled(x, u, z, g["s"], g["p"], g["inner"])
         found, cost, implicit, path = self.stages.stage(x, u, z, g["s"], g["p"])
-        gap = tangent.local(after, found, g["p"])
+        gap = tangent.local(after, found, g["p"]) / of_x
+        implicit, path = implicit / of_c, path / of_d
         residuals = ca.vertcat(gap, implicit, path - slack)
         total = _total(residuals, g["scale"] * cost + _barrier(g, slack), cost)
         return [x, u, z, slack, gap, implicit, path, total]
+
+    def _units(self, g: dict[str, ca.SX]) -> list[ca.SX]:
+        """Of x, u, z, c and d."""
+        n, m, nz, nd = self.stages.sizes
+        return ca.vertsplit(g["units"], np.cumsum([0, n, m, nz, nz, nd]).tolist())
 
     def _settled(self, x: ca.SX, u: ca.SX, z: ca.SX, s: ca.SX, p: ca.SX, inner: ca.SX) -> ca.SX:
         """z after some Newton steps towards (1) of the stages, if `inner`: where they hold, f is as linear as it can be."""
@@ -409,8 +429,12 @@ class Evaluation:
         w = ca.vertcat(dx, g["u"], g["z"])
         place = [self.tangent.retract(g["x"], dx, g["p"]), g["u"], g["z"], g["s"], g["p"]]
 
+        of_x, of_u, of_z, of_c, of_d = self._units(g)
+        columns = ca.vertcat(of_x, of_u, of_z).T
+
         def functions(found: list[ca.SX]) -> list[ca.SX]:
-            return [self.tangent.local(g["after"], found[0], g["p"]), found[1] * g["scale"], *found[2:]]
+            gap = self.tangent.local(g["after"], found[0], g["p"])
+            return [gap / of_x, found[1] * g["scale"], found[2] / of_c, found[3] / of_d]
 
         order = list(g.values())
         free, here = [dx, *order], [ca.SX.zeros(n), *order]
@@ -431,7 +455,8 @@ class Evaluation:
             f = ca.Function("first", free, [*results, *(ca.jacobian(e, w) for e in results)])
             found = f.call(here)
             values, by = found[:4], found[4:]
-        (gap, _, implicit, _), (F, slope, C, D) = values, by
+        gap, implicit = values[0], values[2]
+        F, slope, C, D = (ca.repmat(columns, e.shape[0], 1) * e for e in by)
         slope = slope.T
         fixed = n + m
         along_z = slope + F.T @ g["costate"] + D.T @ y
@@ -448,6 +473,7 @@ class Evaluation:
             whole = lagrangian(functions(self.stages.stage.call(place)))
             H = ca.Function("second", [nu, *free], [ca.hessian(whole, w)[0]])(nus, *here)
         slopes = along_z[:fixed] + C[:, :fixed].T @ nus
+        H = (columns.T @ columns) * H
         H = H + D.T @ (ca.repmat(weight, 1, fixed + nz) * D)
         z0, Zw = Z[:, 0], Z[:, 1:]
         Hw, Hz, Hzz = H[:fixed, :fixed], H[fixed:, :fixed], H[fixed:, fixed:]

@@ -7,8 +7,8 @@ Newton step is the linear-quadratic problem of `alembert.optimal.time_sweep`.
 The globalisation is that of Waechter and Biegler (Math. Program. 106, 2006): multipliers start at their least-squares
 estimates, steps are shortened by the fraction to the boundary and a filter line search with second-order corrections,
 negative curvature is met by a shift of the Hessian, and when no length of a step is acceptable, a restoration phase
-makes steps of least size towards feasibility until the filter takes an iterate again. Where also these fail, the method
-goes back to its most feasible iterate and on from there with shorter steps, and at last to the first one.
+looks for a feasible point with a barrier of its own until the filter takes an iterate again. Where also this fails, the
+method goes back to its most feasible iterate and on from there with shorter steps, and at last to the first one.
 Gauss-Newton steps are accelerated (`Anderson`).
 """
 
@@ -25,7 +25,7 @@ from alembert.optimal import tuning
 from alembert.optimal.barrier import Filter, Merit, Reference
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.newton import Errors, Newton
-from alembert.optimal.outcome import Iteration, Outcome, Warm
+from alembert.optimal.outcome import Iterate, Iteration, Outcome, Warm
 from alembert.optimal.stages import Stages
 
 Array = np.ndarray
@@ -53,7 +53,8 @@ class InteriorPoint:
         """From these states, controls and z, with the multipliers of `warm` or estimates of them."""
         began = time.perf_counter()
         x, u, z = (np.array(a, dtype=float, order="C") for a in (x, u, z))
-        self.newton = newton = Newton(self.stages, self.evaluation, x, u, z, self.start_barrier)
+        units = warm.units if warm is not None else None
+        self.newton = newton = Newton(self.stages, self.evaluation, x, u, z, self.start_barrier, units=units)
         tangent = self.evaluation.tangent
         J = None if tangent.is_plain or warm is None else tangent.to_chart(x, self.stages.parameters)
         if warm is None or not newton.begin(warm, J, self.tolerance):
@@ -64,30 +65,25 @@ class InteriorPoint:
         self._anderson = (
             None if self.evaluation.exact else Anderson(newton.sweep.x.size + newton.sweep.u.size)
         )
-        history: list[Iteration] = []
+        self.history, self._began = [], began
         alpha, best, waited = 0.0, np.inf, 0
-        self._restoring: Merit | None = None
-        self._floor, self._returns = 0.0, 0
+        self._floor, self._returns, self._missed = 0.0, 0, np.inf
         self._safe = self._origin = (merit, newton.state())
         kept = self._origin
         slope, exactly = np.inf, self.evaluation.tangent.is_plain
         status, message = "iterations", f"stopped after {self.iterations} iterations"
         try:
-            for number in range(self.iterations + 1):
+            while True:
+                number = len(self.history)
                 newton.linearise()
                 errors = newton.errors(merit, self.tolerance)
-                slope, error = errors.slope, errors.error(0.0)
-                now = time.perf_counter() - began
-                history.append(
-                    Iteration(number, merit.cost, merit.worst, slope, self._shown, alpha, newton.shift, now)
-                )
-                if self.report is not None:
-                    self.report(history[-1])
+                slope, error = errors.slope, errors.error(0.0, self._size(merit))
+                self._note(merit, alpha, slope)
                 if not (math.isfinite(slope) and merit.is_finite):
                     status, message = "failed", newton.locate()
                     break
                 near = error <= self.tolerance
-                if near and (exactly or merit.worst <= tuning.EXACTLY or number == self.iterations):
+                if near and (exactly or merit.worst <= tuning.EXACTLY or number >= self.iterations):
                     status, message = "solved", "solved"
                     break
                 exactly = exactly or near
@@ -95,13 +91,10 @@ class InteriorPoint:
                 if waited > tuning.PATIENCE and error <= tuning.HOPELESS * self.tolerance:
                     status, message = near_solution(error, self.tolerance)
                     break
-                if number == self.iterations:
+                if number >= self.iterations:
                     break
-                if self._restoring is None:
-                    merit = self._lower_barrier(errors, merit)
-                    found = self._advance(merit)
-                else:
-                    found = self._restore(merit)
+                merit = self._lower_barrier(errors, merit)
+                found = self._advance(merit)
                 if found is None and near:
                     status, message = "solved", "solved"
                     break
@@ -120,12 +113,24 @@ class InteriorPoint:
                     kept = state if better else kept
         except KeyboardInterrupt:
             status, message = "interrupted", "interrupted; this is the best iterate so far"
+            newton.with_cost(newton.mu)
             merit, slope = self._return_to(kept)
         newton.seconds["total"] = time.perf_counter() - began
+        iterate = newton.stated()
         return Outcome(
-            *(status, message, newton.it, merit.cost, merit.worst, slope, history),
-            *(self._gains(), newton.residuals, newton.scale, dict(newton.seconds)),
+            *(status, message, iterate, merit.cost, merit.worst, slope, self.history),
+            *(self._gains(iterate), newton.residuals, newton.units, dict(newton.seconds)),
         )
+
+    def _note(self, merit: Merit, alpha: float, slope: float = np.nan) -> None:
+        """A line of the history."""
+        now, newton = time.perf_counter() - self._began, self.newton
+        cost, number = merit.cost, len(self.history)
+        self.history.append(
+            Iteration(number, cost, merit.worst, slope, self._shown, alpha, newton.shift, now)
+        )
+        if self.report is not None:
+            self.report(self.history[-1])
 
     def _return_to(self, kept: tuple[Merit, tuple[Array, ...]]) -> tuple[Merit, float]:
         """An earlier iterate, with the slope there."""
@@ -133,17 +138,19 @@ class InteriorPoint:
         self.newton.linearise()
         return kept[0], self.newton.errors(kept[0], self.tolerance).slope
 
-    def _gains(self) -> Array:
+    def _gains(self, it: Iterate) -> Array:
         """The gains of the last sweep; they and the costates leave in the coordinates of the stages' chart."""
-        newton, tangent = self.newton, self.evaluation.tangent
-        gains = newton.sweep.gains.copy()
+        units, tangent = self.newton.units, self.evaluation.tangent
+        gains = units.u[:, None] * self.newton.sweep.gains / units.x
         if tangent.is_plain or not np.isfinite(gains).all():
             return gains
-        J = tangent.to_chart(newton.it.x, self.stages.parameters)
-        newton.it.costates[...] = np.linalg.solve(np.swapaxes(J, 1, 2), newton.it.costates[:, :, None])[
-            :, :, 0
-        ]
+        J = tangent.to_chart(it.x, self.stages.parameters)
+        it.costates[...] = np.linalg.solve(np.swapaxes(J, 1, 2), it.costates[:, :, None])[:, :, 0]
         return np.swapaxes(np.linalg.solve(np.swapaxes(J[:-1], 1, 2), np.swapaxes(gains, 1, 2)), 1, 2)
+
+    def _size(self, merit: Merit) -> float:
+        """Of the scaled cost, where it is below one: what barriers add to it is to be small against it."""
+        return min(1.0, max(abs(self.newton.scale * merit.cost), tuning.LEAST_COST))
 
     @property
     def _shown(self) -> float:
@@ -151,13 +158,21 @@ class InteriorPoint:
 
     @property
     def _stalled(self) -> tuple[str, str]:
-        return "stalled", "no step makes progress: the constraints may contradict each other"
+        if np.isfinite(self._missed) and self._missed > tuning.KEPT:
+            return "infeasible", (
+                f"no motion near here keeps all constraints: the least they were off is {self._missed:.1e}, in units of "
+                "what they bound; diagnosis() names them. A longer duration, wider limits or another `guess` may help"
+            )
+        return "stalled", (
+            "no step makes progress, although the constraints are nearly kept; another `guess`, more steps or another "
+            "transcription may help"
+        )
 
     def _lower_barrier(self, errors: Errors, merit: Merit) -> Merit:
         """A smaller barrier where the problem with the present one is solved well enough; the filter then begins anew."""
-        newton, least = self.newton, self.tolerance / 11
+        newton, least = self.newton, self.tolerance / 11 * self._size(merit)
         mu = newton.mu
-        while errors.error(mu) <= 10 * mu and mu > least:
+        while max(errors.error(mu), merit.infeasibility) <= 10 * mu and mu > least:
             mu = max(least, min(0.2 * mu, mu**1.5))
         if mu == newton.mu:
             return merit
@@ -267,27 +282,57 @@ class InteriorPoint:
         return None
 
     def _restore(self, merit: Merit) -> tuple[Merit, float] | None:
-        """A step of the restoration phase, which ends when the filter takes what it reaches."""
-        newton = self.newton
-        if self._restoring is None:
-            self._restoring, self._restoration_steps = merit, 0
-            if self._anderson is not None:
-                self._anderson.clear()
-        self._restoration_steps += 1
-        if self._restoration_steps > tuning.LONGEST_RESTORATION or not newton.step_to_feasibility(merit):
-            return self._go_back()
-        alpha, _, _ = newton.lengths(0.99)
-        while alpha > tuning.SHORTEST_RESTORING:
-            found = newton.try_(alpha)
-            if found.is_finite and found.infeasibility <= (1 - 1e-4 * alpha) * merit.infeasibility:
-                newton.accept(0.0, 0.0)
-                enough = found.infeasibility <= tuning.RESTORED * self._restoring.infeasibility
-                if (enough or found.worst <= self.tolerance) and self.filter.allows(found):
-                    self._restoring, self._floor = None, 0.0
-                    newton.estimate_multipliers()
-                return found, alpha
-            alpha /= 2
+        """The restoration phase, which ends when the filter takes what it reaches."""
+        newton, first, mu = self.newton, merit.infeasibility, self.newton.mu
+        if self._anderson is not None:
+            self._anderson.clear()
+        low = max(mu, min(tuning.BARRIER, 0.1 * first))
+        newton.begin_restoration(low)
+        here, alpha, damping = newton.try_(0.0), 0.0, 1e-2
+        for _ in range(tuning.LONGEST_RESTORATION):
+            if len(self.history) >= self.iterations:
+                break
+            self._note(here, alpha)
+            step = self._restoring_step(here, damping)
+            if step is None:
+                if damping >= 1.0:
+                    break
+                damping = 10 * max(damping, 1e-1)
+                continue
+            here, alpha = step
+            damping = damping / 4 if alpha > 0.3 else 4 * damping
+            damping = min(max(damping, tuning.LEAST_DAMPING), tuning.LARGEST_DAMPING)
+            newton.mu = max(mu, min(newton.mu, 0.1 * here.infeasibility))
+            here = newton.try_(0.0)
+            if here.infeasibility <= tuning.RESTORED * first or here.worst <= self.tolerance:
+                barrier, found = newton.mu, newton.with_cost(mu)
+                if self.filter.allows(found):
+                    newton.end_restoration()
+                    self._floor = 0.0
+                    return found, alpha
+                newton.begin_restoration(barrier)
+        self._missed = min(self._missed, here.worst)
+        newton.with_cost(mu)
         return self._go_back()
+
+    def _restoring_step(self, here: Merit, damping: float) -> tuple[Merit, float] | None:
+        """A step that makes (2) of `newton` smaller."""
+        newton = self.newton
+        if not newton.restoring_step(damping):
+            return None
+        alpha, dual, slope = newton.restoring_lengths(0.99)
+        objective, off = newton.restoring_merit(here, at_trial=False)
+        weight = max(10.0, 2 * slope / off) if off > 0 else 10.0
+        while alpha > tuning.SHORTEST_RESTORING:
+            trial = newton.try_(alpha)
+            if trial.is_finite:
+                new, left = newton.restoring_merit(trial, at_trial=True)
+                gained = objective - new + weight * (off - left)
+                if gained >= 1e-4 * alpha * (weight * off - slope) and gained > 0:
+                    newton.accept_restoring(alpha, dual)
+                    return trial, alpha
+            alpha /= 2
+        return None
 
     def _go_back(self) -> tuple[Merit, float] | None:
         """When a restoration fails: from the most feasible iterate so far, go on with shorter steps.
@@ -308,7 +353,6 @@ class InteriorPoint:
             if self._returns
             else Filter.around(merit.infeasibility)
         )
-        self._restoring = None
         self._floor = min(tuning.RETURNED**self._returns, tuning.LARGEST_FLOOR) if self._returns else 0.0
         found = newton.try_(0.0)
         newton.accept(0.0, 0.0)

@@ -22,20 +22,20 @@ def sensitivities(solution: Solution) -> dict[str, float]:
     names = [name for name, _ in solution.problem.plant.parameters]
     if not names:
         return {}
-    stages, it, scale = solution.stages, solution._outcome.iterate, solution._outcome.scale
+    stages, it = solution.stages, solution._outcome.iterate
     slope = _parameter_slope(stages)
     given = (it.x[:-1].T, it.u.T, it.z.T, it.x[1:].T, stages.numbers.T, stages.parameters)
     total = slope.map(solution.steps)(
         *given[:5],
         np.tile(given[5][:, None], (1, solution.steps)),
-        it.costates[1:].T / scale,
-        it.path.y.T / scale,
+        it.costates[1:].T,
+        it.path.y.T,
     )
     found = total.full().reshape(len(stages.parameters), -1).sum(axis=1)
     x, s, p = ca.SX.sym("x", stages.chart.point), ca.SX.sym("s", 3), ca.SX.sym("p", len(stages.parameters))
     cost, equations, bounded = stages.end(x, s, p)
-    end = cost + ca.dot(it.eta / scale, equations) + ca.dot(it.last.y / scale, bounded)
-    start = ca.dot(it.sigma / scale, stages.start(x, s, p))
+    end = cost + ca.dot(it.eta, equations) + ca.dot(it.last.y, bounded)
+    start = ca.dot(it.sigma, stages.start(x, s, p))
     for expression, point in ((end, it.x[-1]), (start, it.x[0])):
         f = ca.Function("f", [x, s, p], [ca.gradient(expression, p)])
         found += f(point, stages.numbers[-1], stages.parameters).full()[:, 0]

@@ -6,7 +6,11 @@ the sweep in time bound to them. From an iterate there are
 - the Newton step, with the least shift of the Hessian for which the sweep finds a minimum (`step`);
 - second-order corrections of it, for the residuals that a trial left (`correct`): with c the residuals at the
   iterate and c(alpha) those of the trial, the right-hand side is alpha c + c(alpha)               (1)
-- the shortest step that solves the linearised constraints (`step_to_feasibility`);
+- steps of a restoration, which looks for the feasible point that is nearest in the sense of
+
+      min RESTORING / 2 |c_end|^2 + barrier,  with everything else as equations                     (2)
+
+  so that what bounds forbid is left to later steps, instead of stopping this one (`restoring_step`);
 - the multipliers that make the slope of the Lagrangian least in the sense of least squares (`estimate_multipliers`).
 """
 
@@ -22,6 +26,7 @@ from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds, Merit
 from alembert.optimal.evaluation import Evaluation, fold
 from alembert.optimal.outcome import Iterate, Residuals, Warm
+from alembert.optimal.scaling import Units, cost_size, measure
 from alembert.optimal.stages import Stages
 from alembert.optimal.time_sweep import Conditions, Indefinite, LinearStages, TimeSweep, together
 
@@ -42,20 +47,30 @@ class Errors:
     """the largest and the least product of a multiplier and the distance from its bound"""
     size: float
 
-    def error(self, mu: float) -> float:
-        """Of all conditions together, with the barrier `mu`."""
+    def error(self, mu: float, cost: float = 1.0) -> float:
+        """Of all conditions together, with the barrier `mu`; products are seen in terms of `cost`."""
         most, least = self.products
         gap = max(most - mu, mu - least, 0.0) if most > -1e299 else 0.0
-        return max(self.dual, self.primal, gap / self.size)
+        return max(self.dual, self.primal, gap / (cost * self.size))
 
 
 class Newton:
     """See the module."""
 
     def __init__(
-        self, stages: Stages, evaluation: Evaluation, x: Array, u: Array, z: Array, mu: float
+        self,
+        stages: Stages,
+        evaluation: Evaluation,
+        x: Array,
+        u: Array,
+        z: Array,
+        mu: float,
+        *,
+        scaled: bool = True,
+        units: Units | None = None,
     ) -> None:
-        self.stages = stages
+        """`units`: known ones, instead of those that are measured."""
+        self.stages, self.tangent, self.units = stages, evaluation.tangent, Units.ones(stages)
         self.seconds = {"functions": 0.0, "sweep": 0.0}
         self.shift, self._remembered, self._rho = 0.0, 0.0, 1e2
         self._curved = False
@@ -79,13 +94,59 @@ class Newton:
             (N, nz), (N, nd), (N, nd), (N, nd), (rows,)
         )
         self._bind(evaluation)
+        if units is not None:
+            self.units.copy(units)
+        elif scaled:
+            self._measure_units()
+        self.scale = self._scale[0] = self.units.cost
+        for b, own in ((self.it.path, self.units.d), (self.it.last, self.units.bounded)):
+            b.lower /= own
+            b.upper /= own
         if nd or rows:
             self._enter()
         self.linearise()
-        steepest = max(np.abs(self._g).max(initial=0.0), np.abs(self._gradient).max(initial=0.0))
-        self.scale = min(1.0, tuning.STEEPEST / steepest) if np.isfinite(steepest) and steepest > 0 else 1.0
-        self._scale[0] = self.scale
+
+    def _measure_units(self) -> None:
+        """Units and the scale of the cost, where the functions are finite."""
+        bounds = (self.it.path, self.it.last)
+        marks = [(b.held, b.has_lower, b.has_upper) for b in bounds]
+        kept = [[mark.copy() for mark in own] for own in marks]
+        for mark in (*marks[0], *marks[1]):
+            mark[...] = 0.0
+        self.linearise()
+        lin = self.linear
+        if all(np.isfinite(a).all() for a in (lin.A, lin.B, lin.D, lin.Q, lin.R, self._g, self._G, self._Z)):
+            self.units.take(measure(self))
+            size = cost_size(self)
+            self.units.cost = tuning.COST / size if np.isfinite(size) and size > 0 else 1.0
         self._curved = False
+        for own, before in zip(marks, kept, strict=True):
+            for mark, value in zip(own, before, strict=True):
+                mark[...] = value
+
+    @property
+    def by_z(self) -> Array:
+        """How z depends on states and controls."""
+        return self._Z
+
+    @property
+    def of_z(self) -> Array:
+        """dc/dz"""
+        return self._G
+
+    @property
+    def of_end(self) -> Array:
+        """The slope of what is bounded at the end."""
+        return self._end_D
+
+    @property
+    def of_cost(self) -> Array:
+        """Its slope in all stages; and at the end, `of_final`."""
+        return self._g
+
+    @property
+    def of_final(self) -> Array:
+        return self._gradient
 
     def _place(self, x: Array, u: Array, z: Array, mu: float) -> None:
         """The iterate, and beside it a trial, each in one piece; slacks are set by `_enter`."""
@@ -109,11 +170,11 @@ class Newton:
 
     def _enter(self) -> None:
         """Slacks at the values of the guess, pushed off their bounds."""
-        stages, it = self.stages, self.it
+        stages, it, units = self.stages, self.it, self.units
         self.try_(0.0)
         for own, values, lower, upper in (
-            (it.path, self._new[9], stages.lower, stages.upper),
-            (it.last, self._new[10], stages.end_lower, stages.end_upper),
+            (it.path, self._new[9], stages.lower / units.d, stages.upper / units.d),
+            (it.last, self._new[10], stages.end_lower / units.bounded, stages.end_upper / units.bounded),
         ):
             inside = Bounds.within(values, lower, upper, self.mu)
             own.slack[...], own.low[...], own.high[...] = inside.slack, inside.low, inside.high
@@ -122,14 +183,16 @@ class Newton:
     def begin(self, warm: Warm, J: Array | None, tolerance: float) -> bool:
         """Multipliers as expected, and a barrier that suits the errors that are left; False where these are not better
         than without. J has the tangent vectors of an iterate in the chart of the stages."""
-        it, scale, mu = self.it, self.scale, self.mu
+        it, scale, mu, units = self.it, self.scale, self.mu, self.units
         costates = warm.costates if J is None else np.matmul(warm.costates[:, None, :], J)[:, 0]
-        it.costates[...], it.sigma[...], it.eta[...] = scale * costates, scale * warm.sigma, scale * warm.eta
+        it.costates[...] = scale * units.x * costates
+        it.sigma[...], it.eta[...] = scale * units.start * warm.sigma, scale * units.end * warm.eta
+        of_d, of_rows = scale * units.d, scale * units.bounded
 
         def enter(mu: float) -> None:
             self.mu = mu
-            it.path.begin(self._d, mu, scale * warm.low, scale * warm.high)
-            it.last.begin(self._rows, mu, scale * warm.end_low, scale * warm.end_high)
+            it.path.begin(self._d, mu, of_d * warm.low, of_d * warm.high)
+            it.last.begin(self._rows, mu, of_rows * warm.end_low, of_rows * warm.end_high)
 
         enter(tolerance / 11)
         self.linearise()
@@ -149,7 +212,7 @@ class Newton:
         p, s = stages.parameters, stages.numbers
         rows = len(stages.end_bounded)
         place = (it.x[:-1], it.u, it.z, it.x[1:], s, p)
-        bounds = it.path.arrays
+        bounds, units = it.path.arrays, self.units.stage
         self._slopes, self._g = (np.zeros((N, n)), np.zeros((N, m))), np.zeros((N, n + m + nz))
         self._Z, self._z_0, self._d_0 = np.zeros((N, nz, n + m)), np.zeros((N, nz)), np.zeros((N, nd))
         self._G, self._F_z = np.zeros((N, nz, nz)), np.zeros((N, n, nz))
@@ -163,13 +226,13 @@ class Newton:
         }
         self._condense = e.condensed.bind(
             N,
-            [*place, it.costates[1:], self._scale, *bounds],
+            [*place, units, it.costates[1:], self._scale, *bounds],
             [results[r.name] for r in e.condensed.results],
         )
         self._curvature = None
         if e.curvature is not None:
             constant = [results[name] for name in e.constant]
-            self._curvature = e.curvature.bind(N, [*place[:3], s, p, self._scale], constant)
+            self._curvature = e.curvature.bind(N, [*place[:3], s, p, units, self._scale], constant)
         self._same_Q = "Q" in e.constant
         limits, self._limits = np.zeros((N, 3)), np.zeros((N + 1, 3))
         self._limits[0] = 1e300, 1e300, 0.0
@@ -186,7 +249,7 @@ class Newton:
         self._trial = e.trial.bind(
             N,
             [
-                *place,
+                *(*place, units),
                 *(sweep.x[:-1], sweep.u, self._dz, sweep.x[1:], self._ds),
                 *(self._alpha, self.inner, self._mu, self._scale, *bounds),
             ],
@@ -207,7 +270,7 @@ class Newton:
             if nd
             else None
         )
-        ends = (it.x[:1], s[:1], it.x[-1:], s[-1:], p, self._scale)
+        ends = (it.x[:1], s[:1], it.x[-1:], s[-1:], p, self._scale, self.units.ends)
         final = [a[None] for a in it.last.arrays]
         self._gradient, self._end_D, self._start_H = np.zeros(n), np.zeros((rows, n)), np.zeros((n, n))
         self._end_found, self._end_total = np.zeros(6), np.zeros(4)
@@ -280,7 +343,16 @@ class Newton:
 
     @property
     def residuals(self) -> Residuals:
-        return Residuals(self._gap.copy(), self._implicit.copy(), self._d.copy())
+        """In the units of the problem."""
+        units = self.units
+        return Residuals(units.x * self._gap, units.c * self._implicit, units.d * self._d)
+
+    def stated(self) -> Iterate:
+        """The iterate with multipliers in the units of the problem, for its own cost."""
+        it, units, scale = self.it, self.units, self.scale
+        path, last = it.path.in_units(units.d, scale), it.last.in_units(units.bounded, scale)
+        costates, sigma, eta = it.costates / units.x, it.sigma / units.start, it.eta / units.end
+        return Iterate(it.x, it.u, it.z, path, last, costates / scale, sigma / scale, eta / scale)
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -363,6 +435,9 @@ class Newton:
             self._end_ds[...] = np.where(self.it.last.held > 0, 0.0, self._end_missed)
             one, two, more = self.it.last.limits(self.mu, self._end_ds)
             primal, dual, slope = min(primal, one), min(dual, two), slope + more
+        if self.stages.is_free:
+            change = abs(self.units.x[-1] * self.sweep.x[0, -1])
+            primal = min(primal, tuning.DURATION * self.it.x[0, -1] / change) if change else primal
         return min(1.0, fraction * primal), min(1.0, fraction * dual), slope
 
     def direction(self) -> Array:
@@ -433,22 +508,57 @@ class Newton:
         new = self._new
         return new[7], new[8], new[9] - new[3], self._new_start, self._new_end, new[10] - new[6]
 
-    def step_to_feasibility(self, merit: Merit) -> bool:
+    def begin_restoration(self, mu: float) -> None:
+        """From here on there is no cost, and `restoring_step` goes towards feasibility, with the barrier `mu`."""
+        self._scale[0], self.mu, self._curved = 0.0, mu, False
+        self._duals[...] = 0.0
+        self.it.path.settle(mu)
+        self.it.last.settle(mu)
+
+    def end_restoration(self) -> None:
+        mu = self.mu
+        self.it.path.settle(mu)
+        self.it.last.settle(mu)
+        self.estimate_multipliers()
+
+    def restoring_step(self, damping: float) -> bool:
+        """The step to the least squares of (2), linearised: conditions at the end need not be reached."""
         lin, n = self.linear, self.linear.A.shape[1]
-        weight = self.it.path.weight[:, :, None]
-        H = np.matmul(np.swapaxes(lin.D, 1, 2), weight * lin.D) + np.eye(lin.D.shape[2])
-        lin.Q[:-1], lin.N[...], lin.R[...] = H[:, :n, :n], H[:, :n, n:], H[:, n:, n:]
-        lin.Q[-1] = np.eye(n) + self._end_D.T @ (self.it.last.weight[:, None] * self._end_D)
-        lin.q[...], lin.r[...] = 0.0, 0.0
-        lin.push[...] = self.it.path.held * (self._d - self.it.path.slack)
-        lin.q[-1] = self._end_D.T @ (self.it.last.held * (self._rows - self.it.last.slack))
-        self._curved = False
-        self._d_used[...], self._end_values = self._d, self._rows
-        try:
-            self.sweep.solve(damping=min(1e-3, 1e-2 * merit.worst**2))
-        except Indefinite:
-            return False
-        return math.isfinite(float(self.sweep.x[-1].sum()))
+        self.linearise()
+        self._d_used[...] = self._d
+        self._end_slope(self._rows)
+        lin.Q += damping * np.eye(n)
+        lin.R += damping * np.eye(lin.R.shape[1])
+        C, c = self.last.C, self.last.c
+        self._end_residual, self._end_force = c.copy(), tuning.RESTORING * c @ C
+        lin.Q[-1] += tuning.RESTORING * C.T @ C
+        lin.q[-1] += self._end_force
+        C[...], c[...] = 0.0, 0.0
+        self.options = {"shift": 0.0, "rho": 0.0, "damping": 0.0}
+        return self._solve()
+
+    def restoring_lengths(self, fraction: float) -> tuple[float, float, float]:
+        """As `lengths`, with the slope of (2)."""
+        alpha, dual, slope = self.lengths(fraction)
+        return alpha, dual, slope + float(self._end_force @ self.sweep.x[-1])
+
+    def accept_restoring(self, alpha: float, dual: float) -> None:
+        self.accept(alpha, dual)
+        self._duals[...] = 0.0
+        for bounds in (self.it.path, self.it.last):
+            bounds.high[bounds.held > 0] = 0.0
+
+    def with_cost(self, mu: float) -> Merit:
+        """The iterate of a restoration, as the problem itself has it with the barrier `mu`."""
+        self._scale[0], self.mu, self._curved = self.scale, mu, False
+        return self.try_(0.0)
+
+    def restoring_merit(self, merit: Merit, at_trial: bool) -> tuple[float, float]:
+        """The objective of (2), and the sum of the residuals that are no part of it."""
+        c = self._new_end if at_trial else self._end_residual
+        return merit.objective + tuning.RESTORING / 2 * float(c @ c), merit.infeasibility - float(
+            np.abs(c).sum()
+        )
 
     def estimate_multipliers(self) -> None:
         """Those of least squares, for the slopes that the cost and the bounds have at the iterate."""

@@ -19,6 +19,7 @@ from alembert.optimal.blocks import NonlinearProgram
 from alembert.optimal.forms import NlpForm, has_smallest, smallest, staged
 from alembert.optimal.interior_point import near_solution
 from alembert.optimal.outcome import Attempt, Iterate, Iteration, IterationLog, Outcome, interruptible
+from alembert.optimal.scaling import Units
 from alembert.optimal.stages import Stages
 
 Array = np.ndarray
@@ -67,7 +68,7 @@ def solve_nlp(attempt: Attempt, solver: str) -> Outcome:
             w, y = (found[name].full()[:, 0] for name in ("x", "lam_g"))
         except RuntimeError as error:  # FATROP, where nothing is finite
             (w, y), ended = log.best or (form.start, np.zeros(program.rows)), str(error).rsplit(": ", 1)[-1]
-    done = time.perf_counter()
+    done, log.stop = time.perf_counter(), log.is_over
     if log.failure is not None:
         raise log.failure
     if log.stop and log.best is not None:
@@ -99,7 +100,7 @@ def solve_nlp(attempt: Attempt, solver: str) -> Outcome:
         history,
         np.zeros((stages.count, len(stages.u_names), stages.chart.tangent)),
         form.residuals(w, g),
-        1.0,
+        Units.ones(stages),
         {"total": done - built, "with compiling": done - began},
     )
 
@@ -282,7 +283,7 @@ class Oracle:
             return p.slope(w, float(sigma[0]), y)
 
         def stoppable(evaluate: Evaluate) -> Evaluate:
-            return lambda *a: (np.nan,) * 2 if log.stop else evaluate(*a)
+            return lambda *a: (np.nan,) * 2 if log.is_over else evaluate(*a)
 
         table: dict[str, tuple[dict[str, Any], dict[str, Any], Evaluate]] = {
             "nlp_f": (x, f, lambda w, _: p.values(w)[:1]),

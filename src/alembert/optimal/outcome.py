@@ -23,6 +23,7 @@ from alembert.optimal import tuning
 from alembert.optimal.barrier import Bounds
 
 if TYPE_CHECKING:
+    from alembert.optimal.scaling import Units
     from alembert.optimal.stages import Stages
 
 Array = np.ndarray
@@ -59,6 +60,11 @@ class IterationLog:
         self.latest: Array | None = None
         self._rank = (np.inf, np.inf)
         self._began = time.perf_counter()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the solver is to end, also within an iteration."""
+        return self.stop or (isinstance(self.report, Deadline) and self.report.is_over)
 
     def add(self, cost: float, g: Array, x: Array, y: Array, details: tuple[float, ...] = ()) -> None:
         """An iterate x with this cost, rows g and multipliers y; details: slope, barrier, step, shift."""
@@ -145,6 +151,24 @@ def reporter(progress: Any) -> Callable[[Iteration], Any] | None:
     return _print if progress else None
 
 
+class Deadline:
+    """Reports iterations, and ends them as Ctrl-C does when `limit` seconds have passed."""
+
+    def __init__(self, limit: float, report: Callable[[Iteration], Any] | None) -> None:
+        self.limit, self._report = limit, report
+        self._end = time.perf_counter() + limit
+
+    @property
+    def is_over(self) -> bool:
+        return time.perf_counter() > self._end
+
+    def __call__(self, iteration: Iteration) -> None:
+        if self._report is not None:
+            self._report(iteration)
+        if self.is_over:
+            raise KeyboardInterrupt
+
+
 def _print(i: Iteration) -> None:
     if i.number % 20 == 0:
         print(
@@ -188,7 +212,8 @@ class Residuals:
 
 @dataclass
 class Outcome:
-    """What a solver returns; `status` is "solved", "acceptable", "stalled", "iterations", "interrupted" or "failed"."""
+    """What a solver returns; `status` is "solved", "acceptable", "stalled", "infeasible",
+    "iterations", "time", "interrupted" or "failed"."""
 
     status: str
     message: str
@@ -199,13 +224,14 @@ class Outcome:
     history: list[Iteration]
     gains: Array
     residuals: Residuals
-    scale: float
+    units: Units
+    """in which residuals are small or large"""
     seconds: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Warm:
-    """Of a cost that is not scaled; costates are in the chart of the stages."""
+    """In the units of the problem; costates are in the chart of the stages."""
 
     costates: Array
     sigma: Array
@@ -214,6 +240,7 @@ class Warm:
     high: Array
     end_low: Array
     end_high: Array
+    units: Units
 
 
 def warm(stages: Stages, given: Any) -> Warm | None:
@@ -226,19 +253,19 @@ def warm(stages: Stages, given: Any) -> Warm | None:
             return None
     if other.scheme.name != stages.scheme.name:
         return None
-    it, scale = outcome.iterate, outcome.scale
+    it = outcome.iterate
     at = np.clip(np.searchsorted(other.nodes, stages.nodes[:-1] + 1e-9, side="right") - 1, 0, other.count - 1)
     width = (stages.numbers[:, 1] / other.numbers[at, 1])[:, None]
     once = ~np.isfinite(stages.lower[1:]).any(axis=0) & ~np.isfinite(stages.upper[1:]).any(axis=0)
     width = np.where(once, 1.0, width)
     costates = [np.interp(stages.nodes, other.nodes, column) for column in it.costates.T]
     found = Warm(
-        np.column_stack(costates) / scale,
-        *(it.sigma / scale, it.eta / scale),
-        *(width * it.path.low[at] / scale, width * it.path.high[at] / scale),
-        *(it.last.low / scale, it.last.high / scale),
+        *(np.column_stack(costates), it.sigma, it.eta),
+        *(width * it.path.low[at], width * it.path.high[at], it.last.low, it.last.high),
+        outcome.units,
     )
-    return found if all(np.isfinite(a).all() for a in vars(found).values()) else None
+    known = (found.costates, found.sigma, found.eta, found.low, found.high, found.end_low, found.end_high)
+    return found if all(np.isfinite(a).all() for a in known) else None
 
 
 def same_nodes(stages: Stages, given: Any) -> bool:

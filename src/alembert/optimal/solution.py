@@ -223,7 +223,7 @@ class Solution:
     @property
     def costates(self) -> Array:
         """(N, states): multipliers of the equations of motion, how the cost depends on the state at each next node."""
-        return self._outcome.iterate.costates[1:, : self.stages.plant.chart.tangent] / self._outcome.scale
+        return self._outcome.iterate.costates[1:, : self.stages.plant.chart.tangent]
 
     @property
     def multipliers(self) -> dict[str, Array]:
@@ -233,13 +233,11 @@ class Solution:
         times their sum); units are those of the cost over those of the bounded quantity. `costates` rise with the
         cost: the slope of the remaining cost along the state.
         """
-        it, scale = self._outcome.iterate, self._outcome.scale
-        found: dict[str, Array] = {
-            name: it.path.y[:, k] / scale for k, name in enumerate(self.stages.path_names)
-        }
-        found |= {f"start {n}": it.sigma[k] / scale for k, n in enumerate(self.stages.start_names)}
-        found |= {f"end {n}": it.eta[k] / scale for k, n in enumerate(self.stages.end_names)}
-        found |= {f"end {n}": it.last.y[k] / scale for k, n in enumerate(self.stages.end_bounded)}
+        it = self._outcome.iterate
+        found: dict[str, Array] = {name: it.path.y[:, k] for k, name in enumerate(self.stages.path_names)}
+        found |= {f"start {n}": it.sigma[k] for k, n in enumerate(self.stages.start_names)}
+        found |= {f"end {n}": it.eta[k] for k, n in enumerate(self.stages.end_names)}
+        found |= {f"end {n}": it.last.y[k] for k, n in enumerate(self.stages.end_bounded)}
         return found
 
     def sensitivities(self) -> dict[str, float]:
@@ -262,29 +260,30 @@ class Solution:
         return simulate(self)
 
     def violations(self, tolerance: float = 1e-6) -> list[Violation]:
-        """Constraints that are off by more than `tolerance`, the worst first."""
+        """Constraints that are off by more than `tolerance`, the worst first; of quantities that are large numbers, by more
+        than that part of their size."""
         stages, it, values = self.stages, self._outcome.iterate, self._outcome.residuals
+        units = self._outcome.units
         found: list[Violation] = []
 
-        def collect(names: Any, amounts: Array, times: Array) -> None:
+        def collect(names: Any, amounts: Array, times: Array, of: Array) -> None:
             sizes = np.where(np.isfinite(amounts), np.abs(amounts), np.inf)
-            for i, j in zip(*np.nonzero(sizes > tolerance), strict=True):
+            for i, j in zip(*np.nonzero(sizes > tolerance * np.maximum(1.0, of)), strict=True):
                 found.append(Violation(names[j], float(times[i]), float(sizes[i, j])))
 
         T = self.time
-        collect([f"motion of {name}" for name in stages.x_names], values.gap, T[1:])
-        collect(stages.z_names, values.implicit, T[:-1])
+        collect([f"motion of {name}" for name in stages.x_names], values.gap, T[1:], units.x)
+        collect(stages.z_names, values.implicit, T[:-1], units.c)
         outside = np.maximum(stages.lower - values.path, values.path - stages.upper)
-        collect([f"bound on {name}" for name in stages.path_names], np.maximum(outside, 0), T[:-1])
+        collect([f"bound on {name}" for name in stages.path_names], np.maximum(outside, 0), T[:-1], units.d)
         s, p = stages.numbers[-1], stages.parameters
         start = stages.start(it.x[0], s, p).full().T
-        collect([f"start {name}" for name in stages.start_names], start, T[:1])
+        collect([f"start {name}" for name in stages.start_names], start, T[:1], units.start)
         _, equations, bounded = (value.full()[:, 0] for value in stages.end(it.x[-1], s, p))
-        collect([f"end {name}" for name in stages.end_names], equations[None], T[-1:])
+        collect([f"end {name}" for name in stages.end_names], equations[None], T[-1:], units.end)
         outside = np.maximum(stages.end_lower - bounded, bounded - stages.end_upper)
-        collect(
-            [f"bound at the end on {n}" for n in stages.end_bounded], np.maximum(outside, 0)[None], T[-1:]
-        )
+        names = [f"bound at the end on {n}" for n in stages.end_bounded]
+        collect(names, np.maximum(outside, 0)[None], T[-1:], units.bounded)
         return sorted(found, key=lambda v: -v.amount)
 
     def diagnosis(self, most: int = 8) -> str:

@@ -19,7 +19,16 @@ from alembert.optimal import guess as guesses
 from alembert.optimal.diagnosis import not_finite, turn_remark, turns_too_far, zigzag_remark
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.interior_point import InteriorPoint
-from alembert.optimal.outcome import Attempt, Iteration, Outcome, interrupts_kept, reporter, same_nodes, warm
+from alembert.optimal.outcome import (
+    Attempt,
+    Deadline,
+    Iteration,
+    Outcome,
+    interrupts_kept,
+    reporter,
+    same_nodes,
+    warm,
+)
 from alembert.optimal.problem import Problem
 from alembert.optimal.schemes import scheme
 from alembert.optimal.solution import Solution
@@ -45,6 +54,7 @@ def solve(
     tolerance: float = 1e-8,
     iterations: int = 500,
     progress: bool | Callable[[Iteration], Any] | None = None,
+    time_limit: float | None = None,
     control_points: int | None = None,
 ) -> Solution:
     """Solve `problem` with `steps` intervals of time.
@@ -58,14 +68,15 @@ def solve(
     of `solution.save`; by default straight from start to end. `nodes`: where
     intervals begin and end, as fractions of the duration. `hessian`: "exact" has the curvature of the
     dynamics, "gauss-newton" has not; "auto" chooses by the size of the model. `progress` prints a line per
-    iteration (by default on a terminal), or is called with each.
+    iteration (by default on a terminal), or is called with each. After `time_limit` seconds of iterations the best iterate
+    so far is returned, with the status "time".
 
     A solution is returned also when the solver did not succeed: `solution.success` and `solution.message` say
     so, `solution.diagnosis()` which constraints are violated where. Ctrl-C during the iterations returns the
     best iterate with the status "interrupted", before them it raises KeyboardInterrupt.
     """
     with interrupts_kept():
-        check(steps, solver, tolerance, iterations, hessian)
+        check(steps, solver, tolerance, iterations, hessian, time_limit)
         if transcription == "splines":
             if solver != "sweep" or nodes is not None or hessian != "auto":
                 raise UnsupportedError(
@@ -73,8 +84,12 @@ def solve(
                     "hessian out"
                 )
             own: dict[str, Any] = {} if control_points is None else {"control_points": control_points}
-            own |= {"guess": guess, "tolerance": tolerance, "iterations": iterations, "progress": progress}
-            return solve_splines(problem, int(steps), **own)
+            own |= {"guess": guess, "tolerance": tolerance, "iterations": iterations}
+            report = progress if time_limit is None else Deadline(time_limit, reporter(progress))
+            solution = solve_splines(problem, int(steps), **own, progress=report)
+            if isinstance(report, Deadline) and solution.status == "interrupted":
+                solution.status, solution.message = _out_of_time(report)
+            return solution
         if control_points is not None:
             raise ArgumentError("solve: `control_points` is for transcription='splines'")
         if solver != "sweep" and hessian == "gauss-newton":
@@ -90,7 +105,7 @@ def solve(
             transcribed = problem.transcribed[key] = Transcribed(
                 problem, transcription, int(steps), own_nodes
             )
-        options = SolverOptions(solver, hessian, tolerance, int(iterations), progress)
+        options = SolverOptions(solver, hessian, tolerance, int(iterations), progress, time_limit)
         return transcribed.solve(problem, transcribed.stages, guess, options)
 
 
@@ -103,6 +118,7 @@ class SolverOptions:
     tolerance: float
     iterations: int
     progress: bool | Callable[[Iteration], Any] | None
+    time_limit: float | None = None
 
 
 class Transcribed:
@@ -142,17 +158,22 @@ class Transcribed:
             x, u, z = self._straight
         else:
             x, u, z = guesses.place(stages, guesses.make(problem, guess))
+        report = reporter(options.progress)
+        report = report if options.time_limit is None else Deadline(options.time_limit, report)
         attempt = Attempt(
-            *(stages, x, u, z, exact, options.tolerance, options.iterations, reporter(options.progress)),
+            *(stages, x, u, z, exact, options.tolerance, options.iterations, report),
             known=known if solver == "sweep" else None,
             is_solution=_is_solution(guess, stages),
         )
         with loader.spoken() if options.progress is True else nullcontext():
             outcome = self._run(attempt, solver)
-            if attempt.known is not None and outcome.status in ("stalled", "failed"):
-                outcome = self._run(
-                    replace(attempt, known=None), solver
-                )  # other multipliers may lead elsewhere
+            if attempt.known is not None and outcome.status in ("stalled", "infeasible", "failed"):
+                attempt = replace(attempt, known=None)  # other multipliers may lead elsewhere
+                outcome = self._run(attempt, solver)
+            if solver == "sweep" and outcome.status == "stalled":
+                outcome = self._again(attempt, outcome)
+        if isinstance(report, Deadline) and outcome.status == "interrupted" and report.is_over:
+            outcome.status, outcome.message = _out_of_time(report)
         _remark(attempt, outcome)
         return Solution(problem, stages, outcome, solver, self.name, "exact" if exact else "gauss-newton")
 
@@ -160,6 +181,18 @@ class Transcribed:
     def _straight(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Where a solve begins without a guess."""
         return guesses.place(self.stages, guesses.make(self.stages.problem, None))
+
+    def _again(self, attempt: Attempt, stalled: Outcome) -> Outcome:
+        """From where a solve has stalled, with units that are measured there."""
+        it, done = stalled.iterate, len(stalled.history)
+        left = attempt.iterations - done
+        if left < 1:
+            return stalled
+        outcome = self._run(replace(attempt, x=it.x, u=it.u, z=it.z, iterations=left), "sweep")
+        if outcome.status not in ("solved", "acceptable"):
+            return stalled
+        outcome.history = [*stalled.history, *(replace(i, number=done + i.number) for i in outcome.history)]
+        return outcome
 
     def _run(self, attempt: Attempt, solver: str) -> Outcome:
         if solver != "sweep":
@@ -190,7 +223,15 @@ def _remark(attempt: Attempt, outcome: Outcome) -> None:
     outcome.message = "; ".join(filter(None, (outcome.message, *remarks)))
 
 
-def check(steps: Any, solver: Any, tolerance: Any, iterations: Any, hessian: Any) -> None:
+def _out_of_time(deadline: Deadline) -> tuple[str, str]:
+    return "time", f"stopped after the time limit of {deadline.limit:g} s; this is the best iterate so far"
+
+
+def check(
+    steps: Any, solver: Any, tolerance: Any, iterations: Any, hessian: Any, time_limit: Any = None
+) -> None:
+    if time_limit is not None and not (isinstance(time_limit, int | float) and time_limit > 0):
+        raise ArgumentError(f"solve: time_limit is {time_limit!r}, expected seconds, or None for no limit")
     if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1:
         raise ArgumentError(f"solve: steps is {steps!r}, expected a positive number of intervals")
     if solver not in SOLVERS:

@@ -341,7 +341,10 @@ def _solve_symmetric(system: Array, right: Array, free: int, damping: float) -> 
         return right
     if not np.isfinite(system).all():
         return np.full(len(right), np.nan)
-    scale = 1 / np.sqrt(np.maximum(np.abs(system).max(axis=1), 1e-300))
+    rows = np.abs(system).max(axis=1)
+    if not rows.any():  # nothing is asked for
+        return np.zeros(len(right))
+    scale = 1 / np.sqrt(np.maximum(rows, SINGULAR**2 * rows.max()))
     values, vectors = np.linalg.eigh(system * scale[:, None] * scale)
     sizes = np.abs(values)
     largest = sizes.max()

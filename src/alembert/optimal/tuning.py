@@ -26,6 +26,9 @@ G_THETA, G_PHI, ETA = 1e-5, 1e-8, 1e-8
 """gamma_theta and gamma_phi of (1), eta of (2) in `barrier.Reference`"""
 S_THETA, S_PHI = 1.1, 2.3
 """the exponents of theta and of the slope in the switch between (1) and (2)"""
+DURATION = 0.5
+"""share of a free duration by which a step may change it: nothing else is as linear as it is in the cost, and as far from it
+in the motion"""
 SHORTEST = 0.05
 """safety factor of the least length of a step"""
 GROWTH, FREE_GROWTH = 100.0, 1e3
@@ -57,10 +60,14 @@ RAISED, LOWERED = 4.0, 4.0
 
 RESTORED = 0.9
 """factor by which a restoration reduces the infeasibility before the filter is asked again"""
-LONGEST_RESTORATION = 100
-"""its most steps: it reduces the infeasibility in each, and is given up where that takes too long"""
-SHORTEST_RESTORING = 1e-4
+RESTORING = 1e3
+"""weight of the conditions at the end against the barrier in a restoration; IPOPT's weight of residuals"""
+LONGEST_RESTORATION = 200
+"""its most steps"""
+SHORTEST_RESTORING = 1e-8
 """the shortest step of a restoration: where not even that reduces the infeasibility, its slope vanishes"""
+LEAST_DAMPING, LARGEST_DAMPING = 1e-8, 1e8
+"""of steps of a restoration: the weight of their squared length"""
 MOST_RETURNS = 4
 """how often the method goes back to a more feasible iterate"""
 RETURNED = 3.0
@@ -70,10 +77,12 @@ SAFE = 10.0
 
 # --- scales, multipliers and refinement -------------------------------------------------------------------------------
 
-STEEPEST = 100.0
-"""slope of the cost beyond which it is scaled down, as in IPOPT"""
+COST = 10.0
+"""the size of the cost in the sense of `scaling.cost_size`, to which it is scaled"""
 LARGEST_ESTIMATE = 1e3
 """multipliers of least squares that are larger are not trusted, and zero is taken, as in IPOPT"""
+LEAST_COST = 1e-3
+"""of the scaled cost: where the least cost is 0, or nearly, products of multipliers and distances need not be smaller yet"""
 STEEP = 1e4
 """weight of a bound beyond which a step is refined once: half of the digits are lost in its sweep"""
 ROUNDS, ENOUGH = 4, 1e-3

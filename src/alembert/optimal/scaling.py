@@ -1,0 +1,188 @@
+"""The units in which `solver="sweep"` measures a problem, so that those in which it is stated do not matter.
+
+A step of one unit is about as far as a quantity goes. Nothing here is compared with a number that has a dimension: with
+lengths in feet instead of metres all units of lengths are 3.28 times as large, and the iterations the same.
+
+- states: how far the guess moves them, or their size, or the width between two limits, whichever is known; of a model one
+  radian and its radius of inertia, and for speeds that in a quarter of the time. What nothing is known of follows from
+  those that move it;
+- controls: what moves a state by its unit in the whole time, of a model in a quarter of it, or the width between two
+  limits, if that is less;
+- z, residuals and rows: by how much they change when what they depend on changes by a unit; rows between two limits by no
+  more than their width;
+- cost: by how much all stages together change it.
+
+Units are powers of two, so that dividing by them loses no digit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from alembert.optimal.plant import Mechanics, Momenta
+
+if TYPE_CHECKING:
+    from alembert.optimal.newton import Newton
+    from alembert.optimal.stages import Stages
+
+Array = np.ndarray
+PACE = 4.0
+"""motions take some of their duration to get going: speeds and efforts are this times
+what the duration allows"""
+STILL = 1e-3
+"""share of its size below which a state of the guess does not move"""
+
+
+@dataclass
+class Units:
+    """Of states (as tangent vectors), controls, z, c, d, and of the rows at both ends; arrays that stay where they are."""
+
+    stage: Array
+    """of x, u, z, c and d, one after the other"""
+    ends: Array
+    """of x, of the equations at the start and at the end, and of the bounds there"""
+    x: Array
+    u: Array
+    z: Array
+    c: Array
+    d: Array
+    start: Array
+    end: Array
+    bounded: Array
+    cost: float = 1.0
+    """the factor of the cost"""
+
+    @classmethod
+    def ones(cls, stages: Stages) -> Units:
+        n, m, nz, nd = stages.sizes
+        stage = np.ones(n + m + 2 * nz + nd)
+        first, last = len(stages.start_names), len(stages.end_names)
+        ends = np.ones(n + first + last + len(stages.end_bounded))
+        parts = np.split(stage, np.cumsum([n, m, nz, nz]))
+        return cls(stage, ends, *parts, *np.split(ends, np.cumsum([n, first, last]))[1:])
+
+    def take(self, found: dict[str, Array]) -> None:
+        for name, values in found.items():
+            getattr(self, name)[...] = values
+        self.ends[: len(self.x)] = self.x
+
+    def copy(self, other: Units) -> None:
+        self.stage[...], self.ends[...], self.cost = other.stage, other.ends, other.cost
+
+
+def measure(newton: Newton) -> dict[str, Array]:
+    """Units for the problem at the iterate of `newton`, which is linearised there in units of one, without bounds."""
+    stages, it, lin = newton.stages, newton.it, newton.linear
+    A, B, D = (np.abs(a).max(axis=0) if len(a) else a for a in (lin.A, lin.B, lin.D))
+    n = stages.sizes[0]
+    x = _states(stages, it.x, newton.tangent.is_plain)
+    widths = _widths(stages)
+    moved, driven = np.abs(A - np.eye(n)) * stages.count, B * stages.count
+    u = _controls(stages, it.u, x, driven, D[:, n:], widths)
+    for _ in range(n):  # what nothing is known of, from what moves it
+        open_ = np.flatnonzero(~(x > 0))
+        if not len(open_):
+            break
+        by = np.where(x > 0, moved * np.where(x > 0, x, 0.0), 0.0).max(axis=1, initial=0.0)
+        by = np.maximum(by, (driven * np.where(u > 0, u, 0.0)).max(axis=1, initial=0.0))
+        if not (by[open_] > 0).any():
+            break
+        x[open_] = by[open_]
+    x = _rounded(x)
+    u = _rounded(_controls(stages, it.u, x, driven, D[:, n:], widths))
+    w = np.concatenate([x, u])
+    z = _rounded((np.abs(newton.by_z).max(axis=0, initial=0.0) * w).max(axis=1, initial=0.0))
+    c = _rounded((np.abs(newton.of_z).max(axis=0, initial=0.0) * z).max(axis=1, initial=0.0))
+    rows = (D * w).max(axis=1, initial=0.0)
+    d = _rounded(np.where(rows > 0, np.minimum(rows, widths), widths))
+    start, end, bounded = (
+        (np.abs(C) * x).max(axis=1, initial=0.0) for C in (newton.first.C, newton.last.C, newton.of_end)
+    )
+    width = stages.end_upper - stages.end_lower
+    between = np.where(np.isfinite(width) & (width > 0), width, np.inf)
+    bounded = np.where(bounded > 0, np.minimum(bounded, between), between)
+    found = {"x": x, "u": u, "z": z, "c": c, "d": d}
+    return found | {"start": _rounded(start), "end": _rounded(end), "bounded": _rounded(bounded)}
+
+
+def cost_size(newton: Newton) -> float:
+    """By how much the cost changes in all stages together, along its slope and along its curvature, in units of `units`."""
+    lin = newton.linear
+    w = np.concatenate([newton.units.x, newton.units.u, newton.units.z])
+    slope = float((np.abs(newton.of_cost) * w).max(axis=1, initial=0.0).sum())
+    last = float((np.abs(newton.of_final) * newton.units.x).max(initial=0.0))
+    Q = np.abs(np.diagonal(lin.Q, axis1=1, axis2=2)) * newton.units.x**2
+    R = np.abs(np.diagonal(lin.R, axis1=1, axis2=2)) * newton.units.u**2
+    curved = float(Q.max(axis=1, initial=0.0).sum() + R.max(axis=1, initial=0.0).sum())
+    return max(slope, last, curved)
+
+
+def _states(stages: Stages, points: Array, in_momenta: bool) -> Array:
+    """Units of the states as far as the guess and the limits tell them; 0 where they do not."""
+    problem, plant, chart = stages.problem, stages.plant, stages.chart
+    steps = chart.difference(points[:-1], points[1:])
+    way = np.ptp(np.concatenate([np.zeros((1, chart.tangent)), np.cumsum(steps, axis=0)]), axis=0)
+    plain = points[:, chart.nq :]
+    size = np.concatenate([np.zeros(chart.nv), np.abs(plain).max(axis=0)])
+    found = np.where(way > STILL * size, way, size)
+    base = plant.chart.tangent
+    names, T = plant.tangent_names, stages.span(points)
+    for row in problem.limits["state"]:
+        if row.component in names and np.isfinite(row.upper - row.lower):
+            k, width = names.index(row.component), row.upper - row.lower
+            found[k] = min(found[k], width) if found[k] > 0 else width
+    if isinstance(plant, Mechanics):
+        nv = plant.model.nv
+        angles = np.array([unit.startswith("rad") for unit in plant.model.space.speed_units])
+        q, known = points[:, : plant.model.nq], problem.parameter_values
+        M = np.abs(plant.tree.mass_matrix(q, parameters=known)).max(axis=0)
+        inertia, mass = (np.diag(M)[which].max(initial=0.0) for which in (angles, ~angles))
+        size = np.sqrt(inertia / mass) if mass > 0 else 0.0
+        found[:nv] = np.where(angles, 1.0, np.maximum(found[:nv], size))
+        speeds = PACE * found[:nv] / T
+        if isinstance(plant, Momenta) and in_momenta:
+            speeds = (M * speeds).max(axis=1)
+        found[nv : 2 * nv] = speeds
+    rest = base + stages.memory
+    if problem.periodic:
+        found[rest : rest + base] = found[:base]
+    if problem.is_free:
+        found[-1] = min(T, problem.longest - problem.shortest)
+    found[base:rest] = 0.0
+    return found
+
+
+def _widths(stages: Stages) -> Array:
+    """Between the two limits of each row of d; inf where one is missing, or both are the same."""
+    width = stages.upper - stages.lower
+    width = np.where(np.isfinite(width) & (width > 0), width, np.inf)
+    return width.min(axis=0, initial=np.inf)
+
+
+def _controls(stages: Stages, guess: Array, x: Array, driven: Array, D: Array, widths: Array) -> Array:
+    """Of all inputs of a stage; the same for all values of a control."""
+    points, own = stages.scheme.points, stages.plant.chart.tangent
+    m = len(stages.plant.controls)
+    known = x[:own] > 0
+    effect = driven[:own].reshape(own, points, m).sum(axis=1)[known]
+    with np.errstate(divide="ignore"):
+        found = (x[:own][known, None] / effect).min(axis=0, initial=np.inf)
+    if isinstance(stages.plant, Mechanics):
+        found = PACE * found
+    found = np.where(np.isfinite(found), found, 0.0)
+    found = np.maximum(found, np.abs(guess).max(axis=0, initial=0.0).reshape(points, m).max(axis=0))
+    alone = (D != 0).sum(axis=1) == 1
+    for k in np.flatnonzero(alone & np.isfinite(widths)):
+        j = int(np.argmax(D[k]))
+        width = widths[k] / D[k, j]
+        found[j % m] = min(found[j % m], width) if found[j % m] > 0 else width
+    return np.tile(found, points)
+
+
+def _rounded(sizes: Array) -> Array:
+    """The nearest powers of two; 1 where nothing is known."""
+    known = np.isfinite(sizes) & (sizes > 0)
+    return np.where(known, 2.0 ** np.round(np.log2(np.where(known, sizes, 1.0))), 1.0)

@@ -1,0 +1,186 @@
+"""The same problem in other units takes the same iterations, and gives the same solution in these."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.optimal import Problem, System, duration, running, terminal
+from alembert.optimal.scaling import Units
+
+DEGREE = np.pi / 180
+
+
+def slide(length, time):
+    """The brachistochrone."""
+    g = 9.80665 * length / time**2
+    system = System(
+        ["x", "y", "v"],
+        ["slope"],
+        lambda s: [s.v * ca.cos(s.slope), s.v * ca.sin(s.slope), -g * ca.sin(s.slope)],
+    )
+    ends = {"start": {"x": 0, "y": 10 * length, "v": 0}, "end": {"x": 10 * length, "y": 5 * length}}
+    problem = Problem(system, (0.5 * time, 5 * time), **ends, cost=duration())
+    states = [[0, 10 * length, 0], [10 * length, 5 * length, 9.9 * length / time]]
+    return problem.solve(20, guess={"time": [0, 2 * time], "x": states, "controls": [[-1.0], [0.3]]}), time
+
+
+def lander(length, time):
+    """A soft landing with the least fuel: the thrust jumps once."""
+    g = 1.5 * length / time**2
+    system = System(["h", "v"], ["u"], lambda s: [s.v, s.u - g])
+    ends = {"start": {"h": 10 * length, "v": -2 * length / time}, "end": {"h": 0, "v": 0}}
+    limits = {"u": (0, 3 * length / time**2)}
+    problem = Problem(system, (0.5 * time, 20 * time), **ends, limits=limits, cost=running(lambda s: s.u))
+    return problem.solve(20, transcription="midpoint"), length / time
+
+
+def push(length, time):
+    """A mass between limits of force and speed; of all units, that of the mass follows from the others."""
+    mass = 2.0 * time / length
+    system = System(["x", "v"], ["f"], lambda s: [s.v, s.f / mass])
+    limits = {"f": 10 * mass * length / time**2, "v": 1.6 * length / time}
+    ends = {"start": {"x": 0, "v": 0}, "end": {"x": length, "v": 0}}
+    problem = Problem(system, time, **ends, limits=limits)
+    return problem.solve(20), mass**2 * length**2 / time**3
+
+
+@pytest.mark.parametrize("make", [slide, lander, push])
+def test_units_do_not_matter(make):
+    """Powers of ten are not powers of two: units differ by up to a factor of two from problem to problem."""
+    one, unit = make(1.0, 1.0)
+    assert one.success, one.diagnosis()
+    for length, time in ((1e-3, 1.0), (1e6, 1e3)):
+        other, size = make(length, time)
+        assert other.success, other.diagnosis()
+        assert abs(other.iterations - one.iterations) <= 2
+        assert other.cost / size == pytest.approx(
+            one.cost / unit, rel=1e-6
+        )  # barriers of 1e-9, in other units
+        assert other.violations() == []
+
+
+def test_masses_do_not_matter():
+    """Of a sliding arm: efforts are proportional to them, the cost to their squares."""
+
+    def arm(mass):
+        builder = al.ModelBuilder("arm", gravity=(0, -9.81, 0))
+        link = al.Inertia(mass, (0.5, 0, 0), (0.01 * mass, 0, 0.35 * mass, 0, 0, 0.35 * mass))
+        builder.body("cart", al.Inertia.point(2 * mass), joint=al.Prismatic((1.0, 0, 0)), joint_name="slide")
+        turn = {"joint": al.Revolute((0, 0, 1.0)), "joint_name": "turn"}
+        builder.body("link", link, **turn, parent="cart")
+        start, end = {"q": [0, -np.pi / 2], "v": 0}, {"q": [0, np.pi / 2], "v": 0}
+        return Problem(builder.build(), 2.0, start=start, end=end, actuated=["slide"]).solve(40)
+
+    one = arm(1.0)
+    assert one.success, one.diagnosis()
+    for mass in (10.0, 1e4):
+        other = arm(mass)
+        assert other.success, other.diagnosis()
+        assert abs(other.iterations - one.iterations) <= 2
+        assert other.cost == pytest.approx(mass**2 * one.cost, rel=1e-6)
+
+
+def test_shuttle_in_feet_and_kilometres():
+    """Re-entry with the largest cross-range (Betts 2010, section 6.1, no limit of heating: 34.1412 deg in 2008.59 s).
+
+    An altitude is a number of 1e5 in feet, and a latitude one of 1.
+    """
+
+    def entry(foot):
+        radius, mu, area = 20902900 * foot, 0.14076539e17 * foot**3, 2690 * foot**2
+        mass, density, height = 203000 / 32.174, 0.002378 / foot**3, 23800 * foot
+
+        def rate(s):
+            r, a = radius + s.h, s.alpha / DEGREE
+            g, pressure = mu / r**2, density / 2 * ca.exp(-s.h / height) * s.v**2 * area
+            lift = pressure * (-0.20704 + 0.029244 * a)
+            drag = pressure * (0.07854 - 0.61592e-2 * a + 0.621408e-3 * a**2)
+            along, turn = s.v / r * ca.cos(s.gamma), lift / (mass * s.v)
+            return [
+                s.v * ca.sin(s.gamma),
+                along * ca.cos(s.psi),
+                -drag / mass - g * ca.sin(s.gamma),
+                turn * ca.cos(s.beta) + ca.cos(s.gamma) * (s.v / r - g / s.v),
+                turn * ca.sin(s.beta) / ca.cos(s.gamma) + along * ca.sin(s.psi) * ca.tan(s.theta),
+            ]
+
+        system = System(["h", "theta", "v", "gamma", "psi"], ["alpha", "beta"], rate)
+        start = {"h": 260000 * foot, "theta": 0, "v": 25600 * foot, "gamma": -DEGREE, "psi": 90 * DEGREE}
+        end = {"h": 80000 * foot, "v": 2500 * foot, "gamma": -5 * DEGREE}
+        limits = {
+            **{"h": (0, None), "theta": (-89 * DEGREE, 89 * DEGREE), "v": (foot, None)},
+            **{"gamma": (-89 * DEGREE, 89 * DEGREE), "alpha": (-90 * DEGREE, 90 * DEGREE)},
+            "beta": (-89 * DEGREE, DEGREE),
+        }
+        cost = terminal(lambda s: -s.theta)
+        problem = Problem(system, (500.0, 4000.0), start=start, end=end, limits=limits, cost=cost)
+        last = [80000 * foot, 0.5, 2500 * foot, -5 * DEGREE, 0.2]
+        guess = {"time": [0, 2000], "x": [list(start.values()), last], "controls": [[0.3, -1.0], [0.3, -0.2]]}
+        return problem.solve(60, guess=guess)
+
+    feet, kilometres = entry(1.0), entry(0.3048e-3)
+    for found in (feet, kilometres):
+        assert found.success, found.diagnosis()
+        assert -found.cost / DEGREE == pytest.approx(34.1412, abs=2e-3)  # 60 steps of order 4
+        assert found.duration == pytest.approx(2008.59, abs=1.0)
+    assert abs(feet.iterations - kilometres.iterations) <= 4  # restorations may come a step later
+
+
+def test_units_are_powers_of_two():
+    problem = Problem(System(["x"], ["u"], lambda s: [s.u]), 3.0, start={"x": 0}, end={"x": 700.0})
+    units = problem.solve(5)._outcome.units
+    assert isinstance(units, Units)
+    assert units.x[0] == 512.0
+    assert np.all(np.log2(units.stage) == np.round(np.log2(units.stage)))
+
+
+def line(limits=None, **more):
+    system = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+    ends = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
+    return Problem(system, (0.1, 10.0), **ends, limits={"u": 1.0, **(limits or {})}, cost=duration(), **more)
+
+
+@pytest.mark.parametrize("transcription", ["hermite-simpson", "midpoint"])
+def test_least_time_does_not_end_at_its_lower_bound(transcription):
+    """x'' = u, |u| <= 1, from rest to rest: 2 sqrt(1) s."""
+    solution = line().solve(30, transcription=transcription)
+    assert solution.success, solution.diagnosis()
+    assert solution.duration == pytest.approx(2.0, abs=1e-5)  # the switch is at a node
+
+
+def test_boat_in_a_current_with_a_path_equation():
+    """Zermelo's boat (Bryson and Ho 1975, section 2.7), u^2 + w^2 = 1: 5.369 s, as with an angle as its control."""
+    boat = System(["x", "y"], ["u", "w"], lambda s: [s.u - 0.5 * s.y, s.w])
+    ends = {"start": {"x": 3.66, "y": -1.86}, "end": {"x": 0, "y": 0}}
+    heading = {"heading": (lambda s: s.u**2 + s.w**2, 1, 1)}
+    found = Problem(boat, (0.1, 20.0), **ends, cost=duration(), path=heading).solve(
+        40, transcription="midpoint"
+    )
+    angle = System(["x", "y"], ["a"], lambda s: [ca.cos(s.a) - 0.5 * s.y, ca.sin(s.a)])
+    other = Problem(angle, (0.1, 20.0), **ends, cost=duration()).solve(40, transcription="midpoint")
+    assert found.success, found.diagnosis()
+    assert other.success, other.diagnosis()
+    assert found.duration == pytest.approx(other.duration, rel=1e-6)
+    assert found.duration == pytest.approx(5.3697, abs=1e-3)  # 40 steps of order 2
+
+
+def test_what_cannot_be_is_infeasible():
+    """1 m in 1 s takes 4 m/s^2; there is 1."""
+    solution = line().replace(duration=1.0).solve(20, transcription="midpoint")
+    assert solution.status == "infeasible"
+    assert "no motion near here keeps all constraints" in solution.message
+    assert "end x" in solution.diagnosis()
+
+
+@pytest.mark.parametrize("solver", ["sweep", "ipopt", "fatrop"])
+def test_time_limits(solver):
+    solution = line().solve(30, solver=solver, time_limit=1e-9)
+    assert solution.status == "time"
+    assert solution.message.startswith("stopped after the time limit of 1e-09 s")
+    assert not solution.success
+
+
+def test_time_limits_are_seconds():
+    with pytest.raises(al.ArgumentError, match="time_limit is -1, expected seconds"):
+        line().solve(30, time_limit=-1)
