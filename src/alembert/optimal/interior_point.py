@@ -65,7 +65,8 @@ class InteriorPoint:
         self._anderson = (
             None if self.evaluation.exact else Anderson(newton.sweep.x.size + newton.sweep.u.size)
         )
-        self.history, self._began = [], began
+        self.history: list[Iteration] = []
+        self._began = began
         alpha, best, waited = 0.0, np.inf, 0
         self._floor, self._returns, self._missed = 0.0, 0, np.inf
         self._safe = self._origin = (merit, newton.state())

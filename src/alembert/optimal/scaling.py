@@ -6,8 +6,8 @@ lengths in feet instead of metres all units of lengths are 3.28 times as large, 
 - states: how far the guess moves them, or their size, or the width between two limits, whichever is known; of a model one
   radian and its radius of inertia, and for speeds that in a quarter of the time. What nothing is known of follows from
   those that move it;
-- controls: what moves a state by its unit in the whole time, of a model in a quarter of it, or the width between two
-  limits, if that is less;
+- controls: what moves a state by its unit in the whole time, of a model in a quarter of it or what the guess
+  takes, or the width between two limits, if that is less;
 - z, residuals and rows: by how much they change when what they depend on changes by a unit; rows between two limits by no
   more than their width;
 - cost: by how much all stages together change it.
@@ -32,6 +32,8 @@ Array = np.ndarray
 PACE = 4.0
 """motions take some of their duration to get going: speeds and efforts are this times
 what the duration allows"""
+NOISE = 1e-10
+"""share of the largest z below which one that should not move at all does"""
 STILL = 1e-3
 """share of its size below which a state of the guess does not move"""
 
@@ -61,8 +63,9 @@ class Units:
         stage = np.ones(n + m + 2 * nz + nd)
         first, last = len(stages.start_names), len(stages.end_names)
         ends = np.ones(n + first + last + len(stages.end_bounded))
-        parts = np.split(stage, np.cumsum([n, m, nz, nz]))
-        return cls(stage, ends, *parts, *np.split(ends, np.cumsum([n, first, last]))[1:])
+        x, u, z, c, d = np.split(stage, np.cumsum([n, m, nz, nz]))
+        _, start, end, bounded = np.split(ends, np.cumsum([n, first, last]))
+        return cls(stage, ends, x, u, z, c, d, start, end, bounded)
 
     def take(self, found: dict[str, Array]) -> None:
         for name, values in found.items():
@@ -81,7 +84,7 @@ def measure(newton: Newton) -> dict[str, Array]:
     x = _states(stages, it.x, newton.tangent.is_plain)
     widths = _widths(stages)
     moved, driven = np.abs(A - np.eye(n)) * stages.count, B * stages.count
-    u = _controls(stages, it.u, x, driven, D[:, n:], widths)
+    u = _controls(stages, it.u, x, driven, D[:, n:], widths, _needed(newton, x))
     for _ in range(n):  # what nothing is known of, from what moves it
         open_ = np.flatnonzero(~(x > 0))
         if not len(open_):
@@ -91,10 +94,13 @@ def measure(newton: Newton) -> dict[str, Array]:
         if not (by[open_] > 0).any():
             break
         x[open_] = by[open_]
+    own, points = stages.plant.chart.tangent, stages.scheme.points
     x = _rounded(x)
-    u = _rounded(_controls(stages, it.u, x, driven, D[:, n:], widths))
+    u = _rounded(_controls(stages, it.u, x, driven, D[:, n:], widths, _needed(newton, x)))
+    x[own : own + stages.memory] = u[len(u) - len(u) // points :][: stages.memory]
     w = np.concatenate([x, u])
-    z = _rounded((np.abs(newton.by_z).max(axis=0, initial=0.0) * w).max(axis=1, initial=0.0))
+    z = (np.abs(newton.by_z).max(axis=0, initial=0.0) * w).max(axis=1, initial=0.0)
+    z = _rounded(np.where(z > NOISE * z.max(initial=0.0), z, z.max(initial=0.0)))
     c = _rounded((np.abs(newton.of_z).max(axis=0, initial=0.0) * z).max(axis=1, initial=0.0))
     rows = (D * w).max(axis=1, initial=0.0)
     d = _rounded(np.where(rows > 0, np.minimum(rows, widths), widths))
@@ -140,8 +146,8 @@ def _states(stages: Stages, points: Array, in_momenta: bool) -> Array:
         q, known = points[:, : plant.model.nq], problem.parameter_values
         M = np.abs(plant.tree.mass_matrix(q, parameters=known)).max(axis=0)
         inertia, mass = (np.diag(M)[which].max(initial=0.0) for which in (angles, ~angles))
-        size = np.sqrt(inertia / mass) if mass > 0 else 0.0
-        found[:nv] = np.where(angles, 1.0, np.maximum(found[:nv], size))
+        radius = np.sqrt(inertia / mass) if mass > 0 else 0.0
+        found[:nv] = np.where(angles, 1.0, np.maximum(found[:nv], radius))
         speeds = PACE * found[:nv] / T
         if isinstance(plant, Momenta) and in_momenta:
             speeds = (M * speeds).max(axis=1)
@@ -162,7 +168,21 @@ def _widths(stages: Stages) -> Array:
     return width.min(axis=0, initial=np.inf)
 
 
-def _controls(stages: Stages, guess: Array, x: Array, driven: Array, D: Array, widths: Array) -> Array:
+def _needed(newton: Newton, x: Array) -> Array:
+    """Efforts that the guess takes, by the degree of freedom that each of them drives most: gravity is held by them."""
+    stages, B, gaps = newton.stages, newton.linear.B, newton.linear.b
+    own, m = stages.plant.chart.tangent, len(stages.plant.controls)
+    by = np.abs(B[:, :own].reshape(len(B), own, stages.scheme.points, m)).sum(axis=2)
+    best = np.argmax(by.max(axis=0) / np.where(x[:own] > 0, x[:own], np.inf)[:, None], axis=0)
+    slopes = by[:, best, np.arange(m)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.median(np.abs(gaps[:, best]) / slopes, axis=0)
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+def _controls(
+    stages: Stages, guess: Array, x: Array, driven: Array, D: Array, widths: Array, needed: Array
+) -> Array:
     """Of all inputs of a stage; the same for all values of a control."""
     points, own = stages.scheme.points, stages.plant.chart.tangent
     m = len(stages.plant.controls)
@@ -171,7 +191,7 @@ def _controls(stages: Stages, guess: Array, x: Array, driven: Array, D: Array, w
     with np.errstate(divide="ignore"):
         found = (x[:own][known, None] / effect).min(axis=0, initial=np.inf)
     if isinstance(stages.plant, Mechanics):
-        found = PACE * found
+        found = np.maximum(PACE * found, needed)
     found = np.where(np.isfinite(found), found, 0.0)
     found = np.maximum(found, np.abs(guess).max(axis=0, initial=0.0).reshape(points, m).max(axis=0))
     alone = (D != 0).sum(axis=1) == 1
