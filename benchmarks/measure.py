@@ -21,6 +21,7 @@ from alembert import save
 from benchmarks import (
     chains,
     control,
+    first_result,
     flexible,
     loops,
     models,
@@ -49,6 +50,7 @@ PARTS = (
     "control",
     "reach",
     "start",
+    "first",
 )
 
 
@@ -83,6 +85,7 @@ def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Resul
         "control": lambda: list(control.rows(quick=quick)),
         "reach": lambda: list(reach.rows(quick=quick, notes=results.notes)),
         "start": lambda: _first_calls(quick),
+        "first": lambda: first_result.rows(quick=quick),
     }
     for name in PARTS:
         if only in ("", name):

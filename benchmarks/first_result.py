@@ -1,0 +1,141 @@
+"""The wait for the first result: fresh processes with an empty cache, in seconds of processor time and of the wall.
+
+`python first_result.py MODEL TASK` is one of those processes. The same model with other masses follows in the same process:
+most of its machine code is there already.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from benchmarks.rows import Row
+
+TASKS = ("forward dynamics", "derivatives", "rk4 run", "variational run", "optimal control")
+MODELS = {
+    "acrobot": 1.0,
+    "arm7": 1.0,
+    "panda": 1.0,
+    "satellite": 1.0,
+    "solo12": 2.0,
+    "humanoid": 2.0,
+    "talos with couplings": 2.0,
+}
+"""with the goal for each of its tasks, in seconds of processor time"""
+SOLVED = ("acrobot", "arm7", "satellite")
+OPTIMAL = {"acrobot": 1.5, "arm7": 3.0, "satellite": 3.0}
+AGAIN = 0.2
+
+
+def rows(*, quick: bool) -> list[Row]:
+    from benchmarks.rows import Row
+
+    found = []
+    for model, goal in MODELS.items():
+        for task in TASKS:
+            if task == "optimal control" and model not in SOLVED:
+                continue
+            if quick and model not in ("acrobot", "arm7"):
+                continue
+            taken = _fresh(model, task)
+            limit = OPTIMAL[model] if task == "optimal control" else goal
+            label = f"first {task}, nothing cached"
+            found.append(
+                Row(f"first/{task}", f"{label}, processor", model, taken["cpu"], measure="ours", goal=limit)
+            )
+            found.append(Row(f"first/{task}/wall", f"{label}, wall", model, taken["wall"]))
+            label = f"{task} of a heavier one afterwards, processor"
+            found.append(Row(f"again/{task}", label, model, taken["again"], measure="ours", goal=AGAIN))
+    return found
+
+
+def _fresh(model: str, task: str) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {
+            "ALEMBERT_CACHE": str(Path(folder) / "cache"),
+            "OPENBLAS_NUM_THREADS": "1",
+        }
+        script = [sys.executable, __file__, model, task]
+        found = subprocess.run(script, capture_output=True, text=True, env=environment, check=True)
+        return json.loads(found.stdout.splitlines()[-1])
+
+
+def _model(name: str) -> Any:
+    import alembert as al
+
+    if name in al.library.names():
+        return al.library.make(name)
+    import pinocchio
+
+    robots = Path(pinocchio.__file__).parents[4] / "share" / "example-robot-data" / "robots"
+    files = {
+        "panda": "panda_description/urdf/panda.urdf",
+        "solo12": "solo_description/robots/solo12.urdf",
+        "talos with couplings": "talos_data/robots/talos_full_v2.urdf",
+    }
+    return al.load(robots / files[name], floating=name != "panda")
+
+
+def _changed(model: Any) -> Any:
+    """The same model, heavier."""
+    import dataclasses
+
+    def heavier(I: Any) -> Any:
+        return dataclasses.replace(I, mass=1.0713 * I.mass, tensor=tuple(1.0713 * x for x in I.tensor))
+
+    bodies = tuple(dataclasses.replace(body, inertia=heavier(body.inertia)) for body in model.bodies)
+    return model.replace(bodies=bodies)
+
+
+def _run(model: Any, task: str) -> None:
+    import numpy as np
+
+    import alembert as al
+
+    q, v, tau = model.neutral(), np.zeros(model.nv), np.zeros(model.nv)
+    if task == "forward dynamics":
+        model.forward_dynamics(q, v, tau)
+    elif task == "derivatives":
+        model.forward_dynamics_derivatives(q, v, tau)
+    elif task.endswith("run"):
+        al.simulate(model, q, v, duration=0.05, step=1e-3, integrator=task.split()[0])
+    else:
+        goal = model.integrate(q, np.full(model.nv, 0.1))
+        problem = al.optimal.Problem(
+            model,
+            1.0,
+            start={"q": q, "v": v},
+            end={"q": goal, "v": v},
+            cost=al.optimal.effort(),
+            limits=None,
+            actuated=list(model.speed_names) if model.name == "satellite" else None,
+        )
+        problem.solve(40)
+
+
+def _measure(name: str, task: str) -> dict[str, float]:
+    import warnings
+
+    warnings.simplefilter("ignore")
+    import alembert.optimal
+    import alembert.simulate  # noqa: F401
+
+    model = _model(name)
+    found = {}
+    for key, each in (("cpu", model), ("again", _changed(model))):
+        cpu, wall = time.process_time(), time.perf_counter()
+        _run(each, task)
+        found[key] = time.process_time() - cpu
+        found.setdefault("wall", time.perf_counter() - wall)
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(_measure(*sys.argv[1:])))
