@@ -1,7 +1,7 @@
 """Inverse kinematics: `al.reach(model, tasks)`, and the tasks."""
 
 from alembert.callable_module import make_callable as _make_callable
-from alembert.reach.path import Passage as Passage
+from alembert.reach.path import Trajectory as Trajectory
 from alembert.reach.path import follow as follow
 from alembert.reach.path import time_scaled as time_scaled
 from alembert.reach.result import Reached as Reached

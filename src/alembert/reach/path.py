@@ -36,7 +36,7 @@ JUMP = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Passage:
+class Trajectory:
     """A motion along a path: `time` (N,), `q` (N, nq), `v` and `a` (N, nv)."""
 
     time: Array
@@ -49,7 +49,7 @@ class Passage:
         return float(self.time[-1])
 
     def __repr__(self) -> str:
-        return f"<Passage: {len(self.time)} configurations in {self.duration:.4g} s>"
+        return f"<Trajectory: {len(self.time)} configurations in {self.duration:.4g} s>"
 
     def at(self, model: Model, time: Any) -> tuple[Array, Array]:
         """q and v at other times, by the constant acceleration along the path between two configurations."""
@@ -74,7 +74,7 @@ def follow(
     accelerations: Any = None,
     fixed: Sequence[str] = (),
     **options: Any,
-) -> Passage:
+) -> Trajectory:
     """Pass targets (N, ...) one after the other, at rest at both ends and as fast as joints may move.
 
     The configuration of each target is found next to that of the one before (`reach`, whose `options` it takes); a jump to
@@ -109,7 +109,7 @@ def _along(model: Model, solve: ReachSolver, start: Any, options: dict[str, Any]
     return np.array(found)
 
 
-def time_scaled(model: Model, q: Any, *, speeds: Any = None, accelerations: Any = None) -> Passage:
+def time_scaled(model: Model, q: Any, *, speeds: Any = None, accelerations: Any = None) -> Trajectory:
     """The fastest motion through configurations q (N, nq), at rest at both ends.
 
     `speeds` (by default the velocity limits of the joints) and `accelerations` bound every degree of freedom: one
@@ -132,7 +132,7 @@ def time_scaled(model: Model, q: Any, *, speeds: Any = None, accelerations: Any 
     x, u = _fastest(first, second, fastest, most)
     rate = np.sqrt(x)
     time = np.concatenate([[0.0], np.cumsum(2.0 / (rate[:-1] + rate[1:]))])
-    return Passage(time, path, first * rate[:, None], first * u[:, None] + second * x[:, None])
+    return Trajectory(time, path, first * rate[:, None], first * u[:, None] + second * x[:, None])
 
 
 def _bounds(name: str, what: str, value: Any, count: int) -> Array:
