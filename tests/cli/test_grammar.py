@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import shlex
 import subprocess
 import sys
@@ -250,18 +251,26 @@ def test_quiet_when_piped(folder):
     assert "\x1b" not in command("simulate", "--help").stdout
 
 
-def test_completion(folder):
+def test_completion(folder, monkeypatch, capsys):
     """Scripts for the shells, and what they ask for."""
+
+    def ran(*arguments, **environment):
+        monkeypatch.setattr(sys, "argv", ["alembert", *arguments])
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit):
+            runpy.run_module("alembert.cli", run_name="__main__")
+        return "".join(capsys.readouterr())
+
     for shell in ("bash", "zsh", "fish"):
-        done = command("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
-        assert "_ALEMBERT_COMPLETE" in done.stdout + done.stderr
+        text = ran("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+        assert "_ALEMBERT_COMPLETE" in text
 
     def asked(words, count):
-        done = command(
+        return ran(
             _ALEMBERT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(count),
             _TYPER_COMPLETE_ARGS=words,
-        )  # fmt: skip
-        return done.stdout.split()
+        ).split()  # fmt: skip
 
     assert "simulate" in asked("alembert sim", 1)
     assert "acrobot" in asked("alembert info acr", 2)
