@@ -391,3 +391,19 @@ def test_a_coordinate_on_which_nothing_depends_may_be_anything():
     assert np.all(np.isfinite(model.mass_matrix(q)))
     with pytest.raises(ArgumentError, match=r"^check_configuration: joint 'attitude': q is not finite"):
         model.check_configuration(q)
+
+
+def test_a_call_after_a_good_one_is_told_in_the_same_words(model, state):
+    """Which goes straight to the compiled function."""
+    q, v, _ = state
+    for _ in range(2):
+        model.frame_pose(q, "grip"), model.integrate(q, v), model.mass_matrix(q)
+    for function, name in (
+        (lambda q: model.frame_pose(q, "grip"), "frame_pose"),
+        (lambda q: model.integrate(q, v), "integrate"),
+        (model.mass_matrix, "mass_matrix"),
+    ):
+        with pytest.raises(ArgumentError, match=rf"^{name}: q has shape \(7,\), expected \(..., 8\)"):
+            function(q[:-1])
+        with pytest.raises(NumericalError, match=f"^{name}: the result is not finite; q is nan at entry 0"):
+            function(np.nan * q)

@@ -14,7 +14,7 @@ import numpy as np
 from alembert.algorithms import results
 from alembert.algorithms.arguments import Parameters, Wrenches
 from alembert.algorithms.evaluation import all_finite
-from alembert.algorithms.kinematics import Configurations, Energy
+from alembert.algorithms.kinematics import Kinematics
 from alembert.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ _METHODS: dict[str, Callable[[Model, Array, Array, list[Array]], tuple[Array, Fa
 SWEEP = "sweep"
 
 
-class EquationsOfMotion(Energy, Configurations):
+class EquationsOfMotion(Kinematics):
     """Forward, inverse and hybrid dynamics, and the terms of the equation of motion."""
 
     def forward_dynamics(

@@ -185,9 +185,12 @@ class Evaluator(Failures):
         """Run an algorithm; `caller` is the public function to name in messages, where it is not the algorithm."""
         direct = self._direct.get(name)
         if direct and wrenches is None and parameters is None and out is None and _is_one(given):
-            result = direct(*given)
-            if all_finite(result):
-                return result
+            try:
+                result = direct(*given)
+                if all_finite(result):
+                    return result
+            except ArgumentError:  # told below, in the caller's words
+                pass
         if wrenches is not None:
             wrenches = mapping(caller or name, "wrenches", wrenches)
         kernel = self.kernels.get((name, bool(wrenches)))
@@ -199,7 +202,7 @@ class Evaluator(Failures):
             kernel = self.kernel(name, wrenches=bool(wrenches))
         if wrenches:
             given = (*given, self.wrench_array(caller or name, wrenches, parameters))
-        if self.model.parameters:
+        if self.model.parameters and TABLE[name].takes_parameters:
             given = (*given, self.parameter_array(caller or name, parameters))
         elif parameters is not None and mapping(name, "parameters", parameters):
             raise ArgumentError(f"{name}: parameters are given, but the model has none")
@@ -230,7 +233,8 @@ class Evaluator(Failures):
 
     def _direct_call(self, name: str) -> Callable[..., Any] | None:
         kernel, locks = self.kernels.get((name, False)), self.lockable and TABLE[name].solves
-        if kernel is None or self.model.parameters or locks:
+        takes_parameters = self.model.parameters and TABLE[name].takes_parameters
+        if kernel is None or takes_parameters or locks:
             return None
         return kernel.function()
 

@@ -1,10 +1,9 @@
-"""Frames, the centre of mass, momentum, energy and power; moving on the manifold of configurations."""
+"""Frames, the centre of mass, momentum and power."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from alembert.algorithms import frames, kernels
@@ -13,10 +12,7 @@ from alembert.algorithms.arguments import Parameters, Wrenches
 from alembert.algorithms.evaluation import Evaluator
 from alembert.algorithms.frames import Reference
 from alembert.arguments import common, mapping
-from alembert.engine.codegen import FunctionSource
-from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import NumericalError
-from alembert.model import Model
 from alembert.spatial import Pose
 
 Array = np.ndarray
@@ -133,10 +129,6 @@ class Kinematics(Evaluator):
             c = c[..., None, :]
         return np.concatenate([h[..., :3] - np.cross(c, h[..., 3:]), h[..., 3:]], axis=-1)
 
-
-class Energy(Kinematics):
-    """Power, besides the energies of the table."""
-
     def power(self, q: Any, v: Any, tau: Any, wrenches: Wrenches | None, parameters: Parameters) -> Any:
         tau, v = (self.numbers("power", name, x, self.model.nv) for name, x in (("tau", tau), ("v", v)))
         parts = {"tau": (tau, v)}
@@ -149,49 +141,5 @@ class Energy(Kinematics):
             raise NumericalError("power: the result is not finite; nor are all of v, tau and wrenches")
         return total
 
-
-_SIZES = {"integrate": ("q", "v", "q"), "difference": ("q", "q", "v"), "rate": ("q", "v", "q")}
-NAMES = {"integrate": ("q", "dv"), "difference": ("q0", "q1"), "rate": ("q", "v")}
-
-
-def function(model: Model, name: str) -> ca.Function:
-    sizes = {"q": model.nq, "v": model.nv}
-    x, y = (ca.SX.sym(label, sizes[kind]) for label, kind in zip(NAMES[name], _SIZES[name], strict=False))
-    return ca.Function(name, [x, y], [getattr(model.space, name)(x, y)])
-
-
-def kernel(model: Model, name: str) -> Kernel:
-    sizes = {"q": model.nq, "v": model.nv}
-    first, second, result = _SIZES[name]
-    arguments = [
-        Argument(label, (sizes[kind],), f"the model has {model.nq} coordinates and {model.nv} speeds")
-        for label, kind in zip(NAMES[name], (first, second), strict=True)
-    ]
-    return Kernel(
-        name,
-        arguments,
-        [Argument(name, (sizes[result],))],
-        key=f"{model.fingerprint}:{name}",
-        build=lambda: FunctionSource(function(model, name)),
-    )
-
-
-class Configurations(Evaluator):
-    """Moves on the manifold of configurations, `model.space`."""
-
-    def integrate(self, q: Any, dv: Any) -> Array:
-        return self._moved("integrate", q, dv)
-
-    def difference(self, q0: Any, q1: Any) -> Array:
-        return self._moved("difference", q0, q1)
-
-    def rate(self, q: Any, v: Any) -> Array:
-        return self._moved("rate", q, v)
-
     def check_configuration(self, q: Any) -> None:
         self.model.space.check("check_configuration", q)
-
-    def _moved(self, name: str, x: Any, y: Any) -> Array:
-        if name not in self.kernels:
-            self.kernels[name] = kernel(self.model, name)
-        return self.checked(name, self.kernels[name], (x, y))

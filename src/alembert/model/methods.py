@@ -337,15 +337,15 @@ class Methods:
 
     def integrate(self, q: Any, dv: Any) -> Array:
         """The configuration reached from q by the tangent displacement dv."""
-        return self.compute.integrate(q, dv)
+        return self.compute.evaluate("integrate", (q, dv))
 
     def difference(self, q0: Any, q1: Any) -> Array:
         """The tangent displacement from q0 to q1: integrate(q0, difference(q0, q1)) = q1."""
-        return self.compute.difference(q0, q1)
+        return self.compute.evaluate("difference", (q0, q1))
 
     def rate(self, q: Any, v: Any) -> Array:
         """dq/dt, (..., nq)."""
-        return self.compute.rate(q, v)
+        return self.compute.evaluate("rate", (q, v))
 
     def check_configuration(self, q: Any) -> None:
         """Raise `ArgumentError` naming the joint when q is no configuration (shape, NaN, quaternion length)."""
