@@ -6,6 +6,7 @@ import subprocess
 import casadi as ca
 import numpy as np
 import pytest
+from constraint_helpers import tree_of
 
 import alembert as al
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
@@ -52,7 +53,7 @@ def chosen_rows(m, q):
 
 def accelerations(m, q, v, tau, rows, parameters=None, wrenches=None):
     """The dense equations of the chosen rows: no tolerance, no choice."""
-    tree = m.replace(loops=(), couplings=(), equations=())
+    tree = tree_of(m)
     M = tree.mass_matrix(q, parameters=parameters)
     bias = tree.bias_forces(q, v, parameters=parameters, wrenches=wrenches)
     R = m.constraint_jacobian(q, parameters=parameters)[rows]
@@ -232,7 +233,7 @@ def test_hessian_of_inverse_dynamics(linkage, state):
         y = [linkage.integrate(q, x[:4]), v + x[4:8], a + x[8:]]
         R = linkage.constraint_jacobian(y[0])[rows]
         N = np.linalg.svd(R)[2][len(R) :].T
-        return w @ np.linalg.pinv(N.T) @ N.T @ linkage.replace(loops=(), couplings=()).inverse_dynamics(*y)
+        return w @ np.linalg.pinv(N.T) @ N.T @ tree_of(linkage).inverse_dynamics(*y)
 
     rng = np.random.default_rng(0)
     for d in rng.normal(size=(3, 12)):

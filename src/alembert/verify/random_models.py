@@ -254,7 +254,7 @@ def dense_solution(
     wrenches: Any = None,
 ) -> tuple[Array, Array]:
     """Accelerations and generalised constraint forces from [M G^T; G 0], by least squares."""
-    tree = model.replace(loops=(), couplings=(), equations=())
+    tree = model.constrained_compute.rows.unconstrained
     G, gamma = model.constraint_jacobian(q, active=active), model.constraint_bias(q, v, active=active)
     M = tree.mass_matrix(q)
     m = len(G)
