@@ -95,7 +95,7 @@ def test_errors_are_a_paragraph_on_stderr(tmp_path):
 def test_other_refusals(file, tmp_path):
     assert "cannot be read: No such file or directory" in run("info", tmp_path / "no.toml", code=2).stderr
     assert "takes no option 'floating'" in run("info", file, "--floating", code=2).stderr
-    assert ".urdf files are read, not written" in run("convert", file, tmp_path / "x.urdf", code=3).stderr
+    assert "use one of .toml, .yaml" in run("convert", file, tmp_path / "x.doc", code=2).stderr
     assert "has the suffix '.doc'" in run("info", "x.doc", code=2).stderr
 
 

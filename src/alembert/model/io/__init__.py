@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError
 from alembert.model.io.location import LARGEST_XML, read_bytes
 from alembert.model.model import Model
 from alembert.model.printing import unknown
@@ -43,10 +43,19 @@ def load(path: str | os.PathLike[str], *, strict: bool = False, **options: Any) 
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model in Alembert's own format, as TOML (`.toml`) or YAML (`.yaml`, `.yml`)."""
+    """Write a model in Alembert's own format, as TOML (`.toml`) or YAML (`.yaml`, `.yml`), as URDF or as MJCF (`.xml`).
+
+    What URDF and MJCF cannot say is refused (joint types, loops) or named in one warning (springs, rotors, ...).
+    """
     suffix = _suffix(path)
-    if suffix in URDF + MJCF:
-        raise UnsupportedError(f"save: {os.fspath(path)}: {suffix} files are read, not written; {_SAVED}")
+    if suffix in URDF:
+        from alembert.model.io.urdf_writer import save_urdf
+
+        return save_urdf(model, Path(path))
+    if suffix in MJCF:
+        from alembert.model.io.mjcf_writer import save_mjcf
+
+        return save_mjcf(model, Path(path))
     if suffix not in NATIVE:
         raise ArgumentError(f"save: {os.fspath(path)} has the suffix {suffix!r}; {_SAVED}")
     from alembert.model.io.native import save_native
@@ -54,7 +63,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     save_native(model, path)
 
 
-_SAVED = f"use one of {', '.join(NATIVE)}"
+_SAVED = f"use one of {', '.join(NATIVE + URDF + MJCF)}"
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,0 +1,163 @@
+"""URDF and MJCF that we write: Pinocchio, MuJoCo and our own readers find the same model, and what is lost is named."""
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert import AlembertWarning, UnsupportedError, convert, library
+
+ROUNDING = 1e-10  # of accelerations: text keeps all digits, angles of rotations lose two or three
+
+
+def tree(seed=1, kinds=("revolute", "prismatic", "fixed"), **options):
+    return library.random_tree(seed, bodies=6, kinds=list(kinds), **options)
+
+
+def drone(joint):
+    """A free body with an arm."""
+    builder = al.ModelBuilder("drone")
+    inertia = al.Inertia.box(1.3, (0.2, 0.3, 0.4), (0.1, 0.0, 0.05))
+    builder.body("hull", inertia, joint=al.Free(), joint_name="root")
+    placement = al.Placement.from_rpy((0.3, -0.4, 1.0), (0.2, 0.1, 0.0))
+    builder.body("arm", inertia, parent="hull", joint=joint, joint_name="arm", placement=placement)
+    return builder.build()
+
+
+def state(model, seed=0):
+    rng = np.random.default_rng(seed)
+    q, v, tau = model.random_configuration(rng), rng.normal(size=model.nv), rng.normal(size=model.nv)
+    return q, v, tau
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_urdf_in_pinocchio(tmp_path, seed):
+    pin = pytest.importorskip("pinocchio")
+    model, path = tree(seed), tmp_path / "tree.urdf"
+    al.save(model, path)
+    other = pin.buildModelFromUrdf(str(path))
+    q, v, tau = state(model)
+    there = convert.to_pinocchio(model, q, v, pin_model=other)
+    force = convert.to_pinocchio(model, q, tau, pin_model=other)[1]
+    a = pin.aba(other, other.createData(), *there, force)
+    back = convert.from_pinocchio(model, there[0], a, pin_model=other)[1]
+    np.testing.assert_allclose(back, model.forward_dynamics(q, v, tau), rtol=1e-7, atol=1e-7)
+
+
+def test_urdf_read_back(tmp_path):
+    model, path = tree(3), tmp_path / "tree.urdf"
+    al.save(model, path)
+    again = al.load(path)
+    assert again.coordinate_names == model.coordinate_names
+    given = state(model)
+    expected = model.forward_dynamics(*given)
+    np.testing.assert_allclose(again.forward_dynamics(*given), expected, rtol=1e-9, atol=ROUNDING)
+
+
+def test_a_free_base(tmp_path):
+    model, path = drone(al.Revolute((0.6, 0.0, 0.8))), tmp_path / "tree.urdf"
+    with pytest.warns(AlembertWarning, match="URDF does not keep: free base, to be read with floating=True"):
+        al.save(model, path)
+    again = al.load(path, floating=True)
+    given = state(model)
+    np.testing.assert_allclose(
+        again.forward_dynamics(*given), model.forward_dynamics(*given), rtol=1e-9, atol=ROUNDING
+    )
+
+
+def test_limits_friction_frames_and_what_is_lost(tmp_path):
+    arm, path = library.arm7(), tmp_path / "arm.urdf"
+    with pytest.warns(AlembertWarning) as said:
+        al.save(arm, path)
+    text = str(said[0].message)
+    for what in (
+        "armatures (joint1, joint2, joint3, joint4, joint5, ...)",
+        "actuators (motor1",
+        "round caps",
+    ):
+        assert what in text
+    again = al.load(path)
+    for which in ("lower", "upper", "velocity", "effort"):
+        np.testing.assert_array_equal(again.space.limits(which), arm.space.limits(which))
+    q = state(arm)[0]
+    np.testing.assert_allclose(
+        again.frame_pose(q, "tool").translation, arm.frame_pose(q, "tool").translation, atol=1e-14
+    )
+    assert again.joint("joint1").friction.viscous == arm.joint("joint1").friction.viscous
+
+
+def test_mjcf_in_mujoco(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    model, path = tree(4, kinds=("revolute", "prismatic")), tmp_path / "tree.xml"
+    al.save(model, path)
+    other = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(other)
+    q, v, tau = state(model)
+    there = convert.to_mujoco(model, q, v, mj_model=other)
+    data.qpos[:], data.qvel[:] = there
+    data.qfrc_applied[:] = convert.to_mujoco(model, q, tau, mj_model=other)[1]
+    other.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    mujoco.mj_forward(other, data)
+    back = convert.from_mujoco(model, there[0], data.qacc.copy(), mj_model=other)[1]
+    np.testing.assert_allclose(back, model.forward_dynamics(q, v, tau), rtol=1e-7, atol=1e-7)
+
+
+def test_mjcf_read_back(tmp_path):
+    pytest.importorskip("mujoco")
+    model, path = drone(al.Spherical()), tmp_path / "tree.xml"
+    al.save(model, path)
+    again = al.load(path)
+    given = state(model)
+    np.testing.assert_allclose(
+        again.forward_dynamics(*given), model.forward_dynamics(*given), rtol=1e-8, atol=1e-9
+    )
+
+
+def test_mjcf_says_more_than_urdf(tmp_path):
+    pytest.importorskip("mujoco")
+    builder = al.ModelBuilder("geared", gravity=(0.0, 0.0, -1.6))
+    inertia = al.Inertia.box(1.0, (0.2, 0.3, 0.4), (0.1, 0.0, 0.0))
+    builder.body(
+        "a",
+        inertia,
+        joint=al.Revolute((0, 0, 1)),
+        joint_name="one",
+        spring=al.Spring((3.0,), (0.2,)),
+        armature=(0.1,),
+        limits=al.Limits((-1.0,), (1.5,)),
+    )
+    builder.body(
+        "b", inertia, parent="a", joint=al.Prismatic((1, 0, 0)), joint_name="two", placement=(1.0, 0, 0)
+    )
+    builder.actuator("motor", "one", limits=(-2.0, 2.0))
+    model, path = builder.build(), tmp_path / "g.xml"
+    al.save(model, path)
+    again = al.load(path)
+    given = state(model)
+    np.testing.assert_allclose(again.forward_dynamics(*given), model.forward_dynamics(*given), rtol=1e-9)
+    assert again.space.limits("upper")[0] == 1.5
+    builder.coupling("gear", "two", ["one"], [0.5], 0.1)
+    with pytest.warns(AlembertWarning, match="exactness of couplings"):
+        al.save(builder.build(), path)
+    with pytest.warns(
+        AlembertWarning, match=r"springs \(one\); armatures \(one\); actuators \(motor\); gravity"
+    ):
+        al.save(builder.build(), tmp_path / "g.urdf")
+    text = (tmp_path / "g.urdf").read_text()
+    assert '<mimic joint="one" multiplier="0.5" offset="0.1"/>' in text
+
+
+@pytest.mark.parametrize("suffix", [".urdf", ".xml"])
+def test_what_cannot_be_said_is_refused(tmp_path, suffix):
+    from alembert.verify.mechanisms import four_bars
+
+    path = tmp_path / f"m{suffix}"
+    with pytest.raises(UnsupportedError, match="cannot say the universal joint"):
+        al.save(library.random_tree(0, bodies=2, kinds=["universal"]), path)
+    with pytest.raises(UnsupportedError, match="cannot say the loop"):
+        al.save(four_bars(1), path)
+    builder = al.ModelBuilder("boom")
+    builder.body("boom", al.flexible.beam(length=1.0, rhoA=1.0, EI_z=1.0, bending_y=1), joint=al.Fixed())
+    with pytest.raises(UnsupportedError, match="cannot say the flexible body 'boom'"):
+        al.save(builder.build(), path)
+    with pytest.raises(al.FileError, match="cannot be written"):
+        al.save(library.chain(2), tmp_path / "nowhere" / f"m{suffix}")
