@@ -264,6 +264,27 @@ def test_relative_frames_give_the_same_motion():
     assert np.log2(errors[0] / errors[1]) == pytest.approx(3.0, abs=0.1)  # what is left is of third order
 
 
+def test_damping():
+    """Ratios of each mode, Rayleigh's, and structural damping, which loses eta pi of a mode's energy in half a period."""
+    body = beam(1.0, 1.0, EI_z=4.0, EI_y=9.0, bending_y=2, bending_z=2)
+    w = body.frequencies()
+    M = body.modal_mass()
+    ratios = np.array([0.01, 0.02, 0.03, 0.04])
+    for damped, expected in (
+        (body.damped(ratios), 2 * ratios * w),
+        (body.damped(rayleigh=(0.3, 1e-3)), 0.3 + 1e-3 * w**2),
+        (body.damped(loss_factor=0.05), 0.05 * w),
+    ):
+        poles = np.sort(np.linalg.eigvals(np.linalg.solve(M, damped.array("damping"))).real)
+        np.testing.assert_allclose(poles, np.sort(expected), rtol=1e-8)
+    with pytest.raises(ModelError, match=r"damped: ratio has 3 entries, expected one number or 4"):
+        body.damped([0.1, 0.1, 0.1])
+    with pytest.raises(
+        ModelError, match=r"damped: loss_factor is -1, expected a finite number that is not negative"
+    ):
+        body.damped(loss_factor=-1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -302,6 +323,16 @@ def test_a_body_refuses_what_no_body_has():
     same[:] = same[0, 0]
     with pytest.raises(ModelError, match="not independent"):
         check(pair_products=same)
+    turned = np.array(good.pair_products)
+    turned[0, 1, 0, 1] += 1.0
+    with pytest.raises(
+        ModelError, match=r"pair_products of the modes 'bending_y_1' and 'bending_y_2' differ from"
+    ):
+        check(pair_products=turned)
+    uneven = np.array(good.foreshortening_moments)
+    uneven[0, 1] += 1.0
+    with pytest.raises(ModelError, match=r"foreshortening_moments of the modes .* differ .* by 1"):
+        check(foreshortening_moments=uneven)
     with pytest.raises(ModelError, match=r"first_moment has 2 entries, expected 3"):
         check(first_moment=(0.0, 0.0))
     with pytest.raises(ModelError, match="needs foreshortening_moments"):

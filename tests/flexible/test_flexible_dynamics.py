@@ -415,8 +415,14 @@ def test_messages():
     ):
         builder.build()
     model, _ = chain("revolute")
-    with pytest.raises(al.UnsupportedError, match="flexible bodies"):
+    with pytest.raises(
+        al.UnsupportedError, match=r"operators: body 'one' is flexible; .* al\.innovations, al\.admittance"
+    ):
         al.operators.operators(model, model.neutral())
+    with pytest.raises(
+        al.UnsupportedError, match=r"regressor: body 'one' is flexible; .* fit named parameters"
+    ):
+        al.identify.regressor(model, model.neutral(), np.zeros(model.nv), np.zeros(model.nv))
 
 
 INTEGRATORS = ("rk4", "midpoint", "variational", "generalised_alpha", "radau", "bdf", "dop853")
@@ -529,6 +535,23 @@ def test_rotors_on_bodies_that_deform():
     power = ca.jtimes(energy, q, model.space.rate(q, v)) + ca.jtimes(energy, v, a)
     x, y, _ = state(model, rng)
     assert abs(float(ca.Function("power", [q, v], [power])(x, y))) < 1e-9
+
+
+def test_innovations_and_admittance():
+    """M = L D L', T = 1/2 n' D n, and J M^-1 J' of frames on one body, on branches and on the body's own frame."""
+    model, _ = chain("universal", foreshortening=True, clamped=True)
+    rng = np.random.default_rng(18)
+    q, v, _ = state(model, rng)
+    M = model.mass_matrix(q)
+    found = al.innovations(model, q)
+    np.testing.assert_allclose(found.L @ found.D @ found.L.T, M, atol=1e-11 * np.abs(M).max())
+    n = al.operators.diagonalising_velocities(model, q, v)
+    assert n @ found.D @ n / 2 == pytest.approx(v @ M @ v / 2, rel=1e-11)
+    np.testing.assert_allclose(al.operators.velocities_from_diagonal(model, q, n), v, atol=1e-10)
+    frames = ("eye", "tip", "one", "base")
+    J = np.vstack([model.frame_jacobian(q, frame) for frame in frames])
+    expected = J @ np.linalg.solve(M, J.T)
+    np.testing.assert_allclose(al.admittance(model, q, frames), expected, atol=1e-10 * np.abs(expected).max())
 
 
 @functools.cache

@@ -244,7 +244,7 @@ def beam(  # type: ignore[misc]
     )
     fields: dict[str, Any] = {name: _clean(body.array(name)) for name in _POWERS}
     body = dataclasses.replace(body, **fields)
-    C: Any = _clean(_damping(body, K, damping_ratio, damping))
+    C: Any = _clean(body.damped(damping_ratio, rayleigh=damping).array("damping"))
     return dataclasses.replace(body, damping=C)
 
 
@@ -520,15 +520,6 @@ def _node(name: str, xi: float, families: list[_Shapes], L: float) -> ModalNode:
 def _check_fraction(name: str, xi: Any) -> None:
     if not (isinstance(xi, int | float) and 0 <= xi <= 1):
         raise ModelError(f"beam: node {name!r} is at {xi!r}, expected a fraction of the length, 0 to 1")
-
-
-def _damping(body: ModalBody, K: Array, ratio: float, rayleigh: tuple[float, float]) -> Array:
-    """Of each mode of the body held at its frame, and a M + b K."""
-    M = body.modal_mass()
-    squares, vectors = scipy.linalg.eigh(K, M)
-    modal = M @ vectors @ np.diag(2 * ratio * np.sqrt(np.maximum(squares, 0.0))) @ vectors.T @ M
-    a, b = rayleigh
-    return _symmetric(modal + a * M + b * K)
 
 
 _POWERS = {

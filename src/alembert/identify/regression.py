@@ -13,7 +13,7 @@ import numpy as np
 from alembert.algorithms import kernels
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.expression import evaluate
 from alembert.joints import Friction
 from alembert.model import Model
@@ -151,6 +151,11 @@ def compile_regressor(
             raise ArgumentError(unknown("regressor: include: no term", term, TERMS))
     if not smoothing > 0:
         raise ArgumentError(f"regressor: smoothing is {smoothing}, expected a positive speed")
+    for name in model.space.of_bodies:
+        raise UnsupportedError(
+            f"regressor: body {name!r} is flexible; its efforts are linear in the integrals over its mass, which are no ten "
+            "parameters of a rigid body: fit named parameters (EI, rhoA, length) with `sensitive_to=` instead"
+        )
     tree = Tree.of(model)
     columns = steps.parameters(tree, include)
     names = ("q", "v", "a")

@@ -19,6 +19,7 @@ mean-axis modes as well and makes them relative to the attachment.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -204,6 +205,32 @@ class ModalBody:
         )
         return np.sqrt(np.maximum(squares, 0.0))
 
+    def damped(
+        self, ratio: Any = 0.0, *, rayleigh: tuple[float, float] = (0.0, 0.0), loss_factor: float = 0.0
+    ) -> ModalBody:
+        """The same body with other damping, of its modes while its frame is held.
+
+        `ratio` is that of every mode, or one for each by ascending frequency; `rayleigh` (a, b) adds a M + b K.
+        `loss_factor` is structural damping: at the frequency of a mode it takes as much as the ratio loss_factor / 2.
+        """
+        import scipy.linalg
+
+        parts = {"ratio": ratio, "rayleigh": rayleigh, "loss_factor": loss_factor}
+        for name, given in parts.items():
+            x = np.asarray(given, dtype=float)
+            if not (np.isfinite(x).all() and (x >= 0).all()):
+                raise ModelError(
+                    f"damped: {name} is {given!r}, expected a finite number that is not negative"
+                )
+        ratios = np.ravel(np.asarray(ratio, dtype=float))
+        if len(ratios) not in (1, self.count):
+            raise ModelError(f"damped: ratio has {len(ratios)} entries, expected one number or {self.count}")
+        M, K = self.modal_mass(), self.array("stiffness")
+        squares, V = scipy.linalg.eigh(K, M)
+        rates = 2 * (ratios + loss_factor / 2) * np.sqrt(np.maximum(squares, 0.0))
+        C: Any = M @ (V * rates) @ V.T @ M + rayleigh[0] * M + rayleigh[1] * K
+        return dataclasses.replace(self, damping=(C + C.T) / 2)
+
     def check(self, what: str, values: Mapping[str, float]) -> None:
         """Refuse what no body can have: matrices that are not symmetric and positive, modes that are not independent."""
         for name, matrix in (
@@ -231,7 +258,28 @@ class ModalBody:
                 f"{what}: the modes are not independent; their mass matrix, scaled to a unit diagonal, has the eigenvalue "
                 f"{least:.3g}"
             )
+        self._check_pairs(what, values)
         self._check_total(what, values)
+
+    def _check_pairs(self, what: str, values: Mapping[str, float]) -> None:
+        """What belongs to two modes belongs to them in either order: chi_kl = chi_lk, D_kl = D_lk'."""
+        D = self.array("pair_products", values)
+        pairs = [("pair_products", D, np.transpose(D, (1, 0, 3, 2)))]
+        for name in ("foreshortening_moments", "foreshortening_products"):
+            if getattr(self, name) is not None:
+                T = self.array(name, values)
+                pairs.append((name, T, np.swapaxes(T, 0, 1)))
+        for node in self.nodes:
+            if node.foreshortening is not None:
+                chi = _floats(node.foreshortening, values)
+                pairs.append((f"foreshortening of node {node.name!r}", chi, np.swapaxes(chi, 0, 1)))
+        for name, matrix, other in pairs:
+            gap = np.abs(matrix - other).reshape(self.count, self.count, -1).max(axis=-1)
+            if gap.max() > SYMMETRY * np.abs(matrix).max():
+                k, l = (self.modes[int(i)] for i in np.unravel_index(gap.argmax(), gap.shape))
+                raise ModelError(
+                    f"{what}: {name} of the modes {k!r} and {l!r} differ from those of {l!r} and {k!r}, by {gap.max():.3g}"
+                )
 
     def _check_total(self, what: str, values: Mapping[str, float]) -> None:
         """The mass matrix of the undeformed body, 6 + modes wide, is positive: then the integrals fit one another."""

@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.algorithms.arguments import FrameLike
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.operators.algebra import Blocks, I, Identity, Operator, Recursion, diagonal
 from alembert.spatial import Ad_dual
@@ -95,6 +95,11 @@ def operators(model: Model, q: Any, *, parameters: Mapping[str, float] | None = 
     x = model.compute.numbers("operators", "q", q)
     if x.shape != (model.nq,):
         raise ArgumentError(f"operators: q has shape {x.shape}, expected ({model.nq},), one configuration")
+    for name in model.space.of_bodies:
+        raise UnsupportedError(
+            f"operators: body {name!r} is flexible; its blocks would be wider than six. al.innovations, al.admittance and "
+            "al.operators.diagonalising_velocities take it"
+        )
     function = model.symbolic.function(steps.OPERATORS, ("q",))
     tree = model.compute.tree
     if not np.all(np.isfinite(x)):

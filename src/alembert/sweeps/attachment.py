@@ -12,6 +12,12 @@ T is the motion of that place per unit of the modal speeds, in the body's axes a
 in place of V and A; what it delivers inward adds to the parent's fields, and to those of its modes:
 
     F -> (F, T' F),    P -> (P, P T, T' P T),    z -> z + P gamma as a force                                     (3)
+
+With the modes eliminated (U and D of `alembert.sweeps.modal`), a place answers forces by the admittance
+
+    psi' Y psi + T D^-1 T',    psi = 1 - U D^-1 T'                                                               (4)
+
+where Y is that of the body's frame.
 """
 
 from __future__ import annotations
@@ -96,6 +102,11 @@ class ModalAttachment:
         if name == "A":
             found = parent.A + Motion.from_vector(record.T_P @ parent.a)
             return found + record.gamma_P if record.has("gamma_P") else found
+        if name == "Upsilon":
+            # (4); the force of the place is felt in the body's frame as psi_P times it
+            record.psi_P = ca.SX.eye(6) - parent.factor.solve(parent.U.T).T @ record.T_P.T
+            own = record.T_P @ parent.factor.solve(record.T_P.T)
+            return record.psi_P.T @ parent.Upsilon @ record.psi_P + own
         if name == "dA":
             return parent.dA + Motion.from_vector(record.T_P @ parent.da)
         return getattr(parent, name)

@@ -35,9 +35,10 @@ from collections.abc import Mapping
 
 import casadi as ca
 
-from alembert.spatial import ArticulatedInertia, Force, RigidInertia
+from alembert.spatial import Ad_dual, ArticulatedInertia, Force, RigidInertia
 from alembert.spatial.arrays import cross, dot, skew, symmetric
-from alembert.sweeps import energy, forward_dynamics, inverse_dynamics, kinematics, mass_matrix
+from alembert.sweeps import energy, forward_dynamics, inverse_dynamics, kinematics, mass_matrix, operators
+from alembert.sweeps.articulated import force_columns
 from alembert.sweeps.factor import Factor
 from alembert.sweeps.program import Record, counterpart
 
@@ -292,3 +293,35 @@ def subspace_in_world(b: Record) -> None:
 def composite_momentum(b: Record) -> None:
     """The momentum per unit of each modal speed, own and of what hangs on the body."""
     b.Y = ca.horzcat(*(b.X_W.force(Force.from_vector(b.I_m[:, k])).vector() for k in range(b.node.nv)))
+
+
+@counterpart(operators.rest)
+def rest(b: Record) -> None:
+    zero = ca.SX(3, 1)
+    b.P = ArticulatedInertia.from_matrix(b.M[0:6, 0:6])
+    b.P_m, b.D_m = b.M[0:6, 6:], b.M[6:, 6:]
+    b.z, b.z_m, b.tau = Force(zero, zero), ca.SX(b.node.nv, 1), ca.SX(b.node.nv, 1)
+
+
+@counterpart(operators.gain)
+def gain(b: Record) -> None:
+    b.K = force_columns(b.X, b.factor.solve(b.U.T).T)
+
+
+for step in (operators.gain_in_world, operators.diagonalise):
+    counterpart(step)(step)
+
+
+@counterpart(operators.undiagonalise)
+def undiagonalise(b: Record) -> None:
+    V = b.receive("V")
+    b.speeds = b.v = b.n - b.K.T @ V.vector()
+    b.V = b.X.motion_inverse(V)
+
+
+@counterpart(operators.propagate_admittance)
+def propagate_admittance(b: Record) -> None:
+    """Of the body's frame, which the modes do not move; what they do at other places is in the attachment."""
+    b.psi = Ad_dual(b.X)
+    Y = b.receive("Upsilon") if b.is_offered("Upsilon") else ca.SX(6, 6)
+    b.Upsilon = symmetric(b.psi.T @ Y @ b.psi)

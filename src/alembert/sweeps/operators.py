@@ -148,18 +148,26 @@ def admittance(tree: Tree, frames: Sequence[tuple[int, Pose]], q: ca.SX, paramet
     """(5) for frames given by their nodes and poses on them, 6 rows and columns per frame."""
     records, _ = unroll(_ADMITTANCE, tree, {"q": q}, parameters)
     climbs: list[dict[int, ca.SX]] = []
+    modal: list[dict[int, ca.SX]] = []
+    """the forces on the modes of the nodes on the way, which couple branches that hang on the same body"""
     for node, X in frames:
-        carried, climb = Ad_dual(X), {}
+        carried, climb, on_modes = Ad_dual(X), {}, {}
         for k in tree.ancestors[node] if node >= 0 else ():
             climb[k] = carried
             carried = records[k].psi @ carried
+            if records[k].has("psi_P"):
+                on_modes[tree.parents[k]] = records[k].T_P.T @ carried
+                carried = records[k].psi_P @ carried
         climbs.append(climb)
+        modal.append(on_modes)
     result = ca.SX(6 * len(frames), 6 * len(frames))
     for i, one in enumerate(climbs):
         for j, other in enumerate(climbs[: i + 1]):
             common = next((k for k in one if k in other), None)
             if common is not None:
                 block = one[common].T @ records[common].Upsilon @ other[common]
+                if common in modal[i] and common in modal[j]:
+                    block = block + modal[i][common].T @ records[common].factor.solve(modal[j][common])
                 result[6 * i : 6 * i + 6, 6 * j : 6 * j + 6] = block
                 result[6 * j : 6 * j + 6, 6 * i : 6 * i + 6] = block.T
     return result
