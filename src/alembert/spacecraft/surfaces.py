@@ -113,9 +113,7 @@ class _OnSurfaces:
         return False
 
     def _places(self, at: Places) -> Any:
-        """Of each surface: itself, rotation, arm, place from the Earth's centre and velocity of its centre, inertial
-        axes.
-        """
+        """Of each facet: itself, rotation, arm, and its centre's place and velocity from the Earth's centre."""
         r0, v0, _ = self.environment.world.motion(at.t)
         for facet in self.surfaces:
             X, V = at.pose(facet.frame), at.velocity(facet.frame)

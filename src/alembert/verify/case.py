@@ -54,6 +54,7 @@ TAGS = {
     "optimal": "optimal control",
     "control": "control design on linear systems",
     "flexible": "bodies with modes",
+    "spacecraft": "attitude, environment and devices in orbit",
 }
 """tags of the cases that come with the package; users may have their own"""
 

@@ -6,6 +6,7 @@ from alembert.study.task import Task
 from alembert.study.tasks.ensemble import EnsembleTask
 from alembert.study.tasks.identify import IdentifyTask
 from alembert.study.tasks.linearize import LinearizeTask
+from alembert.study.tasks.mission import MissionTask
 from alembert.study.tasks.optimise import OptimiseTask
 from alembert.study.tasks.simulate import SimulateTask
 from alembert.study.tasks.trim import TrimTask
@@ -18,6 +19,7 @@ TASKS: dict[str, type[Task]] = {
     "linearize": LinearizeTask,
     "identify": IdentifyTask,
     "optimise": OptimiseTask,
+    "mission": MissionTask,
     "verify": VerifyTask,
 }
 """a new task is a class here: run files, their schema and their reference know it by that"""
