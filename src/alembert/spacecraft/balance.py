@@ -118,6 +118,16 @@ def momentum_balance(run: Run, forces: Mapping[str, ForceLaw] | None = None) -> 
     )
 
 
+def flying_mass(model: Model, parameters: Mapping[str, float] | None = None) -> float:
+    """The mass of all that flies on free joints, bodies with modes included."""
+    columns = model.momentum_matrix(model.neutral(), parameters=parameters)
+    return sum(
+        float(np.linalg.norm(columns[3:, model.v_slice(joint.name).start + 3]))
+        for joint in model.joints
+        if joint.parent == WORLD and isinstance(joint.type, Free)
+    )
+
+
 def _at_rest(model: Model, roots: Any, q: Array, v: Array) -> tuple[Array, Array]:
     """The same motion seen from the first body: H about the centre of mass is not rounded by the size of an orbit."""
     near, slow = q.copy(), v.copy()
@@ -151,7 +161,7 @@ def _held(run: Run, roots: Any, q: Array, v: Array) -> tuple[Array, Array]:
     ends.
     """
     model, h = run.model, np.diff(run.time)[:, None]
-    c, velocity = model.center_of_mass(q), model.momentum(q, v)[:, 3:] / model.mass
+    c, velocity = model.center_of_mass(q), model.momentum(q, v)[:, 3:] / flying_mass(model)
     angular, linear = np.zeros((len(q), 3)), np.zeros((len(q), 3))
     for joint in roots:
         X = model.frame_pose(q, joint.child)

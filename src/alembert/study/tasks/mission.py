@@ -229,7 +229,7 @@ class MissionTask(Task):
         speeds = {w.name: float(run.v[-1, flight.model.v_slice(w.name).start]) for w in flight.wheels}
         data = {
             "model": flight.model.name,
-            "epoch": flight.environment.epoch.utc,
+            "epoch": flight.epoch.utc,
             "orbit": [[o.semi_axis, o.eccentricity, o.inclination] for o in (start, found)],
             "pointing_error": [float(error[-1]), float(late.max())],
             "wheel_speeds": speeds,
@@ -307,7 +307,7 @@ class _Flight:
 
         self.task = task
         s = task.software
-        epoch = _named(("epoch",), lambda: craft.Epoch.of(task.epoch))
+        epoch = self.epoch = _named(("epoch",), lambda: craft.Epoch.of(task.epoch))
         self.orbit: Orbit = _named(("orbit",), lambda: _orbit_of(task.orbit, epoch))
         world = craft.Encke(self.orbit) if task.formulation == "encke" else craft.Cowell()
         self.environment: Environment = _named(("epoch",), lambda: craft.Environment(epoch, world))
@@ -557,10 +557,15 @@ def _orbit_of(entry: OrbitEntry, epoch: Any) -> Orbit:
         return Orbit.of_tle(*entry.tle, epoch=epoch)
     if entry.altitude is None:
         raise OptionError(("orbit",), "has no altitude and no tle, expected one of them")
-    angles = [
-        math.radians(getattr(entry, f"{x}_deg")) for x in ("inclination", "node", "argument", "anomaly")
-    ]
-    return Orbit(EQUATOR + entry.altitude, entry.eccentricity, *angles, epoch=epoch)
+    return Orbit(
+        EQUATOR + entry.altitude,
+        entry.eccentricity,
+        math.radians(entry.inclination_deg),
+        math.radians(entry.node_deg),
+        math.radians(entry.argument_deg),
+        math.radians(entry.anomaly_deg),
+        epoch,
+    )
 
 
 def _elements(orbit: Orbit) -> tuple[float, float, float, float]:
