@@ -52,6 +52,7 @@ if _TYPE_CHECKING:
     from alembert.reach import reach as reach
     from alembert.simulate import ensemble as ensemble
     from alembert.simulate import simulate as simulate
+    from alembert.study.certification import certify as certify
     from alembert.sweeps.linear_quadratic import LQProblem as LQProblem
     from alembert.sweeps.linear_quadratic import solve_lq as solve_lq
     from alembert.sweeps.twin import forward_dynamics_as_lq as forward_dynamics_as_lq
@@ -65,6 +66,7 @@ _ON_FIRST_USE = {
     "LQProblem": "alembert.sweeps.linear_quadratic",
     "Link": "alembert.constraints.connected",
     "admittance": "alembert.operators",
+    "certify": "alembert.study.certification",
     "check": "alembert.check",
     "control": "alembert.control",
     "convert": "alembert.convert",

@@ -36,6 +36,10 @@ from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
 _NEAR_AXIS = 1e-9
+SMALLEST = 1e-2
+"""of the bound for complex parameters: no lower peak is looked for"""
+NARROW, STEP = 1e-3, 5e-3
+"""relative width of an interval on which the level is raised until it is proven, and how close to the least such level"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +128,12 @@ class _Proof:
             )
         self.evaluate = ResponseEvaluator(*M.matrices)
         self.poles = np.linalg.eigvals(M.A)
+        size = np.abs(self.poles)
+        size = size[size > 1e-8 * size.max(initial=0.0)] if len(size) else np.ones(1)
+        self.marks = np.unique(
+            np.concatenate([np.abs(self.poles), np.geomspace(size.min() / 10, size.max() * 10, 24)])
+        )
+        """frequencies at which intervals are looked at once more"""
 
     def at(self, w: float) -> Array:
         return self.M.D.astype(complex) if np.isinf(w) else self.evaluate(np.array([1j * w]))[0]
@@ -143,6 +153,12 @@ class _Proof:
         for k in sorted(inner, key=lambda k: -values[k])[:3]:
             if values[k] > 0.7 * best:
                 best, at = max((best, at), self._climbed(w[k - 1], w[k + 1], tolerance))
+        if self.without_phase is not None:
+            # real blocks alone have mu = 0 but for single frequencies, which a grid does not meet
+            loose = max(
+                self.without_phase.least(self.at(x), tolerance=1e-2).level for x in w[:: max(1, len(w) // 20)]
+            )
+            best = max(best, SMALLEST * loose)
         if best <= 1e-12:
             return 0.0, 0.0, 0
         left: list[tuple[float, float]] = [(0.0, np.inf)]
@@ -150,7 +166,12 @@ class _Proof:
         count = 0
         while left:
             low, high = left.pop()
-            if high - low <= 1e-9 * low:
+            if high - low <= 1e-12 * low:
+                continue
+            if high - low <= NARROW * low:
+                level, count = self._covering(low, high, best * (1 + tolerance)), count + 1
+                if level > best * (1 + tolerance):
+                    best, at = level, (low + high) / 2
                 continue
             # at the ends M changes by w/|pole| and |pole|/w, much less than the tolerance
             flat = (high <= ends[0], low >= ends[1])
@@ -178,6 +199,29 @@ class _Proof:
                 left.append((above, high))
         return best, at, count
 
+    def _covering(self, low: float, high: float, level: float) -> float:
+        """The least level, in steps, that is proven on a narrow interval from its middle: mu may jump there."""
+        middle = (low + high) / 2
+
+        def covers(level: float) -> bool:
+            bound = self._bound(self.at(middle), level)
+            if bound.level >= level:
+                return False
+            below, above = self._valid(middle, bound, level)
+            return below <= low and above >= high
+
+        if covers(level):
+            return level
+        fails, level = level, 1.5 * level
+        while not covers(level):
+            fails, level = level, 1.5 * level
+            if not np.isfinite(level):
+                raise NumericalError(f"mu_peak: no level is proven between {low:.9g} and {high:.9g} rad/s")
+        while level > (1 + STEP) * fails:
+            between = float(np.sqrt(fails * level))
+            fails, level = (fails, between) if covers(between) else (between, level)
+        return level
+
     def _bound(self, M: Array, level: float) -> UpperBound:
         if self.without_phase is not None:
             found = self.without_phase.least(M, tolerance=1e-3, below=level)
@@ -199,6 +243,7 @@ class _Proof:
     def _valid(self, w: float, bound: UpperBound, level: float) -> tuple[float, float]:
         """The interval around w on which the scalings prove the level, by (2)."""
         A, B, C, D = self.M.matrices
+        bound = self._with_less_phase(w, bound, level)
         L, G = bound.D_left, bound.G
         cross = G @ D
         Q = -C.T @ L @ C
@@ -215,7 +260,42 @@ class _Proof:
         near = values[
             np.abs(values.real) <= _NEAR_AXIS * np.maximum(np.abs(values), 1e-3 * max(w, 1e-300))
         ].imag
-        return float(near[near < w].max(initial=-np.inf)), float(near[near > w].min(initial=np.inf))
+        low, high = float(near[near < w].max(initial=-np.inf)), float(near[near > w].min(initial=np.inf))
+        for x in sorted((x for x in self.marks if low < x < high), key=lambda x: abs(x - w)):
+            if low < x < high and not self._holds(
+                x, bound, level
+            ):  # an eigenvalue beside the axis by rounding
+                low, high = (x, high) if x < w else (low, x)
+        return low, high
+
+    def _form(self, w: float, bound: UpperBound, level: float) -> tuple[Array, Array]:
+        """F(w) of (1) without G, and the part that G adds, in the coordinates where D is one."""
+        M = self.at(w)
+        L, R, G = bound.D_left, bound.D_right, bound.G
+        root = np.linalg.cholesky((R + R.conj().T) / 2)
+        X = np.linalg.solve(
+            root, np.stack([level**2 * R - M.conj().T @ L @ M, -1j * (G @ M - (G @ M).conj().T)])
+        )
+        Y = np.linalg.solve(root, X.conj().swapaxes(1, 2)).conj().swapaxes(1, 2)
+        return Y[0], Y[1]
+
+    def _holds(self, w: float, bound: UpperBound, level: float) -> bool:
+        plain, phase = self._form(w, bound, level)
+        return bool(np.linalg.eigvalsh(plain + phase)[0] > 0)
+
+    def _with_less_phase(self, w: float, bound: UpperBound, level: float) -> UpperBound:
+        """G no larger than it must be: where it may grow without end, (2) would be all rounding."""
+        if not np.any(bound.G):
+            return bound
+        try:
+            plain, phase = self._form(w, bound, level)
+        except np.linalg.LinAlgError:
+            return bound
+        wanted = min(float(np.linalg.eigvalsh(plain + phase)[0]), level**2 / 2)
+        share = 1.0
+        while share > 1e-15 and np.linalg.eigvalsh(plain + share / 2 * phase)[0] >= wanted:
+            share /= 2
+        return UpperBound(bound.level, bound.D_left, bound.D_right, share * bound.G)
 
 
 def _between(low: float, high: float, near: float) -> float:

@@ -84,7 +84,7 @@ def outputs(model: Model, names: Sequence[str], function: str) -> tuple[Output, 
         names = [names]
     if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
         raise ArgumentError(f"{function}: outputs is {names!r}, expected a list of names")
-    rows = [row for name in (names or ("q", "v")) for row in _rows(model, name, function)]
+    rows = [row for name in (names or ("q", "v")) for row in _named_rows(model, name, function)]
     labels = [row.name for row in rows]
     for label in labels:
         if labels.count(label) > 1:
@@ -116,6 +116,17 @@ def differentiate(
             else:
                 total[..., at, :] = part
     return found
+
+
+def _named_rows(model: Model, name: str, function: str) -> list[Output]:
+    """Rows by what they measure, or a row by its own name, as `hand.position.x`."""
+    try:
+        return _rows(model, name, function)
+    except ArgumentError:
+        row = find(model, name, function)
+        if row is None:
+            raise
+        return [row]
 
 
 def _rows(model: Model, name: Any, function: str) -> list[Output]:

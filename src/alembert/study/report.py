@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,9 +70,14 @@ def _html(study: Study, model: Model, outcome: TaskResult, files: Mapping[str, P
         parts.append(f"<h2>Files</h2>\n<ul>{listed}</ul>")
     parts.append(f"<h2>Task</h2>\n<pre>{escape(_asked(study))}</pre>")
     parts.append(f"<h2>Model</h2>\n<pre>{escape(str(model))}</pre>")
+    return page(study.name, parts)
+
+
+def page(title: str, parts: Sequence[str]) -> str:
+    """A page of HTML parts."""
     body = "\n".join(parts)
     return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(study.name)}</title>\n'
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
         f'<meta name="viewport" content="width=device-width">\n<style>{_STYLE}</style>\n</head>\n'
         f"<body>\n{body}\n</body>\n</html>\n"
     )

@@ -1,0 +1,589 @@
+"""One page about a controller: what holds for all values of uncertain parameters, what breaks first, and by which of them.
+
+The same named parameters go through four questions:
+
+1. margins of the nominal loop, one input at a time and all at once (disk margins);
+2. mu over all frequencies: up to which size of the ranges stability is proven, and the parameters that first break it;
+3. the slowest decay within the ranges, by search over the linear models; and how far each parameter may go alone;
+4. the motion of the nonlinear model from a displaced start, for corners, random values and the worst cases of 2 and 3.
+
+A sampled controller is a system in continuous time with a delay of half a period in 1 and 2, and itself in 3 and 4.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import itertools
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.optimize
+
+from alembert.control import (
+    DeltaBlock,
+    DiskMargin,
+    MuPeak,
+    StateSpace,
+    append,
+    c2d,
+    d2c,
+    disk_margins,
+    feedback,
+    mu_response,
+    multiloop_disk_margin,
+    pade,
+)
+from alembert.errors import AlembertWarning, ArgumentError, NumericalError, UnsupportedError
+from alembert.linear import LinearModel, Regulator, UncertainLinearModel, linearize
+from alembert.linear.outputs import find
+from alembert.model import Model
+from alembert.simulate import DynamicController, Ensemble, ensemble
+from alembert.study import figures, report
+from alembert.study.parts import Grid
+from alembert.view import figures as drawing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = np.ndarray
+FAR = 5.0
+"""half widths of a range: so far a parameter alone is followed"""
+SAMPLES = 200
+SETTLED = 0.3
+"""of the motion at first: what may be left of it at the end"""
+
+
+@dataclass(frozen=True)
+class AloneRange:
+    """From where to where one parameter may go, the others at their means; infinite where no end was found."""
+
+    name: str
+    low: float
+    high: float
+    given: tuple[float, float]
+
+    @property
+    def reach(self) -> float:
+        """Half widths of the given range to the nearer end."""
+        mean, half = sum(self.given) / 2, (self.given[1] - self.given[0]) / 2
+        return min(mean - self.low, self.high - mean) / half
+
+
+@dataclass(frozen=True, eq=False)
+class LoopCertificate:
+    """What `certify` has found; `ok` where everything holds. `save("loop.html")` writes the page."""
+
+    family: UncertainLinearModel
+    controller: DynamicController
+    continuous: StateSpace
+    """the controller as margins and mu take it"""
+    margins: tuple[DiskMargin, ...]
+    multiloop: DiskMargin | None
+    mu: MuPeak | None
+    worst: Mapping[str, float]
+    """the parameters of slowest decay within the ranges"""
+    worst_decay: float
+    """1/s there: the largest real part of a pole; positive where the loop is unstable"""
+    nominal_decay: float
+    alone: tuple[AloneRange, ...]
+    runs: Ensemble
+    cases: tuple[str, ...]
+    """what each run of the ensemble is"""
+    deviations: Array = field(repr=False)
+    """(members, N): of the configuration from the point, largest entry"""
+    held: tuple[bool, ...]
+    """which runs settled"""
+
+    @property
+    def ok(self) -> bool:
+        proven = self.mu is not None and self.mu.upper < 1
+        return proven and self.worst_decay < 0 and all(self.held)
+
+    @property
+    def holds(self) -> list[str]:
+        """Sentences."""
+        found = []
+        if self.nominal_decay < 0:
+            found.append(
+                f"At the means the loop is stable, its slowest motion decays with {-self.nominal_decay:.4g}/s."
+            )
+        if self.multiloop is not None:
+            m = self.multiloop
+            found.append(
+                f"All inputs at once may change by gains between {m.gain_down:.3g} and {m.gain:.3g}, or by "
+                f"{m.phase_deg:.3g} deg."
+            )
+        if self.mu is not None and self.mu.upper > 0:
+            size = 1 / self.mu.upper
+            found.append(
+                f"Proven for all frequencies: stable for parameters within {size:.3g} times the ranges."
+            )
+        if self.worst_decay < 0:
+            found.append(
+                f"No linear model within the ranges decays slower than {-self.worst_decay:.4g}/s ({self._at(self.worst)})."
+            )
+        count = sum(self.held)
+        if count:
+            found.append(f"{count} of {len(self.held)} motions of the nonlinear model come to rest.")
+        return found
+
+    @property
+    def breaks(self) -> list[str]:
+        """Sentences: what fails, or what would fail first."""
+        found = []
+        if self.nominal_decay >= 0:
+            found.append(
+                f"At the means the loop is unstable: a pole has the real part {self.nominal_decay:.4g}/s."
+            )
+        if self.worst_decay >= 0:
+            found.append(f"Within the ranges the loop is unstable, at {self._at(self.worst)}.")
+        if self.mu is not None and self.mu.upper >= 1 and self.worst_decay < 0:
+            found.append(
+                f"Stability is not proven for the whole ranges (mu below {self.mu.upper:.3g}); no unstable model was found."
+            )
+        ends = sorted((x for x in self.alone if np.isfinite(x.reach)), key=lambda x: x.reach)
+        if ends:
+            first = ends[0]
+            found.append(
+                f"Alone, {first.name} breaks the loop first: it is stable from {first.low:.4g} to {first.high:.4g} (asked "
+                f"for: {first.given[0]:g} to {first.given[1]:g})."
+            )
+        else:
+            found.append(f"No parameter alone breaks the loop within {FAR:g} half widths of its range.")
+        lost = [self.cases[k] for k, good in enumerate(self.held) if not good]
+        if lost:
+            more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+            found.append(f"The nonlinear model does not come to rest in: {', '.join(lost[:3])}{more}.")
+        return found
+
+    @staticmethod
+    def _at(values: Mapping[str, float]) -> str:
+        return ", ".join(f"{name} = {x:.4g}" for name, x in values.items())
+
+    def __str__(self) -> str:
+        head = f"{self.family.nominal.model.name}: {'holds' if self.ok else 'does not hold'}"
+        return "\n".join([head, *self.holds, *self.breaks, str(self.family.certificate)])
+
+    # --- tables and pictures ----------------------------------------------------------------------------------------
+
+    def tables(self) -> list[Grid]:
+        names = self.family.nominal.input_names
+        rows = [
+            [name, f"{m.gain_down:.3f}", f"{m.gain:.3f}", f"{m.phase_deg:.2f}", f"{m.frequency:.4g}"]
+            for name, m in zip(names, self.margins, strict=True)
+        ]
+        if self.multiloop is not None and len(names) > 1:
+            m = self.multiloop
+            rows.append(
+                [
+                    "all at once",
+                    f"{m.gain_down:.3f}",
+                    f"{m.gain:.3f}",
+                    f"{m.phase_deg:.2f}",
+                    f"{m.frequency:.4g}",
+                ]
+            )
+        found = [
+            Grid.of("Margins at the inputs", ("input", "gain from", "to", "phase [deg]", "at [rad/s]"), rows)
+        ]
+        found.append(
+            Grid.of(
+                "Each parameter alone",
+                ("parameter", "asked from", "to", "stable from", "to"),
+                [
+                    [x.name, f"{x.given[0]:g}", f"{x.given[1]:g}", f"{x.low:.4g}", f"{x.high:.4g}"]
+                    for x in self.alone
+                ],
+            )
+        )
+        order = sorted(range(len(self.cases)), key=lambda k: -_size(self.deviations[k].max()))[:8]
+        shown = [[self.cases[k], _number(self.deviations[k].max()), _number(self.deviations[k, -1]),
+                  "yes" if self.held[k] else "no"] for k in order]  # fmt: skip
+        head = ("largest motions", "largest deviation", "at the end", "comes to rest")
+        return [*found, Grid.of("Nonlinear model", head, shown)]
+
+    def plot(self, kind: str = "mu") -> Figure:
+        """ "mu" over frequency with both bounds, or "motions": deviations of all runs over time."""
+        if kind == "mu":
+            return self._plot_mu()
+        if kind != "motions":
+            raise ArgumentError(f"plot: kind is {kind!r}, expected 'mu' or 'motions'")
+        figure, (axis,) = drawing.panels("plot", 1, height=3.6)
+        time = self.runs.time
+        for k, row in enumerate(self.deviations):
+            kinds = ("means", "slowest decay", "mu-worst")
+            kind = self.cases[k].split(":")[0]
+            special = kind in kinds
+            look = drawing.style(kinds.index(kind)) if special else {}
+            shade = {} if special else {"color": "#9ca3af", "linewidth": 0.6, "alpha": 0.6}
+            label = kind if special else None
+            axis.plot(time, row, label=label, zorder=3 if special else 1, **{**look, **shade})
+        axis.set_xlabel("time [s]")
+        axis.set_ylabel("largest deviation from the point [rad, m]")
+        axis.grid(alpha=0.3)
+        axis.margins(x=0)
+        axis.legend()
+        axis.set_title(f"{len(self.deviations)} motions of the nonlinear model")
+        return figure
+
+    def _plot_mu(self) -> Figure:
+        M = self.family.closed(self.continuous)
+        sizes = np.abs(M.poles())
+        sizes = sizes[sizes > 1e-6 * sizes.max()]
+        w = np.geomspace(sizes.min() / 10, sizes.max() * 3, 60)
+        found = mu_response(M, self.family.blocks, w, starts=4)
+        figure, (axis,) = drawing.panels("plot", 1, height=3.6)
+        axis.semilogx(w, found.upper, label="from above", **drawing.style(0))
+        axis.semilogx(w, found.lower, label="from below", **drawing.style(1))
+        loose = [
+            DeltaBlock("complex" if b.kind == "real" else b.kind, b.rows, b.columns)
+            for b in self.family.blocks
+        ]
+        if loose != self.family.blocks:
+            above = mu_response(M, loose, w, starts=1).upper
+            axis.semilogx(w, above, label="if the parameters were complex", **drawing.style(2))
+        axis.axhline(1.0, color="#b91c1c", linewidth=1.0, label="the ranges")
+        if self.mu is not None:
+            axis.axhline(
+                self.mu.upper,
+                color="#4b5563",
+                linewidth=1.0,
+                linestyle=":",
+                label="proven at all frequencies",
+            )
+            at = float(np.clip(self.mu.frequency, w[0], w[-1]))
+            told = f"peak, at {self.mu.frequency:.3g} rad/s"
+            axis.plot([at], [self.mu.peak], color="#4b5563", marker="o", linestyle="none", label=told)
+        axis.set_xlabel("frequency [rad/s]")
+        axis.set_ylabel("mu")
+        axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.3, which="both")
+        axis.legend()
+        return figure
+
+    def save(self, path: str | Path) -> Path:
+        """The page, as HTML."""
+        path = Path(path)
+        if path.suffix != ".html":
+            raise ArgumentError(f"save: {path.name} ends with {path.suffix!r}, expected .html")
+        name = self.family.nominal.model.name
+        title = f"{name}: {'holds' if self.ok else 'does not hold'}"
+        listed = "; ".join(f"{x} {low:g} to {high:g}" for x, (low, high) in self.family.ranges.items())
+        parts = [f"<h1>{escape(title)}</h1>", f"<p class=lead>{escape(listed)}</p>"]
+        for head, sentences in (("What holds", self.holds), ("What breaks first", self.breaks)):
+            items = "".join(f"<li>{escape(text)}</li>" for text in sentences)
+            parts.append(f"<h2>{head}</h2>\n<ul>{items}</ul>")
+        parts += [grid.html() for grid in self.tables()]
+        try:
+            images = [("mu", self.plot("mu")), ("Motions", self.plot("motions"))]
+        except UnsupportedError:  # no matplotlib
+            images = []
+        for head, figure in images:
+            data = base64.b64encode(figures.drawn(figure, "png")).decode()
+            parts.append(f"<h2>{head}</h2>\n<img alt='{head}' src='data:image/png;base64,{data}'>")
+        parts.append(f"<h2>The linear models</h2>\n<p>{escape(str(self.family.certificate))}</p>")
+        path.write_text(report.page(title, parts), encoding="utf-8")
+        return path
+
+
+def certify(
+    model: Model,
+    controller: Any,
+    uncertain: Mapping[str, Any],
+    *,
+    q: Any = None,
+    v: Any = None,
+    tau: Any = None,
+    disturbance: Any = 0.01,
+    holding: str = "means",
+    duration: float | None = None,
+    step: float | None = None,
+    members: int = 60,
+    seed: int = 0,
+    tolerance: float = 0.05,
+    progress: bool | None = None,
+) -> LoopCertificate:
+    """Whether a controller holds a model for all values of named parameters; see the module's documentation.
+
+    Args:
+        controller: a `StateSpace` u = K y or `DynamicController` whose signals are named after those of the model, or a
+            `Regulator`.
+        uncertain: parameters of the model and their ranges, `{"payload": (1, 5)}`.
+        q, v, tau: the point; by default that of the controller's linear model.
+        disturbance: the displacement from which the nonlinear runs start, (nv,) or one number for all.
+        holding: whose efforts hold the point in these runs: those of the "means", so that the controller must also make up
+            for a weight that it does not know, or those of "each" member, as in the linear models.
+        duration, step: of these runs [s]; by default from the poles of the loop.
+        members: how many runs, corners and worst cases among them.
+        tolerance: of the peak of mu.
+    """
+    if holding not in ("means", "each"):
+        raise ArgumentError(f"certify: holding is {holding!r}, expected 'means' or 'each'")
+    law, about = _controller(model, controller)
+    point = [
+        x if x is not None else None if about is None else getattr(about, name)
+        for name, x in (("q", q), ("v", v), ("tau", tau))
+    ]
+    if point[0] is None:
+        raise ArgumentError("certify: the point is not known: give q=, or a controller with about=linear")
+    K = law.law
+    measured = [k for k, name in enumerate(K.input_names) if find(model, name, "certify") is not None]
+    K = K[:, measured]
+    inputs = [name if _acts(model, name) else f"wrench:{name}" for name in K.output_names]
+    family = linearize(model, *point, inputs=inputs, outputs=list(K.input_names), uncertain=uncertain)
+    nominal = family.nominal
+    if law.about is None:
+        own: dict[str, Any] = {"inputs": (), "outputs": (), "states": (), "dt": 0.0}
+        law = dataclasses.replace(law, about=nominal, **own)
+    plain = StateSpace(K.A, K.B, K.C, K.D, K.dt)
+    continuous = _continuous(plain)
+
+    def decay(values: Mapping[str, float]) -> float:
+        """The largest real part of a pole [1/s]."""
+        G = StateSpace(*family.at(**values).matrices)
+        if not plain.is_discrete:
+            return float(feedback(G, plain, sign=1).poles().real.max(initial=-np.inf))
+        z = np.abs(feedback(c2d(G, plain.dt), plain, sign=1).poles()).max(initial=0.0)
+        return float(np.log(max(z, 1e-300)) / plain.dt)
+
+    means = {name: (low + high) / 2 for name, (low, high) in family.ranges.items()}
+    nominal_decay = decay(means)
+    margins: tuple[DiskMargin, ...] = ()
+    multiloop = peak = None
+    if nominal_decay < 0:
+        loop = -(continuous * StateSpace(*nominal.to_statespace().matrices))
+        try:
+            margins = disk_margins(loop)
+            multiloop = multiloop_disk_margin(loop, tolerance=tolerance) if len(margins) > 1 else margins[0]
+            peak = family.mu(continuous, tolerance=tolerance)
+        except NumericalError:  # stable only as it is sampled
+            peak = None
+    worst = _slowest(decay, family.ranges, seed)
+    alone = tuple(_alone(decay, name, family.ranges, means) for name in family.ranges)
+    cases = _cases(family, worst, peak, members, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AlembertWarning)  # motions that run away are told on the page
+        runs = _fly(
+            model,
+            law,
+            family,
+            cases,
+            holding,
+            disturbance,
+            duration,
+            step,
+            plain,
+            nominal_decay,
+            seed,
+            progress,
+        )
+    there = np.isfinite(runs.q).all(axis=-1)
+    moved = np.full(runs.v.shape, np.nan)
+    moved[there] = model.difference(nominal.q, runs.q[there])
+    deviations = np.abs(moved).max(axis=-1)
+    held = tuple(_settles(moved[k]) for k in range(len(cases)))
+    return LoopCertificate(
+        family,
+        law,
+        continuous,
+        margins,
+        multiloop,
+        peak,
+        worst,
+        decay(worst),
+        nominal_decay,
+        alone,
+        runs,
+        tuple(f"{kind}: {LoopCertificate._at(values)}" for kind, values in cases),
+        deviations,
+        held,
+    )
+
+
+# --- pieces ---------------------------------------------------------------------------------------------------------
+
+
+def _controller(model: Model, given: Any) -> tuple[DynamicController, LinearModel | None]:
+    if isinstance(given, Regulator):
+        at = given.linear
+        gains = StateSpace(
+            np.zeros((0, 0)),
+            np.zeros((0, len(at.state_names))),
+            np.zeros((len(at.input_names), 0)),
+            -given.K,
+            input_names=at.state_names,
+            output_names=at.input_names,
+        )
+        return DynamicController(gains, about=at), at
+    law = DynamicController(given) if isinstance(given, StateSpace) else given
+    if not isinstance(law, DynamicController) or not isinstance(law.law, StateSpace):
+        raise ArgumentError(
+            f"certify: controller is {given!r}, expected a StateSpace, a DynamicController of one, or a Regulator; of a "
+            "schedule certify each of its systems at its own point"
+        )
+    return law, law.about
+
+
+def _acts(model: Model, name: str) -> bool:
+    return (
+        name in {a.name for a in model.actuators} or name in model.joint_indices or name in model.speed_names
+    )
+
+
+def _continuous(K: StateSpace) -> StateSpace:
+    if not K.is_discrete:
+        return K
+    delay = pade(K.dt / 2, 2)
+    return append(*[delay] * K.shape[0]) * d2c(K, method="tustin")
+
+
+def _slowest(decay: Any, ranges: Mapping[str, tuple[float, float]], seed: int) -> dict[str, float]:
+    """The values of slowest decay: corners, random ones, and a search from the best of them."""
+    names = list(ranges)
+    low, high = (np.array([ranges[name][k] for name in names]) for k in (0, 1))
+    rng = np.random.default_rng(seed)
+    shares = [*itertools.islice(itertools.product((0.0, 1.0), repeat=len(names)), 64)]
+    tried = np.vstack([shares, rng.uniform(size=(SAMPLES, len(names)))])
+    cost = lambda s: -decay(dict(zip(names, (low + np.clip(s, 0, 1) * (high - low)).tolist(), strict=True)))  # noqa: E731
+    values = [cost(s) for s in tried]
+    best = tried[int(np.argmin(values))]
+    found = scipy.optimize.minimize(
+        cost, best, method="Nelder-Mead", options={"maxfev": 60 * len(names), "xatol": 1e-4}
+    )
+    s = np.clip(found.x, 0, 1) if found.fun < min(values) else best
+    return dict(zip(names, (low + s * (high - low)).tolist(), strict=True))
+
+
+def _alone(
+    decay: Any, name: str, ranges: Mapping[str, tuple[float, float]], means: Mapping[str, float]
+) -> AloneRange:
+    low, high = ranges[name]
+    mean, half = (low + high) / 2, (high - low) / 2
+
+    def stable(x: float) -> bool:
+        try:
+            return bool(decay({**means, name: x}) < 0)
+        except NumericalError:
+            return False
+
+    ends = []
+    for sign in (-1.0, 1.0):
+        last = (
+            FAR if sign > 0 or low <= 0 else min(FAR, (mean - 1e-3 * low) / half)
+        )  # masses and lengths stay positive
+        marks = np.linspace(0, last, 41)[1:]
+        gone = next((x for x in marks if not stable(mean + sign * x * half)), None)
+        if gone is None or not stable(mean):
+            ends.append(sign * np.inf if gone is None else mean)
+            continue
+        good, bad = gone - marks[0], gone
+        for _ in range(30):
+            middle = (good + bad) / 2
+            good, bad = (middle, bad) if stable(mean + sign * middle * half) else (good, middle)
+        ends.append(mean + sign * good * half)
+    return AloneRange(name, float(ends[0]), float(ends[1]), (low, high))
+
+
+def _cases(
+    family: UncertainLinearModel, worst: Mapping[str, float], peak: MuPeak | None, members: int, seed: int
+) -> list[tuple[str, dict[str, float]]]:
+    """What each run is, and its parameters."""
+    ranges = family.ranges
+    found = [
+        ("means", {name: (low + high) / 2 for name, (low, high) in ranges.items()}),
+        ("slowest decay", dict(worst)),
+    ]
+    if peak is not None and peak.delta is not None:
+        owners = [name for name, n in family.copies.items() for _ in range(n)]
+        d = dict(zip(owners, np.diag(peak.delta).real, strict=False))
+        values = {
+            name: float(np.clip((low + high) / 2 + (high - low) / 2 * d.get(name, 0.0), low, high))
+            for name, (low, high) in ranges.items()
+        }
+        found.append(("mu-worst", values))
+    corners = itertools.islice(itertools.product((0, 1), repeat=len(ranges)), 16)
+    found += [
+        ("corner", {name: ranges[name][k] for name, k in zip(ranges, corner, strict=True)})
+        for corner in corners
+    ]
+    rng = np.random.default_rng(seed)
+    while len(found) < members:
+        found.append(("random", {name: float(rng.uniform(*limits)) for name, limits in ranges.items()}))
+    return found
+
+
+def _fly(
+    model: Model,
+    law: DynamicController,
+    family: UncertainLinearModel,
+    cases: Sequence[tuple[str, Mapping[str, float]]],
+    holding: str,
+    disturbance: Any,
+    duration: float | None,
+    step: float | None,
+    K: StateSpace,
+    decay: float,
+    seed: int,
+    progress: bool | None,
+) -> Ensemble:
+    nominal = family.nominal
+    G = StateSpace(*nominal.to_statespace().matrices)
+    loop = feedback(G, _continuous(K), sign=1).poles()
+    fastest = float(np.abs(loop).max(initial=1.0))
+    for _, values in cases[:20]:  # what is lighter is faster
+        other = StateSpace(*family.at(**values).matrices)
+        fastest = max(
+            fastest, float(np.abs(feedback(other, _continuous(K), sign=1).poles()).max(initial=0.0))
+        )
+    slow = float(np.clip(-decay, 1e-2, None))
+    duration = float(duration) if duration is not None else min(8 / slow, 200.0)
+    if step is None:
+        step = min(0.3 / fastest, duration / 200)
+        step = K.dt / np.ceil(K.dt / step) if K.is_discrete else step
+    count = max(1, round(duration / step))
+    every = max(1, count // 200)
+    count = -(-count // every) * every
+    size = np.broadcast_to(np.asarray(disturbance, dtype=float), (model.nv,))
+    start = model.integrate(nominal.q, np.array(size))
+    names = list(cases[0][1])
+    vary = {
+        "q0": np.tile(start, (len(cases), 1)),
+        "v0": np.tile(nominal.v, (len(cases), 1)),
+        "parameters": {name: [values[name] for _, values in cases] for name in names},
+    }
+    if holding == "each":
+        vary["efforts"] = np.array([family.linear(**values).tau - nominal.tau for _, values in cases])
+    return ensemble(
+        model,
+        vary,
+        duration=count * step,
+        step=step,
+        interval=every * step,
+        controller=law,
+        integrator="rk4",
+        seed=seed,
+        progress=progress,
+    )
+
+
+def _settles(moved: Array) -> bool:
+    """Whether a motion (N, nv) comes to rest: what is left of it at the end, compared with its beginning."""
+    if not np.isfinite(moved).all():
+        return False
+    away = np.abs(moved - moved[-1]).max(axis=-1)
+    part = max(1, len(away) // 5)
+    return bool(away[-part:].max() <= SETTLED * max(float(away[:part].max()), 1e-12))
+
+
+def _size(x: float) -> float:
+    return float(x) if np.isfinite(x) else np.inf
+
+
+def _number(x: float) -> str:
+    return f"{x:.4g}" if np.isfinite(x) else "runs away"

@@ -1,0 +1,105 @@
+"""One page about a controller: what it says against what is known otherwise."""
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert import control
+from alembert.linear import decoupled_pd
+from alembert.simulate import DynamicController
+
+
+@pytest.fixture(scope="module")
+def masses():
+    """Two carts with a spring of unknown stiffness: the LQG of `control.lqg` is stable for 0.942 < k < 1.345."""
+    builder = al.ModelBuilder("masses", gravity=(0, 0, 0))
+    k = builder.parameter("stiffness", 1.0)
+    slide = al.Prismatic((1, 0, 0))
+    builder.body("first", al.Inertia.point(1.0), joint=slide, joint_name="a")
+    builder.body(
+        "second", al.Inertia.point(1.0), joint=slide, joint_name="b", parent="first", spring=al.Spring((k,))
+    )
+    builder.frame("end", "second")
+    return builder.build()
+
+
+@pytest.fixture(scope="module")
+def law(masses):
+    """The force on the first, the place of the second measured."""
+    linear = al.linearize(masses, [0.0, 0.0], inputs=["a"], outputs=["frame:end.position"])
+    plant = linear.to_statespace()["end.position.x", :]
+    T = np.array(
+        [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 1.0]]
+    )  # places from relative coordinates
+    through = np.linalg.solve(T, np.array([[0.0], [0], [0], [1]]))
+    design = control.lqg(plant, T.T @ np.diag([0.0, 1, 0, 0]) @ T, 0.1, 1.0, 0.01, through=through)
+    return DynamicController(design.controller, about=linear)
+
+
+def test_what_breaks_first_is_the_published_interval(masses, law, tmp_path):
+    """Stable exactly for 0.9421823041 < k < 1.3452287536; the ranges of mu end at the nearer of the two."""
+    found = al.certify(masses, law, {"stiffness": (0.96, 1.04)}, members=8, duration=20.0, tolerance=0.02)
+    (alone,) = found.alone
+    assert alone.low == pytest.approx(0.9421823041, abs=1e-6)
+    assert np.isinf(alone.high) or alone.high == pytest.approx(1.3452287536, abs=1e-6)
+    assert found.worst_decay < 0
+    assert found.mu is not None
+    reach = (1.0 - 0.9421823041) / 0.04
+    assert 1 / found.mu.upper < reach * (1 + 1e-9)  # what is proven is true
+    assert 1 / found.mu.upper > 0.9 * reach  # and not much less
+    assert found.holds
+    page = found.save(tmp_path / "loop.html").read_text()
+    for text in ("What holds", "What breaks first", "stiffness", "data:image/png"):
+        assert text in page
+    with pytest.raises(al.ArgumentError, match=r"ends with '.txt', expected .html"):
+        found.save(tmp_path / "loop.txt")
+    with pytest.raises(al.ArgumentError, match=r"kind is 'bode'"):
+        found.plot("bode")
+
+
+def test_a_loop_that_does_not_hold(masses, law):
+    found = al.certify(masses, law, {"stiffness": (0.8, 1.2)}, members=6, duration=60.0)
+    assert not found.ok
+    assert found.worst_decay > 0
+    assert found.worst["stiffness"] < 0.9421823041
+    assert any("Within the ranges the loop is unstable" in text for text in found.breaks)
+    assert "does not hold" in str(found)
+    assert found.mu is not None
+    assert found.mu.upper > 0.2 / (1 - 0.9421823041)  # what is proven is no more than what holds
+
+
+def test_a_regulator_and_a_weight_that_it_does_not_know():
+    """Gains of state feedback: stable for every payload, but the point is held only where the weight is known."""
+    builder = al.ModelBuilder("arm")
+    payload = builder.parameter("payload", 2.0)
+    builder.body(
+        "arm", al.Inertia.point(payload, (1.0, 0, 0)), joint=al.Revolute((0, 1, 0)), joint_name="hinge"
+    )
+    model = builder.build()
+    linear = al.linearize(model, [0.3], None, model.gravity_forces([0.3]), outputs=["q", "v"])
+    regulator = decoupled_pd(linear, 6.0, 1.0)
+    options = {"members": 5, "duration": 4.0}
+    each = al.certify(model, regulator, {"payload": (1, 3)}, holding="each", **options)
+    means = al.certify(model, regulator, {"payload": (1, 3)}, **options)
+    assert each.ok
+    assert each.deviations[:, -1].max() < 1e-6
+    assert means.deviations[:, -1].max() > 0.05  # 1 kg more or less at 1 m against some 70 N m/rad
+
+
+def test_a_sampled_controller(masses, law):
+    linear = law.about
+    K = control.c2d(law.law, 0.02, method="tustin")
+    found = al.certify(
+        masses, DynamicController(K, about=linear), {"stiffness": (0.98, 1.02)}, members=5, duration=20.0
+    )
+    assert found.alone[0].low == pytest.approx(0.942, abs=0.03)  # the delay costs a little
+    assert found.nominal_decay < 0
+
+
+def test_what_is_refused(masses, law):
+    with pytest.raises(al.ArgumentError, match=r"certify: controller is 3, expected a StateSpace"):
+        al.certify(masses, 3, {"stiffness": (1, 2)})
+    with pytest.raises(al.ArgumentError, match=r"the point is not known: give q="):
+        al.certify(masses, law.law, {"stiffness": (1, 2)})
+    with pytest.raises(al.ArgumentError, match=r"holding is 'never', expected 'means' or 'each'"):
+        al.certify(masses, law, {"stiffness": (1, 2)}, holding="never")
