@@ -133,3 +133,15 @@ def test_damping_of_modes_counts_in_every_scheme():
     stepped = al.simulate(model, start, duration=1.0, step=1e-3, interval=0.05, integrator="variational")
     # second order: (h omega)^2 / 24 of a phase of 22 rad
     np.testing.assert_allclose(stepped.q, exact.q, atol=1e-3 * np.abs(start).max())
+
+
+def test_runs_say_where_deflections_are_not_small():
+    builder = al.ModelBuilder("arm", gravity=(0, 0, 0))
+    builder.body("arm", beam(1.0, 1.0, EI_z=1.0, bending_y=1), joint=al.Revolute((0, 0, 1)), joint_name="pin")
+    model = builder.build()
+    with pytest.warns(
+        al.AlembertWarning, match=r"'arm' is displaced by up to 0.4 m, which is 0.4 of its extent; modes"
+    ):
+        al.simulate(model, [0.0, 0.4], duration=0.01, step=1e-3)
+    batch = np.array([[0.0, 0.01], [0.0, 0.02]])
+    assert al.simulate(model, batch, duration=0.01, step=1e-3).q.shape == (2, 11, 2)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from alembert.errors import warn
 from alembert.model import Model
+from alembert.model.modal import ModalBody
 from alembert.simulate.schemes import SCHEMES
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.work import by_simpson
@@ -132,6 +133,8 @@ def _slow(run: Run) -> float:
     )
 
 
+FAR = 0.3
+"""of the extent of a flexible body: so deflected, the tip of a cantilever is off by some per cent"""
 FAST = 0.1
 """of the first frequency: rates beyond which motion-induced stiffness matters"""
 
@@ -167,13 +170,19 @@ def warn_of_energy(run: Run) -> None:
 
 
 def warn_of_stiffening(run: Run) -> None:
-    """Warn where bodies without motion-induced stiffness turn so fast that it matters."""
+    """Warn where bodies without motion-induced stiffness turn so fast that it matters, or deflections are not small."""
+    if any(np.ndim(x) for x in (run._parameters or {}).values()):
+        return
     some = np.unique(np.linspace(0, len(run.time) - 1, LOOKED_AT).astype(int))
-    for name in run.model.space.of_bodies:
+    q, v = run.q[..., some, :], run.v[..., some, :]
+    for name, owner in run.model.space.of_bodies.items():
         body = run.model.body(name).flexible
-        if body is None or body.is_consistent:
+        if body is None:
             continue
-        motion = run.model.frame_velocity(run.q[some], run.v[some], name, parameters=run._parameters)
+        _warn_of_deflection(run, name, body, q[..., owner.q])
+        if body.is_consistent:
+            continue
+        motion = run.model.frame_velocity(q, v, name, parameters=run._parameters)
         rate = float(np.nanmax(np.linalg.norm(motion[..., :3], axis=-1), initial=0.0))
         first = float(body.frequencies(run.model.parameter_values)[0])
         if rate > FAST * first:
@@ -183,6 +192,25 @@ def warn_of_stiffening(run: Run) -> None:
                 f"stiffness that its motion gives it is left out, which shows from {FAST:g} on; choose "
                 "stiffening='consistent'"
             )
+
+
+def _warn_of_deflection(run: Run, name: str, body: ModalBody, x: Array) -> None:
+    """Of the nodes, from modal coordinates (..., modes), against the extent of the body."""
+    values: dict[str, Any] = {**run.model.parameter_values, **(run._parameters or {})}
+    if not body.nodes:
+        return
+    places, shapes = (
+        np.array([body.node_array(node.name, field, values) for node in body.nodes])
+        for field in ("position", "shapes")
+    )
+    extent = float(np.linalg.norm(np.ptp(places, axis=0)))
+    moved = float(np.nanmax(np.linalg.norm(np.einsum("...k,pki->...pi", x, shapes), axis=-1)))
+    if extent > 0 and moved > FAR * extent:
+        warn(
+            f"simulate: body {name!r} is displaced by up to {moved:.3g} m, which is {moved / extent:.2g} of its extent; "
+            "modes describe small deflections: cut it into segments (al.flexible.beam(..., segments=4)), or distrust the "
+            "result"
+        )
 
 
 def _weak_point(run: Run, some: Array, first: int) -> str:

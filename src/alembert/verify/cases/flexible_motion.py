@@ -4,6 +4,7 @@ References are solutions of the differential equations of the elastica and of Co
 shown, or conservation laws.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -215,7 +216,9 @@ def spin_up_by_modes() -> Items:
         yield Check(
             f"{modes} modes [m]", tip.min(), expected, 2e-6, "records every 2 ms next to a smooth peak"
         )
-    _, tip = spin(10.0, 1.2, 1.4e4, 6.0, 1, "inconsistent", 12.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says what is wrong
+        _, tip = spin(10.0, 1.2, 1.4e4, 6.0, 1, "inconsistent", 12.0)
     yield Check("inconsistent, exceeds 100 m", float(np.abs(tip).max() > 100.0), 1.0, 0.0, "it diverges")
 
 
@@ -239,7 +242,7 @@ def spin_up_of_a_slender_beam() -> Items:
 )
 def flying_spaghetti() -> Items:
     """A free beam thrown by a force of 8 and a moment of 80 at its end for 2.5 s: its centre of mass flies on at 2 m/s."""
-    body = beam(10.0, 1.0, EI_z=500.0, rhoI_z=10.0, kGA_y=1e4, EA=1e4, segments=3)
+    body = beam(10.0, 1.0, EI_z=500.0, rhoI_z=10.0, kGA_y=1e4, EA=1e4, segments=4)
     builder = ModelBuilder("spaghetti", gravity=(0, 0, 0))
     builder.body("beam", body, joint=Planar(), joint_name="float")
     builder.frame("end", "beam", node="tip")
