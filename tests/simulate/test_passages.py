@@ -8,7 +8,9 @@ import pytest
 import alembert as al
 from alembert.errors import NumericalError
 from alembert.model import Placement
-from alembert.simulate import load_run, passages, simulate
+from alembert.simulate import load_run, passages, report, simulate
+from alembert.simulate.simulation import Simulation
+from alembert.simulate.stepper import Stepper
 from alembert.verify.mechanisms import four_bars, parallelogram
 
 
@@ -103,3 +105,42 @@ def test_a_place_that_cannot_be_passed_is_told(monkeypatch):
     monkeypatch.setattr(passages, "across", lambda *_: None)
     with pytest.raises(NumericalError, match=r"lose rank at about t = 0.7.*cannot be followed through"):
         simulate(model, q, v, duration=1.0, tolerance=1e-8)
+
+
+def test_a_lost_balance_of_loops_is_an_error(monkeypatch):
+    """Without passages the energy goes; a run that has lost more than the limit is refused."""
+    model = four_bars(2)
+    q, v = parallelogram(model, 0.0, -1.0)
+    monkeypatch.setattr(passages.Approach, "ahead", np.inf)
+    monkeypatch.setattr(passages.Approach, "near", False)
+    monkeypatch.setattr(report, "energy_limit", lambda run: 1e-12)
+    monkeypatch.setattr(report, "LOST", 1e-12)
+    with pytest.raises(NumericalError, match="the energy is not kept: by t = "):
+        simulate(model, q, v, duration=1.0, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("integrator", ["variational", "rk4"])
+def test_fixed_steps_go_through(integrator):
+    """A smaller step is a better one: order 2 has an error of (w h)^2 / 24 with rates w of some 6/s, order 4 less."""
+    model = four_bars(2)
+    q, v = parallelogram(model, 0.0, -1.0)
+    errors = []
+    for step in (0.01, 0.002):
+        run = simulate(model, q, v, duration=1.4, step=step, integrator=integrator)
+        errors.append(np.abs(run.energy - 35.835).max())
+    assert errors[0] < 0.02
+    assert errors[1] < errors[0] / 15
+
+
+@pytest.mark.parametrize("integrator", ["variational", "rk4"])
+def test_a_step_over_the_place_by_collocation(integrator):
+    """What a step that fails falls back to: from just before all bars are in line to just behind, like a short run."""
+    model = four_bars(2)
+    t, h = 0.714, 0.004
+    before = simulate(model, *parallelogram(model, 0.0, -1.0), duration=t + h, tolerance=1e-11, interval=t)
+    inputs = before._system.inputs
+    stepper = Stepper(Simulation(model, inputs, ()), integrator, h, t, held=False)
+    state = stepper.initial(before.q[1], before.v[1])
+    following = stepper._through(state, np.zeros(model.nv))
+    np.testing.assert_allclose(stepper.q(following), before.q[2], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(stepper.v(following), before.v[2], rtol=0, atol=1e-7)

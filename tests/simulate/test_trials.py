@@ -232,6 +232,27 @@ def test_a_balance_that_breaks_is_told():
     fine = simulate(m, q, v, duration=0.5, step=1e-3, integrator="rk4")
     assert fine.report.is_balanced
     assert "BROKEN" not in str(fine.report)
+    with pytest.warns(al.AlembertWarning, match="the energy is not kept"):  # five records tell as well
+        simulate(m, q, v, duration=2.0, step=0.1, integrator="rk4", interval=0.5)
+    simulate(m, q, v, duration=0.5, step=1e-3, integrator="rk4", interval=0.25)
+
+
+def test_records_at_rest_alone_are_no_broken_balance():
+    """Two records of a pendulum, both where it turns back: what it does in between is not known from them."""
+    m = al.library.pendulum()
+    period = (
+        simulate(m, [1.0], duration=3.0, events=al.simulate.Event(lambda t, q, v: v[0], direction=-1))
+        .events[0]
+        .time
+    )
+    simulate(
+        m,
+        [1.0],
+        duration=round(period, 4),
+        step=round(period, 4) / 200,
+        integrator="rk4",
+        interval=round(period, 4),
+    )
 
 
 def test_momentum_about_the_centre_of_mass_is_told_as_well():

@@ -100,17 +100,18 @@ def across(
     length: float,
     guess: Callable[[Array], Array] | None,
     scale: Callable[[Array], Array],
+    rounding: float = MOST_NOISE,
 ) -> Passage | None:
     """One step over the window, from `guess` (times to states (..., size)); None where it does not come out right.
 
-    `scale` gives the error that is allowed of a state; rounding may be more than that.
+    `scale` gives the error that is allowed of a state; `rounding`, relative and in SI, may be more than that.
     """
     c = _nodes(STAGES)
     states = y + length * c[:, None] * derivative(t, y) if guess is None else guess(t + length * c)
-    found = _collocated(derivative, t, y, length, states, scale)
+    found = _collocated(derivative, t, y, length, states, scale, rounding)
     if found is None:
         return None
-    other = _collocated(derivative, t, y, length, found(t + length * _nodes(FEWER)).T, scale)
+    other = _collocated(derivative, t, y, length, found(t + length * _nodes(FEWER)).T, scale, rounding)
     if other is None:
         return None
     allowed = np.maximum(scale(found.end), NOISE * np.maximum(found.noise, other.noise))
@@ -118,7 +119,13 @@ def across(
 
 
 def _collocated(
-    derivative: Derivative, t: float, y: Array, length: float, states: Array, scale: Callable[[Array], Array]
+    derivative: Derivative,
+    t: float,
+    y: Array,
+    length: float,
+    states: Array,
+    scale: Callable[[Array], Array],
+    rounding: float,
 ) -> Passage | None:
     """By iteration from the states at the nodes, until only rounding is left; None where it does not converge."""
     count = len(states)
@@ -133,7 +140,7 @@ def _collocated(
         size = float(np.max(change / scale(following[-1])))
         states = following
         stalled = 0 if size < least / 2 else stalled + 1
-        if size < 1e-2 or (stalled > 2 and np.all(change < MOST_NOISE * (1 + np.abs(following[-1])))):
+        if size < 1e-2 or (stalled > 2 and np.all(change < rounding * (1 + np.abs(following[-1])))):
             end = y + length * (_integrals(np.ones(1), count) @ slopes)[0]
             return Passage(t, length, y, slopes, end, change)
         if stalled > MOST_STALLED:

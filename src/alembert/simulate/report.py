@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.errors import warn
+from alembert.errors import NumericalError, warn
 from alembert.model import Model
 from alembert.model.modal import ModalBody
 from alembert.simulate.schemes import SCHEMES
@@ -111,8 +111,10 @@ class Report:
 KEPT, KEPT_BY_STEPS, KEPT_ROUGHLY, BALANCED = 1e-5, 0.05, 0.25, 1e-2
 """of the largest kinetic energy, the error beyond which a balance is broken: with error control, with fixed steps, with
 those of order 1 and 2, and with error control where work is done (its sum over steps is not as good where forces jump)"""
-LOOKED_AT, FEWEST = 200, 10
-"""records at which the balance is looked at when a run ends; with fewer, the largest kinetic energy is not known"""
+LOST = 1e-2
+"""the same, of loops under error control: beyond it the motion is another one, and the run is refused"""
+LOOKED_AT, FEW = 200, 10
+"""records at which the balance is looked at when a run ends; with fewer, the largest kinetic energy is not known well"""
 
 
 def energy_limit(run: Run) -> float:
@@ -145,7 +147,7 @@ def warn_of_energy(run: Run) -> None:
     if (
         not run.model.nv
         or run.q.ndim > 2
-        or len(run.time) < FEWEST
+        or len(run.time) < 2
         or (run.step is not None and not system.conserves_energy)
     ):
         return
@@ -159,14 +161,23 @@ def warn_of_energy(run: Run) -> None:
     error = np.abs(energy - energy[0] - work - run._jumps[some])
     scale = max(float(np.max(kinetic)), 1e-9 * float(np.max(np.abs(energy))), _slow(run))
     limit = energy_limit(run)
+    if (
+        len(run.time) < FEW
+    ):  # it may have moved faster in between than at any record, all of which may be at rest
+        between = run.model.difference(q[:-1], q[1:]) / np.diff(run.time)[:, None]
+        means = run.model.kinetic_energy(q[:-1], between, parameters=run._parameters)
+        scale = 3 * max(scale, float(np.max(means)), 1e-6 * float(np.max(np.abs(energy))))
     if not np.max(error) > limit * scale:
         return
     first = int(some[np.argmax(error > limit * scale)])
     told = "is not kept" if system.conserves_energy else "does not balance the work"
-    warn(
+    message = (
         f"simulate: the energy {told}: by t = {run.time[first]:.6g} s it is off by {np.max(error) / scale:.1e} of the "
         f"largest kinetic energy; {_weak_point(run, some, first)}a smaller step or tolerance may help"
     )
+    if system.constrained and run.step is None and system.conserves_energy and np.max(error) > LOST * scale:
+        raise NumericalError(message)
+    warn(message)
 
 
 def warn_of_stiffening(run: Run) -> None:

@@ -12,7 +12,7 @@ from alembert.constraints.tolerances import GOOD
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
-from alembert.simulate import implicit_steps, schemes, stepping, variational
+from alembert.simulate import implicit_steps, passages, schemes, stepping, variational
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepping import Layout, SchemeManifold, StepModel
@@ -188,6 +188,37 @@ class Stepper:
         if bad.any() and self.scheme is not None and bad.ndim == 0:
             with suppress(Diverged):  # it stays lost, which is told with its time
                 following = self.python_step(state, effort, self.start, self.h)
+        if bad.ndim == 0 and not np.isfinite(following).all():
+            passed = self._through(state, effort)
+            following = following if passed is None else passed
+        return following
+
+    def _through(self, state: Array, effort: Array) -> Array | None:
+        """One step across a place where constraints lose rank, by collocation on both sides; None where it cannot be."""
+        system, model, h = self.system, self.system.model, self.h
+        nv, t = model.nv, self.time(self.number(state))
+        q0, v0 = self.q(state).copy(), self.v(state).copy()
+        if not np.isfinite(v0).all() or system.feedback.size:
+            return None
+        rate = stepping.chart_kernel(model, "chart_rate")
+
+        def derivative(time: float, y: Array) -> Array:
+            try:
+                q, v = system.settled(time, model.integrate(q0, y[:nv]), y[nv:].copy())
+                a = system.point(time, q, v, effort, held=self.held, within=t + h / 2).a
+            except (NumericalError, ArgumentError):
+                return np.full_like(y, np.nan)
+            return np.concatenate([rate(y[:nv], v), a])
+
+        start = np.concatenate([np.zeros(nv), v0])
+        found = passages.across(derivative, t, start, h, None, lambda y: 1e-10 * (1 + np.abs(y)), 1e-6)
+        if found is None:
+            return None
+        q, v = system.settled(t + h, model.integrate(q0, found.end[:nv]), found.end[nv:].copy())
+        following = self.initial(q, v, self.number(state) + 1)
+        if self.name == "variational":
+            following[self.layout["mean"]] = model.difference(q0, q) / h
+            following[self.layout["before"]] = state[self.layout["mean"]]
         return following
 
     def _run(
