@@ -16,6 +16,7 @@ from alembert.joints.revolute import Revolute
 from alembert.joints.rolling import RollingDisc, RollingSphere, Skate
 from alembert.joints.screw import Screw
 from alembert.joints.spherical import Spherical
+from alembert.joints.touching import TouchingSurfaces
 from alembert.joints.translational import Translational
 from alembert.joints.universal import Universal
 
@@ -48,6 +49,7 @@ __all__ = [
     "Skate",
     "Spherical",
     "Spring",
+    "TouchingSurfaces",
     "Translational",
     "Universal",
     "register",

@@ -63,26 +63,26 @@ class _Parametric(Pair):
             found = _numeric(self)(X.rotation, X.translation)
             return np.asarray(found[0]).ravel(), np.asarray(found[1])
         p = ca.SX(ca.densify(as_array(X.translation, like=ca.SX(0))))
-        c, J = self._at(self._nearest(p))
+        c, J = self.at(self.nearest(p))
         normals = _normals(J)
         off = p - c
         R = X.rotation
         return ca.vertcat(*(ca.dot(n, off) for n in normals)), _forces([R.T @ n for n in normals])
 
-    def _nearest(self, p: ca.SX) -> ca.SX:
+    def nearest(self, p: ca.SX, steps: int = STEPS) -> ca.SX:
         """(1)"""
         least, u = ca.SX(ca.inf), ca.SX(len(self.letters), 1)
         for sample in self.grid():
-            d = p - ca.DM(self._at(ca.SX(ca.DM(sample)))[0])
+            d = p - ca.DM(self.at(ca.SX(ca.DM(sample)))[0])
             squared = ca.dot(d, d)
             u = ca.if_else(squared < least, ca.SX(ca.DM(sample)), u)
             least = ca.fmin(least, squared)
-        for _ in range(STEPS):
-            c, J = self._at(u)
+        for _ in range(steps):
+            c, J = self.at(u)
             u = u + ca.solve(J.T @ J, J.T @ (p - c))
         return u
 
-    def _at(self, u: ca.SX) -> tuple[ca.SX, ca.SX]:
+    def at(self, u: ca.SX) -> tuple[ca.SX, ca.SX]:
         c, J = _curve(self)(u)
         return c, J
 
