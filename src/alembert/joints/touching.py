@@ -115,4 +115,3 @@ def _newton(pair: TouchingSurfaces) -> Any:
     n = ca.cross(A[:, 0], A[:, 1])
     F = ca.vertcat(A.T @ (p + R @ c_b - c_a), (R @ B).T @ n)
     return ca.Function("step", [x, R, p], [x - ca.solve(ca.jacobian(F, x), F)])
-
