@@ -22,7 +22,7 @@ SAME = 1000
 
 def check(problem: Problem) -> None:
     """Refuse what nothing can satisfy, as far as it shows without solving."""
-    if not problem.plant.controls:
+    if problem.model is not None and not problem.plant.controls:
         raise ArgumentError("Problem: there are no controls; name actuated joints, or simulate instead")
     _functions(problem)
     _ranges(problem)

@@ -164,6 +164,8 @@ class Plant(Protocol):
     chart: Chart
     controls: tuple[str, ...]
     parameters: tuple[tuple[str, float], ...]
+    still: int
+    """how many of the last states have a rate of zero"""
 
     def rate(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
         """How the point changes, as a tangent vector."""
@@ -181,6 +183,8 @@ class System:
     `rate` gets a `Moment` with `t`, the states and controls by name and the `parameters` by name, and returns
     one expression per state. `units` may name units for states and controls.
     """
+
+    still = 0
 
     def __init__(
         self,
@@ -227,7 +231,7 @@ class System:
 
     def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
         names, p = (*self.states, *self.controls, *(k for k, _ in self.parameters)), p[: len(self.parameters)]
-        values = [*ca.vertsplit(x), *ca.vertsplit(u), *ca.vertsplit(p)]
+        values = [entry for part in (x, u, p) if part.numel() for entry in ca.vertsplit(part)]
         named = dict(zip(names, values, strict=True))
         return Moment(t=t, states=x, controls=u, parameters=p, **named, **more)
 
@@ -257,6 +261,7 @@ class Mechanics:
     """A model: points (q, v), controls are the efforts of the driven degrees of freedom."""
 
     momenta = False
+    still = 0
 
     def __init__(self, model: Model, driven: Sequence[int], closure: Closure | None = None) -> None:
         self.model, self.closure = model, closure

@@ -197,12 +197,14 @@ class RungeKutta:
 
     def implicit(self, plant: Plant) -> tuple[str, ...]:
         names = plant.tangent_names
+        names = names[: len(names) - plant.still]
         return tuple(f"{name} at point {i + 1}" for i in self._solved for name in names)
 
     def interval(self, on: Stretch) -> Interval:
         problem, plant, t, h, x, u, z, p = on.problem, on.plant, on.t, on.h, on.x, on.u, on.z, on.p
         tableau, chart = self.tableau, plant.chart
-        n, count = chart.tangent, len(tableau.b)
+        n, count, still = chart.tangent, len(tableau.b), ca.SX.zeros(plant.still)
+        moving = n - plant.still
         controls = u if len(u) == count else u * count
         slopes: list[ca.SX] = []
         moments = []
@@ -211,7 +213,7 @@ class RungeKutta:
         for i in range(count):
             if i in solved:
                 k = solved.index(i)
-                d = z[n * k : n * (k + 1)]
+                d = ca.vertcat(z[moving * k : moving * (k + 1)], still)
             else:
                 d = sum((h * a * g for a, g in zip(tableau.a[i], slopes, strict=False) if a), ca.SX.zeros(n))
             point = chart.retract(x, d) if i or i in solved else x
@@ -224,10 +226,10 @@ class RungeKutta:
         residuals = []
         for k, i in enumerate(solved):
             moved = sum((a * g for a, g in zip(tableau.a[i], slopes, strict=True) if a), ca.SX.zeros(n))
-            residuals.append(z[n * k : n * (k + 1)] - h * moved)
+            residuals.append(z[moving * k : moving * (k + 1)] - h * moved[:moving])
         last = count - 1
         if last in solved and tableau.a[last] == tableau.b:
-            after = chart.retract(x, z[-n:])
+            after = chart.retract(x, ca.vertcat(z[-moving:], still))
         else:
             after = chart.retract(
                 x, sum((h * b * g for b, g in zip(tableau.b, slopes, strict=True)), ca.SX.zeros(n))
@@ -237,6 +239,7 @@ class RungeKutta:
 
     def guess(self, plant: Plant, x: Array, after: Array) -> Array:
         d = plant.chart.difference(x, after)
+        d = d[:, : d.shape[1] - plant.still]
         parts = [self.tableau.c[i] * d for i in self._solved]
         return np.concatenate([np.empty((len(x), 0)), *parts], axis=1)
 

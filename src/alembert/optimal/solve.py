@@ -133,6 +133,10 @@ class Transcribed:
         *,
         at_run_time: bool = False,
     ) -> None:
+        if not problem.plant.controls:
+            raise ArgumentError(
+                "solve: the system has no controls, so that nothing is to be chosen: simulate it, or make it one of `Phases`"
+            )
         self.name = transcription or ("dmoc" if problem.model is not None else "hermite-simpson")
         self.stages = cut(problem, scheme(self.name), steps, nodes, at_run_time=at_run_time)
         self._is_small = self.stages.stage.n_instructions() <= LARGEST_EXACT
