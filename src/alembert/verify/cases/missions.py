@@ -251,6 +251,31 @@ def a_day_with_j2(step: float) -> Items:
 
 
 @case(
+    source="""SciPy's DOP853 at 3e-14 in the centre of the Earth, zonal terms by Legendre polynomials: perigee 500 km, 1 rad,
+    J2 to J6""",
+    kind="independent program",
+    tags=("tree", "simulation", "spacecraft"),
+    parameters={"step": 5.0},
+)
+def ten_days_with_zonal_terms(step: float) -> Items:
+    """Position after ten days with J2 to J6, as a deviation from a reference orbit (Encke)."""
+    terms = {2: 1.08262668e-3, 3: -2.53266e-6, 4: -1.61963e-6, 5: -2.2730e-7, 6: 5.4068e-7}
+    orbit = Orbit(6878137.0, 0.001, 1.0, 0.2, 0.3, 0.1)
+    environment = Environment(world=Encke(orbit))
+    model = _ball().build()
+    q, v = environment.start(model, orbit, attitude="inertial")
+    run = simulate(
+        model, q, v, duration=864000.0, step=step, interval=864000.0, integrator="rk4",
+        gravity=environment.gravity(degree=6, harmonics=terms, gradient=False), progress=False,
+    )  # fmt: skip
+    r, _ = environment.inertial(run)
+    expected = (-5103507.72064, 4260920.56092, 1773651.37980)
+    yield Check(
+        "position [m]", r[-1], expected, 0.5, "RK4 at 5 s: 56 m at 20 s and 3.5 m at 10 s, by order 4"
+    )
+
+
+@case(
     source=f"Decay of a circular orbit, da/dt = -CdA/m rho sqrt(mu a), and {SCRIPT}",
     kind="reference",
     tags=("tree", "simulation", "spacecraft"),
