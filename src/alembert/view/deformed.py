@@ -24,6 +24,8 @@ Array = np.ndarray
 Color = tuple[float, ...]
 THIN = 0.012
 """radius of a tube, by the extent of its body"""
+THICK = 0.03
+"""the same of segments"""
 _KNOWN: WeakValueDictionary[str, Model] = WeakValueDictionary()
 
 
@@ -90,10 +92,14 @@ def _numbers(values: Any, model: Model) -> Any:
 
 def _with_pieces(model: Model) -> Model:
     bodies, joints = list(model.bodies), list(model.joints)
+    welded = [
+        joint for joint in joints if joint.node and not joint.type.nv and model.body(joint.child).flexible
+    ]
+    chained = {name for joint in welded for name in (joint.parent, joint.child)}
     for body, color in zip(model.bodies, palette(model), strict=True):
         if body.flexible is None:
             continue
-        shapes = _shapes(body.flexible, model, color)
+        shapes = _shapes(body.flexible, model, color, THICK if body.name in chained else THIN)
         for node in body.flexible.nodes:
             name = piece(body.name, node.name)
             visuals = () if body.visuals else tuple(shapes[node.name])
@@ -106,14 +112,14 @@ def _with_pieces(model: Model) -> Model:
     return check(dataclasses.replace(model, bodies=tuple(bodies), joints=tuple(joints), frames=frames))
 
 
-def _shapes(body: ModalBody, model: Model, color: Color) -> dict[str, list[Visual]]:
+def _shapes(body: ModalBody, model: Model, color: Color, thickness: float) -> dict[str, list[Visual]]:
     """What each node carries, in its own axes."""
     places = {
         node.name: np.array([model.value(x) for x in node.position], dtype=float) for node in body.nodes
     }
     points = np.array(list(places.values())).reshape(-1, 3)
     extent = float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
-    radius = THIN * extent or 0.01
+    radius = thickness * extent or 0.01
     found: dict[str, list[Visual]] = {name: [] for name in places}
     for a, b in _neighbours(places):
         for one, other in ((a, b), (b, a)):
