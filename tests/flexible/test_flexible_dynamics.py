@@ -500,6 +500,18 @@ def test_a_warning_where_stiffening_is_left_out():
         al.simulate(spinning("inconsistent"), np.zeros(3), fast, **settings)
 
 
+def test_levels_of_a_model():
+    model = spinning("consistent")
+    assert al.flexible.with_stiffening(model, "inconsistent") == spinning("inconsistent")
+    assert al.flexible.with_stiffening(model, "ruthless", ["boom"]) == spinning("ruthless")
+    with pytest.raises(al.ArgumentError, match=r"no flexible body 'bom'; did you mean 'boom'"):
+        al.flexible.with_stiffening(model, "ruthless", ["bom"])
+    with pytest.raises(al.ArgumentError, match=r"'two_link' has no flexible bodies"):
+        al.flexible.with_stiffening(al.library.two_link(), "ruthless")
+    with pytest.raises(al.ModelError, match="stiffening is 'none', expected"):
+        al.flexible.with_stiffening(model, "none")
+
+
 def test_the_automatic_choice_of_stiff_modes():
     model = spinning("consistent")
     run = al.simulate(model, np.zeros(3), np.array([1.0, 0, 0]), duration=0.1, step=1e-2)
