@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from alembert.errors import ArgumentError
-from alembert.flexible import beam
+from alembert.flexible.beam import beam
 from alembert.joints import Friction, Limits, Prismatic, Revolute, Spring, Universal
 from alembert.library.shapes import disc
 from alembert.model import Box, Inertia, ModelBuilder, Placement, Visual
