@@ -136,3 +136,22 @@ def test_bad_sensors(options, message):
         sun_sensor("sun", "bus", SPACE, period=1.0, **options)
     with pytest.raises(ArgumentError, match="nowhere"):
         measured(sun_sensor("sun", "nowhere", SPACE, period=1.0))
+
+
+@pytest.mark.parametrize("among", ["gravity", "forces"])
+def test_accelerometers_feel_no_orbit_however_it_is_given(among):
+    """In the run and in its records: off the centre of mass only what turns is felt, w x (w x r)."""
+    builder = al.ModelBuilder("craft", gravity=(0, 0, 0))
+    builder.body("bus", al.Inertia.box(100.0, (1, 1, 1)), joint=al.Free(), joint_name="flight")
+    builder.frame("boom", "bus", (0.5, 0, 0)).sensor("felt", "accelerometer", "boom")
+    model = builder.build()
+    q, v = SPACE.start(model, ORBIT, attitude="inertial", rate=[0, 0, 0.1])
+    run = al.simulate(
+        model, q, v, duration=4.0, step=1.0, integrator="rk4", record=("sensor:felt",), progress=False,
+        sensors=[al.simulate.Measured("felt", 1.0)], **{among: SPACE.gravity(gradient=False)},
+    )  # fmt: skip
+    expected = [-0.5 * 0.1**2, 0, 0]
+    assert np.allclose(
+        run.measurements["felt"].values, expected, atol=2e-6
+    )  # the gradient of gravity over 0.5 m
+    assert np.allclose(run.recorded["sensor:felt"].values, expected, atol=2e-6)

@@ -285,8 +285,11 @@ def _frame(run: Run, frame: str, part: str) -> Array:
     )
     if part == "acceleration":
         return A[..., 3:]
-    felt = A[..., 3:] - np.array([model.value(g) for g in model.gravity])
-    R = np.broadcast_to(model.frame_pose(run.q, frame, **given).rotation, (*felt.shape, 3))
+    X = model.frame_pose(run.q, frame, **given)
+    places = np.broadcast_to(X.translation, A[..., 3:].shape)
+    falling = [run._system.gravity_at(float(t), places[..., k, :]) for k, t in enumerate(run.time)]
+    felt = A[..., 3:] - np.stack(falling, axis=-2)
+    R = np.broadcast_to(X.rotation, (*felt.shape, 3))
     return np.einsum("...ji,...j->...i", R, felt)
 
 

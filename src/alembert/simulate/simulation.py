@@ -18,6 +18,7 @@ from alembert.simulate.actuators import JointDrives
 from alembert.simulate.closed_loops import STAGE, Stabilisation, compiles
 from alembert.simulate.events import Event, Topology
 from alembert.simulate.feedback import Feedback
+from alembert.simulate.gravity import GravityField
 from alembert.simulate.inputs import Inputs, as_sequence
 from alembert.simulate.loads import Loads
 from alembert.simulate.prescribed import Motions
@@ -159,9 +160,13 @@ class Simulation:
         return Schedule.on_grid(self.sampled, self.instruments, h)
 
     def gravity_at(self, t: float, x: Array) -> Array:
-        """The field's acceleration at points (..., 3)."""
+        """How points (..., 3) fall: by the field, or by the model's gravity and the fields among the forces."""
         if self.inputs.field is not None:
             return self.inputs.field.acceleration(t, x)
+        others = [f for f in as_sequence(self.inputs.forces) if isinstance(f, GravityField)]
+        return sum((f.acceleration(t, x) for f in others), self._uniform_gravity())
+
+    def _uniform_gravity(self) -> Array:
         values = {**self.own.parameter_values, **(self.own_parameters or {})}
         return np.stack(
             np.broadcast_arrays(*(np.asarray(evaluate(g, values), float) for g in self.own.gravity)), -1
