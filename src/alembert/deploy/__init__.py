@@ -2,5 +2,6 @@
 
 from alembert.deploy.compiler import CompilerError as CompilerError
 from alembert.deploy.fmu import fmu as fmu
+from alembert.deploy.live_page import live_page as live_page
 from alembert.deploy.source import CSource as CSource
 from alembert.deploy.source import c_source as c_source

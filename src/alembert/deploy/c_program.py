@@ -28,6 +28,8 @@ from alembert.simulate.schemes import SCHEMES, Now, StatePoint
 from alembert.spatial import quaternion
 
 INTEGRATORS = tuple(name for name, scheme in SCHEMES.items() if not scheme.past)
+Call = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""the name of a function, its arguments and results"""
 PLACES = ("x", "y", "z", "qw", "qx", "qy", "qz")
 
 
@@ -58,8 +60,12 @@ class CProgram:
     functions: Mapping[str, ca.Function] = field(default_factory=dict)
     prototypes: tuple[str, ...] = ()
     """of the functions that others may call"""
-    locals: int = 0
-    """numbers in the arrays of the step"""
+    stages: Mapping[str, ca.Function] = field(default_factory=dict)
+    """what the step does between two calls of the derivatives"""
+    calls: tuple[Call, ...] = ()
+    """all calls of the step in order"""
+    buffers: Mapping[str, int] = field(default_factory=dict)
+    """the arrays of the step, with their sizes"""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -107,7 +113,7 @@ def c_program(
     }
     if tangents:
         made["tangent"] = _tangent(arguments, {"d_rate": rate, "d_a": a, "d_y": y})
-    stages, calls, count_local = _step(model, prefix, integrator, t, h, q, v)
+    stages, calls, buffers = _step(model, integrator, t, h, q, v)
     prototypes: list[str] = []
     operations: dict[str, int] = {}
     text = ["#include <math.h>\n#include <string.h>\n"]
@@ -117,10 +123,9 @@ def c_program(
         operations[name] = count
         if name in made:
             prototypes.append(code.split("\n", 1)[0])
-    operations["step"] = sum(operations[name] for name in stages) + operations["derivatives"] * sum(
-        f"{prefix}_derivatives" in line for line in calls
-    )
-    text.append("\n".join(calls))
+    operations["step"] = sum(operations[name] for name, _, _ in calls)
+    lines = _step_text(model, prefix, integrator, calls, buffers)
+    text.append("\n".join(lines))
     states = _start(function, "q0", q0, model.neutral(), model.space.check)
     speeds = _start(function, "v0", v0, np.zeros(model.nv), None)
     return CProgram(
@@ -143,8 +148,10 @@ def c_program(
         outputs,
         operations,
         made,
-        (*prototypes, calls[1]),
-        count_local,
+        (*prototypes, lines[1]),
+        stages,
+        tuple(calls),
+        buffers,
     )
 
 
@@ -252,47 +259,51 @@ def _tangent(arguments: Mapping[str, ca.SX], results: Mapping[str, ca.SX]) -> ca
 
 
 def _step(
-    model: Model, prefix: str, integrator: str, t: ca.SX, h: ca.SX, q: ca.SX, v: ca.SX
-) -> tuple[dict[str, ca.Function], list[str], int]:
-    """The functions between two calls of the derivatives, the C function that calls all of them, its own numbers."""
+    model: Model, integrator: str, t: ca.SX, h: ca.SX, q: ca.SX, v: ca.SX
+) -> tuple[dict[str, ca.Function], list[Call], dict[str, int]]:
+    """The functions between two calls of the derivatives, all calls in order, and the arrays between them."""
     known: dict[str, ca.SX] = {"t": t, "h": h, "q": q, "v": v}
     stages: dict[str, ca.Function] = {}
-    local: dict[str, int] = {}
-    lines: list[str] = []
+    buffers: dict[str, int] = {}
+    calls: list[Call] = []
 
     def segment(label: str, values: Mapping[str, Any]) -> None:
         everything = ca.vertcat(*(ca.vec(ca.SX(x)) for x in values.values()))
         used = {name: x for name, x in known.items() if ca.depends_on(everything, x)}
         stages[label] = _function(label, used, {f"{name}_out": ca.SX(x) for name, x in values.items()})
-        lines.append(f"  {prefix}_{label}({', '.join([*used, *values])});")
+        calls.append((label, tuple(used), tuple(values)))
         for name, x in values.items():
-            local[name] = ca.SX(x).numel()
-            known[name] = ca.SX.sym(name, local[name])
+            buffers[name] = ca.SX(x).numel()
+            known[name] = ca.SX.sym(name, buffers[name])
 
     def at(time: Any, configuration: Any, speeds: Any) -> StatePoint:
         k = sum(name.startswith("a_") for name in known)
         segment(f"stage{k}", {f"t_{k}": time, f"q_{k}": configuration, f"v_{k}": speeds})
-        local[f"a_{k}"], local[f"rate_{k}"] = model.nv, model.nq
+        buffers[f"a_{k}"], buffers[f"rate_{k}"] = model.nv, model.nq
         known[f"a_{k}"] = ca.SX.sym(f"a_{k}", model.nv)
-        lines.append(f"  {prefix}_derivatives(t_{k}, q_{k}, v_{k}, u, p, rate_{k}, a_{k});")
+        calls.append(("derivatives", (f"t_{k}", f"q_{k}", f"v_{k}", "u", "p"), (f"rate_{k}", f"a_{k}")))
         return StatePoint(*(known[f"{x}_{k}"] for x in "tqva"))
 
     q1, v1, _ = SCHEMES[integrator].step(Now(t, q, v, ()), h, at, model.space)
     segment("finish", {"q_next": q1, "v_next": v1})
-    declared = [f"  double {name}[{size}];" for name, size in local.items()]
+    return stages, calls, buffers
+
+
+def _step_text(
+    model: Model, prefix: str, integrator: str, calls: Sequence[Call], buffers: Mapping[str, int]
+) -> list[str]:
     signature = "const double *t, const double *h, const double *u, const double *p, double *q, double *v"
-    lines = [
+    return [
         f"/* One step of {integrator}: q and v are advanced by h. */",
         f"void {prefix}_step({signature})",
         "{",
-        *declared,
-        *lines,
+        *(f"  double {name}[{size}];" for name, size in buffers.items()),
+        *(f"  {prefix}_{name}({', '.join([*given, *found])});" for name, given, found in calls),
         f"  memcpy(q, q_next, {model.nq} * sizeof(double));",
         f"  memcpy(v, v_next, {model.nv} * sizeof(double));",
         "}",
         "",
     ]
-    return stages, lines, sum(local.values())
 
 
 def _start(function: str, what: str, given: Any, default: np.ndarray, check: Any) -> list[float]:

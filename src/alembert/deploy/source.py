@@ -100,7 +100,10 @@ def c_source(
     for file, text in texts.items():
         (folder / file).write_text(text, encoding="utf-8")
     return CSource(
-        tuple(folder / file for file in texts), dict(program.operations), program.sizes, 8 * program.locals
+        tuple(folder / file for file in texts),
+        dict(program.operations),
+        program.sizes,
+        8 * sum(program.buffers.values()),
     )
 
 

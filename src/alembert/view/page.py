@@ -86,10 +86,12 @@ def page(shown: Iterable[Any], *, title: str = "", theme: str = "auto", autoplay
         raise ArgumentError("write_page: there is nothing to show")
     title = title or " and ".join(dict.fromkeys(s["title"] for s in scenes))
     data = {"scenes": scenes, "theme": theme, "autoplay": bool(autoplay)}
-    scripts = [_asset(name) for name in _SCRIPTS]
+    live = any("live" in s for s in scenes)
+    scripts = [_asset(name) for name in (*_SCRIPTS[:-1], *(("live.js",) if live else ()), _SCRIPTS[-1])]
     style = _asset("page.css")
+    allowed = " 'wasm-unsafe-eval'" if live else ""
     policy = (
-        f"default-src 'none'; script-src {' '.join(_hash(s) for s in scripts)}; style-src {_hash(style)}; "
+        f"default-src 'none'; script-src {' '.join(_hash(s) for s in scripts)}{allowed}; style-src {_hash(style)}; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     heading = html.escape(title)
@@ -120,12 +122,14 @@ def page(shown: Iterable[Any], *, title: str = "", theme: str = "auto", autoplay
 
 
 class Still:
-    """A model at rest, with sliders; `q` None is the neutral configuration."""
+    """A model at rest, with sliders; `q` None is the neutral configuration. `live` is what `assets/live.js` reads."""
 
-    def __init__(self, model: Model, q: Any = None, title: str = "") -> None:
+    def __init__(
+        self, model: Model, q: Any = None, title: str = "", *, live: Mapping[str, Any] | None = None
+    ) -> None:
         if not isinstance(model, Model):
             raise ArgumentError(f"view: model is a {type(model).__name__}, expected a Model")
-        self.model, self.title = model, title
+        self.model, self.title, self.live = model, title, live
         self.q = start(model) if q is None else np.asarray(q, dtype=float)
         model.check_configuration(self.q)
         if self.q.ndim != 1:
@@ -160,6 +164,7 @@ def _scene_data(thing: Any) -> dict[str, Any]:
             "panels": [],
             "trails": [],
             "notes": [],
+            **({"live": thing.live} if thing.live else {}),
         }
     motion = as_animation(thing)
     frames = motion.frames()

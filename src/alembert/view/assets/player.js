@@ -127,6 +127,7 @@ class Player {
       host.append(aside);
     }
     host.append(this.controls());
+    if (data.live) this.live = new Live(this, data.live, host.querySelector("aside"));
     this.seek(this.time);
   }
 
@@ -229,17 +230,19 @@ class Player {
       this.x = found;
     }
     this.write();
-    this.pose();
+    if (this.live) this.live.moved(index);
+    else this.pose();
   }
 
   pose() { if (this.stage) this.stage.setPoses(runProgram(this.data.posing.poses, this.x)); }
 
   // --- time --------------------------------------------------------------------------------------------------
 
-  toggle() { if (this.playing) this.pause(); else this.play(); }
+  toggle() { if (this.live) this.live.toggle(); else if (this.playing) this.pause(); else this.play(); }
 
   play() {
     const m = this.data.motion;
+    if (this.live) this.live.play();
     if (!m || m.count < 2) return;
     if (this.time >= m.end) this.seek(m.start);
     this.playing = true;
@@ -248,6 +251,7 @@ class Player {
 
   pause() {
     this.playing = false;
+    if (this.live) this.live.stop();
     if (this.button) this.button.textContent = "▶ Play";
     for (const plot of this.plots || []) plot.draw(this.time);
   }
@@ -275,6 +279,7 @@ class Player {
       if (t > m.end) { if (this.loop) t = m.start + ((t - m.start) % (m.end - m.start)); else { t = m.end; this.pause(); } }
       this.seek(t);
     }
+    if (this.live) this.live.advance(seconds);
     if (this.stage) this.stage.render();
   }
 
@@ -284,7 +289,7 @@ class Player {
       " ": () => this.toggle(), ",": () => { this.pause(); this.seek(this.time - step); }, ".": () => { this.pause(); this.seek(this.time + step); },
       Home: () => this.seek(m.start), End: () => this.seek(m.end), t: () => this.switches.trails?.click(), g: () => this.switches.ghosts?.click(), f: () => this.switches.frames?.click(),
     };
-    if (!m || !actions[event.key]) return;
+    if (!(m || (this.live && event.key === " ")) || !actions[event.key]) return;
     event.preventDefault();
     actions[event.key]();
   }

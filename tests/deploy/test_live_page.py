@@ -1,0 +1,140 @@
+"""Live pages: the WebAssembly in them is the simulation, to rounding, and the page plays it in a real browser."""
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert import ArgumentError, UnsupportedError, library
+from alembert.view.browser import Browser, find
+
+STATE = {"q0": [0.6, -0.4], "v0": [0.3, 0.0]}
+RUN = """
+const live = JSON.parse(require("fs").readFileSync(process.argv[2], "utf8"));
+WebAssembly.instantiate(Buffer.from(live.wasm, "base64"), { m: Math }).then(({ instance }) => {
+  const m = new Float64Array(instance.exports.memory.buffer);
+  const part = (n) => m.subarray(live.places[n][0], live.places[n][0] + live.places[n][1]);
+  part("q").set(live.q); part("v").set(live.v); part("h")[0] = live.step;
+  for (const s of live.sliders) part(s.array)[s.index] = s.value;
+  for (let k = 0; k < 200; k++) { instance.exports.step(); part("t")[0] += live.step; }
+  instance.exports.poses();
+  console.log(JSON.stringify({ q: [...part("q")], v: [...part("v")], x: [...part("x")] }));
+});
+"""
+
+
+def data(path):
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL).group(1))["scenes"][0]["live"]
+
+
+def in_node(path, tmp_path, **changes):
+    live = data(path)
+    for slider in live["sliders"]:
+        slider["value"] = changes.get(slider["name"], slider["value"])
+    (tmp_path / "live.json").write_text(json.dumps(live))
+    (tmp_path / "run.js").write_text(RUN)
+    found = subprocess.run(
+        ["node", str(tmp_path / "run.js"), str(tmp_path / "live.json")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name: np.array(x) for name, x in json.loads(found.stdout).items()}
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_module_is_the_simulation(tmp_path):
+    """Quaternions, parameters, gravity and damping: 200 steps as `al.simulate` makes them."""
+    builder = al.ModelBuilder("ball")
+    mass = builder.parameter("mass", 2.0)
+    builder.body("ball", al.Inertia(mass, (0.1, 0.2, 0.3), (0.5, 0, 0.6, 0, 0, 0.7)), joint=al.Spherical())
+    builder.body(
+        "arm",
+        al.Inertia.point(0.5, (0.4, 0, 0)),
+        parent="ball",
+        joint=al.Revolute((0, 1, 0)),
+        joint_name="hinge",
+    )
+    model = builder.build()
+    v0 = np.array([1.0, -2.0, 0.5, 0.3])
+    path = al.deploy.live_page(model, tmp_path / "ball.html", v0=v0, step=2e-3)
+    found = in_node(path, tmp_path, mass=3.0, damping=0.4)
+    import casadi as ca
+
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    run = al.simulate(
+        model,
+        v0=v0,
+        duration=0.4,
+        step=2e-3,
+        integrator="rk4",
+        controller=ca.Function("damping", [t, q, v], [-0.4 * v]),
+        parameters={"mass": 3.0},
+    )
+    np.testing.assert_allclose(found["q"], run.q[-1], atol=1e-11)
+    np.testing.assert_allclose(found["v"], run.v[-1], atol=1e-10)
+    X = model.frame_pose(run.q[-1], "arm")
+    np.testing.assert_allclose(found["x"][12:21].reshape(3, 3), X.rotation, atol=1e-11)
+    np.testing.assert_allclose(found["x"][21:], X.translation, atol=1e-11)
+    # without gravity
+    found = in_node(path, tmp_path, gravity=0.0)
+    run = al.simulate(model, v0=v0, duration=0.4, step=2e-3, integrator="rk4", gravity=(0, 0, 0))
+    np.testing.assert_allclose(found["v"], run.v[-1], atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    return al.deploy.live_page(
+        library.two_link(), tmp_path_factory.mktemp("live") / "arm.html", autoplay=False, **STATE
+    )
+
+
+def test_the_page_is_small_and_asks_for_nothing(page):
+    text = page.read_text(encoding="utf-8")
+    assert len(text) < 2_000_000
+    assert "https://" not in text
+    assert "wasm-unsafe-eval" in text
+    assert base64.b64decode(data(page)["wasm"])[:4] == b"\x00asm"
+    ordinary = al.view.write_html(page.with_name("still.html"), library.pendulum())
+    assert "wasm" not in ordinary.read_text(encoding="utf-8").split("<script>")[0]
+
+
+@pytest.mark.skipif(find() is None, reason="needs Chromium")
+def test_the_page_plays(page):
+    with Browser() as browser:
+        browser.open(page)
+        browser.wait_for("!!window.alembert && !!alembert.current.live.memory")
+        live = "alembert.current.live"
+        np.testing.assert_allclose(browser.evaluate(f"[...{live}.part('q')]"), STATE["q0"])
+        browser.evaluate(f"{live}.running = true")
+        for _ in range(4):
+            browser.evaluate(f"{live}.advance(0.0101)")
+        browser.evaluate(f"{live}.stop()")
+        t = browser.evaluate(f"{live}.time")
+        model = library.two_link()
+        run = al.simulate(model, **STATE, duration=round(t, 6), step=1e-3, integrator="rk4")
+        np.testing.assert_allclose(browser.evaluate(f"[...{live}.part('q')]"), run.q[-1], atol=1e-9)
+        browser.evaluate(f"{live}.restart()")
+        assert browser.evaluate(f"{live}.time") == 0
+        browser.evaluate("alembert.current.move(0, 1.25)")
+        assert browser.evaluate(f"{live}.part('q')[0]") == 1.25
+        assert browser.evaluate(f"{live}.part('v')[0]") == 0
+        assert browser.evaluate("document.querySelectorAll('.live input').length") == 2
+        browser.evaluate(f"{live}.part('q')[0] = NaN; {live}.running = true; {live}.advance(0.01)")
+        assert "without bounds" in browser.evaluate(f"{live}.readout.textContent")
+        assert browser.messages == []
+
+
+def test_what_is_refused(tmp_path):
+    from alembert.verify.mechanisms import four_bars
+
+    with pytest.raises(ArgumentError, match="step is 1, expected a time in seconds"):
+        al.deploy.live_page(library.pendulum(), tmp_path / "x.html", step=1)
+    with pytest.raises(UnsupportedError, match=r"live_page: the model .* has loops"):
+        al.deploy.live_page(four_bars(1), tmp_path / "x.html")
