@@ -83,8 +83,16 @@ def test_the_module_is_the_simulation(tmp_path):
     np.testing.assert_allclose(found["x"][12:21].reshape(3, 3), X.rotation, atol=1e-11)
     np.testing.assert_allclose(found["x"][21:], X.translation, atol=1e-11)
     # without gravity
-    found = in_node(path, tmp_path, gravity=0.0)
-    run = al.simulate(model, v0=v0, duration=0.4, step=2e-3, integrator="rk4", gravity=(0, 0, 0))
+    found = in_node(path, tmp_path, gravity=0.0, mass=3.0)
+    run = al.simulate(
+        model,
+        v0=v0,
+        duration=0.4,
+        step=2e-3,
+        integrator="rk4",
+        gravity=(0, 0, 0),
+        parameters={"mass": 3.0},
+    )
     np.testing.assert_allclose(found["v"], run.v[-1], atol=1e-9)
 
 

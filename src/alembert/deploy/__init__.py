@@ -3,5 +3,9 @@
 from alembert.deploy.compiler import CompilerError as CompilerError
 from alembert.deploy.fmu import fmu as fmu
 from alembert.deploy.live_page import live_page as live_page
+from alembert.deploy.loop import DeadlineReport as DeadlineReport
+from alembert.deploy.loop import SharedLink as SharedLink
+from alembert.deploy.loop import UdpLink as UdpLink
+from alembert.deploy.loop import realtime as realtime
 from alembert.deploy.source import CSource as CSource
 from alembert.deploy.source import c_source as c_source

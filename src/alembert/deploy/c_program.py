@@ -12,7 +12,7 @@ u are efforts of the joints, or what a controller takes, and p the parameters of
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,8 +92,9 @@ def c_program(
     q0: Any = None,
     v0: Any = None,
     tangents: bool = True,
+    more: Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None = None,
 ) -> CProgram:
-    """See the module. `function` is what messages call the caller."""
+    """See the module. `function` is what messages call the caller; `more(q, u, p)` gives further efforts."""
     _check(function, model, integrator)
     _identifier(function, prefix)
     q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
@@ -102,6 +103,8 @@ def c_program(
     u, signals, effort = _driven(function, model, controller, inputs, t, q, v)
     if forces:
         effort = effort + Elements(model, tuple(forces), None).total(t, q, v, p)
+    if more is not None:
+        effort = effort + more(q, u, p)
     given = p if model.parameters else None
     a = model.symbolic.forward_dynamics(q, v, effort, parameters=given)
     rate = model.space.rate(q, v)

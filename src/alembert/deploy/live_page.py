@@ -55,6 +55,7 @@ def live_page(
         q0=q0,
         v0=v0,
         tangents=False,
+        more=lambda q, u, p: _lightened(model, q, u, p),
     )
     module = web_assembly(program)
     binary = module.binary()
@@ -77,15 +78,15 @@ def live_page(
 
 
 def _driven(model: Model, controller: ca.Function | None) -> ca.Function:
-    """The controller, gravity times a factor, and damping, as efforts."""
-    if model.is_constrained or not isinstance(model, Model):
-        return controller  # refused by c_program
+    """The controller and damping, as efforts; the second input is the damping."""
     t, q, v, w = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv), ca.SX.sym("w", 2)
-    held = model.symbolic.gravity_forces(q)
-    total = (1 - w[0]) * held - w[1] * v
-    if controller is not None:
-        total = total + ca.SX(controller(t, q, v))
-    return ca.Function("live", [t, q, v, w], [ca.densify(total)])
+    own = ca.SX.zeros(model.nv) if controller is None else ca.SX(controller(t, q, v))
+    return ca.Function("live", [t, q, v, w], [ca.densify(own - w[1] * v)])
+
+
+def _lightened(model: Model, q: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
+    """What takes away gravity but for its factor, with the parameters as they are."""
+    return (1 - u[0]) * model.symbolic.gravity_forces(q, parameters=p if model.parameters else None)
 
 
 def _sliders(program: CProgram) -> list[dict[str, Any]]:

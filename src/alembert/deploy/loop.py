@@ -1,0 +1,305 @@
+"""Simulation at a fixed rate next to other programs or hardware, with a report of its deadlines.
+
+At every tick the loop takes the newest command, makes its steps, sends the state, and waits for the next tick: asleep, and
+for the last `SPIN` seconds awake. Links carry commands u in and states out. A packet over UDP, little-endian, is
+
+    bytes 0-3    "ALMB"                     bytes 8-15   number of the packet (unsigned)
+    bytes 4-5    version, 1                 bytes 16-23  time [s] (double)
+    bytes 6-7    1: state, 2: command       from 24      doubles: q, v of a state; u of a command
+
+The block of shared memory has doubles only: the number of the state, time, q, v, then the number of the command and u.
+Whoever writes makes the number odd before and even after, so that a reader can tell a half-written entry and read again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import shared_memory
+from typing import Any, Protocol
+
+import casadi as ca
+import numpy as np
+
+from alembert.deploy.c_program import CProgram, c_program
+from alembert.engine.codegen import FunctionSource
+from alembert.engine.kernel import Argument, Kernel
+from alembert.errors import ArgumentError, NumericalError
+from alembert.lowering.plan import Call, Plan
+from alembert.model import Model
+
+Array = np.ndarray
+MAGIC, VERSION, STATE, COMMAND = b"ALMB", 1, 1, 2
+HEADER = struct.Struct("<4sHHQd")
+SPIN = 2e-4
+"""seconds before a deadline from which the loop no longer sleeps: what a system may be late to wake it"""
+
+
+class RealtimeLink(Protocol):
+    """Where commands come from and states go to."""
+
+    def receive(self, u: Array) -> None:
+        """Write the newest command into u, if there is one."""
+        ...
+
+    def send(self, number: int, t: float, q: Array, v: Array) -> None: ...
+
+
+def pack(kind: int, number: int, t: float, values: Array) -> bytes:
+    """A packet as the module describes it."""
+    return HEADER.pack(MAGIC, VERSION, kind, number, t) + np.asarray(values, dtype="<f8").tobytes()
+
+
+def unpack(packet: bytes) -> tuple[int, int, float, Array] | None:
+    """Kind, number, time and doubles of a packet; None if it is none of ours."""
+    if len(packet) < HEADER.size or (len(packet) - HEADER.size) % 8:
+        return None
+    magic, version, kind, number, t = HEADER.unpack_from(packet)
+    if magic != MAGIC or version != VERSION:
+        return None
+    return kind, number, t, np.frombuffer(packet, dtype="<f8", offset=HEADER.size).astype(float)
+
+
+class UdpLink:
+    """States to `to`, commands at `at`: pairs of a host and a port. Loopback unless you say otherwise."""
+
+    def __init__(self, at: tuple[str, int] = ("127.0.0.1", 0), to: tuple[str, int] | None = None) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(at)
+        self._socket.setblocking(False)
+        self.to = to
+        self.refused = 0
+        """packets that were none of ours, or of another size"""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where commands are awaited; port 0 was replaced by a free one."""
+        host, port = self._socket.getsockname()[:2]
+        return host, port
+
+    def receive(self, u: Array) -> None:
+        while True:
+            try:
+                packet, sender = self._socket.recvfrom(65536)
+            except (BlockingIOError, ConnectionError):
+                return
+            found = unpack(packet)
+            if (
+                found is None
+                or found[0] != COMMAND
+                or len(found[3]) != len(u)
+                or not np.all(np.isfinite(found[3]))
+            ):
+                self.refused += 1
+                continue
+            self.to = self.to or sender
+            u[:] = found[3]
+
+    def send(self, number: int, t: float, q: Array, v: Array) -> None:
+        if self.to is not None:
+            with contextlib.suppress(BlockingIOError, ConnectionError):
+                self._socket.sendto(pack(STATE, number, t, np.concatenate([q, v])), self.to)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+class SharedLink:
+    """A block of shared memory under a name; the loop makes it, others attach with `create=False`."""
+
+    def __init__(self, model: Model, inputs: int, name: str | None = None, *, create: bool = True) -> None:
+        self._sizes = model.nq, model.nv, inputs
+        count = 3 + sum(self._sizes)
+        self.memory = shared_memory.SharedMemory(name=name, create=create, size=8 * count)
+        self.name = self.memory.name
+        self._x = np.ndarray((count,), dtype=float, buffer=self.memory.buf)
+        self._own = create
+        if create:
+            self._x[:] = 0.0
+
+    def receive(self, u: Array) -> None:
+        at = 2 + self._sizes[0] + self._sizes[1]
+        for _ in range(10):
+            number = self._x[at]
+            if number == 0:
+                return
+            found = self._x[at + 1 :].copy()
+            if number % 2 == 0 and self._x[at] == number:
+                u[:] = found
+                return
+
+    def send(self, number: int, t: float, q: Array, v: Array) -> None:
+        nq, nv, _ = self._sizes
+        self._x[0] += 1
+        self._x[1], self._x[2 : 2 + nq], self._x[2 + nq : 2 + nq + nv] = t, q, v
+        self._x[0] += 1
+
+    def command(self, u: Array) -> None:
+        """For the other side."""
+        at = 2 + self._sizes[0] + self._sizes[1]
+        self._x[at] += 1
+        self._x[at + 1 :] = u
+        self._x[at] += 1
+
+    def state(self) -> tuple[float, Array, Array]:
+        """For the other side: the newest time, q and v."""
+        nq, nv, _ = self._sizes
+        while True:
+            number, found = self._x[0], self._x[1 : 2 + nq + nv].copy()
+            if number % 2 == 0 and self._x[0] == number:
+                return float(found[0]), found[1 : 1 + nq], found[1 + nq :]
+
+    def close(self) -> None:
+        del self._x
+        self.memory.close()
+        if self._own:
+            self.memory.unlink()
+
+
+@dataclass(frozen=True, eq=False)
+class DeadlineReport:
+    """How a loop at a fixed rate kept its deadlines."""
+
+    period: float
+    lateness: Array
+    """seconds after each deadline at which its tick began"""
+    work: Array
+    """seconds that each tick took"""
+    q: Array
+    v: Array
+
+    @property
+    def missed(self) -> int:
+        """Ticks that began a period late or more."""
+        return int(np.sum(self.lateness >= self.period))
+
+    def within(self, seconds: float = 1e-4) -> float:
+        """The share of ticks that began within so many seconds of their deadline."""
+        return float(np.mean(self.lateness <= seconds))
+
+    def histogram(self) -> str:
+        """Lateness by decades, as text."""
+        edges = [0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, math.inf]
+        counts, _ = np.histogram(self.lateness, edges)
+        labels = ["< 1 us", "< 10 us", "< 100 us", "< 1 ms", "< 10 ms", "more"]
+        width = max(1, int(counts.max()))
+        return "\n".join(
+            f"{label:>8} {n:8d} {'#' * (40 * int(n) // width)}"
+            for label, n in zip(labels, counts, strict=True)
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<DeadlineReport: {len(self.lateness)} ticks of {1e3 * self.period:g} ms, {self.missed} missed, "
+            f"{100 * self.within():.2f} % within 100 us>"
+        )
+
+
+def realtime(
+    model: Model,
+    *,
+    duration: float,
+    rate: float = 1000.0,
+    steps: int = 1,
+    integrator: str = "semi_implicit_euler",
+    link: RealtimeLink | None = None,
+    controller: ca.Function | None = None,
+    inputs: Any = None,
+    forces: Any = (),
+    q0: Any = None,
+    v0: Any = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> DeadlineReport:
+    """Simulate in real time: `rate` ticks a second with `steps` integrator steps each, for `duration` seconds.
+
+    `link` brings commands and takes states (`UdpLink`, `SharedLink`, or anything with `receive` and `send`). Commands are
+    the efforts of all joints, or of those in `inputs`, or what a `controller` takes, as in `al.deploy.fmu`. An ordinary
+    operating system promises no deadlines; the report says how they were kept.
+    """
+    for what, value in (("duration", duration), ("rate", rate)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+            raise ArgumentError(f"realtime: {what} is {value!r}, expected a positive number")
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ArgumentError(f"realtime: steps is {steps!r}, expected a whole number from 1 on")
+    program = c_program(
+        "realtime",
+        model,
+        "realtime",
+        integrator=integrator,
+        controller=controller,
+        inputs=inputs,
+        forces=forces,
+        q0=q0,
+        v0=v0,
+        tangents=False,
+    )
+    advance = _stepper(program)
+    period, count = 1.0 / rate, max(1, round(duration * rate))
+    q, v = (np.array([s.start for s in part]) for part in (program.states, program.speeds))
+    u, h = np.zeros(len(program.inputs)), period / steps
+    lateness, work = np.zeros(count), np.zeros(count)
+    advance(0.0, h, u, q.copy(), v.copy())  # compiled before the clock runs
+    begin = clock()
+    for k in range(count):
+        deadline = begin + k * period
+        left = deadline - clock()
+        if left > SPIN:
+            time.sleep(left - SPIN)
+        while (now := clock()) < deadline:
+            pass
+        lateness[k] = now - deadline
+        if link is not None:
+            link.receive(u)
+        for n in range(steps):
+            advance((k * steps + n) * h, h, u, q, v)
+        if not np.isfinite(q).all():
+            raise NumericalError(f"realtime: the motion is no longer finite at t = {(k + 1) * period:.6g} s")
+        if link is not None:
+            link.send(k + 1, (k + 1) * period, q, v)
+        work[k] = clock() - now
+    return DeadlineReport(period, lateness, work, q, v)
+
+
+def _stepper(program: CProgram) -> Callable[[float, float, Array, Array, Array], None]:
+    """t, h, u; q and v in place: the step as one kernel."""
+    sizes = {"t": 1, "h": 1, **{x: n for x, n in program.sizes.items() if x != "y"}}
+    given = {name: size for name, size in sizes.items() if size}
+    p = np.array([s.start for s in program.parameters])
+
+    def build() -> Plan:
+        calls = []
+        for name, arguments, results in program.calls:
+            function = program.stages.get(name) or program.functions[name]
+            symbols = [ca.SX.sym(f"x{k}", function.numel_in(k)) for k in range(function.n_in())]
+            kept = [k for k, x in enumerate(symbols) if x.numel()]
+            whole = ca.Function(name, [symbols[k] for k in kept], function.call(symbols))
+            calls.append(Call(FunctionSource(whole), [arguments[k] for k in kept], results))
+        results = ("q_next", "v_next")
+        inside = {name: size for name, size in program.buffers.items() if name not in results}
+        return Plan(given, {name: program.buffers[name] for name in results}, inside, calls)
+
+    content = "".join(f.serialize() for f in (*program.stages.values(), *program.functions.values()))
+    kernel = Kernel(
+        "realtime",
+        [Argument(name, (size,)) for name, size in given.items()],
+        [Argument("q_next", (sizes["q"],)), Argument("v_next", (sizes["v"],))],
+        key=f"{program.model.fingerprint}:realtime:{hashlib.sha256(content.encode()).hexdigest()}",
+        build=build,
+    )
+    run = kernel.fast()
+    t, step = np.zeros(1), np.zeros(1)
+    q1, v1 = np.zeros(sizes["q"]), np.zeros(sizes["v"])
+
+    def advance(time: float, h: float, u: Array, q: Array, v: Array) -> None:
+        t[0], step[0] = time, h
+        values = {"t": t, "h": step, "q": q, "v": v, "u": u, "p": p}
+        run(*(values[name] for name in given), q1, v1)
+        q[:], v[:] = q1, v1
+
+    return advance

@@ -1,0 +1,124 @@
+"""The loop at a fixed rate: its motion is the simulation's, commands arrive, its report adds up. No test asks for speed."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert import ArgumentError, NumericalError, library
+from alembert.deploy import loop as rt
+
+HARDWARE = """
+import socket, sys
+import numpy as np
+from alembert.deploy.loop import COMMAND, STATE, pack, unpack
+here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+here.settimeout(20)
+to = ("127.0.0.1", int(sys.argv[1]))
+here.sendto(b"noise", to)
+here.sendto(pack(COMMAND, 0, 0.0, np.zeros(2)), to)
+print("ready", flush=True)
+while True:
+    kind, number, t, x = unpack(here.recvfrom(65536)[0])
+    here.sendto(pack(COMMAND, number, t, 30 * (np.array([0.5, -0.2]) - x[:2]) - 9 * x[2:]), to)
+    if t >= 1.4:
+        break
+"""
+
+
+class Instant:
+    """A clock that jumps: the loop runs as fast as it can."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        self.now += 3e-4
+        return self.now
+
+
+def test_the_motion_is_that_of_simulate():
+    model = library.two_link()
+    start = {"q0": [0.4, -0.3], "v0": [0.1, 0.2]}
+    report = rt.realtime(model, duration=0.2, rate=500, steps=2, integrator="rk4", clock=Instant(), **start)
+    run = al.simulate(model, **start, duration=0.2, step=1e-3, integrator="rk4")
+    np.testing.assert_allclose(report.q, run.q[-1], atol=1e-12)
+    assert len(report.lateness) == 100
+    assert np.all(report.lateness >= 0)
+    assert "100 ticks of 2 ms" in repr(report)
+    assert 0 <= report.missed <= 100
+    assert 0 <= report.within(1e-3) <= 1
+    assert report.histogram().count("\n") == 5
+
+
+def test_hardware_in_another_process_is_heard():
+    """A PD law over UDP, in a process of its own: without it the arm, which has no gravity, would stay."""
+    model = library.two_link().replace(gravity=(0.0, 0.0, 0.0))
+    link = rt.UdpLink()
+    other = subprocess.Popen(
+        [sys.executable, "-c", HARDWARE, str(link.address[1])], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert other.stdout.readline().strip() == "ready"
+        report = rt.realtime(model, duration=1.5, rate=500, link=link, q0=[0.3, 0.0])
+        other.wait(30)
+    finally:
+        other.kill()
+        link.close()
+    assert link.refused == 1
+    assert len(report.work) == 750
+    assert abs(report.q[0] - 0.3) > 1e-3
+
+
+def test_shared_memory_carries_commands_and_states():
+    model = library.pendulum()
+    link = rt.SharedLink(model, 1)
+    there = rt.SharedLink(model, 1, link.name, create=False)
+    try:
+        u = np.zeros(1)
+        link.receive(u)
+        assert u[0] == 0.0
+        there.command(np.array([2.5]))
+        link.receive(u)
+        assert u[0] == 2.5
+        report = rt.realtime(model, duration=0.05, rate=1000, link=link, clock=Instant())
+        t, q, v = there.state()
+        np.testing.assert_allclose(t, 0.05)
+        np.testing.assert_array_equal(q, report.q)
+        np.testing.assert_array_equal(v, report.v)
+        assert v[0] != 0.0
+    finally:
+        there.close()
+        link.close()
+
+
+def test_packets():
+    packet = rt.pack(rt.STATE, 7, 0.25, [1.0, 2.0])
+    assert packet[:4] == b"ALMB"
+    kind, number, t, x = rt.unpack(packet)
+    assert (kind, number, t, x.tolist()) == (1, 7, 0.25, [1.0, 2.0])
+    for bad in (b"", packet[:-1], b"XXXX" + packet[4:]):
+        assert rt.unpack(bad) is None
+
+
+def test_what_is_refused():
+    model = library.pendulum()
+    for options, message in (
+        ({"duration": 0}, "duration is 0, expected a positive number"),
+        ({"duration": 1, "rate": -1}, "rate is -1, expected a positive number"),
+        ({"duration": 1, "steps": 0}, "steps is 0, expected a whole number"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            rt.realtime(model, **options)
+
+    class Wild:
+        def receive(self, u):
+            u[:] = np.inf
+
+        def send(self, number, t, q, v):
+            pass
+
+    with pytest.raises(NumericalError, match="no longer finite at t ="):
+        rt.realtime(model, duration=1.0, link=Wild(), clock=Instant())
