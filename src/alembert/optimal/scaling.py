@@ -90,7 +90,10 @@ def measure(newton: Newton) -> dict[str, Array]:
         if not len(open_):
             break
         by = np.where(x > 0, moved * np.where(x > 0, x, 0.0), 0.0).max(axis=1, initial=0.0)
-        by = np.maximum(by, (driven * np.where(u > 0, u, 0.0)).max(axis=1, initial=0.0))
+        if not (
+            by[open_] > 0
+        ).any():  # in one stage a control hardly moves what it moves by way of others: states come first
+            by = (driven * np.where(u > 0, u, 0.0)).max(axis=1, initial=0.0)
         if not (by[open_] > 0).any():
             break
         x[open_] = by[open_]
