@@ -370,4 +370,4 @@ def flexible_panel(
     _positive(f"flexible_panel {name!r}", mass=mass, length=length, bending=bending)
     body = beam(length, mass / length, EI_y=bending, bending_z=modes, damping_ratio=damping_ratio)
     where = at if isinstance(at, Placement) else Placement(tuple(at))
-    builder.body(name, body, joint=Fixed(), joint_name=name, parent=parent, placement=where)
+    builder.body(name, body, joint=Fixed(), joint_name=f"{name}_root", parent=parent, placement=where)
