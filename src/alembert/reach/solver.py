@@ -22,8 +22,8 @@ Array = np.ndarray
 TOLERANCE = 1e-9
 ITERATIONS = 60
 RESTARTS = 50
-TOGETHER = 64
-"""starts that are tried at once, where few targets are left"""
+TOGETHER = 8
+"""starts that are tried at once at first, where few targets are left: the lanes of one vector; then twice as many, ..."""
 CLOSED = "loops and couplings"
 
 
@@ -112,6 +112,8 @@ class ReachSolver:
         self._labels, self._units = labels, dict(zip(labels, units, strict=True))
         asked = [task.priority == self.problem.first for task, _ in self.problem.measures]
         self._asked = np.array([True] * self.problem.held + asked, dtype=bool)
+        self._kept: dict[bool, Array] = {}
+        self._first = tuple(label for label, asked in zip(labels, self._asked, strict=True) if asked)
         self._coordinates = np.array(list(self.problem.bounded.values()), dtype=int)
 
     def __repr__(self) -> str:
@@ -156,7 +158,8 @@ class ReachSolver:
             q0 = self._middle(bounds)
         else:
             q0 = numbers("reach", "start", start, model.nq, f"; the model has {model.nq} coordinates")
-            model.space.check("reach", q0)
+            if not (model.space.is_vector_space and np.isfinite(q0).all()):
+                model.space.check("reach", q0)
             batch = common("reach", [("targets", batch), ("start", q0.shape[:-1])])
         settings = np.array(
             [_number("tolerance", tolerance, 0.0), _count("iterations", iterations, MOST), 0.0]
@@ -188,7 +191,7 @@ class ReachSolver:
             tolerance,
             attempts,
             status[..., 1].astype(int) if batch else int(status[1]),
-            tuple(label for label, asked in zip(self._labels, self._asked, strict=True) if asked),
+            self._first,
         )
         if not quiet and not np.all(reached):
             warn(f"reach: {result.message}")
@@ -223,6 +226,13 @@ class ReachSolver:
         return data, batch
 
     def _bounds(self, limits: Any) -> Array:
+        if not isinstance(limits, bool):
+            return self._read_bounds(limits)
+        if limits not in self._kept:
+            self._kept[limits] = self._read_bounds(limits)
+        return self._kept[limits]
+
+    def _read_bounds(self, limits: Any) -> Array:
         space, own = self.model.space, self._coordinates
         if limits is False:
             low, high = np.full(space.nq, -np.inf), np.full(space.nq, np.inf)
@@ -287,7 +297,7 @@ class ReachSolver:
         tried = 0
         while tried < restarts and not np.all(reached):
             left = np.flatnonzero(~reached)
-            each = min(restarts - tried, max(1, TOGETHER // len(left)))
+            each = min(restarts - tried, max(1, max(TOGETHER, tried) // len(left)))
             rows = np.repeat(left, each)
             q0 = draw(starts[rows])
             found = self.kernel(q0, data[rows], bounds, settings, *(x[rows] for x in lasts))
