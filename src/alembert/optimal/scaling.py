@@ -33,7 +33,7 @@ PACE = 4.0
 """motions take some of their duration to get going: speeds and efforts are this times
 what the duration allows"""
 NOISE = 1e-10
-"""share of the largest z below which one that should not move at all does"""
+"""share of the largest z below which it should not move at all; of slopes, 1e-12"""
 STILL = 1e-3
 """share of its size below which a state of the guess does not move"""
 
@@ -83,7 +83,7 @@ def measure(newton: Newton) -> dict[str, Array]:
     n = stages.sizes[0]
     x = _states(stages, it.x, newton.tangent.is_plain)
     widths = _widths(stages)
-    moved, driven = np.abs(A - np.eye(n)) * stages.count, B * stages.count
+    moved, driven = (stages.count * _without_noise(slope) for slope in (np.abs(A - np.eye(n)), B))
     u = _controls(stages, it.u, x, driven, D[:, n:], widths, _needed(newton, x))
     for _ in range(n):  # what nothing is known of, from what moves it
         open_ = np.flatnonzero(~(x > 0))
@@ -203,6 +203,11 @@ def _controls(
         width = widths[k] / D[k, j]
         found[j % m] = min(found[j % m], width) if found[j % m] > 0 else width
     return np.tile(found, points)
+
+
+def _without_noise(slopes: Array) -> Array:
+    """Zero where there are only rounding errors."""
+    return np.where(slopes > NOISE**1.2 * slopes.max(initial=0.0), slopes, 0.0)
 
 
 def _rounded(sizes: Array) -> Array:
