@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from alembert.control.statespace import StateSpace
 
 Array = np.ndarray
-_MODAL_FROM = 60  # states; below, Bartels and Stewart's method takes no longer
+_MODAL_FROM = 500  # states; below, Bartels and Stewart's method takes no longer
 
 
 def gramians(G: StateSpace) -> tuple[Array, Array]:

@@ -189,7 +189,9 @@ def uncertain_linear_model(
         return tau + model.inverse_dynamics(q, v, a0, parameters=dict(p)) - rest
 
     rest = model.inverse_dynamics(q, v, a0, parameters={**values, **means})
-    corners = np.array(list(itertools.product((-1.0, 1.0), repeat=len(names)))[:MOST_CORNERS])
+    corners = np.array(
+        list(itertools.islice(itertools.product((-1.0, 1.0), repeat=len(names)), MOST_CORNERS))
+    )
     if not model.is_constrained:
         _check_held(model, nominal, efforts(physical(corners)) - tau, corners, physical)
 
@@ -226,8 +228,7 @@ def uncertain_linear_model(
         solved = nv
     coefficients = _polynomial(entries, len(names))
     best = None
-    orders = list(itertools.permutations(range(len(names))))
-    for way in orders[:6]:
+    for way in itertools.islice(itertools.permutations(range(len(names))), 6):
         made = _transformation(
             np.moveaxis(coefficients, way, range(len(names))), [names[k] for k in way], checked
         )
