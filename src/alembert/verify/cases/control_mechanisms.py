@@ -149,8 +149,9 @@ def _design(plant: control.StateSpace) -> control.StateSpace:
 def control_real_parameter_margin() -> Items:
     """The peak of mu for one real parameter is where the loop loses its stability, at k = 0.9421823041."""
     model = _masses()
-    options = {"inputs": ["first"], "outputs": ["end.position.x"]}
-    family = al.linearize(model, [0.0, 0.0], **options, uncertain={"k": (0.9, 1.1)})
+    family = al.linearize(
+        model, [0.0, 0.0], inputs=["first"], outputs=["end.position.x"], uncertain={"k": (0.9, 1.1)}
+    )
     K = _design(family.nominal.to_statespace())
     peak = family.mu(K, tolerance=0.01)
     expected = 0.1 / (1 - 0.9421823041)
@@ -178,6 +179,7 @@ def control_flown_continuously() -> Items:
     A = np.block([[plant.A, plant.B @ K.C], [K.B @ plant.C, K.A]])
     start = np.concatenate([[0.2, 0.1], np.zeros(6)])
     there = np.array([scipy.linalg.expm(A * t) @ start for t in run.time])
+    assert run.controller_states is not None
     found = np.hstack([run.q, run.v, run.controller_states])
     yield Check(
         "states of plant and controller", found, there, 1e-6, "500 steps of order 4 with poles of size 3"
