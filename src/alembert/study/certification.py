@@ -143,6 +143,8 @@ class LoopCertificate:
             )
         if self.worst_decay >= 0:
             found.append(f"Within the ranges the loop is unstable, at {self._at(self.worst)}.")
+        if self.mu is None and self.nominal_decay < 0:
+            found.append("No range is proven by mu; what is said of the ranges comes from searches.")
         if self.mu is not None and self.mu.upper >= 1 and self.worst_decay < 0:
             found.append(
                 f"Stability is not proven for the whole ranges (mu below {self.mu.upper:.3g}); no unstable model was found."
@@ -366,6 +368,8 @@ def certify(
             peak = None
     worst = _slowest(decay, family.ranges, seed)
     alone = tuple(_alone(decay, name, family.ranges, means) for name in family.ranges)
+    if peak is not None and not _bears_out(decay, peak, family.ranges, alone, seed):
+        peak = None  # an unstable model within what was to be proven: nothing is claimed
     cases = _cases(family, worst, peak, members, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AlembertWarning)  # motions that run away are told on the page
@@ -458,6 +462,27 @@ def _slowest(decay: Any, ranges: Mapping[str, tuple[float, float]], seed: int) -
     )
     s = np.clip(found.x, 0, 1) if found.fun < min(values) else best
     return dict(zip(names, (low + s * (high - low)).tolist(), strict=True))
+
+
+def _bears_out(
+    decay: Any,
+    peak: MuPeak,
+    ranges: Mapping[str, tuple[float, float]],
+    alone: Sequence[AloneRange],
+    seed: int,
+) -> bool:
+    """Whether a search finds no unstable model within the ranges that mu gives."""
+    size = min(1 / peak.upper, FAR) * (1 - 1e-3) if peak.upper > 0 else FAR
+    if any(x.reach < size for x in alone):
+        return False
+    scaled = {}
+    for name, (low, high) in ranges.items():
+        mean, half = (low + high) / 2, (high - low) / 2 * size
+        scaled[name] = (max(mean - half, 1e-3 * low) if low > 0 else mean - half, mean + half)
+    try:
+        return bool(decay(_slowest(decay, scaled, seed)) < 0)
+    except NumericalError:
+        return False
 
 
 def _alone(

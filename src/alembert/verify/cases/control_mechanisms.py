@@ -5,9 +5,12 @@ from functools import reduce
 import numpy as np
 import scipy.linalg
 
-import alembert as al
 from alembert import control
 from alembert.control import parameter
+from alembert.joints import Prismatic, Revolute, Spring
+from alembert.linear import linearize
+from alembert.model import Inertia, Model, ModelBuilder
+from alembert.simulate import simulate
 from alembert.verify.case import Check, Items, case
 
 EXACT = "rounding times the condition of the mass matrix"
@@ -17,19 +20,19 @@ BELCASTRO = """Belcastro, Chang, Fischl, A methodology for formulating a minimal
 
 
 def _slide(
-    builder: al.ModelBuilder, name: str, mass: object, parent: str = "world", spring: object = None
+    builder: ModelBuilder, name: str, mass: object, parent: str = "world", spring: object = None
 ) -> None:
     builder.body(
         name,
-        al.Inertia.point(mass),  # type: ignore[arg-type]
-        joint=al.Prismatic((1, 0, 0)),
+        Inertia.point(mass),  # type: ignore[arg-type]
+        joint=Prismatic((1, 0, 0)),
         joint_name=name,
         parent=parent,
-        spring=None if spring is None else al.Spring((spring,)),  # type: ignore[arg-type]
+        spring=None if spring is None else Spring((spring,)),  # type: ignore[arg-type]
     )
 
 
-def _compared(found: object, model: al.Model) -> Items:
+def _compared(found: object, model: Model) -> Items:
     yield Check("largest difference from linear models", found.certificate.error, 0.0, 1e-10, EXACT)  # type: ignore[attr-defined]
 
 
@@ -40,13 +43,13 @@ def _compared(found: object, model: al.Model) -> Items:
 )
 def control_copies_pendulum() -> Items:
     """m l^2 q'' + m g l q = u: the mass once, the length twice."""
-    builder = al.ModelBuilder("pendulum")
+    builder = ModelBuilder("pendulum")
     m, length = builder.parameter("m", 1.0), builder.parameter("l", 1.0)
     builder.body(
-        "bob", al.Inertia.point(m, (0, 0, -1.0 * length)), joint=al.Revolute((0, 1, 0)), joint_name="hinge"
+        "bob", Inertia.point(m, (0, 0, -1.0 * length)), joint=Revolute((0, 1, 0)), joint_name="hinge"
     )
     model = builder.build()
-    found = al.linearize(model, [0.0], uncertain={"m": (0.5, 2.0), "l": (0.5, 1.5)})
+    found = linearize(model, [0.0], uncertain={"m": (0.5, 2.0), "l": (0.5, 1.5)})
     yield Check("copies of m and l", [found.copies["m"], found.copies["l"]], [1, 2], 0, WHOLE)
     yield from _compared(found, model)
 
@@ -58,13 +61,13 @@ def control_copies_pendulum() -> Items:
 )
 def control_copies_two_masses() -> Items:
     """Both masses and the spring once."""
-    builder = al.ModelBuilder("masses", gravity=(0, 0, 0))
+    builder = ModelBuilder("masses", gravity=(0, 0, 0))
     m1, m2, k = (builder.parameter(name, 1.0) for name in ("m1", "m2", "k"))
     _slide(builder, "first", m1)
     _slide(builder, "second", m2, "first", k)
     model = builder.build()
     ranges = {name: (0.5, 2.0) for name in ("m1", "m2", "k")}
-    found = al.linearize(model, [0.0, 0.0], inputs=["first"], outputs=["q"], uncertain=ranges)
+    found = linearize(model, [0.0, 0.0], inputs=["first"], outputs=["q"], uncertain=ranges)
     yield Check("copies of m1, m2 and k", [found.copies[name] for name in ranges], [1, 1, 1], 0, WHOLE)
     yield from _compared(found, model)
 
@@ -76,19 +79,19 @@ def control_copies_two_masses() -> Items:
 )
 def control_copies_cart_pole() -> Items:
     """Upright, the force on the cart: cart, pole and length once."""
-    builder = al.ModelBuilder("cart_pole")
+    builder = ModelBuilder("cart_pole")
     M, m, length = builder.parameter("M", 1.0), builder.parameter("m", 0.3), builder.parameter("l", 0.5)
     _slide(builder, "cart", M)
     builder.body(
         "pole",
-        al.Inertia.point(m, (0, 0, length)),
-        joint=al.Revolute((0, 1, 0)),
+        Inertia.point(m, (0, 0, length)),
+        joint=Revolute((0, 1, 0)),
         joint_name="hinge",
         parent="cart",
     )
     model = builder.build()
     ranges = {"M": (0.5, 2.0), "m": (0.1, 0.5), "l": (0.3, 0.7)}
-    found = al.linearize(model, [0.0, 0.0], inputs=["cart"], outputs=["q"], uncertain=ranges)
+    found = linearize(model, [0.0, 0.0], inputs=["cart"], outputs=["q"], uncertain=ranges)
     yield Check("copies of M, m and l", [found.copies[name] for name in ranges], [1, 1, 1], 0, WHOLE)
     yield from _compared(found, model)
 
@@ -123,8 +126,8 @@ def control_belcastro_pole_pair() -> Items:
     yield Check("parameters", len(names), 5, 0, WHOLE)
 
 
-def _masses() -> al.Model:
-    builder = al.ModelBuilder("masses", gravity=(0, 0, 0))
+def _masses() -> Model:
+    builder = ModelBuilder("masses", gravity=(0, 0, 0))
     k = builder.parameter("k", 1.0)
     _slide(builder, "first", 1.0)
     _slide(builder, "second", 1.0, "first", k)
@@ -149,7 +152,7 @@ def _design(plant: control.StateSpace) -> control.StateSpace:
 def control_real_parameter_margin() -> Items:
     """The peak of mu for one real parameter is where the loop loses its stability, at k = 0.9421823041."""
     model = _masses()
-    family = al.linearize(
+    family = linearize(
         model, [0.0, 0.0], inputs=["first"], outputs=["end.position.x"], uncertain={"k": (0.9, 1.1)}
     )
     K = _design(family.nominal.to_statespace())
@@ -171,11 +174,9 @@ def control_real_parameter_margin() -> Items:
 def control_flown_continuously() -> Items:
     """An exactly linear mechanism with its controller follows the exponential of the closed loop."""
     model = _masses()
-    plant = al.linearize(model, [0.0, 0.0], inputs=["first"], outputs=["end.position.x"]).to_statespace()
+    plant = linearize(model, [0.0, 0.0], inputs=["first"], outputs=["end.position.x"]).to_statespace()
     K = _design(plant)
-    run = al.simulate(
-        model, [0.2, 0.1], duration=5.0, step=0.01, controller=K, integrator="rk4", interval=0.5
-    )
+    run = simulate(model, [0.2, 0.1], duration=5.0, step=0.01, controller=K, integrator="rk4", interval=0.5)
     A = np.block([[plant.A, plant.B @ K.C], [K.B @ plant.C, K.A]])
     start = np.concatenate([[0.2, 0.1], np.zeros(6)])
     there = np.array([scipy.linalg.expm(A * t) @ start for t in run.time])
@@ -195,10 +196,10 @@ def control_flown_in_samples() -> Items:
     """What is held between samples makes the mechanism an exactly sampled system."""
     model, h = _masses(), 0.1
     plant = control.c2d(
-        al.linearize(model, [0.0, 0.0], inputs=["first"], outputs=["end.position.x"]).to_statespace(), h
+        linearize(model, [0.0, 0.0], inputs=["first"], outputs=["end.position.x"]).to_statespace(), h
     )
     K = _design(plant)
-    run = al.simulate(model, [0.2, 0.1], duration=5.0, controller=K, integrator="dop853", interval=h)
+    run = simulate(model, [0.2, 0.1], duration=5.0, controller=K, integrator="dop853", interval=h)
     A = np.block([[plant.A, plant.B @ K.C], [K.B @ plant.C, K.A]])
     start = np.concatenate([[0.2, 0.1], np.zeros(6)])
     there = reduce(lambda rows, _: [*rows, A @ rows[-1]], range(50), [start])
