@@ -130,9 +130,13 @@ class _Proof:
         self.poles = np.linalg.eigvals(M.A)
         size = np.abs(self.poles)
         size = size[size > 1e-8 * size.max(initial=0.0)] if len(size) else np.ones(1)
-        self.marks = np.unique(
-            np.concatenate([np.abs(self.poles), np.geomspace(size.min() / 10, size.max() * 10, 24)])
-        )
+        around = np.abs(self.poles.imag)[:, None] + np.abs(self.poles.real)[:, None] * np.linspace(-8, 8, 17)
+        wide = np.geomspace(size.min() / 10, size.max() * 10, 800)
+        self.marks = np.unique(np.concatenate([np.abs(self.poles), np.abs(around).ravel(), wide]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self.responses = self.evaluate(1j * self.marks)
+        good = np.isfinite(self.responses).all(axis=(1, 2))
+        self.marks, self.responses = self.marks[good], self.responses[good]
         """frequencies at which intervals are looked at once more"""
 
     def at(self, w: float) -> Array:
@@ -261,11 +265,13 @@ class _Proof:
             np.abs(values.real) <= _NEAR_AXIS * np.maximum(np.abs(values), 1e-3 * max(w, 1e-300))
         ].imag
         low, high = float(near[near < w].max(initial=-np.inf)), float(near[near > w].min(initial=np.inf))
-        for x in sorted((x for x in self.marks if low < x < high), key=lambda x: abs(x - w)):
-            if low < x < high and not self._holds(
-                x, bound, level
-            ):  # an eigenvalue beside the axis by rounding
-                low, high = (x, high) if x < w else (low, x)
+        # eigenvalues may lie beside the axis by rounding: F is looked at in between as well
+        inside = (self.marks > low) & (self.marks < high)
+        failing = self.marks[inside][~self._hold(self.responses[inside], bound, level)]
+        low, high = (
+            float(failing[failing < w].max(initial=low)),
+            float(failing[failing > w].min(initial=high)),
+        )
         return low, high
 
     def _form(self, w: float, bound: UpperBound, level: float) -> tuple[Array, Array]:
@@ -279,9 +285,12 @@ class _Proof:
         Y = np.linalg.solve(root, X.conj().swapaxes(1, 2)).conj().swapaxes(1, 2)
         return Y[0], Y[1]
 
-    def _holds(self, w: float, bound: UpperBound, level: float) -> bool:
-        plain, phase = self._form(w, bound, level)
-        return bool(np.linalg.eigvalsh(plain + phase)[0] > 0)
+    def _hold(self, M: Array, bound: UpperBound, level: float) -> Array:
+        """Whether F is positive, for responses M (N, outputs, inputs)."""
+        L, R, G = bound.D_left, bound.D_right, bound.G
+        adjoint, half = M.conj().swapaxes(1, 2), G @ M
+        F = level**2 * R - adjoint @ L @ M - 1j * (half - half.conj().swapaxes(1, 2))
+        return np.linalg.eigvalsh(F)[:, 0] > 0
 
     def _with_less_phase(self, w: float, bound: UpperBound, level: float) -> UpperBound:
         """G no larger than it must be: where it may grow without end, (2) would be all rounding."""
