@@ -42,7 +42,7 @@ def _compared(found: object, model: Model) -> Items:
     tags=("control",),
 )
 def control_copies_pendulum() -> Items:
-    """m l^2 q'' + m g l q = u: the mass once, the length twice."""
+    """A pendulum, m l^2 q'' + m g l q = u: the mass once, the length twice."""
     builder = ModelBuilder("pendulum")
     m, length = builder.parameter("m", 1.0), builder.parameter("l", 1.0)
     builder.body(
@@ -98,7 +98,7 @@ def control_copies_cart_pole() -> Items:
 
 @case(source=BELCASTRO + "7.3", kind="published", tags=("control",))
 def control_belcastro_oscillator() -> Items:
-    """1/(s^2 + 2 sigma s + omega^2): sigma once, omega twice."""
+    """An oscillator, 1/(s^2 + 2 sigma s + omega^2): sigma once, omega twice."""
     sigma, omega = parameter("sigma", 0.1, 0.3), parameter("omega", 0.8, 1.4)
     found = control.uncertain_system([[0, 1], [-1 * omega * omega, -2 * sigma]], [[0], [1]], [[1, 0]])
     copies = [found.matrix.copies["sigma"], found.matrix.copies["omega"]]
@@ -109,7 +109,7 @@ def control_belcastro_oscillator() -> Items:
 
 @case(source=BELCASTRO + "7.2", kind="published", tags=("control",))
 def control_belcastro_pole_pair() -> Items:
-    """(b1 s^2 + b2 s + b3) / ((s + t1)(s + t2)) with five parameters: six copies."""
+    """A pair of poles, (b1 s^2 + b2 s + b3) / ((s + t1)(s + t2)), with five parameters: six copies."""
     t1, t2 = parameter("t1", 0.5, 1.5), parameter("t2", 2.0, 3.0)
     b1, b2, b3 = (parameter(f"b{k}", 0.8, 1.2) for k in (1, 2, 3))
     x1, x2, u = np.eye(3)[:, None, :]
