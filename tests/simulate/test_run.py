@@ -305,7 +305,7 @@ LAW = ca.Function("law", [ca.SX.sym("t"), ca.SX.sym("q", 1)], [ca.SX(2, 1)])
         ({"v0": [0]}, "simulate: v0 has shape (1,), expected (..., 2); the model has 2 degrees of freedom"),
         ({"q0": [0, np.nan]}, "simulate: q0 is not finite at entry 1 (elbow)"),
         ({"events": [3]}, "simulate: events has 3, expected Event(function, ...)"),
-        ({"controller": 3}, "simulate: controller is 3, expected a function u(t, q, v), a casadi.Function or Sampled(...)"),
+        ({"controller": 3}, "simulate: controller is 3, expected a function u(t, q, v), a casadi.Function, a StateSpace,"),
         ({"controller": LAW}, "simulate: controller maps sizes [1, 1] to [2], expected a casadi.Function of t (1)"),
         ({"controller": lambda t, q, v: [1.0]}, "simulate: a controller returned shape (1,), expected (..., 2) efforts"),
         ({"controller": Sampled(abs, 0.013)}, "simulate: a sampled controller has period 0.013 s, expected a multiple of"),
@@ -329,7 +329,7 @@ def test_arguments_are_checked(options, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Sampled(3, 0.1), "Sampled: law is 3, expected a function of t, q and v"),
+        (lambda: Sampled(3, 0.1), "Sampled: law is 3, expected a function of t, q and v, or a sampled system"),
         (lambda: Sampled(abs, 0.0), "Sampled: period is 0.0, expected a positive time in seconds"),
         (lambda: Sampled(abs, 0.1, delay=-1.0), "Sampled: delay is -1.0, expected zero or a positive number"),
         (lambda: Drive(limit=0.0), "Drive: limit is 0.0, expected a positive number"),
