@@ -182,7 +182,7 @@ def test_typos_and_bad_values(arguments, message, folder):
 def test_exit_codes(folder, monkeypatch):
     held = ["linearize", "two_link", "--position", "shoulder=0.5", "--free", "q:elbow"]
     assert "trim: no equilibrium found" in run(*held, code=1).stderr
-    assert run("convert", "acrobot", "x.urdf", code=3)
+    assert run("convert", "pitcher", "x.urdf", code=3)
 
     def fault(*_, **__):
         raise ZeroDivisionError("division by zero")

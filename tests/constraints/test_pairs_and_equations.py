@@ -94,7 +94,8 @@ def closed_by(name):
 
 
 def test_every_pair_has_an_example():
-    assert set(EXAMPLES) == set(PAIRS)
+    # tests/constraints/test_touching_surfaces.py has that one: it takes long to compile
+    assert set(EXAMPLES) | {"touching_surfaces"} == set(PAIRS)
     assert not set(PAIRS) & set(REGISTRY)
 
 

@@ -329,7 +329,10 @@ def test_arguments_are_checked(options, message):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Sampled(3, 0.1), "Sampled: law is 3, expected a function of t, q and v, or a sampled system"),
+        (
+            lambda: Sampled(3, 0.1),
+            "Sampled: law is 3, expected a function of t, q and v, or a sampled system",
+        ),
         (lambda: Sampled(abs, 0.0), "Sampled: period is 0.0, expected a positive time in seconds"),
         (lambda: Sampled(abs, 0.1, delay=-1.0), "Sampled: delay is -1.0, expected zero or a positive number"),
         (lambda: Drive(limit=0.0), "Drive: limit is 0.0, expected a positive number"),

@@ -75,9 +75,10 @@ def test_linear_models(kind, tmp_path):
     figure = linear.plot(kind, path=tmp_path / f"{kind}.png")
     assert (tmp_path / f"{kind}.png").stat().st_size > 5000
     if kind == "bode":
-        assert [axis.get_ylabel() for axis in figure.axes[:2]] == ["magnitude [dB]", "phase [deg]"]
-        assert figure.axes[1].get_xlabel() == "frequency [rad/s]"
-        assert labels(figure.axes[0]) == list(linear.output_names)
+        shown = [axis.get_ylabel() for axis in figure.axes]
+        assert shown == ["magnitude [dB of rad]", "magnitude [dB of rad/s]", "phase [deg]"]
+        assert figure.axes[-1].get_xlabel() == "frequency [rad/s]"
+        assert [*labels(figure.axes[0]), *labels(figure.axes[1])] == list(linear.output_names)
         line = figure.axes[0].lines[0]
         response = linear.frequency_response(line.get_xdata())
         np.testing.assert_allclose(line.get_ydata(), response.magnitude_db[:, 0, 0])

@@ -103,11 +103,14 @@ def load(name: str, suffix: str = KERNEL) -> tuple[dict[str, Any], bytes] | None
     return ast.literal_eval(head.decode()), code
 
 
-def store(name: str, properties: dict[str, Any], code: bytes, suffix: str = KERNEL) -> None:
-    """Keep an entry, unless Alembert's source changed since this process imported it; `properties` are literals."""
+def store(name: str, properties: dict[str, Any], code: bytes, suffix: str = KERNEL) -> bool:
+    """Keep an entry, unless Alembert's source changed since this process imported it; whether it is kept.
+
+    The `properties` are literals.
+    """
     folder = _trusted(create=True)
     if folder is None or not own_source.unchanged():
-        return
+        return False
     content = repr(properties).encode() + b"\n" + code
     data = _MAGIC + _checksum(name + suffix, content) + content
     temporary = None
@@ -119,9 +122,11 @@ def store(name: str, properties: dict[str, Any], code: bytes, suffix: str = KERN
         os.replace(temporary, folder / (name + suffix))
         if _due(name, len(data)):
             _trim(folder)
+        return True
     except OSError:
         if temporary is not None:
             _remove(Path(temporary))
+        return False
 
 
 def _checksum(name: str, content: bytes) -> bytes:

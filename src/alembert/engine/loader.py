@@ -120,13 +120,14 @@ def library(
     with patience(title):
         module = build()
         content = cache.module_digest(module.text, module.level, target)
-        code = cache.load(content, cache.MODULE)
+        code, kept = cache.load(content, cache.MODULE), True
         if code is None:
             code = {}, compile_ir(module.text, target, level=module.level)
-            cache.store(content, *code, cache.MODULE)
+            kept = cache.store(content, *code, cache.MODULE)
     tables = {table: len(values) for table, values in module.constants.items()}
     properties = {**module.properties, "module": content, "tables": tables}
-    cache.store(name, properties, array("d", itertools.chain(*module.constants.values())).tobytes())
+    if kept:
+        cache.store(name, properties, array("d", itertools.chain(*module.constants.values())).tobytes())
     return properties, Library(code[1], names, module.constants)
 
 

@@ -166,7 +166,7 @@ def warn_of_energy(run: Run) -> None:
     ):  # it may have moved faster in between than at any record, all of which may be at rest
         between = run.model.difference(q[:-1], q[1:]) / np.diff(run.time)[:, None]
         means = run.model.kinetic_energy(q[:-1], between, parameters=run._parameters)
-        scale = 3 * max(scale, float(np.max(means)), 1e-6 * float(np.max(np.abs(energy))))
+        scale = 3 * max(scale, float(np.max(means)), 1e-3 * float(np.max(np.abs(energy))))
     if not np.max(error) > limit * scale:
         return
     first = int(some[np.argmax(error > limit * scale)])

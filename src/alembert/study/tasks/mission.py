@@ -108,7 +108,7 @@ class SloshEntry(FileTable):
     mass: Positive = Field(description="kg.")
     stiffness: Positive = Field(description="N/m.")
     damping: Number = Field(default=0.0, description="N s/m.")
-    axis: Vector = Field(default=(1.0, 0.0, 0.0))
+    axis: Vector = Field(default=(1.0, 0.0, 0.0), description="Along which it moves.")
     at: Vector = Field(default=(0.0, 0.0, 0.0), description="m.")
 
 
@@ -142,7 +142,7 @@ class SensorsEntry(FileTable):
     gyro_bias: Number = Field(default=0.0, description="At the start, rad/s.")
     field_noise: Number = Field(default=5e-8, description="T.")
     position_noise: Number = Field(default=5.0, description="m.")
-    seed: int = Field(default=0, strict=True, ge=0)
+    seed: int = Field(default=0, strict=True, ge=0, description="Of the random numbers.")
 
 
 class SoftwareEntry(FileTable):
@@ -151,7 +151,7 @@ class SoftwareEntry(FileTable):
     period: Positive = Field(default=0.2, description="Of all tasks, s; a multiple of the step.")
     delay: Number = Field(default=0.0, description="From samples to commands, s.")
     bandwidth: Positive = Field(default=0.1, description="Of the attitude loop, rad/s.")
-    damping_ratio: Positive = Field(default=0.7071)
+    damping_ratio: Positive = Field(default=0.7071, description="Of the attitude loop.")
     target: Literal["lvlh"] | Numbers = Field(
         default="lvlh", description='"lvlh", or a quaternion (w, x, y, z).'
     )
@@ -165,7 +165,7 @@ class DispersionsEntry(FileTable):
     """Runs from scattered starts, besides the nominal one."""
 
     members: Count
-    seed: int = Field(default=0, strict=True, ge=0)
+    seed: int = Field(default=0, strict=True, ge=0, description="Of the random numbers.")
     attitude_deg: Number = Field(default=1.0, description="Standard deviation about each axis.")
     rate_deg: Number = Field(default=0.05, description="Of each component, deg/s.")
 
@@ -200,21 +200,25 @@ class MissionTask(Task):
         default="encke",
         description="Whether positions are deviations from a reference orbit, or from the Earth's centre.",
     )
-    orbit: OrbitEntry
-    vehicle: VehicleEntry
+    orbit: OrbitEntry = Field(description="At the epoch.")
+    vehicle: VehicleEntry = Field(description="The hub, which carries everything else.")
     wheels: dict[str, WheelEntry] = Field(description="By name; three or more.")
     panels: dict[str, PanelEntry] = Field(default={}, description="By name.")
     slosh: dict[str, SloshEntry] = Field(default={}, description="By name.")
-    surroundings: SurroundingsEntry = Field(default=SurroundingsEntry())
-    sensors: SensorsEntry = Field(default=SensorsEntry())
-    software: SoftwareEntry = Field(default=SoftwareEntry())
+    surroundings: SurroundingsEntry = Field(
+        default=SurroundingsEntry(), description="Gravity, atmosphere, light, magnetic field."
+    )
+    sensors: SensorsEntry = Field(default=SensorsEntry(), description="Their noise and rates.")
+    software: SoftwareEntry = Field(default=SoftwareEntry(), description="What flies it.")
     attitude_deg: Vector = Field(
         default=(0.0, 0.0, 0.0), description="Off the target at the start: a rotation vector."
     )
     rate_deg: Vector = Field(
         default=(0.0, 0.0, 0.0), description="Off the target's rate at the start, deg/s."
     )
-    dispersions: DispersionsEntry | None = None
+    dispersions: DispersionsEntry | None = Field(
+        default=None, description="Flights with other starts, besides this one."
+    )
 
     def run(self, model: Model, setting: Setting) -> TaskResult:
         from alembert.spacecraft import momentum_balance
