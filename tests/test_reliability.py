@@ -156,7 +156,9 @@ def test_a_full_cache(tmp_path, expected):
     np.testing.assert_array_equal(compute(folder, full), expected)
     assert kernels() == []
     np.testing.assert_array_equal(compute(folder), expected)  # there is room again
-    entry, module = sorted(kernels(), key=lambda path: path.suffix == ".alm")  # the kernel and its machine code
+    entry, module = sorted(
+        kernels(), key=lambda path: path.suffix == ".alm"
+    )  # the kernel and its machine code
     assert module.stat().st_size > 2048
     before = entry.stat().st_mtime_ns
     np.testing.assert_array_equal(compute(folder, full), expected)  # what is there is used
