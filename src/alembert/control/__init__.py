@@ -82,6 +82,8 @@ from alembert.control.sampling import c2d as c2d
 from alembert.control.sampling import d2c as d2c
 from alembert.control.scheduling import GainSchedule as GainSchedule
 from alembert.control.second_order import SecondOrder as SecondOrder
+from alembert.control.square_root import LinearEstimate as LinearEstimate
+from alembert.control.square_root import SquareRootKalman as SquareRootKalman
 from alembert.control.statespace import StateSpace as StateSpace
 from alembert.control.structured import ControllerStructure as ControllerStructure
 from alembert.control.structured import Goal as Goal

@@ -32,5 +32,7 @@ from alembert.simulate.result import Run as Run
 from alembert.simulate.run import simulate as simulate
 from alembert.simulate.sensors import Measured as Measured
 from alembert.simulate.sensors import SensorSamples as SensorSamples
+from alembert.simulate.state_filters import StateEstimate as StateEstimate
+from alembert.simulate.state_filters import StateFilter as StateFilter
 
 _make_callable(__name__, simulate)
