@@ -18,6 +18,7 @@ from alembert.deploy.c_program import CProgram, c_program
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.simulate.schemes import SCHEMES, Now, StatePoint
+from alembert.simulate.stepping import SchemeManifold
 
 STATES = 5
 """that the test program compares"""
@@ -143,6 +144,7 @@ def _test(program: CProgram, h: float) -> str:
     derivatives = program.functions["derivatives"]
     rows: dict[str, list[np.ndarray]] = {key: [] for key in ("q", "v", "u", "a", "q_end", "v_end")}
     p = np.array([s.start for s in program.parameters])
+    manifold = SchemeManifold(model)
     for _ in range(STATES):
         q, v = model.random_configuration(rng), rng.uniform(-1, 1, model.nv)
         u = rng.uniform(-1, 1, len(program.inputs))
@@ -153,7 +155,7 @@ def _test(program: CProgram, h: float) -> str:
 
         values = {"q": q, "v": v, "u": u, "a": at(0.0, q, v).a}
         for k in range(10):
-            q, v, _ = SCHEMES[program.integrator].step(Now(k * h, q, v, ()), h, at, _Space(model))
+            q, v, _ = SCHEMES[program.integrator].step(Now(k * h, q, v, ()), h, at, manifold)
         for key, x in {**values, "q_end": q, "v_end": v}.items():
             rows[key].append(np.asarray(x, dtype=float).ravel())
 
@@ -208,13 +210,3 @@ int main(void)
   return worst <= {TOLERANCE!r} ? 0 : 1;
 }}
 """
-
-
-class _Space:
-    """The configurations of a model as numbers, for schemes without past points."""
-
-    def __init__(self, model: Model) -> None:
-        self.integrate, self.difference = model.integrate, model.difference
-
-    def chart_rate(self, e: Any, v: Any) -> Any:
-        raise NotImplementedError  # of schemes with past points

@@ -23,10 +23,6 @@ def save_mjcf(model: Model, path: str | Path) -> None:
 class _MjcfWriter(Writer):
     def write(self) -> None:
         model, out = self.model, self.text
-        for loop in model.loops:
-            self.refuse(f"the loop {loop.name!r}")
-        for equation in model.equations:
-            self.refuse(f"the equation {equation.name!r}")
         out.open("mujoco", model=model.name or "model")
         out.put("compiler", angle="radian", autolimits="true")
         out.put("option", gravity=self.numbers(model.gravity))

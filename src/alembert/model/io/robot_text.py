@@ -73,6 +73,10 @@ class Writer:
         for body in model.bodies:
             if body.flexible is not None:
                 self.refuse(f"the flexible body {body.name!r}")
+        for loop in model.loops:
+            self.refuse(f"the loop {loop.name!r}")
+        for equation in model.equations:
+            self.refuse(f"the equation {equation.name!r}")
         if self.values:
             self.lose("parameters, written with their values", list(self.values))
 

@@ -25,10 +25,6 @@ def save_urdf(model: Model, path: str | Path) -> None:
 class _UrdfWriter(Writer):
     def write(self) -> None:
         model, out = self.model, self.text
-        for loop in model.loops:
-            self.refuse(f"the loop {loop.name!r}")
-        for equation in model.equations:
-            self.refuse(f"the equation {equation.name!r}")
         floating = [x.name for x in self.roots() if x.type.kind == "free" and x.placement.is_identity]
         alone = len(self.roots()) == 1 and bool(floating)
         self.lose("free base, to be read with floating=True", floating if alone else [])
