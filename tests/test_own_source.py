@@ -1,5 +1,7 @@
 """Whether Alembert's own files are those that a kernel in the cache was made with."""
 
+import os
+
 import pytest
 
 from alembert import own_source
@@ -48,11 +50,26 @@ def test_where_one_file_ends_and_the_next_begins_counts(package):
     assert own_source.digest() != before
 
 
-def test_whether_the_source_is_still_that_of_the_import(monkeypatch):
-    assert own_source.at_import() == own_source.digest()
+def test_whether_the_source_is_still_that_of_the_import(package, monkeypatch):
+    imported = own_source.digest()
+    monkeypatch.setattr(own_source, "at_import", lambda: imported)
+    path = package / "sweeps/step.py"
+    kept = path.read_text()
     assert own_source.unchanged()
-    monkeypatch.setattr(own_source, "digest", lambda: "edited since")
+    os.utime(path, (0, 0))  # touched only
+    assert own_source.unchanged()
+    path.write_text(f"{kept}# edited\n")
     assert not own_source.unchanged()
+    path.write_text(kept)
+    assert own_source.unchanged()
+
+
+def test_unchanged_files_are_not_read_again(package, monkeypatch):
+    imported = own_source.digest()
+    monkeypatch.setattr(own_source, "at_import", lambda: imported)
+    assert own_source.unchanged()
+    monkeypatch.setattr(own_source, "digest", lambda: pytest.fail("read again"))
+    assert own_source.unchanged()
 
 
 def test_the_package_itself():
