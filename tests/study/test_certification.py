@@ -103,3 +103,34 @@ def test_what_is_refused(masses, law):
         al.certify(masses, law.law, {"stiffness": (1, 2)})
     with pytest.raises(al.ArgumentError, match=r"holding is 'never', expected 'means' or 'each'"):
         al.certify(masses, law, {"stiffness": (1, 2)}, holding="never")
+
+
+def test_a_free_flying_vehicle_with_a_closed_loop():
+    """Wheels turn a hub that carries a four-bar linkage with a dish: place and turns of the wheels are left out of what has
+    to settle, the transformation is exact although the masses act through the loop."""
+    builder = al.ModelBuilder("craft", gravity=(0, 0, 0))
+    dish = builder.parameter("dish", 8.0)
+    builder.body("hub", al.Inertia.box(60.0, (1.0, 1.0, 1.0)), joint=al.Planar(), joint_name="flight")
+    hinge = al.Revolute((0, 0, 1))
+    builder.body("wheel", al.Inertia.box(2.0, (0.3, 0.3, 0.1)), joint=hinge, parent="hub")
+    spring = {"spring": al.Spring((200.0,)), "friction": al.Friction((20.0,))}
+    rod = al.Inertia.rod
+    builder.body(
+        "crank", rod(1.0, (0, 0, 0), (0, 0.3, 0)), joint=hinge, parent="hub", placement=(0.5, 0, 0), **spring
+    )
+    builder.body("rod", rod(1.0, (0, 0, 0), (0.6, 0, 0)), joint=hinge, parent="crank", placement=(0, 0.3, 0))
+    builder.body("arm", rod(dish, (0, 0, 0), (0, 0.6, 0)), joint=hinge, parent="hub", placement=(1.1, 0, 0))
+    builder.frame("rod_end", "rod", (0.6, 0, 0)).frame("pin", "arm", (0, 0.3, 0))
+    builder.loop("closure", hinge, "rod_end", "pin")
+    model = builder.build()
+    yaw = ["q:flight.angle", "v:flight.angle"]
+    linear = al.linearize(model, model.neutral(), inputs=["wheel_joint"], outputs=yaw)
+    K = control.static([[6.0, 14.0]]).renamed(inputs=yaw, outputs=["wheel_joint"])
+    found = al.certify(
+        model, DynamicController(K, about=linear), {"dish": (6.0, 10.0)}, members=5, duration=40.0, step=0.02
+    )
+    assert found.family.certificate.exact
+    assert found.ok
+    assert {"q:wheel_joint", "v:wheel_joint", "q:flight.x", "v:flight.y"} <= set(found.left_out)
+    assert not {*yaw, "q:crank_joint"} & set(found.left_out)
+    assert "left out: " in str(found)

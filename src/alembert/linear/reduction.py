@@ -112,14 +112,13 @@ def parts(linear: LinearModel, *, stable: bool = False) -> list[list[str]]:
         return bool(np.linalg.eigvals(found.lost @ A @ found.lost.T).real.max() < -1e-6 * _size(linear.A))
 
     n, m = len(linear.displacements), len(linear.rates)
-    couples = np.abs(linear.A) > _ROUNDING * _size(linear.A)
     dofs = sorted({*linear.displacements, *linear.rates})
     found: list[list[str]] = []
     for order in (dofs, dofs[::-1]):
         kept: set[int] = set()
         for dof in order:
             own = [k for k in range(n + m) if (*linear.displacements, *linear.rates)[k] == dof]
-            trial = _closure(couples, kept | set(own))
+            trial = acting_on(linear.A, kept | set(own))
             at = np.array(sorted(trial))
             if len(trial) > len(kept) and reached(at):
                 kept = trial
@@ -129,9 +128,10 @@ def parts(linear: LinearModel, *, stable: bool = False) -> list[list[str]]:
     return found
 
 
-def _closure(couples: Array, states: Iterable[int]) -> set[int]:
-    """With all states that act on them, directly or through others."""
-    found = set(states)
+def acting_on(A: Array, states: Iterable[int]) -> set[int]:
+    """These states with all that act on them, directly or through others."""
+    couples = np.abs(A) > _ROUNDING * _size(A)
+    found = {int(k) for k in states}
     while True:
         more = found | {int(k) for k in np.flatnonzero(couples[sorted(found)].any(axis=0))}
         if more == found:

@@ -10,9 +10,9 @@ interpolation on Chebyshev points, and written as a transformation parameter by 
 
     N(p) = N_0 + d (N_1 + d (N_2 + ...)),        [M -B; h_a H] = N(p)                                                (2)
 
-so that M^-1, which is rational, costs no copies of its own: the first rows of (2) are solved for dv' within it. Models with
-loops, and parameters that are no polynomials (angles), have [A B; C D] itself in the place of N, as far as polynomials
-reach. Copies that do nothing are taken out (`Uncertain.reduced`), over several orders of the parameters.
+so that M^-1, which is rational, costs no copies of its own: the first rows of (2) are solved for dv' within it. Where loops
+or couplings hold, M is that of independent speeds, E_v' M E_v, which is a polynomial too while the parameters leave the
+geometry of the loops as it is. Parameters that are no polynomials (angles) go as far as polynomials reach. Copies that do nothing are taken out (`Uncertain.reduced`), over several orders of the parameters.
 
 The result is compared with the linear model itself at all corners and at random values; what it misses is stated, and, where
 it is more than rounding, becomes a full block of that size in Delta.
@@ -35,6 +35,7 @@ from alembert.control.robustness import MuPeak, mu_peak
 from alembert.control.statespace import StateSpace
 from alembert.control.uncertain_lft import Uncertain, UncertainSystem, least_copies
 from alembert.errors import ArgumentError, UnsupportedError
+from alembert.linear import reduction
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.outputs import differentiate
 from alembert.linear.outputs import outputs as output_rows
@@ -147,6 +148,35 @@ class UncertainLinearModel:
             )
         return lft(self.open(), StateSpace(*controller.matrices))
 
+    def seen(self) -> UncertainLinearModel:
+        """The part that the outputs see: without states that act on no output, neither directly nor through others.
+
+        Of a free-flying vehicle whose attitude is measured, its place and the turns of its wheels go; whatever a controller
+        does with these outputs, it does to the whole just what it does to the part.
+        """
+        n, names = self.system.order, self.nominal.state_names
+        rng = np.random.default_rng(2)
+        tried = [
+            self.at(**{name: float(rng.uniform(*x)) for name, x in self.ranges.items()}) for _ in range(8)
+        ]
+        A, C = (np.max([np.abs(getattr(x, name)) for x in tried], axis=0) for name in "AC")
+        outputs = (C > ROUNDING * C.max(initial=0.0)).any(axis=0)
+        keep = sorted(reduction.acting_on(A, np.flatnonzero(outputs)))
+        if len(keep) == n:
+            return self
+        rows, columns = ([*keep, *range(n, size)] for size in self.system.matrix.shape)
+        U = self.system.matrix
+        part = Uncertain(
+            U.M11, U.M12[:, columns], U.M21[rows], U.M22[np.ix_(rows, columns)], U.copies, U.ranges
+        ).reduced()
+        kept = [names[k] for k in keep]
+        return UncertainLinearModel(
+            UncertainSystem(_in_order(part, list(self.ranges)), len(keep)),
+            self.nominal.reduced(kept),
+            self.certificate,
+            lambda values: self._family(values).reduced(kept),
+        )
+
     def mu(self, controller: StateSpace, *, tolerance: float = 1e-2) -> MuPeak:
         """The peak of mu of the closed loop, proven for all frequencies: below one, all parameters within the ranges are
         stable."""
@@ -201,38 +231,36 @@ def uncertain_linear_model(
 
     n, m = nominal.A.shape[-1], nominal.B.shape[-1]
     order = len(nominal.A)
+    rows = output_rows(model, outputs, "linearize")
+    E_v = np.eye(model.nv)
     if model.is_constrained:
+        E_v = model.constrained_compute.constraint_tangents(
+            "linearize", q[None], v[None], {**values, **means}, ()
+        )[0].E_v
+    solved = E_v.shape[1]
 
-        def entries(d: Array) -> Array:
-            rows = [family(physical(x)) for x in d]
-            return np.array([np.block([[x.A, x.B], [x.C, x.D]]) for x in rows])
+    def entries(d: Array) -> Array:
+        """[M -B; h_a H] at (N, k)."""
+        p = physical(d)
+        states = [family(physical(x)) for x in d] if model.is_constrained else [family(p)]
+        A, B, C, D = (
+            np.broadcast_to(np.array([getattr(x, name) for x in states]).reshape(-1, *size), (len(d), *size))
+            for name, size in (("A", (n, n)), ("B", (n, m)), ("C", (len(rows), n)), ("D", (len(rows), m)))
+        )
+        M = E_v.T @ np.broadcast_to(model.mass_matrix(q, parameters=p), (len(d), model.nv, model.nv)) @ E_v
+        h = differentiate(model, rows, q, v, a0, model.compute.parameter_array("linearize", p))
+        h_a = np.broadcast_to(h.da @ E_v, (len(d), len(rows), solved))
+        low = np.concatenate([A[:, -solved:], B[:, -solved:]], axis=-1)
+        H = np.concatenate([C, D], axis=-1) - h_a @ low
+        return np.concatenate([np.concatenate([M, -M @ low], -1), np.concatenate([h_a, H], -1)], axis=-2)
 
-        solved = 0
-    else:
-        rows = output_rows(model, outputs, "linearize")
-        nv = model.nv
-
-        def entries(d: Array) -> Array:
-            """[M -B; h_a H] at (N, k)."""
-            p = physical(d)
-            found = family(p)
-            A, B = np.broadcast_to(found.A, (len(d), n, n)), np.broadcast_to(found.B, (len(d), n, m))
-            M = np.broadcast_to(model.mass_matrix(q, parameters=p), (len(d), nv, nv))
-            h = differentiate(model, rows, q, v, a0, model.compute.parameter_array("linearize", p))
-            H = np.zeros((len(d), len(rows), n + m))
-            H[..., :nv], H[..., nv:n] = h.dq, h.dv
-            right = -(M @ np.concatenate([A[:, nv:], B[:, nv:]], axis=-1))
-            h_a = np.broadcast_to(h.da, (len(d), len(rows), nv))
-            return np.concatenate([np.concatenate([M, right], -1), np.concatenate([h_a, H], -1)], axis=-2)
-
-        solved = nv
     coefficients = _polynomial(entries, len(names))
     best = None
     for way in itertools.islice(itertools.permutations(range(len(names))), 6):
         made = _transformation(
             np.moveaxis(coefficients, way, range(len(names))), [names[k] for k in way], checked
         )
-        made = _solved(made, solved, nominal) if solved else made.reduced()
+        made = _solved(made, solved, nominal)
         if best is None or sum(made.copies.values()) < sum(best.copies.values()):
             best = made
     assert best is not None

@@ -7,7 +7,8 @@ The same named parameters go through four questions:
 3. the slowest decay within the ranges, by search over the linear models; and how far each parameter may go alone;
 4. the motion of the nonlinear model from a displaced start, for corners, random values and the worst cases of 2 and 3.
 
-A sampled controller is a system in continuous time with a delay of half a period in 1 and 2, and itself in 3 and 4.
+States that the controller does not see, and that act on nothing it sees, are left out of 1 to 3 and of what has to settle in
+4: the place of a free-flying vehicle, the turns of its wheels. A sampled controller is a system in continuous time with a delay of half a period in 1 and 2, and itself in 3 and 4.
 """
 
 from __future__ import annotations
@@ -80,6 +81,9 @@ class LoopCertificate:
     """What `certify` has found; `ok` where everything holds. `save("loop.html")` writes the page."""
 
     family: UncertainLinearModel
+    """the part of the linear models that the controller sees"""
+    left_out: tuple[str, ...]
+    """states that act on nothing it sees: the place of a free-flying vehicle, the turns of its wheels"""
     controller: DynamicController
     continuous: StateSpace
     """the controller as margins and mu take it"""
@@ -128,6 +132,9 @@ class LoopCertificate:
             found.append(
                 f"No linear model within the ranges decays slower than {-self.worst_decay:.4g}/s ({self._at(self.worst)})."
             )
+        if self.left_out:
+            listed = ", ".join(self.left_out[:6]) + (" and more" if len(self.left_out) > 6 else "")
+            found.append(f"Said of what the controller sees; left out: {listed}.")
         count = sum(self.held)
         if count:
             found.append(f"{count} of {len(self.held)} motions of the nonlinear model come to rest.")
@@ -338,8 +345,9 @@ def certify(
     measured = [k for k, name in enumerate(K.input_names) if find(model, name, "certify") is not None]
     K = K[:, measured]
     inputs = [name if _acts(model, name) else f"wrench:{name}" for name in K.output_names]
-    family = linearize(model, *point, inputs=inputs, outputs=list(K.input_names), uncertain=uncertain)
-    nominal = family.nominal
+    whole = linearize(model, *point, inputs=inputs, outputs=list(K.input_names), uncertain=uncertain)
+    family = whole.seen()
+    nominal = whole.nominal
     if law.about is None:
         own: dict[str, Any] = {"inputs": (), "outputs": (), "states": (), "dt": 0.0}
         law = dataclasses.replace(law, about=nominal, **own)
@@ -359,7 +367,7 @@ def certify(
     margins: tuple[DiskMargin, ...] = ()
     multiloop = peak = None
     if nominal_decay < 0:
-        loop = -(continuous * StateSpace(*nominal.to_statespace().matrices))
+        loop = -(continuous * StateSpace(*family.nominal.to_statespace().matrices))
         try:
             margins = disk_margins(loop)
             multiloop = multiloop_disk_margin(loop, tolerance=tolerance) if len(margins) > 1 else margins[0]
@@ -376,6 +384,7 @@ def certify(
         runs = _fly(
             model,
             law,
+            nominal,
             family,
             cases,
             holding,
@@ -390,10 +399,13 @@ def certify(
     there = np.isfinite(runs.q).all(axis=-1)
     moved = np.full(runs.v.shape, np.nan)
     moved[there] = model.difference(nominal.q, runs.q[there])
+    moved = moved[..., list(family.nominal.displacements)]
     deviations = np.abs(moved).max(axis=-1)
     held = tuple(_settles(moved[k]) for k in range(len(cases)))
+    left_out = tuple(x for x in nominal.state_names if x not in family.nominal.state_names)
     return LoopCertificate(
         family,
+        left_out,
         law,
         continuous,
         margins,
@@ -546,6 +558,7 @@ def _cases(
 def _fly(
     model: Model,
     law: DynamicController,
+    nominal: LinearModel,
     family: UncertainLinearModel,
     cases: Sequence[tuple[str, Mapping[str, float]]],
     holding: str,
@@ -557,8 +570,7 @@ def _fly(
     seed: int,
     progress: bool | None,
 ) -> Ensemble:
-    nominal = family.nominal
-    G = StateSpace(*nominal.to_statespace().matrices)
+    G = StateSpace(*family.nominal.to_statespace().matrices)
     loop = feedback(G, _continuous(K), sign=1).poles()
     fastest = float(np.abs(loop).max(initial=1.0))
     for _, values in cases[:20]:  # what is lighter is faster
@@ -576,6 +588,8 @@ def _fly(
     count = -(-count // every) * every
     size = np.broadcast_to(np.asarray(disturbance, dtype=float), (model.nv,))
     start = model.integrate(nominal.q, np.array(size))
+    if model.is_constrained:
+        start = model.assemble(start).q
     names = list(cases[0][1])
     vary = {
         "q0": np.tile(start, (len(cases), 1)),
