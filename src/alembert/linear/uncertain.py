@@ -12,7 +12,8 @@ interpolation on Chebyshev points, and written as a transformation parameter by 
 
 so that M^-1, which is rational, costs no copies of its own: the first rows of (2) are solved for dv' within it. Where loops
 or couplings hold, M is that of independent speeds, E_v' M E_v, which is a polynomial too while the parameters leave the
-geometry of the loops as it is. Parameters that are no polynomials (angles) go as far as polynomials reach. Copies that do nothing are taken out (`Uncertain.reduced`), over several orders of the parameters.
+geometry of the loops as it is. Parameters that are no polynomials (angles) go as far as polynomials reach. Copies that do
+nothing are taken out (`Uncertain.reduced`), over several orders of the parameters.
 
 The result is compared with the linear model itself at all corners and at random values; what it misses is stated, and, where
 it is more than rounding, becomes a full block of that size in Delta.
@@ -159,8 +160,8 @@ class UncertainLinearModel:
         tried = [
             self.at(**{name: float(rng.uniform(*x)) for name, x in self.ranges.items()}) for _ in range(8)
         ]
-        A, C = (np.max([np.abs(getattr(x, name)) for x in tried], axis=0) for name in "AC")
-        outputs = (C > ROUNDING * C.max(initial=0.0)).any(axis=0)
+        A, seen = (np.max([np.abs(getattr(x, name)) for x in tried], axis=0) for name in "AC")
+        outputs = (seen > ROUNDING * seen.max(initial=0.0)).any(axis=0)
         keep = sorted(reduction.acting_on(A, np.flatnonzero(outputs)))
         if len(keep) == n:
             return self

@@ -8,7 +8,9 @@ The same named parameters go through four questions:
 4. the motion of the nonlinear model from a displaced start, for corners, random values and the worst cases of 2 and 3.
 
 States that the controller does not see, and that act on nothing it sees, are left out of 1 to 3 and of what has to settle in
-4: the place of a free-flying vehicle, the turns of its wheels. A sampled controller is a system in continuous time with a delay of half a period in 1 and 2, and itself in 3 and 4.
+4: the place of a free-flying vehicle, the turns of its wheels.
+
+A sampled controller is a system in continuous time with a delay of half a period in 1 and 2, and itself in 3 and 4.
 """
 
 from __future__ import annotations
