@@ -1,6 +1,51 @@
-"""Modal bodies from what engineers have: properties of beams."""
+"""Modal bodies from what engineers have: properties of beams, members of frameworks, matrices of finite elements."""
 
 from alembert.flexible.beam import beam as beam
+from alembert.flexible.component_modes import ComponentModes as ComponentModes
+from alembert.flexible.component_modes import attachment_modes as attachment_modes
+from alembert.flexible.component_modes import constraint_modes as constraint_modes
+from alembert.flexible.component_modes import craig_bampton as craig_bampton
+from alembert.flexible.component_modes import effective_masses as effective_masses
+from alembert.flexible.component_modes import frequencies as frequencies
+from alembert.flexible.component_modes import interface as interface
+from alembert.flexible.component_modes import normal_modes as normal_modes
+from alembert.flexible.component_modes import orthonormal as orthonormal
+from alembert.flexible.component_modes import relative as relative
+from alembert.flexible.component_modes import residual_modes as residual_modes
+from alembert.flexible.finite_element_body import structure_body as structure_body
+from alembert.flexible.finite_elements import FiniteElements as FiniteElements
+from alembert.flexible.finite_elements import MassPoints as MassPoints
+from alembert.flexible.finite_elements import UnitSystem as UnitSystem
+from alembert.flexible.framework import CrossSection as CrossSection
+from alembert.flexible.framework import LumpedMass as LumpedMass
+from alembert.flexible.framework import Member as Member
+from alembert.flexible.framework import NodeSpring as NodeSpring
+from alembert.flexible.framework import framework as framework
 from alembert.flexible.stiffening import with_stiffening as with_stiffening
+from alembert.flexible.structure_report import StructureReport as StructureReport
 
-__all__ = ["beam", "with_stiffening"]
+__all__ = [
+    "ComponentModes",
+    "CrossSection",
+    "FiniteElements",
+    "LumpedMass",
+    "MassPoints",
+    "Member",
+    "NodeSpring",
+    "StructureReport",
+    "UnitSystem",
+    "attachment_modes",
+    "beam",
+    "constraint_modes",
+    "craig_bampton",
+    "effective_masses",
+    "framework",
+    "frequencies",
+    "interface",
+    "normal_modes",
+    "orthonormal",
+    "relative",
+    "residual_modes",
+    "structure_body",
+    "with_stiffening",
+]

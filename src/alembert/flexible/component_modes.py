@@ -1,0 +1,302 @@
+"""Component modes of finite-element models: the few shapes in which a structure is allowed to deform.
+
+Where the interfaces to other bodies are held, forced or left free decides which shapes serve:
+
+    normal modes        K phi = w^2 M phi, an interface held, free, or loaded with the mass of what hangs there     (1)
+    constraint modes    an interface moves by a unit as a rigid patch, the others held:  K_ii phi_i = -K_ib         (2)
+    attachment modes    a unit force at an interface, another held:  K phi = f                                      (3)
+    residual modes      what the kept normal modes leave out of (3):  (G - Phi Omega^-2 Phi') f                     (4)
+
+In (4) G = K^-1 where something holds the structure; a free one carries the force by its own inertia (inertia relief),
+G = P' K_c^-1 P with P = 1 - M R (R' M R)^-1 R'. Craig and Bampton's basis is (2) with normal modes held at all interfaces.
+
+An interface is a node, or several that move together: its motion is that of the rigid body nearest to them. A node without
+rotations of its own takes its neighbours for that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from alembert.errors import ArgumentError
+from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements, lowest_modes, solver
+from alembert.model.inertia import Inertia
+
+Array = np.ndarray
+DEPENDENT = 1e-12
+"""eigenvalue of the shapes' scaled mass matrix below which one of them is dependent: 1e-6 in a shape"""
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentModes:
+    """`shapes` by columns (unknowns x modes)."""
+
+    shapes: Array
+    names: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        return len(self.names)
+
+    def __add__(self, other: ComponentModes) -> ComponentModes:
+        """All shapes of both."""
+        names = list(self.names)
+        for name in other.names:
+            k = 2
+            fresh = name
+            while fresh in names:
+                fresh, k = f"{name}_{k}", k + 1
+            names.append(fresh)
+        return ComponentModes(np.hstack([self.shapes, other.shapes]), tuple(names))
+
+    def only(self, keep: Sequence[int]) -> ComponentModes:
+        """Those with the given numbers, from 0."""
+        at = np.asarray(keep, dtype=int)
+        return ComponentModes(self.shapes[:, at], tuple(self.names[k] for k in at))
+
+
+@dataclass(frozen=True, eq=False)
+class Interface:
+    """Where a structure meets other bodies: its unknowns, and how a rigid motion about `position` moves them."""
+
+    position: Array
+    unknowns: Array
+    rigid: Array
+    """unknowns x 6: translations, rotations"""
+    motion: sp.csr_array
+    """6 x all unknowns: the rigid motion nearest to theirs"""
+
+    @property
+    def moves(self) -> list[int]:
+        """The directions that its unknowns see."""
+        return [k for k in range(6) if np.abs(self.rigid[:, k]).max(initial=0.0) > 0]
+
+
+def interface(fe: FiniteElements, nodes: Any) -> Interface:
+    """Of a node by name, or of several that move together; its place is the mean of theirs."""
+    names = [nodes] if isinstance(nodes, str | int | np.integer) else list(nodes)
+    if not names:
+        raise ArgumentError("interface: no nodes")
+    at = fe.unknowns(names)
+    position = fe.positions[[fe.node(name) for name in names]].mean(axis=0)
+    rigid = _rigid(fe, at, position)
+    around, seen = at, rigid
+    if np.linalg.matrix_rank(rigid) < min(6, np.linalg.matrix_rank(fe.rigid)):
+        # nodes that share stiffness tell how it turns
+        near = np.unique(fe.dofs[np.unique(fe.K[at].indices), 0])
+        around = np.flatnonzero(np.isin(fe.dofs[:, 0], near))
+        seen = _rigid(fe, around, position)
+    fit = np.linalg.pinv(seen, rcond=1e-8)
+    if around is not at and not np.array_equal(around, at):
+        fit[:3] = 0.0
+        place = {int(k): i for i, k in enumerate(around)}
+        columns = [place[int(k)] for k in at]
+        own = np.linalg.pinv(rigid[:, :3])
+        fit[:3, columns] = own
+    motion = sp.csr_array(
+        (fit.ravel(), (np.repeat(np.arange(6), len(around)), np.tile(around, 6))), shape=(6, fe.size)
+    )
+    return Interface(position, at, rigid, motion)
+
+
+def _rigid(fe: FiniteElements, at: Array, position: Array) -> Array:
+    R = fe.rigid[at].copy()
+    for axis in range(3):
+        R[:, 3 + axis] -= R[:, :3] @ np.cross(np.eye(3)[axis], position)
+    return R
+
+
+def normal_modes(
+    fe: FiniteElements,
+    count: int,
+    *,
+    held: Any = None,
+    loaded: Mapping[Any, Inertia] | None = None,
+    frequency: float | None = None,
+) -> ComponentModes:
+    """(1): the lowest `count` elastic ones, of these those up to `frequency` (rad/s).
+
+    `held` are nodes, `loaded` are bodies at nodes.
+    """
+    M = fe.M
+    for node, inertia in (loaded or {}).items():
+        G = interface(fe, node).motion
+        M = M + G.T @ sp.csr_array(_six(inertia)) @ G
+    fixed = np.zeros(0, dtype=int) if held is None else fe.unknowns(held)
+    free, _ = fe.held(fixed)
+    rigid = np.zeros((fe.size, 0))
+    if not len(fixed):
+        strain = np.linalg.norm(fe.K @ fe.rigid, axis=0) / np.maximum(
+            np.linalg.norm(abs(fe.K) @ np.abs(fe.rigid), axis=0), 1e-300
+        )
+        rigid = fe.rigid[:, strain < 1e-6]
+    skip = int(np.linalg.matrix_rank(rigid)) if rigid.size else 0
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ArgumentError(f"normal_modes: count is {count!r}, expected a number of modes")
+    values, V = lowest_modes(
+        fe.K[free][:, free], M[free][:, free], count + skip, bool(skip) or not len(fixed)
+    )
+    shapes = np.zeros((fe.size, len(values)))
+    shapes[free] = V
+    w = np.sqrt(np.maximum(values, 0.0))[skip:]
+    shapes = shapes[:, skip:]
+    if skip:
+        # exactly free of rigid motion, whatever the shift left in them
+        shapes = (
+            shapes - rigid @ np.linalg.lstsq(rigid.T @ (M @ rigid), rigid.T @ (M @ shapes), rcond=None)[0]
+        )
+    if frequency is not None:
+        keep = w <= frequency
+        if not keep.any():
+            raise ArgumentError(
+                f"normal_modes: no mode up to {frequency:g} rad/s; the first is at {w[0]:.6g} rad/s"
+            )
+        shapes = shapes[:, keep]
+    return ComponentModes(shapes, tuple(f"mode_{k + 1}" for k in range(shapes.shape[1])))
+
+
+def constraint_modes(
+    fe: FiniteElements, interfaces: Mapping[str, Any], *, held: Any = None
+) -> ComponentModes:
+    """(2), by names of interfaces with their node or nodes; what is `held` stays."""
+    places = {name: interface(fe, nodes) for name, nodes in interfaces.items()}
+    fixed = [np.zeros(0, dtype=int) if held is None else fe.unknowns(held)]
+    boundary = np.unique(np.concatenate([*(p.unknowns for p in places.values()), *fixed]))
+    free, _ = fe.held(boundary)
+    solve = solver(fe.K[free][:, free], "constraint modes") if len(free) else None
+    columns, names = [], []
+    for name, place in places.items():
+        for d in place.moves:
+            u = np.zeros(fe.size)
+            u[place.unknowns] = place.rigid[:, d]
+            if solve is not None:
+                u[free] = -solve((fe.K @ u)[free])
+            columns.append(u)
+            names.append(f"{name}_{DIRECTIONS[d]}")
+    return ComponentModes(np.column_stack(columns) if columns else np.zeros((fe.size, 0)), tuple(names))
+
+
+def craig_bampton(
+    fe: FiniteElements, attachment: Any, interfaces: Mapping[str, Any], count: int
+) -> ComponentModes:
+    """Constraint modes of the interfaces, the attachment held, and `count` normal modes with all of them held."""
+    found = constraint_modes(fe, interfaces, held=attachment)
+    if not count:
+        return found
+    nodes = [
+        x
+        for group in (attachment, *interfaces.values())
+        for x in ([group] if isinstance(group, str | int) else group)
+    ]
+    fixed = normal_modes(fe, count, held=nodes)
+    return found + ComponentModes(fixed.shapes, tuple(f"fixed_{k + 1}" for k in range(count)))
+
+
+def attachment_modes(
+    fe: FiniteElements, forces: Mapping[str, tuple[Any, str]], *, held: Any
+) -> ComponentModes:
+    """(3): for each name the node (or nodes) and the directions of unit forces there, such as ("tip", "y rz")."""
+    f, names = _forces(fe, forces)
+    return ComponentModes(fe.static(f, fe.unknowns(held)), names)
+
+
+def residual_modes(
+    fe: FiniteElements, forces: Mapping[str, tuple[Any, str]], kept: ComponentModes, *, held: Any = None
+) -> ComponentModes:
+    """(4): `kept` are normal modes under the same conditions, held or (`held` None) free."""
+    f, names = _forces(fe, forces)
+    if held is None:
+        R = fe.rigid
+        m = np.linalg.pinv(R.T @ (fe.M @ R), rcond=1e-12)
+        balanced = f - fe.M @ (R @ (m @ (R.T @ f)))
+        u = fe.static(balanced, _statically(fe))
+        u = u - R @ (m @ (R.T @ (fe.M @ u)))
+    else:
+        u = fe.static(f, fe.unknowns(held))
+    Phi = kept.shapes
+    mass = np.einsum("ij,ij->j", Phi, fe.M @ Phi)
+    u = u - Phi @ ((Phi.T @ (fe.M @ u)) / mass[:, None])  # Phi Omega^-2 Phi' f, for modes of K and M
+    return ComponentModes(u, names)
+
+
+def _forces(fe: FiniteElements, forces: Mapping[str, tuple[Any, str]]) -> tuple[Array, tuple[str, ...]]:
+    columns, names = [], []
+    for name, (nodes, directions) in forces.items():
+        place = interface(fe, nodes)
+        for d in directions.split():
+            if d not in DIRECTIONS or DIRECTIONS.index(d) not in place.moves:
+                raise ArgumentError(f"forces: {name!r} has no direction {d!r}; there are "
+                                    f"{', '.join(DIRECTIONS[k] for k in place.moves)}")  # fmt: skip
+            columns.append(place.motion[[DIRECTIONS.index(d)]].toarray()[0])
+            names.append(f"{name}_{d}")
+    return np.column_stack(columns), tuple(names)
+
+
+def _statically(fe: FiniteElements) -> Array:
+    """Six unknowns that hold the structure without stress: pivots of its rigid motions."""
+    size = np.abs(fe.positions - fe.positions.mean(axis=0)).max() or 1.0
+    R = fe.rigid / np.array([1.0, 1.0, 1.0, size, size, size])
+    rank = int(np.linalg.matrix_rank(R, tol=1e-9 * len(R)))
+    _, _, order = scipy.linalg.qr(R.T, mode="economic", pivoting=True)
+    return order[:rank]
+
+
+def relative(fe: FiniteElements, modes: ComponentModes, attachment: Any) -> ComponentModes:
+    """The same shapes as seen from the attachment, which then is at rest in all of them."""
+    place = interface(fe, attachment)
+    R = _rigid(fe, np.arange(fe.size), place.position)
+    return dataclasses.replace(modes, shapes=modes.shapes - R @ (place.motion @ modes.shapes))
+
+
+def orthonormal(fe: FiniteElements, modes: ComponentModes) -> ComponentModes:
+    """The modes of K and M within the given shapes, of unit modal mass; dependent and rigid shapes drop out."""
+    V = modes.shapes
+    mass = np.einsum("ij,ij->j", V, fe.M @ V)
+    stiff = np.einsum("ij,ij->j", V, fe.K @ V)
+    scale = np.abs(fe.K.diagonal()) @ V**2
+    V = V[:, (mass > 1e-20 * mass.max(initial=0.0)) & (stiff > 1e-13 * scale)]
+    V = V / np.sqrt(np.einsum("ij,ij->j", V, fe.M @ V))
+    values, U = np.linalg.eigh(V.T @ (fe.M @ V))
+    keep = values > DEPENDENT
+    V = V @ (U[:, keep] / np.sqrt(values[keep]))
+    K = V.T @ (fe.K @ V)
+    _, W = np.linalg.eigh((K + K.T) / 2)
+    V = V @ W
+    V = V / np.sqrt(np.einsum("ij,ij->j", V, fe.M @ V))
+    if V.shape[1]:
+        at = np.abs(V).argmax(axis=0)
+        V = V * np.where(V[at, np.arange(V.shape[1])] < 0, -1.0, 1.0)
+    return ComponentModes(V, tuple(f"mode_{k + 1}" for k in range(V.shape[1])))
+
+
+def frequencies(fe: FiniteElements, modes: ComponentModes) -> Array:
+    """Of the structure restricted to the shapes, rad/s, ascending."""
+    V = modes.shapes
+    K, M = V.T @ (fe.K @ V), V.T @ (fe.M @ V)
+    return np.sqrt(np.maximum(scipy.linalg.eigh((K + K.T) / 2, (M + M.T) / 2, eigvals_only=True), 0.0))
+
+
+def effective_masses(fe: FiniteElements, shapes: Any, attachment: Any) -> Array:
+    """Share of each mode of the structure held at `attachment` in its mass and inertia (modes x 6)."""
+    V = shapes.shapes if isinstance(shapes, ComponentModes) else np.asarray(shapes)
+    R = _rigid(fe, np.arange(fe.size), interface(fe, attachment).position)
+    L = V.T @ (fe.M @ R)
+    whole = np.einsum("ij,ij->j", R, fe.M @ R)
+    mass = np.einsum("ij,ij->j", V, fe.M @ V)
+    return L**2 / mass[:, None] / np.where(whole > 0, whole, np.inf)
+
+
+def _six(inertia: Inertia) -> Array:
+    """The mass matrix of a body about its origin, translations first."""
+    m = float(inertia.mass)  # type: ignore[arg-type]
+    c = np.array([float(x) for x in inertia.com])  # type: ignore[arg-type]
+    skew = np.array([[0.0, -c[2], c[1]], [c[2], 0.0, -c[0]], [-c[1], c[0], 0.0]])
+    about = np.asarray(inertia.matrix(), dtype=float) + m * (c @ c * np.eye(3) - np.outer(c, c))
+    return np.block([[m * np.eye(3), -m * skew], [m * skew, about]])

@@ -1,0 +1,152 @@
+"""From finite elements and component modes to a body that flies.
+
+With shapes phi_k that vanish at the attachment, integrals over the mass are sums over the points of the structure; what M
+itself knows (mass, centre, inertia tensor, modal mass, couplings of modes with rigid motion) is taken from M. The
+foreshortening comes from the geometric stiffness of the stresses under unit loads, with the attachment held: for the forces
+f = e_i dm and f = x_j e_i dm (Banerjee's twelve inertia loads), and a unit force e_i at each node P,
+
+    phi_k' K_g(f) phi_l = -int f . chi_kl   =>   Tt_kl,  Tr_kl,  chi_kl(P)                                     (1)
+
+Arms of points turn with the structure and add 1/2 (psi_k x (psi_l x d) + psi_l x (psi_k x d)) to chi of the point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from alembert.errors import ModelError
+from alembert.flexible.component_modes import ComponentModes, Interface, interface, orthonormal, relative
+from alembert.flexible.finite_elements import FiniteElements, solver
+from alembert.model.modal import ModalBody, ModalNode, Stiffening
+
+Array = np.ndarray
+
+
+def structure_body(
+    fe: FiniteElements,
+    modes: ComponentModes,
+    *,
+    attachment: Any,
+    nodes: Mapping[str, Any] | Sequence[Any] = (),
+    damping_ratio: Any = 0.0,
+    damping: tuple[float, float] = (0.0, 0.0),
+    stiffening: Stiffening = "consistent",
+) -> ModalBody:
+    """A flexible body of a structure, in the axes of its finite elements, its frame at the attachment.
+
+    `modes` may be any shapes: they are seen from the attachment, dependent and rigid ones drop out, and what is left is made
+    orthogonal. A coordinate is the displacement (in metres; an angle where nothing is displaced) where its shape is largest.
+    `nodes` names places for joints, frames and loads: a list of nodes, or a mapping to a node or to several that move
+    together. "root" is the attachment.
+    """
+    named: dict[str, Any] = dict(nodes) if isinstance(nodes, Mapping) else {str(name): name for name in nodes}
+    places = {name: interface(fe, which) for name, which in ({"root": attachment} | named).items()}
+    root = places["root"]
+    found = orthonormal(fe, relative(fe, modes, attachment))
+    if not found.count:
+        raise ModelError("structure_body: the shapes are motions of a rigid body; give elastic modes")
+    V, units = _scaled(fe, found.shapes)
+    x = fe.points.place - root.position
+    phi, psi = fe.points.shapes(V)
+    # a structure that is attached by a patch of nodes may leave them some motion; it is part of the shapes
+    m = fe.points.mass
+    S = np.einsum("p,pki->ki", m, phi)
+    E = np.einsum("p,pi,pj->ij", m, x, x)
+    Ek = np.einsum("p,pi,pkj->kij", m, x, phi)
+    D = np.einsum("pki,plj->klij", m[:, None, None] * phi, phi, optimize=True)
+    mass, s = fe.mass, fe.mass * (fe.center - root.position)
+    if not fe.own_points:
+        S, E, Ek, D = _as_the_matrix(fe, V, root.position, S, E, Ek, D)
+    K = V.T @ (fe.K @ V)
+    K = np.diag(np.diag(K))  # orthogonal but for rounding
+    chi, Tt, Tr = (
+        _foreshortening(fe, V, root, places, x, psi) if stiffening == "consistent" else (None, None, None)
+    )
+    made = []
+    for name, place in places.items():
+        moved = place.motion @ V
+        if name == "root":
+            moved = np.zeros_like(moved)
+        fields: list[Any] = [place.position - root.position, moved[:3].T, moved[3:].T]
+        fields.append(None if chi is None else chi[name])
+        made.append(ModalNode(name, *fields))
+    integrals: list[Any] = [mass, s, E, S, Ek, D, K, np.zeros_like(K), Tt, Tr, tuple(made), stiffening, units]
+    body = ModalBody(found.names, *integrals)
+    return body.damped(damping_ratio, rayleigh=damping)
+
+
+def _scaled(fe: FiniteElements, V: Array) -> tuple[Array, tuple[str, ...]]:
+    """Each shape one where it is largest."""
+    moves = fe.dofs[:, 1] < 3
+    far = np.abs(V[moves]).max(axis=0, initial=0.0)
+    turn = np.abs(V[~moves]).max(axis=0, initial=0.0)
+    size = np.ptp(fe.positions, axis=0).max() or 1.0
+    displaced = far > 1e-6 * size * turn
+    return V / np.where(displaced, far, np.maximum(turn, 1e-300)), tuple(
+        "m" if d else "rad" for d in displaced
+    )
+
+
+def _as_the_matrix(
+    fe: FiniteElements, V: Array, origin: Array, S: Array, E: Array, Ek: Array, D: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Sums over lumped masses, corrected where M knows better: int phi, int x x', int x x phi, int phi . phi."""
+    R = fe.rigid.copy()
+    for axis in range(3):
+        R[:, 3 + axis] -= R[:, :3] @ np.cross(np.eye(3)[axis], origin)
+    C = V.T @ (fe.M @ R)
+    J = (R.T @ (fe.M @ R))[3:, 3:]
+    E = np.trace(J) / 2 * np.eye(3) - J
+    own = np.stack([Ek[:, 1, 2] - Ek[:, 2, 1], Ek[:, 2, 0] - Ek[:, 0, 2], Ek[:, 0, 1] - Ek[:, 1, 0]], axis=1)
+    gap = (C[:, 3:] - own) / 2
+    skew = np.zeros_like(Ek)
+    for (i, j), axis in (((1, 2), 0), ((2, 0), 1), ((0, 1), 2)):
+        skew[:, i, j], skew[:, j, i] = gap[:, axis], -gap[:, axis]
+    Me = V.T @ (fe.M @ V)
+    lack = (Me - np.einsum("klii->kl", D)) / 3
+    return C[:, :3], E, Ek + skew, D + lack[:, :, None, None] * np.eye(3)
+
+
+def _foreshortening(
+    fe: FiniteElements, V: Array, root: Interface, places: Mapping[str, Interface], x: Array, psi: Array
+) -> tuple[dict[str, Array], Array, Array]:
+    """(1): chi of the places, Tt (modes x modes x 3) and Tr (modes x modes x 3 x 3)."""
+    if fe.geometric is None:
+        raise ModelError(
+            "structure_body: stiffening='consistent' needs the geometric stiffness, which matrices alone do not have; "
+            "build the structure from members, give FiniteElements(geometric=...), or choose 'inconsistent', which is "
+            "right only while the body turns slowly against its first frequency"
+        )
+    unit = np.eye(3)
+    loads, n = [], V.shape[1]
+    for i in range(3):
+        loads.append(fe.points.load(np.tile(unit[i], (len(x), 1))))
+    for i in range(3):
+        loads += [fe.points.load(np.outer(x[:, j], unit[i])) for j in range(3)]
+    others = [name for name in places if name != "root"]
+    for name in others:
+        loads += list(places[name].motion[:3].toarray())
+    free, _ = fe.held(root.unknowns)
+    u = np.zeros((fe.size, len(loads)))
+    u[free] = solver(fe.K[free][:, free], "structure_body: unit loads with the attachment held")(
+        np.array(loads).T[free]
+    )
+    stiff = np.array([-(V.T @ (fe.geometric(column) @ V)) for column in u.T])
+    stiff = (stiff + stiff.swapaxes(1, 2)) / 2
+    Tt = np.moveaxis(stiff[:3], 0, -1).copy()
+    Tr = np.moveaxis(stiff[3:12].reshape(3, 3, n, n), (0, 1), (2, 3)).copy()
+    arms = np.flatnonzero(np.abs(fe.points.arm).max(axis=1, initial=0.0) > 0)
+    for some in np.array_split(arms, max(1, len(arms) * n * n // 2_000_000)):
+        turned = psi[some]
+        second = np.cross(turned[:, :, None], np.cross(turned, fe.points.arm[some, None])[:, None])
+        second = (second + second.swapaxes(1, 2)) / 2
+        m = fe.points.mass[some]
+        Tt += np.einsum("p,pkli->kli", m, second)
+        Tr += np.einsum("pkli,pj->klij", m[:, None, None, None] * second, x[some], optimize=True)
+    chi = {"root": np.zeros((n, n, 3))}
+    for k, name in enumerate(others):
+        chi[name] = np.moveaxis(stiff[12 + 3 * k : 15 + 3 * k], 0, -1)
+    return chi, Tt, Tr

@@ -1,0 +1,431 @@
+"""Linear finite-element models of structures: sparse mass and stiffness, and what each of their unknowns is.
+
+    M u'' + K u = f                                                                                            (1)
+
+An unknown is a displacement x, y, z or a rotation rx, ry, rz of a node, in the axes of the model. A motion of the whole as a
+rigid body about the origin is u = R (t, r), with
+
+    R = 1 for displacements,   r x position for turns,   r for rotations,                                      (2)
+
+so that K R = 0 for a structure that nothing holds, and R' M R is its mass matrix as a rigid body: mass, centre and inertia
+tensor are read off it. Where the mass is, as far as integrals of third order need it, is told by points: each moves with
+u_c + theta x d, a centre that is displaced, and an arm d that turns with it. Elements made here have points whose sums are
+M; for matrices from elsewhere the rows of M are added up at the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+import scipy.sparse.linalg
+
+from alembert.arguments import unknown
+from alembert.errors import ArgumentError, ModelError, NumericalError
+
+if TYPE_CHECKING:
+    from alembert.flexible.structure_report import StructureReport
+
+Array = np.ndarray
+DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
+DENSE = 400
+"""unknowns up to which eigenvalue problems are solved with dense matrices"""
+SYMMETRIC = 1e-8
+"""how far M and K may be from symmetric, relative to their largest entries: printed digits"""
+
+
+@dataclass(frozen=True)
+class UnitSystem:
+    """Metres, kilograms and seconds that the units of a file are."""
+
+    length: float = 1.0
+    mass: float = 1.0
+    time: float = 1.0
+
+
+UNITS = {
+    "SI": UnitSystem(),
+    "mm-t-s": UnitSystem(length=1e-3, mass=1e3),
+    "mm-kg-s": UnitSystem(length=1e-3),
+    "mm-kg-ms": UnitSystem(length=1e-3, time=1e-3),
+    "in-lbf-s": UnitSystem(length=0.0254, mass=0.45359237 * 9.80665 / 0.0254),
+    "ft-lbf-s": UnitSystem(length=0.3048, mass=0.45359237 * 9.80665 / 0.3048),
+}
+"""usual systems by name; with lbf the mass is that which a pound of force accelerates by an inch or foot per s^2"""
+
+
+@dataclass(frozen=True, eq=False)
+class MassPoints:
+    """Points with mass: `position` of the undeformed centre, `arm` d from it; centres move by `displacement` @ u and turn by
+    `rotation` @ u (three rows to a point)."""
+
+    mass: Array
+    position: Array
+    arm: Array
+    displacement: sp.csr_array
+    rotation: sp.csr_array
+
+    @property
+    def place(self) -> Array:
+        """Where the points are in the undeformed structure."""
+        return self.position + self.arm
+
+    def shapes(self, u: Array) -> tuple[Array, Array]:
+        """Displacements of the points, and rotations of their arms, for the columns of u: points x columns x 3 each."""
+        moved, turned = (
+            (A @ u).reshape(len(self.mass), 3, -1).swapaxes(1, 2) for A in (self.displacement, self.rotation)
+        )
+        return moved + np.cross(turned, self.arm[:, None, :]), turned
+
+    def load(self, acceleration: Array) -> Array:
+        """Nodal forces of the masses under a field of accelerations at the points (points x 3)."""
+        f = self.mass[:, None] * acceleration
+        return self.displacement.T @ f.ravel() + self.rotation.T @ np.cross(self.arm, f).ravel()
+
+    def mass_matrix(self) -> sp.csr_array:
+        """The sum of m (u_c + theta x d)' (u_c + theta x d)."""
+        crossed = _cross_rows(self.arm) @ self.rotation
+        N = self.displacement - crossed
+        return (N.T @ sp.diags_array(np.repeat(self.mass, 3)) @ N).tocsr()
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteElements:
+    """(1) in SI units. `dofs` has for each unknown the node (its number in `positions`) and the direction, 0 to 5."""
+
+    M: sp.csr_array
+    K: sp.csr_array
+    positions: Array
+    dofs: Array
+    names: tuple[str, ...] = ()
+    """of the nodes; 1, 2, 3 and so on where none are given"""
+    points: MassPoints = None  # type: ignore[assignment]
+    geometric: Callable[[Array], sp.csr_array] | None = None
+    """the geometric stiffness by the stresses under the displacements u; it is linear in u"""
+    own_points: bool = field(init=False, default=False)
+    """whether the points stand for M exactly"""
+
+    def __post_init__(self) -> None:
+        x = np.asarray(self.positions, dtype=float)
+        if x.ndim != 2 or x.shape[1] != 3 or not np.isfinite(x).all():
+            raise ModelError(
+                f"finite elements: positions have shape {x.shape}, expected finite numbers (nodes, 3)"
+            )
+        dofs = np.asarray(self.dofs)
+        if dofs.ndim != 2 or dofs.shape[1] != 2 or dofs.dtype.kind not in "iu":
+            raise ModelError(
+                "finite elements: dofs are expected as whole numbers, (unknowns, 2): node and direction"
+            )
+        n = len(dofs)
+        outside = (dofs < 0).any(axis=1) | (dofs[:, 0] >= len(x)) | (dofs[:, 1] > 5)
+        if outside.any():
+            k = int(np.flatnonzero(outside)[0])
+            raise ModelError(
+                f"finite elements: unknown {k} is direction {dofs[k, 1]} of node {dofs[k, 0]}; there are {len(x)} nodes "
+                "and the directions 0 to 5"
+            )
+        if len(np.unique(dofs[:, 0] * 6 + dofs[:, 1])) < n:
+            raise ModelError("finite elements: two unknowns are the same direction of the same node")
+        matrices = {}
+        for name in "MK":
+            matrices[name] = _matrix(name, getattr(self, name), n)
+        names = tuple(map(str, self.names)) or tuple(str(k + 1) for k in range(len(x)))
+        if len(names) != len(x) or len(set(names)) < len(names):
+            raise ModelError(f"finite elements: {len(set(names))} different names for {len(x)} nodes")
+        for name, value in {**matrices, "positions": x, "dofs": dofs.astype(int), "names": names}.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "own_points", self.points is not None)
+        if self.points is None:
+            object.__setattr__(self, "points", _lumped(self))
+
+    @classmethod
+    def of_matrices(
+        cls,
+        M: Any,
+        K: Any,
+        positions: Any,
+        dofs: Any = None,
+        *,
+        names: Sequence[Any] = (),
+        units: str | UnitSystem = "SI",
+    ) -> FiniteElements:
+        """From arrays, dense or sparse, in the given units.
+
+        `dofs` may be left out where every node has the same three or six unknowns, node by node.
+        """
+        scale = unit_system(units)
+        x = np.asarray(positions, dtype=float)
+        if dofs is None:
+            n = np.shape(M)[0]
+            each = n // max(len(x), 1)
+            if each * len(x) != n or each not in (3, 6):
+                raise ModelError(
+                    f"finite elements: {n} unknowns and {len(x)} nodes; without dofs every node has three or six"
+                )
+            dofs = np.array([(node, d) for node in range(len(x)) for d in range(each)])
+        dofs = np.asarray(dofs)
+        turns = dofs[:, 1] > 2 if dofs.ndim == 2 and dofs.shape[1] == 2 else np.zeros(len(dofs), dtype=bool)
+        S = sp.diags_array(np.where(turns, scale.length, 1.0))
+        M, K = (_matrix(name, A, len(dofs)) for name, A in (("M", M), ("K", K)))
+        return cls(
+            S @ M @ S * scale.mass,
+            S @ K @ S * (scale.mass / scale.time**2),
+            x * scale.length,
+            dofs,
+            tuple(map(str, names)),
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of unknowns."""
+        return len(self.dofs)
+
+    def node(self, name: Any) -> int:
+        """The number of a node, by its name."""
+        try:
+            return self._numbers[str(name)]
+        except KeyError:
+            raise ArgumentError(unknown("finite elements: no node", name, self.names)) from None
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self.names)}
+
+    def unknowns(self, nodes: Any, directions: str | Iterable[str] = DIRECTIONS) -> Array:
+        """The numbers of the unknowns of one or several nodes in the given directions, as far as they have them."""
+        several = [nodes] if isinstance(nodes, str | int | np.integer) else list(nodes)
+        wanted = directions.split() if isinstance(directions, str) else list(directions)
+        for d in wanted:
+            if d not in DIRECTIONS:
+                raise ArgumentError(unknown("finite elements: no direction", d, DIRECTIONS))
+        where = self._places[np.ix_([self.node(x) for x in several], [DIRECTIONS.index(d) for d in wanted])]
+        return where[where >= 0]
+
+    @cached_property
+    def _places(self) -> Array:
+        """nodes x 6: the number of the unknown, or -1"""
+        found = np.full((len(self.positions), 6), -1)
+        found[self.dofs[:, 0], self.dofs[:, 1]] = np.arange(self.size)
+        return found
+
+    @cached_property
+    def rigid(self) -> Array:
+        """R of (2): unknowns x (translations, rotations about the origin)."""
+        R = np.zeros((self.size, 6))
+        node, d = self.dofs[:, 0], self.dofs[:, 1]
+        R[np.arange(self.size), d] = 1.0
+        x = self.positions[node]
+        for axis in range(3):
+            turn = np.cross(np.eye(3)[axis], x)
+            move = d < 3
+            R[move, 3 + axis] = turn[move, d[move]]
+        return R
+
+    def rigid_about(self, node: Any) -> Array:
+        """R with turns about a node."""
+        R = self.rigid.copy()
+        for axis in range(3):
+            R[:, 3 + axis] -= R[:, :3] @ np.cross(np.eye(3)[axis], self.positions[self.node(node)])
+        return R
+
+    @cached_property
+    def rigid_mass(self) -> Array:
+        """R' M R, 6 x 6."""
+        return self.rigid.T @ (self.M @ self.rigid)
+
+    @property
+    def mass(self) -> float:
+        return float(np.trace(self.rigid_mass[:3, :3]) / 3)
+
+    @property
+    def center(self) -> Array:
+        """The centre of mass."""
+        s = self.rigid_mass[:3, 3:]  # r x s
+        return np.array([s[1, 2] - s[2, 1], s[2, 0] - s[0, 2], s[0, 1] - s[1, 0]]) / (2 * self.mass)
+
+    def held(self, unknowns: Any) -> tuple[Array, Array]:
+        """The unknowns that are free where the given ones are held, and the latter."""
+        fixed = np.unique(np.asarray(unknowns, dtype=int))
+        if len(fixed) and not (fixed[0] >= 0 and fixed[-1] < self.size):
+            raise ArgumentError(f"finite elements: unknown {fixed[-1]} of {self.size}")
+        free = np.ones(self.size, dtype=bool)
+        free[fixed] = False
+        return np.flatnonzero(free), fixed
+
+    def static(self, load: Any, held: Any) -> Array:
+        """The displacements under nodal forces (unknowns, or unknowns x cases), the unknowns `held` at rest."""
+        f = np.asarray(load, dtype=float)
+        free, _ = self.held(held)
+        u = np.zeros_like(f)
+        u[free] = solver(self.K[free][:, free], "static")(f[free])
+        return u
+
+    def natural(self, count: int, held: Any = ()) -> tuple[Array, Array]:
+        """The lowest `count` modes with the unknowns `held` at rest: frequencies (rad/s) and shapes of unit modal mass.
+
+        Nothing held, rigid-body modes are the first six.
+        """
+        free, fixed = self.held(held)
+        values, V = lowest_modes(self.K[free][:, free], self.M[free][:, free], count, not len(fixed))
+        shapes = np.zeros((self.size, len(values)))
+        shapes[free] = V
+        return np.sqrt(np.maximum(values, 0.0)), shapes
+
+    def report(self, attachment: Any = None, modes: int = 6) -> StructureReport:
+        """Whether it is as it should be: rigid motions, mass properties, lowest modes, effective masses; print it."""
+        from alembert.flexible.structure_report import structure_report
+
+        return structure_report(self, attachment, modes)
+
+    def with_names(self, names: Mapping[Any, str]) -> FiniteElements:
+        """The same with other names for some nodes."""
+        new = list(self.names)
+        for old, name in names.items():
+            new[self.node(old)] = name
+        points = self.points if self.own_points else None
+        return FiniteElements(self.M, self.K, self.positions, self.dofs, tuple(new), points, self.geometric)  # type: ignore[arg-type]
+
+
+def unit_system(units: str | UnitSystem) -> UnitSystem:
+    """By name, or as given."""
+    if isinstance(units, UnitSystem):
+        return units
+    if units not in UNITS:
+        raise ArgumentError(unknown("finite elements: no units", units, UNITS))
+    return UNITS[units]
+
+
+def solver(K: Any, what: str) -> Callable[[Array], Array]:
+    """Solutions of K u = f for a sparse symmetric K, which is factorised once."""
+    try:
+        factor = scipy.sparse.linalg.splu(
+            sp.csc_matrix(K),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+    except RuntimeError:
+        factor = None
+    pivots = None if factor is None else np.abs(factor.U.diagonal())
+    scale = np.abs(K.diagonal())
+    if factor is None or pivots is None or (len(pivots) and pivots.min() <= 1e-13 * scale.max()):
+        raise NumericalError(
+            f"finite elements: {what}: the stiffness is singular; something moves without strain. Hold more unknowns, "
+            "or look at the report() of the structure for mechanisms"
+        )
+    return lambda f: factor.solve(np.ascontiguousarray(f))
+
+
+def lowest_modes(K: Any, M: Any, count: int, floats: bool) -> tuple[Array, Array]:
+    """K v = w^2 M v for the lowest w^2, v' M v = 1; M may be singular. `floats`: K may be so too, for rigid bodies.
+
+    By the inverse of K + s M: dense up to DENSE unknowns, else by Lanczos' method.
+    """
+    n = K.shape[0]
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or not 0 < count <= n:
+        raise ArgumentError(f"finite elements: {count!r} modes of {n} free unknowns")
+    m = M.diagonal()
+    massive = m > 0
+    if not massive.any():
+        raise ModelError("finite elements: no free unknown has mass")
+    shift = 1e-9 * float((K.diagonal()[massive] / m[massive]).max()) if floats else 0.0
+    A = K + shift * M
+    if floats:  # unknowns without mass may turn without strain too, as a rod without moments of inertia about its axis
+        A = A + sp.diags_array(np.where(massive, 0.0, 1e-10 * K.diagonal()))
+    if n <= DENSE or count > n // 3:
+        A = A.toarray()
+        try:
+            values, V = scipy.linalg.eigh(M.toarray(), (A + A.T) / 2, subset_by_index=(n - count, n - 1))
+        except scipy.linalg.LinAlgError:
+            raise NumericalError(
+                "finite elements: modes: the stiffness is not positive; something moves without strain, or an element is "
+                "negative. Hold more unknowns, or look at the report() of the structure"
+            ) from None
+        values, V = values[::-1], V[:, ::-1]
+    else:
+        solve = solver(A, "modes")
+        inverse = scipy.sparse.linalg.LinearOperator((n, n), matvec=solve, dtype=float)
+        start = np.random.default_rng(0).normal(size=n)  # the same answer each time
+        w, V = scipy.sparse.linalg.eigsh(
+            sp.csc_matrix(K), count, M=sp.csc_matrix(M), sigma=-shift, OPinv=inverse, v0=start
+        )
+        order = np.argsort(w)
+        values, V = 1 / (w[order] + shift), V[:, order]
+    if values[-1] <= 1e-14 * values[0] and not floats:
+        finite = int((values > 1e-14 * values[0]).sum())
+        raise ArgumentError(f"finite elements: {count} modes; the free unknowns with mass have {finite}")
+    V = V / np.sqrt(np.einsum("ij,ij->j", V, M @ V))
+    at = np.abs(V).argmax(axis=0)
+    V = V * np.where(V[at, np.arange(count)] < 0, -1.0, 1.0)
+    squares = np.einsum("ij,ij->j", V, K @ V)
+    return squares, V
+
+
+def _matrix(name: str, given: Any, n: int) -> sp.csr_array:
+    """Symmetric, square and finite."""
+    try:
+        A = sp.csr_array(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"finite elements: {name} is {type(given).__name__}, expected a matrix of numbers"
+        ) from None
+    if A.shape != (n, n):
+        raise ModelError(f"finite elements: {name} has shape {A.shape}, expected ({n}, {n}), as many as dofs")
+    if not np.isfinite(A.data).all():
+        raise ModelError(f"finite elements: {name} has entries that are not finite")
+    size = np.abs(A.data).max(initial=0.0)
+    gap = sp.coo_array(abs(A - A.T))
+    if gap.nnz and gap.data.max() > SYMMETRIC * size:
+        i, j = (int(where[gap.data.argmax()]) for where in gap.coords)
+        raise ModelError(
+            f"finite elements: {name} is not symmetric; the entries ({i}, {j}) and ({j}, {i}) "
+            f"differ by {gap.data.max():.3g}. Where a file has one triangle only, add the other"
+        )
+    low = A.diagonal().min(initial=0.0)
+    if low < -SYMMETRIC * size:
+        raise ModelError(
+            f"finite elements: {name} has {low:.6g} on its diagonal, expected no negative entries there"
+        )
+    return ((A + A.T) / 2).tocsr()
+
+
+def _cross_rows(arms: Array) -> sp.csr_array:
+    """Block diagonal d~, so that d x theta for every point."""
+    p = len(arms)
+    base = 3 * np.arange(p)
+    x, y, z = arms.T
+    rows = np.concatenate([base, base, base + 1, base + 1, base + 2, base + 2])
+    columns = np.concatenate([base + 1, base + 2, base, base + 2, base, base + 1])
+    return sp.csr_array((np.concatenate([-z, y, z, -x, -y, x]), (rows, columns)), shape=(3 * p, 3 * p))
+
+
+def _lumped(fe: FiniteElements) -> MassPoints:
+    """The mass of each node, as a unit acceleration of the whole sees it: rows of M added up."""
+    count = len(fe.positions)
+    found = np.zeros((count, 3))
+    for axis in range(3):
+        row = fe.M @ fe.rigid[:, axis]
+        mine = fe.dofs[:, 1] == axis
+        np.add.at(found[:, axis], fe.dofs[mine, 0], row[mine])
+    directions = np.zeros((count, 3), dtype=bool)
+    moves = fe.dofs[:, 1] < 3
+    directions[fe.dofs[moves, 0], fe.dofs[moves, 1]] = True
+    mass = found.sum(axis=1) / np.maximum(directions.sum(axis=1), 1)
+    some = np.flatnonzero(mass != 0)
+    slot = np.full(count, -1)
+    slot[some] = np.arange(len(some))
+    used = slot[fe.dofs[:, 0]] >= 0
+
+    def selects(first: int) -> sp.csr_array:
+        mine = used & (fe.dofs[:, 1] // 3 == first)
+        rows = 3 * slot[fe.dofs[mine, 0]] + fe.dofs[mine, 1] % 3
+        return sp.csr_array(
+            (np.ones(mine.sum()), (rows, np.flatnonzero(mine))), shape=(3 * len(some), fe.size)
+        )
+
+    return MassPoints(mass[some], fe.positions[some], np.zeros((len(some), 3)), selects(0), selects(1))
