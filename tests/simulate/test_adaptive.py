@@ -98,7 +98,7 @@ def test_ida_uses_inverse_dynamics_exactly(with_drives):
     m, (q, v) = model("bench"), state("bench")
     a = np.random.default_rng(0).normal(size=m.nv)
     equations, z = driven(m) if with_drives else (flow(m), np.zeros(0))
-    residual, jacobian = _balance(equations, q)
+    residual, jacobian = _balance(equations, q, Counters())
     y, yp = np.r_[np.full(m.nv, 0.1), v, z], np.r_[v, a, z]
     found = jacobian(0.0, y, yp, 2.5)
     for k in range(len(y)):
@@ -193,7 +193,9 @@ def test_jacobian_is_exact(with_drives):
     step = 1e-6
     columns = [(derivative(y + step * x) - derivative(y - step * x)) / (2 * step) for x in np.eye(len(y))]
     # central differences: step^2 of the third derivative, and rounding over the step, 1e-10 of the largest slope
-    np.testing.assert_allclose(_jacobian(equations, q)(0.0, y), np.array(columns).T, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(
+        _jacobian(equations, q, Counters())(0.0, y), np.array(columns).T, rtol=0, atol=1e-7
+    )
 
 
 def test_symbolic_controllers_have_a_part_in_the_jacobian():

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from alembert.joints.joint import ANGLE, LENGTH, JointType, register
+from alembert.joints.joint import ANGLE, LENGTH, JointType, Translation, register
 from alembert.joints.spherical import QUATERNION, quaternion_problem, quaternion_rate, random_quaternion
 from alembert.spatial import Pose, quaternion, so3
 from alembert.spatial.arrays import Array, identity, vector, zeros
@@ -33,6 +33,10 @@ class Free(JointType):
     @property
     def is_vector_space(self) -> bool:
         return False
+
+    @property
+    def translation(self) -> Translation:
+        return Translation(slice(3, 6), slice(0, 3))
 
     def placement(self, q: Array) -> Pose:
         return Pose(quaternion.to_matrix(q[3:7]), q[0:3])

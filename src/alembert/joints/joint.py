@@ -38,6 +38,14 @@ _DIGITS = 1e-9  # beyond it an axis was written with few digits, which its owner
 
 
 @dataclass(frozen=True)
+class Translation:
+    """Of the speeds of a joint: those that are a velocity, and those that turn the axes in which it is given (None: fixed)."""
+
+    linear: slice
+    angular: slice | None = None
+
+
+@dataclass(frozen=True)
 class JointType(Pair):
     """The protocol of a joint type: override what differs from a vector space of coordinates with q' = v.
 
@@ -129,6 +137,11 @@ class JointType(Pair):
     def is_vector_space(self) -> bool:
         """Whether q' = v and configurations simply add."""
         return True
+
+    @property
+    def translation(self) -> Translation | None:
+        """The speeds that carry everything outboard along without turning it; None where there are none such."""
+        return None
 
     def neutral(self) -> np.ndarray:
         return np.zeros(self.nq)

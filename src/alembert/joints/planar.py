@@ -2,7 +2,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from alembert.joints import closure
-from alembert.joints.joint import ANGLE, LENGTH, JointType, register, rotation_about
+from alembert.joints.joint import ANGLE, LENGTH, JointType, Translation, register, rotation_about
 from alembert.spatial import Pose
 from alembert.spatial.arrays import Array, cos, matrix, sin, vector, zero_like
 
@@ -17,6 +17,10 @@ class Planar(JointType):
     @property
     def coordinates(self) -> tuple[tuple[str, str], ...]:
         return (("x", LENGTH), ("y", LENGTH), ("angle", ANGLE))
+
+    @property
+    def translation(self) -> Translation:
+        return Translation(slice(0, 2))
 
     def placement(self, q: Array) -> Pose:
         R = rotation_about((0.0, 0.0, 1.0), cos(q[2]), sin(q[2]))

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from alembert.joints import closure
-from alembert.joints.joint import LENGTH, JointType, register
+from alembert.joints.joint import LENGTH, JointType, Translation, register
 from alembert.spatial import Pose
 from alembert.spatial.arrays import Array, identity, matrix, zeros
 
@@ -17,6 +17,10 @@ class Translational(JointType):
     @property
     def coordinates(self) -> tuple[tuple[str, str], ...]:
         return (("x", LENGTH), ("y", LENGTH), ("z", LENGTH))
+
+    @property
+    def translation(self) -> Translation:
+        return Translation(slice(0, 3))
 
     def placement(self, q: Array) -> Pose:
         return Pose(identity(3, like=q), q)

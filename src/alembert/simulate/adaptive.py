@@ -147,7 +147,7 @@ class Flow:
         """What is missing in the balance of efforts with accelerations a."""
         system = self.system
         given = system.loads.wrenches_at(t, q, v, self.within)
-        required = system.model.inverse_dynamics(q, v, a, wrenches=given, parameters=system.parameters)
+        required = system.flight.efforts(q, v, a, wrenches=given, parameters=system.parameters)
         return required - self._total(t, q, v, z)
 
     def balance_slopes(self, t: float, q: Array, v: Array, z: Array, a: Array) -> tuple[Array, Array, Array]:
@@ -165,10 +165,6 @@ REACH = 1.5  # rad; T is singular at 2 pi
 RENEWED = 50  # steps: making a solver anew costs less than one of them
 SHARE = 1e-3
 """of the relative tolerance, on the size of a coordinate: so much may its displacement over a step be off"""
-LARGE = 5
-"""the same where rounding is looked at, which depends on the step"""
-NOISE, MOST_ROUNDING = 3.0, 1e3
-"""times the rounding of a step: what is below is no error of the scheme; and the most that this may be of the tolerance"""
 ADAPTIVE = {
     "dop853": ("DOP853", 8, "smooth motion to high accuracy"),
     "rk45": ("RK45", 5, "smooth motion to moderate accuracy"),
@@ -178,6 +174,8 @@ ADAPTIVE = {
     "cvode_adams": ("CVODE", 12, "smooth motion whose forces are costly; SUNDIALS, extra `stiff`"),
     "ida": ("IDA", 5, "stiff, mass matrices of bad condition; SUNDIALS, extra `stiff`"),
 }
+SHORTEST = 1e-14
+"""of the time, or of what is left of it: steps that are not made shorter"""
 MOST_TRIED = 10
 """times, half as far away each time, before a singular place is given up"""
 IMPLICIT = ("radau", "bdf", "cvode", "cvode_adams", "ida")
@@ -227,6 +225,21 @@ class Counters:
     tried: int = 0
     """how often in vain to pass the one that is ahead"""
 
+    def at_a_trial(
+        self, t: float, given: tuple[Array, ...], found: Callable[[], Array], shape: tuple[int, ...]
+    ) -> Array:
+        """What is found there; NaN where the dynamics cannot be evaluated, so that the solver makes its step shorter."""
+        if not all(np.isfinite(x).all() for x in given):
+            return np.full(shape, np.nan)
+        try:
+            return found()
+        except (NumericalError, ArgumentError) as error:
+            told = isinstance(error, NumericalError) or str(error).startswith("constrained_dynamics:")
+            if not (told and self.within_step):
+                raise
+            self.trouble = f"t = {t:.9g} s: {error}"
+            return np.full(shape, np.nan)
+
 
 def coordinate_sizes(model: Model, q: Array) -> Array:
     """(nv,): the sizes of coordinates, on which their displacements are seen: an orbit's radius, or turns of a shaft."""
@@ -263,8 +276,7 @@ def pieces(
     """
     model = flow.system.model
     nv, rate = model.nv, chart_kernel(model, "chart_rate")
-    linear = np.array([unit == "m/s" for unit in model.space.speed_units], dtype=bool)
-    turning = model.space.curved & ~linear
+    turning = model.space.curved & np.array([unit != "m/s" for unit in model.space.speed_units], dtype=bool)
     came: DenseStep | None = None
     while t < end:
         base = q
@@ -277,34 +289,21 @@ def pieces(
 
         def derivative(t: float, y: Array, base: Array = base, near: bool = near) -> Array:
             counters.evaluations += 1
-            if not np.isfinite(y).all():
-                return np.full_like(y, np.nan)
-            e, v = y[:nv], y[nv : 2 * nv]
-            try:
+
+            def slope() -> Array:
+                e, v = y[:nv], y[nv : 2 * nv]
                 q = model.integrate(base, e)
                 if near:
                     q, v = flow.project(t, q, v)
                 a, r = flow.slope(t, q, v, y[2 * nv :])
-            except (NumericalError, ArgumentError) as error:
-                told = isinstance(error, NumericalError) or str(error).startswith("constrained_dynamics:")
-                if not (told and counters.within_step):
-                    raise
-                counters.trouble = f"t = {t:.9g} s: {error}"
-                return np.full_like(y, np.nan)  # a trial within a step: the solver makes it shorter
-            return np.concatenate([rate(e, v), a, r])
+                return np.concatenate([rate(e, v), a, r])
+
+            return counters.at_a_trial(t, (y,), slope, y.shape)
 
         counters.within_step, counters.trouble = False, ""
         y0 = np.concatenate([np.zeros(nv), v, z])
         atol = np.full(len(y0), absolute)
-        sizes = SHARE * tolerance * coordinate_sizes(model, base)
-        large = bool(np.any(sizes > absolute))
-        if large:
-            atol[:nv] = np.maximum(absolute, sizes)
-            most = MOST_ROUNDING * atol
-            most[nv : 2 * nv][linear] = np.maximum(most[nv : 2 * nv], tolerance * np.max(np.abs(v)))[linear]
-            atol = np.maximum(
-                atol, np.minimum(most, _rounding(derivative, t, y0, 2 * (counters.step or 1e-4 * (end - t))))
-            )
+        atol[:nv] = np.maximum(absolute, SHARE * tolerance * coordinate_sizes(model, base))
         longest_now = longest
         if soon and approach is not None:
             passed = _passage(derivative, flow, base, t, y0, end, approach, came, tolerance, atol)
@@ -331,7 +330,7 @@ def pieces(
         options: dict[str, Any] = {"rtol": tolerance, "atol": atol, "max_step": longest_now}
         if counters.step is not None:
             options["first_step"] = min(counters.step, end - t, longest_now)
-        solver = _solver(name, flow, base, t, y0, end, derivative, options)
+        solver = _solver(name, flow, base, t, y0, end, derivative, options, counters)
         counters.charts += 1
         counters.within_step = True
         made = 0
@@ -341,12 +340,18 @@ def pieces(
             except ValueError as error:  # of SciPy's linear algebra, where a trial has no derivatives
                 if not counters.trouble:
                     raise
+                if solver.h_abs > SHORTEST * max(abs(solver.t), end - solver.t):
+                    counters.step = solver.h_abs / 4
+                    break  # from here on anew
                 solver.status, message = "failed", str(error)
             if solver.status == "failed":
                 last = f" (last, at {counters.trouble})" if counters.trouble else ""
+                stiff = (
+                    "singular there" if name in IMPLICIT else "singular or stiff there (integrator='radau')"
+                )
                 raise NumericalError(
                     f"simulate: {name} cannot go on at t = {solver.t:.9g} s: {str(message).rstrip('.').lower()}{last}; "
-                    "the motion may be singular or stiff there (integrator='radau'), or the tolerance too small"
+                    f"the motion may be {stiff}, or the tolerance too small"
                 )
             counters.steps += 1
             made += 1
@@ -358,7 +363,7 @@ def pieces(
             yield piece
             if np.any(np.abs(solver.y[:nv][turning]) > REACH):
                 break
-            if name not in MULTISTEP and (made == (LARGE if large else RENEWED) or flow.on_surface):
+            if name not in MULTISTEP and (made == RENEWED or flow.on_surface):
                 break
             if flow.on_surface:
                 q = model.integrate(base, solver.y[:nv])
@@ -369,7 +374,7 @@ def pieces(
                 soon = found is not None and found.ahead < passages.FORESEEN * solver.h_abs
                 if soon or flow.distance(q) > tolerance:
                     break
-        came = piece
+        came = piece if made else came
         y = solver.y.copy()
         t, q, v, z = solver.t, model.integrate(base, y[:nv]), y[nv : 2 * nv].copy(), y[2 * nv :].copy()
         if flow.on_surface:
@@ -436,18 +441,6 @@ def _passage(
     )
 
 
-def _rounding(derivative: Callable[[float, Array], Array], t: float, y: Array, h: float) -> Array:
-    """What rounding may add to a step of length h: where lengths and speeds are large it hides what is small.
-
-    From how much the derivatives change with the last bits of a state nearby.
-    """
-    near = y + h * derivative(t, y)
-    bits = 2 * np.finfo(float).eps * np.where(np.arange(len(y)) % 2, 1.0, -1.0)
-    values = [derivative(t, near * (1 + sign * bits)) for sign in (-1.0, 0.0, 1.0)]
-    own = NOISE * h * np.nan_to_num(np.ptp(values, axis=0))
-    return own + h * np.nan_to_num(np.abs(derivative(t, near + own) - values[1]))  # and what follows from it
-
-
 def _solver(
     name: str,
     flow: Flow,
@@ -457,10 +450,11 @@ def _solver(
     end: float,
     derivative: Callable[[float, Array], Array],
     options: dict[str, Any],
+    counters: Counters,
 ) -> Any:
     exact: Callable[..., Array] | None = None
     if name in IMPLICIT and flow.exact and name != "ida":
-        exact = _jacobian(flow, base)
+        exact = _jacobian(flow, base, counters)
     if name not in SOLVERS:
         import scipy.integrate
 
@@ -468,27 +462,31 @@ def _solver(
         return getattr(scipy.integrate, ADAPTIVE[name][0])(derivative, t, y, end, **options, **more)
     residual = None
     if name == "ida":
-        residual, exact = _balance(flow, base)
+        residual, exact = _balance(flow, base, counters)
     return Sundials(name, t, y, end, derivative=derivative, residual=residual, jacobian=exact, **options)
 
 
-def _jacobian(flow: Flow, base: Array) -> Callable[[float, Array], Array]:
+def _jacobian(flow: Flow, base: Array, counters: Counters) -> Callable[[float, Array], Array]:
     model = flow.system.model
     kernel, nv = chart_kernel(model, "chart_derivatives"), model.nv
 
     def jacobian(t: float, y: Array) -> Array:
         """(2)"""
-        e, v, z = y[:nv].copy(), y[nv : 2 * nv].copy(), y[2 * nv :].copy()
-        rate_e, rate_v, J = kernel(e, v)
-        found = np.vstack(flow.slopes(t, model.integrate(base, e), v, z))
-        found[:, :nv] = found[:, :nv] @ J
-        return np.vstack([np.hstack([rate_e, rate_v, np.zeros((nv, len(z)))]), found])
+
+        def exactly() -> Array:
+            e, v, z = y[:nv].copy(), y[nv : 2 * nv].copy(), y[2 * nv :].copy()
+            rate_e, rate_v, J = kernel(e, v)
+            found = np.vstack(flow.slopes(t, model.integrate(base, e), v, z))
+            found[:, :nv] = found[:, :nv] @ J
+            return np.vstack([np.hstack([rate_e, rate_v, np.zeros((nv, len(z)))]), found])
+
+        return counters.at_a_trial(t, (y,), exactly, (len(y), len(y)))
 
     return jacobian
 
 
 def _balance(
-    flow: Flow, base: Array
+    flow: Flow, base: Array, counters: Counters
 ) -> tuple[Callable[[float, Array, Array], Array], Callable[..., Array] | None]:
     """(1) and (2) of `alembert.simulate.sundials`."""
     model = flow.system.model
@@ -496,24 +494,30 @@ def _balance(
     derivatives = chart_kernel(model, "chart_derivatives")
 
     def residual(t: float, y: Array, yp: Array) -> Array:
-        e, v, z = y[:nv].copy(), y[nv : 2 * nv].copy(), y[2 * nv :].copy()
-        q, a = model.integrate(base, e), yp[nv : 2 * nv].copy()
-        parts = [yp[:nv] - rate(e, v), flow.balance(t, q, v, z, a)]
-        if len(z):
-            parts.append(yp[2 * nv :] - flow.slope(t, q, v, z)[1])
-        return np.concatenate(parts)
+        def found() -> Array:
+            e, v, z = y[:nv].copy(), y[nv : 2 * nv].copy(), y[2 * nv :].copy()
+            q, a = model.integrate(base, e), yp[nv : 2 * nv].copy()
+            parts = [yp[:nv] - rate(e, v), flow.balance(t, q, v, z, a)]
+            if len(z):
+                parts.append(yp[2 * nv :] - flow.slope(t, q, v, z)[1])
+            return np.concatenate(parts)
+
+        return counters.at_a_trial(t, (y, yp), found, y.shape)
 
     if not flow.exact:
         return residual, None
 
     def jacobian(t: float, y: Array, yp: Array, c: float) -> Array:
-        e, v, z = y[:nv].copy(), y[nv : 2 * nv].copy(), y[2 * nv :].copy()
-        rate_e, rate_v, J = derivatives(e, v)
-        f, f_a, rows = flow.balance_slopes(t, model.integrate(base, e), v, z, yp[nv : 2 * nv].copy())
-        found = np.vstack([f, -rows])
-        found[:, :nv] = found[:, :nv] @ J
-        found[:nv, nv : 2 * nv] += c * f_a
-        found[nv:, 2 * nv :] += c * np.eye(len(z))
-        return np.vstack([np.hstack([c * np.eye(nv) - rate_e, -rate_v, np.zeros((nv, len(z)))]), found])
+        def exactly() -> Array:
+            e, v, z = y[:nv].copy(), y[nv : 2 * nv].copy(), y[2 * nv :].copy()
+            rate_e, rate_v, J = derivatives(e, v)
+            f, f_a, rows = flow.balance_slopes(t, model.integrate(base, e), v, z, yp[nv : 2 * nv].copy())
+            found = np.vstack([f, -rows])
+            found[:, :nv] = found[:, :nv] @ J
+            found[:nv, nv : 2 * nv] += c * f_a
+            found[nv:, 2 * nv :] += c * np.eye(len(z))
+            return np.vstack([np.hstack([c * np.eye(nv) - rate_e, -rate_v, np.zeros((nv, len(z)))]), found])
+
+        return counters.at_a_trial(t, (y, yp), exactly, (len(y), len(y)))
 
     return residual, jacobian

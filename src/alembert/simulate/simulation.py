@@ -18,6 +18,7 @@ from alembert.simulate.actuators import JointDrives
 from alembert.simulate.closed_loops import STAGE, Stabilisation, compiles
 from alembert.simulate.events import Event, Topology
 from alembert.simulate.feedback import Feedback
+from alembert.simulate.flight import Flight
 from alembert.simulate.gravity import GravityField
 from alembert.simulate.inputs import Inputs, as_sequence
 from alembert.simulate.loads import Loads
@@ -58,6 +59,7 @@ class Simulation:
         self.prescribed, self.prescribes = self._motions.mask, self._motions.any
         """which speeds follow a motion"""
         self.motion, self.motions = self._motions.function, self._motions.functions
+        self.flight = Flight(model, self.prescribed)
         acted = np.flatnonzero(self.prescribed & self.loads.acted_on)
         if len(acted):
             raise ArgumentError(
@@ -315,7 +317,7 @@ class Simulation:
                 dq, dv = model.constrained_compute.constraint_corrections(q, v, self.active, self.parameters)
                 return StatePoint(t, q, *self.stabilisation.rates(v, a, dq, dv))
         else:
-            a = model.forward_dynamics(q, v, tau, wrenches=wrenches, parameters=self.parameters)
+            a = self.flight.accelerations(q, v, tau, wrenches=wrenches, parameters=self.parameters)
         return StatePoint(t, q, v, a)
 
     def _hybrid(self, t: float, q: Array, v: Array, tau: Array, wrenches: Any) -> tuple[Array, Array]:
@@ -335,10 +337,7 @@ class Simulation:
                 closed=STAGE,
             )
         free = (~self.prescribed).astype(float)
-        given = (q, v, tau, a_given, free)
-        a, total = self.model.compute.evaluate(
-            "hybrid_dynamics", given, wrenches=wrenches, parameters=self.parameters
-        )
+        a, total = self.flight.hybrid(q, v, tau, a_given, free, wrenches=wrenches, parameters=self.parameters)
         return a, total
 
     def required_efforts(self, t: float, q: Array, v: Array, effort: Array) -> Array:

@@ -22,7 +22,8 @@ from alembert.errors import UnsupportedError
 
 Array = np.ndarray
 SOLVERS = {"cvode": "BDF", "cvode_adams": "Adams", "ida": ""}
-SMALLEST = 1e-14  # a step, relative to the time
+SMALLEST, PATIENCE = 1e-14, 30
+"""a step, relative to the time; and how many such may follow one another: the first steps of IDA grow from there"""
 
 
 class Sundials:
@@ -49,7 +50,7 @@ class Sundials:
             ) from None
         self.t_old, self.t, self.y = t, t, y
         self.status, self.h_abs = "running", 0.0
-        self._end, self._looked = end, False
+        self._end, self._looked, self._small = end, False, 0
         given = {**options, "max_step": 0.0 if np.isinf(options["max_step"]) else options["max_step"]}
         self._solver: Any
         if name == "ida":
@@ -73,7 +74,8 @@ class Sundials:
         message = self._check(found)
         if message is None and not np.isfinite(self.y).all():
             message = "the motion is not finite"
-        if message is None and self.h_abs <= SMALLEST * max(abs(self.t), 1e-3):
+        self._small = self._small + 1 if self.h_abs <= SMALLEST * max(abs(self.t), 1e-3) else 0
+        if message is None and self._small > PATIENCE:
             message = "the step has become too small"
         if message is not None:
             self.status = "failed"
