@@ -39,7 +39,7 @@ _DIGITS = 1e-9  # beyond it an axis was written with few digits, which its owner
 
 @dataclass(frozen=True)
 class Translation:
-    """Of the speeds of a joint: those that are a velocity, and those that turn the axes in which it is given (None: fixed)."""
+    """Of the speeds of a joint: those that are a velocity, and those that turn the axes in which it is given, if any do."""
 
     linear: slice
     angular: slice | None = None
