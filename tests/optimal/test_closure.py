@@ -247,7 +247,7 @@ def test_continuation_goes_round_values_that_fail():
     def careful(problem, steps, guess=None, **options):
         found = solved(problem, steps, guess=guess, **options)
         if guess is not None and abs(found.x[-1, 0] - guess.x[-1, 0]) > 0.3:
-            found.status, found.message = "failed", "too far"
+            found._status, found._message = "failed", "too far"
         seen.append(round(float(found.x[-1, 0]), 3))
         return found
 

@@ -148,7 +148,9 @@ def test_a_start_from_which_nothing_leads_on():
         end={"q": [np.pi / 2, 0], "v": 0},
     )
     guess = {"time": np.linspace(0, 4, N + 1), "q": q, "v": v, "controls": np.zeros((N + 1, 1))}
-    assert problem.solve(N, guess=guess).success
+    assert problem.solve(
+        N, guess=guess
+    ).converged  # 430 iterations to one with turns that 100 steps hardly follow
 
 
 def test_steps_keep_the_limits_of_speed_and_half_a_turn():
@@ -156,7 +158,8 @@ def test_steps_keep_the_limits_of_speed_and_half_a_turn():
     five steps an arm would turn by half a turn in one of them, which the solution says."""
     example = examples.pitcher()
     solution = example.solve(8)
-    assert solution.success
+    assert solution.converged
+    assert solution.status == "coarse"
     speeds = solution._outcome.iterate.z / (solution.duration / 8)
     assert np.abs(speeds).max() < 40 + 1e-6
     assert largest_turn(solution.stages, solution._outcome.iterate)[0] < np.pi

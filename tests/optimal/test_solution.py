@@ -364,7 +364,10 @@ def test_steps_that_are_too_long_are_told():
     spring = System(["x", "v"], ["u"], lambda s: [s.v, s.u - 400 * s.x])
     ends = {"start": {"x": 0, "v": 0}, "end": {"x": 0.1, "v": 0}}
     coarse = Problem(spring, 1.0, **ends).solve(10, transcription="euler")
-    assert coarse.success
+    assert coarse.converged
+    assert not coarse.success
+    assert coarse.status == "coarse"
+    assert "an optimum of this mesh rather than of the problem: v is off by" in coarse.message
     assert coarse.check.is_coarse
     assert "The steps are too long for this motion: one is off by" in coarse.summary()
     fine = Problem(spring, 1.0, **ends).solve(100, transcription="radau")

@@ -58,7 +58,7 @@ def test_same_solution(make):
     """
     example, steps = make(), STEPS.get(make.__name__)
     sweep = example.solve(steps)
-    assert sweep.success, sweep.diagnosis()
+    assert sweep.converged, sweep.diagnosis()
     name = make.__name__
     for solver in ("ipopt", "fatrop"):
         tolerance = 1e-6 if (name in REPEATED and solver == "fatrop") else 1e-9
@@ -66,15 +66,15 @@ def test_same_solution(make):
         if (name, solver) in ROUNDED and other.status == "stalled":
             assert error_told(other) <= 1e-5
             near = example.solve(steps, solver=solver, tolerance=0.2 * error_told(other))
-            assert near.success, near.message
+            assert near.converged, near.message
             other = example.solve(steps, solver=solver, tolerance=tolerance, guess=near)
-            assert other.success or error_told(other) <= 1e-5, other.message
+            assert other.converged or error_told(other) <= 1e-5, other.message
         else:
-            assert other.success, other.message
+            assert other.converged, other.message
         assert other.cost == pytest.approx(sweep.cost, rel=1e-6)
         if other.status == "acceptable":  # rounding has stopped it: on from there, with a small barrier
             other = example.solve(steps, solver=solver, tolerance=tolerance, guess=other)
-            assert other.success, other.message
+            assert other.converged, other.message
         np.testing.assert_allclose(other.x, sweep.x, rtol=1e-7, atol=FAR.get((name, solver), 1e-4))
         if name in REPEATED:
             continue

@@ -246,7 +246,7 @@ class Warm:
 def warm(stages: Stages, given: Any) -> Warm | None:
     """From the solution `given`; None where it is no solution, or its stages have other states, controls or bounds."""
     outcome, other = getattr(given, "_outcome", None), getattr(given, "stages", None)
-    if outcome is None or other is None or not given.success or not hasattr(outcome.iterate, "costates"):
+    if outcome is None or other is None or not given.converged or not hasattr(outcome.iterate, "costates"):
         return None
     for name in ("x_names", "u_names", "z_names", "path_names", "start_names", "end_names", "end_bounded"):
         if getattr(other, name) != getattr(stages, name):

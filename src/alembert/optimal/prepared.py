@@ -90,7 +90,7 @@ class PreparedProblem:
                 numbers=numbers,
             )
             options = SolverOptions("sweep", self._hessian, tolerance, int(iterations), progress)
-            return self._transcribed.solve(problem, stages, guess, options)
+            return self._transcribed.solve(problem, stages, guess, options, is_judged=False)
 
     def _restated(
         self,

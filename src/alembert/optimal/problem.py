@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -138,6 +139,13 @@ class Problem:
     def is_free(self) -> bool:
         """Whether the duration is to be found."""
         return self.shortest != self.longest
+
+    @cached_property
+    def fine(self) -> tuple[ca.Function, ca.Function, ca.Function]:
+        """Functions of short steps, with which solutions are judged: see `alembert.optimal.mesh`."""
+        from alembert.optimal.mesh import fine_functions
+
+        return fine_functions(self)
 
     @property
     def parameter_values(self) -> dict[str, float] | None:

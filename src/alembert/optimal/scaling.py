@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 PACE = 4.0
-"""motions take some of their duration to get going: speeds and efforts are this times
-what the duration allows"""
+"""of speeds and efforts, in terms of the way over the duration, and of that over the duration: the motion of least time from
+rest to rest over the way d in T takes 4 d/T^2, and 2 d/T at its fastest. What it is hardly matters: with 2 instead of 4
+twelve of thirteen examples find the same in iterations that differ by less than half; the satellite with two wheels, whose
+steps are the longest, takes more than 250 instead of 56 (run of 2026-11-17)"""
 NOISE = 1e-10
 """share of the largest z below which it should not move at all; of slopes, 1e-12"""
 STILL = 1e-3

@@ -13,6 +13,7 @@ import numpy as np
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.optimal.accuracy import Accuracy, simulate
 from alembert.optimal.diagnosis import Violation, linearise, redundant, unscaled, violated
+from alembert.optimal.mesh import MeshErrors, judged
 from alembert.optimal.outcome import Iteration, Outcome
 from alembert.optimal.plant import Momenta
 from alembert.optimal.problem import Problem
@@ -42,13 +43,39 @@ class Solution:
         solver: str,
         transcription: str,
         hessian: str,
+        *,
+        is_judged: bool = True,
     ) -> None:
+        """`is_judged`: whether `success` also asks what the mesh makes of the problem (`accuracy`)."""
         self.problem, self.stages, self._outcome = problem, stages, outcome
         self.solver, self.transcription, self.hessian = solver, transcription, hessian
-        self.status, self.message = outcome.status, outcome.message
+        self._status, self._message, self._is_judged = outcome.status, outcome.message, is_judged
         self.cost, self.infeasibility = outcome.cost, outcome.infeasibility
         self.history: list[Iteration] = outcome.history
         self.seconds = outcome.seconds
+
+    _is_judged = False
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver has solved the equations of the mesh."""
+        return self._status in ("solved", "acceptable")
+
+    @property
+    def _is_of_the_mesh(self) -> bool:
+        return self._is_judged and self.converged and self.accuracy.is_coarse
+
+    @property
+    def status(self) -> str:
+        """ "solved", "acceptable"; or why it is no solution. "coarse" is an optimum of the mesh: see `accuracy`."""
+        return "coarse" if self._is_of_the_mesh else self._status
+
+    @property
+    def message(self) -> str:
+        """The status in words, and what else is to be known."""
+        known = self.accuracy.remarks if self._is_judged and self.converged else []
+        solver = [] if self._is_of_the_mesh and self._message == "solved" else [self._message]
+        return "; ".join((*solver, *known))
 
     @property
     def success(self) -> bool:
@@ -255,6 +282,11 @@ class Solution:
     # --- checks --------------------------------------------------------------------------------------------------------
 
     @cached_property
+    def accuracy(self) -> MeshErrors:
+        """How far each interval is off, what its controls really cost, and bounds that do not hold between nodes."""
+        return judged(self)
+
+    @cached_property
     def check(self) -> Accuracy:
         """Integrate the motion under these controls again, with much shorter steps and another method."""
         return simulate(self)
@@ -303,7 +335,7 @@ class Solution:
         ]
         if active:
             lines.append(f"bounds that hold somewhere: {', '.join(active)}")
-        if not self.success and not violations:
+        if not self.converged and not violations:
             lines.append("the motion is feasible but not optimal: raise `iterations`, or loosen `tolerance`")
         return "\n".join(lines)
 

@@ -16,12 +16,20 @@ from alembert.engine import loader
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
 from alembert.optimal import guess as guesses
-from alembert.optimal.diagnosis import not_finite, turn_remark, turns_too_far, zigzag_remark
+from alembert.optimal.diagnosis import (
+    linearise,
+    not_finite,
+    redundant,
+    turn_remark,
+    turns_too_far,
+    zigzag_remark,
+)
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.interior_point import InteriorPoint
 from alembert.optimal.outcome import (
     Attempt,
     Deadline,
+    Iterate,
     Iteration,
     Outcome,
     interrupts_kept,
@@ -38,6 +46,9 @@ from alembert.optimal.stages import Stages, cut
 SOLVERS = ("sweep", "ipopt", "fatrop")
 LARGEST_EXACT = 6000
 """operations of a stage; beyond, second derivatives of the dynamics cost more than they save"""
+NUDGES = ((0.3, 1.0), (1.0, 2.0))
+"""sizes, in units of the controls, and half waves in the duration, of controls that are tried where a guess has no slope"""
+UNREACHED = "cannot be changed by the controls"
 MOST_TRANSCRIBED = 4
 """ways to cut a problem into stages that it keeps"""
 
@@ -88,7 +99,7 @@ def solve(
             report = progress if time_limit is None else Deadline(time_limit, reporter(progress))
             solution = solve_splines(problem, int(steps), **own, progress=report)
             if isinstance(report, Deadline) and solution.status == "interrupted":
-                solution.status, solution.message = _out_of_time(report)
+                solution._status, solution._message = _out_of_time(report)
             return solution
         if control_points is not None:
             raise ArgumentError("solve: `control_points` is for transcription='splines'")
@@ -151,7 +162,9 @@ class Transcribed:
             self._evaluations[exact] = Evaluation(self.stages, exact=exact)
         return self._evaluations[exact]
 
-    def solve(self, problem: Problem, stages: Stages, guess: Any, options: SolverOptions) -> Solution:
+    def solve(
+        self, problem: Problem, stages: Stages, guess: Any, options: SolverOptions, *, is_judged: bool = True
+    ) -> Solution:
         """`stages` are those of this transcription, with numbers of `problem`."""
         solver, exact = options.solver, self.is_exact(options.hessian, options.solver)
         known = warm(stages, guess)
@@ -176,10 +189,13 @@ class Transcribed:
                 outcome = self._run(attempt, solver)
             if solver == "sweep" and outcome.status == "stalled":
                 outcome = self._again(attempt, outcome)
+            if solver == "sweep" and outcome.status == "infeasible":
+                outcome = self._nudged(attempt, outcome)
         if isinstance(report, Deadline) and outcome.status == "interrupted" and report.is_over:
             outcome.status, outcome.message = _out_of_time(report)
         _remark(attempt, outcome)
-        return Solution(problem, stages, outcome, solver, self.name, "exact" if exact else "gauss-newton")
+        hessian = "exact" if exact else "gauss-newton"
+        return Solution(problem, stages, outcome, solver, self.name, hessian, is_judged=is_judged)
 
     @cached_property
     def _straight(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -197,6 +213,41 @@ class Transcribed:
             return stalled
         outcome.history = [*stalled.history, *(replace(i, number=done + i.number) for i in outcome.history)]
         return outcome
+
+    def _nudged(self, attempt: Attempt, infeasible: Outcome) -> Outcome:
+        """From controls that move, where those of the guess have no effect at first order on what is to be reached.
+
+        A wheel at rest cannot go sideways, and the square of a control that is zero has no slope: no step leads away
+        from such a point, although there are motions.
+        """
+        stages, lost = attempt.stages, _unreached(attempt.stages, infeasible.iterate)
+        if not lost:
+            return infeasible
+        points, m = stages.scheme.points, len(stages.plant.controls)
+        t = (stages.nodes[:-1, None] + stages.numbers[:, 1:2] * np.array(stages.control_places))[:, :, None]
+        done, still = list(infeasible.history), True
+        for size, turns in NUDGES:
+            wave = size * np.cos(np.pi * turns * t * (1 + np.arange(m)) + np.arange(m))
+            left = attempt.iterations - len(done)
+            if left < 1:
+                break
+            u = attempt.u + infeasible.units.u * wave.reshape(-1, points * m)
+            outcome = self._run(replace(attempt, u=u, iterations=left, known=None), "sweep")
+            done += [replace(i, number=len(done) + i.number) for i in outcome.history]
+            if outcome.status in ("solved", "acceptable"):
+                outcome.history = done
+                outcome.message += (
+                    "; begun from controls that move: those of the guess had no effect on an end"
+                )
+                return outcome
+            still = still and bool(_unreached(stages, outcome.iterate))
+        if not still:
+            infeasible.status = "stalled"
+            infeasible.message = (
+                f"no way found from this guess, at which {lost[0]} to first order: that does not say that there is none; "
+                "give a `guess` with controls that move"
+            )
+        return infeasible
 
     def _run(self, attempt: Attempt, solver: str) -> Outcome:
         if solver != "sweep":
@@ -227,6 +278,14 @@ def _remark(attempt: Attempt, outcome: Outcome) -> None:
     outcome.message = "; ".join(filter(None, (outcome.message, *remarks)))
 
 
+def _unreached(stages: Stages, it: Iterate) -> list[str]:
+    """Sentences on conditions at the end that controls do not change to first order."""
+    if not all(np.isfinite(a).all() for a in (it.x, it.u, it.z)):
+        return []
+    said = redundant(stages, linearise(stages, it), stages.nodes)
+    return [line[: line.index(UNREACHED) + len(UNREACHED)] for line in said if UNREACHED in line]
+
+
 def _out_of_time(deadline: Deadline) -> tuple[str, str]:
     return "time", f"stopped after the time limit of {deadline.limit:g} s; this is the best iterate so far"
 
@@ -252,7 +311,7 @@ def _is_solution(guess: Any, stages: Stages) -> bool:
     """Whether a guess already is a solution of these stages."""
     return (
         isinstance(guess, Solution)
-        and guess.success
+        and guess.converged
         and guess.problem is stages.problem
         and guess.transcription == stages.scheme.name
         and np.array_equal(guess.stages.nodes, stages.nodes)

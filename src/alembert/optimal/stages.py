@@ -16,6 +16,7 @@ it is the last entry of x, the same in all stages).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -176,7 +177,12 @@ def cut(
         ):  # what steps make of time is another speed
             for moment, _ in interval.moments:
                 rows.add(f"{row.name} along the step", row.value(moment), (row.lower, row.upper))
-    for row in (*problem.limits["control"], *problem.path):
+    for row in problem.limits["control"]:
+        k = controls.index(row.component)
+        hull = _hull(scheme, kept[k] if memory else None, [value[k] for value in values])
+        for j, coefficient in enumerate(hull):
+            rows.add(_numbered(row.name, j, len(hull)), coefficient, (row.lower, row.upper))
+    for row in problem.path:
         involved = ca.depends_on(row.value(node), u)
         places = [moment for moment, _ in interval.moments] if involved else [node]
         first_too = not (row.is_equation and not involved and problem.settles("start", row))
@@ -332,6 +338,27 @@ class _Rows:
 
 def _column(rows: Any) -> ca.SX:
     return ca.vertcat(ca.SX(0, 1), *rows)
+
+
+def _hull(scheme: Transcription, kept: ca.SX | None, values: list[ca.SX]) -> list[ca.SX]:
+    """Numbers between which a control stays within a stage: where they keep its bounds, it does so at every time.
+
+    They are the coefficients of its polynomial in Bernstein's basis, as many as there are values; the first one of a
+    control that neighbours share is the last one of the stage before.
+    """
+    if len(values) == 1:
+        return values
+    shared, places, points = scheme.node_controls, scheme.places, values
+    if kept is not None and shared:
+        places, points = (0.0, *places), [kept, *values]
+    degree = len(places) - 1
+    basis = [
+        [math.comb(degree, j) * s**j * (1 - s) ** (degree - j) for j in range(degree + 1)] for s in places
+    ]
+    weights = np.linalg.inv(np.array(basis))
+    weights[np.abs(weights) < 1e-14] = 0.0
+    rows = [ca.dot(ca.SX(row), ca.vertcat(*points)) for row in weights]
+    return rows[int(shared) :]
 
 
 def _rates(scheme: Transcription, kept: ca.SX, values: list[ca.SX]) -> list[tuple[ca.SX, bool]]:

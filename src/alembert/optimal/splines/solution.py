@@ -57,9 +57,9 @@ class SplineSolution(Solution):
         self.seconds, self.history = seconds, found.history
         self.node_controls = motion.controls
         self._states = shooting.configurations(motion)
-        self.status, self.message = found.status, MESSAGES[found.status]
+        self._status, self._message = found.status, MESSAGES[found.status]
         if not self.success:
-            self.message += f" (conditions off by {self.infeasibility:.1e})"
+            self._message += f" (conditions off by {self.infeasibility:.1e})"
 
     @property
     def steps(self) -> int:

@@ -1,0 +1,254 @@
+"""How far the intervals of a solution are off, each by itself, and what bounds say between their nodes.
+
+From every node the motion under the controls found is integrated again over its interval, with steps of Runge and Kutta
+that are halved until their own error does not count. With x the solution's nodes, X and L what fine steps reach and cost,
+
+    e_k = max_i |X_k+1,i - x_k+1,i| / way_i,    c = |sum_k L_k + l_N - J| / (|sum_k L_k| + |l_N|)             (1)
+
+where way_i is how far component i moves in all. A solution whose e_k add up to much of the motion, or whose cost is not that
+of its own controls, is none of the problem but of its mesh: coarse meshes have optima of their own, which use the points
+between which nobody looks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from alembert.optimal.diagnosis import Violation
+from alembert.optimal.transcription import classical_step
+from alembert.simulate.schemes import CLASSICAL
+
+if TYPE_CHECKING:
+    from alembert.optimal.plant import Row
+    from alembert.optimal.problem import Problem
+    from alembert.optimal.solution import Solution
+
+Array = np.ndarray
+LARGEST_PARTS = 128
+"""fine steps of an interval; what is stiffer than these can follow is not judged"""
+SETTLED = 0.1
+"""share of the errors to which they are known"""
+LOST = 1e6
+"""ways of a motion, from where fine steps are taken to run away"""
+COARSE = 0.5
+"""the sum of (1) beyond which a solution counts as one of its mesh: half of the whole motion"""
+COARSE_COST = 0.02
+"""c of (1) beyond which it does"""
+OUTSIDE = 1e-3
+"""share of its room by which a quantity may be beyond its bound between nodes before the message says so"""
+
+
+@dataclass(frozen=True, eq=False)
+class MeshErrors:
+    """(1): `intervals` (N,), their `total` and the `cost`; `outside` are bounds that are not kept between nodes.
+
+    All are shares: 1e-3 is a thousandth of the whole motion, or of the cost. NaN where the motion is too stiff for steps
+    of an explicit method: then nothing is said.
+    """
+
+    intervals: Array
+    total: float
+    """of the component for which the sum is largest"""
+    component: str
+    cost: float
+    cost_of_controls: float
+    """the cost of the controls between the nodes of the solution, integrated finely"""
+    outside: tuple[Violation, ...]
+    room: tuple[float, ...]
+    """of each of `outside`: what it may be off before it counts"""
+    parts: int
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether the solution means little: then it is none of the problem."""
+        return self.total > COARSE or self.cost > COARSE_COST
+
+    @property
+    def worst(self) -> float:
+        """The largest of all errors."""
+        return float(max(self.total, self.cost))
+
+    def __str__(self) -> str:
+        if not np.isfinite(self.total + self.cost):
+            return "accuracy: not known, the motion is too stiff for an explicit method"
+        text = (
+            f"accuracy: intervals are off by {self.total:.1e} of the motion together ({self.component}), the cost by "
+            f"{self.cost:.1e}"
+        )
+        return "; ".join((text, *self.remarks))
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a user should know, in words; empty where all is well."""
+        found = []
+        if self.is_coarse:
+            which = (
+                f"the cost of these controls is {self.cost_of_controls:.6g}"
+                if self.cost > COARSE_COST
+                else f"{self.component} is off by {self.total:.0%} of its way, over all intervals"
+            )
+            found.append(
+                f"an optimum of this mesh rather than of the problem: {which}; take more steps, `accuracy=...`, or a "
+                "transcription with one control in each interval (rk4, midpoint)"
+            )
+        beyond = [v for v, room in zip(self.outside, self.room, strict=True) if v.amount > OUTSIDE * room]
+        if beyond:
+            v = beyond[0]
+            found.append(
+                f"between nodes {v.name} is beyond its bound by {v.amount:.2g} at t = {v.time:.4g} s"
+                + (f", and {len(beyond) - 1} more" if len(beyond) > 1 else "")
+            )
+        return found
+
+
+def judged(solution: Solution) -> MeshErrors:
+    """(1) of a solution."""
+    x, n = solution.x, solution.problem.plant.chart.tangent
+    N = solution.steps
+    if not (np.isfinite(x).all() and np.isfinite(solution.controls).all()):
+        nothing = np.full(N, np.nan)
+        return MeshErrors(nothing, np.nan, "", np.nan, np.nan, (), (), 0)
+    parts, fine = 4, _Fine(solution)
+    ends, costs, seen = fine.run(2)
+    way = _ways(solution, np.stack([x.T for _, x, _ in seen], axis=1).reshape(-1, x.shape[1]))
+    while True:
+        before = ends, costs
+        ends, costs, seen = fine.run(parts)
+        gaps = np.abs(fine.gaps(ends)) / way
+        with np.errstate(invalid="ignore"):  # both may have run away
+            change = np.abs(fine.gaps(ends) - fine.gaps(before[0])) / way
+        drift = abs(costs.sum() - before[1].sum())
+        size = abs(costs.sum()) + abs(fine.final) + 1e-300
+        settled = (
+            np.max(gaps, initial=0.0) < LOST
+            and np.max(change, initial=0.0) <= 1e-10 + SETTLED * np.max(gaps, initial=0.0)
+            and drift <= 1e-10 * size + SETTLED * abs(costs.sum() + fine.final - solution.cost)
+        )
+        if settled or parts >= LARGEST_PARTS:
+            break
+        parts *= 2
+    if not settled and not np.max(change) < COARSE / N:
+        return MeshErrors(np.full(N, np.nan), np.nan, "", np.nan, np.nan, (), (), parts)
+    sums = gaps.sum(axis=0)
+    i = int(np.argmax(sums)) if n else 0
+    cost = float(costs.sum() + fine.final)
+    outside = fine.outside(seen)
+    return MeshErrors(
+        gaps.max(axis=1),
+        float(sums[i]),
+        solution.problem.plant.tangent_names[i],
+        abs(cost - solution.cost) / size,
+        cost,
+        tuple(v for v, _ in outside),
+        tuple(room for _, room in outside),
+        parts,
+    )
+
+
+def _ways(solution: Solution, between: Array) -> Array:
+    """How far each component of the state moves, at nodes and between; those that hardly do count as a hundredth of their
+    size, or of the others of their kind."""
+    chart = solution.problem.plant.chart
+    points = np.concatenate([between[np.isfinite(between).all(axis=1)], solution.x[-1:]])
+    steps = chart.difference(points[:-1], points[1:])
+    way = np.ptp(np.concatenate([np.zeros((1, steps.shape[1])), np.cumsum(steps, axis=0)]), axis=0)
+    size = np.maximum(way, np.concatenate([np.zeros(chart.nv), np.abs(points[:, chart.nq :]).max(axis=0)]))
+    kinds = (
+        [slice(0, chart.nv), slice(chart.nv, None)]
+        if chart.nv
+        else [slice(k, k + 1) for k in range(len(way))]
+    )
+    for kind in kinds:
+        way[kind] = np.maximum(way[kind], 0.01 * np.max(size[kind], initial=0.0))
+    return np.where(way > 0, way, 1.0)
+
+
+class _Fine:
+    """The fine steps of all intervals side by side."""
+
+    def __init__(self, solution: Solution) -> None:
+        self.solution, self.problem = solution, solution.problem
+        self._step, self._rows, final = self.problem.fine
+        self._p = self.problem.parameters[:, None]
+        self.final = float(final(solution.x[-1], solution.duration, self._p))
+
+    def run(self, parts: int) -> tuple[Array, Array, list[tuple[Array, Array, Array]]]:
+        """Where intervals end and what they cost; and times, points and controls on the way."""
+        solution, N = self.solution, self.solution.steps
+        step, T = self._step.map(N), solution.duration
+        k, h = np.arange(N), np.diff(solution.time)[None] / parts
+        x, cost = solution.x[:-1].T, np.zeros(N)
+        seen = []
+        for i in range(parts):
+            t = solution.time[None, :-1] + i * h
+            u = [solution.control_within(k, np.full(N, (i + c) / parts)).T for c in (0.0, 0.5, 1.0)]
+            seen.append((t, x, u[0]))
+            after, more = step(x, t, h, np.concatenate(u), self._p, T)
+            x, cost = after.full(), cost + more.full()[0]
+        return x.T, cost, seen
+
+    def gaps(self, ends: Array) -> Array:
+        lost = ~np.isfinite(ends).all(axis=1)
+        found = self.problem.plant.chart.difference(
+            self.solution.x[1:], np.where(lost[:, None], self.solution.x[1:], ends)
+        )
+        found[lost] = np.inf
+        return found
+
+    def outside(self, seen: list[tuple[Array, Array, Array]]) -> list[tuple[Violation, float]]:
+        """Bounds that are not kept between nodes: the worst of each, with the room that it has."""
+        rows, N = bounded(self.problem), self.solution.steps
+        if not rows:
+            return []
+        f, T = self._rows.map(N), self.solution.duration
+        values = np.stack([f(t, x, u, self._p, T).full() for t, x, u in seen], axis=2)
+        times = np.stack([t[0] for t, _, _ in seen], axis=1)
+        found = []
+        for row, own in zip(rows, values, strict=True):
+            off = np.maximum(row.lower - own, own - row.upper)
+            at = np.unravel_index(int(np.argmax(off)), off.shape)
+            width = row.upper - row.lower
+            room = width if np.isfinite(width) and width > 0 else float(np.ptp(own)) or 1.0
+            if off[at] > 1e-6 * room:
+                found.append((Violation(row.name, float(times[at]), float(off[at])), room))
+        return sorted(found, key=lambda pair: -pair[0].amount / pair[1])
+
+
+def bounded(problem: Problem) -> list[Row]:
+    """What is bounded all along."""
+    return [*problem.limits["state"], *problem.limits["control"], *problem.path]
+
+
+def fine_functions(problem: Problem) -> tuple[ca.Function, ca.Function, ca.Function]:
+    """One fine step (x, t, h, u, p, T) -> after, cost; the rows of all bounds; the cost at the end."""
+    plant = problem.plant
+    chart, m = plant.chart, len(plant.controls)
+    x, t, h, T = ca.SX.sym("x", chart.point), ca.SX.sym("t"), ca.SX.sym("h"), ca.SX.sym("T")
+    u, p, v = ca.SX.sym("u", 3 * m), ca.SX.sym("p", len(problem.parameters)), ca.SX.sym("v", m)
+    d, w = ca.SX.sym("d", chart.tangent), ca.SX.sym("w")
+    there = chart.retract(x, d)
+    slope = chart.chart_rate(d, plant.rate(w, there, v, p))
+    rate = problem.cost.rate(problem.moment(w, there, v, p, T))
+    g = ca.Function("slope", [d, w, v, x, p, T], [slope, rate])
+    first, middle, last = u[:m], u[m : 2 * m], u[2 * m :]
+    points = [(t, first), (t + h / 2, middle), (t + h / 2, middle), (t + h, last)]
+    costs: list[ca.SX] = []
+
+    def found(i: int, d: ca.SX) -> ca.SX:
+        slope, cost = g(d, *points[i], x, p, T)
+        costs.append(cost)
+        return slope
+
+    after = chart.retract(x, classical_step(found, h, chart.tangent))
+    total = h * sum((float(b) * c for b, c in zip(CLASSICAL.b, costs, strict=True)), ca.SX(0))
+    moment = problem.moment(t, x, v, p, T)
+    rows = ca.vertcat(ca.SX(0, 1), *(row.value(moment) for row in bounded(problem)))
+    return (
+        ca.Function("fine", [x, t, h, u, p, T], [after, total]),
+        ca.Function("rows", [t, x, v, p, T], [rows]),
+        ca.Function("final", [x, T, p], [problem.cost.final(problem.moment(T, x, ca.SX.zeros(m), p, T))]),
+    )

@@ -1,0 +1,92 @@
+"""What meshes make of problems: bounds between nodes, optima that are those of a mesh, points without a slope."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from alembert.optimal import Problem, System, effort, running
+
+
+def lander():
+    """On the Moon, with the least fuel: no thrust, then full thrust."""
+    system = System(["h", "v"], ["u"], lambda s: [s.v, s.u - 1.5])
+    ends = {"start": {"h": 10, "v": -2}, "end": {"h": 0, "v": 0}}
+    return Problem(system, (1.0, 10.0), **ends, limits={"u": (0, 3)}, cost=running(lambda s: s.u))
+
+
+@pytest.mark.parametrize("transcription", ["hermite-simpson", "radau"])
+def test_controls_keep_their_bounds_at_every_time(transcription):
+    """Polynomials through values within bounds leave them in between, by up to an eighth of the jump; these must not."""
+    solution = lander().solve(20, transcription=transcription)
+    assert solution.success
+    u = solution.control_at(np.linspace(0, solution.duration, 2001))
+    assert u.min() >= -1e-9  # rounding of sums of three numbers of size 3
+    assert u.max() <= 3 + 1e-9
+    assert solution.cost >= 2 * np.sqrt(17) - 1e-6  # nothing that keeps the bounds takes less fuel
+    assert solution.cost == pytest.approx(2 * np.sqrt(17), rel=1e-2)
+    assert solution.accuracy.outside == ()
+    assert solution.accuracy.remarks == []
+
+
+def test_states_beyond_their_bounds_between_nodes_are_told():
+    """One step with u = -1 to all bounds at its nodes: x = t - t^2/2 is 0.5 in the middle."""
+    free = System(["x", "v"], ["u"], lambda s: [s.v, s.u])
+    ends = {"start": {"x": 0, "v": 1}, "end": {"x": 0, "v": -1}}
+    swing = Problem(free, 2.0, **ends, limits={"x": (-1, 0.3)}).solve(1, transcription="rk4")
+    assert swing.success
+    assert "between nodes x is beyond its bound by 0.2 at t = 1 s" in swing.message
+    assert swing.accuracy.outside[0].amount == pytest.approx(0.2, abs=1e-7)
+
+
+def test_an_optimum_of_the_mesh_is_no_success():
+    """The hanging chain has 5.0685; controls that alternate cheat a quadrature that looks at their points only."""
+    chain = System(["x", "E"], ["u"], lambda s: [s.u, ca.sqrt(1 + s.u**2)])
+    problem = Problem(
+        chain,
+        1.0,
+        start={"x": 1, "E": 0},
+        end={"x": 3, "E": 4},
+        cost=running(lambda s: s.x * ca.sqrt(1 + s.u**2)),
+    )
+    false = problem.solve(10)
+    assert false.converged
+    assert false.status == "coarse"
+    assert not false.success
+    assert false.cost < 5.0
+    assert false.accuracy.cost_of_controls > 5.0685 - 1e-3
+    assert (
+        "an optimum of this mesh rather than of the problem: the cost of these controls is" in false.message
+    )
+    true = problem.solve(20, transcription="rk4")
+    assert true.success
+    assert true.accuracy.worst < 1e-6
+
+
+def test_the_accuracy_has_the_order_of_the_method():
+    """Errors of single intervals of order p + 1, of which there are N: their sum falls by 2^p."""
+    system = System(["x"], ["u"], lambda s: [-(s.x**3) + s.u])
+    problem = Problem(system, 1.0, start={"x": 1}, end={"x": 0.2}, cost=effort())
+    one, two = (problem.solve(n, transcription="midpoint").accuracy.total for n in (8, 16))
+    assert np.log2(one / two) == pytest.approx(2.0, abs=0.3)
+    assert "accuracy: intervals are off by" in str(problem.solve(8, transcription="midpoint").accuracy)
+
+
+def test_controls_without_effect_at_first_order():
+    """u^2 has no slope at the guess u = 0, and no motion is impossible for that."""
+    system = System(["x"], ["u"], lambda s: [s.u**2])
+    problem = Problem(system, 1.0, start={"x": 0}, end={"x": 1}, cost=effort())
+    solution = problem.solve(10, transcription="rk4")
+    assert solution.success
+    assert solution.cost == pytest.approx(0.5, abs=1e-6)
+    assert "begun from controls that move" in solution.message
+    never = problem.replace(end={"x": -1}).solve(10, transcription="rk4", iterations=200)
+    assert not never.converged
+
+
+def test_a_motion_that_runs_away_is_not_judged():
+    """From a stiff system the fine steps of an explicit method say nothing."""
+    system = System(["x", "y"], ["u"], lambda s: [-1e9 * (s.x - ca.cos(s.t)), s.u])
+    problem = Problem(system, 1.0, start={"x": 1, "y": 0}, end={"y": 1}, cost=effort())
+    solution = problem.solve(4, transcription="radau")
+    assert solution.success
+    assert str(solution.accuracy).startswith("accuracy: not known")
