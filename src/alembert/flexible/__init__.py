@@ -1,5 +1,6 @@
 """Modal bodies from what engineers have: properties of beams, members of frameworks, matrices of finite elements."""
 
+from alembert.flexible.abaqus import read_abaqus as read_abaqus
 from alembert.flexible.beam import beam as beam
 from alembert.flexible.component_modes import ComponentModes as ComponentModes
 from alembert.flexible.component_modes import attachment_modes as attachment_modes
@@ -21,6 +22,8 @@ from alembert.flexible.framework import LumpedMass as LumpedMass
 from alembert.flexible.framework import Member as Member
 from alembert.flexible.framework import NodeSpring as NodeSpring
 from alembert.flexible.framework import framework as framework
+from alembert.flexible.mbdyn import read_mbdyn as read_mbdyn
+from alembert.flexible.nastran import read_nastran as read_nastran
 from alembert.flexible.stiffening import with_stiffening as with_stiffening
 from alembert.flexible.structure_report import StructureReport as StructureReport
 
@@ -44,6 +47,9 @@ __all__ = [
     "interface",
     "normal_modes",
     "orthonormal",
+    "read_abaqus",
+    "read_mbdyn",
+    "read_nastran",
     "relative",
     "residual_modes",
     "structure_body",
