@@ -44,7 +44,9 @@ def read_abaqus(
         # one triangle stands for both
         found.append(A if low.nnz and high.nnz else A + low.T + high.T)
     positions = np.array([places[k] for k in numbers])
-    return FiniteElements.of_matrices(found[0], found[1], positions, dofs, names=[str(k) for k in numbers], units=units)
+    return FiniteElements.of_matrices(
+        found[0], found[1], positions, dofs, names=[str(k) for k in numbers], units=units
+    )
 
 
 def _lines(path: Path) -> list[str]:
