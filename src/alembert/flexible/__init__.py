@@ -2,6 +2,8 @@
 
 from alembert.flexible.abaqus import read_abaqus as read_abaqus
 from alembert.flexible.beam import beam as beam
+from alembert.flexible.completeness import Completeness as Completeness
+from alembert.flexible.completeness import completeness as completeness
 from alembert.flexible.component_modes import ComponentModes as ComponentModes
 from alembert.flexible.component_modes import attachment_modes as attachment_modes
 from alembert.flexible.component_modes import constraint_modes as constraint_modes
@@ -13,6 +15,8 @@ from alembert.flexible.component_modes import normal_modes as normal_modes
 from alembert.flexible.component_modes import orthonormal as orthonormal
 from alembert.flexible.component_modes import relative as relative
 from alembert.flexible.component_modes import residual_modes as residual_modes
+from alembert.flexible.condensation import guyan as guyan
+from alembert.flexible.condensation import improved_reduction as improved_reduction
 from alembert.flexible.finite_element_body import structure_body as structure_body
 from alembert.flexible.finite_elements import FiniteElements as FiniteElements
 from alembert.flexible.finite_elements import MassPoints as MassPoints
@@ -23,30 +27,40 @@ from alembert.flexible.framework import Member as Member
 from alembert.flexible.framework import NodeSpring as NodeSpring
 from alembert.flexible.framework import framework as framework
 from alembert.flexible.mbdyn import read_mbdyn as read_mbdyn
+from alembert.flexible.mode_choice import ModeRanking as ModeRanking
+from alembert.flexible.mode_choice import carried_mass as carried_mass
+from alembert.flexible.mode_choice import rank_modes as rank_modes
 from alembert.flexible.nastran import read_nastran as read_nastran
 from alembert.flexible.stiffening import with_stiffening as with_stiffening
 from alembert.flexible.structure_report import StructureReport as StructureReport
 
 __all__ = [
+    "Completeness",
     "ComponentModes",
     "CrossSection",
     "FiniteElements",
     "LumpedMass",
     "MassPoints",
     "Member",
+    "ModeRanking",
     "NodeSpring",
     "StructureReport",
     "UnitSystem",
     "attachment_modes",
     "beam",
+    "carried_mass",
+    "completeness",
     "constraint_modes",
     "craig_bampton",
     "effective_masses",
     "framework",
     "frequencies",
+    "guyan",
+    "improved_reduction",
     "interface",
     "normal_modes",
     "orthonormal",
+    "rank_modes",
     "read_abaqus",
     "read_mbdyn",
     "read_nastran",
