@@ -28,6 +28,11 @@ ENDDATA
 """
 
 
+def output4():
+    with np.printoptions():  # pyyeti sets how NumPy prints
+        return pytest.importorskip("pyyeti.nastran.op4")
+
+
 def write(path, text):
     path.write_text(text)
     return path
@@ -100,7 +105,7 @@ def test_matrices_of_other_programs_are_read_back(tmp_path):
     ]
     abaqus = fl.read_abaqus(nodes, mass=files[0], stiffness=files[1])
     found = [direct, abaqus]
-    op4 = pytest.importorskip("pyyeti.nastran.op4")
+    op4 = output4()
     for binary in (True, False):
         path = str(tmp_path / f"beam{binary}.op4")
         op4.write(path, {"MGG": fe.M.toarray(), "KGG": fe.K.toarray()}, binary=binary)
@@ -271,7 +276,7 @@ def test_other_bad_files_are_refused(tmp_path):
 
 
 def test_bad_output4_is_refused(tmp_path):
-    op4 = pytest.importorskip("pyyeti.nastran.op4")
+    op4 = output4()
     deck = write(tmp_path / "a.bdf", "GRID,1,,0.,0.,0.\n")
     path = str(tmp_path / "a.op4")
     op4.write(path, {"MGG": np.eye(3), "KGG": np.eye(3)})

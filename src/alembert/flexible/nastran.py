@@ -362,7 +362,8 @@ def _direct(
 
 def _output4(path: Path, names: tuple[str, str]) -> dict[str, sp.csr_array]:
     try:
-        from pyyeti.nastran import op4
+        with np.printoptions():  # pyyeti sets how NumPy prints
+            from pyyeti.nastran import op4
     except ImportError:
         raise UnsupportedError(f"{path}: OUTPUT4 files need pyyeti: pip install 'alembert[fem]'") from None
     if not path.is_file():
