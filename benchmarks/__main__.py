@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 from rich.console import Console
@@ -17,6 +18,7 @@ _PAGE = _ROOT / "docs" / "benchmarks.md"
 
 
 def main() -> None:
+    os.environ["ALEMBERT_INTERPRETER"] = "off"  # what is measured is compiled code, but for the first result
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument(
         "--quick", action="store_true", help="short repeats and chains; rough figures, nothing stored"

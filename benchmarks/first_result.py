@@ -60,6 +60,7 @@ def _fresh(model: str, task: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {
             "ALEMBERT_CACHE": str(Path(folder) / "cache"),
+            "ALEMBERT_INTERPRETER": "",
             "OPENBLAS_NUM_THREADS": "1",
         }
         script = [sys.executable, __file__, model, task]

@@ -43,9 +43,12 @@ class Lanes:
         )
         inputs = [function.numel_in(k) for k in range(function.n_in())]
         self.outputs = [function.numel_out(k) for k in range(function.n_out())]
+        self.work, self.workspace = code.work, code.workspace
         text = codegen.prelude(code) + code.text
         text += driver.batch_function("f", inputs, self.outputs, code, lanes)
-        self.library = loader.Library(loader.compile_ir(text, host()), ["f_batch"], code.constants)
+        self.library = loader.Library(
+            loader.compile_ir(text, host()), ["f_batch"], code.constants, code.lists
+        )
         signature = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
         self.batch = signature(self.library.addresses["f_batch"])
 

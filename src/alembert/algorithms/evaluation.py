@@ -222,7 +222,7 @@ class Evaluator(Failures):
             finite = None
         if not (all_finite(result) if finite is None else finite):
             self.explain(caller or name, result, given, kernel)
-        elif finite is None and name not in self._direct and _is_one(given):
+        elif finite is None and name not in self._direct and _is_one(given) and not kernel.interpreted:
             self._direct[name] = self._direct_call(name)
         return result
 

@@ -54,7 +54,7 @@ def digest(key: str, lanes: int, target: Target) -> str:
 
 def module_digest(text: str, level: int, target: Target) -> str:
     """The name of the machine code that LLVM makes of a text; Alembert's own version does not matter."""
-    parts = [text, str(level), repr(target), *versions()]
+    parts = [text, str(level), repr(target.compiling()), *versions()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -101,6 +101,12 @@ def load(name: str, suffix: str = KERNEL) -> tuple[dict[str, Any], bytes] | None
     with contextlib.suppress(OSError):
         os.utime(path)
     return ast.literal_eval(head.decode()), code
+
+
+def has(name: str) -> bool:
+    """Whether there is a kernel of this name, whole or not."""
+    folder = _trusted()
+    return folder is not None and os.path.exists(f"{folder}/{name}{KERNEL}")
 
 
 def store(name: str, properties: dict[str, Any], code: bytes, suffix: str = KERNEL) -> bool:

@@ -17,24 +17,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from array import array
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import casadi as ca
 
-from alembert.engine import symbols, vectormath
-from alembert.engine.instructions import (
-    FMS,
-    FNMA,
-    Chunk,
-    InstructionList,
-    from_casadi,
-    in_chunks,
-    interleaved,
-)
+from alembert.engine import interpreter, symbols, vectormath
+from alembert.engine.instructions import Chunk, InstructionList, from_casadi, in_chunks, interleaved
+from alembert.engine.interpreter import Listing
+from alembert.engine.operations import Operations, library_calls
 from alembert.engine.target import Target
-from alembert.engine.vectormath import LIBRARY_BINARY, LIBRARY_UNARY, literal, suffix, vector_type
+from alembert.engine.vectormath import literal, vector_type
 
 CHUNK = 1200  # operations and loads; shorter ones cost traffic, longer ones compile time
 QUICK_CHUNK = (
@@ -57,6 +52,9 @@ class Code:
     quick: bool = False  # to be compiled without optimisation
     constants: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """tables of numbers that the functions read, which get these when the machine code is loaded"""
+    lists: Mapping[str, array[int]] = field(default_factory=dict)
+    """of instructions that are interpreted; the functions have their addresses when the machine code is loaded"""
+    listed: int = 0  # operations in these lists
 
 
 @dataclass(frozen=True)
@@ -88,6 +86,8 @@ def emit_function(
     may be where elements of arguments are, of which each is read once, for that result. Constants are `inline`, or in a
     table of which the text does not have the numbers: then it is the same for all functions that differ in these alone.
     """
+    if target.interprets and not (places or in_place):
+        return _listed(name, program, lanes, target, uniform, spacing)
     if lanes == 1 and sum(program.needed()) > LONG:
         target = target.compact()
     emitter = _Emitter(name, program, lanes, target, chunk, uniform, places or {}, spacing, inline)
@@ -98,18 +98,35 @@ def emit_function(
 
 def prelude(code: Code) -> str:
     """What the functions of a module share: attributes, constants, calls of the C library with their numbers of lanes."""
-    text, helpers = [code.target.attributes], code.helpers
+    text = [code.target.attributes]
     for name, values in code.constants.items():
         text.append(f"@{name} = dso_local global [{len(values)} x double] zeroinitializer, align 64\n")
-    for name in sorted({name for name, _ in helpers}):
-        operands = 2 if name in LIBRARY_BINARY.values() else 1
-        text.append(vectormath.library_declaration(name, operands))
-        text += [
-            vectormath.library_call(name, operands, n)
-            for other, n in sorted(helpers)
-            if other == name and n > 1
-        ]
-    return "\n".join(text) + "\n"
+    for name in code.lists:
+        text.append(f"@{name} = dso_local global ptr null, align 8\n")
+    return "\n".join([*text, *library_calls(code.helpers)]) + "\n"
+
+
+def _listed(
+    name: str,
+    program: InstructionList,
+    lanes: int,
+    target: Target,
+    uniform: Container[int],
+    spacing: Spacing | None,
+) -> Code:
+    """The same function, interpreted."""
+
+    def place(argument: int, element: int) -> int:
+        far = spacing is not None and argument in spacing.arguments
+        return 8 * element * (spacing.doubles if spacing is not None and far else lanes)
+
+    def result(_: int, element: int) -> int:
+        return 8 * element * (lanes if spacing is None else spacing.doubles)
+
+    made = Listing(program, lanes, uniform, place, result)
+    text = interpreter.function(name, len(program.input_sizes) + len(program.outputs), lanes, target)
+    lists = {f"{name}_list": made.words}
+    return Code(text, made.room, made.work, frozenset(), target, lists=lists, listed=made.work)
 
 
 class _Emitter:
@@ -134,13 +151,9 @@ class _Emitter:
         self.lanes = lanes
         self.target = target
         self.T = vector_type(lanes)
-        self.kind = suffix(lanes)
         self.align = 8 * lanes
-        self.helpers: set[tuple[str, int]] = set()
+        self.operations = Operations(lanes)
         self.chunks = in_chunks(program, chunk)
-        self.zero = literal(vectormath.bits(0.0), lanes)
-        self.one = literal(vectormath.bits(1.0), lanes)
-        self.B = vector_type(lanes, "i1")
 
         # What each value is called in the chunk at hand; None: not there yet.
         self.names: list[str | None] = [None] * len(program)
@@ -193,7 +206,7 @@ class _Emitter:
             "".join(functions),
             self.workspace,
             work,
-            frozenset(self.helpers),
+            frozenset(self.operations.helpers),
             self.target,
             constants=constants,
         )
@@ -292,41 +305,24 @@ class _Emitter:
         for position, i in enumerate(piece.angles):
             self.store(self.names[i] or self.load(i), "%w", angles + position)
         for position in range(len(piece.angles), sines - angles):
-            self.store(self.zero, "%w", angles + position)
+            self.store(self.operations.zero, "%w", angles + position)
         x, s, c = (self.address("%w", row) for row in piece.rows)
         count = (sines - angles) * self.lanes
         self.lines.append(f"call void @{symbols.sincos(self.target)}(ptr {x}, ptr {s}, ptr {c}, i64 {count})")
 
     def emit_values(self, k: int, piece: Chunk) -> None:
         kept = set(piece.kept)
-        program, names, slots, lines, T = self.program, self.names, self.slots, self.lines, self.T
+        program, names, slots, lines = self.program, self.names, self.slots, self.lines
         results = self.chunks.results
         ops, a, b, c = program.op, program.a, program.b, program.c
-        load, local = self.load, self.local
-        fma = f"call {T} @llvm.fma.{self.kind}({T} "
+        load, local, write = self.load, self.local, self.operations.write
         for i in piece.values:
             op = ops[i]
             x = names[a[i]] or load(a[i])
+            y = "" if b[i] < 0 else names[b[i]] or load(b[i])
+            z = "" if c[i] < 0 else names[c[i]] or load(c[i])
             name = f"%v{i}"
-            if op == ca.OP_MUL:
-                lines.append(f"{name} = fmul {T} {x}, {names[b[i]] or load(b[i])}")
-            elif op < 0:
-                y = names[b[i]] or load(b[i])
-                z = names[c[i]] or load(c[i])
-                if op == FMS:
-                    lines.append(f"%n{i} = fneg {T} {z}")
-                    z = f"%n{i}"
-                elif op == FNMA:
-                    lines.append(f"%n{i} = fneg {T} {x}")
-                    x = f"%n{i}"
-                lines.append(f"{name} = {fma}{x}, {T} {y}, {T} {z})")
-            elif op == ca.OP_ADD:
-                lines.append(f"{name} = fadd {T} {x}, {names[b[i]] or load(b[i])}")
-            elif op == ca.OP_SUB:
-                lines.append(f"{name} = fsub {T} {x}, {names[b[i]] or load(b[i])}")
-            else:
-                y = "" if b[i] < 0 else names[b[i]] or load(b[i])
-                self.emit_other(i, op, name, x, y)
+            write(lines, i, op, name, x, y, z)
             names[i] = name
             local.append(i)
             if i in kept:
@@ -337,58 +333,9 @@ class _Emitter:
         for i, result, element in piece.copies:
             self.result(names[i] or load(i), result, element)
 
-    def emit_other(self, i: int, op: int, name: str, x: str, y: str) -> None:
-        T, B, kind, lines = self.T, self.B, self.kind, self.lines
-        if op in _ARITHMETIC:
-            lines.append(f"{name} = {_ARITHMETIC[op]} {T} {x}, {y}")
-        elif op == ca.OP_NEG:
-            lines.append(f"{name} = fneg {T} {x}")
-        elif op in _INTRINSIC:
-            arguments = f"{T} {x}, {T} {y}" if y else f"{T} {x}"
-            lines.append(f"{name} = call {T} @llvm.{_INTRINSIC[op]}.{kind}({arguments})")
-        elif op in LIBRARY_UNARY or op in LIBRARY_BINARY:
-            function = LIBRARY_UNARY.get(op) or LIBRARY_BINARY[op]
-            self.helpers.add((function, self.lanes))
-            arguments = f"{T} {x}, {T} {y}" if y else f"{T} {x}"
-            lines.append(f"{name} = call {T} {vectormath.library_callee(function, self.lanes)}({arguments})")
-        elif op in _CONDITION:
-            lines.append(f"%b{i} = fcmp {_CONDITION[op]} {T} {x}, {y or self.zero}")
-            lines.append(f"{name} = select {B} %b{i}, {T} {self.one}, {T} {self.zero}")
-        elif op == ca.OP_AND or op == ca.OP_OR:
-            lines.append(f"%c{i} = fcmp une {T} {x}, {self.zero}")
-            lines.append(f"%d{i} = fcmp une {T} {y}, {self.zero}")
-            lines.append(f"%b{i} = {'and' if op == ca.OP_AND else 'or'} {B} %c{i}, %d{i}")
-            lines.append(f"{name} = select {B} %b{i}, {T} {self.one}, {T} {self.zero}")
-        elif op == ca.OP_IF_ELSE_ZERO:
-            lines.append(f"%b{i} = fcmp oeq {T} {x}, {self.zero}")
-            lines.append(f"{name} = select {B} %b{i}, {T} {self.zero}, {T} {y}")
-        elif op == ca.OP_FMIN or op == ca.OP_FMAX:
-            # the second operand, if it is beyond the first or the first is NaN
-            lines.append(f"%c{i} = fcmp {'olt' if op == ca.OP_FMIN else 'ogt'} {T} {y}, {x}")
-            lines.append(f"%d{i} = fcmp uno {T} {x}, {x}")
-            lines.append(f"%b{i} = or {B} %c{i}, %d{i}")
-            lines.append(f"{name} = select {B} %b{i}, {T} {y}, {T} {x}")
-        elif op == ca.OP_SIGN:
-            minus = literal(vectormath.bits(-1.0), self.lanes)
-            lines.append(f"%b{i} = fcmp ogt {T} {x}, {self.zero}")
-            lines.append(f"%c{i} = fcmp olt {T} {x}, {self.zero}")
-            lines.append(f"%d{i} = select {B} %b{i}, {T} {self.one}, {T} {x}")
-            lines.append(f"{name} = select {B} %c{i}, {T} {minus}, {T} %d{i}")
-        else:
-            raise AssertionError(f"operation {op} passed the reader")
-
 
 _STRUCTURE = (0.0, 1.0, -1.0)
 """numbers that belong to the form of a function rather than to its values"""
-_ARITHMETIC = {ca.OP_DIV: "fdiv"}
-_INTRINSIC = {
-    ca.OP_SQRT: "sqrt",
-    ca.OP_FLOOR: "floor",
-    ca.OP_CEIL: "ceil",
-    ca.OP_FABS: "fabs",
-    ca.OP_COPYSIGN: "copysign",
-}
-_CONDITION = {ca.OP_LT: "olt", ca.OP_LE: "ole", ca.OP_EQ: "oeq", ca.OP_NE: "une", ca.OP_NOT: "oeq"}
 
 
 class KernelSource(Protocol):

@@ -2,7 +2,8 @@
 
 A `Kernel` computes some results from some arguments, for one state or for a batch: arguments have leading
 batch dimensions that follow NumPy's rules of broadcasting. It is compiled when it is first called, once
-for single states and once for batches, unless the cache has it. One state gives the same bits whichever
+for single states and once for batches, unless the cache has it. Long straight code is interpreted until it has run
+often enough that machine code of it pays (`alembert.engine.interpreter`). One state gives the same bits whichever
 way it is computed.
 """
 
@@ -22,7 +23,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from alembert.engine import cache, codegen, driver, fastcall, loader, recycling
+from alembert.engine import codegen, driver, fastcall, interpreter, loader, recycling
 from alembert.engine.codegen import KernelSource
 from alembert.engine.loader import Library, Module
 from alembert.engine.target import Target, host
@@ -30,6 +31,7 @@ from alembert.errors import ArgumentError
 
 BODY = "alembert_kernel"
 THREAD_WORK = 2_000_000  # operations (one vector each) below which one more thread costs more than it saves
+FEWEST = 400  # operations below which LLVM takes no longer than what surrounds them
 
 Array = np.ndarray
 
@@ -125,12 +127,17 @@ class Kernel:
 
     def prepare(self, lanes: int | None = None) -> Self:
         """Compile now: for batches, or with `lanes=1` for single states."""
-        self._machine_code(self._lanes if lanes is None else lanes)
+        self._machine_code(self._lanes if lanes is None else lanes, math.inf)
         return self
+
+    @property
+    def interpreted(self) -> bool:
+        """Whether code for single states is there, which is not compiled yet."""
+        return 1 in self._compiled and self._compiled[1].listed > 0
 
     def function(self) -> Callable[..., Any]:
         """The kernel as a plain function that behaves alike; the fastest way to call it for one state."""
-        self._machine_code(1)
+        self._machine_code(1, math.inf)
         return self._function
 
     def bind(self, count: int, inputs: Sequence[Array], outputs: Sequence[Array]) -> Callable[[], None]:
@@ -138,8 +145,8 @@ class Kernel:
 
         An array is C-contiguous and has one entry per state, or a single one for all.
         """
-        lanes = self._lanes
-        code = self._machine_code(1 if count <= lanes // 2 else lanes)
+        lanes = 1 if count <= self._lanes // 2 else self._lanes
+        blocks = -(-count // lanes)
         table: list[int] = []
         for x, a in zip((*inputs, *outputs), (*self.arguments, *self.results), strict=True):
             single = x.shape == a.shape
@@ -154,14 +161,24 @@ class Kernel:
         kept = (inputs, outputs)
 
         def run(_kept: Any = kept) -> None:
+            code = self._machine_code(lanes, blocks)  # kept until it has run
             if code.batch(words, 0, count) == NO_MEMORY:
                 raise MemoryError(f"no memory for the workspace of {self.name}")
 
+        self._machine_code(lanes)
         return run
 
-    def fast(self) -> Callable[..., None]:
-        """A function for tight loops: `f(*arguments, *results)` on one state, into the caller's arrays."""
-        return self._machine_code(1).into
+    def foresee(self, runs: float, count: int = 1) -> None:
+        """Say that so many runs on `count` states follow, of which calls alone do not tell: one may go round and round."""
+        lanes = 1 if count <= self._lanes // 2 else self._lanes
+        self._machine_code(lanes, runs * -(-count // lanes))
+
+    def fast(self, runs: float = math.inf) -> Callable[..., None]:
+        """A function for tight loops: `f(*arguments, *results)` on one state, into the caller's arrays.
+
+        `runs` says how much it will be used, in single runs; what is little is not worth to be compiled.
+        """
+        return self._machine_code(1, runs).into
 
     def _first_call(self, *arrays: Any, out: Any = None, threads: int | None = None) -> Any:
         """Stands for the compiled entry point until a single state comes."""
@@ -289,8 +306,8 @@ class Kernel:
         count: int,
         threads: int | None,
     ) -> bool | None:
-        lanes = self._lanes
-        code = self._machine_code(1 if count <= lanes // 2 else lanes)
+        lanes = 1 if count <= self._lanes // 2 else self._lanes
+        code = self._machine_code(lanes, -(-count // lanes))
         table: list[int] = []
         kept: list[Array] = []  # compact copies of arguments, until the end of the computation
         moves: list[tuple[Array, Array]] = []  # results of other layouts, and their compact copies
@@ -311,24 +328,24 @@ class Kernel:
             x[...] = compact
         return finite
 
-    def _machine_code(self, lanes: int) -> _Compiled:
+    def _machine_code(self, lanes: int, runs: float = 0) -> _Compiled:
+        """The code for so many lanes that is to be run `runs` times now."""
         code = self._compiled.get(lanes)
-        if code is None:
+        if code is None or (code.listed and code.pays(runs)):
             with loader.COMPILING, self._lock:
                 code = self._compiled.get(lanes)
-                if code is None:
-                    code = self._compiled[lanes] = self._compile(lanes)
+                if code is None or (code.listed and code.pays(0)):
+                    at_once = code is not None or runs > interpreter.RUNS
+                    code = self._compiled[lanes] = self._made(lanes, at_once)
+                    code.pays(runs)
                     if lanes == 1 and code.call is not None:
                         self._function = code.call
         return code
 
-    def _compile(self, lanes: int) -> _Compiled:
-        target = host()
-        name = cache.digest(f"{self.key}\0{self._signature()}", lanes, target)
-        properties, library = loader.library(
-            name, self.name, target, lambda: self._module(lanes, target), self._names(lanes)
-        )
-        return _Compiled(self, library, lanes, properties["work"])
+    def _made(self, lanes: int, at_once: bool) -> _Compiled:
+        key, build = f"{self.key}\0{self._signature()}", functools.partial(self._module, lanes)
+        made = loader.in_steps(key, lanes, self.name, build, self._names(lanes), at_once=at_once)
+        return _Compiled(self, lanes, *made)
 
     def _names(self, lanes: int) -> list[str]:
         """Of what its machine code has for the outside."""
@@ -354,6 +371,8 @@ class Kernel:
                     f"{self.name}: the {kind}s {listed} do not fit code with sizes {list(sizes)}"
                 )
         body = source.emit(BODY, lanes, target)
+        if 0 < body.listed < FEWEST:
+            body = source.emit(BODY, lanes, target.compiling())
         text = [
             codegen.prelude(body),
             body.text,
@@ -363,23 +382,25 @@ class Kernel:
             shapes = [a.shape for a in self.arguments], [a.shape for a in self.results]
             text.append(fastcall.entry_points(BODY, *shapes, body.workspace))
         level = 0 if body.quick else 1 if lanes == 1 else 2
-        return Module("".join(text), body.constants, {"work": body.work}, level)
+        properties = {"work": body.work, "listed": body.listed}
+        return Module("".join(text), body.constants, properties, level, body.lists)
 
     def _signature(self) -> str:
         return repr(([a.shape for a in self.arguments], [a.shape for a in self.results], self.bound))
 
 
 class _Compiled:
-    """A kernel's machine code for one lane width."""
+    """A kernel's machine code for one lane width; with `listed` operations that are interpreted."""
 
-    def __init__(self, kernel: Kernel, library: Library, lanes: int, work: int):
+    def __init__(self, kernel: Kernel, lanes: int, properties: dict[str, int], library: Library, left: int):
         self.lanes = lanes
-        self.work = work
+        self.work, self.listed = properties["work"], properties["listed"]
         self.library = library
+        self._left: float = left  # operations until compiled code would have been better
         self.batch = _BATCH(library.addresses[f"{BODY}_batch"])
         self.call: Callable[..., Any] | None = None
         self.into: Callable[..., None] = kernel._evaluate_into
-        if lanes == 1 and not kernel.bound and fastcall.supported():
+        if lanes == 1 and not kernel.bound and not self.listed and fastcall.supported():
             bound = fastcall.bind(
                 library.addresses[f"{BODY}_table"],
                 {entry: library.addresses[f"{BODY}_{entry}"] for entry in ("call", "into")},
@@ -389,6 +410,11 @@ class _Compiled:
                 library,
             )
             self.call, self.into = bound["call"], bound["into"]
+
+    def pays(self, runs: float) -> bool:
+        """Count further runs; whether all of them together are so many that compiled code would have been better."""
+        self._left -= runs * self.work
+        return self._left < 0
 
     def run(self, layouts: Sequence[int], count: int, threads: int | None) -> bool | None:
         """Whether the results are finite, where that is known."""

@@ -14,12 +14,12 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import llvmlite.binding as llvm
 
-from alembert.engine import cache, driver, outlet, symbols, vectormath
+from alembert.engine import cache, driver, interpreter, outlet, symbols, vectormath
 from alembert.engine.target import Target, host
 
 
@@ -61,11 +61,15 @@ if hasattr(os, "register_at_fork"):
 class Library:
     """Machine code in memory, as long as this object lives; `addresses` are those of its `names`.
 
-    `constants` are the numbers that its tables of constants get.
+    `constants` are the numbers that its tables of constants get, `lists` those of instructions that it interprets.
     """
 
     def __init__(
-        self, code: bytes, names: Iterable[str], constants: Mapping[str, Sequence[float]] | None = None
+        self,
+        code: bytes,
+        names: Iterable[str],
+        constants: Mapping[str, Sequence[float]] | None = None,
+        lists: Mapping[str, array[int]] | None = None,
     ):
         with COMPILING:
             builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
@@ -73,7 +77,7 @@ class Library:
                 builder.import_symbol(name, address)
             for name in symbols.called(code):
                 builder.import_symbol(name, shared_function(name))
-            names = [*names, *(constants or {})]
+            names = [*names, *(constants or {}), *(lists or {})]
             for name in names:
                 builder.export_symbol(name)
             # JITLink places all sections in one piece of memory, so that relative addresses reach from any to any.
@@ -82,6 +86,9 @@ class Library:
             for name, values in (constants or {}).items():
                 table = array("d", values)
                 ctypes.memmove(self.addresses[name], table.tobytes(), table.itemsize * len(table))
+            self._lists = lists
+            for name, words in (lists or {}).items():
+                ctypes.c_int64.from_address(self.addresses[name]).value = words.buffer_info()[0]
 
 
 _NUMBERS = itertools.count()
@@ -101,6 +108,7 @@ class Module:
     constants: Mapping[str, Sequence[float]]
     properties: dict[str, Any]
     level: int = 2
+    lists: Mapping[str, array[int]] = field(default_factory=dict)
 
 
 def library(
@@ -116,7 +124,7 @@ def library(
         properties, numbers = found
         code = cache.load(properties["module"], cache.MODULE)
         if code is not None:
-            return properties, Library(code[1], names, _tables(properties["tables"], numbers))
+            return properties, Library(code[1], names, *_tables(properties, numbers))
     with patience(title):
         module = build()
         content = cache.module_digest(module.text, module.level, target)
@@ -124,19 +132,51 @@ def library(
         if code is None:
             code = {}, compile_ir(module.text, target, level=module.level)
             kept = cache.store(content, *code, cache.MODULE)
-    tables = {table: len(values) for table, values in module.constants.items()}
-    properties = {**module.properties, "module": content, "tables": tables}
+    properties = {**module.properties, "module": content}
+    for kind, tables in (("tables", module.constants), ("lists", module.lists)):
+        properties[kind] = {table: len(values) for table, values in tables.items()}
     if kept:
-        cache.store(name, properties, array("d", itertools.chain(*module.constants.values())).tobytes())
-    return properties, Library(code[1], names, module.constants)
+        numbers = array("d", itertools.chain(*module.constants.values())).tobytes()
+        cache.store(name, properties, b"".join([numbers, *(x.tobytes() for x in module.lists.values())]))
+    return properties, Library(code[1], names, module.constants, module.lists)
 
 
-def _tables(sizes: Mapping[str, int], numbers: bytes) -> dict[str, array[float]]:
-    values, found, start = array("d", numbers), {}, 0
-    for name, size in sizes.items():
-        found[name] = values[start : start + size]
-        start += size
-    return found
+def in_steps(
+    key: str,
+    lanes: int,
+    title: str,
+    build: Callable[[Target], Module],
+    names: Sequence[str],
+    *,
+    at_once: bool,
+) -> tuple[dict[str, Any], Library, int]:
+    """Interpreted code of what `key` identifies, or machine code if it is wanted `at_once` or in the cache.
+
+    With its properties, of which "listed" counts the interpreted operations, and how many of these to run at most.
+    """
+    at_once = at_once or not interpreter.allowed()
+    target = host()
+    if not (at_once or cache.has(cache.digest(key, lanes, target))):
+        target = target.interpreting()
+    name = cache.digest(key, lanes, target)
+    runs = interpreter.RUNS_AGAIN if target.interprets and cache.has(name) else interpreter.RUNS
+    properties, found = library(name, title, target, lambda: build(target), names)
+    return properties, found, runs * int(properties["listed"])
+
+
+def _tables(
+    properties: Mapping[str, Mapping[str, int]], content: bytes
+) -> tuple[dict[str, array[float]], dict[str, array[int]]]:
+    """What `library` has kept: constants, and lists of instructions."""
+    found: dict[str, dict[str, Any]] = {"tables": {}, "lists": {}}
+    start = 0
+    for kind, code in (("tables", "d"), ("lists", "i")):
+        for name, size in properties[kind].items():
+            table = array(code)
+            end = start + size * table.itemsize
+            table.frombytes(content[start:end])
+            found[kind][name], start = table, end
+    return found["tables"], found["lists"]
 
 
 def compile_ir(text: str, target: Target, *, level: int = 2) -> bytes:
@@ -211,6 +251,8 @@ def _shared_library(target: Target, group: str, number: int, lanes: int) -> Libr
 def _shared_text(target: Target, group: str, number: int, lanes: int) -> str:
     if group == "sincos":
         return target.attributes + vectormath.sincos_module(target.lanes, fused=target.fused)
+    if group == "interpreter":
+        return interpreter.module(number, target)
     if group == "packing":
         return target.attributes + driver.packing(number)
     return (

@@ -1,9 +1,9 @@
 """Names of the functions that a module calls but does not hold.
 
 Those of the C library's mathematics have a prefix, so that LLVM does not fold or replace the calls. Others are the same in
-all kernels: what packs and unpacks the states of a batch, and sines and cosines, depend on the processor and the number of
-lanes only, and take longer to compile than most kernels. A kernel calls them by a name that says what and for which
-processor,
+all kernels: what packs and unpacks the states of a batch, sines and cosines, and the interpreter of lists depend on the
+processor and the number of lanes only, and take longer to compile than most kernels. A kernel calls them by a name that says
+what and for which processor,
 
     alembert_shared_TARGET_GROUP_FUNCTION
 
@@ -28,6 +28,7 @@ _SIGNATURES = {
     "outlet": f"void ({_STATES}, i64, i64, i1)",
     "leave": "void (ptr, ptr, i64, i64, i64)",
     "sincos": "void (ptr, ptr, ptr, i64)",
+    "run": "void (ptr, ptr, ptr)",
 }
 _INTRINSICS = {
     **dict.fromkeys(("llvm.sqrt", "llvm.floor", "llvm.ceil", "llvm.fabs"), "T (T)"),
@@ -71,6 +72,11 @@ def packing(function: str, lanes: int, target: Target) -> str:
     return _symbol(target, f"packing{lanes}", function)
 
 
+def interpreter(lanes: int, target: Target) -> str:
+    """The name of the function of `alembert.engine.interpreter.module`."""
+    return _symbol(target, f"interpreter{lanes}", "run")
+
+
 def leave(count: int, lanes: int, target: Target, *, whole: bool) -> str:
     """The name of `alembert.engine.outlet.leaving` for `count` elements."""
     kind = "whole" if whole else "part"
@@ -78,14 +84,14 @@ def leave(count: int, lanes: int, target: Target, *, whole: bool) -> str:
 
 
 def _symbol(target: Target, group: str, function: str) -> str:
-    TARGETS[target.tag] = target
+    TARGETS[target.tag] = target.compiling()
     return f"alembert_shared_{target.tag}_{group}_{function}"
 
 
 def functions(group: str, lanes: int) -> list[str]:
     """What a group holds."""
     if group != "packing":
-        return ["sincos" if group == "sincos" else "leave"]
+        return [{"sincos": "sincos", "interpreter": "run"}.get(group, "leave")]
     return ["place", "pack", "unpack", *(["check", "outlet"] if lanes > 1 else [])]
 
 

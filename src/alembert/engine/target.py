@@ -34,6 +34,9 @@ class Target:
     features: str
     fused: bool  # has fused multiply-adds
     lanes: int  # doubles in a vector register
+    interprets: bool = (
+        False  # straight code runs from lists (`alembert.engine.interpreter`) and is not compiled
+    )
 
     @property
     def attributes(self) -> str:
@@ -51,8 +54,14 @@ class Target:
 
     @property
     def tag(self) -> str:
-        """A short name, for those of functions."""
-        return _tag(self)
+        """A short name, for those of functions; they are the same whether code is compiled or interpreted."""
+        return _tag(self.compiling())
+
+    def compiling(self) -> Target:
+        return dataclasses.replace(self, interprets=False) if self.interprets else self
+
+    def interpreting(self) -> Target:
+        return dataclasses.replace(self, interprets=True)
 
     def compact(self) -> Target:
         """For long scalar code: without AVX-512, whose instructions are longer. Same bits, 10 % faster."""

@@ -217,7 +217,14 @@ class _Emitter:
         others = [code.target for code in codes if code.target != self.target]
         machine = others[0] if others else self.target
         constants = {name: values for code in codes for name, values in code.constants.items()}
-        return Code("".join(text), room, work, helpers, machine, self.direct, constants=constants)
+        lists = {name: words for code in codes for name, words in code.lists.items()}
+        listed = sum(code.listed for code in codes)
+        return Code(
+            *("".join(text), room, work, helpers, machine, self.direct),
+            constants=constants,
+            lists=lists,
+            listed=listed,
+        )
 
     def prepare(self, step: Step) -> None:
         """Emit the functions that a step calls."""

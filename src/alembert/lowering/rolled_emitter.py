@@ -66,7 +66,7 @@ class _Step:
 
 class RolledEmitter:
     def __init__(self, source: RolledSource, name: str, lanes: int, target: Target) -> None:
-        self.source, self.name, self.lanes, self.target = source, name, lanes, target
+        self.source, self.name, self.lanes, self.target = source, name, lanes, target.compiling()
         self.memory = source.memory
         self.T = vector_type(lanes)
         self.text: list[str] = []

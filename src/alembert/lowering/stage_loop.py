@@ -15,11 +15,12 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.engine import cache, codegen, elimination, fastcall, loader, loops
+from alembert.engine import codegen, elimination, fastcall, loader, loops
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.elimination import EliminationSource
+from alembert.engine.kernel import FEWEST
 from alembert.engine.loader import Module
-from alembert.engine.target import host
+from alembert.engine.target import Target
 
 STEP = "alembert_stage"
 ALIGNMENT = 64  # bytes; of the widest vector
@@ -54,12 +55,13 @@ class StageLoop:
         self._sizes, self._shifts = [*inputs, *self._source.output_sizes], tuple(shifts)
         self._backward, self._stop = backward, None if stop is None else len(inputs) + stop
         self._code: Any = None
+        self._listed = 0  # operations that are interpreted
+        self._left = 0  # of them until compiled code would have been better
+        self._libraries: list[loader.Library] = []
 
     def __call__(self, count: int, *arrays: Array) -> int:
         """Run over `count` stages; how many were run to the end (all, unless one stopped the loop)."""
-        if self._code is None:
-            self._code = self._compile()
-        run, workspace = self._code
+        run, workspace = self._made(count)
         for x, size, shift in zip(arrays, self._sizes, self._shifts, strict=True):
             entries = 1 if shift is None else count + shift if count else 0
             if not (x.flags.c_contiguous and x.dtype == np.float64 and x.size >= entries * size):
@@ -70,31 +72,46 @@ class StageLoop:
     def bind(self, count: int, arrays: Sequence[Array]) -> Callable[[], int]:
         """The loop on always the same arrays."""
         self(0, *arrays)
-        run, _ = self._code
-        workspace = np.empty(len(self._code[1]))
         table = (ctypes.c_int64 * len(arrays))(*(fastcall.address(x) for x in arrays))
-        place, kept = _aligned(workspace), (arrays, workspace)
+        code, workspace = None, np.empty(0)
 
-        def bound(_kept: Any = kept) -> int:
-            return int(run(count, table, place))
+        def bound(_kept: Any = arrays) -> int:
+            nonlocal code, workspace
+            run, room = self._made(count)
+            if run is not code:
+                code, workspace = run, np.empty(len(room))
+            return int(run(count, table, _aligned(workspace)))
 
         return bound
 
-    def _compile(self) -> tuple[Any, Array]:
-        target = host()
+    def _made(self, count: int) -> tuple[Any, Array]:
+        """The loop, to be run over so many stages now, and room for a workspace."""
+        if self._code is not None and not self._listed:
+            return self._code
+        if self._code is not None:
+            self._left -= count * self._listed
+            if self._left >= 0:
+                return self._code
         text = f"{self._key}\0{self._shifts}\0{self._backward}\0{self._stop}"
-        name = cache.digest("stage loop" + hashlib.sha256(text.encode()).hexdigest(), 1, target)
-
-        def build() -> Module:
-            step = self._source.emit(STEP, 1, target)
-            loop = loops.stage_function(STEP, self._sizes, self._shifts, self._backward, self._stop)
-            text = codegen.prelude(step) + step.text + loop
-            return Module(text, step.constants, {"workspace": step.workspace}, level=1)
-
-        properties, library = loader.library(name, self.name, target, build, [f"{STEP}_loop"])
-        self._library = library  # keeps the machine code
+        key = "stage loop" + hashlib.sha256(text.encode()).hexdigest()
+        properties, library, self._left = loader.in_steps(
+            key, 1, self.name, self._module, [f"{STEP}_loop"], at_once=self._code is not None
+        )
+        self._libraries.append(
+            library
+        )  # keeps the machine code, of others too that may run in another thread
         room = np.empty(properties["workspace"] + ALIGNMENT // 8)
-        return _LOOP(library.addresses[f"{STEP}_loop"]), room
+        self._listed, self._code = properties["listed"], (_LOOP(library.addresses[f"{STEP}_loop"]), room)
+        return self._code
+
+    def _module(self, target: Target) -> Module:
+        step = self._source.emit(STEP, 1, target)
+        if 0 < step.listed < FEWEST:
+            step = self._source.emit(STEP, 1, target.compiling())
+        loop = loops.stage_function(STEP, self._sizes, self._shifts, self._backward, self._stop)
+        text = codegen.prelude(step) + step.text + loop
+        properties = {"workspace": step.workspace, "listed": step.listed}
+        return Module(text, step.constants, properties, 1, step.lists)
 
 
 def elimination_loop(n: int, m: int, columns: int, bounds: int) -> StageLoop:

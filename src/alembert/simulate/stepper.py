@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -242,10 +243,11 @@ class Stepper:
             *self._parameters,
             *numbers[2:],
         ]
+        kernel.foresee(every * count / RECORDS, math.prod(state.shape[:-1]))
         if state.ndim == 1 and all(
             x.ndim == a for x, a in zip(given, map(_rank, kernel.arguments), strict=True)
         ):
-            kernel.fast()(*given, out)
+            kernel.fast(0)(*given, out)
         else:
             kernel(*given, out=out)
 
