@@ -73,10 +73,12 @@ from alembert.control.riccati import dare as dare
 from alembert.control.robustness import DiskMargin as DiskMargin
 from alembert.control.robustness import MuPeak as MuPeak
 from alembert.control.robustness import MuResponse as MuResponse
+from alembert.control.robustness import StabilityMargin as StabilityMargin
 from alembert.control.robustness import disk_margins as disk_margins
 from alembert.control.robustness import mu_peak as mu_peak
 from alembert.control.robustness import mu_response as mu_response
 from alembert.control.robustness import multiloop_disk_margin as multiloop_disk_margin
+from alembert.control.robustness import stability_margin as stability_margin
 from alembert.control.robustness import worst_case_gain as worst_case_gain
 from alembert.control.sampling import c2d as c2d
 from alembert.control.sampling import d2c as d2c
@@ -98,9 +100,12 @@ from alembert.control.transfer import pade as pade
 from alembert.control.transfer import tf as tf
 from alembert.control.transfer import zpk as zpk
 from alembert.control.uncertain_lft import Uncertain as Uncertain
-from alembert.control.uncertain_lft import UncertainSystem as UncertainSystem
 from alembert.control.uncertain_lft import least_copies as least_copies
 from alembert.control.uncertain_lft import parameter as parameter
+from alembert.control.uncertain_lft import saturation as saturation
+from alembert.control.uncertain_lft import sector as sector
 from alembert.control.uncertain_lft import uncertain as uncertain
-from alembert.control.uncertain_lft import uncertain_system as uncertain_system
+from alembert.control.uncertain_lft import unmodelled as unmodelled
+from alembert.control.uncertain_systems import UncertainSystem as UncertainSystem
+from alembert.control.uncertain_systems import uncertain_system as uncertain_system
 from alembert.control.weighting import augment as augment

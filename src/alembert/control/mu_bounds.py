@@ -32,12 +32,13 @@ import scipy.linalg
 from alembert.errors import ArgumentError
 
 Array = np.ndarray
-KINDS = ("real", "complex", "full")
+KINDS = ("real", "complex", "full", "sector")
 
 
 @dataclass(frozen=True)
 class DeltaBlock:
-    """A block of Delta: "real" or "complex" (a number times the unit matrix of size `rows`) or "full" (rows x columns).
+    """A block of Delta: "real" or "complex" (a number times the unit matrix of size `rows`), "full" (rows x columns), or
+    "sector": a nonlinearity, perhaps with memory, whose output is never larger than its input (as energy over time).
 
     Rows count inputs w of M, columns outputs z.
     """
@@ -51,7 +52,7 @@ class DeltaBlock:
         columns = self.columns or self.rows
         if self.kind not in KINDS:
             raise ArgumentError(f"DeltaBlock: kind is {self.kind!r}, expected one of {', '.join(KINDS)}")
-        if self.rows < 1 or columns < 1 or (self.kind != "full" and columns != self.rows):
+        if self.rows < 1 or columns < 1 or (self.kind in ("real", "complex") and columns != self.rows):
             raise ArgumentError(
                 f"DeltaBlock: a {self.kind} block of {self.rows} x {columns}; expected a square one"
             )
@@ -115,7 +116,7 @@ class Scalings:
         m, p = int(rows[-1]), int(columns[-1])
         left, right, cross = [], [], []
         for block, w, z in zip(blocks, self.w, self.z, strict=True):
-            if block.kind == "full":
+            if block.kind in ("full", "sector"):
                 units: list[tuple[Array, Array]] = [(np.eye(block.columns), np.eye(block.rows))]
             else:
                 units = [(E, E) for E in _hermitian(block.rows)]

@@ -1,20 +1,22 @@
 """Robust stability over all frequencies: the peak of mu, guaranteed; margins of several loops; the worst gain.
 
-At a level b, scalings D and G found at one frequency prove mu < b not only there: with M(jw) = C (jw - A)^-1 B + D_M,
+`mu_peak` proves its level at every frequency (`mu_proof` says how): a narrow peak between frequencies of a grid cannot be
+missed.
 
-    F(w) = b^2 D - M^H D M - j (G M - M^H G) = [x; 1]^H [Q S; S^H R] [x; 1],     x = (jw - A)^-1 B                   (1)
-
-stays positive until det F(w) = 0, that is, until jw is an eigenvalue of the Hamiltonian matrix
-
-    [A - B R^-1 S^H          -B R^-1 B^H       ]
-    [-Q + S R^-1 S^H     -(A - B R^-1 S^H)^H   ]                                                                     (2)
-
-so that a whole interval of frequencies is done. Intervals are taken away until none is left; where a level fails, it
-is raised. A narrow peak between frequencies of a grid cannot be missed.
+Nonlinear blocks ("sector": their output is never larger than their input, as energy over time) allow scalings D only that
+are the same at all frequencies: the circle criterion, and its form for several nonlinearities. They are scaled against each
+other by constants, and are then one full block, which contains them all.
 
 Disk margins (Seiler, Packard, Gahinet 2020, "An introduction to disk margins"): each loop's gain is multiplied by some
 (1 + (1-s)/2 d) / (1 - (1+s)/2 d) with complex |d| < a; the loop stays stable for a < 1/mu(S + (s-1)/2), S = (1 +
 L)^-1, s the skew. With s = 0, gains between (2-a)/(2+a) and its inverse are in the disk.
+
+Safonov's margin K_m (1982; Tekawy, Safonov and Chiang 1989) is the largest k for which all perturbations of a range are
+harmless: two-sided, of size k, K_m = 1/mu; one-sided, d_i = k/2 (1 + e_i), |e_i| <= 1, where the sign of d_i is known,
+
+    det(1 - M d) = 0   where   det(1 - N e) = 0,   N = (1 - k/2 M)^-1 k/2 M                                           (1)
+
+so that k is safe where the loop is stable at e = 0, and mu(N) < 1. Real blocks make it the margin of real parameters.
 """
 
 from __future__ import annotations
@@ -24,22 +26,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize
 
 from alembert.control.interconnection import feedback, static
-from alembert.control.mu_bounds import DeltaBlock, Scalings, UpperBound, check_blocks, lower_bound
+from alembert.control.mu_bounds import DeltaBlock, Scalings, check_blocks, lower_bound
+from alembert.control.mu_proof import Proof
 from alembert.control.norms import linf_norm
-from alembert.control.responses import ResponseEvaluator
 from alembert.control.sampling import bilinear
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
-_NEAR_AXIS = 1e-9
-SMALLEST = 1e-2
-"""of the bound for complex parameters: no lower peak is looked for"""
-NARROW, STEP = 1e-3, 5e-3
-"""relative width of an interval on which the level is raised until it is proven, and how close to the least such level"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +51,10 @@ class MuResponse:
 @dataclass(frozen=True, eq=False)
 class MuPeak:
     """mu stays below `upper` at all frequencies; the largest bound found is `peak`, at `frequency` [rad/s], where
-    `delta`, of size 1/lower, is the smallest perturbation found that gives the loop a pole there."""
+    `delta`, of size 1/lower, is the smallest perturbation found that gives the loop a pole there.
+
+    With nonlinear blocks nothing is known from below: `lower` is zero.
+    """
 
     upper: float
     peak: float
@@ -88,10 +88,14 @@ def mu_response(
 ) -> MuResponse:
     """Bounds at some frequencies; see `mu_peak` for what holds between them."""
     check_blocks("mu_response", M.shape, blocks)
+    nonlinear = any(b.kind == "sector" for b in blocks)
+    M, blocks = _without_sectors(M, blocks)
     response = M.frequency_response(frequency)
     scalings = Scalings(blocks)
     upper = np.array([scalings.least(X, tolerance=1e-6).level for X in response.response])
-    lower = np.array([lower_bound(X, blocks, starts=starts)[0] for X in response.response])
+    lower = np.zeros(len(upper))
+    if not nonlinear:
+        lower = np.array([lower_bound(X, blocks, starts=starts)[0] for X in response.response])
     return MuResponse(response.frequency, upper, np.minimum(lower, upper))
 
 
@@ -107,215 +111,66 @@ def mu_peak(
     if not M.is_stable:
         worst = M.poles()[-1] if not M.is_discrete else M.poles()[np.argmax(np.abs(M.poles()))]
         raise NumericalError(f"mu_peak: the nominal loop is not stable, it has the pole {worst:.6g}")
+    nonlinear = any(b.kind == "sector" for b in blocks)
+    M, blocks = _without_sectors(M, blocks)
     twin = (bilinear(M) if M.is_discrete else M).balanced_scales()
-    proof = _Proof(twin, blocks)
+    proof = Proof(twin, blocks)
     best, at, count = proof.peak(tolerance)
-    value = proof.at(at)
-    lower, delta = lower_bound(value, blocks, starts=starts)
+    lower, delta = (0.0, None) if nonlinear else lower_bound(proof.at(at), blocks, starts=starts)
     frequency = 2 * np.arctan(at) / M.dt if M.is_discrete else at
     return MuPeak(best * (1 + tolerance), best, min(lower, best), float(frequency), delta, count)
 
 
-class _Proof:
-    def __init__(self, M: StateSpace, blocks: Sequence[DeltaBlock]) -> None:
-        self.M = M
-        self.scalings = Scalings(blocks)
-        self.without_phase = None
-        """for real blocks taken as complex: where that is enough, it holds on wider intervals"""
-        if any(b.kind == "real" for b in blocks):
-            self.without_phase = Scalings(
-                [DeltaBlock("complex" if b.kind == "real" else b.kind, b.rows, b.columns) for b in blocks]
-            )
-        self.evaluate = ResponseEvaluator(*M.matrices)
-        self.poles = np.linalg.eigvals(M.A)
-        size = np.abs(self.poles)
-        size = size[size > 1e-8 * size.max(initial=0.0)] if len(size) else np.ones(1)
-        around = np.abs(self.poles.imag)[:, None] + np.abs(self.poles.real)[:, None] * np.linspace(-8, 8, 17)
-        wide = np.geomspace(size.min() / 10, size.max() * 10, 800)
-        self.marks = np.unique(np.concatenate([np.abs(self.poles), np.abs(around).ravel(), wide]))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            self.responses = self.evaluate(1j * self.marks)
-        good = np.isfinite(self.responses).all(axis=(1, 2))
-        self.marks, self.responses = self.marks[good], self.responses[good]
-        """frequencies at which intervals are looked at once more"""
+def _without_sectors(M: StateSpace, blocks: Sequence[DeltaBlock]) -> tuple[StateSpace, list[DeltaBlock]]:
+    """Nonlinear blocks scaled against each other by constants, and put into one full block behind the others."""
+    sectors = [k for k, b in enumerate(blocks) if b.kind == "sector"]
+    if not sectors:
+        return M, list(blocks)
+    order = [*(k for k in range(len(blocks)) if k not in sectors), *sectors]
+    w = np.cumsum([0, *(b.rows for b in blocks)])
+    z = np.cumsum([0, *(b.columns for b in blocks)])
+    into = [i for k in order for i in range(w[k], w[k + 1])]
+    out = [i for k in order for i in range(z[k], z[k + 1])]
+    others = [blocks[k] for k in order[: len(order) - len(sectors)]]
+    one = DeltaBlock(
+        "full", sum(blocks[k].rows for k in sectors), sum(blocks[k].columns for k in sectors), "sectors"
+    )
+    found, joined = M[out, into], [*others, one]
+    if len(sectors) == 1:
+        return found, joined
+    p, m = M.shape
+    before_w, before_z = m - one.rows, p - one.columns
 
-    def at(self, w: float) -> Array:
-        return self.M.D.astype(complex) if np.isinf(w) else self.evaluate(np.array([1j * w]))[0]
+    def scaled(logs: Array) -> tuple[Array, Array]:
+        sizes = np.exp(np.concatenate([[0.0], logs]))
+        over = np.concatenate([np.full(blocks[k].columns, t) for k, t in zip(sectors, sizes, strict=True)])
+        under = np.concatenate([np.full(blocks[k].rows, t) for k, t in zip(sectors, sizes, strict=True)])
+        return np.concatenate([np.ones(before_z), over]), np.concatenate([np.ones(before_w), under])
 
-    def level(self, w: float, tolerance: float = 1e-9) -> float:
-        return self.scalings.least(self.at(w), tolerance=tolerance).level
+    sizes = np.abs(found.poles()) if not M.is_discrete else np.ones(1)
+    sizes = sizes[sizes > 1e-8 * sizes.max(initial=0.0)] if len(sizes) else np.ones(1)
+    grid = (
+        np.linspace(0, np.pi / M.dt, 40)
+        if M.is_discrete
+        else np.geomspace(sizes.min() / 10, sizes.max() * 10, 40)
+    )
+    responses, scalings = found.frequency_response(grid).response, Scalings(joined)
 
-    def peak(self, tolerance: float) -> tuple[float, float, int]:
-        """(level, frequency, number of intervals)"""
-        sizes = np.abs(self.poles)
-        sizes = sizes[sizes > 1e-8 * sizes.max(initial=0.0)] if len(sizes) else np.ones(1)
-        grid = np.geomspace(sizes.min() / 10, sizes.max() * 10, 40)
-        w = np.unique(np.concatenate([[0.0], grid, np.abs(self.poles.imag)]))
-        values = np.array([self.level(x, 1e-3) for x in w])
-        best, at = max((self.level(np.inf), np.inf), (float(values.max()), float(w[np.argmax(values)])))
-        inner = [k for k in range(1, len(w) - 1) if values[k] >= max(values[k - 1], values[k + 1])]
-        for k in sorted(inner, key=lambda k: -values[k])[:3]:
-            if values[k] > 0.7 * best:
-                best, at = max((best, at), self._climbed(w[k - 1], w[k + 1], tolerance))
-        if self.without_phase is not None:
-            # real blocks alone have mu = 0 but for single frequencies, which a grid does not meet
-            loose = max(
-                self.without_phase.least(self.at(x), tolerance=1e-2).level for x in w[:: max(1, len(w) // 20)]
-            )
-            best = max(best, SMALLEST * loose)
-        if best <= 1e-12:
-            return 0.0, 0.0, 0
-        left: list[tuple[float, float]] = [(0.0, np.inf)]
-        ends = 1e-3 * tolerance * sizes.min(), 1e3 / tolerance * sizes.max()
-        count = 0
-        while left:
-            low, high = left.pop()
-            if high - low <= 1e-12 * low:
-                continue
-            if high - low <= NARROW * low:
-                level, count = self._covering(low, high, best * (1 + tolerance)), count + 1
-                if level > best * (1 + tolerance):
-                    best, at = level, (low + high) / 2
-                continue
-            # at the ends M changes by w/|pole| and |pole|/w, much less than the tolerance
-            flat = (high <= ends[0], low >= ends[1])
-            middle = 0.0 if flat[0] else np.inf if flat[1] else _between(low, high, at)
-            bound = self._bound(self.at(middle), best * (1 + tolerance))
-            if bound.level >= best * (1 + tolerance):
-                best, at = max((best, at), (self.level(middle), middle))
-                if 0 < middle < np.inf:
-                    best, at = max(
-                        (best, at), self._climbed(max(low, middle / 2), min(high, 2 * middle), tolerance)
-                    )
-                left.append((low, high))
-                continue
-            count += 1
-            if count > 3000:
-                raise NumericalError(
-                    f"mu_peak: more than 3000 intervals at the level {best:.6g}; use a larger tolerance"
-                )
-            if any(flat):
-                continue
-            below, above = self._valid(middle, bound, best * (1 + tolerance))
-            if below > low:
-                left.append((low, below))
-            if above < high:
-                left.append((above, high))
-        return best, at, count
+    def level(logs: Array) -> float:
+        over, under = scaled(logs)
+        worst = 0.0
+        for X in over[:, None] * responses / under:
+            d_over, d_under = (np.sqrt(x) for x in scalings.spread(scalings.osborne(X)))
+            worst = max(worst, float(np.linalg.norm(d_over[:, None] * X / d_under, 2)))
+        return float(np.log(max(worst, 1e-300)))
 
-    def _covering(self, low: float, high: float, level: float) -> float:
-        """The least level, in steps, that is proven on a narrow interval from its middle: mu may jump there."""
-        middle = (low + high) / 2
-
-        def covers(level: float) -> bool:
-            bound = self._bound(self.at(middle), level)
-            if bound.level >= level:
-                return False
-            below, above = self._valid(middle, bound, level)
-            return below <= low and above >= high
-
-        if covers(level):
-            return level
-        fails, level = level, 1.5 * level
-        while not covers(level):
-            fails, level = level, 1.5 * level
-            if not np.isfinite(level):
-                raise NumericalError(f"mu_peak: no level is proven between {low:.9g} and {high:.9g} rad/s")
-        while level > (1 + STEP) * fails:
-            between = float(np.sqrt(fails * level))
-            fails, level = (fails, between) if covers(between) else (between, level)
-        return level
-
-    def _bound(self, M: Array, level: float) -> UpperBound:
-        if self.without_phase is not None:
-            found = self.without_phase.least(M, tolerance=1e-3, below=level)
-            if found.level < level:
-                return found
-        return self.scalings.least(M, tolerance=1e-4, below=level)
-
-    def _climbed(self, low: float, high: float, tolerance: float) -> tuple[float, float]:
-        low = max(low, 1e-3 * high)
-        fine = min((tolerance / 1e-3) ** 2, 1e4) * 1e-8  # a rough peak need not be found finely
-        found = minimize_scalar(
-            lambda x: -self.level(float(np.exp(x)), fine),
-            bounds=(np.log(low), np.log(high)),
-            method="bounded",
-            options={"xatol": 10 * fine},
-        )
-        return float(-found.fun), float(np.exp(found.x))
-
-    def _valid(self, w: float, bound: UpperBound, level: float) -> tuple[float, float]:
-        """The interval around w on which the scalings prove the level, by (2)."""
-        A, B, C, D = self.M.matrices
-        bound = self._with_less_phase(w, bound, level)
-        L, G = bound.D_left, bound.G
-        cross = G @ D
-        Q = -C.T @ L @ C
-        S = -C.T @ L @ D + 1j * C.T @ G.conj().T
-        R = level**2 * bound.D_right - D.T @ L @ D - 1j * (cross - cross.conj().T)
-        try:
-            right = np.linalg.solve(R, np.hstack([S.conj().T, B.T.astype(complex)]))
-        except np.linalg.LinAlgError:
-            return w, w
-        n = len(A)
-        H = np.block([[A.astype(complex), np.zeros((n, n))], [-Q, -A.T.astype(complex)]])
-        H += np.vstack([-B.astype(complex), S]) @ right
-        values = np.linalg.eigvals(H)
-        near = values[
-            np.abs(values.real) <= _NEAR_AXIS * np.maximum(np.abs(values), 1e-3 * max(w, 1e-300))
-        ].imag
-        low, high = float(near[near < w].max(initial=-np.inf)), float(near[near > w].min(initial=np.inf))
-        # eigenvalues may lie beside the axis by rounding: F is looked at in between as well
-        inside = (self.marks > low) & (self.marks < high)
-        failing = self.marks[inside][~self._hold(self.responses[inside], bound, level)]
-        low, high = (
-            float(failing[failing < w].max(initial=low)),
-            float(failing[failing > w].min(initial=high)),
-        )
-        return low, high
-
-    def _form(self, w: float, bound: UpperBound, level: float) -> tuple[Array, Array]:
-        """F(w) of (1) without G, and the part that G adds, in the coordinates where D is one."""
-        M = self.at(w)
-        L, R, G = bound.D_left, bound.D_right, bound.G
-        root = np.linalg.cholesky((R + R.conj().T) / 2)
-        X = np.linalg.solve(
-            root, np.stack([level**2 * R - M.conj().T @ L @ M, -1j * (G @ M - (G @ M).conj().T)])
-        )
-        Y = np.linalg.solve(root, X.conj().swapaxes(1, 2)).conj().swapaxes(1, 2)
-        return Y[0], Y[1]
-
-    def _hold(self, M: Array, bound: UpperBound, level: float) -> Array:
-        """Whether F is positive, for responses M (N, outputs, inputs)."""
-        L, R, G = bound.D_left, bound.D_right, bound.G
-        adjoint, half = M.conj().swapaxes(1, 2), G @ M
-        F = level**2 * R - adjoint @ L @ M - 1j * (half - half.conj().swapaxes(1, 2))
-        return np.linalg.eigvalsh(F)[:, 0] > 0
-
-    def _with_less_phase(self, w: float, bound: UpperBound, level: float) -> UpperBound:
-        """G no larger than it must be: where it may grow without end, (2) would be all rounding."""
-        if not np.any(bound.G):
-            return bound
-        try:
-            plain, phase = self._form(w, bound, level)
-        except np.linalg.LinAlgError:
-            return bound
-        wanted = min(float(np.linalg.eigvalsh(plain + phase)[0]), level**2 / 2)
-        share = 1.0
-        while share > 1e-15 and np.linalg.eigvalsh(plain + share / 2 * phase)[0] >= wanted:
-            share /= 2
-        return UpperBound(bound.level, bound.D_left, bound.D_right, share * bound.G)
-
-
-def _between(low: float, high: float, near: float) -> float:
-    """A frequency inside the interval: next to the peak first, then in the middle on a logarithmic scale."""
-    if low < near < high and np.isfinite(near) and near > 0:
-        return near
-    if np.isinf(high):
-        return 10 * low if low > 0 else 1.0
-    if low <= 0:
-        return high / 10
-    return float(np.sqrt(low * high))
+    # every choice is sound; a good one makes the bound small
+    best = minimize(
+        level, np.zeros(len(sectors) - 1), method="Nelder-Mead", options={"maxiter": 60 * len(sectors)}
+    )
+    over, under = scaled(best.x)
+    A, B, C, D = found.matrices
+    return found.with_matrices(A, B / under, over[:, None] * C, over[:, None] * D / under), joined
 
 
 # --- margins and worst gain -----------------------------------------------------------------------------------
@@ -330,6 +185,78 @@ def disk_margins(L: StateSpace, *, skew: float = 0.0) -> tuple[DiskMargin, ...]:
 def multiloop_disk_margin(L: StateSpace, *, skew: float = 0.0, tolerance: float = 1e-3) -> DiskMargin:
     """All loops at once, each by a number of its own."""
     return _disk(_sensitivity("multiloop_disk_margin", L), skew, tolerance)
+
+
+@dataclass(frozen=True)
+class StabilityMargin:
+    """All perturbations up to `guaranteed` are harmless, which is proven; one of size `reached` is not (infinite where none
+    was found)."""
+
+    guaranteed: float
+    reached: float
+    frequency: float
+
+
+def stability_margin(
+    M: StateSpace,
+    blocks: Sequence[DeltaBlock],
+    *,
+    signs: Sequence[int] | int = 0,
+    tolerance: float = 1e-3,
+    largest: float = 1e3,
+) -> StabilityMargin:
+    """Safonov's K_m: perturbations of all blocks at once, w = d z.
+
+    `signs`, one for all or one for each, say which sides they have: 0 both, 1 from zero to k, -1 from -k to zero. Margins
+    above `largest` count as infinite.
+    """
+    check_blocks("stability_margin", M.shape, blocks)
+    given = (
+        [int(x) for x in np.broadcast_to(np.asarray(signs), (len(blocks),))]
+        if np.size(signs) in (1, len(blocks))
+        else []
+    )
+    if len(given) != len(blocks) or any(x not in (-1, 0, 1) for x in given):
+        raise ArgumentError(
+            f"stability_margin: signs are {signs!r}, expected -1, 0 or 1, for all or for each of {len(blocks)} blocks"
+        )
+    for block, sign in zip(blocks, given, strict=True):
+        if sign and block.rows != block.columns:
+            raise ArgumentError(
+                f"stability_margin: a block of {block.rows} x {block.columns} has no sign, expected a square one"
+            )
+    if not any(given):
+        found = mu_peak(M, blocks, tolerance=tolerance)
+        reached = 1 / found.lower if found.lower > 0 else np.inf
+        return StabilityMargin(found.margin, reached, found.frequency)
+    side = np.concatenate([np.full(b.rows, sign) for b, sign in zip(blocks, given, strict=True)])
+
+    def around(k: float) -> tuple[bool, MuPeak | None]:
+        """(1)"""
+        center = np.diag(k / 2 * side)
+        spread = np.where(side == 0, k, k / 2)
+        loop = feedback(M, static(center, dt=M.dt), sign=1)
+        if not loop.is_stable:
+            return False, None
+        found = mu_peak(loop * static(np.diag(spread), dt=M.dt), blocks, tolerance=tolerance)
+        return found.upper < 1, found
+
+    low, high, reached, frequency = 0.0, 1.0, np.inf, np.nan
+    while around(high)[0]:
+        low, high = high, 2 * high
+        if low > largest:
+            return StabilityMargin(np.inf, np.inf, np.nan)
+    while high - low > 2 * tolerance * high:
+        middle = (low + high) / 2
+        safe, seen = around(middle)
+        if safe:
+            low = middle
+            continue
+        high = middle
+        if seen is None or seen.lower >= 1:
+            reached = min(reached, middle)
+            frequency = frequency if seen is None else seen.frequency
+    return StabilityMargin(low, reached, frequency)
 
 
 def worst_case_gain(
@@ -349,7 +276,9 @@ def worst_case_gain(
     inner = mu_peak(M[:z, :w], blocks, tolerance=tolerance)
     if inner.upper >= 1:
         return float(inner.lower >= 1) * np.inf if inner.lower >= 1 else _gain(M, z, w), np.inf
-    whole = [*blocks, DeltaBlock("full", m, p)]
+    # the scale of the performance is a constant, as those of nonlinear blocks are
+    nonlinear = any(b.kind == "sector" for b in blocks)
+    whole = [*blocks, DeltaBlock("sector" if nonlinear else "full", m, p)]
     low = _gain(M, z, w)
 
     def holds(g: float) -> MuPeak:

@@ -204,6 +204,8 @@ class StateSpace:
     def __mul__(self, other: Any) -> StateSpace:
         from alembert.control.interconnection import series, static
 
+        if getattr(other, "is_uncertain", False):
+            return _with_elements(self) * other
         if np.ndim(other) == 0 and not isinstance(other, StateSpace):
             return self.with_matrices(self.A, self.B * other, self.C, self.D * other)
         return series(other if isinstance(other, StateSpace) else static(other), self)
@@ -211,6 +213,8 @@ class StateSpace:
     def __rmul__(self, other: Any) -> StateSpace:
         from alembert.control.interconnection import series, static
 
+        if getattr(other, "is_uncertain", False):
+            return _with_elements(other) * self
         return self * other if np.ndim(other) == 0 else series(self, static(other))
 
     __matmul__ = __mul__
@@ -221,6 +225,8 @@ class StateSpace:
     def __add__(self, other: Any) -> StateSpace:
         from alembert.control.interconnection import parallel, static
 
+        if getattr(other, "is_uncertain", False):
+            return _with_elements(self) + other
         if np.ndim(other) == 0 and not isinstance(other, StateSpace):
             return self.with_matrices(self.A, self.B, self.C, self.D + other)
         return parallel(self, other if isinstance(other, StateSpace) else static(other))
@@ -231,7 +237,8 @@ class StateSpace:
         return self.with_matrices(self.A, self.B, -self.C, -self.D)
 
     def __sub__(self, other: Any) -> StateSpace:
-        return self + (-other if isinstance(other, StateSpace) else -np.asarray(other))
+        known = isinstance(other, StateSpace) or getattr(other, "is_uncertain", False)
+        return self + (-other if known else -np.asarray(other))
 
     def __rsub__(self, other: Any) -> StateSpace:
         return -self + other
@@ -396,3 +403,10 @@ class StateSpace:
 
 def _listed(names: Sequence[str] | str) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _with_elements(value: Any) -> Any:
+    """As a system with uncertain elements, what is multiplied with one."""
+    from alembert.control.uncertain_systems import as_uncertain_system
+
+    return as_uncertain_system(value)

@@ -9,12 +9,21 @@ Delta. Copies that do nothing are taken out: seen from one parameter, (1) is a l
 outputs are all other signals, and what is not reached or not seen in it goes (Lambrechts and others 1993; Belcastro
 1989 for the multilinear case). How many copies are needed at least is known from the function itself: the rank of its
 Loewner matrix in one parameter, the others fixed (`least_copies`).
+
+Besides real parameters Delta may have elements of other kinds, each of size one after scaling:
+
+    complex     a complex number, or what it stands for: dynamics with one input and output that are not modelled
+    full        such dynamics with several inputs and outputs
+    sector      a nonlinearity between two straight lines through zero, low u <= f(u) <= high u, that may change with time;
+                a saturation is one, between 1 and limit/reach for arguments up to `reach`
+
+A number may be moved past matrices, the others not: each use of a full or sector element is a block of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +32,6 @@ import scipy.linalg
 from alembert.control import arguments
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.reachability import reachability
-from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
 from alembert.model.printing import unknown
 
@@ -32,7 +40,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Uncertain:
-    """(1): a matrix with `copies` of parameters, each between its `ranges`."""
+    """(1): a matrix with `copies` of elements: parameters between their `ranges`, or others by their `kinds`."""
 
     M11: Array
     M12: Array
@@ -40,11 +48,23 @@ class Uncertain:
     M22: Array
     copies: Mapping[str, int]
     ranges: Mapping[str, tuple[float, float]]
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """"complex", "full" or "sector"; those that are not here are real parameters"""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """of full elements"""
 
     if TYPE_CHECKING:
 
         def __init__(
-            self, M11: Any, M12: Any, M21: Any, M22: Any, copies: Mapping[str, int], ranges: Mapping[str, Any]
+            self,
+            M11: Any,
+            M12: Any,
+            M21: Any,
+            M22: Any,
+            copies: Mapping[str, int],
+            ranges: Mapping[str, Any],
+            kinds: Mapping[str, str] = ...,
+            sizes: Mapping[str, int] = ...,
         ) -> None: ...
 
     @property
@@ -54,27 +74,56 @@ class Uncertain:
     @property
     def blocks(self) -> list[DeltaBlock]:
         """Delta as `mu` takes it."""
-        return [DeltaBlock("real", n, name=name) for name, n in self.copies.items() if n]
+        found = []
+        for name, n in self.copies.items():
+            kind, size = self.kinds.get(name, "real"), self.sizes.get(name, 1)
+            if kind in ("real", "complex"):
+                found += [DeltaBlock(kind, n, name=name)] if n else []
+            else:
+                found += [DeltaBlock(kind, size, name=name)] * (n // size)
+        return found
 
-    def at(self, **values: float) -> Array:
-        """The matrix for some values of the parameters; those left out have their mean."""
+    def at(self, **values: Any) -> Array:
+        """The matrix for some values; what is left out has its mean.
+
+        Full elements take a matrix, sectors the slope of a straight line.
+        """
         for name in values:
             if name not in self.copies:
                 raise ArgumentError(unknown("at: there is no parameter", name, self.copies))
-        d = []
+        parts = []
         for name, n in self.copies.items():
             low, high = self.ranges[name]
-            d += [(values[name] - (low + high) / 2) / ((high - low) / 2) if name in values else 0.0] * n
-        Delta = np.array(d)
-        inner = np.eye(len(Delta)) - self.M11 * Delta
+            size = self.sizes.get(name, 1)
+            d = (
+                (np.asarray(values[name]) - (low + high) / 2) / ((high - low) / 2)
+                if name in values
+                else np.zeros(())
+            )
+            if d.shape not in ((), (size, size)):
+                raise ArgumentError(
+                    f"at: {name!r} has shape {d.shape}, expected a number or ({size}, {size})"
+                )
+            parts += [d * np.eye(size) if d.ndim == 0 else d] * (n // size)
+        Delta = scipy.linalg.block_diag(*parts) if parts else np.zeros((0, 0))
+        inner = np.eye(len(Delta)) - self.M11 @ Delta
         if len(Delta) and np.linalg.cond(inner) > 1e14:
             raise NumericalError(f"at: the matrix is infinite at {values}")
-        return np.asarray(self.M22 + (self.M21 * Delta) @ np.linalg.solve(inner, self.M12))
+        return np.asarray(self.M22 + self.M21 @ Delta @ np.linalg.solve(inner, self.M12))
+
+    def with_parts(
+        self, M11: Array, M12: Array, M21: Array, M22: Array, copies: Mapping[str, int] | None = None
+    ) -> Uncertain:
+        """Another matrix of the same elements."""
+        copies = self.copies if copies is None else copies
+        return Uncertain(M11, M12, M21, M22, copies, self.ranges, self.kinds, self.sizes)
 
     def __add__(self, other: Any) -> Uncertain:
+        if _is_system(other):
+            return NotImplemented
         b = uncertain(other)
         a, b = _fitted(self, b)
-        return _merged(
+        return merged(
             scipy.linalg.block_diag(a.M11, b.M11),
             np.vstack([a.M12, b.M12]),
             np.hstack([a.M21, b.M21]),
@@ -84,22 +133,27 @@ class Uncertain:
         )
 
     def __mul__(self, other: Any) -> Uncertain:
+        if _is_system(other):
+            return NotImplemented
         b = uncertain(other)
         if (self.shape == (1, 1)) != (b.shape == (1, 1)):  # a number times a matrix
             return _spread(self, b.shape[0]) @ b if self.shape == (1, 1) else self @ _spread(b, self.shape[1])
         return self @ b
 
     def __matmul__(self, other: Any) -> Uncertain:
+        if _is_system(other):
+            return NotImplemented
         a, b = self, uncertain(other)
         if a.shape[1] != b.shape[0]:
             raise ArgumentError(f"Uncertain: shapes {a.shape} and {b.shape} do not multiply")
         na, nb = len(a.M11), len(b.M11)
         M11 = np.block([[a.M11, a.M12 @ b.M21], [np.zeros((nb, na)), b.M11]])
-        return _merged(
+        return merged(
             M11, np.vstack([a.M12 @ b.M22, b.M12]), np.hstack([a.M21, a.M22 @ b.M21]), a.M22 @ b.M22, a, b
         )
 
     __array_ufunc__ = None
+    is_uncertain = True
 
     def __radd__(self, other: Any) -> Uncertain:
         return self + other
@@ -111,7 +165,7 @@ class Uncertain:
         return uncertain(other) @ self
 
     def __neg__(self) -> Uncertain:
-        return Uncertain(self.M11, self.M12, -self.M21, -self.M22, self.copies, self.ranges)
+        return self.with_parts(self.M11, self.M12, -self.M21, -self.M22)
 
     def __sub__(self, other: Any) -> Uncertain:
         return self + -uncertain(other)
@@ -140,9 +194,7 @@ class Uncertain:
                 "inverse: the matrix is not square, or singular at the means of the parameters"
             )
         E = np.linalg.inv(self.M22)
-        return Uncertain(
-            self.M11 - self.M12 @ E @ self.M21, self.M12 @ E, -E @ self.M21, E, self.copies, self.ranges
-        ).reduced()
+        return self.with_parts(self.M11 - self.M12 @ E @ self.M21, self.M12 @ E, -E @ self.M21, E).reduced()
 
     def reduced(self, *, tolerance: float = 1e-10) -> Uncertain:
         """Without copies that do nothing; the same function."""
@@ -150,13 +202,14 @@ class Uncertain:
         while True:
             before = sum(found.copies.values())
             for name in found.copies:
-                found = _without_idle(found, name, tolerance)
+                movable = found.kinds.get(name, "real") in ("real", "complex")
+                found = _without_idle(found, name, tolerance) if movable else _without_unused(found, name)
             if sum(found.copies.values()) == before:
                 return found
 
     def sampled(self, count: int, *, seed: int = 0) -> list[dict[str, float]]:
-        """Values of the parameters: the corners first, as far as `count` goes, then random ones."""
-        names = [name for name, n in self.copies.items() if n]
+        """Values of the parameters: the corners first, as far as `count` goes, then random ones. Other elements: none."""
+        names = [name for name, n in self.copies.items() if n and name not in self.kinds]
         rng = np.random.default_rng(seed)
         corners = min(2 ** len(names), count) if len(names) < 20 else 0
         found = []
@@ -181,6 +234,49 @@ def parameter(name: str, low: float, high: float) -> Uncertain:
     )
 
 
+def unmodelled(name: str, *, radius: float = 1.0, center: float = 0.0, size: int = 1) -> Uncertain:
+    """Stable dynamics that are not known, of a gain up to `radius` at all frequencies, around `center` times one.
+
+    Multiply it with a weight (a `StateSpace`, see `UncertainSystem`) where the bound depends on frequency.
+    """
+    if not (np.isfinite([radius, center]).all() and radius > 0) or size != int(size) or size < 1:
+        raise ArgumentError(
+            f"unmodelled: {name!r} has radius {radius!r}, center {center!r} and size {size!r}, expected a positive radius, "
+            "a number, and a whole number from 1"
+        )
+    one = np.eye(int(size))
+    kind = "complex" if size == 1 else "full"
+    limits = (center - radius, center + radius)
+    return Uncertain(
+        0 * one,
+        one,
+        radius * one,
+        center * one,
+        {name: int(size)},
+        {name: limits},
+        {name: kind},
+        {name: int(size)},
+    )
+
+
+def sector(name: str, low: float, high: float) -> Uncertain:
+    """A nonlinearity f(u, t) between low u and high u."""
+    found = parameter(name, low, high)
+    return Uncertain(found.M11, found.M12, found.M21, found.M22, found.copies, found.ranges, {name: "sector"})
+
+
+def saturation(name: str, limit: float = 1.0, *, reach: float = np.inf) -> Uncertain:
+    """u cut off at +-`limit`, for arguments up to `reach`: the sector from limit/reach to 1.
+
+    What is proven with it holds as long as arguments stay below `reach`; without, for all.
+    """
+    if not (limit > 0 and reach > limit):
+        raise ArgumentError(
+            f"saturation: {name!r} has limit {limit!r} and reach {reach!r}, expected 0 < limit < reach"
+        )
+    return sector(name, limit / reach, 1.0)
+
+
 def uncertain(value: Any) -> Uncertain:
     """A matrix of numbers and `Uncertain`s (a list of rows), or one of them."""
     if isinstance(value, Uncertain):
@@ -188,49 +284,9 @@ def uncertain(value: Any) -> Uncertain:
     if isinstance(value, (list, tuple)) and any(
         isinstance(x, Uncertain) for row in value if isinstance(row, (list, tuple)) for x in row
     ):
-        return _stacked([_stacked([uncertain(x) for x in row], 1) for row in value], 0).reduced()
+        return stacked([stacked([uncertain(x) for x in row], 1) for row in value], 0).reduced()
     M = arguments.matrix("uncertain", "a matrix", value)
     return Uncertain(np.zeros((0, 0)), np.zeros((0, M.shape[1])), np.zeros((M.shape[0], 0)), M, {}, {})
-
-
-@dataclass(frozen=True, eq=False)
-class UncertainSystem:
-    """x' = A x + B u, y = C x + D u with matrices that depend on parameters: [A B; C D] is one `Uncertain`."""
-
-    matrix: Uncertain
-    order: int
-
-    def at(self, **values: float) -> StateSpace:
-        """The system for some values of the parameters."""
-        n, M = self.order, self.matrix.at(**values)
-        return StateSpace(M[:n, :n], M[:n, n:], M[n:, :n], M[n:, n:])
-
-    @property
-    def blocks(self) -> list[DeltaBlock]:
-        return self.matrix.blocks
-
-    def open(self) -> StateSpace:
-        """The system from (w, u) to (z, y) that w = Delta z closes; `mu_peak` and `dksyn` take it with `blocks`."""
-        n, U = self.order, self.matrix
-        return StateSpace(
-            U.M22[:n, :n],
-            np.hstack([U.M21[:n], U.M22[:n, n:]]),
-            np.vstack([U.M12[:, :n], U.M22[n:, :n]]),
-            np.block([[U.M11, U.M12[:, n:]], [U.M21[n:], U.M22[n:, n:]]]),
-        )
-
-
-def uncertain_system(A: Any, B: Any, C: Any, D: Any = None) -> UncertainSystem:
-    """From matrices of numbers and `Uncertain`s; copies that do nothing are taken out of the whole."""
-    a, b, c = (uncertain(X) for X in (A, B, C))
-    d = uncertain(np.zeros((c.shape[0], b.shape[1])) if D is None else D)
-    n = a.shape[0]
-    if a.shape != (n, n) or b.shape[0] != n or c.shape[1] != n or d.shape != (c.shape[0], b.shape[1]):
-        raise ArgumentError(
-            f"uncertain_system: A, B, C and D have shapes {a.shape}, {b.shape}, {c.shape} and {d.shape}, which do not fit"
-        )
-    whole = _stacked([_stacked([a, b], 1), _stacked([c, d], 1)], 0).reduced()
-    return UncertainSystem(whole, n)
 
 
 def least_copies(
@@ -261,11 +317,14 @@ def least_copies(
 # --- pieces -----------------------------------------------------------------------------------------------------
 
 
-def _merged(M11: Array, M12: Array, M21: Array, M22: Array, a: Uncertain, b: Uncertain) -> Uncertain:
+def merged(M11: Array, M12: Array, M21: Array, M22: Array, a: Uncertain, b: Uncertain) -> Uncertain:
     """Copies of one parameter next to each other, and no more than needed."""
     for name in a.ranges.keys() & b.ranges.keys():
         if a.ranges[name] != b.ranges[name]:
             raise ArgumentError(f"Uncertain: {name!r} has the ranges {a.ranges[name]} and {b.ranges[name]}")
+        kinds = [(x.kinds.get(name, "real"), x.sizes.get(name, 1)) for x in (a, b)]
+        if kinds[0] != kinds[1]:
+            raise ArgumentError(f"Uncertain: {name!r} is of kind {kinds[0][0]} and of kind {kinds[1][0]}")
     owners = [name for part in (a, b) for name, n in part.copies.items() for _ in range(n)]
     names = list(dict.fromkeys(owners))
     order = [k for name in names for k, owner in enumerate(owners) if owner == name]
@@ -276,8 +335,26 @@ def _merged(M11: Array, M12: Array, M21: Array, M22: Array, a: Uncertain, b: Unc
         M22,
         {name: owners.count(name) for name in names},
         {**a.ranges, **b.ranges},
+        {**a.kinds, **b.kinds},
+        {**a.sizes, **b.sizes},
     )
     return made.reduced()
+
+
+def _without_unused(U: Uncertain, name: str) -> Uncertain:
+    """Without uses of an element that nothing goes into, or whose output goes nowhere."""
+    first = sum(U.copies[other] for other in list(U.copies)[: list(U.copies).index(name)])
+    size, drop = U.sizes.get(name, 1), []
+    small = 1e-13 * max(float(np.abs(X).max(initial=0.0)) for X in (U.M11, U.M12, U.M21))
+    for start in range(first, first + U.copies[name], size):
+        own = slice(start, start + size)
+        into = np.hstack([U.M11[own], U.M12[own]])
+        out = np.vstack([U.M11[:, own], U.M21[:, own]])
+        if np.abs(into).max(initial=0.0) <= small or np.abs(out).max(initial=0.0) <= small:
+            drop += list(range(start, start + size))
+    keep = np.setdiff1d(np.arange(len(U.M11)), drop)
+    copies = {**U.copies, name: U.copies[name] - len(drop)}
+    return U.with_parts(U.M11[np.ix_(keep, keep)], U.M12[keep], U.M21[:, keep], U.M22, copies)
 
 
 def _without_idle(U: Uncertain, name: str, tolerance: float) -> Uncertain:
@@ -302,10 +379,14 @@ def _without_idle(U: Uncertain, name: str, tolerance: float) -> Uncertain:
             continue
         V = scipy.linalg.null_space(reached.lost) if reached.rank else np.zeros((n, 0))
         T = scipy.linalg.block_diag(np.eye(first), V, np.eye(len(U.M11) - first - n))
-        U = Uncertain(
-            T.T @ U.M11 @ T, T.T @ U.M12, U.M21 @ T, U.M22, {**U.copies, name: V.shape[1]}, U.ranges
-        )
+        copies = {**U.copies, name: V.shape[1]}
+        U = U.with_parts(T.T @ U.M11 @ T, T.T @ U.M12, U.M21 @ T, U.M22, copies)
     return U
+
+
+def _is_system(value: Any) -> bool:
+    """Systems take matrices in, not the other way round."""
+    return hasattr(value, "order") and hasattr(value, "dt")
 
 
 def _fitted(a: Uncertain, b: Uncertain) -> tuple[Uncertain, Uncertain]:
@@ -317,13 +398,13 @@ def _fitted(a: Uncertain, b: Uncertain) -> tuple[Uncertain, Uncertain]:
 def _spread(a: Uncertain, n: int) -> Uncertain:
     """A number times the unit matrix."""
     return (
-        _stacked([_stacked([a if i == j else uncertain(0.0) for j in range(n)], 1) for i in range(n)], 0)
+        stacked([stacked([a if i == j else uncertain(0.0) for j in range(n)], 1) for i in range(n)], 0)
         if n > 1
         else a
     )
 
 
-def _stacked(parts: Sequence[Uncertain], axis: int) -> Uncertain:
+def stacked(parts: Sequence[Uncertain], axis: int) -> Uncertain:
     """Side by side (axis 1) or below each other (axis 0)."""
     found = parts[0]
     for b in parts[1:]:
@@ -343,5 +424,5 @@ def _stacked(parts: Sequence[Uncertain], axis: int) -> Uncertain:
                 scipy.linalg.block_diag(a.M21, b.M21),
                 np.vstack([a.M22, b.M22]),
             )
-        found = _merged(M11, M12, M21, M22, a, b)
+        found = merged(M11, M12, M21, M22, a, b)
     return found

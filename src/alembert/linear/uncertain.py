@@ -34,7 +34,8 @@ from alembert.control.interconnection import lft
 from alembert.control.mu_bounds import DeltaBlock
 from alembert.control.robustness import MuPeak, mu_peak
 from alembert.control.statespace import StateSpace
-from alembert.control.uncertain_lft import Uncertain, UncertainSystem, least_copies
+from alembert.control.uncertain_lft import Uncertain, least_copies
+from alembert.control.uncertain_systems import UncertainSystem
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.linear import reduction
 from alembert.linear.linear_model import LinearModel

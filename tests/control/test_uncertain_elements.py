@@ -1,0 +1,161 @@
+"""Elements of Delta besides real parameters: unmodelled dynamics, sectors, saturations; Safonov's margin."""
+
+import numpy as np
+import pytest
+
+from alembert import control
+from alembert.control import (
+    DeltaBlock,
+    mu_peak,
+    parameter,
+    saturation,
+    sector,
+    stability_margin,
+    tf,
+    unmodelled,
+)
+from alembert.control.uncertain_systems import UncertainSystem, as_uncertain_system
+from alembert.errors import ArgumentError
+
+LAG = tf([1], [1, 1])
+
+
+def test_dynamics_that_are_not_modelled():
+    """Multiplicative uncertainty: G (1 + W d) with feedback is stable for |W T| < 1 (small gain), and mu says so."""
+    G, W = tf([2], [1, 1, 0]), tf([0.5, 0.1], [0.05, 1])
+    loop = (G * (1 + W * unmodelled("actuator"))).feedback(1.0)
+    T = control.feedback(G, 1.0)
+    assert isinstance(loop, UncertainSystem)
+    assert [b.kind for b in loop.blocks] == ["complex"]
+    # one complex block: mu is the gain itself
+    assert loop.mu(tolerance=1e-4).peak == pytest.approx((W * T).hinf_norm().gain, rel=1e-4)
+    # at a value the system is the one with that factor
+    s = 0.7j
+    factor = 1 + W.at(s) * 0.4
+    expected = (G.at(s) * factor) / (1 + G.at(s) * factor)
+    assert np.allclose(loop.at(actuator=0.4).at(s), expected, rtol=1e-12)
+
+
+def test_algebra_of_systems_is_that_of_their_values():
+    k = parameter("k", 1.0, 3.0)
+    A = control.uncertain_system([[0, 1], [-k, -0.5]], [[0], [1]], [[1, 0]])
+    B = LAG * unmodelled("d", radius=0.3)
+    s, values = 0.3 + 0.8j, {"k": 1.4, "d": -0.2}
+    a, b = A.at(k=1.4).at(s), B.at(d=-0.2).at(s)
+    for made, expected in (
+        (A * B, a * b),
+        (A + B, a + b),
+        (A - B, a - b),
+        (2.0 - A, 2 - a),
+        (LAG + A, LAG.at(s) + a),
+        (LAG - A, LAG.at(s) - a),
+        (A * LAG, LAG.at(s) * a),
+        (LAG * k, LAG.at(s) * 1.4),
+        (k * LAG, LAG.at(s) * 1.4),
+        (A.feedback(B), a / (1 + a * b)),
+        (A.feedback(LAG, sign=1), a / (1 - a * LAG.at(s))),
+    ):
+        known = {name: x for name, x in values.items() if name in made.matrix.copies}
+        assert np.allclose(made.at(**known).at(s), expected, rtol=1e-10)
+    assert dict((A + A).matrix.copies) == {"k": 2}
+    assert "k (real)" in repr(A)
+    assert "no elements" in repr(as_uncertain_system(LAG))
+
+
+def test_full_elements_keep_their_size():
+    d = unmodelled("d", size=2)
+    U = np.array([[1.0, 0.5]]) @ d
+    assert [(b.kind, b.rows) for b in (U + U).blocks] == [("full", 2)] * 2
+    assert np.allclose(U.at(d=[[0.1, 0.2], [0.3, 0.4]]), [[0.25, 0.4]])
+    assert not (0 * d).blocks
+    with pytest.raises(ArgumentError, match=r"at: 'd' has shape \(3,\), expected a number or \(2, 2\)"):
+        U.at(d=[1.0, 2.0, 3.0])
+
+
+def test_the_circle_criterion():
+    """u = -f(y) around 1/(s^2 + s + 1): Re G >= -1/3 where it is least, so that f within [0, 3) is absolutely stable.
+
+    Re G(jw) = (1 - w^2)/((1 - w^2)^2 + w^2); with x = w^2 - 1 it is -x/(x^2 + x + 1), least at x = 1: -1/3.
+    """
+    G = tf([1], [1, 1, 1])
+    for high, holds in ((2.9, True), (3.1, False)):
+        loop = (G * sector("f", 0.0, high)).feedback(1.0)
+        assert (loop.mu(tolerance=1e-3).upper < 1) == holds
+    found = (G * sector("f", 0.0, 2.9)).feedback(1.0).mu()
+    assert found.lower == 0
+    assert found.delta is None
+
+
+def test_several_nonlinearities_have_constant_scales():
+    """Two loops in series that feed each other weakly: scales differ by 100, and no frequency may choose its own.
+
+    With one constant ratio the bound is that of the geometric mean of the cross gains, |g12 g21|^(1/2), at the worst
+    frequency: 0.3 here. Scales free at each frequency would say the same for this plant, and equal scales 100 times more.
+    """
+    M = control.append(LAG, LAG) * control.static([[0.0, 30.0], [0.003, 0.0]])
+    blocks = [DeltaBlock("sector", name="a"), DeltaBlock("sector", name="b")]
+    found = mu_peak(M, blocks, tolerance=1e-2)
+    # Nelder-Mead stops within 1e-4 of the least
+    assert found.upper == pytest.approx(0.3, rel=2e-2)
+    told = control.mu_response(M, blocks, [0.0, 1.0])
+    assert told.upper == pytest.approx([0.3, 0.3 / np.sqrt(2)], rel=1e-2)
+    assert np.all(told.lower == 0)
+
+
+def test_saturation_as_a_sector():
+    """PI control of a lag with a saturated actuator; the local sector holds as long as arguments stay below its reach."""
+    assert saturation("u", 1.0, reach=4.0).ranges["u"] == (0.25, 1.0)
+    assert saturation("u").ranges["u"] == (0.0, 1.0)
+    plant, K = tf([1], [1, 0.2, 1]), 4.0
+    whole, local = ((plant * (K * saturation("u", reach=r))).feedback(1.0) for r in (np.inf, 3.0))
+    # Re(4 G) >= -1 decides for all amplitudes, and fails; less of the sector is left for small ones
+    assert whole.mu().upper > local.mu().upper
+    low, high = (tf([1], [1, 2, 1]) * saturation("u", reach=2.0)).feedback(1.0).worst_gain(tolerance=5e-2)
+    # from below the gain at the middle slope 3/4 is known; at the slope 1 it is 1/2 at rest: no bound can be lower
+    assert low == pytest.approx(0.75 / 1.75, rel=1e-9)
+    assert high >= 0.5
+
+
+def test_safonovs_margins():
+    """Example D of Chiang and Safonov: K_m = 2 two-sided; gains that only fall may vanish, one that rises has (1 + 2)."""
+    T = control.feedback(
+        tf([[[4], [0]], [[12, 64, 0], [8]]], [[[1, 4], [1]], [[1, 12, 32], [1, 8]]]), np.eye(2)
+    ).minimal()
+    blocks = [DeltaBlock("complex")] * 2
+    two = stability_margin(-T, blocks)
+    assert two.guaranteed == pytest.approx(2.0, rel=2e-3)
+    assert two.reached == pytest.approx(2.0, rel=1e-6)
+    # T is triangular with 4/(s + 8), 8/(s + 16): lags. det(1 + t_i d) = 0 needs d = -(s + 8)/4: no d with positive real part
+    assert stability_margin(-T, blocks, signs=1, largest=3, tolerance=0.1) == control.StabilityMargin(
+        np.inf, np.inf, pytest.approx(np.nan, nan_ok=True)
+    )
+    # on the other side the first to fail is d = -2, at rest
+    down = stability_margin(-T, blocks, signs=[-1, 0], tolerance=5e-2)
+    assert down.guaranteed == pytest.approx(2.0, rel=0.12)
+    assert down.reached >= down.guaranteed
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: unmodelled("d", radius=-1), r"unmodelled: 'd' has radius -1, center 0.0 and size 1"),
+        (lambda: saturation("u", 2.0, reach=1.0), r"saturation: 'u' has limit 2.0 and reach 1.0"),
+        (lambda: sector("a", 0, 1) + parameter("a", 0, 1), r"'a' is of kind sector and of kind real"),
+        (
+            lambda: as_uncertain_system(LAG) * np.eye(2),
+            r"UncertainSystem: \*: systems of shape \(2, 2\) and \(1, 1\) do not fit",
+        ),
+        (lambda: as_uncertain_system(LAG).feedback(sign=2), "feedback: sign is 2, expected -1 or 1"),
+        (
+            lambda: stability_margin(LAG, [DeltaBlock("complex")], signs=3),
+            "signs are 3, expected -1, 0 or 1, for all or for each of 1 blocks",
+        ),
+        (
+            lambda: stability_margin(control.static([[0.1, 0.1]]), [DeltaBlock("full", 2, 1)], signs=1),
+            "a block of 2 x 1 has no sign, expected a square one",
+        ),
+    ],
+)
+def test_refusals(make, sentence):
+    with pytest.raises(ArgumentError, match=sentence):
+        make()
