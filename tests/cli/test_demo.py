@@ -1,11 +1,14 @@
 """The scenes of the demo: what they claim is so, and the page needs nothing but itself."""
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
+import alembert as al
 from alembert.cli import app
 from alembert.cli.demo import write
 from alembert.cli.scenes import SCENES
+from alembert.study.flagship import RANGES, fly
 
 
 def test_the_satellite_arrives_without_momentum():
@@ -36,3 +39,26 @@ def test_one_page_that_needs_nothing_else(tmp_path):
     assert "A satellite turns by its wheels" in text
     assert "src=" not in text.partition("<script")[0]
     assert path.stat().st_size < 5e6
+
+
+def test_the_flagship(tmp_path):
+    """Few members and one parameter: what the demo does is the same code."""
+    ranges = {"stiffness": RANGES["stiffness"]}
+    story = fly(tmp_path, members=6, ranges=ranges)
+    assert story.certificate.ok
+    assert story.certificate.family.certificate.exact
+    planned, by_hand = (story.flights[name] for name in ("planned", "by hand"))
+    after = planned.time > 43
+    still, shaken = (abs(x.q[after][:, 10]).max() for x in (planned, by_hand))
+    assert still < 0.2 * shaken  # one mode was planned, two are flown: a tenth, not nothing
+    assert planned.report.energy_error < 1e-9  # rk4 at 3000 steps of a slow motion
+    assert len(story.dispersed.q) == 6
+    assert dict(story.certificate.family.ranges) == ranges
+    text = story.path.read_text(encoding="utf-8")
+    for said in ("Proven for all frequencies", "The turn", "Dispersions", "srcdoc=", "<svg"):
+        assert said in text
+    assert (tmp_path / "orbiter.toml").exists()
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(al.FileError, match=r"cannot be made"):
+        fly(blocked / "below")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -103,13 +103,13 @@ def error(text: str) -> None:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
-    """A spinner on the terminal while something takes its time."""
+def working(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner on the terminal while something takes its time; what it yields changes the text."""
     if settings().quiet or not is_terminal(sys.stderr):
-        yield
+        yield lambda text: None
         return
-    with terminal(stderr=True).status(printable(what)):
-        yield
+    with terminal(stderr=True).status(printable(what)) as status:
+        yield lambda text: status.update(printable(text))
 
 
 def jsonable(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,9 +15,15 @@ from alembert.errors import ArgumentError, FileError
 from alembert.model.printing import unknown
 from alembert.study.parts import Grid
 
+if TYPE_CHECKING:
+    from alembert.study.flagship import Story
+
+
+FLAGSHIP = "flagship"
+
 
 def _complete_scene(incomplete: str) -> list[str]:
-    return list(SCENES)
+    return [*SCENES, FLAGSHIP]
 
 
 @command(
@@ -25,11 +31,16 @@ def _complete_scene(incomplete: str) -> list[str]:
     panel=STUDIES,
     examples=[
         ("alembert demo", "all scenes on one page, demo-output/index.html"),
-        ("alembert demo satellite --folder /tmp/look", "one of them, elsewhere"),
+        (
+            "alembert demo flagship",
+            "a satellite from its model file to a controller proven and flown: orbiter.html",
+        ),
+        ("alembert demo satellite --folder /tmp/look", "one scene, elsewhere"),
         ("alembert demo --list", "what there is"),
     ],
     keys={
         "page": "the file to open in a browser",
+        "flagship": "the page, seconds by stage and summary of the flagship, where it was asked for",
         "seconds": "that it took",
         "scenes": "title, seconds and summary of each, by name (with --list: what each is about)",
     },
@@ -42,18 +53,25 @@ def demo(
     folder: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the page goes.")] = Path(
         "demo-output"
     ),
+    members: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Dispersed flights of the flagship.")
+    ] = 1000,
     list_: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
     as_json: Json = False,
 ) -> None:
     """Solve some hard and beautiful problems, and write one page to look at them in a browser."""
     if list_:
         known = {name: (make.__doc__ or "").partition("\n")[0] for name, make in SCENES.items()}
+        known[FLAGSHIP] = (
+            "A flexible satellite, from a model file to a controller that is proven, flown and dispersed."
+        )
         console.answer({"scenes": known}, as_json, Grid.of("scenes", ("name", ""), known.items(), left=2))
         return
-    chosen = list(scene or SCENES)
-    for name in chosen:
-        if name not in SCENES:
-            raise ArgumentError(unknown("demo: there is no scene", name, SCENES))
+    asked = list(scene or [*SCENES, FLAGSHIP])
+    for name in asked:
+        if name not in (*SCENES, FLAGSHIP):
+            raise ArgumentError(unknown("demo: there is no scene", name, [*SCENES, FLAGSHIP]))
+    chosen = [name for name in asked if name != FLAGSHIP]
     begin = perf_counter()
     made: dict[str, DemoScene] = {}
     data: dict[str, Any] = {}
@@ -66,10 +84,29 @@ def demo(
         if not as_json:
             rows = [*made[name].summary, ("computed in", f"{seconds:.1f} s, compiling included")]
             console.show(Grid.of(made[name].title, ("", ""), rows, left=2), "")
-    page = write(list(made.values()), folder / "index.html")
+    pages = [write(list(made.values()), folder / "index.html")] if made else []
+    answer: dict[str, Any] = {"scenes": data}
+    if FLAGSHIP in asked:
+        flown = _fly(folder, members, as_json)
+        pages.append(flown.path)
+        told = {"page": str(flown.path), "seconds": dict(flown.seconds), "summary": dict(flown.summary)}
+        answer[FLAGSHIP] = told
     seconds = perf_counter() - begin
-    text = f"The page is {page}: open it in a browser. ({seconds:.0f} s)"
-    console.answer({"page": str(page), "seconds": seconds, "scenes": data}, as_json, text)
+    listed = " and ".join(str(path) for path in pages)
+    text = f"Open in a browser: {listed}. ({seconds:.0f} s)"
+    console.answer({"page": str(pages[0]), "seconds": seconds, **answer}, as_json, text)
+
+
+def _fly(folder: Path, members: int, as_json: bool) -> Story:
+    from alembert.study.flagship import fly
+
+    with console.working("A flexible satellite: the model ...") as say:
+        story = fly(folder, members=members, told=lambda stage: say(f"A flexible satellite: {stage} ..."))
+    if not as_json:
+        taken = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in story.seconds.items())
+        rows = [*story.summary, ("seconds", taken)]
+        console.show(Grid.of("A flexible satellite, proven and flown", ("", ""), rows, left=2), "")
+    return story
 
 
 def write(scenes: list[DemoScene], path: Path) -> Path:

@@ -208,7 +208,7 @@ class LoopCertificate:
                 "Each parameter alone",
                 ("parameter", "asked from", "to", "stable from", "to"),
                 [
-                    [x.name, f"{x.given[0]:g}", f"{x.given[1]:g}", f"{x.low:.4g}", f"{x.high:.4g}"]
+                    [x.name, f"{x.given[0]:g}", f"{x.given[1]:g}", _end(x.low), _end(x.high)]
                     for x in self.alone
                 ],
             )
@@ -620,6 +620,10 @@ def _settles(moved: Array) -> bool:
     away = np.abs(moved - moved[-1]).max(axis=-1)
     part = max(1, len(away) // 5)
     return bool(away[-part:].max() <= SETTLED * max(float(away[:part].max()), 1e-12))
+
+
+def _end(x: float) -> str:
+    return f"{x:.4g}" if np.isfinite(x) else "no end found"
 
 
 def _size(x: float) -> float:

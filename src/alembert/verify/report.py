@@ -26,9 +26,6 @@ section p { margin: .3rem 0 } .quiet { color: var(--quiet); font-size: .88rem }
 .badge { border-radius: 10px; padding: .05rem .6rem; font-size: .8rem; color: #fff; white-space: nowrap }
 .passed { background: #2e7d32 } .failed, .error { background: #c62828 } .skipped { background: #b26a00 }
 .scroll { overflow-x: auto }
-svg { width: 100%; max-width: 720px; margin-top: .6rem; background: var(--soft); border-radius: 6px }
-.tick { font: 11px system-ui, sans-serif; fill: var(--quiet) } .grid { stroke: var(--line) }
-.frame { fill: none; stroke: var(--line) } .limit { stroke: #c62828; stroke-dasharray: 4 3 }
 a { color: inherit } code { background: var(--soft); padding: 0 .25rem; border-radius: 3px; overflow-wrap: anywhere }
 """
 
@@ -42,7 +39,7 @@ def page(results: Results) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Verification of {escape(results.program)}</title><style>{STYLE}</style></head><body>"
+        f"<title>Verification of {escape(results.program)}</title><style>{STYLE}{svg.STYLE}</style></head><body>"
         f"<h1>Verification of {escape(results.program)}</h1>"
         f"<p><strong>{escape(results.summary)}</strong>, {escape(results.date)}</p>"
         f'<p class="quiet">{facts}<br>{versions}</p>'

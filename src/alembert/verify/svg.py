@@ -17,6 +17,12 @@ LEGEND = 150  # to the right of the frame, where lines have names
 COLORS = ("#3f51b5", "#e65100", "#00796b", "#ad1457", "#6d4c41", "#455a64", "#7cb342", "#8e24aa")
 MOST_POINTS = 600
 FLOOR = 1e-20
+STYLE = """
+svg { width: 100%; max-width: 720px; margin-top: .6rem; background: #8881; border-radius: 6px }
+.tick { font: 11px system-ui, sans-serif; fill: currentColor; opacity: .7 } .grid { stroke: #8884 }
+.frame { fill: none; stroke: #8888 } .limit { stroke: #c62828; stroke-dasharray: 4 3 }
+"""
+"""for the page that the plots stand in"""
 
 
 def plot(content: Plot) -> str:
