@@ -15,6 +15,7 @@ from numbers import Real
 from typing import Any, TypeAlias
 
 import casadi as ca
+import numpy as np
 
 from alembert.errors import ModelError
 
@@ -184,6 +185,15 @@ def names_in(values: Any) -> frozenset[str]:
     if isinstance(values, tuple):
         return frozenset().union(*(names_in(value) for value in values))
     return frozenset()
+
+
+def floats(entries: Any, values: Mapping[str, float]) -> np.ndarray:
+    """Nested tuples of numbers and expressions as an array, at the given values of the parameters."""
+    if isinstance(entries, tuple):
+        return np.array([floats(entry, values) for entry in entries])
+    if isinstance(entries, np.ndarray):
+        return entries
+    return np.array(float(evaluate(entries, values)))
 
 
 def _join(left: Scalar, symbol: str, right: Scalar) -> Expression:

@@ -145,3 +145,52 @@ def test_runs_say_where_deflections_are_not_small():
         al.simulate(model, [0.0, 0.4], duration=0.01, step=1e-3)
     batch = np.array([[0.0, 0.01], [0.0, 0.02]])
     assert al.simulate(model, batch, duration=0.01, step=1e-3).q.shape == (2, 11, 2)
+
+
+@pytest.fixture(scope="module")
+def overbent():
+    """A boom that slides, its fourth shape bent so far that displacements of second order make inertia negative."""
+    builder = al.ModelBuilder("boom", gravity=(0, 0, 0))
+    builder.body(
+        "boom", beam(1.0, 1.0, EI_z=1.0, bending_y=4), joint=al.Prismatic((1, 0, 0)), joint_name="slide"
+    )
+    model = builder.build()
+    q = model.neutral()
+    q[model.space.of_bodies["boom"].q] = [0.01, 0.0, 0.0, 0.05]
+    return model, q, np.zeros(model.nv)
+
+
+FAR = (
+    r"body 'boom' is deflected too far for its modes \(boom.bending_y_4 = 0.05\): .* negative \(-.* segments"
+)
+
+
+def test_a_mass_matrix_that_deflection_makes_indefinite_is_told(overbent):
+    """Never finite numbers from negative inertias; a batch tells the states, and a body at rest works."""
+    model, q, v = overbent
+    assert np.linalg.eigvalsh(model.mass_matrix(q))[0] < 0
+    for call in (
+        lambda: model.forward_dynamics(q, v, v),
+        lambda: model.inverse_mass_matrix(q),
+        lambda: model.hybrid_dynamics(q, v, accelerations={"boom.bending_y_1": 0.0}),
+        lambda: al.simulate(model, q, duration=0.01, step=1e-3, integrator="rk4"),
+    ):
+        with pytest.raises(al.NumericalError, match=FAR):
+            call()
+    both = np.stack([model.neutral(), q])
+    with pytest.warns(
+        al.AlembertWarning, match=f"1 of 2 states have no finite result, the first at 1; {FAR}"
+    ):
+        a = model.forward_dynamics(both, np.zeros((2, model.nv)), np.ones((2, model.nv)))
+    assert np.isfinite(a[0]).all()
+
+
+def test_implicit_steps_tell_it_too(overbent):
+    """A motion comes there by accelerations without bound, which no step follows."""
+    model, _, v = overbent
+    fast = v.copy()
+    fast[-1] = 8.0
+    with pytest.raises(
+        al.NumericalError, match=r"after t = .*'boom' is deflected too far .*\(boom.bending_y_4"
+    ):
+        al.simulate(model, model.neutral(), fast, duration=0.05, step=2.5e-4, integrator="generalised_alpha")

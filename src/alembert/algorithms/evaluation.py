@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from math import isfinite
 from typing import Any
@@ -18,6 +18,7 @@ from alembert.arguments import mapping
 from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError, warn
 from alembert.joints import JointType
+from alembert.model import modal_checks
 from alembert.model.space import Owner
 
 Array = np.ndarray
@@ -66,7 +67,7 @@ class Failures(Arguments):
             x = np.asarray(value, dtype=float)
             wrong = ~np.isfinite(x).all(axis=tuple(range(-len(argument.shape), 0)))
             inputs |= _over(wrong, shape)
-        if not reason.startswith("joint ") and reason != otherwise:
+        if not reason.startswith(("joint ", "body ")) and reason != otherwise:
             return inputs
         q = np.asarray(given[0], dtype=float)
         joints = np.zeros(shape, dtype=bool)
@@ -127,7 +128,20 @@ class Failures(Arguments):
                 )
                 what = known_as(kernel.name, argument.name)
                 return f"{what} is {x[tuple(entries)]} at entry {entries[-1] if x.ndim else 0}{label}"
-        return self.model.space.trouble(np.asarray(given[0], dtype=float)) or otherwise
+        q = np.asarray(given[0], dtype=float)
+        last = kernel.arguments[-1].name == "parameters"
+        values = dict(zip(self.model.parameter_values, given[-1], strict=True)) if last else {}
+        return self.model.space.trouble(q) or overbent(self.model, q, values) or otherwise
+
+
+def overbent(model: Any, q: Array, parameters: Mapping[str, float]) -> str | None:
+    """The sentence for the first flexible body that a configuration deflects too far, if there is one."""
+    values = {**model.parameter_values, **parameters}
+    for name, owner in model.space.of_bodies.items():
+        sentence = modal_checks.overbent(model.body(name).flexible, name, q[owner.q], values)
+        if sentence:
+            return sentence
+    return None
 
 
 def all_finite(result: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Modal bodies from what engineers have: properties of beams, members of frameworks, matrices of finite elements."""
+"""Modal bodies from what engineers have: beams, tables of point masses, members of frameworks, finite elements."""
 
 from alembert.flexible.abaqus import read_abaqus as read_abaqus
 from alembert.flexible.beam import beam as beam
@@ -31,6 +31,8 @@ from alembert.flexible.mode_choice import ModeRanking as ModeRanking
 from alembert.flexible.mode_choice import carried_mass as carried_mass
 from alembert.flexible.mode_choice import rank_modes as rank_modes
 from alembert.flexible.nastran import read_nastran as read_nastran
+from alembert.flexible.particles import particles as particles
+from alembert.flexible.particles import random_particles as random_particles
 from alembert.flexible.stiffening import with_stiffening as with_stiffening
 from alembert.flexible.structure_report import StructureReport as StructureReport
 
@@ -60,6 +62,8 @@ __all__ = [
     "interface",
     "normal_modes",
     "orthonormal",
+    "particles",
+    "random_particles",
     "rank_modes",
     "read_abaqus",
     "read_mbdyn",

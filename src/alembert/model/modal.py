@@ -28,8 +28,9 @@ from typing import Any, Literal
 import numpy as np
 
 from alembert.errors import ModelError
-from alembert.expression import Expression, Scalar, evaluate, scalar
+from alembert.expression import Expression, Scalar, evaluate, floats, scalar
 from alembert.joints.modes import ModalCoordinates
+from alembert.model import modal_checks
 from alembert.model.inertia import Inertia
 from alembert.model.placement import _negative, _times, _total, plus
 
@@ -39,8 +40,6 @@ Row = tuple[Scalar, ...]
 """numbers or expressions; arrays are taken wherever rows, rows of rows and so on are expected"""
 STIFFENING = ("consistent", "inconsistent", "ruthless")
 """all terms; without chi, as most programs do; besides, with the inertia and the frames of the undeformed body"""
-SYMMETRY = 1e-9
-"""how far a matrix may be from symmetric, relative to its largest entry: written digits"""
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,8 @@ class ModalNode:
     """chi_kl(x), modes x modes x 3"""
     loads: tuple[Row, ...] | None = None
     """moment and force in the section there, modes x 6: what the part beyond it exerts per unit of each mode, in its axes"""
+    mass: Scalar | None = None
+    """of the body, the part that is here: where nodes have masses, they are all of it, and (2)-(4) are sums over them"""
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ class ModalBody:
                     nested(node.rotations, (n, 3), f"{what} rotations"),
                     None if chi is None else nested(chi, (n, n, 3), f"{what} foreshortening"),
                     None if node.loads is None else nested(node.loads, (n, 6), f"{what} loads"),
+                    None if node.mass is None else scalar(node.mass, f"{what} mass"),
                 )
             )
         object.__setattr__(self, "nodes", tuple(nodes))
@@ -186,15 +188,58 @@ class ModalBody:
     def array(self, field: str, values: Mapping[str, float] | None = None) -> Array:
         """A field in floats, at the given values of the parameters."""
         entries = getattr(self, field)
-        return _floats(entries, values or {})
+        return floats(entries, values or {})
 
     def node_array(self, name: str, field: str, values: Mapping[str, float] | None = None) -> Array:
         """A field of a node in floats, at the given values of the parameters."""
-        return _floats(getattr(self.node(name), field), values or {})
+        return floats(getattr(self.node(name), field), values or {})
 
     def modal_mass(self, values: Mapping[str, float] | None = None) -> Array:
         """Me = int phi_k . phi_l dm, the trace of D_kl."""
         return np.einsum("klii->kl", self.array("pair_products", values))
+
+    def mass_matrix(self, q: Any, values: Mapping[str, float] | None = None) -> Array:
+        """That of the motion of its frame (angular first) and of the modal speeds, deflected by q (..., modes).
+
+        (1)-(4) of `alembert.sweeps.modal`, in numbers.
+        """
+        x = np.asarray(q, dtype=float) * (self.stiffening != "ruthless")
+        s, E, Ek, Ct, D = (
+            self.array(name, values)
+            for name in ("first_moment", "second_moment", "shape_products", "shape_moments", "pair_products")
+        )
+        F = np.swapaxes(Ek, 1, 2)
+        S, T = Ct, np.zeros((self.count, self.count, 3))
+        if self.is_consistent:
+            T = self.array("foreshortening_moments", values)
+            D = D + self.array("foreshortening_products", values)
+        Ct = Ct + np.einsum("klj,...l->...kj", T, x)
+        s = s + np.einsum("...kj,...k->...j", (S + Ct) / 2, x)
+        F_q = F + np.einsum("klij,...l->...kij", D, x)
+        E = E + np.einsum("...kij,...k->...ij", F + F_q, x)
+        E = (E + np.swapaxes(E, -1, -2)) / 2
+        M = np.zeros((*x.shape[:-1], 6 + self.count, 6 + self.count))
+        M[..., :3, :3] = np.trace(E, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - E
+        M[..., 3:6, 3:6] = float(evaluate(self.mass, values or {})) * np.eye(3)
+        M[..., 6:, 6:] = self.modal_mass(values)
+        M[..., 3:6, 6:] = np.swapaxes(Ct, -1, -2)
+        for a, b, c in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+            M[..., a, 6:] = F_q[..., c, b] - F_q[..., b, c]
+            M[..., a, 3 + c], M[..., a, 3 + b] = s[..., b], -s[..., c]
+        lower = np.tril_indices(6 + self.count, -1)
+        M[..., lower[0], lower[1]] = M[..., lower[1], lower[0]]
+        return M
+
+    def least_inertia(self, q: Any, values: Mapping[str, float] | None = None) -> Array:
+        """The least eigenvalue of the mass matrix at deflections (..., modes), against the body's inertia at rest.
+
+        Negative where displacements of second order take more from the inertia than there is: no mass is so distributed, and
+        deflections are too large for them.
+        """
+        scale = np.diagonal(self.mass_matrix(np.zeros(self.count), values)).copy()
+        scale[:3] = np.maximum(scale[:3], 0.01 * scale[:3].max())  # a thin beam has none about its axis
+        size = np.sqrt(np.where(scale > 0, scale, 1.0))
+        return np.linalg.eigvalsh(np.nan_to_num(self.mass_matrix(q, values)) / np.outer(size, size))[..., 0]
 
     def frequencies(self, values: Mapping[str, float] | None = None) -> Array:
         """Of the body held at its frame, rad/s, ascending."""
@@ -232,75 +277,8 @@ class ModalBody:
         return dataclasses.replace(self, damping=(C + C.T) / 2)
 
     def check(self, what: str, values: Mapping[str, float]) -> None:
-        """Refuse what no body can have: matrices that are not symmetric and positive, modes that are not independent."""
-        for name, matrix in (
-            ("modal mass", self.modal_mass(values)),
-            ("stiffness", self.array("stiffness", values)),
-            ("damping", self.array("damping", values)),
-            ("second_moment", self.array("second_moment", values)),
-        ):
-            size = np.abs(matrix).max(initial=0.0)
-            if np.abs(matrix - matrix.T).max(initial=0.0) > SYMMETRY * size:
-                raise ModelError(f"{what}: the matrix of {name} is not symmetric")
-            least = np.linalg.eigvalsh((matrix + matrix.T) / 2).min(initial=0.0)
-            if least < -SYMMETRY * size:
-                raise ModelError(
-                    f"{what}: the matrix of {name} is not positive; it has an eigenvalue of {least:.6g}"
-                )
-        mass = self.modal_mass(values)
-        scale = np.sqrt(np.diagonal(mass))
-        if not np.all(scale > 0):
-            mode = self.modes[int(np.argmin(scale))]
-            raise ModelError(f"{what}: mode {mode!r} moves no mass")
-        least = np.linalg.eigvalsh(mass / np.outer(scale, scale)).min()
-        if least < 1e-10:
-            raise ModelError(
-                f"{what}: the modes are not independent; their mass matrix, scaled to a unit diagonal, has the eigenvalue "
-                f"{least:.3g}"
-            )
-        self._check_pairs(what, values)
-        self._check_total(what, values)
-
-    def _check_pairs(self, what: str, values: Mapping[str, float]) -> None:
-        """What belongs to two modes belongs to them in either order: chi_kl = chi_lk, D_kl = D_lk'."""
-        D = self.array("pair_products", values)
-        pairs = [("pair_products", D, np.transpose(D, (1, 0, 3, 2)))]
-        for name in ("foreshortening_moments", "foreshortening_products"):
-            if getattr(self, name) is not None:
-                T = self.array(name, values)
-                pairs.append((name, T, np.swapaxes(T, 0, 1)))
-        for node in self.nodes:
-            if node.foreshortening is not None:
-                chi = _floats(node.foreshortening, values)
-                pairs.append((f"foreshortening of node {node.name!r}", chi, np.swapaxes(chi, 0, 1)))
-        for name, matrix, other in pairs:
-            gap = np.abs(matrix - other).reshape(self.count, self.count, -1).max(axis=-1)
-            if gap.max() > SYMMETRY * np.abs(matrix).max():
-                k, l = (self.modes[int(i)] for i in np.unravel_index(gap.argmax(), gap.shape))
-                raise ModelError(
-                    f"{what}: {name} of the modes {k!r} and {l!r} differ from those of {l!r} and {k!r}, by {gap.max():.3g}"
-                )
-
-    def _check_total(self, what: str, values: Mapping[str, float]) -> None:
-        """The mass matrix of the undeformed body, 6 + modes wide, is positive: then the integrals fit one another."""
-        m, s = float(evaluate(self.mass, values)), self.array("first_moment", values)
-        E, Ek, Sk = (self.array(x, values) for x in ("second_moment", "shape_products", "shape_moments"))
-        skew = np.array([[0.0, -s[2], s[1]], [s[2], 0.0, -s[0]], [-s[1], s[0], 0.0]])
-        F = np.swapaxes(Ek, 1, 2)
-        C = np.stack([F[:, 2, 1] - F[:, 1, 2], F[:, 0, 2] - F[:, 2, 0], F[:, 1, 0] - F[:, 0, 1]])
-        M = np.block(
-            [
-                [np.trace(E) * np.eye(3) - E, skew, C],
-                [skew.T, m * np.eye(3), Sk.T],
-                [C.T, Sk, self.modal_mass(values)],
-            ]
-        )
-        least, size = np.linalg.eigvalsh(M).min(), np.abs(M).max()
-        if least < -SYMMETRY * size:
-            raise ModelError(
-                f"{what}: its integrals over the mass do not fit one another: the mass matrix of body and modes has the "
-                f"eigenvalue {least:.6g}"
-            )
+        """Refuse what no body can have."""
+        modal_checks.check(self, what, values)
 
     @cached_property
     def is_consistent(self) -> bool:
@@ -384,8 +362,8 @@ def _relative(
     if at is None:
         known = ", ".join(repr(node.name) for node in nodes) or "none"
         raise ModelError(f"modal body: no node {attachment!r} to attach it at; there are {known}")
-    x_A, phi_A, psi = (_floats(value, {}) for value in (at.position, at.shapes, at.rotations))
-    chi_A = None if at.foreshortening is None else _floats(at.foreshortening, {})
+    x_A, phi_A, psi = (floats(value, {}) for value in (at.position, at.shapes, at.rotations))
+    chi_A = None if at.foreshortening is None else floats(at.foreshortening, {})
     if chi is not None and chi_A is None:
         raise ModelError(f"modal body: node {attachment!r} has no foreshortening, the body has")
 
@@ -401,10 +379,10 @@ def _relative(
 
     moved = []
     for node in nodes:
-        own_chi = None if node.foreshortening is None else _floats(node.foreshortening, {})[None]
-        d, e, c = fields(_floats(node.position, {})[None], _floats(node.shapes, {})[None], own_chi)
-        parts: list[Any] = [d[0], e[0], _floats(node.rotations, {}) - psi, None if c is None else c[0]]
-        parts.append(node.loads)
+        own_chi = None if node.foreshortening is None else floats(node.foreshortening, {})[None]
+        d, e, c = fields(floats(node.position, {})[None], floats(node.shapes, {})[None], own_chi)
+        parts: list[Any] = [d[0], e[0], floats(node.rotations, {}) - psi, None if c is None else c[0]]
+        parts += [node.loads, node.mass]
         moved.append(ModalNode(node.name, *parts))
     return *fields(x, phi, chi), tuple(moved)
 
@@ -427,11 +405,3 @@ def nested(values: Any, shape: tuple[int, ...], what: str) -> Any:
 
 def _divided(a: Scalar, b: Scalar) -> Scalar:
     return a / b if a else 0.0
-
-
-def _floats(entries: Any, values: Mapping[str, float]) -> Array:
-    if isinstance(entries, tuple):
-        return np.array([_floats(entry, values) for entry in entries])
-    if isinstance(entries, np.ndarray):
-        return entries
-    return np.array(float(evaluate(entries, values)))

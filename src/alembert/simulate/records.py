@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from alembert.algorithms.evaluation import overbent
 from alembert.errors import NumericalError, warn
 from alembert.lowering.plan import RECORDS
 from alembert.model import Model
@@ -184,5 +185,5 @@ def not_finite(model: Model, t: float, q: Array, step: float, told: str = "") ->
 
 
 def _why(model: Model, q: Array) -> str:
-    sentence = model.space.singularity(q)
+    sentence = model.space.singularity(q) or overbent(model, q, {})
     return sentence or "the step is too long for the motion, or its equations have no solution"

@@ -6,9 +6,12 @@ import casadi as ca
 
 
 class Factor:
-    """The factors of a symmetric positive definite matrix of the size of a joint, or of a stage's input."""
+    """The factors of a symmetric positive definite matrix of the size of a joint, or of a stage's input.
 
-    def __init__(self, M: ca.SX) -> None:
+    A matrix that is `guarded` may turn out not to be positive definite: then its solutions are NaN.
+    """
+
+    def __init__(self, M: ca.SX, *, guarded: bool = False) -> None:
         n = M.shape[0]
         self._n = n
         self._L = [[ca.SX(0)] * n for _ in range(n)]
@@ -23,6 +26,8 @@ class Factor:
             for i in range(j + 1, n):
                 scaled[i][j] = column[i - j]
                 self._L[i][j] = column[i - j] * self._inverse[j]
+        if guarded and n:  # times 1 or NaN, which has no derivatives
+            self._inverse[0] = self._inverse[0] * ca.sqrt(2 * (self.least_pivot > 0) - 1)
 
     @property
     def least_pivot(self) -> ca.SX:

@@ -56,7 +56,7 @@ def eliminate(b: Record) -> None:
     b.e = effort - b.S.T @ z.vector()
     if b.has("free"):
         b.e = b.free * b.e
-    b.U, b.D, b.factor = U, D, Factor(D)
+    b.U, b.D, b.factor = U, D, Factor(D, guarded=b.node.structure.guarded)
     b.ready = b.factor.solve(b.e)
     r = b.rotor_momentum()
     P, z = reduce_articulated(b, z, effort) if r is None else reduce_coupled(b, z, r)

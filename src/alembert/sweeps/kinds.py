@@ -204,6 +204,7 @@ def _united(groups: list[_Group]) -> _Group:
         rotors=tuple(rotors),
         carrier=structures[0].carrier,
         stiffening=structures[0].stiffening,
+        guarded=any(s.guarded for s in structures),
     )
     nothing = {"rest": joint.neutral(), "smoothing": np.ones(1)}  # zeros would be singular
     default = np.concatenate([nothing.get(name, np.zeros(size))[:size] for name, size in union.layout])

@@ -220,6 +220,7 @@ def stage_record(given: Mapping[str, ca.SX], *, coupled: bool) -> Record:
             reflected_inertia=given["R"],
             rotor_momentum=given["N"] if coupled else None,
             attachment=RIGID_ATTACHMENT,
+            structure=SimpleNamespace(guarded=False, stiffening=""),
         ),
         parent=Record(),
         passive=False,

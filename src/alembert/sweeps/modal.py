@@ -222,7 +222,7 @@ def eliminate(b: Record) -> None:
     b.e = b.tau + own_effort(b) - z_m
     if hybrid:
         b.e = b.free * b.e
-    b.U, b.D, b.factor = U, D, Factor(D)
+    b.U, b.D, b.factor = U, D, Factor(D, guarded=b.node.structure.guarded)
     b.U_L, b.e_L = b.factor.inward(U.T), b.factor.inward(b.e)
     half = b.factor.scaled(b.U_L).T
     P = ArticulatedInertia.from_matrix(ca.sparsify(b.P.matrix() - half @ b.U_L))

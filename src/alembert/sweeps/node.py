@@ -55,6 +55,8 @@ class Structure:
     carrier: Carrier = RIGID
     stiffening: str = ""
     """of a mode node: which integrals its body has, as `alembert.model.modal` says; empty for a joint"""
+    guarded: bool = False
+    """it moves a body displaced to second order, whose mass matrix is positive for small deflections only"""
 
     @property
     def layout(self) -> tuple[tuple[str, int], ...]:

@@ -199,9 +199,17 @@ class Tree:
     def structures(self) -> tuple[Structure, ...]:
         known: dict[object, Structure] = {}
         return tuple(
-            _structure(joint, known, body, place)
-            for joint, body, place in zip(self.joints, self.flexible, self.places, strict=True)
+            _structure(*parts, known)
+            for parts in zip(self.joints, self.flexible, self.places, self._guarded(), strict=True)
         )
+
+    def _guarded(self) -> list[bool]:
+        """Whether each node moves a body that is displaced to second order."""
+        found = [body is not None and body.is_consistent for body in self.flexible]
+        for k in reversed(range(len(self))):
+            if found[k] and self.parents[k] >= 0:
+                found[self.parents[k]] = True
+        return found
 
     @cached_property
     def parameter_symbols(self) -> ca.SX:
@@ -414,7 +422,7 @@ def flattened(values: Any) -> tuple[Scalar, ...]:
 
 
 def _structure(
-    joint: Joint, known: dict[object, Structure], body: ModalBody | None, place: Perch | None
+    joint: Joint, body: ModalBody | None, place: Perch | None, guarded: bool, known: dict[object, Structure]
 ) -> Structure:
     """The structure of a node; `known` keeps those of alike nodes."""
     friction = joint.friction or _NO_FRICTION
@@ -427,15 +435,15 @@ def _structure(
     )
     carrier = RIGID if place is None else Carrier(place.body.count, place.body.stiffening)
     if body is not None:
-        key: object = (body.count, body.stiffening, carrier)
+        key: object = (body.count, body.stiffening, carrier, guarded)
         if key not in known:
             modes = ModalCoordinates(tuple(str(k) for k in range(body.count)), ("",) * body.count)
-            known[key] = Structure(modes, carrier=carrier, stiffening=body.stiffening)
+            known[key] = Structure(modes, carrier=carrier, stiffening=body.stiffening, guarded=guarded)
         return known[key]
-    key = (type(joint.type), _shape(joint.type), options, carrier)
+    key = (type(joint.type), _shape(joint.type), options, carrier, guarded)
     if key not in known:
         template = joint.type.with_constants((0.0,) * len(joint.type.constants()))
-        known[key] = Structure(template, *options, carrier=carrier)
+        known[key] = Structure(template, *options, carrier=carrier, guarded=guarded)
     return known[key]
 
 

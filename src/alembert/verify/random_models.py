@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from alembert import library
+from alembert.flexible import random_particles
 from alembert.joints import REGISTRY
 from alembert.library.example_joints import example_joint
 from alembert.model import WORLD, Frame, LoopJoint, Model, Placement
-from alembert.model.modal import ModalBody, ModalNode
+from alembert.model.modal import ModalBody
 
 Array = np.ndarray
 EPS = float(np.finfo(float).eps)
@@ -64,22 +65,11 @@ def random_modal_body(
     foreshortening: bool = False,
     size: float = 0.3,
 ) -> tuple[ModalBody, Points]:
-    """Point masses with random shapes, so that every integral matters; each is a node `p0`, `p1`, ..."""
-    m, x = rng.uniform(0.1, 1.0, points), rng.normal(size=(points, 3))
-    phi, psi = size * rng.normal(size=(2, points, modes, 3))
-    chi = size * rng.normal(size=(points, modes, modes, 3)) * foreshortening
-    chi = chi + np.swapaxes(chi, 1, 2)
-    parts: list[list[Any]] = [[x[k], phi[k], psi[k], chi[k]] for k in range(points)]
-    A = rng.normal(size=(modes, modes))
-    body = ModalBody.of_points(
-        m,
-        x,
-        phi,
-        stiffness=5 * (A @ A.T + np.eye(modes)),
-        damping=0.1 * np.eye(modes),
-        foreshortening=chi,
-        nodes=[ModalNode(f"p{k}", *part) for k, part in enumerate(parts)],
+    """A body of random particles, and the particles."""
+    body = random_particles(
+        rng, points=points, modes=modes, size=size, foreshortening=0.2 if foreshortening else 0.0
     )
+    m, x, phi = (np.array([getattr(node, f) for node in body.nodes]) for f in ("mass", "position", "shapes"))
     return body, (m, x, phi)
 
 

@@ -233,7 +233,7 @@ NAMED: set[tuple[type, str]] = {(Equation, "inputs")}
 
 def annotation(hint: Any) -> Any:
     """The type in a file for the type of a record's field."""
-    if hint == Scalar:
+    if hint in (Scalar, Scalar | None):
         return Number
     simple = {
         float: Constant,
