@@ -26,7 +26,7 @@ from alembert.verify.in_pinocchio import JOINTS, in_pinocchio  # noqa: E402
 # matrices of most models have condition numbers up to 1e5). Accelerations of models with light hands on heavy trunks (iCub:
 # 3e7) are known to eps times the condition number only, whichever way it rounds.
 AGREEMENT = 1e-10
-STATES, FEW = 2000, 100
+STATES, FEW = 500, 100
 
 
 def random_model(seed, *, floating=False, armature=False):

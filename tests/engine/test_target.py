@@ -69,14 +69,16 @@ def test_a_model_on_the_least_processor(plain, monkeypatch):
     import alembert as al
 
     def results():
-        model = al.library.random_tree(3, bodies=9)
+        model = al.library.random_tree(3, bodies=9, kinds=("revolute", "spherical"))
         rng = np.random.default_rng(0)
         q = np.array([model.random_configuration(rng) for _ in range(5)])
         v, tau = rng.normal(size=(2, 5, model.nv))
         found = [
-            model.compile("forward_dynamics", lowering=kind)(q, v, tau) for kind in ("rolled", "specialised")
+            model.compile("forward_dynamics", lowering=kind, batch=True)(q, v, tau)
+            for kind in ("rolled", "specialised")
         ]
-        return [*found, model.mass_matrix(q), *model.compile("forward_dynamics_derivatives")(q, v, tau)]
+        derivatives = model.compile("forward_dynamics_derivatives", batch=True)
+        return [*found, model.mass_matrix(q), *derivatives(q, v, tau)]
 
     usual = results()
     monkeypatch.setenv("ALEMBERT_TARGET", "sse2")

@@ -252,7 +252,14 @@ class Arguments:
 
     def carrier(self, name: str) -> tuple[int, Where]:
         """The node that carries a frame (-1: it does not move) and the frame's placement on it."""
-        return self.tree.carrier(self.model.frame(name))
+        found = self._carriers.get(name) if isinstance(name, str) else None
+        if found is None:
+            found = self._carriers[name] = self.tree.carrier(self.model.frame(name))
+        return found
+
+    @cached_property
+    def _carriers(self) -> dict[str, tuple[int, Where]]:
+        return {}
 
     def carriers(self, function: str, places: Sequence[FrameLike]) -> tuple[tuple[int, Where], ...]:
         """`_carrier` of several frames, or of places on them."""
