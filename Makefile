@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-machines lint bench docs verify fuzz clean
+.PHONY: demo test test-machines lint types units bench docs verify fuzz clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -28,17 +28,25 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.runtime
 	$(BIN)/alembert demo
 
-test: lint
+# the types are checked beside the tests: alone, they would leave all cores but one idle
+test: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(MAKE) --no-print-directory --jobs=2 types units
+
+units: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+types: $(VENV)/.test
+	$(BIN)/mypy
 
 # for every night: other processors' arithmetic, lanes, threads, orders; TESTS names a part of the tests, MACHINES some of them
 test-machines: $(VENV)/.test
 	$(BIN)/python tests/machines.py $(MACHINES:%=--machine %) $(TESTS)
 
-lint: $(VENV)/.test
+lint: types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
