@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def wait_for(stream, text, patience=10.0):
+def wait_for(stream, text, patience=60.0):
     until = time.monotonic() + patience
     while text not in stream.getvalue() and time.monotonic() < until:
         time.sleep(0.005)

@@ -771,7 +771,7 @@ def test_workers_end_with_a_killed_driver(tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert workers
-    assert not psutil.wait_procs(workers, timeout=10)[1]
+    assert not psutil.wait_procs(workers, timeout=60)[1]
 
 
 def test_a_cluster_of_our_own_takes_work_from_us_alone(model, monkeypatch):

@@ -65,7 +65,7 @@ class Feedback:
                     "DynamicController(...) or Sampled(...)"
                 )
         self.sampled = tuple(sampled)
-        named = distinct_names([one for _, one in with_states])
+        named = distinct_names([one for _, one in with_states]) if with_states else []
         bound = [BoundController(one, model, drives, sensors) for one in named]
         places = [place for place, _ in with_states]
         self.dynamic = [one for place, one in zip(places, bound, strict=True) if place is None]

@@ -78,7 +78,8 @@ class Inputs:
 
     def model(self, model: Model) -> Model:
         """The model with the rotors of its drives, under the gravity that is given."""
-        model = with_gears(model, checked(self.drives))
+        if self.drives is not None:
+            model = with_gears(model, checked(self.drives))
         if self.gravity is None:
             return model
         return model.replace(gravity=(0, 0, 0) if self.field is not None else self.gravity)
@@ -86,7 +87,8 @@ class Inputs:
     def with_switches(self, model: Model) -> Model:
         """The model with all constraints that events may bring about."""
         resting = [name for stops in self.stops for name in stops.resting(model)]
-        return extended(model, [*self.locks, *self.actions], list(dict.fromkeys(resting)))
+        actions = [*self.locks, *self.actions]
+        return extended(model, actions, list(dict.fromkeys(resting))) if actions or resting else model
 
 
 @dataclass(frozen=True, eq=False)

@@ -148,7 +148,7 @@ def simulate(
         tolerance,
         absolute_tolerance,
         events=system.watched_events,
-        record=channels.requests(model, record, system.feedback.states),
+        record=channels.requests(model, record, system.feedback.states) if record else (),
         progress=progress,
         inputs=inputs,
     )
