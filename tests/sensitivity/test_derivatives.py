@@ -1,80 +1,12 @@
-"""Derivatives of the dynamics against automatic differentiation of the symbolic algorithms."""
+"""Derivatives of the dynamics in batches, with wrenches and parameters, against differences and dense solutions.
 
-import casadi as ca
+Every joint type meets automatic differentiation in `tests/test_check.py` and `test_a_thousand_states.py`.
+"""
+
 import numpy as np
 import pytest
 
 import alembert as al
-from alembert.joints import REGISTRY
-from alembert.sweeps import FORWARD_DYNAMICS, INVERSE_DYNAMICS
-
-RELATIVE = 1e-9  # what the derivatives promise; observed 1e-13 on these sizes
-
-
-def close(value, expected, *, scale=None, tolerance=RELATIVE):
-    size = np.abs(expected).max() if scale is None else scale
-    assert np.abs(np.asarray(value) - expected).max() <= tolerance * max(size, 1e-12)
-
-
-def oracle(model, program, names):
-    """Jacobians of an algorithm with respect to its inputs, along integrate(q, e) for q."""
-    f = model.symbolic.function(program, names)
-    x = [ca.SX.sym(name, model.nq if name == "q" else model.nv) for name in names]
-    e = ca.SX.sym("e", model.nv)
-    moved = f(model.symbolic.integrate(x[0], e), *x[1:])
-    jacobians = [ca.jacobian(moved, e), *(ca.jacobian(moved, y) for y in x[1:])]
-    at_zero = ca.substitute(jacobians, [e], [ca.SX.zeros(model.nv)])
-    return ca.Function("oracle", x, at_zero)
-
-
-def states(model, seed=0):
-    """Random states and the special ones: neutral, at rest."""
-    rng = np.random.default_rng(seed)
-    draw = lambda: rng.normal(size=model.nv)  # noqa: E731
-    yield model.random_configuration(rng), draw(), draw()
-    yield model.random_configuration(rng), np.zeros(model.nv), draw()
-    yield model.neutral(), draw(), draw()
-    yield model.neutral(), np.zeros(model.nv), np.zeros(model.nv)
-
-
-@pytest.fixture(scope="module", params=sorted(set(REGISTRY) - {"fixed"}))
-def tree(request):
-    """Two bodies on the joint kind in question, between revolute ones, with everything a joint may carry."""
-    return al.library.random_tree(seed=11, bodies=4, kinds=["revolute", request.param], attachments=True)
-
-
-def test_inverse_dynamics_derivatives(tree):
-    expected = oracle(tree, INVERSE_DYNAMICS, ("q", "v", "a"))
-    for q, v, a in states(tree):
-        d = tree.inverse_dynamics_derivatives(q, v, a)
-        for value, reference in zip((d.dq, d.dv, d.da), expected(q, v, a), strict=True):
-            close(value, np.asarray(reference))
-
-
-def test_forward_dynamics_derivatives(tree):
-    expected = oracle(tree, FORWARD_DYNAMICS, ("q", "v", "tau"))
-    for q, v, tau in states(tree):
-        d = tree.forward_dynamics_derivatives(q, v, tau)
-        # the mass matrix's condition number multiplies the rounding; the accelerations may come from its factor
-        condition = np.linalg.cond(tree.mass_matrix(q))
-        close(d.acceleration, tree.forward_dynamics(q, v, tau), tolerance=max(1e-12, 1e-15 * condition))
-        amplified = RELATIVE * max(1.0, 1e-6 * condition)
-        for value, reference in zip((d.dq, d.dv, d.dtau), expected(q, v, tau), strict=True):
-            close(value, np.asarray(reference), tolerance=amplified)
-
-
-def test_products_with_the_jacobian_and_its_transpose(tree):
-    rng = np.random.default_rng(5)
-    for q, v, tau in states(tree, seed=1):
-        d = tree.forward_dynamics_derivatives(q, v, tau)
-        directions = rng.normal(size=(3, tree.nv))
-        value, change = tree.jvp("forward_dynamics", (q, v, tau), directions)
-        close(value, d.acceleration)
-        close(change, d.dq @ directions[0] + d.dv @ directions[1] + d.dtau @ directions[2])
-        weight = rng.normal(size=tree.nv)
-        gradients = tree.vjp("forward_dynamics", (q, v, tau), weight)
-        for gradient, jacobian in zip(gradients, (d.dq, d.dv, d.dtau), strict=True):
-            close(gradient, jacobian.T @ weight, scale=np.abs(jacobian).max())
 
 
 @pytest.fixture(scope="module")
