@@ -135,6 +135,19 @@ class Lines:
         self.branch(again, f"{loop.name}_body", f"{loop.name}_end")
         self.label(f"{loop.name}_end")
 
+    def skip_unless(self, flag: str) -> str:
+        """Begin what is done only if the element at `flag`, the same in all lanes, is not zero, up to `end_skip`."""
+        self._count += 1
+        name = f"s{self._count}"
+        value = self.let(f"load double, ptr {flag}, align 8")
+        self.branch(self.let(f"fcmp une double {value}, 0.0"), f"{name}_do", f"{name}_end")
+        self.label(f"{name}_do")
+        return name
+
+    def end_skip(self, name: str) -> None:
+        self.go(f"{name}_end")
+        self.label(f"{name}_end")
+
     def blocks(self, size: int, step: int | None = None) -> tuple[OpenLoop, str]:
         """A loop over `step` neighbouring elements at a time (None: a vector), and where they begin.
 

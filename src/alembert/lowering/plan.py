@@ -7,6 +7,7 @@ element. The steps of a plan are
     Copy     a buffer to another, or zeros to it
     Columns  a function on every column of some matrices: a solver for one right-hand side serves them all
     Repeat   steps until a flag is set in all lanes
+    When     steps, if a flag is set
     Fold     steps over and over, each round on what the one before left, with a record now and then
     MatrixRows     functions that work on rows of matrices over the speeds (`alembert.lowering.tree_matrices`)
 
@@ -56,11 +57,15 @@ class Call:
 
 @dataclass(frozen=True)
 class Copy:
-    """`size` elements (None: all that the source has) to another place; without a source, zeros."""
+    """`size` elements (None: all that the source has) to another place; without a source, zeros.
+
+    With `row`, a buffer with a whole number that all lanes share, they are that row of the source, `size` elements each.
+    """
 
     source: Buffer | None
     target: Buffer
     size: int | None = None
+    row: Buffer | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,14 @@ class Repeat:
     steps: Sequence[Step]
     flag: str
     most: int
+
+
+@dataclass(frozen=True)
+class When:
+    """Steps that are done if the first entry of the buffer `flag`, the same in all lanes, is not zero."""
+
+    flag: Buffer
+    steps: Sequence[Step]
 
 
 @dataclass(frozen=True)
@@ -130,7 +143,7 @@ class MatrixRows:
     make: Callable[[TreeMatrices], Ending]
 
 
-Step = Call | Copy | Columns | Repeat | Fold | MatrixRows
+Step = Call | Copy | Columns | Repeat | When | Fold | MatrixRows
 
 
 class Plan:
@@ -288,6 +301,11 @@ class _Emitter:
             work = sum(self.write(inner) for inner in step.steps)
             w.until(loop, place(step.flag), step.most)
             return 3 * work
+        if isinstance(step, When):
+            skipped = w.skip_unless(place(step.flag))
+            work = sum(self.write(inner) for inner in step.steps)
+            w.end_skip(skipped)
+            return work
         if isinstance(step, Fold):
             return self.fold(step)
         _, ending = self.tools[id(step)]
@@ -301,7 +319,10 @@ class _Emitter:
             self.lines.clear(self.place(step.target), size)
         else:
             size = self.size(step.source) if step.size is None else step.size
-            self.lines.copy(self.place(step.source), self.place(step.target), size)
+            source = self.place(step.source)
+            if step.row is not None:
+                source = self.lines.at(source, self.lines.mul(self.lines.whole(self.place(step.row)), size))
+            self.lines.copy(source, self.place(step.target), size)
         return size // 8
 
     def size(self, buffer: Buffer) -> int:
@@ -335,5 +356,5 @@ def _flat(steps: Sequence[Step]) -> Iterator[Step]:
     """All steps, those within others too."""
     for step in steps:
         yield step
-        if isinstance(step, Repeat | Fold):
+        if isinstance(step, Repeat | When | Fold):
             yield from _flat(step.steps)

@@ -6,6 +6,7 @@ from alembert.simulate.actuators import Gear as Gear
 from alembert.simulate.choice import integrators as integrators
 from alembert.simulate.controllers import Batched as Batched
 from alembert.simulate.controllers import Sampled as Sampled
+from alembert.simulate.controllers import SymbolicLaw as SymbolicLaw
 from alembert.simulate.dynamic_controllers import DynamicController as DynamicController
 from alembert.simulate.elements import Forces as Forces
 from alembert.simulate.ensembles import Ensemble as Ensemble

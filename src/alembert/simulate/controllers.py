@@ -10,7 +10,8 @@ A law that jumps at known times says so by an attribute `breaks`, an array of th
 next, instead of searching for what is not smooth.
 
 A Python function is asked for one motion of a batch after the other: it may take q apart as q[0], q[1]. One that is in
-`Batched(...)` is asked for all of them at once.
+`Batched(...)` is asked for all of them at once. A sampled one in `SymbolicLaw(...)` is written on expressions: where all
+sensors and sampled controllers of a run are expressions, steps go from instant to instant in machine code.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.model import Model
+from alembert.simulate.elements import Places
 
 Array = np.ndarray
 Law = Callable[[float, Array, Array], Any]
@@ -44,6 +46,24 @@ class Batched:
         return self.law(*given)
 
 
+@dataclass(frozen=True, eq=False)
+class SymbolicLaw:
+    """A sampled law on expressions: `law(t, messages)` or, with the true state, `law(t, messages, at)`, on `casadi.SX`.
+
+    It is asked once, with symbols as long as what it reads, and gives "efforts" and all that it posts, as a mapping. `at`
+    has q, v, and the frames of the model (`at.pose("hand")`, `at.efforts([("hand", wrench)])`). What depends on values is
+    a `casadi.if_else`. `check(t, messages, q, v)` may raise an error for numbers that the law cannot work with (it then
+    gives NaN): it is asked at each instant, or in machine code where the motion ceased to be finite.
+    """
+
+    law: Callable[..., Mapping[str, Any]]
+    check: Callable[..., None] | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.law):
+            raise ArgumentError(f"SymbolicLaw: law is {self.law!r}, expected a function of t and messages")
+
+
 @dataclass(frozen=True)
 class Sampled:
     """A control law asked every `period` [s], from `offset` on; its answer acts `delay` [s] later, in steps of `quantum`.
@@ -55,7 +75,8 @@ class Sampled:
     With `posts`, messages by name with their first values, the law returns a mapping: of what it posts, and of its efforts
     under "efforts". Messages are read as sensors are, by laws that come later at the same instant or, with a delay, `delay`
     later; what a law posts and reads itself is its memory. With `state` the law also gets the true q and v, behind what it
-    reads.
+    reads. A `casadi.Function` that posts names its results after what it posts and "efforts"; a law in `SymbolicLaw(...)` is
+    written on expressions.
 
     A sampled system (`StateSpace`, `GainSchedule`, `DynamicController`) knows its period and what it reads.
     """
@@ -72,7 +93,7 @@ class Sampled:
     def __post_init__(self) -> None:
         if hasattr(self.law, "dt"):
             self._check_rate(float(self.law.dt))
-        elif not callable(self.law):
+        elif not callable(self.law) and not isinstance(self.law, SymbolicLaw):
             raise ArgumentError(
                 f"Sampled: law is {self.law!r}, expected a function of t, q and v, or a sampled system"
             )
@@ -85,8 +106,12 @@ class Sampled:
                 raise ArgumentError(f"Sampled: {name} is {value!r}, expected zero or a positive number")
         first = {name: np.atleast_1d(np.asarray(x, dtype=float)) for name, x in self.posts.items()}
         object.__setattr__(self, "posts", first)
-        if (self.posts or self.state) and isinstance(self.law, ca.Function | Batched):
-            raise ArgumentError("Sampled: posts and state are for Python functions of one motion")
+        if (self.posts or self.state) and isinstance(self.law, Batched):
+            raise ArgumentError(
+                "Sampled: posts and state are for functions of one motion, or in SymbolicLaw(...), not in Batched(...)"
+            )
+        if isinstance(self.law, ca.Function) and (self.posts or self.state):
+            self._wrap(self.law)
         wanted = 1 + (len(self.reads) or 2)
         if isinstance(self.law, ca.Function) and (self.law.n_in() != wanted or self.law.n_out() != 1):
             listed = ", ".join(self.reads) or "q and v"
@@ -94,6 +119,27 @@ class Sampled:
                 f"Sampled: law is a casadi.Function of {self.law.n_in()} arguments that gives {self.law.n_out()} results, "
                 f"expected {wanted} (t, {listed}) and 1"
             )
+
+    def _wrap(self, function: ca.Function) -> None:
+        """A function whose results are posted by their names."""
+        names = [f"{name!r}" for name in function.name_out() if name not in (*self.posts, "efforts")]
+        wanted = 1 + len(self.reads) + 2 * self.state
+        if names or function.n_in() != wanted:
+            listed = ", ".join(("t", *self.reads, *("q", "v")[: 2 * self.state]))
+            raise ArgumentError(
+                f"Sampled: law is a casadi.Function of {function.n_in()} arguments that gives "
+                f"{', '.join(map(repr, function.name_out()))}, expected {wanted} ({listed}) and results named after what it "
+                f"posts, {', '.join(self.posts) or 'none'}, or 'efforts'"
+            )
+
+        def law(t: ca.SX, m: Mapping[str, ca.SX], at: Places | None = None) -> dict[str, ca.SX]:
+            given = [t, *(m[name] for name in self.reads), *(() if at is None else (at.q, at.v))]
+            found = function(*given)
+            return dict(
+                zip(function.name_out(), found if isinstance(found, tuple) else (found,), strict=True)
+            )
+
+        object.__setattr__(self, "law", SymbolicLaw(law))
 
     def _check_rate(self, dt: float) -> None:
         if not dt:
@@ -121,6 +167,78 @@ class Sampled:
                     f"{np.size(x)}"
                 )
         return np.array(self.law(t, *given), dtype=float).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class BoundLaw:
+    """A law on expressions, with the sizes of what it reads: function(t, q, v, p, *reads) gives `names`."""
+
+    given: Sampled
+    function: ca.Function
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, model: Model, given: Sampled, sizes: Mapping[str, int | None]) -> BoundLaw:
+        law = given.law
+        assert isinstance(law, SymbolicLaw)
+        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+        p = ca.SX.sym("parameters", len(model.parameters))
+        read = {}
+        for name in given.reads:
+            size = sizes[name]
+            if size is None:
+                raise ArgumentError(
+                    f"simulate: a law in SymbolicLaw(...) reads {name!r}, whose number of entries is not known before the "
+                    "run; give its sensor an attribute `entries`, or the law as a Python function"
+                )
+            read[name] = ca.SX.sym(name, size)
+        answer = law.law(t, read, Places(model, t, q, v, p)) if given.state else law.law(t, read)
+        if not isinstance(answer, Mapping):
+            raise ArgumentError(
+                f"simulate: a law in SymbolicLaw(...) returned {answer!r}, expected results by name"
+            )
+        wanted = {name: x.size for name, x in given.posts.items()}
+        for name in (*wanted, *answer):
+            size = wanted.get(name, model.nv if name == "efforts" else None)
+            if name not in answer or size is None or ca.SX(answer[name]).numel() != size:
+                listed = ", ".join(f"{x} ({n})" for x, n in wanted.items())
+                came = ca.SX(answer[name]).numel() if name in answer else "no"
+                raise ArgumentError(
+                    f"simulate: a law in SymbolicLaw(...) returned {came} entries of {name!r}, expected efforts "
+                    f"({model.nv}) or what it posts: {listed or 'nothing'}"
+                )
+        function = ca.Function(
+            "law", [t, q, v, p, *read.values()], [ca.densify(ca.SX(x)) for x in answer.values()]
+        )
+        return cls(given, function, tuple(answer))
+
+    def ask(
+        self, t: float, readings: Mapping[str, Array], q: Array, v: Array, p: Array
+    ) -> tuple[Array, dict[str, Array]]:
+        """Efforts (*batch, nv) and messages (*batch, n), all motions at once."""
+        batch = q.shape[:-1]
+        check = getattr(self.given.law, "check", None)
+        if check is not None:
+            for k in np.ndindex(*batch):
+                read = {name: _row(readings[name], batch, k) for name in self.given.reads}
+                check(t, read, q[k], v[k])
+        given = [q, v, p, *(readings[name] for name in self.given.reads)]
+        found = columns(self.function, t, given, batch)
+        posted = dict(zip(self.names, found, strict=True))
+        return posted.pop("efforts", np.zeros((*batch, v.shape[-1]))), posted
+
+
+def columns(function: ca.Function, t: float, given: Any, batch: tuple[int, ...]) -> list[Array]:
+    """A function of (t, ...) on all motions of a batch: arrays (..., n) in, (*batch, n) out."""
+    count = int(np.prod(batch)) if batch else 1
+    flat = [np.broadcast_to(x, (*batch, x.shape[-1])).reshape(count, -1).T for x in given]
+    found = function(np.full((1, count), t), *flat)
+    found = found if isinstance(found, tuple) else (found,)
+    return [np.array(x, dtype=float).T.reshape(*batch, -1) for x in found]
+
+
+def _row(x: Array, batch: tuple[int, ...], k: tuple[int, ...]) -> Array:
+    return np.array(np.broadcast_to(x, (*batch, x.shape[-1]))[k])
 
 
 def ask_with_posts(

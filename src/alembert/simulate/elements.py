@@ -67,7 +67,7 @@ class Places:
     """The frames of a model at time t as expressions, and what wrenches on them do."""
 
     def __init__(self, model: Model, t: ca.SX, q: ca.SX, v: ca.SX, parameters: ca.SX) -> None:
-        self.model, self.t, self.q, self.v = model, t, q, v
+        self.model, self.t, self.q, self.v, self.parameters = model, t, q, v, parameters
         self._values = {name: parameters[k] for k, (name, _) in enumerate(model.parameters)}
         self._tree = model.compute.tree
         self.records, self._world = unroll(KINEMATICS, self._tree, {"q": q, "v": v}, parameters)

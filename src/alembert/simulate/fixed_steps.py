@@ -11,6 +11,7 @@ from alembert.lowering.plan import RECORDS
 from alembert.simulate.actuators import no_state
 from alembert.simulate.choice import IMPLICIT
 from alembert.simulate.inputs import Settings
+from alembert.simulate.instants import ROWS, compiled_instants
 from alembert.simulate.pace import Progress, check_records, check_steps, steps_at_a_time
 from alembert.simulate.records import Keeper, check_finite, not_finite, recorded_efforts
 from alembert.simulate.result import Run
@@ -49,7 +50,7 @@ def run_fixed(
         check_steps("simulate", length, h)
     steps = _multiple("the duration", settings.duration, h)
     every = 1 if settings.interval is None else _multiple("the interval", settings.interval, h)
-    stepper = stepper_of(system, name, h, settings.start)
+    stepper = stepper_of(system, name, h, settings)
     held = stepper.held
     # the machine's states, then coordinates, speeds and efforts
     kept = math.prod(system.batch) * (stepper.layout.size + model.nq + 2 * model.nv)
@@ -63,10 +64,12 @@ def run_fixed(
     else:
         assert state0 is not None
         state = stepper.initial(*state0[:2], x=state0[2])
-        schedule = system.schedule(h)
+        schedule = None if stepper.instants is not None else system.schedule(h)
         memory = no_state(system.batch, model.nv) if system.has_memory else None
     keeper = Keeper(stepper, state, schedule, memory, rows=steps // every + 1)
     going = FixedRun(stepper, schedule, memory, held, Watch(settings.events, system), keeper, every)
+    if stepper.instants is not None and resumed is None:
+        state = keeper.states[..., 0, :] = going.after_instant(state)
     if every > 1 and not system.conserves_energy:
         going.note_steps(steps)
     with Progress(f"simulating {model.name}", shown=settings.progress) as progress:
@@ -74,10 +77,11 @@ def run_fixed(
     return keeper.finish(name, reason, settings, going.watch, going.done, going.notes)
 
 
-def stepper_of(system: Simulation, name: str, h: float, start: float) -> Stepper:
+def stepper_of(system: Simulation, name: str, h: float, settings: Settings) -> Stepper:
     """Python functions cannot be called within an implicit step, nor can drives look back within any step."""
     held = system.has_memory or (name in IMPLICIT and bool(system.laws))
-    return Stepper(system, name, h, start, held=held)
+    instants = None if name in IMPLICIT else compiled_instants(system, system.schedule(h), settings.events)
+    return Stepper(system, name, h, settings.start, held=held, instants=instants)
 
 
 def _on_grid(system: Simulation, stepper: Stepper) -> Array:
@@ -117,9 +121,17 @@ class FixedRun:
         self.changing = schedule is not None or held or bool(self.system.loads.tables.holds)
         self.instants = _on_grid(self.system, stepper)
         self.longest = steps_at_a_time(self.system.batch)
+        if stepper.instants is not None and stepper.instants.drawn:
+            self.longest = min(self.longest, (ROWS - 1) * stepper.instants.tick)
         self.notes: StepNotes | None = None
         self.replayed: StepNotes | None = None
         """what a run had done, where this one repeats a part of it"""
+
+    def after_instant(self, state: Array) -> Array:
+        """The state with which a run begins: what happens at its first instant, in machine code, is done."""
+        return self.stepper.after_instant(
+            state, self._effort(state, self.stepper.number(state))[0], self._wrench(state)
+        )
 
     def note_steps(self, steps: int) -> None:
         """Keep what the work between records is computed from: states of steps made in Python, otherwise the efforts."""
@@ -241,9 +253,10 @@ class FixedRun:
             if watched is None:
                 return None
             following = watched
-        if not np.isfinite(following).all() and following.ndim == 1:
+        if following.ndim == 1 and not np.isfinite(stepper.motion(following)).all():
             keeper.space()[0] = following
             keeper.count += 1
+            self._explain(state, n)
             check_finite(self.system.model, *self._so_far(), self.stepper.h)
         if (stepper.number(following) - first) % every == 0:
             keeper.space()[..., 0, :] = following
@@ -252,6 +265,18 @@ class FixedRun:
             keeper.work.append(keeper.done)
         return following
 
+    def _explain(self, state: Array, n: int) -> None:
+        """What a law in machine code has to say on the state before the last steps, or on one of these."""
+        stepper, instants = self.stepper, self.stepper.instants
+        if instants is None:
+            return
+        rows = self.keeper.states[: self.keeper.count]
+        good = np.flatnonzero(np.isfinite(stepper.q(rows)).all(axis=-1))
+        last = rows[good[-1]] if len(good) else state
+        instants.explain(
+            stepper.time(stepper.number(last)), stepper.q(last), stepper.v(last), stepper.flight(last)
+        )
+
     def _last(self, count: int) -> Array:
         """The newest records, the one that is still to be counted among them."""
         end = self.keeper.count + 1
@@ -259,13 +284,17 @@ class FixedRun:
 
     def _count_work(self, held: Array, state: Array, rows: Array) -> None:
         """What is held does the work tau . difference(q, q') from one row to the next."""
-        keeper = self.keeper
-        if not self.changing:
+        keeper, instants = self.keeper, self.stepper.instants
+        if not self.changing and instants is None:
             keeper.work += (rows.shape[-2] - 1) * [keeper.done]
             return
-        q = self.stepper.q(np.concatenate([state[..., None, :], rows], axis=-2))
+        passed = np.concatenate([state[..., None, :], rows], axis=-2)
+        q = self.stepper.q(passed)
         moved = self.system.model.difference(q[..., :-1, :].copy(), q[..., 1:, :].copy())
-        parts = np.sum(np.asarray(held)[..., None, :] * moved, axis=-1)
+        given = np.asarray(held)[..., None, :]
+        if instants is not None:
+            given = given + instants.held(self.stepper.flight(passed[..., :-1, :]))
+        parts = np.sum(given * moved, axis=-1)
         for k in range(parts.shape[-1]):
             keeper.done = keeper.done + parts[..., k]
             if k < parts.shape[-1] - 1:
@@ -273,7 +302,8 @@ class FixedRun:
 
     def _so_far(self) -> tuple[Array, Array, Array]:
         states = self.keeper.states[: self.keeper.count]
-        return self.stepper.start + states[:, 0] * self.stepper.h, self.stepper.q(states), states
+        motion = self.stepper.motion(states)
+        return self.stepper.start + states[:, 0] * self.stepper.h, self.stepper.q(states), motion
 
     def _wrench(self, state: Array) -> Array | None:
         if not self.stepper.plant.wrenches:
@@ -345,7 +375,7 @@ def work_along_steps(run: Run) -> Array:
     notes, system, h = run._notes, run._system, run.step
     assert notes is not None
     assert h is not None
-    stepper = stepper_of(system, run.integrator, h, run._settings.start)
+    stepper = stepper_of(system, run.integrator, h, run._settings)
     total = [np.zeros(run.q.shape[:-2])]
     if notes.single:
         numbers, q, v, x, held = notes.states()
@@ -370,6 +400,8 @@ def work_along_steps(run: Run) -> Array:
         )
         x = np.ascontiguousarray(stepper.x(passed))
         held = np.stack([notes.efforts_at(int(numbers[k]) + n)[1] for n in range(steps + 1)], axis=-2)
+        if stepper.instants is not None:
+            held = held + stepper.instants.held(stepper.flight(passed))
         total.append(total[-1] + _work_over(run, stepper, times, q, v, x, held)[..., -1])
     return np.stack(total, axis=-1)
 

@@ -11,6 +11,7 @@ from alembert.model import Model
 from alembert.simulate.inputs import Settings
 from alembert.simulate.result import Run
 from alembert.simulate.schedule import Schedule
+from alembert.simulate.sensors import SensorSamples
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepper import Stepper
 from alembert.simulate.watch import Watch
@@ -76,9 +77,13 @@ class Keeper:
         numbers = states[..., 0].reshape(-1, self.count)[0]
         time = stepper.start + numbers * stepper.h
         q = np.ascontiguousarray(stepper.q(states))
-        check_finite(system.model, time, q, states, stepper.h)
+        check_finite(system.model, time, q, stepper.motion(states), stepper.h)
         v = np.ascontiguousarray(stepper.v(states, along_time=True))
         held = np.stack(self.held, axis=-2) if self.held else None
+        instants = stepper.instants
+        if instants is not None:
+            flight = stepper.flight(states)
+            held = instants.held(flight) + (0.0 if held is None else held)
         work = np.stack(self.work, axis=-1)
         if self.last is not None:  # an event stopped the run between two records
             t, q_end, v_end = self.last
@@ -109,14 +114,22 @@ class Keeper:
             tuple(self.topologies),
             tuple(watch.records),
             self._drive_states(len(time)),
-            {} if self.schedule is None else self.schedule.measurements(),
+            self._measurements(numbers, states),
             _notes=notes,
             controller_states=np.concatenate([x, self._sampled_states(len(time))], axis=-1),
         )
 
+    def _measurements(self, numbers: Array, states: Array) -> dict[str, SensorSamples]:
+        stepper = self.stepper
+        if stepper.instants is not None:
+            return stepper.instants.measurements(numbers, stepper.flight(states), stepper.start, stepper.h)
+        return {} if self.schedule is None else self.schedule.measurements()
+
     def _sampled_states(self, rows: int) -> Array:
         """(..., N, states): of sampled controllers, from each record on."""
         system = self.stepper.system
+        if self.stepper.instants is not None:
+            return self.stepper.instants.memories(self.stepper.flight(self.states[..., :rows, :]))
         if not system.feedback.sampled_systems:
             return np.zeros((*system.batch, rows, 0))
         found = self.states_held[: self.count]

@@ -342,7 +342,7 @@ def _machine(content: Mapping[str, Any], system: Simulation, settings: Settings)
             )
             for record, birth, span, values, after, topology in content["marks"]
         )
-    stepper = stepper_of(system, content["integrator"], content["step"], settings.start)
+    stepper = stepper_of(system, content["integrator"], content["step"], settings)
     states = content["states"]
     if states.shape[-1] != stepper.layout.size:
         raise FileError(

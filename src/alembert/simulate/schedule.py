@@ -138,7 +138,11 @@ class Schedule:
             if rate.due(n) and all(name in self.readings for name in reads):
                 given: tuple[Any, ...] = (q, v)
                 posted: dict[str, Array] = {}
-                if own is None and (controller.posts or controller.state):
+                bound = system.bound_laws.get(k)
+                if bound is not None:
+                    p = system.parameter_array() if system.model.parameters else np.zeros(0)
+                    effort, posted = bound.ask(t, self.readings, q, v, p)
+                elif own is None and (controller.posts or controller.state):
                     effort, posted = ask_with_posts(system.model, controller, t, self.readings, q, v)
                 elif own is not None:
                     p = system.parameter_array() if system.model.parameters else np.zeros(0)

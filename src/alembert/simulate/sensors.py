@@ -6,7 +6,8 @@ A sensor measures y at its instants t_k = offset + k period, and delivers, `dela
 
 with n_k, m_k normal and independent. Where y is a configuration or a pose, errors are displacements (of rotations: small
 rotations in the moved frame). The random numbers of a sample follow from the seed, the sensor's name and k alone, so
-that a run that is resumed sees the same.
+that a run that is resumed, or is one of a batch, sees the same. They are drawn in blocks of samples, from a stream that
+Philox's generator has for the block.
 """
 
 from __future__ import annotations
@@ -14,20 +15,26 @@ from __future__ import annotations
 import math
 import zlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import casadi as ca
 import numpy as np
 from scipy.special import ndtr
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model, Sensor
 from alembert.model.printing import unknown
+from alembert.simulate.controllers import columns
+from alembert.simulate.elements import Places
 from alembert.spatial import quaternion
 
 if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation
 
 Array = np.ndarray
+BLOCK = 512
+"""samples whose random numbers are drawn at once"""
 
 
 @runtime_checkable
@@ -50,6 +57,29 @@ class Observer(Protocol):
     ) -> Array: ...
 
 
+@runtime_checkable
+class SymbolicObserver(Protocol):
+    """A sensor that is an expression, and so can be part of machine code: samples of so many `entries`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def entries(self) -> int: ...
+
+    @property
+    def is_lost_by_chance(self) -> bool: ...
+
+    def check(self, model: Model) -> None: ...
+
+    def expression(self, at: Places, error: ca.SX, chance: ca.SX) -> ca.SX:
+        """A sample; `error` has `width` entries, `chance` is uniform from 0 to 1."""
+        ...
+
+
 @dataclass(frozen=True)
 class Measured:
     """A sensor of the model (by name), or one given here, every `period` [s] from `offset` on.
@@ -59,7 +89,7 @@ class Measured:
     get a sample. In a batch of motions noise needs a `seed` for each of them.
     """
 
-    sensor: str | Sensor | Observer
+    sensor: str | Sensor | Observer | SymbolicObserver
     period: float
     noise: Any = 0.0
     bias: Any = 0.0
@@ -70,7 +100,7 @@ class Measured:
     seed: Any = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.sensor, str | Sensor | Observer):
+        if not isinstance(self.sensor, str | Sensor | Observer | SymbolicObserver):
             raise ArgumentError(f"Measured: sensor is {self.sensor!r}, expected a name or a Sensor")
         if not (math.isfinite(self.period) and self.period > 0):
             raise ArgumentError(f"Measured: period is {self.period!r}, expected a positive time in seconds")
@@ -107,7 +137,8 @@ class Instrument:
     """A `Measured` sensor on a model: sizes, and how to read it."""
 
     given: Measured
-    sensor: Sensor | Observer
+    sensor: Sensor | Observer | SymbolicObserver
+    model: Model
     width: int
     """of errors"""
     noise: Array
@@ -125,13 +156,13 @@ class Instrument:
             sensor = known[sensor]
         if not isinstance(sensor, Sensor):
             sensor.check(model)
-            return cls._with_errors(given, sensor, sensor.width, batch)
+            return cls._with_errors(model, given, sensor, sensor.width, batch)
         if sensor.of_joint and sensor.target not in model.joint_indices:
             raise ArgumentError(unknown("simulate: sensors: no joint", sensor.target, model.joint_indices))
         if not sensor.of_joint:
             model.frame(sensor.target)
         width = model.joint(sensor.target).type.nv if sensor.of_joint else 6 if sensor.kind == "frame" else 3
-        found = cls._with_errors(given, sensor, width, batch)
+        found = cls._with_errors(model, given, sensor, width, batch)
         curved = sensor.kind == "frame" or (
             sensor.kind == "joint_position" and not model.joint(sensor.target).type.is_vector_space
         )
@@ -143,7 +174,12 @@ class Instrument:
 
     @classmethod
     def _with_errors(
-        cls, given: Measured, sensor: Sensor | Observer, width: int, batch: tuple[int, ...]
+        cls,
+        model: Model,
+        given: Measured,
+        sensor: Sensor | Observer | SymbolicObserver,
+        width: int,
+        batch: tuple[int, ...],
     ) -> Instrument:
         errors = {}
         for name in ("noise", "bias", "walk"):
@@ -159,30 +195,126 @@ class Instrument:
                 f"simulate: sensors: noise of {sensor.name!r} and a batch of {batch} motions: give a seed for "
                 f"each, an array of shape {batch}"
             )
-        return cls(given, sensor, width, key=zlib.crc32(sensor.name.encode()), **errors)
+        return cls(given, sensor, model, width, key=zlib.crc32(sensor.name.encode()), **errors)
 
     @property
     def name(self) -> str:
         return self.sensor.name
 
+    @property
+    def entries(self) -> int | None:
+        """Of a sample, where that is known."""
+        if not isinstance(self.sensor, Sensor):
+            return getattr(self.sensor, "entries", None)
+        if self.sensor.of_joint:
+            joint = self.model.joint(self.sensor.target).type
+            return joint.nq if self.sensor.kind == "joint_position" else joint.nv
+        return 7 if self.sensor.kind == "frame" else 3
+
+    # --- random numbers ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def drawn(self) -> tuple[int, int, int]:
+        """How many random numbers a sample takes: for noise, for the walk, and for chance."""
+        by_chance = not isinstance(self.sensor, Sensor) and getattr(self.sensor, "is_lost_by_chance", True)
+        return (
+            self.width if np.any(self.noise) else 0,
+            self.width if np.any(self.walk) else 0,
+            int(by_chance),
+        )
+
+    def block(self, number: int, batch: tuple[int, ...]) -> Array:
+        """(*batch, BLOCK, sum(drawn)): normal numbers of the samples from number * BLOCK on; chance is uniform."""
+        if number in self._blocks:
+            return self._blocks[number]
+        count = sum(self.drawn)
+        seeds = np.broadcast_to(np.asarray(self.given.seed, dtype=np.uint64), batch)
+        found = np.empty((*batch, BLOCK, count))
+        for k in np.ndindex(*batch):
+            stream = np.random.Philox(
+                key=np.array([seeds[k], self.key], dtype=np.uint64), counter=[0, 0, number, 0]
+            )
+            np.random.Generator(stream).standard_normal(out=found[k])
+        if self.drawn[2]:
+            found[..., -1] = ndtr(found[..., -1])
+        if len(self._blocks) > 1:
+            self._blocks.pop(next(iter(self._blocks)))
+        self._blocks[number] = found
+        return found
+
+    @cached_property
+    def _blocks(self) -> dict[int, Array]:
+        """Those used last."""
+        return {}
+
     def draws(self, k: int, batch: tuple[int, ...]) -> tuple[Array, Array, Array]:
         """The normal numbers n_k and m_k of sample k, (..., width), and one that is uniform, (...,)."""
-        if isinstance(self.sensor, Sensor) and not (np.any(self.noise) or np.any(self.walk)):
-            return np.zeros(self.width), np.zeros(self.width), np.zeros(())
-        seeds = np.broadcast_to(np.asarray(self.given.seed, dtype=np.uint64), batch)
-        rows = [
-            np.random.Generator(
-                np.random.Philox(key=np.array([seed, self.key], dtype=np.uint64), counter=[0, 0, k, 0])
-            ).standard_normal(2 * self.width + 1)
-            for seed in seeds.ravel()
-        ]
-        found = np.array(rows).reshape(*batch, 2 * self.width + 1)
-        return found[..., : self.width], found[..., self.width : -1], ndtr(found[..., -1])
+        n, m, c = self.drawn
+        zero = np.zeros(self.width)
+        if not n + m + c:
+            return zero, zero, np.zeros(())
+        row = self.block(k // BLOCK, batch)[..., k % BLOCK, :]
+        return (
+            row[..., :n] if n else zero,
+            row[..., n : n + m] if m else zero,
+            row[..., -1] if c else np.zeros(()),
+        )
+
+    # --- samples ----------------------------------------------------------------------------------------------------
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether it is an expression of the state."""
+        if isinstance(self.sensor, Sensor):
+            return self.sensor.kind != "accelerometer"
+        return isinstance(self.sensor, SymbolicObserver)
+
+    def expression(self, at: Places, error: ca.SX, chance: ca.SX) -> ca.SX:
+        """A sample as an expression: the same as `measure` gives."""
+        sensor = self.sensor
+        if not isinstance(sensor, Sensor):
+            assert isinstance(sensor, SymbolicObserver)
+            y = sensor.expression(at, error, chance)
+        else:
+            y = self._of_model(sensor, at, error)
+        quantum = self.given.quantum
+        return quantum * ca.floor(y / quantum + 0.5) if quantum else y
+
+    def _of_model(self, sensor: Sensor, at: Places, error: ca.SX) -> ca.SX:
+        model, target = at.model, sensor.target
+        if sensor.kind == "joint_rate":
+            return at.v[model.v_slice(target)] + error
+        if sensor.kind == "joint_position":
+            if model.joint(target).type.is_vector_space:
+                return at.q[model.q_slice(target)] + error
+            moved = ca.SX.zeros(model.nv)
+            moved[model.v_slice(target)] = error
+            return model.space.integrate(at.q, moved)[model.q_slice(target)]
+        X = at.pose(target)
+        if sensor.kind == "gyro":
+            return ca.SX(X.rotation).T @ at.velocity(target)[:3] + error
+        if sensor.kind == "point":
+            return X.translation + error
+        turned = quaternion.multiply(quaternion.from_matrix(ca.SX(X.rotation)), quaternion.exp(error[:3]))
+        return ca.vertcat(X.translation + error[3:], turned)
+
+    @cached_property
+    def _function(self) -> ca.Function:
+        model = self.model
+        t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+        p, error = ca.SX.sym("parameters", len(model.parameters)), ca.SX.sym("error", self.width)
+        chance = ca.SX.sym("chance")
+        y = self.expression(Places(model, t, q, v, p), error, chance)
+        return ca.Function("sample", [t, q, v, p, error, chance], [ca.densify(y)])
 
     def measure(
         self, system: Simulation, t: float, q: Array, v: Array, effort: Array, error: Array, chance: Array
     ) -> Array:
         """y with its error."""
+        if isinstance(self.sensor, SymbolicObserver):
+            p = system.own.compute.parameter_array("simulate", system.own_parameters)
+            batch = np.broadcast_shapes(q.shape[:-1], error.shape[:-1], chance.shape)
+            return columns(self._function, t, [q, v, p, error, chance[..., None]], batch)[0]
         if not isinstance(self.sensor, Sensor):
             y = self.sensor.observe(system.own, t, q, v, error, chance, system.own_parameters)
             return self.given.quantum * np.round(y / self.given.quantum) if self.given.quantum else y

@@ -16,11 +16,13 @@ from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.simulate.actuators import JointDrives
 from alembert.simulate.closed_loops import STAGE, Stabilisation, compiles
+from alembert.simulate.controllers import BoundLaw, SymbolicLaw
 from alembert.simulate.events import Event, Topology
 from alembert.simulate.feedback import Feedback
 from alembert.simulate.flight import Flight
 from alembert.simulate.gravity import GravityField
 from alembert.simulate.inputs import Inputs, as_sequence
+from alembert.simulate.instants import Instants
 from alembert.simulate.loads import Loads
 from alembert.simulate.prescribed import Motions
 from alembert.simulate.schedule import Schedule
@@ -55,6 +57,7 @@ class Simulation:
         self.laws, self.symbolic_laws = self.feedback.laws, self.feedback.symbolic_laws
         self.sampled = self.feedback.sampled
         self.instruments = self._sort_sensors(as_sequence(inputs.sensors))
+        self.bound_laws = self._bind_laws()
         self._motions = Motions(model, inputs.prescribed or {}, self.loads.tables)
         self.prescribed, self.prescribes = self._motions.mask, self._motions.any
         """which speeds follow a motion"""
@@ -155,6 +158,16 @@ class Simulation:
                     )
         return found
 
+    def _bind_laws(self) -> dict[int, BoundLaw]:
+        """Sampled laws on expressions, by their numbers, once all sizes are known."""
+        sizes: dict[str, int | None] = {x.name: x.entries for x in self.instruments}
+        sizes |= {name: x.size for law in self.sampled for name, x in law.posts.items()}
+        return {
+            k: BoundLaw.of(self.model, law, sizes)
+            for k, law in enumerate(self.sampled)
+            if isinstance(law.law, SymbolicLaw)
+        }
+
     def schedule(self, h: float) -> Schedule | None:
         """What happens at instants, on a grid of steps h."""
         if not (self.sampled or self.instruments):
@@ -216,7 +229,7 @@ class Simulation:
     def _for_controllers(self) -> Array:
         return self.parameter_array() if self.feedback.is_compiled and self.model.parameters else np.zeros(0)
 
-    def plant(self, *, held: bool) -> StepModel:
+    def plant(self, *, held: bool, instants: Instants | None = None) -> StepModel:
         """With `held`, efforts come as numbers from outside, whatever the controllers are."""
         return StepModel(
             self.model,
@@ -226,6 +239,7 @@ class Simulation:
             motion=self.motion,
             prescribed=tuple(bool(x) for x in self.prescribed),
             elements=self.loads.elements,
+            instants=instants,
         )
 
     # --- numbers -----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from alembert.engine.kernel import Kernel
 from alembert.errors import ArgumentError, NumericalError
 from alembert.lowering.plan import RECORDS
 from alembert.simulate import implicit_steps, passages, schemes, stepping, variational
+from alembert.simulate.instants import Instants
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 from alembert.simulate.simulation import Simulation
 from alembert.simulate.stepping import Layout, SchemeManifold, StepModel
@@ -26,9 +27,21 @@ class Diverged(NumericalError):
 
 
 class Stepper:
-    """`held`: efforts come as numbers, constant over a step; otherwise symbolic controllers are part of the code."""
+    """`held`: efforts come as numbers, constant over a step; otherwise symbolic controllers are part of the code.
 
-    def __init__(self, system: Simulation, name: str, h: float, start: float, *, held: bool) -> None:
+    `instants`: so are sensors and sampled laws.
+    """
+
+    def __init__(
+        self,
+        system: Simulation,
+        name: str,
+        h: float,
+        start: float,
+        *,
+        held: bool,
+        instants: Instants | None = None,
+    ) -> None:
         self.system, self.name, self.h, self.start = system, name, h, start
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
         model = system.model
@@ -36,11 +49,12 @@ class Stepper:
         closed = closed and not (system.constrained and system.prescribes)
         self.compiled = self.scheme is None or (closed and not system.motions and (held or not system.python))
         self.held = held
+        self.instants = instants if self.compiled and self.scheme is not None and not held else None
         self._parameters = [system.parameter_array()] if model.parameters else []
 
     @cached_property
     def plant(self) -> StepModel:
-        return self.system.plant(held=self.held)
+        return self.system.plant(held=self.held, instants=self.instants)
 
     @cached_property
     def layout(self) -> Layout:
@@ -97,7 +111,30 @@ class Stepper:
             parts["x"] = x
         if "chosen" in self.layout:
             parts["chosen"] = system.chosen(q, v)
+        if self.instants is not None:
+            parts["flight"] = self.instants.start(system.batch)
         return self.layout.numeric(number, 0, **parts)
+
+    def after_instant(self, state: Array, effort: Array, wrench: Array | None) -> Array:
+        """A first state with what happens at its own instant done: at the end of a step of no length."""
+        assert self.instants is not None
+        n = self.number(state)
+        before = state.copy()
+        before[..., 0] = n - 1
+        out = np.empty((*state.shape[:-1], RECORDS, state.shape[-1]))
+        kernel = self._starter if self.past else self._kernel
+        self._run(kernel, before, self.time(n), 0.0, effort, wrench, 1, 1, out)
+        found = state.copy()
+        found[..., self.layout["flight"]] = out[..., 0, self.layout["flight"]]
+        return found
+
+    def motion(self, states: Array) -> Array:
+        """All but what sensors and sampled laws remember, which need not be numbers (lost samples)."""
+        return states if self.instants is None else states[..., : self.layout["flight"].start]
+
+    def flight(self, states: Array) -> Array:
+        """What sensors and sampled laws remember."""
+        return states[..., self.layout["flight"]]
 
     def q(self, states: Array) -> Array:
         return states[..., self.layout["q"]]
@@ -241,6 +278,7 @@ class Stepper:
             effort,
             *([] if wrench is None else [wrench]),
             *self._parameters,
+            *([] if self.instants is None else self.instants.draws(self.number(state))),
             *numbers[2:],
         ]
         kernel.foresee(every * count / RECORDS, math.prod(state.shape[:-1]))

@@ -20,11 +20,12 @@ from alembert.algorithms import kernels
 from alembert.algorithms.table import TABLE
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument, Kernel
-from alembert.lowering.plan import RECORDS, Call, Copy, Repeat, recorded
+from alembert.lowering.plan import RECORDS, Call, Offset, Step, recorded
 from alembert.model import Model
 from alembert.simulate import schemes
 from alembert.simulate.closed_loops import ClosedLoops
 from alembert.simulate.elements import Elements
+from alembert.simulate.instants import Instants
 from alembert.simulate.schemes import Now, Scheme, StatePoint
 
 Array = np.ndarray
@@ -148,7 +149,7 @@ class StepModel:
 
     `controller(t, q, v, x, p)` gives efforts in addition to those given as numbers, and x' of its `states` x; `motion(t)`
     gives q, v and a of the degrees of freedom that are not `free`. Both are CasADi functions of `SX`. `elements` is what
-    else acts.
+    else acts, `instants` the sensors and sampled laws.
     """
 
     model: Model
@@ -158,6 +159,7 @@ class StepModel:
     motion: ca.Function | None = None
     prescribed: tuple[bool, ...] = ()
     elements: Elements | None = None
+    instants: Instants | None = None
 
     @property
     def tree(self) -> Model:
@@ -170,6 +172,11 @@ class StepModel:
         return {"chosen": self.model.constrained_compute.rows.count} if self.model.is_constrained else {}
 
     @property
+    def flight(self) -> dict[str, int]:
+        """The part of the machine's state that sensors and sampled laws need."""
+        return {"flight": self.instants.size} if self.instants is not None else {}
+
+    @property
     def arguments(self) -> list[Argument]:
         model = self.model
         found = [Argument("effort", (model.nv,))]
@@ -177,14 +184,14 @@ class StepModel:
             found.append(Argument("wrench", (len(model.compute.tree), 6)))
         if model.parameters:
             found.append(Argument("parameters", (len(model.parameters),)))
-        return found
+        return found if self.instants is None else found + self.instants.arguments
 
     @cached_property
     def key(self) -> str:
         texts = [self.model.fingerprint, str(self.wrenches), str(self.prescribed)]
         for function in (self.controller, self.motion):
             texts.append(function.serialize() if function is not None else "")
-        texts.append(self.elements.key if self.elements is not None else "")
+        texts += [x.key if x is not None else "" for x in (self.elements, self.instants)]
         return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
     def all_efforts(self, effort: Any, t: Any, q: Any, v: Any, x: Any, parameters: Any) -> tuple[Any, Any]:
@@ -226,7 +233,7 @@ class _Tracer:
         self.plant, self.layout = plant, layout
         self.sources: dict[str, KernelSource] = {}
         self.temporaries: dict[str, int] = {}
-        self.body: list[Call | Copy | Repeat] = []
+        self.body: list[Step] = []
         model = plant.model
         state, start, step = ca.SX.sym("state", layout.size), ca.SX.sym("start"), ca.SX.sym("step")
         self.known: dict[str, ca.SX] = {"state": state, "start": start, "step": step}
@@ -247,6 +254,17 @@ class _Tracer:
             given = [x for x in symbols.values() if x.numel()]
             found = [ca.densify(total), *([ca.densify(rate)] if plant.states else [])]
             self.sources["controller"] = FunctionSource(ca.Function("controller", given, found))
+        self.effort = "effort"
+        instants = plant.instants
+        if instants is not None:
+            self.sources |= instants.sources
+            self.temporaries |= instants.temporaries
+            if instants.acting:
+                self.effort = "total_effort"
+                self.temporaries[self.effort] = model.nv
+                self.sources["total"] = FunctionSource(instants.total())
+                held = Offset("state", layout["flight"].start)
+                self.body.append(Call("total", ("effort", held), (self.effort,)))
         if plant.motion is not None:
             free = 1.0 - np.array(plant.prescribed, dtype=float)
             self.sources["free"] = FunctionSource(ca.Function("free", [], [ca.SX(free)]))
@@ -270,7 +288,7 @@ class _Tracer:
             values.append(x)
             outputs += states
         self.segment(f"stage{k}", values, outputs)
-        effort = "effort"
+        effort = self.effort
         rates: tuple[str, ...] = ()
         if "controller" in self.sources:
             effort = names["tau"]
@@ -279,7 +297,9 @@ class _Tracer:
             if plant.states:
                 rates = (f"rate_{k}",)
                 self.temporaries[rates[0]] = plant.states
-            self.body.append(Call("controller", ("effort", *outputs[:3], *states, *more), (effort, *rates)))
+            self.body.append(
+                Call("controller", (self.effort, *outputs[:3], *states, *more), (effort, *rates))
+            )
         buffers = {"q": names["q"], "v": names["v"], "tau": effort, "a_given": f"given_{k}"}
         self.temporaries[names["a"]] = model.nv
         if self.loops is not None:
@@ -338,7 +358,12 @@ class _Tracer:
             done = ca.if_else(back[0], done, ca.SX.nan(done.numel()))
             q, v = done[:nq], done[nq:]
             parts["chosen"] = state[layout["chosen"]]
+        if plant.instants is not None:
+            parts["flight"] = state[layout["flight"]]
         self.segment("finish", [layout.symbolic(state[0] + 1, known, q=q, v=v, **parts)], ["next"])
+        if plant.instants is not None:
+            places = (layout[name].start for name in ("q", "v", "flight"))
+            self.body += plant.instants.steps("next", *places)
 
 
 def _depends(expression: ca.SX, x: ca.SX) -> bool:
@@ -354,7 +379,7 @@ def arguments(plant: StepModel, size: int) -> list[Argument]:
 
 def scheme_layout(plant: StepModel, scheme: Scheme, *, closed: bool = True) -> Layout:
     """With `closed`, the compiled steps keep the loops of the model closed."""
-    rows = plant.rows if closed else {}
+    rows = {**(plant.rows if closed else {}), **plant.flight}
     return Layout.with_past(plant.model.nq, plant.model.nv, plant.states, scheme.past, **rows)
 
 

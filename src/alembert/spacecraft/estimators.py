@@ -12,10 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.spatial import quaternion
+from alembert.spatial.arrays import as_array, is_symbolic, matrix, solve, symmetric, vector
 
 Array = np.ndarray
 
@@ -67,46 +69,43 @@ def quest(body: Any, inertial: Any, weights: Any = None) -> tuple[Array, Array]:
 class AttitudeFilter:
     """The state of the filter: attitude, bias of the gyro [rad/s] and covariance. All methods give a new one.
 
+    It is made of numbers, or of expressions.
+
     `noise` is the gyro's angle random walk [rad/sqrt(s)], `walk` that of its bias [rad/s/sqrt(s)].
     """
 
-    q: Array
-    bias: Array
-    P: Array
-    noise: float
-    walk: float
+    q: Any
+    bias: Any
+    P: Any
+    noise: Any
+    walk: Any
 
     @classmethod
     def start(
         cls, q_wxyz: Any, *, noise: float, walk: float, angle: float = 0.1, bias: float = 1e-3
     ) -> AttitudeFilter:
         """With standard deviations of the first attitude [rad] and bias [rad/s]."""
+        q = q_wxyz if is_symbolic(q_wxyz) else np.asarray(q_wxyz, dtype=float)
         P = np.diag([angle**2] * 3 + [bias**2] * 3)
-        return cls(np.asarray(q_wxyz, dtype=float), np.zeros(3), P, noise, walk)
+        return cls(q, as_array(np.zeros(3), q), as_array(P, q), noise, walk)
 
     def propagate(self, rate: Any, h: float) -> AttitudeFilter:
         """(1) over a time with the gyro's reading held."""
-        w = np.asarray(rate, dtype=float) - self.bias
-        turn = quaternion.exp(w * h)
-        q = np.asarray(quaternion.multiply(self.q, turn), dtype=float)
-        back = np.asarray(quaternion.to_matrix(turn), dtype=float).T
-        Phi = np.eye(6)
-        Phi[:3, :3], Phi[:3, 3:] = back, -h * np.eye(3)
+        turn = quaternion.exp(self.rate(rate) * h)
+        q = quaternion.multiply(self.q, turn)
+        one, zero = as_array(np.eye(3), turn), as_array(np.zeros((3, 3)), turn)
+        Phi = matrix([[quaternion.to_matrix(turn).T, -h * one], [zero, one]])
         n2, u2 = self.noise**2, self.walk**2
-        Q = np.zeros((6, 6))
-        Q[:3, :3] = (n2 * h + u2 * h**3 / 3) * np.eye(3)
-        Q[:3, 3:] = Q[3:, :3] = -u2 * h**2 / 2 * np.eye(3)
-        Q[3:, 3:] = u2 * h * np.eye(3)
-        return replace(self, q=q / np.linalg.norm(q), P=Phi @ self.P @ Phi.T + Q)
+        across = -u2 * h**2 / 2 * one
+        Q = matrix([[(n2 * h + u2 * h**3 / 3) * one, across], [across, u2 * h * one]])
+        return replace(self, q=quaternion.normalize(q), P=symmetric(Phi @ self.P @ Phi.T + Q))
 
     def with_attitude(self, q_wxyz: Any, sigma: Any) -> AttitudeFilter:
         """Corrected by a star tracker's quaternion, with the standard deviations of its small angles [rad]."""
-        e = np.asarray(
-            quaternion.multiply(quaternion.conjugate(self.q), np.asarray(q_wxyz, dtype=float)), dtype=float
-        )
-        e = e if e[0] >= 0 else -e
+        seen = q_wxyz if is_symbolic(q_wxyz) else np.asarray(q_wxyz, dtype=float)
+        e = quaternion.log(quaternion.multiply(quaternion.conjugate(self.q), seen))
         H = np.hstack([np.eye(3), np.zeros((3, 3))])
-        return self._corrected(np.asarray(quaternion.log(e), dtype=float), H, np.broadcast_to(sigma, 3))
+        return self._corrected(e, H, np.broadcast_to(np.asarray(sigma, dtype=float), 3))
 
     def with_direction(self, body: Any, inertial: Any, sigma: float) -> AttitudeFilter:
         """Corrected by one direction, seen in the body and known in inertial axes, of standard deviation [rad]."""
@@ -119,25 +118,28 @@ class AttitudeFilter:
         H = np.hstack([across @ skew, np.zeros((2, 3))])
         return self._corrected(across @ (b - expected), H, np.full(2, sigma))
 
-    def _corrected(self, y: Array, H: Array, sigma: Array) -> AttitudeFilter:
-        R = np.diag(np.asarray(sigma, dtype=float) ** 2)
-        K = np.linalg.solve(H @ self.P @ H.T + R, H @ self.P).T
+    def _corrected(self, y: Any, H: Any, sigma: Array) -> AttitudeFilter:
+        H, R = as_array(H, y), as_array(np.diag(sigma**2), y)
+        K = solve(H @ self.P @ H.T + R, H @ self.P).T
         x = K @ y
-        left = np.eye(6) - K @ H
+        left = as_array(np.eye(6), y) - K @ H
         P = left @ self.P @ left.T + K @ R @ K.T
-        q = np.asarray(quaternion.multiply(self.q, quaternion.exp(x[:3])), dtype=float)
-        return replace(self, q=q / np.linalg.norm(q), bias=self.bias + x[3:], P=(P + P.T) / 2)
+        q = quaternion.multiply(self.q, quaternion.exp(x[:3]))
+        return replace(self, q=quaternion.normalize(q), bias=self.bias + x[3:6], P=symmetric(P))
 
-    def rate(self, measured: Any) -> Array:
+    def rate(self, measured: Any) -> Any:
         """The gyro's reading without its bias."""
-        return np.asarray(measured, dtype=float) - self.bias
+        return (measured if is_symbolic(measured) else np.asarray(measured, dtype=float)) - self.bias
 
-    def as_message(self) -> Array:
+    def as_message(self) -> Any:
         """(45,): all of it but the densities, for messages of flight tasks."""
-        return np.r_[self.q, self.bias, self.P.ravel(), self.noise, self.walk]
+        flat = ca.vec(self.P) if is_symbolic(self.P) else self.P.ravel()
+        return vector(self.q, self.bias, flat, self.noise, self.walk)
 
     @classmethod
-    def of_message(cls, x: Array) -> AttitudeFilter:
+    def of_message(cls, x: Any) -> AttitudeFilter:
+        if is_symbolic(x):
+            return cls(x[:4], x[4:7], ca.reshape(x[7:43], 6, 6), x[43], x[44])
         return cls(x[:4].copy(), x[4:7].copy(), x[7:43].reshape(6, 6).copy(), float(x[43]), float(x[44]))
 
     def consistency(self, q_wxyz: Any, bias: Any) -> float:

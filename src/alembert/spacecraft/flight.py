@@ -22,18 +22,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.model import Model
-from alembert.simulate.controllers import Sampled
+from alembert.simulate.controllers import Sampled, SymbolicLaw
+from alembert.simulate.elements import Places
 from alembert.spacecraft.devices import ControlMomentGyro, MagneticTorquer, ReactionWheel, Thruster
 from alembert.spacecraft.magnetic import MagneticField
+from alembert.spatial.arrays import clip
 
 Array = np.ndarray
 Messages = Mapping[str, Array]
@@ -43,13 +46,16 @@ Messages = Mapping[str, Array]
 class FlightTask:
     """A law `function(t, messages)` that gives messages, asked every `period` [s] from `phase` on.
 
+    It is a Python function of numbers, one of expressions in `alembert.simulate.SymbolicLaw(...)`, a `casadi.Function` of t
+    and of what it reads, one by one, with results named after what it writes, or a `SharedFunction` of a C library.
+
     `writes` has the first values of its messages; others read them `delay` [s] after the task was asked. `reads` are
     names of
     sensors, of messages of other tasks, or of its own. `duration` [s] is what it takes on the processor.
     """
 
     name: str
-    function: Callable[[float, Messages], Messages]
+    function: Any
     period: float
     reads: tuple[str, ...] = ()
     writes: Mapping[str, Any] = field(default_factory=dict)
@@ -60,7 +66,7 @@ class FlightTask:
 
     def __post_init__(self) -> None:
         who = f"FlightTask {self.name!r}"
-        if not callable(self.function):
+        if not (callable(self.function) or isinstance(self.function, SymbolicLaw)):
             raise ArgumentError(
                 f"{who}: function is {self.function!r}, expected a function of t and messages"
             )
@@ -78,6 +84,10 @@ class FlightTask:
             )
         first = {name: np.atleast_1d(np.asarray(x, dtype=float)) for name, x in self.writes.items()}
         object.__setattr__(self, "writes", first)
+
+    @property
+    def is_symbolic(self) -> bool:
+        return isinstance(self.function, SymbolicLaw | ca.Function)
 
     def __call__(self, t: float, messages: Messages) -> dict[str, Any]:
         answer = self.function(t, messages)
@@ -143,94 +153,118 @@ class Hardware:
         """For `simulate`."""
         writes = {"propellant": np.zeros(1), "saturated": np.zeros(1)}
         reads = (*self.devices, "propellant")
-        return Sampled(self.act, self.period, reads=reads, posts=writes, state=True)
+        law = SymbolicLaw(self.act, self.check)
+        return Sampled(law, self.period, reads=reads, posts=writes, state=True)
 
-    def act(self, t: float, messages: Messages, q: Array, v: Array) -> dict[str, Any]:
-        """The efforts of all devices at a true state, and the messages."""
-        model = self.model
-        tau = np.zeros(model.nv)
-        held: dict[str, float] = {}
-        burnt, saturated = float(messages["propellant"][0]), 0.0
+    def _commands(self, messages: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+        """Devices, and what of the messages is for each."""
         for name, group in self.devices.items():
-            command = np.asarray(messages[name], dtype=float)
-            if command.shape != (self.width(group),):
+            command, place = messages[name], 0
+            if command.shape[0] != self.width(group):
                 raise ArgumentError(
-                    f"Hardware: the message {name!r} has {command.size} entries, expected {self.width(group)}"
+                    f"Hardware: the message {name!r} has {command.shape[0]} entries, expected {self.width(group)}"
                 )
-            place = 0
             for device in group:
                 count = self.width([device])
-                u, place = command[place : place + count], place + count
-                if not np.all(np.isfinite(u)):
+                yield device, command[place : place + count]
+                place += count
+
+    def check(self, t: float, messages: Messages, q: Array, v: Array) -> None:
+        """Raise an error for commands that are no numbers, and for wheels that turn too fast."""
+        for device, u in self._commands(messages):
+            if not np.all(np.isfinite(u)):
+                raise ArgumentError(
+                    f"Hardware: {device.name!r} is commanded {u} at t = {t:.6g} s, expected numbers"
+                )
+            if isinstance(device, ReactionWheel):
+                speed = float(v[self.model.v_slice(device.name).start])
+                if abs(speed) > _BEYOND * device.speed:
                     raise ArgumentError(
-                        f"Hardware: {device.name!r} is commanded {u} at t = {t:.6g} s, expected numbers"
+                        f"Hardware: the wheel {device.name!r} turns at {speed:.6g} rad/s at t = {t:.6g} s, expected at most "
+                        f"{device.speed:g}; start it slower, or unload it"
                     )
-                if isinstance(device, ReactionWheel):
-                    k = model.v_slice(device.name).start
-                    tau[k], less = self._wheel(t, device, float(u[0]), float(v[k]))
-                    saturated = max(saturated, less)
-                elif isinstance(device, ControlMomentGyro):
-                    k, r = model.v_slice(device.name).start, model.v_slice(device.rotor).start
-                    rate = float(np.clip(u[0], -device.rate, device.rate))
-                    saturated = max(saturated, float(rate != u[0]))
-                    time = self.servo or 3 * self.period
-                    held[device.name] = (rate - v[k]) / time
-                    if device.variable_speed:
-                        tau[r] = u[1]
-                    else:
-                        held[device.rotor] = (device.speed - v[r]) / time
-                elif isinstance(device, MagneticTorquer):
-                    m = np.clip(u, -device.dipole, device.dipole)
-                    saturated = max(saturated, float(np.any(m != u)))
-                    X = model.frame_pose(q, device.frame)
-                    assert self.magnetic is not None
-                    B = X.rotation.T @ self.magnetic.at(t, X.translation)
-                    tau += model.frame_jacobian(q, device.frame)[:3].T @ np.cross(m, B)
+
+    def act(self, t: Any, messages: Mapping[str, Any], at: Places) -> dict[str, Any]:
+        """The efforts of all devices at a true state, and the messages; all of it expressions."""
+        model = at.model
+        tau, wrenches = ca.SX.zeros(model.nv), []
+        held: dict[str, Any] = {}
+        burnt, saturated = messages["propellant"], ca.SX(0)
+        for device, u in self._commands(messages):
+            if isinstance(device, ReactionWheel):
+                k = model.v_slice(device.name).start
+                tau[k] = self._wheel(device, u, at.v[k])
+                saturated = ca.fmax(saturated, tau[k] != u)
+            elif isinstance(device, ControlMomentGyro):
+                k, r = model.v_slice(device.name).start, model.v_slice(device.rotor).start
+                rate = _clip(u[0], device.rate)
+                saturated = ca.fmax(saturated, rate != u[0])
+                time = self.servo or 3 * self.period
+                held[device.name] = (rate - at.v[k]) / time
+                if device.variable_speed:
+                    tau[r] = u[1]
                 else:
-                    share = open_share(device, u, t, self.period)
-                    if share:
-                        tau += share * (model.frame_jacobian(q, device.frame).T @ device.wrench)
-                        burnt += share * self.period * device.flow
+                    held[device.rotor] = (device.speed - at.v[r]) / time
+            elif isinstance(device, MagneticTorquer):
+                assert self.magnetic is not None
+                m = _clip(u, device.dipole)
+                saturated = ca.fmax(saturated, ca.norm_inf(m - u) > 0)
+                X = at.pose(device.frame)
+                B = self.magnetic.inertial(t, self.magnetic.environment.place(t, X.translation))
+                torque = ca.cross(ca.SX(X.rotation) @ m, B)
+                wrenches.append((device.frame, ca.vertcat(torque, ca.SX.zeros(3))))
+            else:
+                share = open_share(device, u, t, self.period)
+                R, F = ca.SX(at.pose(device.frame).rotation), share * ca.DM(device.wrench)
+                wrenches.append((device.frame, ca.vertcat(R @ F[:3], R @ F[3:])))
+                burnt = burnt + share * self.period * device.flow
+        if wrenches:
+            tau = tau + at.efforts(wrenches)
         if held:
-            tau = self._servos(q, v, tau, held)
-        return {"efforts": tau, "propellant": np.array([burnt]), "saturated": np.array([saturated])}
+            tau = self._servos(at, tau, held)
+        good = ca.sum1(ca.fabs(ca.vertcat(*(messages[name] for name in self.devices))) <= _HUGE)
+        count = sum(self.width(group) for group in self.devices.values())
+        tau = ca.if_else(good == count, tau, ca.SX.nan(model.nv))
+        return {"efforts": tau, "propellant": burnt, "saturated": saturated}
 
-    def _wheel(self, t: float, wheel: ReactionWheel, u: float, speed: float) -> tuple[float, float]:
-        if abs(speed) > 1.05 * wheel.speed:
-            raise ArgumentError(
-                f"Hardware: the wheel {wheel.name!r} turns at {speed:.6g} rad/s at t = {t:.6g} s, expected at most "
-                f"{wheel.speed:g}; start it slower, or unload it"
-            )
-        given = min(max(u, -wheel.torque), wheel.torque)
-        coming = speed + given * self.period / wheel.inertia
-        if abs(coming) > wheel.speed and given * speed > 0:
-            given = math.copysign(max(0.0, wheel.speed - abs(speed)) * wheel.inertia / self.period, u)
-        return given, float(given != u)
+    def _wheel(self, wheel: ReactionWheel, u: Any, speed: Any) -> Any:
+        """What the motor gives; beyond the wheel's speed nothing that is a number."""
+        given = _clip(u, wheel.torque)
+        if math.isinf(wheel.speed):
+            return given
+        size = ca.fabs(speed)
+        coming = ca.fabs(speed + given * (self.period / wheel.inertia))
+        last = ca.sign(u) * ca.fmax(0.0, wheel.speed - size) * (wheel.inertia / self.period)
+        given = ca.if_else(ca.logic_and(coming > wheel.speed, given * speed > 0), last, given)
+        return ca.if_else(size > _BEYOND * wheel.speed, ca.SX.nan(1), given)
 
-    def _servos(self, q: Array, v: Array, tau: Array, accelerations: Mapping[str, float]) -> Array:
+    def _servos(self, at: Places, tau: Any, accelerations: Mapping[str, Any]) -> Any:
         """Gimbals follow their rates whatever loads them, as far as their motors can."""
-        model = self.model
-        free = {
-            name: tau[k]
-            for k, name in enumerate(model.speed_names)
-            if tau[k] and not self._holds(k, accelerations)
-        }
-        found = model.hybrid_dynamics(q, v, accelerations=accelerations, torques=free)
-        tau = tau.copy()
+        model = at.model
+        places = {name: model.v_slice(name).start for name in accelerations}
+        free = {name: tau[k] for k, name in enumerate(model.speed_names) if k not in places.values()}
+        more: dict[str, Any] = {"parameters": at.parameters} if model.parameters else {}
+        found = model.symbolic.hybrid_dynamics(
+            at.q, at.v, accelerations=accelerations, torques=free, **more
+        ).efforts
         limits = {
             g.name: g.torque
             for group in self.devices.values()
             for g in group
             if isinstance(g, ControlMomentGyro)
         }
-        for name in accelerations:
-            k = model.v_slice(name).start
-            most = limits.get(name, math.inf)
-            tau[k] = min(max(float(found.efforts[k]), -most), most)
+        for name, k in places.items():
+            tau[k] = _clip(found[k], limits.get(name, math.inf))
         return tau
 
-    def _holds(self, k: int, accelerations: Mapping[str, float]) -> bool:
-        return any(self.model.v_slice(name).start == k for name in accelerations)
+
+_BEYOND = 1.05
+"""times its speed: so fast a wheel does not turn"""
+_HUGE = 1e300
+
+
+def _clip(x: Any, most: float) -> Any:
+    return x if math.isinf(most) else clip(x, most)
 
 
 def pulses(t: float, times: Any) -> Array:
@@ -240,13 +274,12 @@ def pulses(t: float, times: Any) -> Array:
     ).ravel()
 
 
-def open_share(thruster: Thruster, command: Array, t: float, period: float) -> float:
-    """The part of the period from t on in which a thruster is open, 0 to 1."""
-    duration, start = float(command[0]), float(command[1])
-    if duration < max(thruster.minimum, 0.0) or duration <= 0:
-        return 0.0
-    share = (min(start + duration, t + period) - max(start, t)) / period
-    return share if share > 1e-9 else 0.0
+def open_share(thruster: Thruster, command: Any, t: Any, period: float) -> Any:
+    """The part of the period from t on in which a thruster is open, 0 to 1, as an expression."""
+    duration, start = command[0], command[1]
+    share = (ca.fmin(start + duration, t + period) - ca.fmax(start, t)) / period
+    given = ca.logic_and(duration > 0, duration >= thruster.minimum)
+    return ca.if_else(ca.logic_and(given, share > 1e-9), share, 0.0)
 
 
 @dataclass(frozen=True)
@@ -309,7 +342,14 @@ class FlightSoftware:
                         f"FlightSoftware: no task writes {name!r}, which commands {group[0].name!r}"
                     )
         found = [
-            Sampled(x, x.period, delay=x.delay, offset=x.phase, reads=x.reads, posts=x.writes)
+            Sampled(
+                x.function if x.is_symbolic else x,
+                x.period,
+                delay=x.delay,
+                offset=x.phase,
+                reads=x.reads,
+                posts=x.writes,
+            )
             for x in self.ordered
         ]
         return found if hardware is None else [*found, hardware.sampled()]

@@ -20,10 +20,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.spacecraft.epochs import DAY, Epoch
+from alembert.spatial.arrays import is_symbolic
 
 Array = np.ndarray
 ARCSECOND = math.pi / 648000
@@ -130,7 +132,14 @@ def geodetic(position: Any) -> Array:
 
 
 def lvlh(r: Any, v: Any) -> Array:
-    """(..., 3, 3): local axes in inertial ones (columns): x along the track, y against the orbit's normal, z down."""
+    """(..., 3, 3): local axes in inertial ones (columns): x along the track, y against the orbit's normal, z down.
+
+    Of numbers, or of expressions.
+    """
+    if is_symbolic(r, v):
+        z, h = -r / ca.sqrt(ca.dot(r, r)), ca.cross(r, v)
+        y = -h / ca.sqrt(ca.dot(h, h))
+        return ca.horzcat(ca.cross(y, z), y, z)
     r, v = np.asarray(r, dtype=float), np.asarray(v, dtype=float)
     z = -r / np.linalg.norm(r, axis=-1, keepdims=True)
     h = np.cross(r, v)

@@ -1,4 +1,4 @@
-"""Ready control laws: functions of numbers that flight tasks call.
+"""Ready control laws: functions of numbers, or of expressions, that flight tasks call.
 
     quaternion feedback    u = -K_p sign(e_0) 2 e - K_d (w - w_t) + w x (J w + h),   e the error q_t^-1 q                (1)
     sliding mode (Dwyer)   u = -k sat(s/width) + w x (J w + h) - (c/2) J (e_0 dw + e x dw),  s = dw + c sign(e_0) e      (2)
@@ -15,20 +15,27 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.spacecraft.devices import ControlMomentGyro, ReactionWheel
 from alembert.spatial import quaternion
+from alembert.spatial.arrays import as_array, clip, cos, cross, dot, is_symbolic, matrix, sin, solve, where
 
 Array = np.ndarray
 
 
-def attitude_error(q_wxyz: Any, target_wxyz: Any) -> Array:
+def _given(x: Any) -> Any:
+    """An expression as it is, other things as arrays."""
+    return x if is_symbolic(x) else np.asarray(x, dtype=float)
+
+
+def attitude_error(q_wxyz: Any, target_wxyz: Any) -> Any:
     """(4,): the rotation from the target's axes to the body's, q_t^-1 q, the short way round."""
-    q, target = np.asarray(q_wxyz, dtype=float), np.asarray(target_wxyz, dtype=float)
-    e = np.asarray(quaternion.multiply(quaternion.conjugate(target), q), dtype=float)
-    return e if e[0] >= 0 else -e
+    q, target = _given(q_wxyz), _given(target_wxyz)
+    e = quaternion.multiply(quaternion.conjugate(as_array(target, q)), as_array(q, target))
+    return where(e[0] < 0, -e, e)
 
 
 def quaternion_feedback(
@@ -41,13 +48,12 @@ def quaternion_feedback(
     target_wxyz: Any = (1.0, 0.0, 0.0, 0.0),
     target_rate: Any = (0.0, 0.0, 0.0),
     momentum: Any = (0.0, 0.0, 0.0),
-) -> Array:
+) -> Any:
     """(1): the torque on the craft in its axes [N m]. The target's rate is in the target's axes; h is that of wheels."""
-    e = attitude_error(q_wxyz, target_wxyz)
-    w, J = np.asarray(rate, dtype=float), np.asarray(inertia, dtype=float)
-    wanted = np.asarray(quaternion.to_matrix(e), dtype=float).T @ np.asarray(target_rate, dtype=float)
-    gyroscopic = np.cross(w, J @ w + np.asarray(momentum, dtype=float))
-    return -np.asarray(stiffness) * 2 * e[1:] - np.asarray(damping) * (w - wanted) + gyroscopic
+    e, w = attitude_error(q_wxyz, target_wxyz), _given(rate)
+    J, Kp, Kd, turning, h = (as_array(x, w) for x in (inertia, stiffness, damping, target_rate, momentum))
+    wanted = quaternion.to_matrix(e).T @ turning
+    return -Kp * 2 * e[1:4] - Kd * (w - wanted) + cross(w, J @ w + h)
 
 
 def gains(inertia: Any, frequency: float, damping_ratio: float = 0.7071) -> tuple[Array, Array]:
@@ -66,17 +72,17 @@ def sliding_mode(
     width: float = 0.01,
     target_wxyz: Any = (1.0, 0.0, 0.0, 0.0),
     momentum: Any = (0.0, 0.0, 0.0),
-) -> Array:
+) -> Any:
     """(2): slews along a sliding surface, `slope` [1/s], with at most `torque` [N m] beside the gyroscopic part."""
-    e = attitude_error(q_wxyz, target_wxyz)
-    w, J = np.asarray(rate, dtype=float), np.asarray(inertia, dtype=float)
-    s = w + slope * e[1:]
-    e_rate = (e[0] * w + np.cross(e[1:], w)) / 2
-    drift = np.cross(w, J @ w + np.asarray(momentum, dtype=float)) - slope * J @ e_rate
-    return drift - np.asarray(torque) * np.clip(s / width, -1.0, 1.0)
+    e, w = attitude_error(q_wxyz, target_wxyz), _given(rate)
+    J, most, h = (as_array(x, w) for x in (inertia, torque, momentum))
+    s = w + slope * e[1:4]
+    e_rate = (e[0] * w + cross(e[1:4], w)) / 2
+    drift = cross(w, J @ w + h) - slope * (J @ e_rate)
+    return drift - most * clip(s / width, 1.0)
 
 
-def wheel_torques(wheels: Sequence[ReactionWheel], torque: Any) -> Array:
+def wheel_torques(wheels: Sequence[ReactionWheel], torque: Any) -> Any:
     """Motor torques of wheels that give a torque on the craft, of least norm."""
     A = np.array([wheel.axis for wheel in wheels]).T
     rank = int(np.linalg.matrix_rank(A, tol=1e-9))
@@ -84,37 +90,45 @@ def wheel_torques(wheels: Sequence[ReactionWheel], torque: Any) -> Array:
         raise ArgumentError(
             f"wheel_torques: the axes of {len(wheels)} wheels span {rank} directions, expected 3"
         )
-    return -np.linalg.pinv(A) @ np.asarray(torque, dtype=float)
+    u = _given(torque)
+    return as_array(-np.linalg.pinv(A), u) @ u
 
 
-def wheel_momentum(wheels: Sequence[ReactionWheel], speeds: Any) -> Array:
+def wheel_momentum(wheels: Sequence[ReactionWheel], speeds: Any) -> Any:
     """Of wheels at these speeds relative to the craft, in its axes [N m s]."""
-    return sum(
-        (w.inertia * s * np.array(w.axis) for w, s in zip(wheels, np.atleast_1d(speeds), strict=True)),
-        np.zeros(3),
-    )
+    s = _given(speeds) if is_symbolic(speeds) else np.atleast_1d(np.asarray(speeds, dtype=float))
+    A = np.array([w.inertia * np.array(w.axis) for w in wheels]).reshape(-1, 3).T
+    return as_array(A, s) @ s
 
 
-def magnetic_unloading(momentum: Any, field: Any, gain: float, *, dipole: float = math.inf) -> Array:
+def magnetic_unloading(momentum: Any, field: Any, gain: float, *, dipole: float = math.inf) -> Any:
     """(3): the dipole [A m^2] that takes momentum out, at most `dipole` along each axis, its direction kept."""
-    H, B = np.asarray(momentum, dtype=float), np.asarray(field, dtype=float)
-    square = float(B @ B)
-    if not square > 0:
-        return np.zeros(3)
-    m = gain * np.cross(H, B) / square
-    return m * min(1.0, dipole / max(float(np.abs(m).max()), 1e-300))
+    H, B = _given(momentum), _given(field)
+    square = dot(B, B)
+    m = gain * cross(H, B) / where(square > 0, square, 1.0)
+    return m * _shrunk(m, dipole)
 
 
-def gyro_jacobian(gyros: Sequence[ControlMomentGyro], angles: Any) -> tuple[Array, Array]:
+def _shrunk(x: Any, most: float) -> Any:
+    """The factor by which a vector is shortened so that no entry is beyond `most`."""
+    if math.isinf(most):
+        return 1.0
+    largest = ca.norm_inf(x) if is_symbolic(x) else np.abs(x).max()
+    return where(largest > most, most / where(largest > most, largest, 1.0), 1.0)
+
+
+def gyro_jacobian(gyros: Sequence[ControlMomentGyro], angles: Any) -> tuple[Any, Any]:
     """A = dH/d(angles) (3, n), and H (3,), both in units of the gyros' momenta [N m s]."""
-    columns, total = [], np.zeros(3)
-    for gyro, angle in zip(gyros, np.atleast_1d(angles), strict=True):
-        s, g = np.array(gyro.spin_axis), np.array(gyro.gimbal_axis)
-        side = np.cross(g, s)
-        c, d = math.cos(angle), math.sin(angle)
-        total += gyro.momentum * (c * s + d * side)
-        columns.append(gyro.momentum * (c * side - d * s))
-    return np.array(columns).T, total
+    a = _given(angles) if is_symbolic(angles) else np.atleast_1d(np.asarray(angles, dtype=float))
+    columns, total = [], as_array(np.zeros(3), a)
+    for k, gyro in enumerate(gyros):
+        spin, side = np.array(gyro.spin_axis), np.cross(gyro.gimbal_axis, gyro.spin_axis)
+        c, d = cos(a[k]), sin(a[k])
+        s, b = as_array(spin, a), as_array(side, a)
+        total = total + gyro.momentum * (c * s + d * b)
+        columns.append(gyro.momentum * (c * b - d * s))
+    A = ca.horzcat(*columns) if is_symbolic(a) else np.array(columns).T
+    return A, total
 
 
 def gyro_steering(
@@ -124,22 +138,22 @@ def gyro_steering(
     *,
     robustness: float = 0.01,
     steepness: float = 10.0,
-    t: float = 0.0,
-) -> Array:
+    t: Any = 0.0,
+) -> Any:
     """(4): gimbal rates [rad/s] that give a torque on the craft, without passing all bounds near singular angles.
 
     A large gyroscopic torque is what the rotors lose: u = -A d. Near a singular place the rates stay finite and lead out
     of it, at the cost of some torque.
     """
-    A, _ = gyro_jacobian(gyros, angles)
     scale = float(np.mean([gyro.momentum for gyro in gyros]))
-    A = A / scale
-    off = 0.1 * np.sin(0.5 * np.pi * t + np.array([0.0, np.pi / 2, np.pi]))
-    E = np.array([[1, off[2], off[1]], [off[2], 1, off[0]], [off[1], off[0], 1]])
-    weight = robustness * math.exp(-steepness * float(np.linalg.det(A @ A.T)))
-    rates = A.T @ np.linalg.solve(A @ A.T + weight * E, -np.asarray(torque, dtype=float) / scale)
-    most = min(gyro.rate for gyro in gyros)
-    return rates * min(1.0, most / max(float(np.abs(rates).max()), 1e-300))
+    A = gyro_jacobian(gyros, angles)[0] / scale
+    off = [0.1 * sin(0.5 * math.pi * t + phase) for phase in (0.0, math.pi / 2, math.pi)]
+    E = matrix([[1.0, off[2], off[1]], [off[2], 1.0, off[0]], [off[1], off[0], 1.0]])
+    G = A @ A.T
+    size = dot(cross(G[:, 0], G[:, 1]), G[:, 2])  # det(A A')
+    weight = robustness * (ca.exp if is_symbolic(size) else math.exp)(-steepness * size)
+    rates = A.T @ solve(G + weight * E, as_array(_given(torque), G) * (-1 / scale))
+    return rates * _shrunk(rates, min(gyro.rate for gyro in gyros))
 
 
 def momentum_management(

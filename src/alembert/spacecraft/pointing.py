@@ -1,9 +1,8 @@
 """Ready flight software: estimate the attitude, hold it with wheels, unload them with magnets.
 
-Three tasks: `estimate` runs the filter on star tracker and gyro, `control` gives the wheels torques by quaternion feedback,
-`unload` gives the torquers a dipole against the wheels' momentum. Each is a plain `FlightTask`; take them apart,
-replace one, add
-your own.
+The tasks are expressions: with sensors they become part of the compiled loop. `estimate` runs the filter on star tracker and
+gyro, `control` gives the wheels torques by quaternion feedback, `unload` gives the torquers a dipole against the wheels'
+momentum. Each is a plain `FlightTask`; take them apart, replace one, add your own.
 """
 
 from __future__ import annotations
@@ -12,14 +11,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.model import Sensor
+from alembert.simulate.controllers import SymbolicLaw
 from alembert.simulate.sensors import Measured
 from alembert.spacecraft.devices import MagneticTorquer, ReactionWheel
 from alembert.spacecraft.estimators import AttitudeFilter
-from alembert.spacecraft.flight import FlightTask, Messages
+from alembert.spacecraft.flight import FlightTask
 from alembert.spacecraft.frames import lvlh
 from alembert.spacecraft.laws import (
     gains,
@@ -29,8 +30,14 @@ from alembert.spacecraft.laws import (
     wheel_torques,
 )
 from alembert.spatial import quaternion
+from alembert.spatial.arrays import vector, where
 
-Array = np.ndarray
+_HUGE = 1e300
+
+
+def finite(x: Any) -> Any:
+    """Whether all entries of an expression are numbers: what a sensor lost is NaN."""
+    return ca.sum1(ca.fabs(x) <= _HUGE) == x.numel()
 
 
 def wheel_speeds(wheels: Sequence[ReactionWheel], *, period: float, **options: Any) -> list[Measured]:
@@ -57,23 +64,29 @@ def estimate(
     """
     blank = AttitudeFilter.start([1.0, 0, 0, 0], noise=gyro_noise, walk=gyro_walk, angle=10.0).as_message()
 
-    def function(t: float, m: Messages) -> Messages:
+    def function(t: Any, m: Any) -> dict[str, Any]:
         state, seen = AttitudeFilter.of_message(m["filter"]), m[tracker]
-        if state.P[0, 0] > 1.0:
-            if not np.all(np.isfinite(seen)):
-                return {"attitude": np.full(7, np.nan)}
-            state = AttitudeFilter.start(
-                seen, noise=gyro_noise, walk=gyro_walk, angle=float(np.max(tracker_noise)), bias=1e-4
-            )
-        else:
-            state = state.propagate(m[gyro], period)
-            if np.all(np.isfinite(seen)):
-                state = state.with_attitude(seen, tracker_noise)
-        return {"filter": state.as_message(), "attitude": np.r_[state.q, state.rate(m[gyro])]}
+        there, begun = finite(seen), state.P[0, 0] < 1.0
+        first = AttitudeFilter.start(
+            seen, noise=gyro_noise, walk=gyro_walk, angle=float(np.max(tracker_noise)), bias=1e-4
+        ).as_message()
+        moved = state.propagate(m[gyro], period)
+        told = moved.with_attitude(seen, tracker_noise).as_message()
+        going = where(there, told, moved.as_message())
+        following = where(begun, going, where(there, first, m["filter"]))
+        known = AttitudeFilter.of_message(following)
+        attitude = vector(known.q, known.rate(m[gyro]))
+        known_at_all = begun + there > 0
+        return {"filter": following, "attitude": where(known_at_all, attitude, ca.SX.nan(7))}
 
     writes = {"filter": blank, "attitude": np.full(7, np.nan)}
     return FlightTask(
-        "estimate", function, period, (tracker, gyro, "filter"), writes, **{"priority": 3, **options}
+        "estimate",
+        SymbolicLaw(function),
+        period,
+        (tracker, gyro, "filter"),
+        writes,
+        **{"priority": 3, **options},
     )
 
 
@@ -100,16 +113,16 @@ def control(
     stiffness, damping = gains(J, bandwidth, damping_ratio)
     speeds = tuple(f"{wheel.name}_speed" for wheel in wheels)
 
-    def function(t: float, m: Messages) -> Messages:
+    def function(t: Any, m: Any) -> dict[str, Any]:
         known = m["attitude"]
-        aim, turning = np.asarray((1.0, 0, 0, 0) if local else target, dtype=float), np.zeros(3)
+        aim, turning = ca.SX([1.0, 0, 0, 0] if local else list(target)), ca.SX.zeros(3)
+        there = finite(known)
         if local:
             r, v = m[fix][:3], m[fix][3:]
-            aim = np.asarray(quaternion.from_matrix(lvlh(r, v)), dtype=float)
-            turning = np.array([0.0, -np.linalg.norm(np.cross(r, v)) / (r @ r), 0.0])
-        if not (np.all(np.isfinite(known)) and np.all(np.isfinite(aim))):
-            return {"wheels": np.zeros(len(wheels))}
-        h = wheel_momentum(wheels, [float(m[name][0]) for name in speeds])
+            aim = quaternion.from_matrix(lvlh(r, v))
+            h = ca.cross(r, v)
+            turning[1] = -ca.sqrt(ca.dot(h, h)) / ca.dot(r, r)
+            there = ca.logic_and(there, finite(m[fix]))
         u = quaternion_feedback(
             known[:4],
             known[4:],
@@ -118,13 +131,13 @@ def control(
             damping=damping,
             target_wxyz=aim,
             target_rate=turning,
-            momentum=h,
+            momentum=wheel_momentum(wheels, vector(*(m[name] for name in speeds))),
         )
-        return {"wheels": wheel_torques(wheels, u)}
+        return {"wheels": where(there, wheel_torques(wheels, u), ca.SX.zeros(len(wheels)))}
 
     reads = ("attitude", *speeds, *((fix,) if local else ()))
     writes = {"wheels": np.zeros(len(wheels))}
-    return FlightTask("control", function, period, reads, writes, **{"priority": 2, **options})
+    return FlightTask("control", SymbolicLaw(function), period, reads, writes, **{"priority": 2, **options})
 
 
 def unload(
@@ -141,14 +154,18 @@ def unload(
     if not (math.isfinite(gain) and gain > 0):
         raise ArgumentError(f"unload: gain is {gain!r}, expected a positive rate in 1/s")
     speeds = tuple(f"{wheel.name}_speed" for wheel in wheels)
+    aim = np.asarray(momentum, dtype=float)
 
-    def function(t: float, m: Messages) -> Messages:
-        B = m[field]
-        if not np.all(np.isfinite(B)):
-            return {"torquers": np.zeros(3)}
-        h = wheel_momentum(wheels, [float(m[name][0]) for name in speeds]) - np.asarray(momentum, dtype=float)
-        return {"torquers": magnetic_unloading(h, B, gain, dipole=torquer.dipole)}
+    def function(t: Any, m: Any) -> dict[str, Any]:
+        h = wheel_momentum(wheels, vector(*(m[name] for name in speeds))) - ca.DM(aim)
+        u = magnetic_unloading(h, m[field], gain, dipole=torquer.dipole)
+        return {"torquers": where(finite(m[field]), u, ca.SX.zeros(3))}
 
     return FlightTask(
-        "unload", function, period, (field, *speeds), {"torquers": np.zeros(3)}, **{"priority": 1, **options}
+        "unload",
+        SymbolicLaw(function),
+        period,
+        (field, *speeds),
+        {"torquers": np.zeros(3)},
+        **{"priority": 1, **options},
     )

@@ -1,5 +1,7 @@
 """Sensors of a spacecraft, as `Measured` ones for `simulate`: what they see, with errors, when they see it at all.
 
+They are expressions: with flight software that is so too, they are part of the compiled loop.
+
 A sample that is not there (blinded, in shadow, out of the field of view, dropped) is NaN in all entries: flight
 software asks
 `np.isfinite`. Noise is given as a density: with N [unit/sqrt(Hz)] and a period h, a sample has the standard deviation
@@ -9,22 +11,23 @@ N/sqrt(h), and a bias that walks with K [unit/s/sqrt(Hz)] moves by K sqrt(h) fro
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.model import Model, Sensor
+from alembert.simulate.elements import Places
 from alembert.simulate.sensors import Measured
 from alembert.spacecraft.environment import Environment
 from alembert.spacecraft.frames import EQUATOR
 from alembert.spacecraft.magnetic import MagneticField
-from alembert.spacecraft.orbits import origin
+from alembert.spacecraft.surfaces import sunlit
 from alembert.spatial import quaternion
 
-Array = np.ndarray
+Sample = tuple[ca.SX, list[ca.SX]]
 
 
 @dataclass(frozen=True)
@@ -63,48 +66,41 @@ class SpacecraftSensor:
     def check(self, model: Model) -> None:
         model.frame(self.frame)
 
-    def observe(
-        self,
-        model: Model,
-        t: float,
-        q: Array,
-        v: Array,
-        error: Array,
-        chance: Array,
-        parameters: Mapping[str, Any] | None,
-    ) -> Array:
-        """(..., entries): a sample with its error; `chance` is uniform."""
-        batch = np.broadcast_shapes(q.shape[:-1], error.shape[:-1], np.shape(chance))
-        found = np.full((*batch, self.entries), np.nan)
-        full = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v, error)]
-        luck = np.broadcast_to(chance, batch)
-        for k in np.ndindex(*batch):
-            values = {name: np.broadcast_to(x, batch)[k] for name, x in (parameters or {}).items()} or None
-            X = model.frame_pose(full[0][k], self.frame, parameters=values)
-            V = model.frame_velocity(full[0][k], full[1][k], self.frame, parameters=values)
-            if luck[k] >= self.dropout:
-                found[k] = self.sample(t, X.rotation, X.translation, V, full[2][k])
-        return found
+    @property
+    def is_lost_by_chance(self) -> bool:
+        return self.dropout > 0
 
-    def sample(self, t: float, R: Array, x: Array, V: Array, error: Array) -> Array:
-        """One sample: R and x place the frame in the world, V is its velocity in its own axes."""
+    def expression(self, at: Places, error: ca.SX, chance: ca.SX) -> ca.SX:
+        """A sample with its error; `chance` is uniform."""
+        X = at.pose(self.frame)
+        value, seen = self.sample(at.t, ca.SX(X.rotation), X.translation, at.velocity(self.frame), error)
+        if self.dropout:
+            seen = [*seen, chance >= self.dropout]
+        for condition in seen:
+            value = ca.if_else(condition, value, ca.SX.nan(self.entries))
+        return value
+
+    def sample(self, t: ca.SX, R: ca.SX, x: ca.SX, V: ca.SX, error: ca.SX) -> Sample:
+        """One sample, and what must hold for it to be there: R and x place the frame in the world, V is its velocity."""
         raise NotImplementedError
 
-    def sees(self, direction: Array) -> bool:
+    def sees(self, direction: ca.SX) -> list[ca.SX]:
         """Whether a direction in the frame's axes is in the field of view."""
-        return bool(np.dot(direction, self.boresight) >= math.cos(self.field_of_view) - 1e-12)
+        if self.field_of_view == math.pi:
+            return []
+        return [ca.dot(direction, ca.DM(self.boresight)) >= math.cos(self.field_of_view)]
 
-    def from_earth(self, t: float, x: Array) -> Array:
-        return x + origin(self.environment.world, t)[0]
-
-    def towards_sun(self, t: float, x: Array) -> Array:
-        to = np.array(self.environment.sun(t), dtype=float).ravel() - self.from_earth(t, x)
-        return to / np.linalg.norm(to)
+    def towards_sun(self, t: ca.SX, x: ca.SX) -> ca.SX:
+        return _unit(self.environment.sun(t) - self.environment.place(t, x))
 
 
-def _turned(direction: Array, error: Array) -> Array:
+def _unit(x: ca.SX) -> ca.SX:
+    return x / ca.sqrt(ca.dot(x, x))
+
+
+def _turned(direction: ca.SX, error: ca.SX) -> ca.SX:
     """A direction turned by a small rotation."""
-    return np.asarray(quaternion.to_matrix(quaternion.exp(error)), dtype=float) @ direction
+    return quaternion.to_matrix(quaternion.exp(error)) @ direction
 
 
 @dataclass(frozen=True)
@@ -120,42 +116,39 @@ class StarTracker(SpacecraftSensor):
     most_rate: float = math.inf
     entries = 4
 
-    def sample(self, t: float, R: Array, x: Array, V: Array, error: Array) -> Array:
-        nothing = np.full(4, np.nan)
-        look = R @ np.array(self.boresight)
-        if np.linalg.norm(V[:3]) > self.most_rate:
-            return nothing
-        if self.sun_exclusion and look @ self.towards_sun(t, x) > math.cos(self.sun_exclusion):
-            return nothing
+    def sample(self, t: ca.SX, R: ca.SX, x: ca.SX, V: ca.SX, error: ca.SX) -> Sample:
+        seen = []
+        look = R @ ca.DM(self.boresight)
+        if math.isfinite(self.most_rate):
+            seen.append(ca.dot(V[:3], V[:3]) <= self.most_rate**2)
+        if self.sun_exclusion:
+            seen.append(ca.dot(look, self.towards_sun(t, x)) <= math.cos(self.sun_exclusion))
         if self.earth_exclusion:
-            r = self.from_earth(t, x)
-            d = float(np.linalg.norm(r))
-            limb = math.asin(min(1.0, EQUATOR / d)) + self.earth_exclusion
-            if look @ (-r / d) > math.cos(min(limb, math.pi)):
-                return nothing
-        found = np.asarray(quaternion.multiply(quaternion.from_matrix(R), quaternion.exp(error)), dtype=float)
-        return found if found[0] >= 0 else -found
+            r = self.environment.place(t, x)
+            d = ca.sqrt(ca.dot(r, r))
+            limb = ca.fmin(ca.asin(ca.fmin(1.0, EQUATOR / d)) + self.earth_exclusion, math.pi)
+            seen.append(-ca.dot(look, r) / d <= ca.cos(limb))
+        found = quaternion.multiply(quaternion.from_matrix(R), quaternion.exp(error))
+        return ca.if_else(found[0] < 0, -found, found), seen
 
 
 @dataclass(frozen=True)
 class SunSensor(SpacecraftSensor):
     """The direction to the Sun in its frame's axes; nothing in the Earth's shadow or outside its field of view."""
 
-    def sample(self, t: float, R: Array, x: Array, V: Array, error: Array) -> Array:
+    def sample(self, t: ca.SX, R: ca.SX, x: ca.SX, V: ca.SX, error: ca.SX) -> Sample:
         direction = R.T @ self.towards_sun(t, x)
-        if not self.sees(direction) or self.environment.sunlit(t, x) < 0.5:
-            return np.full(3, np.nan)
-        return _turned(direction, error)
+        light = sunlit(self.environment.place(t, x), self.environment.sun(t)) >= 0.5
+        return _turned(direction, error), [*self.sees(direction), light]
 
 
 @dataclass(frozen=True)
 class EarthSensor(SpacecraftSensor):
     """The direction to the centre of the Earth in its frame's axes."""
 
-    def sample(self, t: float, R: Array, x: Array, V: Array, error: Array) -> Array:
-        r = self.from_earth(t, x)
-        direction = R.T @ (-r / np.linalg.norm(r))
-        return _turned(direction, error) if self.sees(direction) else np.full(3, np.nan)
+    def sample(self, t: ca.SX, R: ca.SX, x: ca.SX, V: ca.SX, error: ca.SX) -> Sample:
+        direction = -(R.T @ _unit(self.environment.place(t, x)))
+        return _turned(direction, error), self.sees(direction)
 
 
 @dataclass(frozen=True)
@@ -169,9 +162,9 @@ class Magnetometer(SpacecraftSensor):
         if self.magnetic is None:
             object.__setattr__(self, "magnetic", self.environment.magnetic_field())
 
-    def sample(self, t: float, R: Array, x: Array, V: Array, error: Array) -> Array:
+    def sample(self, t: ca.SX, R: ca.SX, x: ca.SX, V: ca.SX, error: ca.SX) -> Sample:
         assert self.magnetic is not None
-        return R.T @ self.magnetic.at(t, x) + error
+        return R.T @ self.magnetic.inertial(t, self.environment.place(t, x)) + error, []
 
 
 @dataclass(frozen=True)
@@ -183,9 +176,9 @@ class PositionFix(SpacecraftSensor):
     width = 6
     entries = 6
 
-    def sample(self, t: float, R: Array, x: Array, V: Array, error: Array) -> Array:
-        r0, v0 = origin(self.environment.world, t)
-        return np.r_[x + r0, R @ V[3:] + v0] + error
+    def sample(self, t: ca.SX, R: ca.SX, x: ca.SX, V: ca.SX, error: ca.SX) -> Sample:
+        r0, v0, _ = self.environment.world.motion(t)
+        return ca.vertcat(r0 + x, v0 + V[3:]) + error, []
 
 
 def _deviation(density: Any, period: float) -> Any:

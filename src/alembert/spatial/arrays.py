@@ -81,6 +81,20 @@ def where(condition: Array, yes: Array, no: Array) -> Array:
     return np.where(condition, yes, no)
 
 
+def clip(x: Array, most: Array) -> Array:
+    """Within -most to most."""
+    if is_symbolic(x, most):
+        return ca.fmin(ca.fmax(x, -most), most)
+    return np.clip(x, -most, most)
+
+
+def solve(A: Array, B: Array) -> Array:
+    """A^-1 B of a small regular matrix."""
+    if is_symbolic(A, B):
+        return ca.solve(as_array(A, ca.SX()), as_array(B, ca.SX()))
+    return np.linalg.solve(A, B)
+
+
 def dot(a: Array, b: Array) -> Array:
     return ca.dot(a, b) if is_symbolic(a, b) else np.dot(a, b)
 

@@ -1,0 +1,153 @@
+"""Sensors and sampled laws in machine code do what the schedule does in Python."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert import ArgumentError
+from alembert.simulate import Measured, Sampled, SymbolicLaw, fixed_steps
+
+
+def pendulum():
+    builder = al.ModelBuilder("pendulum", gravity=(0, 0, -9.81))
+    builder.body(
+        "a", al.Inertia.rod(1.0, (0, 0, 0), (0, 0, -1)), joint=al.Revolute((0, 1, 0)), joint_name="j"
+    )
+    return builder.build()
+
+
+MODEL = pendulum()
+
+
+def sensors(seed=3):
+    return [
+        Measured(al.Sensor("angle", "joint_position", "j"), 0.02, noise=0.01, walk=0.003, delay=0.03, seed=seed),
+        Measured(al.Sensor("rate", "gyro", "a"), 0.03, noise=0.01, offset=0.01, quantum=0.001, seed=seed),
+    ]  # fmt: skip
+
+
+def laws():
+    """Different rates, delays longer and shorter than periods, memory, and efforts in steps."""
+
+    def think(t, m):
+        return {"mean": 0.9 * m["mean"] + 0.1 * m["angle"], "count": m["count"] + 1}
+
+    def act(t, m):
+        return {"efforts": -5 * m["mean"] - 0.5 * m["rate"][1] + 0.001 * m["count"]}
+
+    return [
+        Sampled(
+            SymbolicLaw(think), 0.02, reads=("mean", "angle", "count"), posts={"mean": 0.0, "count": 0.0}, delay=0.05
+        ),
+        Sampled(SymbolicLaw(act), 0.05, reads=("mean", "rate", "count"), delay=0.06, quantum=0.01),
+    ]  # fmt: skip
+
+
+def fly(**options):
+    given = {"duration": 1.0, "sensors": sensors(), "controller": laws(), **options}
+    q = given.pop("q0", {"j": 0.5})
+    return al.simulate(MODEL, q, step=0.01, integrator="rk4", progress=False, **given)
+
+
+def in_python(monkeypatch, **options):
+    with monkeypatch.context() as patch:
+        patch.setattr(fixed_steps, "compiled_instants", lambda *given: None)
+        return fly(**options)
+
+
+def test_machine_code_goes_the_way_of_the_schedule(monkeypatch):
+    """Both round a dozen products a step differently, at most; over 100 steps of a stable motion that stays below 1e-13."""
+    run, other = fly(), in_python(monkeypatch)
+    assert np.allclose(run.q, other.q, rtol=0, atol=1e-13)
+    assert np.allclose(run.efforts, other.efforts, rtol=0, atol=1e-12)
+    assert set(run.measurements) == {"angle", "rate", "mean", "count"} == set(other.measurements)
+    for name, samples in other.measurements.items():
+        assert np.allclose(run.measurements[name].time, samples.time, rtol=0, atol=1e-12)
+        assert np.allclose(run.measurements[name].values, samples.values, rtol=0, atol=1e-12)
+    assert np.allclose(run.work, other.work, rtol=0, atol=1e-12)
+
+
+def test_records_and_resumed_runs_do_not_change_the_way():
+    run, sparse = fly(), fly(interval=0.1)
+    assert np.array_equal(run.q[::10], sparse.q)
+    # the work of steps is counted by Simpson's rule over steps, held efforts exactly: nothing else acts
+    assert np.allclose(run.work[::10], sparse.work, rtol=0, atol=1e-12)
+    again = run.resume(0.3, time=0.5)
+    assert np.array_equal(again.q, run.q[50:81])
+    told = run.measurements["count"]
+    assert again.measurements["count"].values[0] == told.values[np.isclose(told.time, 0.5)]
+
+
+def test_a_motion_does_not_depend_on_its_batch():
+    """Lanes have the same bits, and the noise of a motion follows from its seed."""
+    q = np.array([[0.5], [0.4], [0.3]])
+    run = fly(q0=q, sensors=sensors(seed=np.array([3, 4, 5])))
+    alone = fly(q0=q[1], sensors=sensors(seed=4))
+    assert np.array_equal(run.q[1], alone.q)
+    assert np.array_equal(run.measurements["angle"].values[1], alone.measurements["angle"].values)
+
+
+def test_a_function_of_casadi_posts_by_its_names(monkeypatch):
+    t, x, q, v = ca.SX.sym("t"), ca.SX.sym("x"), ca.SX.sym("q"), ca.SX.sym("v")
+    law = ca.Function(
+        "law", [t, x, q, v], [x + 1, -2 * q - v], ["t", "count", "q", "v"], ["count", "efforts"]
+    )
+    given = {
+        "controller": Sampled(law, 0.1, reads=("count",), posts={"count": 0.0}, state=True),
+        "sensors": (),
+    }
+    run = fly(**given)
+    assert run.measurements["count"].values[:, 0].tolist() == list(range(1, 12))
+    assert np.allclose(run.q, in_python(monkeypatch, **given).q, rtol=0, atol=1e-14)
+
+
+def test_a_law_says_what_it_cannot_work_with(monkeypatch):
+    def check(t, m, q, v):
+        if abs(q[0]) > 1.0:
+            raise ArgumentError(f"too far at {t:.2f} s")
+
+    def act(t, m, at):
+        return {"efforts": ca.if_else(ca.fabs(at.q[0]) > 1.0, ca.SX.nan(1), 20.0)}
+
+    controller = Sampled(SymbolicLaw(act, check), 0.05, state=True)
+    for run in (fly, lambda **x: in_python(monkeypatch, **x)):
+        with pytest.raises(ArgumentError, match=r"too far at 0\.\d\d s"):
+            run(controller=controller, sensors=())
+
+
+@pytest.mark.parametrize(
+    ("law", "message"),
+    [
+        (lambda t, m: 3, "returned 3, expected results by name"),
+        (lambda t, m: {"x": m["angle"]}, "returned 1 entries of 'x', expected efforts .1. or what it posts: y .2."),
+        (lambda t, m: {"efforts": 0}, "returned no entries of 'y'"),
+        (lambda t, m: {"y": ca.SX(3, 1)}, "returned 3 entries of 'y'"),
+    ],
+)  # fmt: skip
+def test_bad_laws(law, message):
+    with pytest.raises(ArgumentError, match=message):
+        fly(controller=Sampled(SymbolicLaw(law), 0.1, reads=("angle",), posts={"y": np.zeros(2)}))
+
+
+def test_bad_calls():
+    with pytest.raises(ArgumentError, match="SymbolicLaw: law is 3"):
+        SymbolicLaw(3)
+    t = ca.SX.sym("t")
+    with pytest.raises(
+        ArgumentError, match=r"of 1 arguments that gives 'z', expected 2 .t, angle. and results named"
+    ):
+        Sampled(ca.Function("f", [t], [t], ["t"], ["z"]), 0.1, reads=("angle",), posts={"y": 0.0})
+
+    class Odd:
+        name, width = "odd", 1
+
+        def check(self, model):
+            pass
+
+        def observe(self, model, t, q, v, error, chance, parameters):
+            return q + error
+
+    law = SymbolicLaw(lambda t, m: {"efforts": m["odd"]})
+    with pytest.raises(ArgumentError, match="'odd', whose number of entries is not known"):
+        fly(controller=Sampled(law, 0.1, reads=("odd",)), sensors=[Measured(Odd(), 0.1)])
