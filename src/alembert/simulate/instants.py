@@ -38,7 +38,7 @@ ROWS = 128
 
 
 @dataclass(frozen=True)
-class Asked:
+class InstantLaw:
     """A law at its instants: what it reads, posts and remembers; `function` as in `Instants.law`."""
 
     rate: Rate
@@ -112,7 +112,7 @@ class Instants:
 
     # --- laws -------------------------------------------------------------------------------------------------------
 
-    def _asked(self, k: int, rate: Rate) -> Asked:
+    def _asked(self, k: int, rate: Rate) -> InstantLaw:
         """function(t, q, v, p, memory, *reads) gives efforts (if it acts), what it posts, and its next memory."""
         system = self.system
         given = system.sampled[k]
@@ -150,7 +150,7 @@ class Instants:
         first = rate.offset + -(-(late - rate.offset) // rate.period) * rate.period
         inputs = [t, q, v, p, memory, *read]
         function = ca.Function("law", inputs, [ca.densify(ca.SX(x)) for x in results])
-        return Asked(
+        return InstantLaw(
             Rate(rate.period, rate.delay, first),
             reads,
             posts,
@@ -320,7 +320,7 @@ class Instants:
         found = ["is_instant", "t_now", "row", *(["due"] if flags else [])]
         return [Call("instants", given, found), *([When("is_instant", inside)] if self.tick > 1 else inside)]
 
-    def _ask(self, k: int, law: Asked, known: list[Any], at: Any, move_on: Any) -> list[Step]:
+    def _ask(self, k: int, law: InstantLaw, known: list[Any], at: Any, move_on: Any) -> list[Step]:
         given = [*known, *([at(f"memory{k}")] if law.memory else [])]
         for name in law.reads:
             sensor = next((i for i, x in enumerate(self.instruments) if x.name == name), None)
