@@ -90,9 +90,7 @@ def test_a_motion_does_not_depend_on_its_batch():
 
 def test_a_function_of_casadi_posts_by_its_names(monkeypatch):
     t, x, q, v = ca.SX.sym("t"), ca.SX.sym("x"), ca.SX.sym("q"), ca.SX.sym("v")
-    law = ca.Function(
-        "law", [t, x, q, v], [x + 1, -2 * q - v], ["t", "count", "q", "v"], ["count", "efforts"]
-    )
+    law = ca.Function("law", [t, x, q, v], [x + 1, -2 * q - v], ["t", "x", "q", "v"], ["count", "efforts"])
     given = {
         "controller": Sampled(law, 0.1, reads=("count",), posts={"count": 0.0}, state=True),
         "sensors": (),

@@ -198,7 +198,7 @@ class BoundLaw:
                 f"simulate: a law in SymbolicLaw(...) returned {answer!r}, expected results by name"
             )
         wanted = {name: x.size for name, x in given.posts.items()}
-        for name in (*wanted, *answer):
+        for name in (*answer, *wanted):
             size = wanted.get(name, model.nv if name == "efforts" else None)
             if name not in answer or size is None or ca.SX(answer[name]).numel() != size:
                 listed = ", ".join(f"{x} ({n})" for x, n in wanted.items())

@@ -247,17 +247,14 @@ class FixedRun:
             stepper.advance(state, length, count, effort, wrench, out)
             following = out[..., count - 1, :].copy()
             keeper.skip(count - 1, self.schedule, self.memory)
+            self._check_finite(state, following)
             self._count_work(held, state, out[..., :count, :] if count == 1 else self._last(count))
         if self.watch.events:
             watched = self._watch(state, following, n, effort, wrench)
             if watched is None:
                 return None
             following = watched
-        if following.ndim == 1 and not np.isfinite(stepper.motion(following)).all():
-            keeper.space()[0] = following
-            keeper.count += 1
-            self._explain(state, n)
-            check_finite(self.system.model, *self._so_far(), self.stepper.h)
+        self._check_finite(state, following)
         if (stepper.number(following) - first) % every == 0:
             keeper.space()[..., 0, :] = following
             keeper.count += 1
@@ -265,17 +262,20 @@ class FixedRun:
             keeper.work.append(keeper.done)
         return following
 
-    def _explain(self, state: Array, n: int) -> None:
-        """What a law in machine code has to say on the state before the last steps, or on one of these."""
-        stepper, instants = self.stepper, self.stepper.instants
-        if instants is None:
+    def _check_finite(self, state: Array, following: Array) -> None:
+        """Raise where one motion is not finite, with what laws in machine code have to say on its last good record."""
+        stepper, keeper, instants = self.stepper, self.keeper, self.stepper.instants
+        if following.ndim > 1 or np.isfinite(stepper.motion(following)).all():
             return
-        rows = self.keeper.states[: self.keeper.count]
-        good = np.flatnonzero(np.isfinite(stepper.q(rows)).all(axis=-1))
-        last = rows[good[-1]] if len(good) else state
-        instants.explain(
-            stepper.time(stepper.number(last)), stepper.q(last), stepper.v(last), stepper.flight(last)
-        )
+        keeper.space()[0] = following
+        keeper.count += 1
+        if instants is not None:
+            rows = keeper.states[: keeper.count]
+            good = np.flatnonzero(np.isfinite(stepper.q(rows)).all(axis=-1))
+            last = rows[good[-1]] if len(good) else state
+            t = stepper.time(stepper.number(last))
+            instants.explain(t, stepper.q(last), stepper.v(last), stepper.flight(last))
+        check_finite(self.system.model, *self._so_far(), stepper.h)
 
     def _last(self, count: int) -> Array:
         """The newest records, the one that is still to be counted among them."""

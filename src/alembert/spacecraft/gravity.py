@@ -71,21 +71,21 @@ class OrbitGravity:
         if not self.world.moves:
             d2 = ca.dot(x, x)
             return x, -mu * x / (d2 * ca.sqrt(d2))
-        square = ca.dot(r0, r0)
-        cube = square * ca.sqrt(square)
+        near = 1 / ca.dot(r0, r0)
+        k = mu * near * ca.sqrt(near)
         r = r0 + x
-        F = growth(ca.dot(x, x + 2 * r0) / square)
-        left = -mu * r0 / cube - a0
-        return r, -mu / cube * (x - r * (F / (1 + F))) + left  # (5)
+        q = ca.dot(x, x + 2 * r0) * near
+        over, under = q * (3 + 3 * q + q * q), 1 + (1 + q) * ca.sqrt(1 + q)
+        share = over / (over + under)  # F/(1 + F)
+        return r, -k * (x - r * share) - k * r0 - a0  # (5)
 
     def oblateness(self, r: Any) -> Any:
         """(2)"""
-        d2 = ca.dot(r, r)
-        d = ca.sqrt(d2)
-        pole = ca.DM(self.axes.pole)
-        s = ca.dot(r, pole) / d
-        k = -1.5 * self.parameter * self.j2 * self.radius**2 / d2**2
-        return k * ((1 - 5 * s**2) * r / d + 2 * s * pole)
+        near = 1 / ca.dot(r, r)
+        u, pole = r * ca.sqrt(near), ca.DM(self.axes.pole)
+        s = ca.dot(u, pole)
+        k = -1.5 * self.parameter * self.j2 * self.radius**2 * near * near
+        return k * ((1 - 5 * s**2) * u + 2 * s * pole)
 
     def others(self, t: Any, r: Any) -> Any:
         """(3) and (4)"""
@@ -172,21 +172,26 @@ class OrbitGravity:
             if self.gradient:
                 skew = ca.skew(c)
                 J = inertia.inertia + m * (skew @ skew)
-                second = ca.trace(J) / 2 * ca.SX.eye(3) - J
-                r_B = X.rotation.T @ r
-                d2 = ca.dot(r_B, r_B)
-                Jr = J @ r_B
-                k5 = self.parameter / (d2**2 * ca.sqrt(d2))
-                f_B = -1.5 * k5 * ((ca.trace(J) - 5 * ca.dot(r_B, Jr) / d2) * r_B + 2 * Jr)
-                n_B = 3 * k5 * ca.cross(r_B, Jr) + ca.cross(c, f_B)
+                near = 1 / ca.dot(r, r)
+                size = ca.sqrt(near)
+                u = X.rotation.T @ (r * size)
+                Ju = J @ u
+                f_B = -1.5 * self.parameter * near * near * ((ca.trace(J) - 5 * ca.dot(u, Ju)) * u + 2 * Ju)
+                n_B = 3 * self.parameter * near * size * ca.cross(u, Ju) + ca.cross(c, f_B)
                 if self.j2:
-                    G = X.rotation.T @ self._oblate_gradient(r) @ X.rotation
-                    T = second @ G
-                    n_B = n_B + ca.vertcat(T[1, 2] - T[2, 1], T[2, 0] - T[0, 2], T[0, 1] - T[1, 0])
+                    n_B = n_B + near * near * size * self._oblate_torque(X.rotation, u, J, Ju)
                 f, n = f + X.rotation @ f_B, n + X.rotation @ n_B
             wrenches.append((k, None, ca.vertcat(n, f)))
         return ElementForces(efforts=at.node_efforts(wrenches))
 
-    def _oblate_gradient(self, r: ca.SX) -> ca.SX:
-        at = ca.SX.sym("r", 3)
-        return ca.substitute(ca.jacobian(self.oblateness(at), at), at, r)
+    def _oblate_torque(self, R: Any, u: Any, J: Any, Ju: Any) -> Any:
+        """|r|^5 times the torque of the gradient of (2), in body axes.
+
+        With p the pole, the gradient is K/|r|^5 ((1 - 5 s^2) E + (35 s^2 - 5) u u' - 10 s (p u' + u p') + 2 p p'); a term
+        a b' of it turns the body by (a x J b + b x J a)/2.
+        """
+        p = ca.SX(R).T @ ca.DM(self.axes.pole)
+        s, Jp = ca.dot(u, p), J @ p
+        K = -1.5 * self.parameter * self.j2 * self.radius**2
+        mixed = ca.cross(u, Jp) + ca.cross(p, Ju)
+        return K * ((35 * s**2 - 5) * ca.cross(u, Ju) - 10 * s * mixed + 2 * ca.cross(p, Jp))
