@@ -50,6 +50,7 @@ if _TYPE_CHECKING:
     from alembert.operators import operators as operators
     from alembert.operators import velocities_from_diagonal as velocities_from_diagonal
     from alembert.reach import reach as reach
+    from alembert.simulate import compare as compare
     from alembert.simulate import ensemble as ensemble
     from alembert.simulate import simulate as simulate
     from alembert.study.certification import certify as certify
@@ -68,6 +69,7 @@ _ON_FIRST_USE = {
     "admittance": "alembert.operators",
     "certify": "alembert.study.certification",
     "check": "alembert.check",
+    "compare": "alembert.simulate",
     "control": "alembert.control",
     "convert": "alembert.convert",
     "deploy": "alembert.deploy",

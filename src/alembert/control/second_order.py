@@ -22,11 +22,13 @@ import scipy.linalg
 
 from alembert.control import arguments
 from alembert.control.gramian import lyapunov
-from alembert.control.responses import FrequencyResponse
+from alembert.control.responses import FrequencyResponse, ResponseEvaluator
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
 
 Array = np.ndarray
+_LARGE = 2000
+"""frequencies times positions from which one reduction is cheaper than a solution for each frequency"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +110,13 @@ class SecondOrder:
             with np.errstate(divide="ignore", invalid="ignore"):
                 weights = 1 / (np.diag(modes.K) - w[:, None] ** 2 + 1j * w[:, None] * damping)
                 X = weights[:, :, None] * f
+        elif len(w) * self.size > _LARGE:
+            # one reduction of the system of first order, and little for each frequency
+            G = self.to_statespace()
+            response = ResponseEvaluator(G.A, G.B, G.C, G.D)(1j * w)
+            if not np.all(np.isfinite(response)):
+                raise NumericalError("frequency_response: one of the frequencies is that of an undamped mode")
+            return FrequencyResponse(w, response, self.output_names, self.input_names)
         else:
             s = 1j * w[:, None, None]
             try:

@@ -1,7 +1,13 @@
 """Modal bodies from what engineers have: beams, tables of point masses, members of frameworks, finite elements."""
 
 from alembert.flexible.abaqus import read_abaqus as read_abaqus
+from alembert.flexible.absorbers import StabilityMap as StabilityMap
+from alembert.flexible.absorbers import stability_map as stability_map
+from alembert.flexible.absorbers import tuned_absorber as tuned_absorber
+from alembert.flexible.absorbers import with_proof_mass as with_proof_mass
 from alembert.flexible.beam import beam as beam
+from alembert.flexible.campbell import Campbell as Campbell
+from alembert.flexible.campbell import campbell as campbell
 from alembert.flexible.completeness import Completeness as Completeness
 from alembert.flexible.completeness import completeness as completeness
 from alembert.flexible.component_modes import ComponentModes as ComponentModes
@@ -33,10 +39,19 @@ from alembert.flexible.mode_choice import rank_modes as rank_modes
 from alembert.flexible.nastran import read_nastran as read_nastran
 from alembert.flexible.particles import particles as particles
 from alembert.flexible.particles import random_particles as random_particles
+from alembert.flexible.response_fit import ResponseFit as ResponseFit
+from alembert.flexible.response_fit import fit_modes as fit_modes
+from alembert.flexible.response_fit import fit_response as fit_response
+from alembert.flexible.stability import StabilityBoundary as StabilityBoundary
+from alembert.flexible.stability import stability_boundary as stability_boundary
+from alembert.flexible.stable_inversion import StableInversion as StableInversion
+from alembert.flexible.stable_inversion import stable_inversion as stable_inversion
 from alembert.flexible.stiffening import with_stiffening as with_stiffening
 from alembert.flexible.structure_report import StructureReport as StructureReport
+from alembert.flexible.structure_response import structure_response as structure_response
 
 __all__ = [
+    "Campbell",
     "Completeness",
     "ComponentModes",
     "CrossSection",
@@ -46,15 +61,22 @@ __all__ = [
     "Member",
     "ModeRanking",
     "NodeSpring",
+    "ResponseFit",
+    "StabilityBoundary",
+    "StabilityMap",
+    "StableInversion",
     "StructureReport",
     "UnitSystem",
     "attachment_modes",
     "beam",
+    "campbell",
     "carried_mass",
     "completeness",
     "constraint_modes",
     "craig_bampton",
     "effective_masses",
+    "fit_modes",
+    "fit_response",
     "framework",
     "frequencies",
     "guyan",
@@ -70,6 +92,12 @@ __all__ = [
     "read_nastran",
     "relative",
     "residual_modes",
+    "stability_boundary",
+    "stability_map",
+    "stable_inversion",
     "structure_body",
+    "structure_response",
+    "tuned_absorber",
+    "with_proof_mass",
     "with_stiffening",
 ]

@@ -4,6 +4,8 @@ from alembert.callable_module import make_callable as _make_callable
 from alembert.simulate.actuators import Drive as Drive
 from alembert.simulate.actuators import Gear as Gear
 from alembert.simulate.choice import integrators as integrators
+from alembert.simulate.comparison import Comparison as Comparison
+from alembert.simulate.comparison import compare as compare
 from alembert.simulate.controllers import Batched as Batched
 from alembert.simulate.controllers import Sampled as Sampled
 from alembert.simulate.controllers import SymbolicLaw as SymbolicLaw

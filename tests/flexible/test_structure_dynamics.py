@@ -1,0 +1,185 @@
+"""Linear dynamics of structures: responses, Campbell diagrams, loss of stability, absorbers, maps of gains."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from structures import straight
+
+import alembert as al
+
+fl = al.flexible
+mpl.use("agg")
+
+
+def two_masses(damping=0.02):
+    K = np.array([[2.0, -1.0], [-1.0, 1.0]])
+    return al.control.SecondOrder(
+        np.eye(2), damping * K, K, [[1.0], [0.0]], np.eye(2), np.eye(2), ["u"], ["first", "second"]
+    )
+
+
+def test_responses_of_many_unknowns_come_from_few_modes():
+    fe = straight(20)
+    w = np.linspace(0.1, 30.0, 40)
+    forces, sensors = {"tip": (20, "y")}, {"middle": (10, "y rz")}
+    few = fl.structure_response(fe, forces, sensors, w, held=0, modes=6, damping_ratio=0.01)
+    free, _ = fe.held(fe.unknowns(0))
+    K, M = (A[free][:, free].toarray() for A in (fe.K, fe.M))
+    f = np.zeros(fe.size)
+    f[fe.unknowns(20, "y")] = 1.0
+    # undamped, by the whole: below the first frequencies, where damping of 1 % does not show
+    at = np.abs(w[:, None] - np.array([3.516, 22.03])).min(axis=1) > 2
+    exact = np.array(
+        [np.linalg.solve(K - x**2 * M, f[free])[np.isin(free, fe.unknowns(10, "y"))] for x in w[at]]
+    )
+    found = few.response[at, 0, 0]
+    # the first modes left out are at 61.7 rad/s and above: (30/61.7)^2 of their small static part, and damping
+    np.testing.assert_allclose(found.real, exact[:, 0], atol=2e-2 * np.abs(exact).max())
+    assert few.output_names == ("middle_y", "middle_rz")
+    for call, message in (
+        (lambda: fl.structure_response(fe, {}, sensors, w, held=0), "no forces or no sensors"),
+        (lambda: fl.structure_response(fe, {"a": (1, "w")}, sensors, w, held=0), "'a' has no direction 'w'"),
+        (
+            lambda: fl.structure_response(fe, forces, sensors, w, held=0, damping_ratio=-1),
+            "damping_ratio is -1",
+        ),
+    ):
+        with pytest.raises(al.ArgumentError, match=message):
+            call()
+
+
+def test_second_order_systems_answer_alike_by_either_way():
+    # not modal: a damper at one place
+    fe = straight(8, planar=True)
+    free, _ = fe.held(fe.unknowns(0))
+    M, K = (A[free][:, free].toarray() for A in (fe.M, fe.K))
+    n = len(M)
+    D = 1e-3 * K
+    D[-2, -2] += 0.3
+    G = al.control.SecondOrder(M, D, K, np.eye(n)[:, [-2]], np.eye(n)[[-2]])
+    w = np.linspace(0.5, 50.0, 400)
+    both = G.frequency_response(w).response[::57], G.frequency_response(w[::57]).response
+    np.testing.assert_allclose(*both, rtol=1e-6)  # poles to rounding times the condition of M, 1e6
+    undamped = al.control.SecondOrder(
+        np.eye(2), 1e-9 * np.array([[0, 1.0], [-1, 0]]), np.diag([4.0, 4.0]), np.eye(2), np.eye(2)
+    )
+    assert np.isfinite(undamped.frequency_response([1.0]).response).all()
+
+
+def hub(modes=3):
+    builder = al.ModelBuilder("hub", gravity=(0, 0, 0))
+    body = fl.beam(1.0, 1.0, EI_y=1.0, EI_z=1.0, bending_y=modes, bending_z=modes)
+    builder.body("blade", body, joint=al.Revolute((0, 0, 1)), joint_name="shaft")
+    return builder.build()
+
+
+def test_a_campbell_diagram(tmp_path):
+    model = hub()
+    found = fl.campbell(model, "shaft", np.linspace(0.0, 12.0, 7), modes=3)
+    lag, flap = found.frequencies[:, 0], found.frequencies[:, 1]
+    np.testing.assert_allclose(
+        lag**2, flap**2 - found.rates**2, rtol=1e-6, atol=1e-6
+    )  # planes of equal stiffness
+    assert found.unstable_from is None
+    assert len(found.critical_rates(1.0)) == 1  # lag, near 4 rad/s; flap is always faster than the rate
+    assert 3.5 < found.critical_rates(1.0)[0] < 4.5
+    assert found.plot(path=tmp_path / "campbell.png").axes
+    soft = fl.with_stiffening(model, "inconsistent")
+    assert fl.campbell(soft, "shaft", [0.0, 3.0, 4.0]).unstable_from == 4.0  # past 3.516 rad/s
+
+
+def test_bad_campbell_diagrams_are_refused():
+    model = hub(1)
+    free = al.ModelBuilder("free", gravity=(0, 0, 0)).body(
+        "a", al.Inertia.point(1.0), joint=al.Free(), joint_name="j"
+    )
+    pendulum = al.library.pendulum()
+    for call, message in (
+        (lambda: fl.campbell(free.build(), "j", [1.0]), "has 6 speeds"),
+        (lambda: fl.campbell(model, "shaft", [np.nan]), "expected finite numbers"),
+        (lambda: fl.campbell(pendulum, pendulum.joints[0].name, [1.0]), "nothing but the joint moves"),
+    ):
+        with pytest.raises(al.ArgumentError, match=message):
+            call()
+    builder = al.ModelBuilder("coupled")
+    for name in ("a", "b"):
+        builder.body(
+            name, al.Inertia.point(1.0, (1, 0, 0)), joint=al.Revolute((0, 0, 1)), joint_name=f"{name}_joint"
+        )
+    builder.coupling("gear", "a_joint", ["b_joint"], [2.0])
+    with pytest.raises(al.UnsupportedError, match="loops or couplings"):
+        fl.campbell(builder.build(), "a_joint", [1.0])
+
+
+def test_stability_is_lost_by_divergence_or_flutter():
+    def column(p, follows=0.0):
+        K = np.diag([4.0, 9.0]) - p * np.array([[1.0, follows], [-follows, 0.0]])
+        return al.control.SecondOrder(np.eye(2), np.zeros((2, 2)), K, np.eye(2), np.eye(2))
+
+    buckles = fl.stability_boundary(column, 0.0, 10.0)
+    assert buckles.kind == "divergence"
+    assert buckles.value == pytest.approx(4.0, rel=1e-4)  # growth counts from 1e-5 of the frequency
+    # (5 + p)^2 = 4 (2 p)^2 of the frequencies' squares that meet
+    flutters = fl.stability_boundary(lambda p: column(p, 2.0), 0.0, 10.0)
+    assert flutters.kind == "flutter"
+    assert flutters.value == pytest.approx(5 / 3, rel=1e-4)
+    assert fl.stability_boundary(column, 0.0, 3.0) is None
+    for call, message in (
+        (lambda: fl.stability_boundary(column, 5.0, 6.0), "unstable at 5 already"),
+        (lambda: fl.stability_boundary(column, 1.0, 0.0), "from 1.0 to 0.0"),
+        (lambda: fl.stability_boundary(lambda p: p, 0.0, 1.0), "is float, expected a SecondOrder"),
+    ):
+        with pytest.raises(al.ArgumentError, match=message):
+            call()
+
+
+def test_a_proof_mass_is_a_body_on_a_spring():
+    plain = two_masses()
+    k, c = fl.tuned_absorber(0.618, 0.5, 0.1, rule="minas", housing=0.05)
+    system = fl.with_proof_mass(plain, 1, 0.1, k, c, housing=0.05)
+    assert system.size == 3
+    np.testing.assert_allclose(system.M, np.diag([1.0, 1.05, 0.1]))
+    np.testing.assert_allclose(system.K[1:, 1:], [[1 + k, -k], [-k, k]])
+    np.testing.assert_allclose(system.F[:, 1], [0, 1, -1])
+    np.testing.assert_allclose(fl.with_proof_mass(plain, [0, 1.0], 0.1, k, c, housing=0.05).K, system.K)
+    assert system.input_names == ("u", "proof_mass")
+    mu, mu_t = 0.1 * 0.25, 0.05 * 0.25
+    assert k == pytest.approx(0.1 * 0.618**2 * (1 + mu_t) / (1 + mu_t + mu) ** 2)
+    assert c == pytest.approx(0.1 * 0.618 * np.sqrt(mu * (1 + mu_t) / (1 + mu_t + mu) ** 3))
+    assert fl.tuned_absorber(2.0, 1.0, 0.1, rule="equal") == (pytest.approx(0.4), 0.0)
+    for call, message in (
+        (lambda: fl.tuned_absorber(1.0, 1.0, 0.1, rule="best"), "rule is 'best'"),
+        (lambda: fl.tuned_absorber(0.0, 1.0, 0.1), "frequency is 0.0"),
+        (lambda: fl.with_proof_mass(plain, 7, 0.1, 1.0), "place 7 of 2 positions"),
+        (lambda: fl.with_proof_mass(plain, 0, 0.1, -1.0), "expected none negative"),
+    ):
+        with pytest.raises(al.ArgumentError, match=message):
+            call()
+
+
+def test_maps_of_gains(tmp_path):
+    system = fl.with_proof_mass(two_masses(), 0, 0.1, 0.05, 0.05)
+    gains = np.linspace(-0.5, 0.5, 5)
+    found = fl.stability_map(system, gains, gains, outputs=["first", "second"], control="proof_mass")
+    assert found.stable[2, 2]
+    # a cell by the poles of the closed loop in first order; outputs are displacement and speed of each mass added
+    b, g = system.F[:, [1]], np.array([[gains[0], gains[3]]])
+    closed = al.control.SecondOrder(
+        system.M, system.D - b @ g @ system.C_v, system.K - b @ g @ system.C_q, b, system.C_q
+    )
+    assert found.growth[0, 3] == pytest.approx(closed.poles().real.max(), abs=1e-9)
+    assert found.growth.min() == found.growth[[*gains].index(found.best[0]), [*gains].index(found.best[1])]
+    assert found.plot(path=tmp_path / "map.png").axes
+    for call, message in (
+        (
+            lambda: fl.stability_map(system, gains, gains, outputs=["first"], control="u"),
+            "1 outputs, expected two",
+        ),
+        (lambda: fl.stability_map(system, gains, gains, outputs=["x", "y"], control="u"), "no output 'x'"),
+        (
+            lambda: fl.stability_map(system, gains, gains, outputs=["first", "second"], control="w"),
+            "no input 'w'",
+        ),
+    ):
+        with pytest.raises(al.ArgumentError, match=message):
+            call()
