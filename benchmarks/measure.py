@@ -30,6 +30,7 @@ from benchmarks import (
     reach,
     robots,
     simulation,
+    structures,
     timing,
 )
 from benchmarks.rows import BATCH, Results, Row, against
@@ -45,6 +46,7 @@ PARTS = (
     "chains",
     "simulation",
     "flexible",
+    "structures",
     "loops",
     "optimal",
     "control",
@@ -80,6 +82,7 @@ def measure(*, quick: bool, say: Callable[[str], None], only: str = "") -> Resul
         "chains": lambda: chains.rows(effort, results, chains.CHAINS[:5] if quick else chains.CHAINS),
         "simulation": lambda: simulation.rows(effort, quick=quick, notes=results.notes),
         "flexible": lambda: flexible.rows(effort, quick=quick, notes=results.notes),
+        "structures": lambda: structures.rows(quick=quick),
         "loops": lambda: loops.rows(effort, notes=results.notes),
         "optimal": lambda: optimal.rows(effort, quick=quick, notes=results.notes),
         "control": lambda: list(control.rows(quick=quick)),
