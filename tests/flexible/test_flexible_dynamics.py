@@ -418,10 +418,6 @@ def test_messages():
         builder.build()
     model, _ = chain("revolute")
     with pytest.raises(
-        al.UnsupportedError, match=r"operators: body 'one' is flexible; .* al\.innovations, al\.admittance"
-    ):
-        al.operators.operators(model, model.neutral())
-    with pytest.raises(
         al.UnsupportedError, match=r"regressor: body 'one' is flexible; .* fit named parameters"
     ):
         al.identify.regressor(model, model.neutral(), np.zeros(model.nv), np.zeros(model.nv))
@@ -549,6 +545,39 @@ def test_rotors_on_bodies_that_deform():
     power = ca.jtimes(energy, q, model.space.rate(q, v)) + ca.jtimes(energy, v, a)
     x, y, _ = state(model, rng)
     assert abs(float(ca.Function("power", [q, v], [power])(x, y))) < 1e-9
+
+
+def test_operators_and_the_linear_quadratic_twin():
+    """Blocks of bodies with modes are 6 + n wide: factors of M, Jacobians, admittances, and accelerations as inputs."""
+    model, _ = chain("universal", foreshortening=True, clamped=True)
+    rng = np.random.default_rng(18)
+    q, v, tau = state(model, rng)
+    ops, M = al.operators(model, q), model.mass_matrix(q)
+    close = {"atol": 1e-11 * np.abs(M).max()}
+    np.testing.assert_allclose(ops.mass_matrix.dense(), M, **close)
+    np.testing.assert_allclose((ops.H @ ops.phi @ ops.M @ ops.phi.T @ ops.H.T).dense(), M, **close)
+    np.testing.assert_allclose(ops.mass_matrix.inverse.dense() @ M, np.eye(model.nv), atol=1e-10)
+    frames = ("eye", "tip", "one", "base")
+    J, B = ops.jacobian(frames).dense(), ops.B(frames)
+    np.testing.assert_allclose(J, np.vstack([model.frame_jacobian(q, frame) for frame in frames]), atol=1e-11)
+    expected = J @ np.linalg.solve(M, J.T)
+    np.testing.assert_allclose((B.T @ ops.Omega @ B).dense(), expected, atol=1e-10 * np.abs(expected).max())
+    for block, (k, _) in zip(ops.Upsilon.entries.values(), ops.Upsilon.entries, strict=True):
+        start = sum(ops.M.rows[:k])
+        own = slice(start, start + ops.M.rows[k])
+        np.testing.assert_allclose(block, ops.Omega.dense()[own, own], atol=1e-10 * np.abs(block).max())
+    problem = al.forward_dynamics_as_lq(model, q, v, tau)
+    a = model.forward_dynamics(q, v, tau)
+    inputs = np.concatenate(al.solve_lq(problem).inputs)
+    np.testing.assert_allclose(inputs, a, atol=1e-9 * np.abs(a).max())
+    cost = a @ M @ a / 2 - a @ (tau - model.bias_forces(q, v))
+    assert problem.cost([a[s] for s in model.compute.tree.v_slices]) == pytest.approx(cost, rel=1e-10)
+    far = q.copy()
+    far[model.space.of_bodies["one"].q] = 30.0
+    with pytest.raises(
+        al.NumericalError, match="operators: the result is not finite; body 'one' is deflected"
+    ):
+        al.operators(model, far)
 
 
 def test_innovations_and_admittance():

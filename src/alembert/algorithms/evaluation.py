@@ -128,10 +128,13 @@ class Failures(Arguments):
                 )
                 what = known_as(kernel.name, argument.name)
                 return f"{what} is {x[tuple(entries)]} at entry {entries[-1] if x.ndim else 0}{label}"
-        q = np.asarray(given[0], dtype=float)
         last = kernel.arguments[-1].name == "parameters"
         values = dict(zip(self.model.parameter_values, given[-1], strict=True)) if last else {}
-        return self.model.space.trouble(q) or overbent(self.model, q, values) or otherwise
+        return self.trouble(np.asarray(given[0], dtype=float), values, otherwise)
+
+    def trouble(self, q: Array, parameters: Mapping[str, float], otherwise: str = _SINGULAR) -> str:
+        """Why there is no solution at finite coordinates: a joint, a body, or `otherwise`."""
+        return self.model.space.trouble(q) or overbent(self.model, q, parameters) or otherwise
 
 
 def overbent(model: Any, q: Array, parameters: Mapping[str, float]) -> str | None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
 
 from alembert.algorithms.arguments import FrameLike
-from alembert.errors import ArgumentError, UnsupportedError
+from alembert.errors import ArgumentError, NumericalError
 from alembert.model import Model
 from alembert.operators.algebra import Blocks, I, Identity, Operator, Recursion, diagonal
 from alembert.spatial import Ad_dual
 from alembert.sweeps import operators as steps
+from alembert.sweeps.program import unroll
+from alembert.sweeps.tree import Tree
 
 Array = np.ndarray
 
@@ -82,7 +84,8 @@ class SpatialOperators:
         entries = {}
         for j, (node, placement) in enumerate(self.model.compute.carriers("B", frames)):
             if node >= 0:
-                entries[node, j] = Ad_dual(placement.pose(self.parameters))
+                width = self.M.rows[node] - 6  # forces on the frame of a body with modes are none on these
+                entries[node, j] = np.vstack([Ad_dual(placement.pose(self.parameters)), np.zeros((width, 6))])
         return Blocks(self.M.rows, (6,) * len(frames), entries)
 
     def jacobian(self, frames: Sequence[FrameLike]) -> Operator:
@@ -95,40 +98,75 @@ def operators(model: Model, q: Any, *, parameters: Mapping[str, float] | None = 
     x = model.compute.numbers("operators", "q", q)
     if x.shape != (model.nq,):
         raise ArgumentError(f"operators: q has shape {x.shape}, expected ({model.nq},), one configuration")
-    for name in model.space.of_bodies:
-        raise UnsupportedError(
-            f"operators: body {name!r} is flexible; its blocks would be wider than six. al.innovations, al.admittance and "
-            "al.operators.diagonalising_velocities take it"
-        )
-    function = model.symbolic.function(steps.OPERATORS, ("q",))
-    tree = model.compute.tree
     if not np.all(np.isfinite(x)):
         raise ArgumentError("operators: q is not finite")
+    tree, function = _function(model)
     given = model.compute.with_parameters("operators", parameters, x)
-    values = function.call([ca.DM(value) for value in given])
-    found = {name: value.full() for name, value in zip(steps.OPERATORS.result, values, strict=True)}
-
-    def square(name: str) -> Blocks:
-        return diagonal([row.reshape(6, 6).T for row in found[name]])
-
-    def columns(name: str) -> list[Array]:
-        return [found[name][s].T for s in tree.v_slices]
+    values = [value.full() for value in function.call([ca.DM(value) for value in given])]
+    pivots = values[_PARTS.index("D") :: len(_PARTS)]
+    if not all(np.isfinite(x).all() for x in values) or any(
+        not np.linalg.eigvalsh(D).min(initial=1.0) > 0 for D in pivots
+    ):
+        raise NumericalError(
+            f"operators: the result is not finite; {model.compute.trouble(x, parameters or {})}"
+        )
+    count = len(_PARTS)
+    found = {name: values[k::count] for k, name in enumerate(_PARTS)}
+    widths = [len(M) for M in found["M"]]
 
     def to_parent(blocks: Sequence[Array]) -> Blocks:
-        entries = {(parent, k): blocks[k] for k, parent in enumerate(tree.parents) if parent >= 0}
-        return Blocks((6,) * len(tree), tuple(block.shape[1] for block in blocks), entries)
+        entries = {}
+        for k, parent in enumerate(tree.parents):
+            if (
+                parent >= 0
+            ):  # on the frame of a body with modes, which do not move it, there are none on these
+                block = blocks[k]
+                entries[parent, k] = np.vstack(
+                    [block, np.zeros((widths[parent] - len(block), block.shape[1]))]
+                )
+        return Blocks(tuple(widths), tuple(block.shape[1] for block in blocks), entries)
 
+    S, P, D = found["S"], found["P_matrix"], found["D"]
+    E_phi, R = to_parent(found["phi"]), to_parent(found["coupling"])
+    inverses = [np.linalg.inv(d) for d in D]
+    gains = [p @ s @ d for p, s, d in zip(P, S, inverses, strict=True)]
+    K = [
+        phi @ g + r @ d for phi, g, r, d in zip(found["phi"], gains, found["coupling"], inverses, strict=True)
+    ]
+    G, H, K_blocks = diagonal(gains), diagonal([s.T for s in S]), to_parent(K)
+    E_psi = E_phi - K_blocks @ H
+    assert isinstance(E_psi, Blocks)
+    Upsilon: list[Array] = []
+    for k, parent in enumerate(tree.parents):  # (3) of `alembert.sweeps.operators`
+        own = S[k] @ inverses[k] @ S[k].T
+        if parent >= 0:
+            psi = E_psi.entries[parent, k]
+            own = own + psi.T @ Upsilon[parent] @ psi
+        Upsilon.append((own + own.T) / 2)
     return SpatialOperators(
         model,
         dict(zip(model.parameter_values, given[1].tolist(), strict=True)) if model.parameters else {},
-        H=diagonal([S.T for S in columns("S")]),
-        M=square("M"),
-        E_phi=to_parent([row.reshape(6, 6).T for row in found["phi"]]),
-        P=square("P_matrix"),
-        D=diagonal([D[: D.shape[1]] for D in columns("D_rows")]),
-        G=diagonal(columns("G")),
-        K=to_parent(columns("K")),
-        Upsilon=square("Upsilon"),
-        J_r=diagonal([np.diag(found["reflected"][s, 0]) for s in tree.v_slices]),
-        R=to_parent(columns("coupling")),
+        H=H,
+        M=diagonal(found["M"]),
+        E_phi=E_phi,
+        P=diagonal(P),
+        D=diagonal(D),
+        G=G,
+        K=K_blocks,
+        Upsilon=diagonal(Upsilon),
+        J_r=diagonal([np.diag(x[:, 0]) for x in found["reflected"]]),
+        R=R,
     )
+
+
+_PARTS = ("phi", "M", "P_matrix", "S", "D", "coupling", "reflected")
+
+
+@lru_cache(maxsize=32)
+def _function(model: Model) -> tuple[Tree, ca.Function]:
+    """From q and the parameters to the matrices of each node, one node after the other."""
+    tree, q = model.compute.tree, ca.SX.sym("q", model.nq)
+    records, _ = unroll(steps.OPERATORS, tree, {"q": q}, tree.parameter_symbols)
+    outputs = [ca.densify(getattr(record, name)) for record in records for name in _PARTS]
+    inputs = [q, tree.parameter_symbols] if model.parameters else [q]
+    return tree, ca.Function("operators", inputs, outputs)

@@ -319,6 +319,20 @@ def undiagonalise(b: Record) -> None:
     b.V = b.X.motion_inverse(V)
 
 
+@counterpart(operators.describe)
+def describe(b: Record) -> None:
+    """Speeds are the motion of the frame and those of the modes, 6 + n wide; M is so already."""
+    n = b.node.nv
+    b.S = ca.vertcat(ca.SX(6, n), ca.SX.eye(n))
+    b.phi = ca.horzcat(Ad_dual(b.X), ca.SX(6, n))
+    b.reflected, b.coupling = ca.SX(n, 1), ca.SX(6, n)
+
+
+@counterpart(operators.describe_articulated)
+def describe_articulated(b: Record) -> None:
+    b.P_matrix = ca.vertcat(ca.horzcat(b.P.matrix(), b.P_m), ca.horzcat(b.P_m.T, b.D_m))
+
+
 @counterpart(operators.propagate_admittance)
 def propagate_admittance(b: Record) -> None:
     """Of the body's frame, which the modes do not move; what they do at other places is in the attachment."""

@@ -57,15 +57,21 @@ def propagate_admittance(b: Record) -> None:
 
 
 def describe(b: Record) -> None:
-    """What the operators are made of, as matrices."""
-    b.phi = Ad_dual(b.X)
+    """What the operators are made of, as matrices; phi and the coupling lead to all that the parent's speeds are."""
+    reflected, r, nv = b.node.reflected_inertia, b.rotor_momentum(), b.node.nv
+    b.phi = _to_parent(b, Ad_dual(b.X))
     b.M = b.node.inertia.matrix()
-    b.P_matrix = b.P.matrix()
-    b.G = b.factor.solve(b.U.T).T
-    reflected, r, nv = b.node.reflected_inertia, b.node.rotor_momentum, b.node.nv
-    b.D_rows = ca.vertcat(b.D, ca.SX(6 - nv, nv))
     b.reflected = ca.SX(nv, 1) if reflected is None else ca.diag(reflected)
-    b.coupling = ca.SX(6, nv) if r is None else ca.vertcat(r, ca.SX(3, nv))
+    b.coupling = _to_parent(b, ca.SX(6, nv) if r is None else ca.vertcat(r, ca.SX(3, nv)))
+
+
+def _to_parent(b: Record, F: ca.SX) -> ca.SX:
+    """Forces on the parent's frame and, where its modes move the place, on its modes."""
+    return ca.vertcat(F, b.T_P.T @ F) if b.has("T_P") else F
+
+
+def describe_articulated(b: Record) -> None:
+    b.P_matrix = b.P.matrix()
 
 
 def diagonalise(b: Record) -> None:
@@ -97,11 +103,7 @@ _ARTICULATE = (outward(rest), inward(eliminate), outward(gain))
 OPERATORS = Program(
     "operators",
     {"q": "q"},
-    (outward(place), *_ARTICULATE, outward(propagate_admittance), outward(describe)),
-    {
-        **{"phi": "node", "psi": "node", "M": "node", "P_matrix": "node", "Upsilon": "node"},
-        **{"S": "v6", "G": "v6", "K": "v6", "D_rows": "v6", "coupling": "v6", "reflected": "v"},
-    },
+    (outward(place), *_ARTICULATE, outward(describe), outward(describe_articulated)),
     gravity=False,
     passive=False,
 )

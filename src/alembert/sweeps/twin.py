@@ -14,6 +14,9 @@ h is the force that inverse dynamics finds at a = 0, and t what it lacks there. 
     dJ/da = M(q) a + bias(q, v) - tau,    J = 1/2 a^T M(q) a - a^T (tau - bias)             (5)
 
 so that the accelerations that minimise J are those that occur: Gibbs' form of Gauss' principle.
+
+A body with modes has a stage of its own, whose state is the acceleration of its frame and those of its modes, 6 + n
+entries, and whose inputs are the latter; what hangs on it follows both by Ad(X)^-1 [1, T] (`alembert.sweeps.attachment`).
 """
 
 from __future__ import annotations
@@ -26,12 +29,14 @@ import numpy as np
 
 from alembert.errors import ArgumentError
 from alembert.model import Model
-from alembert.spatial import Ad_dual, Force
+from alembert.spatial import Force
 from alembert.spatial.arrays import cross
+from alembert.sweeps import modal
 from alembert.sweeps.inverse_dynamics import joint_effort, newton_euler
 from alembert.sweeps.kinematics import accelerate, move, place
 from alembert.sweeps.linear_quadratic import LQProblem, Stage
-from alembert.sweeps.program import Program, Record, expressions, inward, outward
+from alembert.sweeps.operators import describe
+from alembert.sweeps.program import Program, Record, counterpart, inward, outward, unroll
 from alembert.sweeps.tree import Tree
 
 
@@ -41,21 +46,42 @@ def accelerate_at_zero(b: Record) -> None:
     accelerate(b)
 
 
-def cost_terms(b: Record) -> None:
-    """(1), (2), (4)"""
-    b.transition = Ad_dual(b.X).T
-    b.inertia = b.node.inertia.matrix()
-    nv, reflected, r = b.node.nv, b.node.reflected_inertia, b.node.rotor_momentum
-    b.t = b.tau - joint_effort(b, ca.SX(nv, 1))
-    b.reflected = ca.SX(nv, 1) if reflected is None else ca.diag(reflected)
-    b.coupling = ca.SX(6, nv) if r is None else ca.vertcat(r, ca.SX(3, nv))
+def lacking(b: Record) -> None:
+    """(4)"""
+    b.t = b.tau - joint_effort(b, ca.SX(b.node.nv, 1))
 
 
 def gather_gyroscopic(b: Record) -> None:
     """The last term of (3)."""
-    r = b.node.rotor_momentum
+    r = b.rotor_momentum()
     if r is not None:
         b.deliver(f=Force(cross(b.receive("V").angular, r @ b.v), ca.SX(3, 1)))
+
+
+def remaining(b: Record) -> None:
+    """(3), whole"""
+    b.h = b.f.vector()
+
+
+@counterpart(accelerate_at_zero)
+def accelerate_modes_at_zero(b: Record) -> None:
+    b.a = ca.SX(b.node.nv, 1)
+    modal.accelerate(b)
+
+
+@counterpart(lacking)
+def lacking_of_modes(b: Record) -> None:
+    b.t = b.tau + modal.own_effort(b)
+
+
+@counterpart(gather_gyroscopic)
+def gather_nothing(b: Record) -> None:
+    """Modes have no rotors."""
+
+
+@counterpart(remaining)
+def remaining_of_modes(b: Record) -> None:
+    b.h = ca.vertcat(b.f.vector(), b.f_m)
 
 
 LINEAR_QUADRATIC = Program(
@@ -66,13 +92,11 @@ LINEAR_QUADRATIC = Program(
         outward(move),
         outward(accelerate_at_zero),
         outward(newton_euler),
-        outward(cost_terms),
+        outward(lacking),
         inward(gather_gyroscopic),
+        outward(describe),
+        outward(remaining),
     ),
-    {
-        **{"transition": "node", "inertia": "node", "f": "node"},
-        **{"S": "v6", "coupling": "v6", "t": "v", "reflected": "v"},
-    },
 )
 
 
@@ -91,21 +115,15 @@ def _problem(model: Model, q: Any, v: Any, tau: Any, wrench: Any) -> LQProblem:
     given = _checked(model, tree, q=q, v=v, tau=tau, wrench=wrench)
     defaults = np.array([value for _, value in model.parameters])
     values = [value.full() for value in function.call([*map(ca.DM, given), ca.DM(defaults)])]
-    transition, inertia, f, S, coupling, t, reflected = values
+    widths: list[int] = []
     stages = []
-    for k, (parent, s) in enumerate(zip(tree.parents, tree.v_slices, strict=True)):
-        stages.append(
-            Stage(
-                A=transition[k].reshape(6, 6).T,
-                B=S[s].T,
-                M=inertia[k].reshape(6, 6),
-                h=f[k],
-                t=t[s, 0],
-                R=np.diag(reflected[s, 0]),
-                N=coupling[s].T,
-                parent=parent,
-            )
-        )
+    for k, parent in enumerate(tree.parents):
+        phi, M, S, h, t, reflected, coupling = values[len(_PARTS) * k : len(_PARTS) * (k + 1)]
+        # on the frame of a body with modes, which do not move it, there are no forces on these
+        missing = (widths[parent] if parent >= 0 else 6) - len(phi)
+        A, N = (np.vstack([x, np.zeros((missing, x.shape[1]))]) for x in (phi, coupling))
+        stages.append(Stage(A.T, S, M, h=h[:, 0], t=t[:, 0], R=np.diag(reflected[:, 0]), N=N, parent=parent))
+        widths.append(len(M))
     return LQProblem(stages, np.zeros(6))
 
 
@@ -121,14 +139,17 @@ def gibbs_function(model: Model, q: Any, v: Any, a: Any, tau: Any, *, wrench: An
     return problem.cost([x[s] for s in Tree.of(model).v_slices])
 
 
+_PARTS = ("phi", "M", "S", "h", "t", "reflected", "coupling")
+
+
 @lru_cache(maxsize=32)
 def _function(model: Model) -> tuple[Tree, ca.Function]:
     tree = Tree.of(model)
     sizes = {"q": (model.nq,), "v": (model.nv,), "tau": (model.nv,), "wrench": (len(tree), 6)}
     given = {name: ca.SX.sym(name, *size) for name, size in sizes.items()}
-    found = expressions(LINEAR_QUADRATIC, tree, given, tree.parameter_symbols)
+    records, _ = unroll(LINEAR_QUADRATIC, tree, given, tree.parameter_symbols)
     inputs = [*given.values(), tree.parameter_symbols]
-    outputs = [ca.densify(found[name]) for name in LINEAR_QUADRATIC.result]
+    outputs = [ca.densify(getattr(record, name)) for record in records for name in _PARTS]
     return tree, ca.Function("linear_quadratic", inputs, outputs)
 
 
