@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -261,18 +262,20 @@ class _Points:
         self.maps: tuple[tuple[list[Array], list[Array], list[Array]], ...] = (([], [], []), ([], [], []))
 
     def add(
-        self, mass: float, position: Array, arm: Array, at: Array, displacement: Array, rotation: Array
+        self, mass: float, position: Array, arms: Array, at: Array, displacement: Array, rotation: Array
     ) -> None:
-        p = len(self.mass)
-        self.mass.append(mass)
-        self.position.append(position)
-        self.arm.append(arm)
+        """Points of equal mass on the given arms of one centre."""
+        first, count = len(self.mass), len(arms)
+        self.mass += [mass] * count
+        self.position += [position] * count
+        self.arm += list(arms)
         keep = at >= 0
+        base = 3 * np.arange(first, first + count)[:, None]
         for (rows, columns, values), block in zip(self.maps, (displacement, rotation), strict=True):
             i, k = np.nonzero(block * keep)
-            rows.append(3 * p + i)
-            columns.append(at[k])
-            values.append(block[i, k])
+            rows.append((base + i).ravel())
+            columns.append(np.tile(at[k], count))
+            values.append(np.tile(block[i, k], count))
 
     def build(self, n: int) -> MassPoints:
         p = len(self.mass)
@@ -334,70 +337,84 @@ class _Line:
         entries.add(self.at(place), self.turn.T @ K @ self.turn)
 
     def fields(self, xi: float) -> tuple[Array, Array, Array]:
-        """Displacement, rotation of the section and slopes (d/dx of the displacement) at x = xi L, 3 x 12 each, own axes."""
-        L = self.L
-        U, T, D = (np.zeros((3, 12)) for _ in range(3))
-        U[0, [0, 6]] = T[0, [3, 9]] = 1 - xi, xi
-        D[0, [0, 6]] = -1 / L, 1 / L
-        if not self.is_beam:
-            for v in (1, 2):
-                U[v, [v, v + 6]] = 1 - xi, xi
-                D[v, [v, v + 6]] = -1 / L, 1 / L
-            return U, np.zeros((3, 12)), D
-        s = self.section
-        for v, t, sign, EI, shear in ((1, 5, 1.0, s.EI_z, s.kGA_y), (2, 4, -1.0, s.EI_y, s.kGA_z)):
-            P = 0.0 if shear is None else 12 * EI / (shear * L**2)
-            at, flip = [v, t, v + 6, t + 6], np.array([1.0, sign, 1.0, sign])
-            w = np.array([
-                1 - 3 * xi**2 + 2 * xi**3 + P * (1 - xi),
-                L * (xi - 2 * xi**2 + xi**3 + P / 2 * (xi - xi**2)),
-                3 * xi**2 - 2 * xi**3 + P * xi,
-                L * (-(xi**2) + xi**3 + P / 2 * (xi**2 - xi)),
-            ]) / (1 + P)  # fmt: skip
-            slope = np.array([
-                (-6 * xi + 6 * xi**2 - P) / L,
-                1 - 4 * xi + 3 * xi**2 + P / 2 * (1 - 2 * xi),
-                (6 * xi - 6 * xi**2 + P) / L,
-                -2 * xi + 3 * xi**2 + P / 2 * (2 * xi - 1),
-            ]) / (1 + P)  # fmt: skip
-            turn = np.array([
-                6 * (xi**2 - xi) / L,
-                1 - 4 * xi + 3 * xi**2 + P * (1 - xi),
-                -6 * (xi**2 - xi) / L,
-                -2 * xi + 3 * xi**2 + P * xi,
-            ]) / (1 + P)  # fmt: skip
-            U[v, at], D[v, at] = flip * w, flip * slope
-            T[t - 3, at] = sign * flip * turn
-        return U, T, D
+        return _fields(self.is_beam, self.section, self.L, xi)
 
     def weigh(self, points: _Points, place: Array, x: Array) -> None:
         s = self.section
         if not s.rhoA > 0:
             return
         at, back = self.at(place), self.axes.T
-        nodes, weights = np.polynomial.legendre.leggauss(GAUSS if self.is_beam else 2)
+        nodes, weights = _gauss(GAUSS if self.is_beam else 2)
         y, z = (np.sqrt(2 * I / s.rhoA) if self.is_beam else 0.0 for I in (s.rhoI_z, s.rhoI_y))
-        arms = [(0.0, y, 0.0), (0.0, -y, 0.0), (0.0, 0.0, z), (0.0, 0.0, -z)] if y or z else [(0.0, 0.0, 0.0)]
-        for xi, w in zip((nodes + 1) / 2, weights / 2, strict=True):
+        own = [(0.0, y, 0.0), (0.0, -y, 0.0), (0.0, 0.0, z), (0.0, 0.0, -z)] if y or z else [(0.0, 0.0, 0.0)]
+        arms = np.array(own) @ self.axes
+        for xi, w in zip(nodes, weights, strict=True):
             U, T, _ = (back @ field @ self.turn for field in self.fields(float(xi)))
             center = x[self.a] + xi * (x[self.b] - x[self.a])
-            for arm in arms:
-                points.add(s.rhoA * self.L * w / len(arms), center, back @ np.array(arm), at, U, T)
+            points.add(s.rhoA * self.L * w / len(arms), center, arms, at, U, T)
 
     def prestress(self) -> Array:
         """(2) for N = 1, in the axes of the model."""
-        nodes, weights = np.polynomial.legendre.leggauss(3)
-        K = np.zeros((12, 12))
-        for xi, w in zip((nodes + 1) / 2, weights / 2, strict=True):
-            D = self.fields(float(xi))[2][1:]
-            K += w * self.L * D.T @ D
-        return self.turn.T @ K @ self.turn
+        return self.turn.T @ _prestress(self.is_beam, self.section, self.L) @ self.turn
 
     def pull(self) -> Array:
         """N by the twelve displacements of the ends."""
         row = np.zeros(12)
         row[[0, 6]] = -self.section.EA / self.L, self.section.EA / self.L
         return row @ self.turn
+
+
+@lru_cache(maxsize=512)
+def _fields(is_beam: bool, s: CrossSection, L: float, xi: float) -> tuple[Array, Array, Array]:
+    """Displacement, rotation of the section and slopes (d/dx of the displacement) at x = xi L, 3 x 12 each, own axes."""
+    U, T, D = (np.zeros((3, 12)) for _ in range(3))
+    U[0, [0, 6]] = T[0, [3, 9]] = 1 - xi, xi
+    D[0, [0, 6]] = -1 / L, 1 / L
+    if not is_beam:
+        for v in (1, 2):
+            U[v, [v, v + 6]] = 1 - xi, xi
+            D[v, [v, v + 6]] = -1 / L, 1 / L
+        return U, np.zeros((3, 12)), D
+    for v, t, sign, EI, shear in ((1, 5, 1.0, s.EI_z, s.kGA_y), (2, 4, -1.0, s.EI_y, s.kGA_z)):
+        P = 0.0 if shear is None else 12 * EI / (shear * L**2)
+        at, flip = [v, t, v + 6, t + 6], np.array([1.0, sign, 1.0, sign])
+        w = np.array([
+            1 - 3 * xi**2 + 2 * xi**3 + P * (1 - xi),
+            L * (xi - 2 * xi**2 + xi**3 + P / 2 * (xi - xi**2)),
+            3 * xi**2 - 2 * xi**3 + P * xi,
+            L * (-(xi**2) + xi**3 + P / 2 * (xi**2 - xi)),
+        ]) / (1 + P)  # fmt: skip
+        slope = np.array([
+            (-6 * xi + 6 * xi**2 - P) / L,
+            1 - 4 * xi + 3 * xi**2 + P / 2 * (1 - 2 * xi),
+            (6 * xi - 6 * xi**2 + P) / L,
+            -2 * xi + 3 * xi**2 + P / 2 * (2 * xi - 1),
+        ]) / (1 + P)  # fmt: skip
+        turn = np.array([
+            6 * (xi**2 - xi) / L,
+            1 - 4 * xi + 3 * xi**2 + P * (1 - xi),
+            -6 * (xi**2 - xi) / L,
+            -2 * xi + 3 * xi**2 + P * xi,
+        ]) / (1 + P)  # fmt: skip
+        U[v, at], D[v, at] = flip * w, flip * slope
+        T[t - 3, at] = sign * flip * turn
+    return U, T, D
+
+
+@lru_cache(maxsize=512)
+def _prestress(is_beam: bool, section: CrossSection, L: float) -> Array:
+    K = np.zeros((12, 12))
+    for xi, w in zip(*_gauss(3), strict=True):
+        D = _fields(is_beam, section, L, float(xi))[2][1:]
+        K += w * L * D.T @ D
+    return K
+
+
+@cache
+def _gauss(count: int) -> tuple[Array, Array]:
+    """Places between 0 and 1, and weights."""
+    x, w = np.polynomial.legendre.leggauss(count)
+    return (x + 1) / 2, w / 2
 
 
 class _AxialForces:
@@ -454,9 +471,8 @@ def _weigh(inertia: Inertia, points: _Points, at: Array, place: Array) -> None:
     second = np.maximum(moments.sum() / 2 - moments, 0.0)
     U, T = np.hstack([np.eye(3), np.zeros((3, 3))]), np.hstack([np.zeros((3, 3)), np.eye(3)])
     if not second.any():
-        points.add(m, place, com, at, U, T)
+        points.add(m, place, com[None], at, U, T)
         return
     for k in range(3):
         arm = np.sqrt(3 * second[k] / m) * axes[:, k]
-        for sign in (1.0, -1.0):
-            points.add(m / 6, place, com + sign * arm, at, U, T)
+        points.add(m / 6, place, np.array([com + arm, com - arm]), at, U, T)
