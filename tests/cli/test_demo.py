@@ -28,6 +28,12 @@ def test_the_acrobot_gets_up():
     assert "iterations" in dict(scene.summary)
 
 
+def test_one_of_three_booms_diverges():
+    tips = SCENES["spin_up"]().series["deflection of the tip [m]"]
+    assert abs(tips["consistent"]).max() == pytest.approx(0.57444275, abs=2e-4)  # records every 20 ms
+    assert abs(tips["inconsistent"][-1]) > 3.0
+
+
 def test_list():
     text = CliRunner().invoke(app, ["demo", "--list"]).stdout
     assert all(name in text for name in SCENES)

@@ -5,13 +5,14 @@ To add one, write a function that returns a `DemoScene` and list it in `SCENES`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.errors import NumericalError
+from alembert.errors import AlembertWarning, NumericalError
 
 if TYPE_CHECKING:
     from alembert.model import Model
@@ -194,6 +195,67 @@ def linkage() -> DemoScene:
     )
 
 
+def spin_up() -> DemoScene:
+    """Three equal booms are spun up, each with another model of what rotation does to bending; one is wrong."""
+    import casadi as ca
+
+    from alembert.flexible import beam
+    from alembert.joints import Revolute
+    from alembert.model import ModelBuilder
+    from alembert.simulate import simulate
+
+    builder = ModelBuilder("booms", gravity=(0, 0, 0))
+    levels = ("consistent", "ruthless", "inconsistent")
+    for k, level in enumerate(levels):
+        boom = beam(length=10.0, rhoA=1.2, EI_z=1.4e4, bending_y=3, stiffening=level)
+        hub = {"joint": Revolute((0, 0, 1)), "joint_name": f"hub_{k + 1}", "placement": (0, 0, 3.0 * k)}
+        builder.body(level, boom, **hub)
+        builder.frame(f"{level}_tip", level, node="tip")
+    model = builder.build()
+    t = ca.SX.sym("t")
+    angle = 6 / 15 * (t**2 / 2 + (7.5 / np.pi) ** 2 * (ca.cos(np.pi * t / 7.5) - 1))
+    turn = ca.Function("turn", [t], [angle])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AlembertWarning)  # that two of them are wrong here is what is shown
+        run = simulate(
+            model,
+            model.neutral(),
+            duration=8.6,
+            step=0.005,
+            interval=0.02,
+            integrator="rk4",
+            prescribed={f"hub_{k + 1}": turn for k in range(3)},
+            progress=False,
+        )
+    shapes = np.array(boom.node("tip").shapes)[:, 1]
+    columns = {
+        name: [k for k, x in enumerate(model.coordinate_names) if x.startswith(f"{name}.")] for name in levels
+    }
+    tips = {name: run.q[:, columns[name]] @ shapes for name in levels}
+    return DemoScene(
+        "Three booms are spun up",
+        model,
+        run.time,
+        run.q,
+        {"deflection of the tip [m]": tips},
+        [
+            ("consistent", f"bends by {1e3 * abs(tips['consistent']).max():.0f} mm, then comes back"),
+            (
+                "ruthless",
+                f"by {1e3 * abs(tips['ruthless']).max():.0f} mm: no stiffening, and no softening either",
+            ),
+            (
+                "inconsistent",
+                f"is at {abs(tips['inconsistent'][-1]):.1f} m after {run.time[-1]:.1f} s, and goes on",
+            ),
+        ],
+        "To 6 rad/s in 15 s, the first half of it. Rotation stretches a boom and so stiffens it. A model without that, as "
+        "most programs have it, feels only that the centrifugal force grows with the deflection, and diverges. Alembert "
+        "warns about it.",
+        {"trails": [f"{level}_tip" for level in levels]},
+    )
+
+
 def _coloured(chain: Model) -> Model:
     """Thicker, and from blue to orange along the chain."""
     from alembert.model import Capsule
@@ -257,6 +319,7 @@ def _template(name: str) -> Model:
 SCENES: dict[str, Callable[[], DemoScene]] = {
     "acrobot": acrobot,
     "satellite": satellite,
+    "spin_up": spin_up,
     "whip": whip,
     "linkage": linkage,
 }
