@@ -21,6 +21,8 @@ from alembert.optimal.phases import Phases as Phases
 from alembert.optimal.phases import PhasesSolution as PhasesSolution
 from alembert.optimal.plant import Moment as Moment
 from alembert.optimal.plant import System as System
+from alembert.optimal.predictive import PredictiveController as PredictiveController
+from alembert.optimal.predictive import PredictiveSample as PredictiveSample
 from alembert.optimal.prepared import PreparedProblem as PreparedProblem
 from alembert.optimal.problem import Problem as Problem
 from alembert.optimal.schemes import SCHEMES as SCHEMES

@@ -75,7 +75,13 @@ class Bounds:
         """From multiples of `units` and a cost times `scale` to what was stated."""
         slack, lower, upper = units * self.slack, units * self.lower, units * self.upper
         low, high = self.low / (scale * units), self.high / (scale * units)
-        return Bounds(slack, low, high, lower, upper, self.has_lower, self.has_upper, self.held)
+        marks = (self.has_lower.copy(), self.has_upper.copy(), self.held.copy())
+        return Bounds(slack, low, high, lower, upper, *marks)
+
+    def take(self, other: Bounds) -> None:
+        """Its numbers, in the arrays that are here."""
+        for own, given in zip(self.arrays, other.arrays, strict=True):
+            own[...] = given
 
     @property
     def arrays(self) -> tuple[Array, ...]:
@@ -115,6 +121,8 @@ class Bounds:
 
     def begin(self, values: Array, mu: float, low: Array, high: Array) -> None:
         """Slacks at `values`, with room as (1) wants it for the multipliers `low` and `high`; and these, near (1)."""
+        if not self.slack.size:
+            return
         there, above = self.has_lower > 0, self.has_upper > 0
         width = np.where(there & above, self.upper - self.lower, np.inf)
         each = self._mu(mu)
@@ -138,12 +146,16 @@ class Bounds:
 
     def settle(self, mu: float) -> None:
         """Multipliers as (1) has them, for the slacks as they are."""
+        if not self.slack.size:
+            return
         below, above = self.rooms
         each = self._mu(mu)
         self.low[...] = self.has_lower * each / below
         self.high[...] = np.where(self.held > 0, 0.0, self.has_upper * each / above)
 
     def barrier(self, mu: float) -> float:
+        if not self.slack.size:
+            return 0.0
         below, above = self.rooms
         return -float((self._mu(mu) * (np.log(below) + np.log(above))).sum())
 

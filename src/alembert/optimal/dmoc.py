@@ -14,6 +14,7 @@ Loops and prescribed joints hold at every node, by impulses there: `alembert.opt
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -59,9 +60,9 @@ class Dmoc:
         e = z[: model.nv]
         before, after, q1 = self.momenta(plant, t, q, e, h, plant.effort(u[0]), p)
         middle = ca.vertcat(model.space.integrate(q, e / 2), e / h)
-        moment = Mechanics.moment(
-            plant, t + h / 2, middle, u[0], p, duration=on.duration, _controls=problem.plant.controls
-        )
+        more: dict[str, Any] = {"duration": on.duration, "_controls": problem.plant.controls}
+        more |= problem.moment_inputs(p)
+        moment = Mechanics.moment(plant, t + h / 2, middle, u[0], p, **more)
         implicit = before - momentum
         if plant.closure is not None:  # (2) and (3) there
             G, t1 = plant.closure.jacobian(q, p), t + h

@@ -43,7 +43,10 @@ class InteriorPoint:
         iterations: int = 500,
         barrier: float = tuning.BARRIER,
         report: Callable[[Iteration], Any] | None = None,
+        newton: Newton | None = None,
     ) -> None:
+        """`newton`: of an earlier solve of these stages with other numbers, which is begun anew."""
+        self._known = newton
         self.stages, self.evaluation = stages, evaluation
         self.tolerance, self.iterations, self.report = tolerance, iterations, report
         self.bounded = bool(stages.path_names or stages.end_bounded)
@@ -54,7 +57,12 @@ class InteriorPoint:
         began = time.perf_counter()
         x, u, z = (np.array(a, dtype=float, order="C") for a in (x, u, z))
         units = warm.units if warm is not None else None
-        self.newton = newton = Newton(self.stages, self.evaluation, x, u, z, self.start_barrier, units=units)
+        if self._known is not None:
+            self.newton = newton = self._known
+            newton.restart(self.stages, x, u, z, self.start_barrier, units=units)
+        else:
+            newton = Newton(self.stages, self.evaluation, x, u, z, self.start_barrier, units=units)
+            self.newton = newton
         tangent = self.evaluation.tangent
         J = None if tangent.is_plain or warm is None else tangent.to_chart(x, self.stages.parameters)
         if warm is None or not newton.begin(warm, J, self.tolerance):
@@ -120,7 +128,7 @@ class InteriorPoint:
         iterate = newton.stated()
         return Outcome(
             *(status, message, iterate, merit.cost, merit.worst, slope, self.history),
-            *(self._gains(iterate), newton.residuals, newton.units, dict(newton.seconds)),
+            *(self._gains(iterate), newton.residuals, newton.units.copied(self.stages), dict(newton.seconds)),
         )
 
     def _note(self, merit: Merit, alpha: float, slope: float = np.nan) -> None:

@@ -71,17 +71,13 @@ class Newton:
     ) -> None:
         """`units`: known ones, instead of those that are measured."""
         self.stages, self.tangent, self.units = stages, evaluation.tangent, Units.ones(stages)
-        self.seconds = {"functions": 0.0, "sweep": 0.0}
-        self.shift, self._remembered, self._rho = 0.0, 0.0, 1e2
-        self._curved = False
-        """whether the blocks of the Hessian that never change are in place"""
+        self._p, self._s = stages.parameters.copy(), stages.numbers.copy()
         N, (n, m, nz, nd) = stages.count, stages.sizes
         first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
         self._alpha, self._mu, self._scale, self._dual, self._taken = (np.ones(1) for _ in range(5))
         self.inner = np.ones(1)
         """whether trials settle z, or leave it where the step puts it"""
-        self._alpha[0], self._mu[0] = 0.0, mu
-        self._place(x, u, z, mu)
+        self._place(x.shape, u.shape, z.shape)
         self.linear = LinearStages(
             *(np.zeros((N, n, n)), np.zeros((N, n, m)), np.zeros((N, n)), np.zeros((N + 1, n, n))),
             *(np.zeros((N, n, m)), np.zeros((N, m, m)), np.zeros((N + 1, n)), np.zeros((N, m))),
@@ -94,15 +90,47 @@ class Newton:
             (N, nz), (N, nd), (N, nd), (N, nd), (rows,)
         )
         self._bind(evaluation)
+        self.restart(stages, x, u, z, mu, scaled=scaled, units=units)
+
+    def restart(
+        self,
+        stages: Stages,
+        x: Array,
+        u: Array,
+        z: Array,
+        mu: float,
+        *,
+        scaled: bool = True,
+        units: Units | None = None,
+    ) -> None:
+        """As if it were new, for other numbers of the same stages: nothing of what was solved before is left."""
+        self.stages = stages
+        self.seconds = {"functions": 0.0, "sweep": 0.0}
+        self.shift, self._remembered, self._rho = 0.0, 0.0, 1e2
+        self._curved = False
+        """whether the blocks of the Hessian that never change are in place"""
+        for name in (self._alpha, self._here, self._there, self._duals, self._step, self.sweep.found):
+            name[...] = 0.0
+        for name in (self._scale, self._dual, self._taken, self.inner, self.units.stage, self.units.ends):
+            name[...] = 1.0
+        for name in (self.linear.push, self._gained, self._end_gained, self._d_used):
+            name[...] = 0.0
+        self._mu[0], self.units.cost = mu, 1.0
+        self._p[...], self._s[...] = stages.parameters, stages.numbers
+        it = self.it
+        it.x[...], it.u[...], it.z[...] = x, u, z
+        it.path.take(Bounds.within(it.path.slack, stages.lower, stages.upper, mu))
+        it.last.take(Bounds.within(it.last.slack, stages.end_lower, stages.end_upper, mu))
+        self._held = bool(it.path.held.any() or it.last.held.any())
         if units is not None:
             self.units.copy(units)
         elif scaled:
             self._measure_units()
         self.scale = self._scale[0] = self.units.cost
-        for b, own in ((self.it.path, self.units.d), (self.it.last, self.units.bounded)):
+        for b, own in ((it.path, self.units.d), (it.last, self.units.bounded)):
             b.lower /= own
             b.upper /= own
-        if nd or rows:
+        if it.path.slack.size or it.last.slack.size:
             self._enter()
         self.linearise()
 
@@ -148,22 +176,20 @@ class Newton:
     def of_final(self) -> Array:
         return self._gradient
 
-    def _place(self, x: Array, u: Array, z: Array, mu: float) -> None:
-        """The iterate, and beside it a trial, each in one piece; slacks are set by `_enter`."""
+    def _place(self, *points: tuple[int, ...]) -> None:
+        """Room for the iterate, and beside it for a trial, each in one piece."""
         stages = self.stages
         N, (n, _, nz, nd) = stages.count, stages.sizes
         first, last, rows = len(stages.start_names), len(stages.end_names), len(stages.end_bounded)
-        shapes = (x.shape, u.shape, z.shape, (N, nd), (N, nd), (N, nd), (rows,))
+        shapes = (*points, (N, nd), (N, nd), (N, nd), (rows,))
         residuals = ((N, n), (N, nz), (N, nd), (rows,))
         self._here, here = together(*shapes, *residuals)
         self._there, self._new = together(*shapes, *residuals)
-        here[0][...], here[1][...], here[2][...] = x, u, z
         self._gap, self._implicit, self._d, self._rows = here[7:]
         _, self._missed = together(*residuals[:3], (first,), (last,), (rows,))
         self._duals, (costates, sigma, eta) = together((N + 1, n), (first,), (last,))
-        path = Bounds.within(here[3], stages.lower, stages.upper, mu)
-        final = Bounds.within(here[6], stages.end_lower, stages.end_upper, mu)
-        self._held = bool(path.held.any() or final.held.any())
+        path = Bounds.within(here[3], stages.lower, stages.upper, 1.0)
+        final = Bounds.within(here[6], stages.end_lower, stages.end_upper, 1.0)
         path = replace(path, slack=here[3], low=here[4], high=here[5])
         final = replace(final, slack=here[6])
         self.it = Iterate(here[0], here[1], here[2], path, final, costates, sigma, eta)
@@ -209,7 +235,7 @@ class Newton:
     def _bind(self, e: Evaluation) -> None:
         stages, it, lin, sweep, new = self.stages, self.it, self.linear, self.sweep, self._new
         N, (n, m, nz, nd) = stages.count, stages.sizes
-        p, s = stages.parameters, stages.numbers
+        p, s = self._p, self._s
         rows = len(stages.end_bounded)
         place = (it.x[:-1], it.u, it.z, it.x[1:], s, p)
         bounds, units = it.path.arrays, self.units.stage
@@ -352,7 +378,8 @@ class Newton:
         it, units, scale = self.it, self.units, self.scale
         path, last = it.path.in_units(units.d, scale), it.last.in_units(units.bounded, scale)
         costates, sigma, eta = it.costates / units.x, it.sigma / units.start, it.eta / units.end
-        return Iterate(it.x, it.u, it.z, path, last, costates / scale, sigma / scale, eta / scale)
+        x, u, z = it.x.copy(), it.u.copy(), it.z.copy()
+        return Iterate(x, u, z, path, last, costates / scale, sigma / scale, eta / scale)
 
     # --- steps ----------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -243,10 +243,14 @@ class Warm:
     units: Units
 
 
-def warm(stages: Stages, given: Any) -> Warm | None:
-    """From the solution `given`; None where it is no solution, or its stages have other states, controls or bounds."""
+def warm(stages: Stages, given: Any, *, unfinished: bool = False) -> Warm | None:
+    """From the solution `given`; None where it is no solution, or its stages have other states, controls or bounds.
+
+    With `unfinished` also from where a solver was stopped on its way."""
     outcome, other = getattr(given, "_outcome", None), getattr(given, "stages", None)
-    if outcome is None or other is None or not given.converged or not hasattr(outcome.iterate, "costates"):
+    if outcome is None or other is None or not hasattr(outcome.iterate, "costates"):
+        return None
+    if not (given.converged or (unfinished and given.status in ("iterations", "time"))):
         return None
     for name in ("x_names", "u_names", "z_names", "path_names", "start_names", "end_names", "end_bounded"):
         if getattr(other, name) != getattr(stages, name):
@@ -266,6 +270,18 @@ def warm(stages: Stages, given: Any) -> Warm | None:
     )
     known = (found.costates, found.sigma, found.eta, found.low, found.high, found.end_low, found.end_high)
     return found if all(np.isfinite(a).all() for a in known) else None
+
+
+def shifted(it: Iterate, known: Warm, by: int) -> tuple[tuple[Array, Array, Array], Warm]:
+    """States, controls, z and multipliers `by` intervals later; the last ones are repeated.
+
+    What a plan says of the time that is left, when it is followed for so many intervals.
+    """
+    N = len(it.u)
+    nodes, stages = np.minimum(np.arange(N + 1) + by, N), np.minimum(np.arange(N) + by, N - 1)
+    low, high = known.low[stages], known.high[stages]
+    moved = replace(known, costates=known.costates[nodes], low=low, high=high)
+    return (it.x[nodes], it.u[stages], it.z[stages]), moved
 
 
 def same_nodes(stages: Stages, given: Any) -> bool:

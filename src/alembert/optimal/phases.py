@@ -175,6 +175,8 @@ class SideBySide(System):
             controls += [f"{name}: {control}" for control in plant.controls]
             known = problem.parameter_values or {}
             parameters += [(f"{name}: {key}", value) for key, value in known.items()]
+            for key, values in problem.input_values.items():
+                parameters += [(f"{name}: {key} {i}", float(value)) for i, value in enumerate(values)]
             self._x.append(len(states))
             self._u.append(len(controls))
             self._p.append(len(parameters))

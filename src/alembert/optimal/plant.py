@@ -413,6 +413,7 @@ class StepTangent:
     def __init__(self, stages: Stages) -> None:
         self.chart, plant, self._parameters = stages.chart, stages.plant, len(stages.parameters)
         self._momenta: ca.Function | None = None
+        self._mapped: tuple[int, ca.Function] | None = None
         if isinstance(plant, Momenta) and plant.closure is None:
             model = plant.tree
             q, v, p = (
@@ -461,5 +462,7 @@ class StepTangent:
     def to_chart(self, x: Array, parameters: Array) -> Array:
         """(..., n, n): these tangent vectors in the chart's coordinates."""
         n = self.chart.tangent
-        found = self._slope.map(len(x))(x.T, np.zeros((n, len(x))), np.tile(parameters[:, None], (1, len(x))))
+        if self._mapped is None or self._mapped[0] != len(x):
+            self._mapped = len(x), self._slope.map(len(x))
+        found = self._mapped[1](x.T, np.zeros((n, len(x))), np.tile(parameters[:, None], (1, len(x))))
         return np.swapaxes(found.full().T.reshape(len(x), n, n), 1, 2)

@@ -1,4 +1,4 @@
-"""A problem that is compiled once, and solved for other numbers: starts, ends, parameters, a duration.
+"""A problem that is compiled once, and solved for other numbers: starts, ends, parameters, inputs, bounds, a duration.
 
 What the equations at both ends state follows the parameters of the plant in p, which every function of the stages takes, so
 that nothing is compiled again for other values of them: a sample of a predictive controller is a few Newton steps.
@@ -15,13 +15,13 @@ import numpy as np
 
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model.printing import unknown
-from alembert.optimal.conditions import Reader
+from alembert.optimal.conditions import Reader, path_row
 from alembert.optimal.outcome import Iteration, interrupts_kept
-from alembert.optimal.plant import Mechanics, Row
-from alembert.optimal.problem import Problem
+from alembert.optimal.plant import FREE, Mechanics, Row
+from alembert.optimal.problem import Problem, input_value
 from alembert.optimal.solution import Solution
 from alembert.optimal.solve import SolverOptions, Transcribed, check, read_nodes
-from alembert.optimal.stages import Ends
+from alembert.optimal.stages import Ends, Stages
 
 Array = np.ndarray
 
@@ -66,21 +66,30 @@ class PreparedProblem:
         end: Mapping[str, Any] | None = None,
         parameters: Mapping[str, float] | None = None,
         duration: float | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        limits: Mapping[str, Any] | None = None,
         guess: Any = None,
+        shift: float = 0.0,
         tolerance: float = 1e-8,
         iterations: int = 500,
+        time_limit: float | None = None,
         progress: bool | Callable[[Iteration], Any] | None = False,
     ) -> Solution:
         """Solve with other values of what the problem states at its start and end, of parameters, or of its duration.
 
         What is left out stays as the problem has it; what it leaves free at the ends stays free. `guess`, `tolerance`,
         `iterations` and `progress` as for `problem.solve`: with the solution before as guess, the solve also begins
-        with its multipliers. The numbers of other starts and ends are not checked against limits.
+        with its multipliers, also where that was stopped by `iterations` or `time_limit` [s]: a few Newton steps in each
+        sample are a real-time iteration. `shift` is how many seconds after the guess this solve begins; whole intervals
+        of the guess are left out. `inputs` are those of the problem by name, `limits` other bounds of states and controls
+        that have some, and by name those of `path`. The numbers of other starts and ends are not checked against limits.
         """
-        check(1, "sweep", tolerance, iterations, self._hessian)
+        check(1, "sweep", tolerance, iterations, self._hessian, time_limit)
+        if not (isinstance(shift, int | float | np.number) and 0 <= shift < np.inf):
+            raise ArgumentError(f"prepared.solve: shift is {shift!r}, expected seconds, 0 or more")
         with interrupts_kept():
-            problem = self._restated(start, end, parameters, duration)
-            stages = self._transcribed.stages
+            problem = self._restated(start, end, parameters, duration, inputs)
+            stages = self._bounded(self._transcribed.stages, limits)
             numbers = stages.numbers.copy()
             numbers[:, 2] = problem.shortest
             stages = replace(
@@ -89,8 +98,38 @@ class PreparedProblem:
                 parameters=np.concatenate([problem.parameters, Ends(problem).values()]),
                 numbers=numbers,
             )
-            options = SolverOptions("sweep", self._hessian, tolerance, int(iterations), progress)
-            return self._transcribed.solve(problem, stages, guess, options, is_judged=False)
+            options = SolverOptions("sweep", self._hessian, tolerance, int(iterations), progress, time_limit)
+            passed = round(shift / problem.shortest * stages.count) if shift and not problem.is_free else 0
+            return self._transcribed.solve(problem, stages, guess, options, is_judged=False, shift=passed)
+
+    def _bounded(self, stages: Stages, limits: Mapping[str, Any] | None) -> Stages:
+        """With other bounds for rows that have some."""
+        if limits is None:
+            return stages
+        path = {row.name: row for row in self.problem.path}
+        own = {name: value for name, value in limits.items() if name not in path}
+        found, rates = Reader(self.problem.plant).limits(own)
+        if any(pair != FREE for pair in rates):
+            raise UnsupportedError("prepared.solve: limits: those of rates are part of what is compiled")
+        new = {row.name: (row.lower, row.upper) for rows in found.values() for row in rows}
+        for name in set(limits) & set(path):
+            row = path_row(name, (path[name].value, *_both(name, limits[name])))
+            new[name] = (row.lower, row.upper)
+        known = {row.name for rows in self.problem.limits.values() for row in rows} | set(path)
+        for name in new:
+            if name not in known:
+                raise ArgumentError(unknown("prepared.solve: the problem has no limits of", name, known))
+        lower, upper = stages.lower.copy(), stages.upper.copy()
+        end_lower, end_upper = stages.end_lower.copy(), stages.end_upper.copy()
+        for k, label in enumerate(stages.path_names):
+            pair = new.get(_row_of(label))
+            if pair is not None:
+                there = np.isfinite(lower[:, k]) | np.isfinite(upper[:, k])
+                lower[there, k], upper[there, k] = pair
+        for k, label in enumerate(stages.end_bounded):
+            if label in new:
+                end_lower[k], end_upper[k] = new[label]
+        return replace(stages, lower=lower, upper=upper, end_lower=end_lower, end_upper=end_upper)
 
     def _restated(
         self,
@@ -98,6 +137,7 @@ class PreparedProblem:
         end: Mapping[str, Any] | None,
         parameters: Mapping[str, float] | None,
         duration: float | None,
+        inputs: Mapping[str, Any] | None,
     ) -> Problem:
         problem = copy.copy(self.problem)
         changes: dict[str, Any] = {}
@@ -108,6 +148,21 @@ class PreparedProblem:
         if end is not None:
             problem.end = self._rows("end", problem.end, end)
             changes["end"] = {**(problem.statement.end or {}), **end}
+        if inputs is not None:
+            problem.input_values = dict(problem.input_values)
+            for name, value in inputs.items():
+                if name not in problem.input_values:
+                    raise ArgumentError(
+                        unknown("prepared.solve: the problem has no input", name, problem.input_values)
+                    )
+                new, size = input_value("prepared.solve", name, value), problem.input_values[name].size
+                if new.size != size:
+                    raise ArgumentError(
+                        f"prepared.solve: input {name!r} has {new.size} entries, expected {size}"
+                    )
+                problem.input_values[name] = new
+            changes["inputs"] = problem.input_values
+            problem.parameters = problem.read_parameters(problem.statement.parameters)
         if parameters is not None:
             changes["parameters"] = {**(problem.statement.parameters or {}), **parameters}
             problem.parameters = problem.read_parameters(changes["parameters"])
@@ -134,3 +189,17 @@ class PreparedProblem:
                     f"prepared.solve: {which} {name!r} is {row}, expected one value, as the problem has it"
                 )
         return [new.get(row.name, row) for row in rows]
+
+
+def _row_of(label: str) -> str:
+    """The name of the bound that a row of a stage belongs to."""
+    for end in (" at the start", " along the step"):
+        label = label.removesuffix(end)
+    head, _, number = label.rpartition(" (")
+    return head if head and number.rstrip(")").isdigit() else label
+
+
+def _both(name: str, given: Any) -> tuple[Any, Any]:
+    if not (isinstance(given, tuple | list) and len(given) == 2):
+        raise ArgumentError(f"prepared.solve: limits {name!r} is {given!r}, expected a pair (lower, upper)")
+    return given[0], given[1]

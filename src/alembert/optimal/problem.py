@@ -17,7 +17,7 @@ from alembert.optimal import consistency
 from alembert.optimal.closure import close, read_motions
 from alembert.optimal.conditions import Reader, path_row
 from alembert.optimal.costs import Cost, effort
-from alembert.optimal.plant import Bounds, Mechanics, Moment, Row, System, driven_dofs
+from alembert.optimal.plant import RESERVED, Bounds, Mechanics, Moment, Row, System, driven_dofs
 
 if TYPE_CHECKING:
     from alembert.optimal.prepared import PreparedProblem
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from alembert.optimal.solve import Continuation, Transcribed
 
 Array = np.ndarray
+MODEL_NAMES = ("q", "v", "tau", "model", "position", "speed", "effort", "frame", "velocity")
+"""what the moments of models have"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,7 @@ class Statement:
     prescribed: Mapping[str, Any] | None
     periodic: bool
     parameters: Mapping[str, float] | None
+    inputs: Mapping[str, Any] | None
 
 
 class Problem:
@@ -64,7 +67,8 @@ class Problem:
     or all joints if it has none. `prescribed` joints follow a motion, `{"crank": lambda t: 2 * t}` with CasADi
     expressions of the time, or stay at a number. Loops, couplings and equations of the model are kept
     closed. With `periodic` the motion ends as it starts. `parameters` are values for the parameters
-    of the model or the system, by name.
+    of the model or the system, by name. `inputs` are numbers or vectors of one's own by name, which costs, path and
+    conditions use as `s.name`: targets, weights, disturbances, which a prepared problem takes anew in every solve.
     """
 
     def __init__(
@@ -81,11 +85,13 @@ class Problem:
         prescribed: Mapping[str, Any] | None = None,
         periodic: bool = False,
         parameters: Mapping[str, float] | None = None,
+        inputs: Mapping[str, Any] | None = None,
     ) -> None:
         self.transcribed: dict[Any, Transcribed] = {}
         """what earlier solves have compiled"""
         self.statement = Statement(
-            plant, duration, start, end, cost, limits, path, actuated, prescribed, periodic, parameters
+            *(plant, duration, start, end, cost, limits, path, actuated, prescribed, periodic, parameters),
+            inputs,
         )
         motions: dict[str, ca.Function] = {}
         if isinstance(plant, Model):
@@ -111,6 +117,7 @@ class Problem:
         self.cost = effort() if cost is None else cost
         self.shortest, self.longest = _duration(duration)
         self.periodic = bool(periodic)
+        self.input_values = self._read_inputs(inputs)
         self.parameters = self.read_parameters(parameters)
         for name, value in (("start", start), ("end", end), ("path", path)):
             if value is not None and not isinstance(value, Mapping):
@@ -151,7 +158,8 @@ class Problem:
     def parameter_values(self) -> dict[str, float] | None:
         """By name, for `parameters=` of the model's methods; None where there are none."""
         names = [name for name, _ in self.plant.parameters]
-        return dict(zip(names, self.parameters.tolist(), strict=True)) if names else None
+        values = self.parameters[: len(names)].tolist()
+        return dict(zip(names, values, strict=True)) if names else None
 
     def solve(self, steps: int = 100, **options: Any) -> Solution:
         """Solve with `steps` intervals; see `alembert.optimal.solve` for the options."""
@@ -205,7 +213,31 @@ class Problem:
             if name not in values:
                 raise ArgumentError(unknown("Problem: no parameter", name, values))
             values[name] = float(value)
-        return np.array(list(values.values()), dtype=float)
+        own = [np.ravel(value) for value in self.input_values.values()]
+        return np.concatenate([np.array(list(values.values()), dtype=float), *own])
+
+    def _read_inputs(self, given: Mapping[str, Any] | None) -> dict[str, Array]:
+        if given is not None and not isinstance(given, Mapping):
+            raise ArgumentError(f"Problem: inputs is {given!r}, expected numbers or vectors by name")
+        found: dict[str, Array] = {}
+        taken = {*RESERVED, *MODEL_NAMES, *(name for name, _ in self.plant.parameters)}
+        if isinstance(self.plant, System):
+            taken |= {*self.plant.states, *self.plant.controls}
+        for name, value in (given or {}).items():
+            if not str(name).isidentifier() or name in taken:
+                raise ArgumentError(
+                    f"Problem: inputs: {name!r} is no name for an input; expected an identifier that nothing else has"
+                )
+            found[name] = input_value("Problem", name, value)
+        return found
+
+    def moment_inputs(self, p: ca.SX) -> dict[str, ca.SX]:
+        """The inputs by name, of p: they follow the parameters of the plant."""
+        at, found = len(self.plant.parameters), {}
+        for name, value in self.input_values.items():
+            found[name] = p[at : at + value.size]
+            at += value.size
+        return found
 
     # --- checks -----------------------------------------------------------------------------------------------------
 
@@ -224,7 +256,19 @@ class Problem:
 
     def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, duration: Any) -> Moment:
         """A moment in the coordinates of the plant."""
-        return self.plant.moment(t, x, u, p, duration=duration, _controls=self.plant.controls)
+        own = self.moment_inputs(p)
+        return self.plant.moment(t, x, u, p, duration=duration, _controls=self.plant.controls, **own)
+
+
+def input_value(function: str, name: str, given: Any) -> Array:
+    """A number or a vector, as an array of one axis."""
+    try:
+        value = np.atleast_1d(np.asarray(given, dtype=float))
+    except (TypeError, ValueError):
+        value = np.empty((0, 0))
+    if value.ndim != 1 or not np.isfinite(value).all():
+        raise ArgumentError(f"{function}: input {name!r} is {given!r}, expected a finite number or a vector")
+    return value
 
 
 def _duration(given: Any) -> Bounds:

@@ -74,6 +74,12 @@ class Units:
             getattr(self, name)[...] = values
         self.ends[: len(self.x)] = self.x
 
+    def copied(self, stages: Stages) -> Units:
+        """In arrays of their own."""
+        found = Units.ones(stages)
+        found.copy(self)
+        return found
+
     def copy(self, other: Units) -> None:
         self.stage[...], self.ends[...], self.cost = other.stage, other.ends, other.cost
 

@@ -26,6 +26,7 @@ from alembert.optimal.diagnosis import (
 )
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.interior_point import InteriorPoint
+from alembert.optimal.newton import Newton
 from alembert.optimal.outcome import (
     Attempt,
     Deadline,
@@ -35,6 +36,7 @@ from alembert.optimal.outcome import (
     interrupts_kept,
     reporter,
     same_nodes,
+    shifted,
     warm,
 )
 from alembert.optimal.problem import Problem
@@ -152,6 +154,9 @@ class Transcribed:
         self.stages = cut(problem, scheme(self.name), steps, nodes, at_run_time=at_run_time)
         self._is_small = self.stages.stage.n_instructions() <= LARGEST_EXACT
         self._evaluations: dict[bool, Evaluation] = {}
+        self._at_run_time = at_run_time
+        self._kept: dict[bool, Newton] = {}
+        """with all arrays and calls of a solve in place, for the next one"""
 
     def is_exact(self, hessian: str, solver: str) -> bool:
         """Whether the Hessian has the curvature of the dynamics."""
@@ -163,14 +168,23 @@ class Transcribed:
         return self._evaluations[exact]
 
     def solve(
-        self, problem: Problem, stages: Stages, guess: Any, options: SolverOptions, *, is_judged: bool = True
+        self,
+        problem: Problem,
+        stages: Stages,
+        guess: Any,
+        options: SolverOptions,
+        *,
+        is_judged: bool = True,
+        shift: int = 0,
     ) -> Solution:
-        """`stages` are those of this transcription, with numbers of `problem`."""
+        """`stages` are those of this transcription, with numbers of `problem`; `shift`: intervals since the guess was found.
+
+        Samples are not judged: they also begin from where the one before was stopped, and its multipliers."""
         solver, exact = options.solver, self.is_exact(options.hessian, options.solver)
-        known = warm(stages, guess)
+        known = warm(stages, guess, unfinished=not is_judged)
         if known is not None and same_nodes(stages, guess):
             it = guess._outcome.iterate
-            x, u, z = it.x, it.u, it.z
+            (x, u, z), known = shifted(it, known, shift) if shift else ((it.x, it.u, it.z), known)
         elif guess is None and problem is self.stages.problem:
             x, u, z = self._straight
         else:
@@ -256,10 +270,12 @@ class Transcribed:
             return solve_nlp(attempt, solver)
         began = time.perf_counter()
         a, evaluation = attempt, self.evaluation(attempt.exact)
-        method = InteriorPoint(
-            a.stages, evaluation, tolerance=a.tolerance, iterations=a.iterations, report=a.report
-        )
+        own: dict[str, Any] = {"tolerance": a.tolerance, "iterations": a.iterations, "report": a.report}
+        kept = self._kept.pop(a.exact, None) if self._at_run_time else None  # a second thread makes its own
+        method = InteriorPoint(a.stages, evaluation, **own, newton=kept)
         outcome = method.solve(a.x, a.u, a.z, a.known)
+        if self._at_run_time:
+            self._kept[a.exact] = method.newton
         outcome.seconds["with compiling"] = time.perf_counter() - began
         return outcome
 

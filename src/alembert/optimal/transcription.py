@@ -92,7 +92,8 @@ class Transcription(Protocol):
 
 
 def moment_of(problem: Problem, plant: Plant, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, T: Any) -> Moment:
-    return plant.moment(t, x, u, p, duration=T, _controls=problem.plant.controls)
+    own = problem.moment_inputs(p)
+    return plant.moment(t, x, u, p, duration=T, _controls=problem.plant.controls, **own)
 
 
 def classical_step(slope: Callable[[int, ca.SX], ca.SX], h: ca.SX, size: int) -> ca.SX:

@@ -1,0 +1,182 @@
+"""Nonlinear model predictive control: a prepared problem solved at every sample, as a controller of `al.simulate`.
+
+At the time t_k of a sample the state is measured, and the controls found for it act `delay` later. So the problem begins
+where the motion will be then,
+
+    x(t_k + delay) = x(t_k) + integral of the rate under the controls that are already decided             (1)
+
+and is solved from the plan before, moved on by the time between the samples.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.model.printing import unknown
+from alembert.optimal.plant import Mechanics
+from alembert.optimal.solution import Solution
+from alembert.simulate import Sampled
+
+if TYPE_CHECKING:
+    from alembert.optimal.problem import Problem
+
+Array = np.ndarray
+POLICIES = ("plan", "hold", "raise")
+PREDICTION = 4
+"""steps of Runge and Kutta's method for (1) in each period"""
+
+
+@dataclass(frozen=True)
+class PredictiveSample:
+    """What happened at one sample: `seconds` are those of the solve, `used` the controls that were given."""
+
+    t: float
+    status: str
+    iterations: int
+    cost: float
+    seconds: float
+    used: Array
+
+
+class PredictiveController:
+    """`problem` solved every `period` [s]; `controller.sampled` goes to `al.simulate(..., controller=...)`.
+
+    The problem's `start` is replaced by the state at each sample; its duration is the horizon. At most
+    `iterations` Newton steps are made in each sample; `time_limit` [s] ends a solve with its best iterate. What a solve
+    gives that was stopped so is used if its motion is feasible to `feasible`, in units of the problem.
+
+    `delay` [s] is that from the sample to the controls: (1) makes up for it. `on_failure`: "plan" follows the last plan that
+    was good, "hold" keeps the last controls, "raise" ends with a `NumericalError`.
+
+    `inputs` of the problem may be functions of the time: `{"target": lambda t: np.sin(t)}`. `estimate` makes q and v of what
+    sensors `reads` delivered, as a function of a mapping from their names; without it the law gets the true state.
+    `samples` has what happened.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        steps: int = 40,
+        *,
+        period: float,
+        delay: float = 0.0,
+        iterations: int = 50,
+        time_limit: float | None = None,
+        tolerance: float = 1e-6,
+        feasible: float = 1e-3,
+        on_failure: str = "plan",
+        inputs: Mapping[str, Any] | None = None,
+        reads: tuple[str, ...] = (),
+        estimate: Callable[[float, Mapping[str, Array]], tuple[Array, Array]] | None = None,
+        transcription: str | None = None,
+        hessian: str = "auto",
+    ) -> None:
+        if not isinstance(problem.plant, Mechanics):
+            raise UnsupportedError(
+                "PredictiveController: the problem is of a System; controllers of simulate need one of a Model. "
+                "problem.prepare() solves samples of any problem"
+            )
+        if problem.is_free:
+            raise UnsupportedError("PredictiveController: the duration is the horizon, and cannot be free")
+        if on_failure not in POLICIES:
+            raise ArgumentError(unknown("PredictiveController: no policy on_failure", on_failure, POLICIES))
+        for name, value in (("period", period), ("delay", delay)):
+            positive = isinstance(value, int | float) and np.isfinite(value) and value >= 0
+            if not positive or (name == "period" and value == 0):
+                raise ArgumentError(f"PredictiveController: {name} is {value!r}, expected seconds")
+        if reads and estimate is None:
+            raise ArgumentError(
+                "PredictiveController: reads needs `estimate`, a function of t and what the sensors gave, to q and v"
+            )
+        self.problem, self.period, self.delay = problem, float(period), float(delay)
+        self.prepared = problem.prepare(steps, transcription=transcription, hessian=hessian)
+        self.on_failure, self.feasible = on_failure, feasible
+        self._options: dict[str, Any] = {"iterations": iterations, "tolerance": tolerance}
+        self._options |= {"time_limit": time_limit} if time_limit is not None else {}
+        self._inputs, self._reads, self._estimate = dict(inputs or {}), tuple(reads), estimate
+        stated = {row.component for row in problem.start if row.is_equation}
+        missing = [name for name in problem.plant.tangent_names if name not in stated]
+        if missing:
+            raise ArgumentError(
+                f"PredictiveController: start does not state {missing[0]!r}; every sample replaces the whole state: "
+                'start={"q": ..., "v": ...}'
+            )
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget plans and samples: the next sample is the first one."""
+        self.plan: Solution | None = None
+        """the last one that was good"""
+        self._planned = 0.0
+        self.samples: list[PredictiveSample] = []
+        self._used: list[tuple[float, Array]] = []
+
+    @property
+    def sampled(self) -> Sampled:
+        """For `al.simulate(model, ..., controller=...)`; it begins anew with each run that starts at its first sample."""
+        if self._reads:
+            return Sampled(self._from_sensors, self.period, self.delay, reads=self._reads)
+        return Sampled(self, self.period, self.delay)
+
+    def _from_sensors(self, t: float, readings: Mapping[str, Array]) -> Array:
+        assert self._estimate is not None
+        return self(t, *self._estimate(t, readings))
+
+    def __call__(self, t: float, q: Any, v: Any) -> Array:
+        """Efforts of all degrees of freedom for the state at t, which act from t + delay on."""
+        if self.samples and t <= self.samples[-1].t:
+            self.reset()
+        began, at = time.perf_counter(), t + self.delay
+        q, v = self._ahead(t, np.asarray(q, dtype=float), np.asarray(v, dtype=float))
+        given = {name: value(at) if callable(value) else value for name, value in self._inputs.items()}
+        own: dict[str, Any] = dict(self._options)
+        if self.plan is not None:
+            own |= {"guess": self.plan, "shift": at - self._planned}
+        found = self.prepared.solve(start={"q": q, "v": v}, inputs=given or None, **own)
+        if self._is_good(found):
+            self.plan, self._planned = found, at
+        elif self.on_failure == "raise" or self.plan is None:
+            raise NumericalError(f"PredictiveController: at t = {t:.4g} s: {found.status}: {found.message}")
+        if self.on_failure == "hold" and self.plan is not found and self._used:
+            controls = self._used[-1][1]
+        else:
+            controls = self.plan.control_at(at - self._planned)
+        self._used = [*self._used[-8:], (at, controls)]
+        seconds = time.perf_counter() - began
+        self.samples.append(
+            PredictiveSample(t, found.status, found.iterations, found.cost, seconds, controls)
+        )
+        return self._efforts(controls)
+
+    def _is_good(self, found: Solution) -> bool:
+        if found.converged:
+            return True
+        return found.status in ("iterations", "time") and found.infeasibility <= self.feasible
+
+    def _efforts(self, controls: Array) -> Array:
+        plant = self.problem.plant
+        assert isinstance(plant, Mechanics)
+        tau = np.zeros(plant.model.nv)
+        tau[list(plant.driven)] = controls
+        return tau
+
+    def _ahead(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """(1): the state when the controls of this sample begin to act."""
+        if not self.delay:
+            return q, v
+        step, T, p = self.problem.fine[0], self.problem.shortest, self.problem.parameters
+        x, count = np.concatenate([q, v]), max(1, int(np.ceil(PREDICTION * self.delay / self.period)))
+        h, m = self.delay / count, len(self.problem.plant.controls)
+        for i in range(count):
+            when = t + i * h
+            decided = [u for begin, u in self._used if begin <= when + 1e-12]
+            u = decided[-1] if decided else np.zeros(m)
+            x = step(x, when, h, np.concatenate([u, u, u]), p, T)[0].full()[:, 0]
+        nq = self.problem.model.nq  # type: ignore[union-attr]
+        return x[:nq], x[nq:]

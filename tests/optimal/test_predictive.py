@@ -1,0 +1,181 @@
+"""Problems solved again and again while a motion goes on: inputs and limits at run time, shifts, predictive control."""
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.errors import ArgumentError, NumericalError, UnsupportedError
+from alembert.optimal import PredictiveController, Problem, System, effort, running
+
+
+def balance(**more):
+    """The pole of a cart is to stand, and the cart at a target."""
+    cost = effort(1e-2) + running(lambda s: 10 * (s.q[0] - s.target[0]) ** 2 + 10 * s.q[1] ** 2)
+    given = {"start": {"q": [0.0, 0.1], "v": 0}, "inputs": {"target": [0.0]}, "limits": {"tau": 20.0}}
+    return Problem(al.library.cart_pole(), 1.0, **given | {"cost": cost} | more)
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    return balance().prepare(20)
+
+
+def same(one, other):
+    return one.cost == other.cost and all(
+        np.array_equal(a, b) for a, b in ((one.x, other.x), (one.controls, other.controls))
+    )
+
+
+def test_what_was_solved_before_leaves_no_trace(prepared):
+    """Arrays and compiled calls are used again: the same numbers give the same bits."""
+    first = prepared.solve()
+    kept = first.x.copy(), first.multipliers["tau slide"].copy(), first.gains.copy()
+    prepared.solve(start={"q": [0.3, -0.2], "v": [0.1, 0.0]}, inputs={"target": [0.4]}, limits={"tau": 5.0})
+    prepared.solve(start={"q": [0.3, -0.2], "v": [0.1, 0.0]}, guess=first, iterations=2)
+    assert same(prepared.solve(), first)
+    assert same(balance().prepare(20).solve(), first)
+    for before, now in zip(kept, (first.x, first.multipliers["tau slide"], first.gains), strict=True):
+        np.testing.assert_array_equal(before, now)
+
+
+def test_inputs_and_limits_at_run_time(prepared):
+    """As the problem gives that states them itself, to the tolerance of 1e-8 of both."""
+    start = {"q": [0.0, 0.4], "v": 0}
+    found = prepared.solve(start=start, inputs={"target": [0.3]}, limits={"tau": (-4.0, 3.0)})
+    other = balance(start=start, inputs={"target": [0.3]}, limits={"tau": (-4.0, 3.0)}).solve(20)
+    assert found.success
+    assert found.cost == pytest.approx(other.cost, rel=1e-7)
+    assert found.controls.min() >= -4.0
+    assert found.controls.max() == pytest.approx(3.0, abs=1e-5)  # the bound holds
+    wide = prepared.solve(start=start, inputs={"target": [0.3]})
+    assert wide.cost < found.cost
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"inputs": {"aim": 1.0}}, "the problem has no input 'aim'"),
+        ({"inputs": {"target": [1.0, 2.0]}}, "input 'target' has 2 entries, expected 1"),
+        ({"inputs": {"target": "left"}}, "input 'target' is 'left', expected a finite number or a vector"),
+        ({"limits": {"v": 1.0}}, "the problem has no limits of"),
+        ({"limits": {"rate": 1.0}}, "those of rates are part of what is compiled"),
+        ({"shift": -1.0}, "shift is -1.0, expected seconds, 0 or more"),
+    ],
+)
+def test_refused(prepared, given, said):
+    with pytest.raises((ArgumentError, UnsupportedError), match=said):
+        prepared.solve(**given)
+
+
+def test_limits_of_the_path_at_run_time():
+    system = System(["x"], ["u"], lambda s: [s.u])
+    path = {"room": (lambda s: s.x + 0 * s.t, -1.0, 2.0)}
+    problem = Problem(system, 1.0, start={"x": 0}, path=path, cost=effort() + running(lambda s: -s.x))
+    prepared = problem.prepare(8, transcription="rk4")
+    assert prepared.solve(limits={"room": (-1.0, 0.1)}).x.max() == pytest.approx(0.1, abs=1e-6)
+    assert prepared.solve().x.max() == pytest.approx(0.5, abs=1e-6)  # x = t - t^2/2
+    with pytest.raises(ArgumentError, match=r"limits 'room' is 3, expected a pair \(lower, upper\)"):
+        prepared.solve(limits={"room": 3})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"inputs": [1]}, r"inputs is \[1\], expected numbers or vectors by name"),
+        ({"inputs": {"q": 1.0}}, "inputs: 'q' is no name for an input"),
+    ],
+)
+def test_inputs_that_cannot_be(given, said):
+    with pytest.raises(ArgumentError, match=said):
+        balance(**given)
+
+
+def test_a_plan_that_is_followed_needs_no_steps(prepared):
+    """With the plant exactly as planned the shifted plan is nearly one: fewer steps than without the shift."""
+    plan = prepared.solve()
+    there = {"q": plan.q[2], "v": plan.v[2]}
+    moved = prepared.solve(start=there, guess=plan, shift=0.1)
+    cold = prepared.solve(start=there)
+    assert moved.success
+    assert moved.iterations < cold.iterations
+    assert moved.cost == pytest.approx(cold.cost, rel=1e-6)
+
+
+def test_one_step_in_each_sample_converges(prepared):
+    """Real-time iterations with a state that stays: their limit is the solution."""
+    start = {"q": [0.1, 0.2], "v": [0.0, 0.0]}
+    plan = prepared.solve(start=start, iterations=1)
+    assert plan.status == "iterations"
+    for _ in range(40):
+        plan = prepared.solve(start=start, guess=plan, iterations=1)
+    assert plan.cost == pytest.approx(prepared.solve(start=start).cost, rel=1e-5)
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.03])
+def test_the_cart_goes_to_its_target(delay):
+    """Also where controls come late: the problem then begins where the motion will be."""
+    law = PredictiveController(
+        balance(), 20, period=0.05, delay=delay, inputs={"target": lambda t: 0.2 if t > 0.5 else 0.0}
+    )
+    run = al.simulate(
+        al.library.cart_pole(), [0.0, 0.2], [0, 0], duration=2.5, controller=law.sampled, step=0.01
+    )
+    assert len(law.samples) in (50, 51)
+    assert {s.status for s in law.samples} <= {"solved", "acceptable"}
+    assert abs(run.q[-1, 0] - 0.2) < 0.05
+    assert abs(run.q[-1, 1]) < 0.02
+    again = al.simulate(
+        al.library.cart_pole(), [0.0, 0.2], [0, 0], duration=2.5, controller=law.sampled, step=0.01
+    )
+    np.testing.assert_array_equal(run.q, again.q)
+
+
+def test_failures_follow_the_policy():
+    law = PredictiveController(balance(), 20, period=0.05, iterations=0, on_failure="raise")
+    with pytest.raises(NumericalError, match="PredictiveController: at t = 0 s: iterations"):
+        law(0.0, [1.5, 1.0], [3.0, 0.0])
+    for policy, wanted in (("plan", 1), ("hold", 0)):
+        law = PredictiveController(balance(), 20, period=0.05, on_failure=policy)
+        first = law(0.0, [0.0, 0.2], [0, 0])
+        plan = law.plan
+        law._options["iterations"] = 0
+        second = law(0.05, [1.5, 1.0], [3.0, 0.0])  # far from the plan, with no step to get there
+        assert law.plan is plan
+        expected = plan.control_at(0.05)[0] if wanted else first[0]
+        assert second[0] == expected
+
+
+def test_from_sensors():
+    def estimate(t, readings):
+        return readings["where"][:2], readings["where"][2:]
+
+    law = PredictiveController(balance(), 20, period=0.05, reads=("where",), estimate=estimate)
+    assert law.sampled.reads == ("where",)
+    tau = law._from_sensors(0.0, {"where": np.array([0.0, 0.2, 0.0, 0.0])})
+    np.testing.assert_array_equal(
+        tau, PredictiveController(balance(), 20, period=0.05)(0.0, [0, 0.2], [0, 0])
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"period": 0.0}, "period is 0.0, expected seconds"),
+        ({"delay": -1.0}, "delay is -1.0, expected seconds"),
+        ({"on_failure": "cry"}, "no policy on_failure 'cry'"),
+        ({"reads": ("where",)}, "reads needs `estimate`"),
+    ],
+)
+def test_controllers_that_cannot_be(given, said):
+    with pytest.raises(ArgumentError, match=said):
+        PredictiveController(balance(), 20, **{"period": 0.05} | given)
+
+
+def test_problems_that_are_no_horizon():
+    with pytest.raises(UnsupportedError, match="the duration is the horizon, and cannot be free"):
+        PredictiveController(balance(cost=effort()).replace(duration=(0.5, 1.0)), 20, period=0.05)
+    system = Problem(System(["x"], ["u"], lambda s: [s.u]), 1.0, start={"x": 0})
+    with pytest.raises(UnsupportedError, match="the problem is of a System"):
+        PredictiveController(system, 20, period=0.05)
+    with pytest.raises(ArgumentError, match="start does not state 'q hinge'"):
+        PredictiveController(balance(start={"q": {"slide": 0.0}, "v": 0}), 20, period=0.05)
