@@ -64,7 +64,7 @@ class Asked(Mechanics):
 def asked(plant: Any) -> Asked | None:
     """`plant` with its calls kept; None where accelerations are not those of a tree of rigid bodies."""
     simple = type(plant) is Mechanics and plant.closure is None and not plant.model.is_constrained
-    simple = simple and not plant.model.space.of_bodies
+    simple = simple and not plant.model.space.of_bodies and plant.elements is None
     return Asked(plant) if simple else None
 
 

@@ -313,12 +313,12 @@ def _scalar(name: str, function: Callable[[Moment], Any]) -> Callable[[Moment], 
     return value
 
 
-def path_row(name: str, given: Any) -> Row:
+def path_row(name: str, given: Any, what: str = "path") -> Row:
     if not (isinstance(given, tuple) and len(given) == 3 and callable(given[0])):
         raise ArgumentError(
-            f"Problem: path {name!r} is {given!r}, expected (function of a moment, lower, upper)"
+            f"Problem: {what} {name!r} is {given!r}, expected (function of a moment, lower, upper)"
         )
-    low, high = _pair(f"Problem: path {name!r}", given[1:])
+    low, high = _pair(f"Problem: {what} {name!r}", given[1:])
     return Row(name, _scalar(name, given[0]), low, high)
 
 

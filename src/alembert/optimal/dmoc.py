@@ -45,7 +45,9 @@ class Dmoc:
                 "solve: transcription 'dmoc' is for models of bodies and joints; for a System choose 'midpoint', "
                 "'hermite-simpson' or 'radau'"
             )
-        return Momenta(problem.model, problem.plant.driven, problem.plant.closure)  # type: ignore[union-attr]
+        plant = problem.plant
+        assert isinstance(plant, Mechanics)
+        return Momenta(plant.model, plant.driven, plant.closure, plant.elements)
 
     def implicit(self, plant: Plant) -> tuple[str, ...]:
         assert isinstance(plant, Momenta)
@@ -70,11 +72,11 @@ class Dmoc:
             inverse = plant.tree.symbolic.inverse_mass_matrix(q1, parameters=plant.parameter_values(p))
             after = plant.closure.allowed(t1, q1, after, inverse, p)
         end = ca.vertcat(q1, after)
-        return Interval(end, h * problem.cost.rate(moment), implicit, ((moment, u[0]),))
+        return Interval(end, h * problem.integrands(moment), implicit, ((moment, u[0]),))
 
     @staticmethod
     def mechanics(plant: Momenta, p: ca.SX) -> DiscreteMechanics:
-        return DiscreteMechanics(StepModel(plant.model), p, None)
+        return DiscreteMechanics(StepModel(plant.model, elements=plant.elements), p, None)
 
     def momenta(
         self, plant: Momenta, t: ca.SX, q: ca.SX, e: ca.SX, h: ca.SX, effort: ca.SX, p: ca.SX

@@ -81,7 +81,8 @@ class NlpForm:
 
 def has_smallest(stages: Stages) -> bool:
     """Whether the momenta can be eliminated: DMOC without loops and what else reaches beyond a stage."""
-    open_ = getattr(stages.plant, "closure", None) is None
+    problem = stages.problem
+    open_ = getattr(stages.plant, "closure", None) is None and not problem.design and not problem.integrals
     return isinstance(stages.scheme, Dmoc) and not stages.memory and not stages.problem.periodic and open_
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 INSIDE = 0.1
 """share of the range of a control or state that a straight guess keeps from its bounds"""
+PARAMETERS = 0.01
+"""the same of design parameters, which begin at the values that they have"""
 BRANCH_STEPS = 40
 """of a straight guess, in which loops are closed one after the other"""
 
@@ -37,6 +39,8 @@ class Guess:
     points: Array
     controls: Array
     duration: float
+    design: Array | None = None
+    """parameters that are to be found"""
 
     def at(self, problem: Problem, where: Array) -> Array:
         """Points at other fractions; configurations move along geodesics."""
@@ -264,6 +268,13 @@ def place(stages: Stages, guess: Guess) -> tuple[Array, Array, Array]:
         )
         held = plant.chart.difference(reference, points[0])
         parts.append(np.tile(held, (N + 1, 1)))
+    parts.append(np.zeros((N + 1, len(problem.integrals))))
+    if problem.design:
+        rows = problem.design.values()
+        room = [PARAMETERS * (row.upper - row.lower) for row in rows]
+        low, high = ([getattr(row, side) for row in rows] for side in ("lower", "upper"))
+        known = problem.parameters[list(problem.design)] if guess.design is None else guess.design
+        parts.append(np.tile(np.clip(known, np.add(low, room), np.subtract(high, room)), (N + 1, 1)))
     if problem.is_free:
         span = np.clip(guess.duration, problem.shortest, problem.longest)
         parts.append(np.full((N + 1, 1), span))

@@ -23,6 +23,7 @@ from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.optimal.closure import Closure, solve
+from alembert.simulate.elements import Elements
 
 if TYPE_CHECKING:
     from alembert.optimal.stages import Stages
@@ -263,8 +264,15 @@ class Mechanics:
     momenta = False
     still = 0
 
-    def __init__(self, model: Model, driven: Sequence[int], closure: Closure | None = None) -> None:
-        self.model, self.closure = model, closure
+    def __init__(
+        self,
+        model: Model,
+        driven: Sequence[int],
+        closure: Closure | None = None,
+        elements: Elements | None = None,
+    ) -> None:
+        """`elements`: what else acts, as in `al.simulate`."""
+        self.model, self.closure, self.elements = model, closure, elements
         self.tree = model.constrained_compute.rows.primary if model.is_constrained else model
         self.driven = tuple(driven)
         self.controls = tuple(model.speed_names[k] for k in driven)
@@ -288,6 +296,12 @@ class Mechanics:
         for k, dof in enumerate(self.driven):
             tau[dof] = u[k]
         return tau
+
+    def efforts(self, t: ca.SX, q: ca.SX, v: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
+        """Of the controls, and of the elements."""
+        if self.elements is None:
+            return self.effort(u)
+        return self.effort(u) + self.elements.total(t, q, v, p[: len(self.model.parameters)])
 
     def moment(self, t: ca.SX, x: ca.SX, u: ca.SX, p: ca.SX, **more: Any) -> Moment:
         nq = self.model.nq
@@ -313,7 +327,7 @@ class Mechanics:
 
     def accelerations(self, t: ca.SX, q: ca.SX, v: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
         known = self.parameter_values(p)
-        free = self.tree.symbolic.forward_dynamics(q, v, self.effort(u), parameters=known)
+        free = self.tree.symbolic.forward_dynamics(q, v, self.efforts(t, q, v, u, p), parameters=known)
         if self.closure is None:
             return free
         G = self.closure.jacobian(q, p)
@@ -357,7 +371,7 @@ class Momenta(Mechanics):
             return ca.vertcat(
                 v, model.symbolic.multiply_mass_matrix(position, a, parameters=known) + f(*values)
             )
-        return ca.vertcat(v, self.effort(u) + f(*values))
+        return ca.vertcat(v, self.efforts(t, position, v, u, p) + f(*values))
 
 
 def driven_dofs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from alembert.errors import ArgumentError
+from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model
 from alembert.model.printing import unknown
 from alembert.optimal import consistency
@@ -18,6 +19,8 @@ from alembert.optimal.closure import close, read_motions
 from alembert.optimal.conditions import Reader, path_row
 from alembert.optimal.costs import Cost, effort
 from alembert.optimal.plant import RESERVED, Bounds, Mechanics, Moment, Row, System, driven_dofs
+from alembert.simulate.elements import Elements
+from alembert.simulate.inputs import Inputs, as_sequence
 
 if TYPE_CHECKING:
     from alembert.optimal.prepared import PreparedProblem
@@ -45,6 +48,10 @@ class Statement:
     periodic: bool
     parameters: Mapping[str, float] | None
     inputs: Mapping[str, Any] | None
+    design: Mapping[str, Bounds] | None
+    integrals: Mapping[str, tuple[Callable[[Moment], Any], float, float]] | None
+    forces: Any
+    gravity: Any
 
 
 class Problem:
@@ -69,6 +76,10 @@ class Problem:
     closed. With `periodic` the motion ends as it starts. `parameters` are values for the parameters
     of the model or the system, by name. `inputs` are numbers or vectors of one's own by name, which costs, path and
     conditions use as `s.name`: targets, weights, disturbances, which a prepared problem takes anew in every solve.
+
+    `design` names parameters that are to be found as well, with their bounds: `{"length": (0.5, 2.0)}`; they have one value
+    for the whole motion, `solution.design`. `integrals` bound integrals over the motion: `{"energy": (lambda s: s.u**2, 0,
+    5)}`. `forces` and `gravity` act on a model as in `al.simulate`: springs, drag, fields.
     """
 
     def __init__(
@@ -86,24 +97,31 @@ class Problem:
         periodic: bool = False,
         parameters: Mapping[str, float] | None = None,
         inputs: Mapping[str, Any] | None = None,
+        design: Mapping[str, Bounds] | None = None,
+        integrals: Mapping[str, tuple[Callable[[Moment], Any], float, float]] | None = None,
+        forces: Any = None,
+        gravity: Any = None,
     ) -> None:
         self.transcribed: dict[Any, Transcribed] = {}
         """what earlier solves have compiled"""
         self.statement = Statement(
             *(plant, duration, start, end, cost, limits, path, actuated, prescribed, periodic, parameters),
-            inputs,
+            *(inputs, design, integrals, forces, gravity),
         )
         motions: dict[str, ca.Function] = {}
+        elements: Elements | None = None
         if isinstance(plant, Model):
+            plant, elements = _environment(plant, forces, gravity)
             driven = driven_dofs(plant, actuated, prescribed or ())
             motions = read_motions(plant, prescribed or {}, driven)
-            self.plant: Mechanics | System = Mechanics(plant, driven)
+            self.plant: Mechanics | System = Mechanics(plant, driven, None, elements)
             self.model: Model | None = plant
         elif isinstance(plant, System):
-            for name, value in (("actuated", actuated), ("prescribed", prescribed)):
+            only = {"actuated": actuated, "prescribed": prescribed, "forces": forces, "gravity": gravity}
+            for name, value in only.items():
                 if value is not None:
                     raise ArgumentError(
-                        f"Problem: `{name}` is for models; a System names its controls itself"
+                        f"Problem: `{name}` is for models; a System names its controls and what acts on it itself"
                     )
             self.plant, self.model = plant, None
         else:
@@ -127,11 +145,19 @@ class Problem:
         self.end = reader.conditions("end", end or {})
         self.limits, self.rates = reader.limits(limits)
         self.path = [path_row(name, given) for name, given in (path or {}).items()]
+        self.design = self._read_design(design)
+        if integrals is not None and not isinstance(integrals, Mapping):
+            raise ArgumentError(f"Problem: integrals is {integrals!r}, expected (function, lower, upper) by names")
+        self.integrals = [path_row(name, given, "integral") for name, given in (integrals or {}).items()]
         consistency.check(self)
         if isinstance(self.plant, Mechanics):
             assert self.model is not None
             closure = close(self, motions)
-            self.plant = Mechanics(self.model, self.plant.driven, closure)
+            if closure is not None and self.design:
+                raise UnsupportedError(
+                    "Problem: design parameters are not found for models with loops or prescribed joints"
+                )
+            self.plant = Mechanics(self.model, self.plant.driven, closure, elements)
             if closure is not None:
                 known = {f"{what} {self.model.speed_names[k]}" for what in "qv" for k in closure.dofs}
                 self.limits["state"] = [r for r in self.limits["state"] if r.component not in known]
@@ -231,6 +257,32 @@ class Problem:
             found[name] = input_value("Problem", name, value)
         return found
 
+    def _read_design(self, given: Mapping[str, Bounds] | None) -> dict[int, Row]:
+        """By its place among the parameters, the bounds of what is to be found."""
+        if given is not None and not isinstance(given, Mapping):
+            raise ArgumentError(f"Problem: design is {given!r}, expected bounds of parameters by name")
+        names, found = [name for name, _ in self.plant.parameters], {}
+        for name, bounds in (given or {}).items():
+            if name not in names:
+                raise ArgumentError(unknown("Problem: design: no parameter", name, names))
+            pair = np.asarray(bounds, dtype=float)
+            if pair.shape != (2,) or not pair[0] < pair[1] or not np.isfinite(pair).all():
+                raise ArgumentError(f"Problem: design {name!r} is {bounds!r}, expected a pair (lower, upper)")
+            k = names.index(name)
+            found[k] = Row(name, lambda s, k=k: s.parameters[k], float(pair[0]), float(pair[1]))
+        return found
+
+    def with_design(self, values: Array) -> Problem:
+        """The same problem with these values of the parameters that are to be found."""
+        found = copy.copy(self)
+        found.parameters = self.parameters.copy()
+        found.parameters[list(self.design)] = values
+        return found
+
+    def integrands(self, s: Moment) -> ca.SX:
+        """Of the cost, and of the integrals that are bounded."""
+        return ca.vertcat(self.cost.rate(s), *(row.value(s) for row in self.integrals))
+
     def moment_inputs(self, p: ca.SX) -> dict[str, ca.SX]:
         """The inputs by name, of p: they follow the parameters of the plant."""
         at, found = len(self.plant.parameters), {}
@@ -258,6 +310,15 @@ class Problem:
         """A moment in the coordinates of the plant."""
         own = self.moment_inputs(p)
         return self.plant.moment(t, x, u, p, duration=duration, _controls=self.plant.controls, **own)
+
+
+def _environment(model: Model, forces: Any, gravity: Any) -> tuple[Model, Elements | None]:
+    """The model under the gravity that is given, and the elements that act on it."""
+    inputs = Inputs(gravity=gravity)
+    elements = [*(() if forces is None else as_sequence(forces)), *([inputs.field] if inputs.field is not None else [])]
+    if gravity is not None:
+        model = model.replace(gravity=(0, 0, 0) if inputs.field is not None else gravity)
+    return model, Elements(model, elements, None) if elements else None
 
 
 def input_value(function: str, name: str, given: Any) -> Array:

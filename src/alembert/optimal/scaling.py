@@ -166,6 +166,10 @@ def _states(stages: Stages, points: Array, in_momenta: bool) -> Array:
     rest = base + stages.memory
     if problem.periodic:
         found[rest : rest + base] = found[:base]
+    last = chart.tangent - int(problem.is_free)
+    for k, row in zip(range(last - len(problem.design), last), problem.design.values(), strict=True):
+        width = row.upper - row.lower
+        found[k] = min(found[k], width) if found[k] > 0 else width
     if problem.is_free:
         found[-1] = min(T, problem.longest - problem.shortest)
     found[base:rest] = 0.0

@@ -193,7 +193,9 @@ class RungeKutta:
             raise UnsupportedError(
                 f"solve: transcription {self.name!r} is for models; a System has no momenta"
             )
-        return Momenta(problem.model, problem.plant.driven, problem.plant.closure)  # type: ignore[union-attr]
+        plant = problem.plant
+        assert isinstance(plant, Mechanics)
+        return Momenta(plant.model, plant.driven, plant.closure, plant.elements)
 
     def implicit(self, plant: Plant) -> tuple[str, ...]:
         names = plant.tangent_names
@@ -222,7 +224,7 @@ class RungeKutta:
             moment = on.moment(when, point, controls[i])
             moments.append((moment, controls[i]))
             if tableau.b[i]:
-                cost += h * tableau.b[i] * problem.cost.rate(moment)
+                cost += h * tableau.b[i] * problem.integrands(moment)
         residuals = []
         for k, i in enumerate(solved):
             moved = sum((a * g for a, g in zip(tableau.a[i], slopes, strict=True) if a), ca.SX.zeros(n))
@@ -269,7 +271,7 @@ class SemiImplicitEuler:
             nq, nv = problem.model.nq, problem.model.nv
             step = ca.vertcat(h * (x[nq:] + step[nv:]), step[nv:])
         return Interval(
-            plant.chart.retract(x, step), h * problem.cost.rate(moment), ca.SX(0, 1), ((moment, u[0]),)
+            plant.chart.retract(x, step), h * problem.integrands(moment), ca.SX(0, 1), ((moment, u[0]),)
         )
 
     def guess(self, plant: Plant, x: Array, after: Array) -> Array:

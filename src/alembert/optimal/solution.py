@@ -98,6 +98,12 @@ class Solution:
         """[s]"""
         return self.stages.span(self._outcome.iterate.x)
 
+    @property
+    def design(self) -> dict[str, float]:
+        """The design parameters that were found, by name."""
+        values = self.problem.parameters
+        return {row.name: float(values[k]) for k, row in self.problem.design.items()}
+
     @cached_property
     def time(self) -> Array:
         """(N + 1,) [s]"""

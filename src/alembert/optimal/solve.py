@@ -188,7 +188,10 @@ class Transcribed:
         elif guess is None and problem is self.stages.problem:
             x, u, z = self._straight
         else:
-            x, u, z = guesses.place(stages, guesses.make(problem, guess))
+            made = guesses.make(problem, guess)
+            if isinstance(guess, Solution) and list(guess.problem.design) == list(problem.design):
+                made = replace(made, design=guess.problem.parameters[list(problem.design)])
+            x, u, z = guesses.place(stages, made)
         report = reporter(options.progress)
         report = report if options.time_limit is None else Deadline(options.time_limit, report)
         attempt = Attempt(
@@ -208,6 +211,8 @@ class Transcribed:
         if isinstance(report, Deadline) and outcome.status == "interrupted" and report.is_over:
             outcome.status, outcome.message = _out_of_time(report)
         _remark(attempt, outcome)
+        if problem.design:
+            problem = problem.with_design(outcome.iterate.x[0, stages.chosen])
         hessian = "exact" if exact else "gauss-newton"
         return Solution(problem, stages, outcome, solver, self.name, hessian, is_judged=is_judged)
 

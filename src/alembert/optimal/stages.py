@@ -89,6 +89,12 @@ class Stages:
     def is_free(self) -> bool:
         return self.problem.is_free
 
+    @property
+    def chosen(self) -> slice:
+        """Where in x the design parameters are."""
+        end = self.chart.point - int(self.is_free)
+        return slice(end - len(self.problem.design), end)
+
     def span(self, x: Array) -> float:
         """The duration, from the point of any stage."""
         return float(x[..., -1].flat[0]) if self.is_free else self.problem.shortest
@@ -144,7 +150,8 @@ def cut(
     memory = m if scheme.node_controls or limited else 0
     base = plant.chart
     periodic = base.tangent if problem.periodic else 0
-    chart = base.extended(memory + periodic + problem.is_free)
+    sums, design = len(problem.integrals), len(problem.design)
+    chart = base.extended(memory + periodic + sums + design + problem.is_free)
     x = ca.SX.sym("x", chart.point)
     u = ca.SX.sym("u", m * scheme.points)
     z_names = scheme.implicit(plant)
@@ -156,15 +163,18 @@ def cut(
     p = ca.SX.sym("p", len(parameters))
     T = x[-1] if problem.is_free else s[2]
     t, h = s[0] * T, s[1] * T
-    own, kept, held = ca.vertsplit(
-        x, [0, base.point, base.point + memory, base.point + memory + periodic, chart.point]
-    )[:3]
+    sizes = (base.point, memory, periodic, sums, design, int(problem.is_free))
+    own, kept, held, summed, chosen, _ = ca.vertsplit(x, np.cumsum([0, *sizes]).tolist())
+    numbers, p = p, ca.SX(p)  # what is found of the parameters is in x
+    for k, place_of in enumerate(problem.design):
+        p[place_of] = chosen[k]
     values = [u[m * k : m * (k + 1)] for k in range(scheme.points)]
     given = [kept, *values] if scheme.node_controls else values
     symbolic = asked(plant)
     interval = scheme.interval(Stretch(problem, symbolic or plant, t, h, T, own, given, z, p))
     after = ca.vertcat(
-        interval.after, *([values[-1]] if memory else []), held, *([T] if problem.is_free else [])
+        *(interval.after, *([values[-1]] if memory else []), held),
+        *(*((summed + interval.cost[1:],) if sums else ()), chosen, *([T] if problem.is_free else [])),
     )
 
     rows = _Rows(steps)
@@ -205,6 +215,8 @@ def cut(
     for row in problem.start:
         if row.is_bound:
             rows.add(f"start {row.name}", row.value(node), (row.lower, row.upper), only_first=True)
+    for k, row in enumerate(problem.design.values()):
+        rows.add(row.name, chosen[k], (row.lower, row.upper), only_first=True)
     if problem.is_free:
         rows.add("duration", T, (problem.shortest, problem.longest), only_first=True)
 
@@ -228,7 +240,10 @@ def cut(
     begin = conditions(problem, plant, "start", first, begins, own, p)
     finish = conditions(problem, plant, "end", last, finishes, own, p)
     lower, upper = rows.bounds()
-    place, found = [x, u, z, s, p], [after, interval.cost, interval.implicit, rows.expressions()]
+    place, found = [x, u, z, s, numbers], [after, interval.cost[0], interval.implicit, rows.expressions()]
+    met = [(row, summed[k]) for k, row in enumerate(problem.integrals)]
+    equal = [(row, value) for row, value in met if row.is_equation]
+    within = [(row, value) for row, value in met if row.is_bound]
     opened = None
     if symbolic is not None and symbolic.calls:
         opened = Opened.of(symbolic, place, found)
@@ -244,19 +259,21 @@ def cut(
             *plant.tangent_names,
             *(f"{name} before" for name in controls[:memory]),
             *(f"{name} at the start" for name in plant.tangent_names[:periodic]),
+            *(f"integral of {row.name}" for row in problem.integrals),
+            *(row.name for row in problem.design.values()),
             *(["duration"] if problem.is_free else []),
         ),
         u_names=tuple(_numbered(name, k, scheme.points) for k in range(scheme.points) for name in controls),
         z_names=z_names,
         stage=ca.Function("stage", place, found),
-        start=ca.Function("start", [x, s, p], [ca.vertcat(begin[1], around)]),
+        start=ca.Function("start", [x, s, numbers], [ca.vertcat(begin[1], around, summed)]),
         end=ca.Function(
             "end",
-            [x, s, p],
+            [x, s, numbers],
             [
                 problem.cost.final(ends),
-                ca.vertcat(finish[1], around[back]),
-                _column(row.value(ends) for row in bounded),
+                ca.vertcat(finish[1], around[back], *(value - row.lower for row, value in equal)),
+                _column([*(row.value(ends) for row in bounded), *(value for _, value in within)]),
             ],
         ),
         parameters=parameters,
@@ -264,11 +281,11 @@ def cut(
         path_names=tuple(rows.names),
         lower=lower,
         upper=upper,
-        start_names=(*begin[0], *again),
-        end_names=(*finish[0], *(again[k] for k in back)),
-        end_bounded=tuple(row.name for row in bounded),
-        end_lower=np.array([row.lower for row in bounded], dtype=float),
-        end_upper=np.array([row.upper for row in bounded], dtype=float),
+        start_names=(*begin[0], *again, *(f"integral of {row.name}" for row in problem.integrals)),
+        end_names=(*finish[0], *(again[k] for k in back), *(f"integral of {row.name}" for row, _ in equal)),
+        end_bounded=(*(row.name for row in bounded), *(f"integral of {row.name}" for row, _ in within)),
+        end_lower=np.array([row.lower for row in (*bounded, *(row for row, _ in within))], dtype=float),
+        end_upper=np.array([row.upper for row in (*bounded, *(row for row, _ in within))], dtype=float),
         opened=opened,
     )
 
