@@ -17,6 +17,7 @@ from alembert.optimal.lagrange import LagrangeForm as LagrangeForm
 from alembert.optimal.lagrange import LagrangeSolution as LagrangeSolution
 from alembert.optimal.lagrange import lagrange_form as lagrange_form
 from alembert.optimal.mesh import MeshErrors as MeshErrors
+from alembert.optimal.phases import Cases as Cases
 from alembert.optimal.phases import Phases as Phases
 from alembert.optimal.phases import PhasesSolution as PhasesSolution
 from alembert.optimal.plant import Moment as Moment

@@ -41,8 +41,11 @@ class Phases:
     phase that begins and of its state: `{"second": {"m": lambda s: s.m - 8000}}` jumps, where s is the moment at the end of
     the phase before, and `{"second": {"m": None}}` leaves it free, or to the phase's own `start`. For a model states are
     "q elbow" and "v elbow". Conditions at the ends of a phase, limits, path, costs and a free duration are those of its
-    problem; its time begins at 0. Costs add.
+    problem; its time begins at 0. Costs add. A design parameter that several phases have has one value for all of them.
     """
+
+    follow = True
+    """whether a phase begins where the one before ends"""
 
     def __init__(
         self, phases: Mapping[str, Problem], *, links: Mapping[str, Mapping[str, Link]] | None = None
@@ -60,7 +63,8 @@ class Phases:
                     unknown("Phases: links: no phase that follows another", name, list(phases)[1:])
                 )
         self.phases = dict(phases)
-        self.plant = SideBySide(self.phases, links or {})
+        self.design = _shared(self.phases)
+        self.plant = SideBySide(self.phases, links or {}, self.design, follow=self.follow)
         self.problem = self._problem()
 
     def __repr__(self) -> str:
@@ -103,7 +107,19 @@ class Phases:
         cost = running(lambda s: sum(p.cost.rate(m) * m.duration for p, m in self._moments(s))) + terminal(
             lambda s: sum(p.cost.final(m) for p, m in self._moments(s))
         )
-        return Problem(plant, 1.0, start=start, end=end, limits=limits, path=path, cost=cost)
+        integrals = {
+            f"{name}: {row.name}": (plant.seen(k, _over_time(row.value)), row.lower, row.upper)
+            for k, (name, problem) in enumerate(self.phases.items())
+            for row in problem.integrals
+        }
+        whole: dict[str, Any] = {
+            "start": start,
+            "end": end,
+            "limits": limits,
+            "path": path,
+            "integrals": integrals,
+        }
+        return Problem(plant, 1.0, **whole, cost=cost, design=self.design)
 
     def _moments(self, s: Moment) -> list[tuple[Problem, Moment]]:
         return [(problem, self.plant.of(s, k)) for k, problem in enumerate(self.phases.values())]
@@ -145,14 +161,24 @@ class Phases:
 class SideBySide(System):
     """(1): all phases as one system; states are "phase: state", free durations "phase: duration", and the c of (2)."""
 
-    def __init__(self, phases: Mapping[str, Problem], links: Mapping[str, Mapping[str, Link]]) -> None:
+    def __init__(
+        self,
+        phases: Mapping[str, Problem],
+        links: Mapping[str, Mapping[str, Link]],
+        shared: Mapping[str, tuple[float, float]],
+        *,
+        follow: bool = True,
+    ) -> None:
+        """`shared` are parameters that all phases have in common; `follow`: whether they go on from each other."""
         self.name, self._phases, self.units = "phases", list(phases.items()), {}
         self._linked: list[tuple[int, int, Link, str]] = []
         """phase, state, the link and its name"""
         states: list[str] = []
         controls: list[str] = []
         parameters: list[tuple[str, float]] = []
-        self._x, self._u, self._p = [0], [0], [0]
+        self._x, self._u = [0], [0]
+        self._p: list[list[int]] = []
+        """of each phase, where its parameters are"""
         before: Sequence[str] = ()
         for k, (name, problem) in enumerate(self._phases):
             self._check(name, problem)
@@ -173,14 +199,19 @@ class SideBySide(System):
                     self._linked.append((k, j, link, f"{name}: {state}"))
             states += [f"{name}: {state}" for state in names]
             controls += [f"{name}: {control}" for control in plant.controls]
-            known = problem.parameter_values or {}
-            parameters += [(f"{name}: {key}", value) for key, value in known.items()]
+            known = {
+                k: (v, k if k in shared else f"{name}: {k}")
+                for k, v in (problem.parameter_values or {}).items()
+            }
             for key, values in problem.input_values.items():
-                parameters += [(f"{name}: {key} {i}", float(value)) for i, value in enumerate(values)]
+                known |= {f"{key} {i}": (float(v), f"{name}: {key} {i}") for i, v in enumerate(values)}
+            there = [label for label, _ in parameters]
+            parameters += [(label, value) for value, label in known.values() if label not in there]
+            there = [label for label, _ in parameters]
+            self._p.append([there.index(label) for _, label in known.values()])
             self._x.append(len(states))
             self._u.append(len(controls))
-            self._p.append(len(parameters))
-            before = names
+            before = names if follow else ()
         self._free = [k for k, (_, problem) in enumerate(self._phases) if problem.is_free]
         states += [f"{self._phases[k][0]}: duration" for k in self._free]
         states += [f"link to {name}" for *_, name in self._linked]
@@ -213,7 +244,7 @@ class SideBySide(System):
             self._part(s.controls, self._u, k),
             self._span(s.states, k),
         )
-        p, problem = self._part(s.parameters, self._p, k), self._phases[k][1]
+        p, problem = self._parameters(s.parameters, k), self._phases[k][1]
         return problem.moment(s.t * T, x, u, p, T)
 
     def seen(self, k: int, value: Callable[[Moment], Any]) -> Callable[[Moment], Any]:
@@ -224,13 +255,16 @@ class SideBySide(System):
         rates = []
         for k, (_, problem) in enumerate(self._phases):
             T = self._span(x, k)
-            own = (self._part(whole, at, k) for whole, at in ((x, self._x), (u, self._u), (p, self._p)))
+            own = (self._part(x, self._x, k), self._part(u, self._u, k), self._parameters(p, k))
             rates.append(T * problem.plant.rate(t * T, *own))
         return ca.vertcat(*rates, ca.SX.zeros(self.still))
 
     @staticmethod
     def _part(whole: ca.SX, at: Sequence[int], k: int) -> ca.SX:
         return whole[at[k] : at[k + 1]]
+
+    def _parameters(self, p: ca.SX, k: int) -> ca.SX:
+        return ca.vertcat(ca.SX(0, 1), *(p[i] for i in self._p[k]))
 
     def _span(self, x: ca.SX, k: int) -> Any:
         problem = self._phases[k][1]
@@ -262,6 +296,40 @@ class SideBySide(System):
         problem = self._phases[k][1]
         T = float(x[0, self._x[-1] + self._free.index(k)]) if problem.is_free else problem.shortest
         return x[:, self._x[k] : self._x[k + 1]], u[:, self._u[k] : self._u[k + 1]], T
+
+
+class Cases(Phases):
+    """Several motions of one design, each a `Problem`: their costs add, and design parameters of the same name are shared.
+
+    `Cases({"empty": light, "loaded": heavy}).solve(40).design` is the best of all cases together. Nothing else joins them.
+    """
+
+    follow = False
+
+    def __init__(self, cases: Mapping[str, Problem]) -> None:
+        super().__init__(cases)
+
+    def __repr__(self) -> str:
+        return f"<Cases: {', '.join(self.phases)}>"
+
+
+def _shared(phases: Mapping[str, Problem]) -> dict[str, tuple[float, float]]:
+    """The design parameters of all phases, with their bounds."""
+    found: dict[str, tuple[float, float]] = {}
+    for name, problem in phases.items():
+        for row in problem.design.values():
+            pair = (row.lower, row.upper)
+            if found.setdefault(row.name, pair) != pair:
+                raise ArgumentError(
+                    f"Phases: {name!r} has the design parameter {row.name!r} within {row}, another phase within "
+                    f"{found[row.name][0]:g} .. {found[row.name][1]:g}; it is shared, so its bounds are the same"
+                )
+    return found
+
+
+def _over_time(value: Callable[[Moment], Any]) -> Callable[[Moment], Any]:
+    """The rate of an integral, over the share of a phase's duration."""
+    return lambda s: value(s) * s.duration
 
 
 def _same(j: int) -> Callable[[Moment], Any]:
@@ -349,6 +417,11 @@ class PhasesSolution:
     @property
     def cost(self) -> float:
         return self.solution.cost
+
+    @property
+    def design(self) -> dict[str, float]:
+        """The design parameters that were found, by name."""
+        return self.solution.design
 
     @property
     def iterations(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -147,7 +147,9 @@ class Problem:
         self.path = [path_row(name, given) for name, given in (path or {}).items()]
         self.design = self._read_design(design)
         if integrals is not None and not isinstance(integrals, Mapping):
-            raise ArgumentError(f"Problem: integrals is {integrals!r}, expected (function, lower, upper) by names")
+            raise ArgumentError(
+                f"Problem: integrals is {integrals!r}, expected (function, lower, upper) by names"
+            )
         self.integrals = [path_row(name, given, "integral") for name, given in (integrals or {}).items()]
         consistency.check(self)
         if isinstance(self.plant, Mechanics):
@@ -269,7 +271,7 @@ class Problem:
             if pair.shape != (2,) or not pair[0] < pair[1] or not np.isfinite(pair).all():
                 raise ArgumentError(f"Problem: design {name!r} is {bounds!r}, expected a pair (lower, upper)")
             k = names.index(name)
-            found[k] = Row(name, lambda s, k=k: s.parameters[k], float(pair[0]), float(pair[1]))
+            found[k] = Row(name, partial(_parameter, k), float(pair[0]), float(pair[1]))
         return found
 
     def with_design(self, values: Array) -> Problem:
@@ -312,10 +314,17 @@ class Problem:
         return self.plant.moment(t, x, u, p, duration=duration, _controls=self.plant.controls, **own)
 
 
+def _parameter(k: int, s: Moment) -> ca.SX:
+    return s.parameters[k]
+
+
 def _environment(model: Model, forces: Any, gravity: Any) -> tuple[Model, Elements | None]:
     """The model under the gravity that is given, and the elements that act on it."""
     inputs = Inputs(gravity=gravity)
-    elements = [*(() if forces is None else as_sequence(forces)), *([inputs.field] if inputs.field is not None else [])]
+    elements = [
+        *(() if forces is None else as_sequence(forces)),
+        *([inputs.field] if inputs.field is not None else []),
+    ]
     if gravity is not None:
         model = model.replace(gravity=(0, 0, 0) if inputs.field is not None else gravity)
     return model, Elements(model, elements, None) if elements else None

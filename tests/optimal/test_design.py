@@ -1,0 +1,142 @@
+"""Parameters that are found with the motion, integrals that are bounded, and what acts on models besides controls."""
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.optimal import Cases, Phases, Problem, System, effort, running, terminal
+from alembert.simulate import CentralGravity, SpringDamper
+
+ENDS = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
+
+
+def cart(price=3.0, way=1.0, **more):
+    """x'' = u/m from rest to rest in 1 s takes 6 m^2 way^2; light carts are dear: + price/m."""
+    system = System(["x", "v"], ["u"], lambda s: [s.v, s.u / s.m], parameters={"m": 1.0})
+    ends = {"start": {"x": 0, "v": 0}, "end": {"x": way, "v": 0}}
+    own = {"design": {"m": (0.1, 5.0)}, "cost": effort() + terminal(lambda s: price / s.m)}
+    return Problem(system, 1.0, **ends, **own | more)
+
+
+@pytest.mark.parametrize("solver", ["sweep", "ipopt"])
+def test_the_best_mass(solver):
+    """6 m^2 + 3/m is least at m^3 = 1/4. Hermite-Simpson is exact for this motion."""
+    solution = cart().solve(8, solver=solver)
+    best = 0.25 ** (1 / 3)
+    assert solution.success
+    assert solution.design == {"m": pytest.approx(best, rel=1e-6)}  # cost to 1e-8: a parabola to its root
+    assert solution.cost == pytest.approx(6 * best**2 + 3 / best, rel=1e-8)
+    assert solution.problem.parameter_values == solution.design
+    assert solution.accuracy.worst < 1e-10  # with the mass that was found
+
+
+def test_a_bound_of_the_design_holds_and_a_guess_brings_its_value():
+    solution = cart(design={"m": (0.7, 5.0)}).solve(8)
+    assert solution.design["m"] == pytest.approx(0.7, abs=1e-6)
+    finer = cart(design={"m": (0.7, 5.0)}).solve(16, guess=solution)
+    assert finer.design["m"] == pytest.approx(0.7, abs=1e-6)
+    assert finer.iterations <= solution.iterations
+
+
+def test_the_mass_of_a_model():
+    """DMOC: its momenta are those of the mass that is found."""
+    builder = al.ModelBuilder("slider", gravity=(0, 0, 0))
+    mass = al.Inertia.point(builder.parameter("m", 1.0))
+    builder.body("mass", mass, joint=al.Prismatic((1.0, 0, 0)), joint_name="slide")
+    ends = {"start": {"q": [0], "v": 0}, "end": {"q": [1], "v": 0}}
+    cost = effort() + terminal(lambda s: 3 / s.parameters[0])
+    solution = Problem(builder.build(), 1.0, **ends, design={"m": (0.1, 5.0)}, cost=cost).solve(20)
+    assert solution.success
+    # controls held over intervals of h take 1/(1 - h^2) of the effort: m^3 = (1 - h^2)/4
+    assert solution.design["m"] == pytest.approx(((1 - 1 / 400) / 4) ** (1 / 3), rel=1e-6)
+    np.testing.assert_allclose(solution.momenta, solution.design["m"] * solution.v, atol=1e-12)
+
+
+def test_cases_share_a_design():
+    """Ways of 1 and of 2: 6 m^2 (1 + 4) + (1 + 3)/m, least at m^3 = 4/60."""
+    cases = Cases({"short": cart(1.0, 1.0), "long": cart(3.0, 2.0)})
+    found = cases.solve(6)
+    assert found.success
+    assert found.design == {"m": pytest.approx((4 / 60) ** (1 / 3), rel=1e-6)}
+    assert found["long"].state("x")[-1] == pytest.approx(2.0)
+    assert found["long"].state("x")[0] == pytest.approx(0.0)
+    assert repr(cases) == "<Cases: short, long>"
+
+
+def test_the_widest_bow_of_a_given_energy():
+    """The largest int x with int u^2 = 1, x' = u, x(0) = x(1) = 0: x = sqrt(3) t (1 - t), 1/sqrt(12)."""
+    bow = System(["x"], ["u"], lambda s: [s.u])
+    for pair in ((-np.inf, 1.0), (1.0, 1.0)):
+        energy = {"energy": (lambda s: s.u**2, *pair)}
+        problem = Problem(
+            bow, 1.0, start={"x": 0}, end={"x": 0}, integrals=energy, cost=running(lambda s: -s.x)
+        )
+        solution = problem.solve(8)
+        assert solution.success
+        assert solution.cost == pytest.approx(-1 / np.sqrt(12), rel=1e-6)
+    halves = Phases(
+        {"one": Problem(bow, 0.5, start={"x": 0}, integrals={"energy": (lambda s: s.u**2, 0.25, 0.25)})}
+    )
+    assert halves.solve(4).solution.stages.x_names[-1] == "integral of one: energy"
+
+
+def slider(**more):
+    builder = al.ModelBuilder("slider", gravity=(0, 0, -9.81))
+    builder.body("mass", al.Inertia.point(2.0), joint=al.Prismatic((1.0, 0, 0)), joint_name="slide")
+    builder.frame("wall", "world", (0, 0, 0))
+    ends = {"start": {"q": [0], "v": 0}, "end": {"q": [1], "v": 0}}
+    return Problem(builder.build(), 1.0, **ends, cost=effort(), **more)
+
+
+def test_springs_act():
+    """As in equations of one's own: 2 x'' = u - 8 x - x'."""
+    spring = SpringDamper("wall", "mass", stiffness=8.0, damping=1.0)
+    system = System(["x", "v"], ["u"], lambda s: [s.v, (s.u - 8 * s.x - s.v) / 2])
+    mine = Problem(system, 1.0, **ENDS, cost=effort()).solve(20)
+    ours = slider(forces=[spring]).solve(20, transcription="hermite-simpson")
+    # the damper's direction is that of x, smoothed by 1e-12 m at x = 0
+    assert ours.cost == pytest.approx(mine.cost, rel=1e-6)
+    discrete = slider(forces=[spring]).solve(40)
+    assert discrete.transcription == "dmoc"
+    assert discrete.cost == pytest.approx(mine.cost, rel=3e-3)  # order 2: (1/40)^2 times a few
+    assert slider(forces=spring).solve(20, transcription="hermite-simpson").cost == ours.cost
+
+
+def test_another_gravity():
+    """A vector replaces that of the model, a field acts by place: along x it is the slider's."""
+    pulled = slider(gravity=(3.0, 0, 0)).solve(10, transcription="midpoint")
+    field = slider(gravity=CentralGravity(3.0e12, (1e6, 0, 0), gradient=False)).solve(
+        10, transcription="midpoint"
+    )
+    assert pulled.cost < slider().solve(10, transcription="midpoint").cost + 40
+    assert pulled.cost == pytest.approx(field.cost, rel=1e-4)  # 1e6 m away it hardly changes
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"design": {"k": (0, 1)}}, "design: no parameter 'k'"),
+        ({"design": {"m": 3.0}}, r"design 'm' is 3.0, expected a pair \(lower, upper\)"),
+        ({"design": ["m"]}, r"design is \['m'\], expected bounds of parameters by name"),
+        ({"integrals": [1]}, r"integrals is \[1\], expected \(function, lower, upper\) by names"),
+        ({"integrals": {"e": 1.0}}, "integral 'e' is 1.0, expected"),
+        ({"forces": []}, "`forces` is for models"),
+    ],
+)
+def test_refused(given, said):
+    with pytest.raises(ArgumentError, match=said):
+        cart(**given)
+
+
+def test_refused_with_prescribed_joints_and_with_other_bounds():
+    builder = al.ModelBuilder("arm")
+    mass = al.Inertia.point(builder.parameter("m", 1.0), (1.0, 0, 0))
+    builder.body("upper", mass, joint=al.Revolute((0, 0, 1)), joint_name="a")
+    builder.body(
+        "lower", mass, joint=al.Revolute((0, 0, 1)), joint_name="b", parent="upper", placement=(1, 0, 0)
+    )
+    with pytest.raises(UnsupportedError, match="design parameters are not found for models with loops"):
+        Problem(builder.build(), 1.0, prescribed={"a": 0.0}, design={"m": (0.1, 2.0)})
+    with pytest.raises(ArgumentError, match="it is shared, so its bounds are the same"):
+        Cases({"one": cart(), "two": cart(design={"m": (0.2, 5.0)})})
