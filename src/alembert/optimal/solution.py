@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from alembert.model import Model
+    from alembert.optimal.refinement import Mesh
     from alembert.view import Animation
 
 Array = np.ndarray
@@ -55,6 +56,12 @@ class Solution:
         self.seconds = outcome.seconds
 
     _is_judged = False
+    meshes: tuple[Mesh, ...] = ()
+    """those that were tried, where the mesh was refined"""
+
+    def remark(self, text: str) -> None:
+        """Add to the message."""
+        self._message = f"{self._message}; {text}"
 
     @property
     def converged(self) -> bool:

@@ -40,6 +40,7 @@ from alembert.optimal.outcome import (
     warm,
 )
 from alembert.optimal.problem import Problem
+from alembert.optimal.refinement import refined
 from alembert.optimal.schemes import scheme
 from alembert.optimal.solution import Solution
 from alembert.optimal.splines import solve_splines
@@ -69,6 +70,7 @@ def solve(
     progress: bool | Callable[[Iteration], Any] | None = None,
     time_limit: float | None = None,
     control_points: int | None = None,
+    accuracy: float | None = None,
 ) -> Solution:
     """Solve `problem` with `steps` intervals of time.
 
@@ -84,19 +86,39 @@ def solve(
     iteration (by default on a terminal), or is called with each. After `time_limit` seconds of iterations the best iterate
     so far is returned, with the status "time".
 
+    With `accuracy` the mesh is refined until the errors of its intervals, what its controls cost, and the change of the cost
+    from mesh to mesh are below it, as shares: `steps` is then what it begins with, and `solution.meshes` how it went. Where
+    controls jump, nodes are put on both sides.
+
     A solution is returned also when the solver did not succeed: `solution.success` and `solution.message` say
     so, `solution.diagnosis()` which constraints are violated where. Ctrl-C during the iterations returns the
     best iterate with the status "interrupted", before them it raises KeyboardInterrupt.
     """
+    own: dict[str, Any]
     with interrupts_kept():
         check(steps, solver, tolerance, iterations, hessian, time_limit)
+        if accuracy is not None:
+            own = {
+                "transcription": transcription,
+                "solver": solver,
+                "guess": guess,
+                "nodes": nodes,
+                "hessian": hessian,
+            }
+            own |= {
+                "tolerance": tolerance,
+                "iterations": iterations,
+                "progress": progress,
+                "time_limit": time_limit,
+            }
+            return refined(problem, int(steps), accuracy, own)
         if transcription == "splines":
             if solver != "sweep" or nodes is not None or hessian != "auto":
                 raise UnsupportedError(
                     "solve: transcription 'splines' has its own solver and Hessian, and even steps; leave solver, nodes and "
                     "hessian out"
                 )
-            own: dict[str, Any] = {} if control_points is None else {"control_points": control_points}
+            own = {} if control_points is None else {"control_points": control_points}
             own |= {"guess": guess, "tolerance": tolerance, "iterations": iterations}
             report = progress if time_limit is None else Deadline(time_limit, reporter(progress))
             solution = solve_splines(problem, int(steps), **own, progress=report)

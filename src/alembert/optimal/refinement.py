@@ -1,0 +1,164 @@
+"""Meshes that refine themselves until a solution is as accurate as it is to be.
+
+A solution is judged by what its mesh makes of it: the errors of (1) of `alembert.optimal.mesh`, and by how much its cost
+J differs from that of the mesh before,
+
+    estimate = max(total, c, |J - J_before| / size)                                                    (1)
+
+since controls that a mesh cannot follow are not seen by the first two. The next mesh has
+
+- intervals cut into as many parts as their error asks for, by the order p of the method: (e_k N / accuracy)^(1/(p+1));
+- where a control jumps, nodes on both sides of the jump. Between the values a before and b after an interval, whose mean
+  is u, a jump is at the share (b - u)/(b - a) of it: so each mesh brings it nearer to a node;
+- all intervals in halves, where nothing else is to be done, where a solution is "coarse" (then the search begins anew), and
+  before a solution is taken: a cost that stays where only some intervals were cut proves nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alembert.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from alembert.optimal.problem import Problem
+    from alembert.optimal.solution import Solution
+
+Array = np.ndarray
+ROUNDS = 10
+"""meshes at most"""
+MOST = 4
+"""parts into which an interval is cut at once"""
+LARGEST = 3000
+"""intervals of a mesh"""
+JUMP = 0.5
+"""of the range of a control: by so much it changes across an interval in which it jumps"""
+BESIDE = 0.1
+"""of an interval: how far from a jump its nodes are"""
+SHORT = 0.2
+"""of the mean: intervals that are shorter need not be cut to see whether the cost stays"""
+SHORTEST = 1e-6
+"""of the duration: intervals that are not cut any more"""
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """One of the meshes on the way: its number of intervals, the cost found on it, (1), and jumps of controls."""
+
+    steps: int
+    cost: float
+    estimate: float
+    jumps: int
+    iterations: int
+
+
+def refined(problem: Problem, steps: int, accuracy: Any, options: dict[str, Any]) -> Solution:
+    """The solution on the first mesh whose (1) is below `accuracy`; on the last good one with a remark, if there is none."""
+    if not (isinstance(accuracy, int | float) and 0 < accuracy < 1):
+        raise ArgumentError(
+            f"solve: accuracy is {accuracy!r}, expected a share of the motion and of the cost, such as 1e-6"
+        )
+    if options.get("transcription") == "splines":
+        raise ArgumentError("solve: accuracy is for meshes; with splines raise `control_points` instead")
+    given = dict(options)
+    nodes = given.pop("nodes", None)
+    found: list[Mesh] = []
+    best: Solution | None = None
+    everywhere = False
+    while True:
+        solution = problem.solve(steps, **given, nodes=nodes)
+        if not solution.converged:
+            if best is None:
+                return solution
+            return _ended(best, found, f"the mesh of {steps} intervals was not solved ({solution.status})")
+        before, best = best, solution
+        here = solution.accuracy
+        size = abs(solution.cost) or 1.0
+        change = abs(solution.cost - before.cost) / size if before is not None else np.inf
+        estimate = max(here.worst, change) if np.isfinite(here.worst) else change
+        jumps = _jumps(solution)
+        found.append(Mesh(steps, solution.cost, estimate, len(jumps), solution.iterations))
+        if estimate <= accuracy and everywhere:
+            return _ended(solution, found, "")
+        if len(found) == ROUNDS:
+            return _ended(solution, found, f"{estimate:.1e} after {ROUNDS} meshes")
+        now = solution.stages.nodes
+        if (
+            here.is_coarse
+        ):  # what it says of where to refine means nothing, and nothing is gained by beginning there
+            nodes, given["guess"] = _halved(now), options.get("guess")
+        else:
+            cuts = _cuts(solution, jumps, accuracy)
+            if estimate <= accuracy or not len(cuts):
+                cuts = np.union1d(cuts, _halved(now))
+            nodes, given["guess"] = np.union1d(now, cuts), solution
+        everywhere = _is_everywhere(now, nodes)
+        if len(nodes) - 1 > LARGEST:
+            return _ended(
+                solution, found, f"{estimate:.1e}: the next mesh would have {len(nodes) - 1} intervals"
+            )
+        steps = len(nodes) - 1
+
+
+def _ended(solution: Solution, meshes: list[Mesh], why: str) -> Solution:
+    solution.meshes = tuple(meshes)
+    if why:
+        solution.remark(f"the accuracy that was asked for is not reached: {why}")
+    return solution
+
+
+def _jumps(solution: Solution) -> dict[int, float]:
+    """Intervals in which a control jumps, and at which share of them."""
+    N, found = solution.steps, {}
+    if N < 3:
+        return {}
+    k = np.arange(N)
+    first, last = (solution.control_within(k, np.full(N, share)) for share in (0.0, 1.0))
+    mean, lengths = solution.controls, np.diff(solution.stages.nodes)
+    shared = solution.stages.scheme.node_controls
+    before = first if shared else np.concatenate([first[:1], last[:-1]])
+    after = last if shared else np.concatenate([first[1:], last[-1:]])
+    values = np.concatenate([first, last])
+    ranges = np.ptp(values, axis=0)
+    for j in range(mean.shape[1]):
+        a, b, u = before[:, j], after[:, j], mean[:, j]
+        there = np.abs(b - a) > JUMP * max(ranges[j], 1e-300)
+        for i in np.flatnonzero(there & (lengths > SHORTEST)):
+            share = float((b[i] - u[i]) / (b[i] - a[i]))
+            if shared or 0.0 < share < 1.0:
+                found[int(i)] = min(max(share, 0.0), 1.0)
+    return found
+
+
+def _halved(nodes: Array) -> Array:
+    """All that are not already far shorter than the others in halves."""
+    lengths = np.diff(nodes)
+    long = lengths > SHORT * lengths.mean()
+    return np.sort(np.concatenate([nodes, ((nodes[:-1] + nodes[1:]) / 2)[long]]))
+
+
+def _is_everywhere(before: Array, after: Array) -> bool:
+    """Whether all intervals were cut that are not far shorter than the others: else a cost that stays proves nothing."""
+    lengths = np.diff(before)
+    inside = np.diff(np.searchsorted(after, before)) > 1
+    return bool(inside[lengths > SHORT * lengths.mean()].all())
+
+
+def _cuts(solution: Solution, jumps: dict[int, float], accuracy: float) -> Array:
+    """Where errors and jumps ask for nodes."""
+    N, nodes, order = solution.steps, solution.stages.nodes, solution.stages.scheme.order
+    known = solution.accuracy.intervals
+    errors = np.where(np.isfinite(known), known, 0.0)
+    parts = np.clip(np.ceil((errors * N / accuracy) ** (1 / (order + 1))), 1, MOST).astype(int)
+    cuts = [np.empty(0)]
+    for k in range(N):
+        begin, length = nodes[k], nodes[k + 1] - nodes[k]
+        if k in jumps:
+            at = jumps[k] + BESIDE * np.array([-1.0, 1.0])
+            cuts.append(begin + length * at[(at > BESIDE / 5) & (at < 1 - BESIDE / 5)])
+        elif parts[k] > 1 and length > SHORTEST:
+            cuts.append(begin + length * np.arange(1, parts[k]) / parts[k])
+    return np.concatenate(cuts)
