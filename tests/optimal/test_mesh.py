@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from alembert.optimal import Problem, System, effort, running
+from alembert.optimal import Problem, System, duration, effort, running
 
 
 def lander():
@@ -81,6 +81,16 @@ def test_controls_without_effect_at_first_order():
     assert "begun from controls that move" in solution.message
     never = problem.replace(end={"x": -1}).solve(10, transcription="rk4", iterations=200)
     assert not never.converged
+
+
+def test_what_does_not_move_is_not_off():
+    """Straight across a river, held up against the current: x stays 0, up to rounding."""
+    river = System(["x", "y"], ["a"], lambda s: [ca.cos(s.a) + 0.6, ca.sin(s.a)])
+    problem = Problem(river, (0.5, 5.0), start={"x": 0, "y": 0}, end={"x": 0, "y": 1}, cost=duration())
+    guess = {"time": [0, 1.5], "x": [[0, 0], [0, 1]], "controls": [[2.0], [2.0]]}
+    solution = problem.solve(10, guess=guess, transcription="rk4")
+    assert solution.success, solution.message
+    assert solution.duration == pytest.approx(1.25, abs=1e-6)  # 1/sqrt(1 - 0.6^2)
 
 
 def test_a_motion_that_runs_away_is_not_judged():

@@ -34,6 +34,8 @@ SETTLED = 0.1
 """share of the errors to which they are known"""
 LOST = 1e6
 """ways of a motion, from where fine steps are taken to run away"""
+STILL = 1e-3
+"""of the unit of a state, as the solver has it: the least way that counts"""
 COARSE = 0.5
 """the sum of (1) beyond which a solution counts as one of its mesh: half of the whole motion"""
 COARSE_COST = 0.02
@@ -164,6 +166,9 @@ def _ways(solution: Solution, between: Array) -> Array:
     )
     for kind in kinds:
         way[kind] = np.maximum(way[kind], 0.01 * np.max(size[kind], initial=0.0))
+    units = solution.state_units
+    if units is not None:  # what does not move at all is off by rounding
+        way = np.maximum(way, STILL * units)
     return np.where(way > 0, way, 1.0)
 
 

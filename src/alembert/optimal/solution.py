@@ -186,6 +186,12 @@ class Solution:
         return u.mean(axis=1)
 
     @property
+    def state_units(self) -> Array | None:
+        """How far states are expected to go, as the solver has it; None where it has none."""
+        outcome = getattr(self, "_outcome", None)
+        return None if outcome is None else outcome.units.x[: self.problem.plant.chart.tangent]
+
+    @property
     def _memory(self) -> slice:
         start = self.stages.plant.chart.point
         return slice(start, start + self.stages.memory)
