@@ -26,7 +26,7 @@ from alembert.optimal.predictive import PredictiveController as PredictiveContro
 from alembert.optimal.predictive import PredictiveSample as PredictiveSample
 from alembert.optimal.prepared import PreparedProblem as PreparedProblem
 from alembert.optimal.problem import Problem as Problem
-from alembert.optimal.refinement import Mesh as Mesh
+from alembert.optimal.refinement import MeshRound as MeshRound
 from alembert.optimal.schemes import SCHEMES as SCHEMES
 from alembert.optimal.solution import Solution as Solution
 from alembert.optimal.solve import Continuation as Continuation

@@ -45,7 +45,7 @@ SHORTEST = 1e-6
 
 
 @dataclass(frozen=True)
-class Mesh:
+class MeshRound:
     """One of the meshes on the way: its number of intervals, the cost found on it, (1), and jumps of controls."""
 
     steps: int
@@ -65,7 +65,7 @@ def refined(problem: Problem, steps: int, accuracy: Any, options: dict[str, Any]
         raise ArgumentError("solve: accuracy is for meshes; with splines raise `control_points` instead")
     given = dict(options)
     nodes = given.pop("nodes", None)
-    found: list[Mesh] = []
+    found: list[MeshRound] = []
     best: Solution | None = None
     everywhere = False
     while True:
@@ -80,7 +80,7 @@ def refined(problem: Problem, steps: int, accuracy: Any, options: dict[str, Any]
         change = abs(solution.cost - before.cost) / size if before is not None else np.inf
         estimate = max(here.worst, change) if np.isfinite(here.worst) else change
         jumps = _jumps(solution)
-        found.append(Mesh(steps, solution.cost, estimate, len(jumps), solution.iterations))
+        found.append(MeshRound(steps, solution.cost, estimate, len(jumps), solution.iterations))
         if estimate <= accuracy and everywhere:
             return _ended(solution, found, "")
         if len(found) == ROUNDS:
@@ -103,7 +103,7 @@ def refined(problem: Problem, steps: int, accuracy: Any, options: dict[str, Any]
         steps = len(nodes) - 1
 
 
-def _ended(solution: Solution, meshes: list[Mesh], why: str) -> Solution:
+def _ended(solution: Solution, meshes: list[MeshRound], why: str) -> Solution:
     solution.meshes = tuple(meshes)
     if why:
         solution.remark(f"the accuracy that was asked for is not reached: {why}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
     from alembert.model import Model
-    from alembert.optimal.refinement import Mesh
+    from alembert.optimal.refinement import MeshRound
     from alembert.view import Animation
 
 Array = np.ndarray
@@ -56,7 +56,7 @@ class Solution:
         self.seconds = outcome.seconds
 
     _is_judged = False
-    meshes: tuple[Mesh, ...] = ()
+    meshes: tuple[MeshRound, ...] = ()
     """those that were tried, where the mesh was refined"""
 
     def remark(self, text: str) -> None:
