@@ -102,3 +102,39 @@ def early_start() -> Items:
     yield Check(
         "where the tip ends [m]", y, whole, 2e-3 * abs(whole), "inputs joined by lines, 1/800 s apart"
     )
+
+
+@case(
+    source=f"Ider, Joint drives for stable end-effector motion in flexible robots, {ACC1989}: the arm of the example",
+    kind="identity",
+    tags=("flexible", "loops", "acc1989"),
+    missing="the area moment of link 2 (a square section here), modes, gravity; curves of the figures are not compared",
+)
+def flexible_joint_drives() -> Items:
+    """Two joints alone accelerate a point of a link that bends as prescribed; nothing acts on the modes."""
+    EI = 68.95e9 * 0.0005**2 / 12
+    builder = ModelBuilder("ider", gravity=(0, 0, 0))
+    link = Inertia(30.0, (0.5, 0, 0), (10.0, 0, 10.0, 0, 0, 10.0))
+    builder.body("one", link, joint=Revolute((0, 0, 1)), joint_name="joint1")
+    outer = beam(2.7, 15 / 2.7, EI_z=EI, bending_y=2, nodes={"A": 1.8 / 2.7})
+    builder.body(
+        "two", outer, joint=Revolute((0, 0, 1)), joint_name="joint2", parent="one", placement=(1.0, 0, 0)
+    )
+    builder.frame("A", "two", node="A")
+    tree = builder.build()
+    model = builder.equation("path", ["x", "y"], {"x": "A.x", "y": "A.y"}).build()
+    q = np.array([np.radians(80.0), np.radians(-160.0), 0.02, -0.005])
+    wanted = [1.5, -0.3]
+    still = np.zeros(4)
+    found = model.control_forces(q, still, motions={"path": wanted}, actuators=["joint1", "joint2"])
+    J = model.frame_jacobian(q, "A", reference="local_world_aligned")[3:5]
+    yield Check(
+        "acceleration of A [m/s^2]",
+        J @ found.accelerations,
+        wanted,
+        1e-9,
+        "rounding times the condition of M, 1e5",
+    )
+    tau = tree.inverse_dynamics(q, still, found.accelerations)
+    yield Check("forces on the modes [N]", tau[2:], [0.0, 0.0], 1e-8, "rounding of efforts of 1e3 N")
+    yield Check("drives [N m]", tau[:2], found.efforts[:2], 1e-8, "the same")
