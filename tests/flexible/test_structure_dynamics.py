@@ -183,3 +183,21 @@ def test_maps_of_gains(tmp_path):
     ):
         with pytest.raises(al.ArgumentError, match=message):
             call()
+
+
+def test_reduction_for_a_band_of_frequencies():
+    own, zeta = np.array([1.0, 10.0, 100.0]), 0.01
+    rng = np.random.default_rng(0)
+    T = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    K, D = T @ np.diag(own**2) @ T.T, T @ np.diag(2 * zeta * own) @ T.T
+    F = T @ np.ones((3, 1))
+    system = al.control.SecondOrder(np.eye(3), D, K, F, F.T)
+    # all frequencies are those of the ordinary gramian: what is beyond 1e6 rad/s is (100/1e6) of it at most
+    wide = system.position_singular_values(band=(0.0, 1e6))
+    np.testing.assert_allclose(wide, system.position_singular_values(), rtol=1e-3, atol=1e-9)
+    for center in own:
+        # other modes have (bandwidth/separation) of their energy in the band, some percent of the one inside
+        kept = system.reduced(1, band=(0.8 * center, 1.2 * center))
+        assert np.sqrt(kept.K[0, 0] / kept.M[0, 0]) == pytest.approx(center, rel=0.05)
+    with pytest.raises(al.ArgumentError, match="expected two frequencies, the first smaller"):
+        system.reduced(1, band=(2.0, 1.0))

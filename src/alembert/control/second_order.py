@@ -9,7 +9,9 @@ Frequency responses come from the undamped modes, K Phi = M Phi Omega^2, in whic
 and from n numbers a frequency where damping is modal, Phi^T D Phi = diag(2 zeta omega). Position singular values are
 sqrt(eig(P_q Q_q)) of the position blocks of the gramians (Meyer and Srinivasan 1996, "Balancing and model reduction for
 second-order form linear systems", IEEE Trans. Automatic Control 41); balancing these blocks and truncating leaves a
-system of the form (1).
+system of the form (1). Of a band of frequencies the gramian is (Gawronski and Juang 1990)
+
+    F P + P F^H,   F = j/(2 pi) [ln((A + jw)(A - jw)^-1)] between the ends of the band                       (3)
 """
 
 from __future__ import annotations
@@ -144,15 +146,18 @@ class SecondOrder:
             self.input_names, self.output_names,
         )  # fmt: skip
 
-    def position_singular_values(self) -> Array:
-        """sqrt(eig(P_q Q_q)), largest first."""
-        return self._position_balance()[1]
+    def position_singular_values(self, *, band: tuple[float, float] | None = None) -> Array:
+        """sqrt(eig(P_q Q_q)), largest first; of frequencies in the `band` (rad/s) only, if it is given."""
+        return self._position_balance(band)[1]
 
-    def reduced(self, size: int) -> SecondOrder:
-        """`size` positions: P_q and Q_q balanced, the rest left out. Stable where the result says so; no bound is known."""
+    def reduced(self, size: int, *, band: tuple[float, float] | None = None) -> SecondOrder:
+        """`size` positions: P_q and Q_q balanced, the rest left out. Stable where the result says so; no bound is known.
+
+        With `band`, from one frequency to another in rad/s, only these count in P_q and Q_q, (3).
+        """
         if not 0 < size <= self.size:
             raise ArgumentError(f"reduced: size is {size!r}, expected 1 to {self.size} positions")
-        (S, R), values, U, V = self._position_balance()
+        (S, R), values, U, V = self._position_balance(band)
         scale = np.sqrt(values[:size])
         T, W = S @ V[:size].T / scale, R @ U[:, :size] / scale  # W^T T = 1
         # in the coordinates q = T z the equation of motion is M^-1 (1), projected along W
@@ -160,13 +165,16 @@ class SecondOrder:
         E = left @ self.M @ T
         return self._in(np.linalg.solve(E, left), T, M=np.eye(size))
 
-    def _position_balance(self) -> tuple[tuple[Array, Array], Array, Array, Array]:
+    def _position_balance(
+        self, band: tuple[float, float] | None = None
+    ) -> tuple[tuple[Array, Array], Array, Array, Array]:
         G, n = self.to_statespace(), self.size
         if not G.is_stable:
             raise NumericalError(
                 "position_singular_values: the system is not stable; damp or leave out its rigid modes first"
             )
-        S, R = (_factor(lyapunov(A, Q)[:n, :n]) for A, Q in ((G.A, G.B @ G.B.T), (G.A.T, G.C.T @ G.C)))
+        pairs = ((G.A, G.B @ G.B.T), (G.A.T, G.C.T @ G.C))
+        S, R = (_factor(_within(A, lyapunov(A, Q), band)[:n, :n]) for A, Q in pairs)
         U, s, V = np.linalg.svd(R.T @ S)
         return (S, R), s, U, V
 
@@ -182,6 +190,24 @@ class SecondOrder:
             self.input_names,
             self.output_names,
         )
+
+
+def _within(A: Array, P: Array, band: tuple[float, float] | None) -> Array:
+    """(3)"""
+    if band is None:
+        return P
+    low, high = (float(x) for x in band)
+    if not 0 <= low < high < np.inf:
+        raise ArgumentError(f"reduced: band is {band!r}, expected two frequencies, the first smaller")
+    values, V = np.linalg.eig(A)
+    turn = 1j / (2 * np.pi) * (np.log((values + 1j * high) / (values - 1j * high)) - _angle(values, low))
+    F = V @ np.linalg.solve(V.T, np.diag(turn)).T
+    found = (F @ P + P @ F.conj().T).real
+    return (found + found.T) / 2
+
+
+def _angle(values: Array, w: float) -> Array:
+    return np.log((values + 1j * w) / (values - 1j * w)) if w else np.zeros_like(values)
 
 
 def _factor(P: Array) -> Array:
