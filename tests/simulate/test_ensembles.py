@@ -229,7 +229,11 @@ def test_failed_members_are_named(model, tmp_path):
             ArgumentError,
             "ensemble: vary: the members do not agree (q0: 4, parameter 'mass': 2, members: 3)",
         ),
-        ({"vary": 3}, ArgumentError, "ensemble: vary is 3, expected a function of a random generator"),
+        (
+            {"vary": 3},
+            ArgumentError,
+            "ensemble: vary has type 'int', expected a function of a random generator",
+        ),
         ({"vary": lambda rng: {"q": 1}}, ArgumentError, "ensemble: vary gives 'q'"),
         ({"vary": lambda rng: {"parameters": {"m": 1}}}, ArgumentError, "ensemble: vary: no parameter 'm'"),
         ({"vary": lambda rng: {"q0": [1]}}, ArgumentError, "ensemble: q0 has shape (1,), expected (2,)"),

@@ -306,7 +306,10 @@ def test_laws_that_jump_at_known_times(integrator):
         return levels[min(20, int(np.searchsorted(times, t, side="right")) - 1)]
 
     options = {"duration": 1.0, "interval": 0.5, "integrator": integrator, "tolerance": 1e-8}
-    searched = simulate(m, [0.4, 0.2], controller=law, **options)
+    with pytest.warns(
+        al.AlembertWarning, match=r"jump \d+ times without telling, first at t = 0.05\d* s: .* \(breaks\)"
+    ):
+        searched = simulate(m, [0.4, 0.2], controller=law, **options)
     many = len(asked)
     asked.clear()
     law.breaks = times
@@ -317,3 +320,31 @@ def test_laws_that_jump_at_known_times(integrator):
     held = {name: Table(times, levels[:, k], "hold") for k, name in enumerate(names)}
     table = simulate(m, [0.4, 0.2], efforts=held, **options)
     np.testing.assert_allclose(told.q, table.q, atol=1e-6)
+
+
+@pytest.mark.parametrize("integrator", ["dop853", "cvode"])
+def test_motion_along_a_jump_is_refused(integrator):
+    """A sign of the speed brings a joint to rest and holds it there: no step is short enough."""
+    m = al.library.pendulum()
+    with pytest.raises(
+        al.NumericalError,
+        match=r"cannot go on at t = \S+ s: the forces jump to and fro there, .* \(Sampled\)",
+    ):
+        simulate(m, [0.3], duration=5.0, integrator=integrator, controller=lambda t, q, v: -5.0 * np.sign(v))
+
+
+def test_tables_of_efforts_go_by_joint(model):
+    with pytest.raises(
+        ArgumentError,
+        match=r"simulate: efforts is a table, expected numbers, or tables by joint: efforts=\{'",
+    ):
+        simulate(model, duration=0.1, step=0.01, efforts=Table([0.0, 1.0], [[0.0, 0.0], [1.0, 1.0]]))
+    with pytest.raises(ArgumentError, match="ensemble: efforts is a table"):
+        al.ensemble(
+            model,
+            dict,
+            members=2,
+            duration=0.1,
+            step=0.01,
+            efforts=Table([0.0, 1.0], [[0.0, 0.0], [1.0, 1.0]]),
+        )

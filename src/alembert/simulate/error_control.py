@@ -19,6 +19,7 @@ from alembert.simulate.actuators import Lags, Ramp
 from alembert.simulate.adaptive import Birth, Flow
 from alembert.simulate.events import Topology
 from alembert.simulate.inputs import Settings
+from alembert.simulate.jumps import Jumps
 from alembert.simulate.pace import Progress, check_pace, check_records
 from alembert.simulate.records import recorded_efforts
 from alembert.simulate.result import Run
@@ -158,6 +159,7 @@ class AdaptiveRun:
         self.schedule, self.tick = ticks(system)
         self.origin = float(settings.first_start)
         self.counters = adaptive.Counters()
+        self.jumps = Jumps(float(settings.duration))
         self.t, self.n = 0.0, 0
         self.before = np.zeros(system.model.nv)
         """what drives without a lag, but with a limited rate, give at present"""
@@ -192,6 +194,7 @@ class AdaptiveRun:
                 self._span(end)
         finally:
             self.system.feedback.until = np.inf
+        self.jumps.tell(self.name, self.counters.steps)
 
     def _tell(self, t: float) -> None:
         start, end = float(self.keeper.times[0]), float(self.keeper.times[-1])
@@ -292,6 +295,7 @@ class AdaptiveRun:
             counters=self.counters,
             born=self._born,
         ):
+            self.jumps.look(self.name, flow, piece)
             if self.watch.events:
                 changed = _events_in(self._felt(flow, piece), self.watch, self.keeper)
                 if changed is not None:

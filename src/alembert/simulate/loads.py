@@ -162,6 +162,11 @@ class Table:
         return (((a[0, :] * x + a[1, :]) * x + a[2, :]) * x + a[3, :]).T
 
 
+def no_table_alone(function: str, model: Model) -> str:
+    first = next((owner.name for owner in model.space if owner.type.nv), "joint")
+    return f"{function}: efforts is a table, expected numbers, or tables by joint: efforts={{{first!r}: Table(...), ...}}"
+
+
 @dataclass(frozen=True)
 class EffortsAndTables:
     """Constant efforts (..., nv), and tables by joint."""
@@ -335,6 +340,8 @@ class Loads:
         if isinstance(efforts, EffortsAndTables):
             self.tables.take_efforts(efforts.tables)
             efforts = efforts.numbers
+        if isinstance(efforts, Table):
+            raise ArgumentError(no_table_alone("simulate", model))
         return model.compute.numbers("simulate", "efforts", efforts, model.nv)
 
     def _sort_wrenches(self, wrenches: Mapping[str, Any]) -> None:

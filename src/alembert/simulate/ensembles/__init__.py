@@ -40,7 +40,7 @@ from alembert.simulate.ensembles.members import MemberBlock as MemberBlock
 from alembert.simulate.ensembles.result import Ensemble as Ensemble
 from alembert.simulate.ensembles.result import Statistics as Statistics
 from alembert.simulate.feedback import states_of
-from alembert.simulate.loads import Table
+from alembert.simulate.loads import Table, no_table_alone
 from alembert.simulate.pace import Progress, check_records, check_steps
 
 LARGEST, SMALLEST, PARTS = 256, 8, 32
@@ -105,7 +105,8 @@ def ensemble(
         vary, members = swept(vary, members)
     elif not callable(vary):
         raise ArgumentError(
-            f"ensemble: vary is {vary!r}, expected a function of a random generator, or a mapping for a sweep"
+            f"ensemble: vary has type {type(vary).__name__!r}, expected a function of a random generator that returns what "
+            "differs ({'q0': ...}), or a mapping for a sweep; states side by side go into simulate as a batch (..., nq)"
         )
     for name, value in (("members", members), ("block", 1 if block is None else block)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -116,6 +117,8 @@ def ensemble(
     assert members is not None
     wanted = channels.requests(model, options.get("record", ()), states_of(controller))
     tables: dict[str, Table] = {}
+    if isinstance(efforts, Table):
+        raise ArgumentError(no_table_alone("ensemble", model))
     if isinstance(efforts, Mapping):
         tables = {name: x for name, x in efforts.items() if isinstance(x, Table)}
         efforts = {name: x for name, x in efforts.items() if name not in tables}
