@@ -12,11 +12,14 @@ so that a state gives the same bits alone, in any lane and in any batch.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import casadi as ca
+import numpy as np
 
 from alembert.errors import UnsupportedError
 
@@ -26,6 +29,7 @@ FMS = -2  # a*b - c
 FNMA = -3  # c - a*b
 FUSED = frozenset((FMA, FMS, FNMA))
 TRIGONOMETRIC = frozenset((ca.OP_SIN, ca.OP_COS))
+FEW = 500  # instructions that are asked for one by one
 ANGLES = 256  # in one call for sines and cosines
 
 COMMUTATIVE = frozenset((ca.OP_ADD, ca.OP_MUL, ca.OP_EQ, ca.OP_NE, ca.OP_AND, ca.OP_OR))
@@ -167,32 +171,67 @@ def read(function: ca.Function) -> InstructionList:
     zero = program.constant(0.0)
     program.outputs = [[zero] * function.numel_out(k) for k in range(function.n_out())]
 
-    count = range(function.n_instructions())
     value = program.value
     work = [-1] * max(1, function.sz_w())
-    for k, op, source, target in zip(
-        count,
-        map(function.instruction_id, count),
-        map(function.instruction_input, count),
-        map(function.instruction_output, count),
-        strict=True,
-    ):
+    for k, (op, i, a, b) in enumerate(_algorithm(function)):
         if op in BINARY:
-            work[target[0]] = value(op, work[source[0]], work[source[1]])
+            work[i] = value(op, work[a], work[b])
         elif op in UNARY:
-            work[target[0]] = value(op, work[source[0]])
+            work[i] = value(op, work[a])
         elif op == ca.OP_CONST:
-            work[target[0]] = program.constant(function.instruction_constant(k))
+            work[i] = program.constant(function.instruction_constant(k))
         elif op == ca.OP_INPUT:
-            work[target[0]] = value(op, source[0], rows_in[source[0]][source[1]])
+            work[i] = value(op, a, rows_in[a][b])
         elif op == ca.OP_OUTPUT:
-            program.outputs[target[0]][rows_out[target[0]][target[1]]] = work[source[0]]
+            program.outputs[i][rows_out[i][b]] = work[a]
         elif op in _DERIVED:
-            work[target[0]] = _DERIVED[op](program, *(work[s] for s in source))
+            operands = (work[a], work[b])[: 2 if op in _DERIVED_BINARY else 1]
+            work[i] = _DERIVED[op](program, *operands)
         else:
             name = _NAMES.get(op, str(op)).removeprefix("OP_")
             raise UnsupportedError(f"{function.name()}: no machine code for the CasADi operation {name}")
     return program
+
+
+def _algorithm(function: ca.Function) -> Iterable[tuple[int, int, int, int]]:
+    """Every instruction of an `SX` function as CasADi keeps it: operation, place of the result, places of the operands.
+
+    Of an input, the operands are the argument and its nonzero; of an output, they are the value and the nonzero. To ask for
+    them one by one takes more time than all else that is done here, so they are looked for in the text that CasADi stores
+    functions as: four numbers of 32 bits each, one instruction after the other. It is the right place where twenty of them
+    and more, the first and the last ones too, are those that CasADi tells; where there is none, all are asked for.
+    """
+    count = function.n_instructions()
+    if count < FEW:
+        return map(_instruction, itertools.repeat(function), range(count))
+    text = np.frombuffer(function.serialize().encode(), dtype=np.uint8) - ord("a")
+    content = (text[0::2] + 16 * text[1::2]).astype(np.uint8).tobytes()
+    samples = sorted({*range(8), *range(0, count, count // 20), *range(count - 8, count)})
+    known = {
+        k: struct.pack("<4i", *_instruction(function, k))
+        for k in samples
+        if function.instruction_id(k) != ca.OP_CONST
+    }
+    first, wanted = next(iter(known.items()))
+    start = content.find(wanted)
+    while start >= 0:
+        begin = start - 16 * first
+        if begin >= 0 and all(content[begin + 16 * k :][:16] == x for k, x in known.items()):
+            return np.frombuffer(content, "<i4", 4 * count, begin).reshape(-1, 4).tolist()
+        start = content.find(wanted, start + 1)
+    return map(_instruction, itertools.repeat(function), range(count))
+
+
+def _instruction(function: ca.Function, k: int) -> tuple[int, int, int, int]:
+    op, source, target = (
+        function.instruction_id(k),
+        function.instruction_input(k),
+        function.instruction_output(k),
+    )
+    if op == ca.OP_OUTPUT:
+        return op, target[0], source[0], target[1]
+    a, b = (*source, *source, 0, 0)[:2]
+    return op, target[0], a, b
 
 
 def _expanded(function: ca.Function) -> ca.Function:
@@ -251,6 +290,7 @@ def _inverse_error_function(p: InstructionList, x: int) -> int:
     return p.value(ca.OP_COPYSIGN, y, x)
 
 
+_DERIVED_BINARY = (ca.OP_LIFT, ca.OP_CONSTPOW)
 _DERIVED: dict[int, Callable[..., int]] = {
     ca.OP_ASSIGN: lambda p, x: x,
     ca.OP_LIFT: lambda p, x, guess: x,

@@ -37,9 +37,10 @@ from alembert.engine.vectormath import vector_type
 
 WINDOW = 2000
 """operations and loads within which instructions are put together by kind; further ones would need more room"""
-RUNS, RUNS_AGAIN = 5000, 1000
-"""of interpreted code until it is compiled: it has then lost a third of the time that this takes; the second for what
-another process has left in the cache"""
+RUNS = 10_000
+"""of interpreted code until it is compiled: it has then lost about half the time that this takes"""
+AGAIN = 0.2
+"""of these, for what another process has left in the cache"""
 WIDEST = 8  # doubles in a vector of any machine; rows of angles are whole vectors
 
 END, INPUT, UNIFORM, CONSTANT, OUTPUT, COPY, ANGLES = range(7)

@@ -32,6 +32,8 @@ from alembert.errors import ArgumentError
 BODY = "alembert_kernel"
 THREAD_WORK = 2_000_000  # operations (one vector each) below which one more thread costs more than it saves
 FEWEST = 400  # operations below which LLVM takes no longer than what surrounds them
+FEWEST_BOUND = 50  # the same, where calls do not go through Python's checks
+CALL = 2500  # interpreted operations in the time of these checks
 
 Array = np.ndarray
 
@@ -132,8 +134,8 @@ class Kernel:
 
     @property
     def interpreted(self) -> bool:
-        """Whether code for single states is there, which is not compiled yet."""
-        return 1 in self._compiled and self._compiled[1].listed > 0
+        """Whether code for single states is there that is interpreted, or compiled in a hurry."""
+        return 1 in self._compiled and self._compiled[1].left < math.inf
 
     def function(self) -> Callable[..., Any]:
         """The kernel as a plain function that behaves alike; the fastest way to call it for one state."""
@@ -331,13 +333,13 @@ class Kernel:
     def _machine_code(self, lanes: int, runs: float = 0) -> _Compiled:
         """The code for so many lanes that is to be run `runs` times now."""
         code = self._compiled.get(lanes)
-        if code is None or (code.listed and code.pays(runs)):
+        if code is None or code.spend(runs):
             with loader.COMPILING, self._lock:
                 code = self._compiled.get(lanes)
-                if code is None or (code.listed and code.pays(0)):
-                    at_once = code is not None or runs > interpreter.RUNS
+                if code is None or code.spend(0):
+                    at_once = code is not None or runs > 2 * interpreter.RUNS
                     code = self._compiled[lanes] = self._made(lanes, at_once)
-                    code.pays(runs)
+                    code.spend(runs)
                     if lanes == 1 and code.call is not None:
                         self._function = code.call
         return code
@@ -371,7 +373,7 @@ class Kernel:
                     f"{self.name}: the {kind}s {listed} do not fit code with sizes {list(sizes)}"
                 )
         body = source.emit(BODY, lanes, target)
-        if 0 < body.listed < FEWEST:
+        if 0 < body.listed < (FEWEST_BOUND if self.bound else FEWEST):
             body = source.emit(BODY, lanes, target.compiling())
         text = [
             codegen.prelude(body),
@@ -390,17 +392,16 @@ class Kernel:
 
 
 class _Compiled:
-    """A kernel's machine code for one lane width; with `listed` operations that are interpreted."""
+    """A kernel's machine code for one lane width; good code would be better after `left` operations."""
 
-    def __init__(self, kernel: Kernel, lanes: int, properties: dict[str, int], library: Library, left: int):
+    def __init__(self, kernel: Kernel, lanes: int, properties: dict[str, int], library: Library, left: float):
         self.lanes = lanes
-        self.work, self.listed = properties["work"], properties["listed"]
+        self.work, self.left = properties["work"], left
         self.library = library
-        self._left: float = left  # operations until compiled code would have been better
         self.batch = _BATCH(library.addresses[f"{BODY}_batch"])
         self.call: Callable[..., Any] | None = None
         self.into: Callable[..., None] = kernel._evaluate_into
-        if lanes == 1 and not kernel.bound and not self.listed and fastcall.supported():
+        if lanes == 1 and not kernel.bound and left == math.inf and fastcall.supported():
             bound = fastcall.bind(
                 library.addresses[f"{BODY}_table"],
                 {entry: library.addresses[f"{BODY}_{entry}"] for entry in ("call", "into")},
@@ -411,10 +412,11 @@ class _Compiled:
             )
             self.call, self.into = bound["call"], bound["into"]
 
-    def pays(self, runs: float) -> bool:
-        """Count further runs; whether all of them together are so many that compiled code would have been better."""
-        self._left -= runs * self.work
-        return self._left < 0
+    def spend(self, runs: float) -> bool:
+        """Count further runs, and Python's part in them; whether good code would have been better."""
+        if self.left < math.inf:
+            self.left -= runs * self.work + CALL
+        return self.left < 0
 
     def run(self, layouts: Sequence[int], count: int, threads: int | None) -> bool | None:
         """Whether the results are finite, where that is known."""

@@ -6,6 +6,7 @@ import ctypes
 import ctypes.util
 import functools
 import itertools
+import math
 import os
 import sys
 import threading
@@ -14,7 +15,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -92,6 +93,10 @@ class Library:
 
 
 _NUMBERS = itertools.count()
+LONG_TEXT = 50_000  # characters of a module that takes LLVM 25 ms
+PER_CHARACTER = (
+    300  # operations of code compiled in a hurry that lose the time in which a character is compiled well
+)
 
 
 @functools.cache
@@ -149,19 +154,28 @@ def in_steps(
     names: Sequence[str],
     *,
     at_once: bool,
-) -> tuple[dict[str, Any], Library, int]:
-    """Interpreted code of what `key` identifies, or machine code if it is wanted `at_once` or in the cache.
+) -> tuple[dict[str, Any], Library, float]:
+    """Code of what `key` identifies that is made quickly, or good machine code if it is wanted `at_once` or in the cache.
 
-    With its properties, of which "listed" counts the interpreted operations, and how many of these to run at most.
+    With its properties, of which "listed" counts the interpreted operations, and how many operations to run until good
+    code would have been better; infinite for good code.
     """
-    at_once = at_once or not interpreter.allowed()
     target = host()
-    if not (at_once or cache.has(cache.digest(key, lanes, target))):
+    if interpreter.allowed() and not at_once and not cache.has(cache.digest(key, lanes, target)):
         target = target.interpreting()
     name = cache.digest(key, lanes, target)
-    runs = interpreter.RUNS_AGAIN if target.interprets and cache.has(name) else interpreter.RUNS
-    properties, found = library(name, title, target, lambda: build(target), names)
-    return properties, found, runs * int(properties["listed"])
+    share = interpreter.AGAIN if target.interprets and cache.has(name) else 1.0
+    properties, found = library(name, title, target, lambda: _hurried(build(target), target), names)
+    left = interpreter.RUNS * properties["listed"] + PER_CHARACTER * properties["hurried"]
+    return properties, found, share * left or math.inf
+
+
+def _hurried(module: Module, target: Target) -> Module:
+    """Beside interpreted code, what is long is compiled in a third of the time, and runs two or three times as long."""
+    length = len(module.text)
+    hurried = target.interprets and length > LONG_TEXT
+    properties = {**module.properties, "hurried": length if hurried else 0}
+    return replace(module, level=0 if hurried else module.level, properties=properties)
 
 
 def _tables(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from alembert.engine import codegen, elimination, fastcall, loader, loops
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.elimination import EliminationSource
-from alembert.engine.kernel import FEWEST
+from alembert.engine.kernel import FEWEST_BOUND
 from alembert.engine.loader import Module
 from alembert.engine.target import Target
 
@@ -55,8 +56,8 @@ class StageLoop:
         self._sizes, self._shifts = [*inputs, *self._source.output_sizes], tuple(shifts)
         self._backward, self._stop = backward, None if stop is None else len(inputs) + stop
         self._code: Any = None
-        self._listed = 0  # operations that are interpreted
-        self._left = 0  # of them until compiled code would have been better
+        self._work = 0  # operations of a stage
+        self._left = math.inf  # of them until good code would have been better
         self._libraries: list[loader.Library] = []
 
     def __call__(self, count: int, *arrays: Array) -> int:
@@ -86,10 +87,8 @@ class StageLoop:
 
     def _made(self, count: int) -> tuple[Any, Array]:
         """The loop, to be run over so many stages now, and room for a workspace."""
-        if self._code is not None and not self._listed:
-            return self._code
         if self._code is not None:
-            self._left -= count * self._listed
+            self._left -= count * self._work
             if self._left >= 0:
                 return self._code
         text = f"{self._key}\0{self._shifts}\0{self._backward}\0{self._stop}"
@@ -101,16 +100,17 @@ class StageLoop:
             library
         )  # keeps the machine code, of others too that may run in another thread
         room = np.empty(properties["workspace"] + ALIGNMENT // 8)
-        self._listed, self._code = properties["listed"], (_LOOP(library.addresses[f"{STEP}_loop"]), room)
+        self._work = properties["work"]
+        self._code = _LOOP(library.addresses[f"{STEP}_loop"]), room
         return self._code
 
     def _module(self, target: Target) -> Module:
         step = self._source.emit(STEP, 1, target)
-        if 0 < step.listed < FEWEST:
+        if 0 < step.listed < FEWEST_BOUND:
             step = self._source.emit(STEP, 1, target.compiling())
         loop = loops.stage_function(STEP, self._sizes, self._shifts, self._backward, self._stop)
         text = codegen.prelude(step) + step.text + loop
-        properties = {"workspace": step.workspace, "listed": step.listed}
+        properties = {"workspace": step.workspace, "work": step.work, "listed": step.listed}
         return Module(text, step.constants, properties, 1, step.lists)
 
 
