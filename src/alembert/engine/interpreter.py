@@ -97,6 +97,10 @@ class Listing:
             3,
         )
         self._add(END, (), 1)
+        grain = max(8, 1 << (self.room.bit_length() - 3))
+        self.room = (
+            -(-self.room // grain) * grain
+        )  # so that lists of much the same length need code of the same text
 
     def _add(self, code: int, words: Sequence[int] | Iterator[int], each: int) -> None:
         """Instructions of one kind, of so many words `each`."""

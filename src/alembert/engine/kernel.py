@@ -309,7 +309,7 @@ class Kernel:
         threads: int | None,
     ) -> bool | None:
         lanes = 1 if count <= self._lanes // 2 else self._lanes
-        code = self._machine_code(lanes, -(-count // lanes))
+        code = self._machine_code(lanes, -(-count // lanes), CALL)
         table: list[int] = []
         kept: list[Array] = []  # compact copies of arguments, until the end of the computation
         moves: list[tuple[Array, Array]] = []  # results of other layouts, and their compact copies
@@ -330,16 +330,16 @@ class Kernel:
             x[...] = compact
         return finite
 
-    def _machine_code(self, lanes: int, runs: float = 0) -> _Compiled:
-        """The code for so many lanes that is to be run `runs` times now."""
+    def _machine_code(self, lanes: int, runs: float = 0, beside: int = 0) -> _Compiled:
+        """The code for so many lanes that is to be run `runs` times now, with what takes as long as operations `beside`."""
         code = self._compiled.get(lanes)
-        if code is None or code.spend(runs):
+        if code is None or code.spend(runs, beside):
             with loader.COMPILING, self._lock:
                 code = self._compiled.get(lanes)
-                if code is None or code.spend(0):
+                if code is None or code.spend(0, 0):
                     at_once = code is not None or runs > 2 * interpreter.RUNS
                     code = self._compiled[lanes] = self._made(lanes, at_once)
-                    code.spend(runs)
+                    code.spend(runs, beside)
                     if lanes == 1 and code.call is not None:
                         self._function = code.call
         return code
@@ -412,10 +412,10 @@ class _Compiled:
             )
             self.call, self.into = bound["call"], bound["into"]
 
-    def spend(self, runs: float) -> bool:
-        """Count further runs, and Python's part in them; whether good code would have been better."""
+    def spend(self, runs: float, beside: int) -> bool:
+        """Count further runs and operations; whether good code would have been better."""
         if self.left < math.inf:
-            self.left -= runs * self.work + CALL
+            self.left -= runs * self.work + beside
         return self.left < 0
 
     def run(self, layouts: Sequence[int], count: int, threads: int | None) -> bool | None:
