@@ -97,7 +97,7 @@ class Listing:
             3,
         )
         self._add(END, (), 1)
-        grain = max(8, 1 << (self.room.bit_length() - 3))
+        grain = 1 << max(3, self.room.bit_length() - 3)
         self.room = (
             -(-self.room // grain) * grain
         )  # so that lists of much the same length need code of the same text
