@@ -20,6 +20,7 @@ from alembert.spacecraft.devices import reaction_wheel as reaction_wheel
 from alembert.spacecraft.devices import slosh_mass as slosh_mass
 from alembert.spacecraft.devices import slosh_pendulum as slosh_pendulum
 from alembert.spacecraft.devices import spun_up as spun_up
+from alembert.spacecraft.devices import yo_yo as yo_yo
 from alembert.spacecraft.docking import Capture as Capture
 from alembert.spacecraft.docking import Separate as Separate
 from alembert.spacecraft.docking import docking as docking
@@ -64,8 +65,11 @@ from alembert.spacecraft.sensors import magnetometer as magnetometer
 from alembert.spacecraft.sensors import position_fix as position_fix
 from alembert.spacecraft.sensors import star_tracker as star_tracker
 from alembert.spacecraft.sensors import sun_sensor as sun_sensor
+from alembert.spacecraft.shared_functions import SharedFunction as SharedFunction
 from alembert.spacecraft.surfaces import Facet as Facet
 from alembert.spacecraft.surfaces import SolarPressure as SolarPressure
 from alembert.spacecraft.surfaces import SurfaceDrag as SurfaceDrag
 from alembert.spacecraft.surfaces import box as box
 from alembert.spacecraft.surfaces import panel as panel
+from alembert.spacecraft.task_graphs import TaskSchedule as TaskSchedule
+from alembert.spacecraft.task_graphs import task_schedule as task_schedule

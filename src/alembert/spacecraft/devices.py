@@ -315,6 +315,43 @@ def slosh_mass(
     )
 
 
+def yo_yo(
+    builder: ModelBuilder,
+    name: str,
+    parent: str,
+    *,
+    mass: float,
+    radius: float,
+    at: Any = (0.0, 0.0, 0.0),
+    angle: float = 0.0,
+) -> None:
+    """A mass on a cord wound about the z axis of `parent` at a radius, to despin it; give two, `angle` pi apart.
+
+    The joint `name_turn` is the angle by which the cord is unwound, in the sense of a positive spin, `name_cord` the free
+    length, held to `radius` times the angle by the coupling `name_taut`. A mass cannot start at the drum, where its inertia
+    vanishes: begin with a small angle, and the rate of the spin.
+    """
+    _positive(f"yo_yo {name!r}", mass=mass, radius=radius)
+    c, s = math.cos(angle), math.sin(angle)
+    builder.body(
+        f"{name}_turn",
+        Inertia.point(0.0),
+        joint=Revolute((0, 0, 1)),
+        joint_name=f"{name}_turn",
+        parent=parent,
+        placement=tuple(at),
+    )
+    builder.body(
+        name,
+        Inertia.point(mass),
+        joint=Prismatic((s, -c, 0)),
+        joint_name=f"{name}_cord",
+        parent=f"{name}_turn",
+        placement=(radius * c, radius * s, 0.0),
+    )
+    builder.coupling(f"{name}_taut", f"{name}_cord", (f"{name}_turn",), (radius,))
+
+
 def hinged_panel(
     builder: ModelBuilder,
     name: str,
