@@ -282,3 +282,13 @@ def test_checks():
     assert not Check("x", np.nan, 1.0, 1e9, "").passed
     assert Check("x", 1.0, 1.0, 0.0, "").margin == 0.0
     assert Check("x", 1.0, 1.5, 0.25, "").margin == 2.0
+
+
+def test_the_tolerance_of_what_converges():
+    """With errors of n^-2 the bound is the error itself; where they shrink faster it is more, slower less."""
+    for power, passes in ((1, False), (2, True), (3, True)):
+        check = Check.converging("x", lambda n, p=power: 1 + float(n) ** -p, 8, 1.0, 1e-12)
+        assert check.passed is passes
+    third = Check.converging("x", lambda n: 1 + 1 / n, 9, 1.0, 1e-12, fewer=3, order=1)
+    assert third.tolerance == pytest.approx(1 / 9, rel=1e-9)
+    assert third.reason.startswith("what is left, from the change between 3 and 9")

@@ -86,6 +86,28 @@ class Check:
             ratio = np.where(d == 0, 0.0, d / tolerance)
         return float(np.max(ratio, initial=0.0))
 
+    @classmethod
+    def converging(
+        cls,
+        what: str,
+        at: Callable[[int], Any],
+        n: int,
+        published: Any,
+        digits: float,
+        *,
+        fewer: int | None = None,
+        order: int = 2,
+    ) -> Check:
+        """Of what converges with a number n (of modes, of segments), at least like n^-order.
+
+        The error with fewer, by default half as many, then is at least (n/fewer)^order times as large, so that what is left
+        is not more than the last change over (n/fewer)^order - 1; `digits` is a unit of the last digit of the reference.
+        """
+        few = fewer or n // 2
+        less, ours = (np.asarray(at(k), dtype=float) for k in (few, n))
+        reason = f"what is left, from the change between {few} and {n}, where errors shrink at least like n^-{order}"
+        return cls(what, ours, published, np.abs(ours - less) / ((n / few) ** order - 1) + digits, reason)
+
     def _differences(self) -> Array:
         ours, published = (np.asarray(x, dtype=float) for x in (self.ours, self.published))
         if ours.shape != published.shape and published.ndim:

@@ -4,18 +4,20 @@ L = EI = rhoA = 1 unless said. References are roots of characteristic equations,
 by two methods, to the digits shown.
 """
 
+import functools
+
 import casadi as ca
 import numpy as np
 import scipy.linalg
 
 from alembert.flexible import beam
-from alembert.joints import Fixed, Planar, Prismatic, Revolute
+from alembert.joints import Fixed, JointType, Planar, Prismatic, Revolute
 from alembert.model import Inertia, Model, ModelBuilder, Placement
 from alembert.simulate import simulate
 from alembert.verify.case import Check, Items, case
+from alembert.verify.cases.flexible_beams import rates, small_motion
 
 DIGITS = "digits of the reference"
-TRUNCATION = "what the modes that are left out would add; it shrinks with a power of their number"
 
 
 def frequencies(
@@ -34,6 +36,11 @@ def frequencies(
     return found[found > 1e-3]
 
 
+def small(model: Model) -> np.ndarray:
+    """Frequencies about the neutral configuration, from matrices on symbols: nothing is compiled."""
+    return rates(*small_motion(model))
+
+
 @case(
     source="Bernoulli and Euler's cantilever, cos x cosh x = -1; with a point mass at the tip: its characteristic equation",
     kind="closed form",
@@ -45,12 +52,15 @@ def cantilever() -> Items:
     builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=4), joint=Fixed())
     alone = frequencies(builder.build(), np.zeros(4))
     yield Check("clamped [rad/s]", alone[:3], [3.5160152685, 22.0344915647, 61.6972144135], 2e-9, DIGITS)
-    loaded = ModelBuilder("loaded", gravity=(0, 0, 0))
-    loaded.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=6, ends="craig-bampton"), joint=Fixed())
-    loaded.body("mass", Inertia.point(1.0), joint=Fixed(), parent="beam", node="tip")
-    model = loaded.build()
-    found = frequencies(model, np.zeros(model.nq))
-    yield Check("with a tip mass [rad/s]", found[:2], [1.5572978612, 16.2500851582], 1e-4, TRUNCATION)
+
+    def loaded(n: int) -> np.ndarray:
+        builder = ModelBuilder("loaded", gravity=(0, 0, 0))
+        builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=n, ends="craig-bampton"), joint=Fixed())
+        builder.body("mass", Inertia.point(1.0), joint=Fixed(), parent="beam", node="tip")
+        return small(builder.build())[:3]
+
+    expected = [1.5572978612, 16.2500851582, 50.8958428312]
+    yield Check.converging("with a tip mass [rad/s]", loaded, 6, expected, 1e-9)
 
 
 @case(
@@ -79,15 +89,16 @@ def spinning_beam(rate: float, modes: int) -> Items:
 )
 def hub_with_a_beam() -> Items:
     """Poles of a hinged hub that carries a beam."""
-    builder = ModelBuilder("hub", gravity=(0, 0, 0))
-    builder.body(
-        "hub", Inertia(1.0, (0, 0, 0), (0.1, 0, 0.1, 0, 0, 0.1)), joint=Revolute((0, 0, 1)), joint_name="pin"
-    )
-    builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=12), joint=Fixed(), parent="hub")
-    model = builder.build()
-    found = frequencies(model, np.zeros(model.nq))
+    hub = Inertia(1.0, (0, 0, 0), (0.1, 0, 0.1, 0, 0, 0.1))
+
+    def poles(n: int) -> np.ndarray:
+        builder = ModelBuilder("hub", gravity=(0, 0, 0))
+        builder.body("hub", hub, joint=Revolute((0, 0, 1)), joint_name="pin")
+        builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=n), joint=Fixed(), parent="hub")
+        return small(builder.build())[:3]
+
     expected = [6.9639235527, 22.9802389667, 62.0259092751]
-    yield Check("poles [rad/s]", found[:3], expected, 2e-4, TRUNCATION)
+    yield Check.converging("poles [rad/s]", poles, 12, expected, 1e-9)
 
 
 @case(
@@ -97,25 +108,26 @@ def hub_with_a_beam() -> Items:
 )
 def satellite_with_panels() -> Items:
     """Symmetric modes move the hub sideways, antisymmetric ones turn it."""
-    body = beam(1.0, 1.0, EI_z=1.0, bending_y=10)
-    across = ModelBuilder("translation", gravity=(0, 0, 0))
-    across.body("hub", Inertia.point(4.0), joint=Prismatic((0, 1, 0)), joint_name="slide")
-    turning = ModelBuilder("rotation", gravity=(0, 0, 0))
-    turning.body(
-        "hub", Inertia(1.0, (0, 0, 0), (2.0, 0, 2.0, 0, 0, 2.0)), joint=Revolute((0, 0, 1)), joint_name="turn"
-    )
-    for builder, radius in ((across, 0.0), (turning, 0.2)):
+    turned = Inertia(1.0, (0, 0, 0), (2.0, 0, 2.0, 0, 0, 2.0))
+    slide, turn = (Inertia.point(4.0), Prismatic((0, 1, 0)), 0.0), (turned, Revolute((0, 0, 1)), 0.2)
+
+    def symmetric(n: int, hub: tuple[Inertia, JointType, float], near: list[float]) -> list[float]:
+        inertia, joint, radius = hub
+        builder = ModelBuilder("satellite", gravity=(0, 0, 0))
+        builder.body("hub", inertia, joint=joint, joint_name="float")
         for name, angle in (("right", 0.0), ("left", np.pi)):
             placement = Placement.from_rpy((0, 0, angle), (radius * np.cos(angle), 0, 0))
-            builder.body(name, body, joint=Fixed(), parent="hub", placement=placement)
-    for builder, what, expected in (
-        (across, "translation [rad/s]", [3.9406777361, 22.9597824025]),
-        (turning, "rotation [rad/s]", [4.3090240393, 22.3779523463]),
+            panel = beam(1.0, 1.0, EI_z=1.0, bending_y=n)
+            builder.body(name, panel, joint=Fixed(), parent="hub", placement=placement)
+        found = small(builder.build())
+        return [found[np.argmin(np.abs(found - x))] for x in near]
+
+    for hub, what, expected in (
+        (slide, "translation [rad/s]", [3.9406777361, 22.9597824025]),
+        (turn, "rotation [rad/s]", [4.3090240393, 22.3779523463]),
     ):
-        model = builder.build()
-        found = frequencies(model, np.zeros(model.nq))
-        nearest = [found[np.argmin(np.abs(found - x))] for x in expected]
-        yield Check(what, nearest, expected, 2e-4, TRUNCATION)
+        at = functools.partial(symmetric, hub=hub, near=expected)
+        yield Check.converging(what, at, 10, expected, 1e-9)
 
 
 @case(
@@ -125,15 +137,17 @@ def satellite_with_panels() -> Items:
 )
 def right_angled_frame() -> Items:
     """A flexible body that hangs on the tip of another."""
-    body = beam(1.0, 1.0, EI_z=1.0, bending_y=6, ends="craig-bampton")
-    builder = ModelBuilder("L", gravity=(0, 0, 0))
-    builder.body("first", body, joint=Fixed())
-    corner = Placement.from_rpy((0, 0, np.pi / 2))
-    builder.body("second", body, joint=Fixed(), parent="first", node="tip", placement=corner)
-    model = builder.build()
-    found = frequencies(model, np.zeros(model.nq))
+
+    def found(n: int) -> np.ndarray:
+        body = beam(1.0, 1.0, EI_z=1.0, bending_y=n, ends="craig-bampton")
+        builder = ModelBuilder("L", gravity=(0, 0, 0))
+        builder.body("first", body, joint=Fixed())
+        corner = Placement.from_rpy((0, 0, np.pi / 2))
+        builder.body("second", body, joint=Fixed(), parent="first", node="tip", placement=corner)
+        return small(builder.build())[:4]
+
     expected = [1.1717806401, 3.1909256822, 15.7545938168, 23.0911956822]
-    yield Check("frequencies [rad/s]", found[:4], expected, 2e-3, TRUNCATION)
+    yield Check.converging("frequencies [rad/s]", found, 6, expected, 1e-9)
 
 
 @case(
@@ -143,20 +157,23 @@ def right_angled_frame() -> Items:
 )
 def standing_column() -> Items:
     """Weight along a beam softens or stiffens it."""
-    body = beam(1.0, 1.0, EI_z=1.0, bending_y=8)
 
-    def first(gravity: float) -> float:
+    def first(gravity: float, n: int = 8) -> float:
         builder = ModelBuilder("column", gravity=(gravity, 0, 0))
-        builder.body("beam", body, joint=Fixed())
-        return float(frequencies(builder.build(), np.zeros(8))[0])
+        builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=n), joint=Fixed())
+        return float(small(builder.build())[0])
 
-    yield Check("hanging [rad/s]", first(5.0), 4.4943130, 1e-5, TRUNCATION)
-    yield Check("standing [rad/s]", first(-5.0), 2.1184859, 1e-5, TRUNCATION)
-    # first(g)^2 is nearly linear in g near the critical load
-    loads = np.array([-7.7, -7.8])
-    squares = np.array([first(g) ** 2 for g in loads])
-    critical = loads[1] - squares[1] * (loads[1] - loads[0]) / (squares[1] - squares[0])
-    yield Check("buckling load", -critical, 7.8373474389, 1e-3, "a straight line through two loads near it")
+    for what, gravity, expected in (("hanging", 5.0, 4.4943130), ("standing", -5.0, 2.1184859)):
+        yield Check.converging(f"{what} [rad/s]", functools.partial(first, gravity), 8, expected, 1e-7)
+
+    def critical(n: int) -> float:
+        """The least load rho g L^3 / EI at which the stiffness of the column is singular."""
+        body = beam(1.0, 1.0, EI_z=1.0, bending_y=n)
+        shortened = -body.array("foreshortening_moments")[:, :, 0]
+        return 1 / float(scipy.linalg.eigh(shortened, body.array("stiffness"), eigvals_only=True)[-1])
+
+    yield Check.converging("buckling load", critical, 8, 7.8373474389, 1e-10)
+    yield Check("buckling load, one mode", critical(1), 7.8697148175, 1e-8, "shapes to ten digits")
 
 
 @case(

@@ -5,6 +5,8 @@ by two methods, to the digits shown. Matrices of small motion come from the equa
 """
 
 import dataclasses
+import functools
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -18,7 +20,6 @@ from alembert.verify.case import Check, Items, case
 
 Array = np.ndarray
 DIGITS = "digits of the reference"
-TRUNCATION = "what the modes that are left out would add; it shrinks with a power of their number"
 TINY = Inertia(1.0, (0, 0, 0), (1.0, 0, 1.0, 0, 0, 1.0))
 
 
@@ -77,16 +78,16 @@ def spun(body: ModalBody, rate: float, radius: float = 0.0) -> Array:
 def pinned_beam() -> Items:
     """A beam on a hinge: the rigid motion, and the bending that goes with it."""
 
-    def model(gravity: float) -> Model:
+    def first(gravity: float, modes: int = 8) -> Array:
         builder = ModelBuilder("pinned", gravity=(gravity, 0, 0))
-        body = beam(1.0, 1.0, EI_z=1.0, bending_y=8, ends="pinned")
+        body = beam(1.0, 1.0, EI_z=1.0, bending_y=modes, ends="pinned")
         builder.body("beam", body, joint=Revolute((0, 0, 1)), joint_name="pin")
-        return builder.build()
+        return rates(*small_motion(builder.build()))[:2]
 
-    free = rates(*small_motion(model(0.0)))
-    yield Check("pinned-free [rad/s]", free[:2], [15.4182057170, 49.9648620318], 1e-7, DIGITS)
-    hanging = rates(*small_motion(model(5.0)))
-    yield Check("hanging [rad/s]", hanging[:2], [2.7316359, 16.8406235], 1e-5, TRUNCATION)
+    # shapes are right to 1e-9 of frequencies of up to 50
+    yield Check("pinned-free [rad/s]", first(0.0), [15.4182057170, 49.9648620318], 1e-7, DIGITS)
+    expected = [2.7316359, 16.8406235]
+    yield Check.converging("hanging [rad/s]", lambda n: first(5.0, n), 8, expected, 1e-7)
 
 
 @case(
@@ -96,17 +97,30 @@ def pinned_beam() -> Items:
 )
 def flap_and_lag() -> Items:
     """Motion-induced stiffness at three rates and two hub radii, and what is left of it without foreshortening."""
-    out, across = beam(1.0, 1.0, EI_y=1.0, bending_z=12), beam(1.0, 1.0, EI_z=1.0, bending_y=12)
-    speeds = (2.0, 6.0, 12.0)
+
+    def flap(n: int, radius: float) -> list[float]:
+        out = beam(1.0, 1.0, EI_y=1.0, bending_z=n)
+        return [spun(out, rate, radius)[0] for rate in (2.0, 6.0, 12.0)]
+
+    def lag(n: int) -> list[float]:
+        across = beam(1.0, 1.0, EI_z=1.0, bending_y=n)
+        return [spun(across, 12.0, radius)[0] for radius in (0.0, 1.0)]
+
     for radius, expected in (
         (0.0, (4.13731957, 7.36037302, 13.17015049)),
         (1.0, (4.83368887, 10.44386587, 19.72154194)),
     ):
-        found = [spun(out, rate, radius)[0] for rate in speeds]
-        yield Check(f"flap, radius {radius:g} [rad/s]", found, expected, 2e-3, TRUNCATION)
-    lag = [spun(across, 12.0, radius)[0] for radius in (0.0, 1.0)]
-    yield Check("lag at 12 rad/s [rad/s]", lag, [5.42704928, 15.65053406], 3e-3, TRUNCATION)
-    soft = dataclasses.replace(out, stiffening="inconsistent")
+        what = f"flap, radius {radius:g} [rad/s]"
+        yield Check.converging(what, functools.partial(flap, radius=radius), 12, expected, 1e-8)
+    yield Check.converging("lag at 12 rad/s [rad/s]", lag, 12, [5.42704928, 15.65053406], 1e-8)
+
+    def higher(n: int) -> Array:
+        return spun(beam(1.0, 1.0, EI_y=1.0, bending_z=n), 12.0)[1:3]
+
+    yield Check.converging(
+        "second and third flap at 12 rad/s [rad/s]", higher, 12, [37.6031123, 79.6144785], 1e-7
+    )
+    soft = beam(1.0, 1.0, EI_y=1.0, bending_z=12, stiffening="inconsistent")
     yield Check(
         "flap, inconsistent [rad/s]", spun(soft, 12.0)[0], 3.5160152685, 1e-8, "that of the beam at rest"
     )
@@ -119,10 +133,12 @@ def flap_and_lag() -> Items:
 )
 def spinning_beam_with_a_tip_mass() -> Items:
     """Flap and lag where most of the tension comes from the tip."""
-    tip = Inertia.point(0.5)
-    flap = spun(beam(1.0, 1.0, EI_y=1.0, bending_z=8, tip=tip), 3.0, 0.1)[0]
-    lag = spun(beam(1.0, 1.0, EI_z=1.0, bending_y=8, tip=tip), 3.0, 0.1)[0]
-    yield Check("flap, lag [rad/s]", [flap, lag], [3.96666800, 2.59508286], 1e-4, TRUNCATION)
+
+    def first(n: int) -> list[float]:
+        planes: tuple[dict[str, Any], ...] = ({"EI_y": 1.0, "bending_z": n}, {"EI_z": 1.0, "bending_y": n})
+        return [spun(beam(1.0, 1.0, **plane, tip=Inertia.point(0.5)), 3.0, 0.1)[0] for plane in planes]
+
+    yield Check.converging("flap, lag [rad/s]", first, 8, [3.96666800, 2.59508286], 1e-8)
 
 
 @case(
@@ -144,13 +160,17 @@ def few_modes() -> Items:
 )
 def spinning_string() -> Items:
     """A beam without stiffness, hinged at its root, is held by its tension alone."""
-    builder = ModelBuilder("string", gravity=(0, 0, 0))
-    builder.body("hub", TINY, joint=Revolute((0, 0, 1)), joint_name="shaft")
-    string = beam(1.0, 1.0, EI_y=1e-9, bending_z=12, ends="pinned")
-    builder.body("string", string, joint=Revolute((0, 1, 0)), joint_name="hinge", parent="hub")
-    model = builder.build()
-    found = rates(*small_motion(model, model.velocity({"shaft": 1.0}), held=("shaft",)))
-    yield Check("(flap/rate)^2", found[:3] ** 2, [1.0, 6.0, 15.0], 5e-2, TRUNCATION)
+
+    def squares(n: int) -> Array:
+        builder = ModelBuilder("string", gravity=(0, 0, 0))
+        builder.body("hub", TINY, joint=Revolute((0, 0, 1)), joint_name="shaft")
+        string = beam(1.0, 1.0, EI_y=1e-9, bending_z=n, ends="pinned")
+        builder.body("string", string, joint=Revolute((0, 1, 0)), joint_name="hinge", parent="hub")
+        model = builder.build()
+        return rates(*small_motion(model, model.velocity({"shaft": 1.0}), held=("shaft",)))[:3] ** 2
+
+    # a stiffness of 1e-9 where there is none adds some 1e-7 to the third
+    yield Check.converging("(flap/rate)^2", squares, 12, [1.0, 6.0, 15.0], 1e-6)
 
 
 @case(
@@ -160,13 +180,17 @@ def spinning_string() -> Items:
 )
 def dead_load_at_the_tip() -> Items:
     """A load at a node acts on the foreshortening there."""
-    model = clamped(beam(1.0, 1.0, EI_z=1.0, bending_y=12, ends="craig-bampton"))
+
+    def first(n: int, force: float) -> Array:
+        model = clamped(beam(1.0, 1.0, EI_z=1.0, bending_y=n, ends="craig-bampton"))
+        return rates(*small_motion(model, force=("tip", np.array([force, 0, 0]))))[:2]
+
     for what, force, expected in (
         ("compression", -(np.pi**2) / 8, [2.5345602161, 21.1051723546]),
         ("tension", 5.0, [5.7681990202, 25.4059097040]),
     ):
-        found = rates(*small_motion(model, force=("tip", np.array([force, 0, 0]))))
-        yield Check(f"{what} [rad/s]", found[:2], expected, 2e-4, TRUNCATION)
+        at = functools.partial(first, force=force)
+        yield Check.converging(f"{what} [rad/s]", at, 12, expected, 1e-9)
 
 
 @case(
@@ -176,32 +200,36 @@ def dead_load_at_the_tip() -> Items:
 )
 def zeros_of_a_flexible_arm() -> Items:
     """Real zeros from the torque to the tip: not minimum phase; to the hub's own angle, those of the cantilever."""
-    builder = ModelBuilder("arm", gravity=(0, 0, 0))
     hub = Inertia(1.0, (0, 0, 0), (0.1, 0, 0.1, 0, 0, 0.1))
-    builder.body("hub", hub, joint=Revolute((0, 0, 1)), joint_name="pin")
-    body = beam(1.0, 1.0, EI_z=1.0, bending_y=14, ends="craig-bampton")
-    builder.body("beam", body, joint=Fixed(), parent="hub")
-    builder.frame("tip", "beam", node="tip")
-    model = builder.build()
-    M, _, K = small_motion(model)
-    e = ca.SX.sym("e", model.nv)
-    tip = ca.jacobian(model.symbolic.frame_pose(e, "tip").translation[1], e)
-    outputs = {"tip": np.asarray(ca.Function("tip", [e], [ca.densify(tip)])(0)), "hub": np.eye(model.nv)[:1]}
-    b = np.eye(model.nv)[:, :1]
 
-    def zeros(c: Array) -> Array:
+    def zeros(n: int, output: str) -> Array:
         """s^2 where [[M s^2 + K, b], [c, 0]] is singular."""
+        builder = ModelBuilder("arm", gravity=(0, 0, 0))
+        builder.body("hub", hub, joint=Revolute((0, 0, 1)), joint_name="pin")
+        body = beam(1.0, 1.0, EI_z=1.0, bending_y=n, ends="craig-bampton")
+        builder.body("beam", body, joint=Fixed(), parent="hub")
+        builder.frame("tip", "beam", node="tip")
+        model = builder.build()
+        M, _, K = small_motion(model)
+        e = ca.SX.sym("e", model.nv)
+        tip = ca.jacobian(model.symbolic.frame_pose(e, "tip").translation[1], e)
+        moved = np.asarray(ca.Function("tip", [e], [ca.densify(tip)])(0))
+        c, b = (moved if output == "tip" else np.eye(model.nv)[:1]), np.eye(model.nv)[:, :1]
         S, T = (np.block([[X, B], [C, np.zeros((1, 1))]]) for X, B, C in ((K, b, c), (-M, 0 * b, 0 * c)))
         found = scipy.linalg.eigvals(S, T)
         found = found[np.isfinite(found) & (np.abs(found) < 1e5)]
         return np.sort(found.real)
 
-    squares = zeros(outputs["tip"])
-    real = np.sqrt(squares[squares > 1.0])
-    yield Check("torque to tip [1/s]", real[:2], [11.186642724, 60.4516958636], 2e-2, TRUNCATION)
-    squares = zeros(outputs["hub"])
-    lowest = np.sqrt(-squares[squares < -1.0][::-1])
-    yield Check("torque to hub [rad/s]", lowest[:2], [3.5160152685, 22.0344915647], 1e-4, TRUNCATION)
+    def real(n: int) -> Array:
+        squares = zeros(n, "tip")
+        return np.sqrt(squares[squares > 1.0])[:2]
+
+    def imaginary(n: int) -> Array:
+        squares = zeros(n, "hub")
+        return np.sqrt(-squares[squares < -1.0][::-1])[:2]
+
+    yield Check.converging("torque to tip [1/s]", real, 14, [11.186642724, 60.4516958636], 1e-9, fewer=10)
+    yield Check.converging("torque to hub [rad/s]", imaginary, 14, [3.5160152685, 22.0344915647], 1e-9)
 
 
 @case(
@@ -238,19 +266,26 @@ def component_modes() -> Items:
 def propped_cantilever() -> Items:
     """A closed loop on a flexible body: its tip is held on a line."""
     weight = 1e-3
-    builder = ModelBuilder("propped", gravity=(0, -weight, 0))
-    builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=4, ends="craig-bampton"), joint=Fixed())
-    builder.frame("tip", "beam", node="tip")
-    builder.equation("support", "y", {"y": "tip.y"})
-    model = builder.build()
+
+    def propped(n: int, gravity: float = 0.0) -> Model:
+        builder = ModelBuilder("propped", gravity=(0, -gravity, 0))
+        builder.body("beam", beam(1.0, 1.0, EI_z=1.0, bending_y=n, ends="craig-bampton"), joint=Fixed())
+        builder.frame("tip", "beam", node="tip")
+        builder.equation("support", "y", {"y": "tip.y"})
+        return builder.build()
+
+    def found(n: int) -> Array:
+        model = propped(n)
+        M, _, K = small_motion(dataclasses.replace(model, equations=()))
+        Z = scipy.linalg.null_space(model.constraint_jacobian(np.zeros(model.nq)))
+        return np.sqrt(scipy.linalg.eigh(Z.T @ K @ Z, Z.T @ M @ Z, eigvals_only=True))[:2]
+
+    model = propped(4, weight)
     rest = trim(model)
     zero = np.zeros(model.nv)
     force = model.constrained_dynamics(rest.q, zero, zero).reactions["support"][0]
     yield Check("share of the support", force / weight, 3 / 8, 1e-7, "the square of the slope, 1e-4")
-    M, _, K = small_motion(dataclasses.replace(model, equations=(), gravity=(0.0, 0.0, 0.0)))
-    Z = scipy.linalg.null_space(model.constraint_jacobian(np.zeros(model.nq)))
-    found = np.sqrt(scipy.linalg.eigh(Z.T @ K @ Z, Z.T @ M @ Z, eigvals_only=True))
-    yield Check("frequencies [rad/s]", found[:2], [15.4182057170, 49.9648620318], 3e-2, TRUNCATION)
+    yield Check.converging("frequencies [rad/s]", found, 4, [15.4182057170, 49.9648620318], 1e-9)
 
 
 @case(
@@ -262,34 +297,30 @@ def whirling_shaft() -> Items:
     """Rotary inertia of the sections makes forward and backward whirl differ; the far end is held by an equation."""
     E, rho, r, rate = 2.1e11, 7800.0, 0.02, 2000.0
     A, I = np.pi * r**2, np.pi * r**4 / 4
-    builder = ModelBuilder("shaft", gravity=(0, 0, 0))
-    builder.body("spindle", TINY, joint=Revolute((1, 0, 0)), joint_name="spin")
-    shaft = beam(
-        1.0,
-        rho * A,
-        EI_y=E * I,
-        EI_z=E * I,
-        rhoI_y=rho * I,
-        rhoI_z=rho * I,
-        bending_y=4,
-        bending_z=4,
-        ends="craig-bampton",
-    )
-    builder.body(
-        "shaft", shaft, joint=Universal((0, 1, 0), (0, 0, 1)), joint_name="bearing", parent="spindle"
-    )
-    builder.frame("end", "shaft", node="tip")
-    model = builder.build()
-    M, C, K = small_motion(model, model.velocity({"spin": rate}), held=("spin",))
-    e = ca.SX.sym("e", model.nv)
-    held = ca.jacobian(model.symbolic.frame_pose(e, "end").translation[1:], e)
-    G = np.asarray(ca.Function("rows", [e], [ca.densify(held)])(0))[:, 1:]
-    Z = scipy.linalg.null_space(G)
-    turning = rates(Z.T @ M @ Z, Z.T @ C @ Z, Z.T @ K @ Z)
-    # in axes that turn, forward whirl is seen at the difference of the rates and backward at their sum
-    forward, backward = rate - turning[turning < rate], turning[turning > rate] - rate
-    first = [forward[np.argmin(np.abs(forward - 513.83))], backward[np.argmin(np.abs(backward - 509.89))]]
-    yield Check("forward, backward [rad/s]", first, [513.8318709, 509.8879217], 2e-2, TRUNCATION)
+    properties: dict[str, Any] = {"EI_y": E * I, "EI_z": E * I, "rhoI_y": rho * I, "rhoI_z": rho * I}
+
+    def whirl(n: int) -> list[float]:
+        builder = ModelBuilder("shaft", gravity=(0, 0, 0))
+        builder.body("spindle", TINY, joint=Revolute((1, 0, 0)), joint_name="spin")
+        shaft = beam(1.0, rho * A, **properties, bending_y=n, bending_z=n, ends="craig-bampton")
+        bearing = Universal((0, 1, 0), (0, 0, 1))
+        builder.body("shaft", shaft, joint=bearing, joint_name="bearing", parent="spindle")
+        builder.frame("end", "shaft", node="tip")
+        model = builder.build()
+        M, C, K = small_motion(model, model.velocity({"spin": rate}), held=("spin",))
+        e = ca.SX.sym("e", model.nv)
+        held = ca.jacobian(model.symbolic.frame_pose(e, "end").translation[1:], e)
+        G = np.asarray(ca.Function("rows", [e], [ca.densify(held)])(0))[:, 1:]
+        Z = scipy.linalg.null_space(G)
+        turning = rates(Z.T @ M @ Z, Z.T @ C @ Z, Z.T @ K @ Z)
+        # in axes that turn, forward whirl is seen at the difference of the rates, of either sign, and backward at their sum
+        forward = np.concatenate([rate - turning, rate + turning])
+        backward = turning[turning > rate] - rate
+        near = ((forward, 513.83), (backward, 509.89), (forward, 2052.3), (backward, 2036.6))
+        return [float(x[np.argmin(np.abs(x - at))]) for x, at in near]
+
+    expected = [513.8318709, 509.8879217, 2052.2827527, 2036.5534824]
+    yield Check.converging("forward, backward, one and two waves [rad/s]", whirl, 6, expected, 1e-7)
 
 
 @case(
