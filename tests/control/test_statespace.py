@@ -7,6 +7,7 @@ from control_helpers import random_system
 
 import alembert as al
 from alembert.control import (
+    DeltaBlock,
     StateSpace,
     append,
     connect,
@@ -15,12 +16,14 @@ from alembert.control import (
     from_scipy,
     lft,
     load_mat,
+    mu_response,
     pade,
     parallel,
     root_locus,
     save_mat,
     series,
     static,
+    step_info,
     summing,
     tf,
     to_control,
@@ -237,6 +240,27 @@ def test_figures_are_drawn(tmp_path):
         assert (tmp_path / f"{kind}.png").stat().st_size > 5000
     G.sampled(0.1).plot("poles", path=tmp_path / "d.png")
     root_locus(tf([1], [1, 2, 1])).plot(path=tmp_path / "r.png")
+    loop = tf([4], [1, 3, 3, 1])
+    assert "gain 6.0 dB at 1.73 rad/s, phase 27.1 deg" in loop.plot("margins").axes[0].get_title()
+    specs = {"overshoot": 0.2, "rise": 2.5, "settling": 8.0}
+    assert (
+        "not kept: overshoot, settling" in tf([1], [1, 0.8, 1]).plot("step", specs=specs).axes[0].get_title()
+    )
+    drawn = mu_response(tf([1], [1, 1]), [DeltaBlock("complex")], [0.1, 1.0]).plot(path=tmp_path / "mu.png")
+    assert "largest upper bound at these frequencies: 0.995" in drawn.axes[0].get_title()
+    # exp(-pi zeta/sqrt(1 - zeta^2)) of a second-order lag
+    assert step_info(tf([1], [1, 0.8, 1])).overshoot == pytest.approx(
+        np.exp(-0.4 * np.pi / np.sqrt(0.84)), rel=1e-3
+    )
+    for system, sentence in (
+        (append(loop, loop), "step_info: the system has shape"),
+        (tf([1], [1, -1]), "step_info: the system is not stable"),
+        (tf([1, 0], [1, 1]), "step_info: the response goes back to zero"),
+    ):
+        with pytest.raises(ArgumentError, match=sentence):
+            step_info(system)
+    with pytest.raises(ArgumentError, match=r"specs: there is no specification 'rose'"):
+        loop.plot("step", specs={"rose": 1.0})
     with pytest.raises(ArgumentError, match="there is no plot 'bodes'; did you mean 'bode'"):
         G.plot("bodes")
 

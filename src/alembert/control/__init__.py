@@ -8,12 +8,21 @@
 `al.linearize(model, ...)` gives linear models of mechanisms; `to_statespace()` brings them here.
 """
 
+from alembert.control.codesign import Design as Design
+from alembert.control.codesign import DesignPoint as DesignPoint
+from alembert.control.codesign import ParetoFront as ParetoFront
+from alembert.control.codesign import codesign as codesign
+from alembert.control.codesign import pareto as pareto
 from alembert.control.coprime_factors import LoopShaping as LoopShaping
 from alembert.control.coprime_factors import coprime as coprime
 from alembert.control.coprime_factors import gap as gap
 from alembert.control.coprime_factors import ncf_margin as ncf_margin
 from alembert.control.coprime_factors import ncfsyn as ncfsyn
 from alembert.control.coprime_factors import nu_gap as nu_gap
+from alembert.control.descriptor import Descriptor as Descriptor
+from alembert.control.descriptor import descriptor_of_second_order as descriptor_of_second_order
+from alembert.control.design_plots import StepInfo as StepInfo
+from alembert.control.design_plots import step_info as step_info
 from alembert.control.exchange import from_control as from_control
 from alembert.control.exchange import from_scipy as from_scipy
 from alembert.control.exchange import load_mat as load_mat
@@ -32,6 +41,9 @@ from alembert.control.interconnection import series as series
 from alembert.control.interconnection import static as static
 from alembert.control.interconnection import summing as summing
 from alembert.control.interconnection import upper_lft as upper_lft
+from alembert.control.large import LargeReduction as LargeReduction
+from alembert.control.large import LargeSystem as LargeSystem
+from alembert.control.large import LowRankGramian as LowRankGramian
 from alembert.control.locus import RootLocus as RootLocus
 from alembert.control.locus import root_locus as root_locus
 from alembert.control.loop_margins import Margins as Margins
@@ -48,6 +60,10 @@ from alembert.control.norms import linf_norm as linf_norm
 from alembert.control.placement import PolePlacement as PolePlacement
 from alembert.control.placement import place as place
 from alembert.control.placement import place_by_outputs as place_by_outputs
+from alembert.control.polynomials import RobustPolynomial as RobustPolynomial
+from alembert.control.polynomials import affine_polynomial as affine_polynomial
+from alembert.control.polynomials import interval_polynomial as interval_polynomial
+from alembert.control.polynomials import multilinear_polynomial as multilinear_polynomial
 from alembert.control.quadratic import LQG as LQG
 from alembert.control.quadratic import KalmanFilter as KalmanFilter
 from alembert.control.quadratic import StateFeedback as StateFeedback
@@ -60,6 +76,7 @@ from alembert.control.quadratic import sampled_lqr as sampled_lqr
 from alembert.control.reachability import Reachability as Reachability
 from alembert.control.reduction import ReducedSystem as ReducedSystem
 from alembert.control.reduction import balanced_truncation as balanced_truncation
+from alembert.control.reduction import frequency_limited_truncation as frequency_limited_truncation
 from alembert.control.reduction import hankel_optimal as hankel_optimal
 from alembert.control.reduction import reduce_controller as reduce_controller
 from alembert.control.reduction import split_stable as split_stable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alembert.control import arguments
+from alembert.control import arguments, design_plots
 from alembert.errors import ArgumentError
 from alembert.model.printing import unknown
 from alembert.view import figures
@@ -32,26 +32,31 @@ def plot(
     outputs: Any = None,
     frequency: Any = None,
     t: Any = None,
+    specs: Any = None,
     path: PathLike = None,
 ) -> Figure:
-    """A figure of a system, of all signals or those named."""
+    """A figure of a system, of all signals or those named; `specs` of a step are its overshoot, rise, settling and band."""
     if kind not in KINDS:
         raise ArgumentError(unknown("plot: there is no plot", kind, KINDS))
     G = G[
         arguments.picked("plot", "outputs", G.output_names, outputs),
         arguments.picked("plot", "inputs", G.input_names, inputs),
     ]
+    if kind == "step" and specs is not None:
+        return design_plots.step_with_specs(G, t, specs, path)
     if kind == "step":
         return step(G, t, path)
     if kind == "poles":
         return poles(G, path)
     w = frequencies(G) if frequency is None else frequency
+    if kind == "margins":
+        return design_plots.loop_margins(G, np.asarray(w), path)
     return {"bode": bode, "sigma": sigma, "nyquist": nyquist, "nichols": nichols}[kind](
         G.frequency_response(w), path
     )
 
 
-KINDS = ("bode", "sigma", "nyquist", "nichols", "step", "poles")
+KINDS = ("bode", "sigma", "nyquist", "nichols", "step", "poles", "margins")
 
 
 def frequencies(G: StateSpace) -> Array:
@@ -169,8 +174,8 @@ def nichols(response: FrequencyResponse, path: PathLike) -> Figure:
         loop = closed / (1 - closed)
         angle = np.degrees(np.angle(loop))
         angle = np.where(angle > 0, angle - 360, angle)
-        order = np.argsort(angle)
-        axis.plot(angle[order], 20 * np.log10(np.abs(loop))[order], color="black", alpha=0.25, linewidth=0.7)
+        gain = np.where(np.abs(np.diff(angle, prepend=angle[:1])) > 180, np.nan, 20 * np.log10(np.abs(loop)))
+        axis.plot(angle, gain, color="black", alpha=0.25, linewidth=0.7)
     axis.plot([-180], [0], "+", color="black", ms=9)
     axis.set_ylim(-40, 40)
     axis.set_xlim(-360, 0)
@@ -206,6 +211,8 @@ def poles(G: StateSpace, path: PathLike) -> Figure:
     if G.is_discrete:
         turn = np.linspace(0, 2 * np.pi, 200)
         axis.plot(np.cos(turn), np.sin(turn), color="black", linewidth=0.7)
+    else:
+        design_plots.damping_grid(axis, p)
     axis.legend(fontsize="small", frameon=False)
     return figures.save(figure, path)
 
@@ -227,6 +234,7 @@ def root_locus(locus: RootLocus, path: PathLike) -> Figure:
     if np.abs(locus.poles).max() > 2 * near:
         axis.set_xlim(-near, near)
         axis.set_ylim(-near, near)
+    design_plots.damping_grid(axis, locus.poles)
     axis.legend(fontsize="small", frameon=False)
     outside = int(np.sum(np.maximum(np.abs(last.real), np.abs(last.imag)) > near))
     axis.set_title(

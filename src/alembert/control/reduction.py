@@ -176,6 +176,41 @@ def weighted_truncation(
     return ReducedSystem(_joined(G, _projected(stable, S, R, k), rest), G, values, np.nan)
 
 
+def frequency_limited_truncation(G: StateSpace, order: int, *, band: tuple[float, float]) -> ReducedSystem:
+    """Small errors between two frequencies [rad/s]: gramians of that band alone (Gawronski and Juang 1990, "Model reduction
+    in limited time and frequency intervals"). No bound is known.
+
+        P = 1/(2 pi) int (jw - A)^-1 B B^T (jw - A)^-H dw,   A P + P A^T + F B B^T + B B^T F^T = 0,    F = Im log(jw - A)/pi
+    """
+    what = "frequency_limited_truncation"
+    try:
+        low, high = (float(x) for x in band)
+    except (TypeError, ValueError):
+        low, high = 1.0, 0.0
+    if not 0 <= low < high < np.inf:
+        raise ArgumentError(f"{what}: band is {band!r}, expected (low, high) in rad/s")
+    if G.is_discrete:
+        raise ArgumentError(f"{what} is for continuous systems; this one is sampled every {G.dt:g} s")
+    stable, rest = _parts(what, G)
+    A, one = stable.A, np.eye(stable.order)
+    F = sum(
+        sign * np.imag(scipy.linalg.logm(1j * w * one - A)) / np.pi
+        for sign, w in ((1, high), (-1, low))
+        if w > 0
+    )
+    P = lyapunov(A, F @ stable.B @ stable.B.T + stable.B @ stable.B.T @ F.T)
+    Q = lyapunov(A.T, F.T @ stable.C.T @ stable.C + stable.C.T @ stable.C @ F)
+    S, R = _root(P), _root(Q)
+    values = np.linalg.svd(R.T @ S, compute_uv=False)
+    k = _order(what, G, values, rest.order, order, None)
+    reduced = _projected(stable, S, R, k)
+    if not reduced.is_stable:
+        raise NumericalError(
+            f"{what}: with {order} states the reduced system is not stable; take another number, or a wider band"
+        )
+    return ReducedSystem(_joined(G, reduced, rest), G, values, np.nan)
+
+
 def reduce_controller(K: StateSpace, G: StateSpace, order: int, *, sign: int = 1) -> ReducedSystem:
     """A controller of lower order that keeps the loop with the plant G stable: weighted by (1 - G K)^-1 G at its output.
 

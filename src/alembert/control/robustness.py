@@ -23,7 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -36,6 +37,9 @@ from alembert.control.sampling import bilinear
 from alembert.control.statespace import StateSpace
 from alembert.errors import ArgumentError, NumericalError
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 Array = np.ndarray
 
 
@@ -46,6 +50,12 @@ class MuResponse:
     frequency: Array
     upper: Array
     lower: Array
+
+    def plot(self, *, path: str | PathLike[str] | None = None) -> Figure:
+        """Both bounds over frequency; needs matplotlib. `path` saves it."""
+        from alembert.control import design_plots
+
+        return design_plots.mu_bounds(self, path)
 
 
 @dataclass(frozen=True, eq=False)

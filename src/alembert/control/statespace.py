@@ -388,7 +388,7 @@ class StateSpace:
         return d2c(self, method=method, prewarp=prewarp)
 
     def plot(self, kind: str = "bode", **options: Any) -> Figure:
-        """A figure: "bode", "sigma", "nyquist", "nichols", "step" or "poles"; needs matplotlib."""
+        """A figure: "bode", "sigma", "nyquist", "nichols", "step", "poles" or "margins"; needs matplotlib."""
         from alembert.control.plots import plot
 
         return plot(self, kind, **options)

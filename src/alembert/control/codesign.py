@@ -1,0 +1,306 @@
+"""Structure and control designed at once.
+
+A structure with parameters p costs J_s(p) (its mass, say); a disturbance w of unit intensity and a controller make
+
+    x' = A x + B u + G w,    y = C x + v,    J_c = E (x^T Q x + u^T R u),        J = (1 - s) J_s + s J_c             (1)
+
+all of whose matrices may depend on p. With the loop closed, x' = F x + H w for the states of both, cost weight S = S(p):
+
+    F^T P + P F + S = 0,    F L + L F^T + H H^T = 0,    J_c = tr(P H H^T)
+    dJ_c = 2 tr(P dF L) + tr(dS L) + tr(P d(H H^T))                                                                  (2)
+
+P and L are each other's adjoint, so that one pair of Lyapunov equations gives the slopes in all parameters and all gains
+(McLaren and Slater 1989, "A disturbance model for control/structure optimization with output feedback control"; Salama,
+Milman, Bruno, Scheid and Gibson 1989, "Combined control-structure optimization"). Where the controller is the best one for
+each p (state feedback, LQG), (2) with the controller held is already the whole slope. With output feedback u = -K y the
+gains are variables like p.
+
+`pareto` follows the minima from s = 0 on, each started from the one before (the homotopy of Salama and others).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from alembert.control import arguments
+from alembert.control.gramian import lyapunov
+from alembert.control.quadratic import lqg, lqr
+from alembert.control.statespace import StateSpace
+from alembert.errors import ArgumentError, NumericalError
+from alembert.model.printing import unknown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = np.ndarray
+FEEDBACK = ("state", "output", "lqg")
+_STEP = 1e-4  # of a range; differences of fourth order: errors of 1e-12 by rounding, and by curvature no more
+
+
+@dataclass(frozen=True, eq=False)
+class DesignPoint:
+    """(1) at some values of the parameters: the plant from u to y, G, Q, R, J_s, and the intensity of the sensors' noise."""
+
+    plant: StateSpace
+    disturbance: Array
+    Q: Any
+    R: Any
+    structure: float
+    sensor: Any = None
+    """needed for "lqg". Of output feedback, the noise comes in with the gains; J_c counts the effort K C x, not K v"""
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The least J of (1) that was found: values of the parameters, both costs, and the controller u = K y."""
+
+    values: Mapping[str, float]
+    share: float
+    structure: float
+    control: float
+    controller: StateSpace
+    slope: float
+    """the largest slope of J that is left, in ranges of the parameters, where no bound holds it"""
+
+    @property
+    def cost(self) -> float:
+        return (1 - self.share) * self.structure + self.share * self.control
+
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{name} = {x:.6g}" for name, x in self.values.items())
+        return f"<Design: {listed}; structure {self.structure:.6g}, control {self.control:.6g}>"
+
+
+@dataclass(frozen=True, eq=False)
+class ParetoFront:
+    """Designs for shares from the structure's to the control's: no other one is better in both costs nearby."""
+
+    designs: tuple[Design, ...]
+
+    @property
+    def shares(self) -> Array:
+        return np.array([d.share for d in self.designs])
+
+    @property
+    def structure(self) -> Array:
+        return np.array([d.structure for d in self.designs])
+
+    @property
+    def control(self) -> Array:
+        return np.array([d.control for d in self.designs])
+
+    def plot(self, *, path: str | PathLike[str] | None = None) -> Figure:
+        """Control over structure, and the parameters over the share; needs matplotlib. `path` saves it."""
+        from alembert.control import design_plots
+
+        return design_plots.pareto(self, path)
+
+
+def codesign(
+    make: Callable[..., DesignPoint],
+    ranges: Mapping[str, Any],
+    *,
+    share: float = 0.5,
+    feedback: str = "state",
+    start: Mapping[str, float] | None = None,
+    gain: Any = None,
+) -> Design:
+    """The parameters within `ranges`, and the controller, of least J.
+
+    `make(**values)` gives the `DesignPoint`; `al.linear.design_point` makes one of a mechanism. `share` is s of (1).
+    `feedback` is "state" (u = -K x), "lqg" (of the noisy outputs) or "output" (u = -K y with constant gains, from a
+    stabilising `gain`). `start` are values to begin with, by default the middle of the ranges.
+    """
+    problem = _Codesign(make, ranges, share, feedback, gain)
+    return problem.solve(problem.start(start))
+
+
+def pareto(
+    make: Callable[..., DesignPoint],
+    ranges: Mapping[str, Any],
+    *,
+    shares: Sequence[float] = tuple(np.linspace(0.05, 0.95, 19)),
+    feedback: str = "state",
+    start: Mapping[str, float] | None = None,
+    gain: Any = None,
+) -> ParetoFront:
+    """Designs for several shares, each begun at the one before."""
+    given = [float(s) for s in shares]
+    if not given or np.any(np.diff(given) <= 0):
+        raise ArgumentError(f"pareto: shares are {shares!r}, expected ascending numbers")
+    found: list[Design] = []
+    for s in given:
+        problem = _Codesign(make, ranges, s, feedback, gain)
+        x = problem.start(dict(found[-1].values) if found else start)
+        if found and feedback == "output":
+            x[len(problem.names) :] = -found[-1].controller.D.ravel()
+        found.append(problem.solve(x))
+    return ParetoFront(tuple(found))
+
+
+class _Codesign:
+    """The function of shares of ranges, and of gains of output feedback behind them."""
+
+    def __init__(self, make: Any, ranges: Any, share: float, feedback: str, gain: Any) -> None:
+        if feedback not in FEEDBACK:
+            raise ArgumentError(f"codesign: feedback is {feedback!r}, expected one of {', '.join(FEEDBACK)}")
+        if not 0 <= share <= 1:
+            raise ArgumentError(f"codesign: share is {share!r}, expected a number from 0 to 1")
+        self.make, self.share, self.feedback = make, float(share), feedback
+        self.names = list(ranges)
+        limits = []
+        for name, given in ranges.items():
+            pair = np.asarray(given, dtype=float)
+            if pair.shape != (2,) or not pair[0] < pair[1]:
+                raise ArgumentError(f"codesign: the range of {name!r} is {given!r}, expected (low, high)")
+            limits.append(pair)
+        if not limits:
+            raise ArgumentError("codesign: ranges is empty, expected parameters with (low, high)")
+        self.low, self.width = np.array(limits)[:, 0], np.diff(np.array(limits))[:, 0]
+        self.gain = gain
+
+    def start(self, given: Mapping[str, float] | None) -> Array:
+        x = np.full(len(self.names), 0.5)
+        for name, value in (given or {}).items():
+            if name not in self.names:
+                raise ArgumentError(unknown("codesign: start: there is no parameter", str(name), self.names))
+            k = self.names.index(name)
+            x[k] = np.clip((value - self.low[k]) / self.width[k], 0.0, 1.0)
+        if self.feedback != "output":
+            return x
+        plant = self._point(x).plant
+        p, m = plant.shape
+        K = np.zeros((m, p)) if self.gain is None else arguments.matrix("codesign", "gain", self.gain, m, p)
+        if not np.all(np.linalg.eigvals(plant.A - plant.B @ K @ plant.C).real < 0):
+            raise ArgumentError(
+                "codesign: with this gain the loop is not stable at the start; give gain= one that makes it so (`tune` or "
+                "`place_by_outputs` find some)"
+            )
+        return np.concatenate([x, K.ravel()])
+
+    def _values(self, x: Array) -> dict[str, float]:
+        return dict(zip(self.names, (self.low + self.width * x[: len(self.names)]).tolist(), strict=True))
+
+    def _point(self, x: Array) -> DesignPoint:
+        point = self.make(**self._values(x))
+        if not isinstance(point, DesignPoint):
+            raise ArgumentError(f"codesign: make gave {type(point).__name__}, expected a DesignPoint")
+        if point.plant.is_discrete or np.any(point.plant.D):
+            raise ArgumentError(
+                "codesign: the plant is sampled or has a direct part, expected x' = A x + B u, y = C x"
+            )
+        return point
+
+    def _controller(self, point: DesignPoint, x: Array) -> StateSpace:
+        """u = K y (of the state for "state")."""
+        G = point.plant
+        m = G.shape[1]
+        if self.feedback == "output":
+            K = x[len(self.names) :].reshape(m, -1)
+            return _static(-K, G.output_names, G.input_names)
+        if self.feedback == "state":
+            return _static(-lqr(G, point.Q, point.R).K, G.state_names, G.input_names)
+        if point.sensor is None:
+            raise ArgumentError("codesign: feedback 'lqg' needs the sensors' noise, DesignPoint(sensor=...)")
+        W = np.eye(np.shape(point.disturbance)[1])
+        return lqg(G, point.Q, point.R, W, point.sensor, through=point.disturbance).controller
+
+    def _closed(self, point: DesignPoint, K: StateSpace) -> tuple[Array, Array, Array]:
+        """F, H H^T and S of (2)."""
+        G = point.plant
+        n = G.order
+        disturbance = arguments.matrix("codesign", "disturbance", point.disturbance, rows=n)
+        Q = arguments.weight("codesign", "Q", point.Q, G.state_names)
+        R = arguments.weight("codesign", "R", point.R, G.input_names, definite=True)
+        C = np.eye(n) if self.feedback == "state" else G.C
+        F = np.block([[G.A + G.B @ K.D @ C, G.B @ K.C], [K.B @ C, K.A]])
+        U = np.hstack([K.D @ C, K.C])
+        S = U.T @ R @ U
+        S[:n, :n] += Q
+        HH = np.zeros_like(F)
+        HH[:n, :n] = disturbance @ disturbance.T
+        if point.sensor is not None and self.feedback != "state":
+            V = arguments.weight("codesign", "sensor", point.sensor, G.output_names)
+            into = np.vstack([G.B @ K.D, K.B])
+            HH += into @ V @ into.T
+        return F, HH, S
+
+    def cost(self, x: Array) -> tuple[float, Array, DesignPoint, float, StateSpace]:
+        """J and its slopes by (2)."""
+        point = self._point(x)
+        K = self._controller(point, x)
+        F, HH, S = self._closed(point, K)
+        if np.linalg.eigvals(F).real.max() >= 0:
+            return np.inf, np.zeros_like(x), point, np.inf, K
+        P, L = lyapunov(F.T, S), lyapunov(F, HH)
+        control = float(np.trace(P @ HH))
+        slopes = np.zeros_like(x)
+        for k in range(len(self.names)):
+            parts = self._slopes(x, k, K)
+            dF, dHH, dS, dJ = parts
+            dc = 2 * np.trace(P @ dF @ L) + np.trace(dS @ L) + np.trace(P @ dHH)
+            slopes[k] = (1 - self.share) * dJ + self.share * dc
+        if self.feedback == "output":
+            G = point.plant
+            R = arguments.weight("codesign", "R", point.R, G.input_names, definite=True)
+            gain = -K.D
+            noise = 0.0 if point.sensor is None else point.sensor
+            V = arguments.weight("codesign", "sensor", noise, G.output_names)
+            dK = 2 * (R @ gain @ G.C - G.B.T @ P) @ L @ G.C.T + 2 * G.B.T @ P @ G.B @ gain @ V
+            slopes[len(self.names) :] = self.share * dK.ravel()
+        J = (1 - self.share) * point.structure + self.share * control
+        return J, slopes, point, control, K
+
+    def _slopes(self, x: Array, k: int, K: StateSpace) -> tuple[Array, Array, Array, float]:
+        """Of F, H H^T, S and J_s in the parameter k, the controller held."""
+        # within the range, on one side where it ends
+        h = _STEP if x[k] + 2 * _STEP <= 1 or x[k] - 2 * _STEP >= 0 else 0.1
+        inside = 2 * h <= x[k] <= 1 - 2 * h
+        offsets: tuple[int, ...]
+        if inside:
+            offsets, weights = (-2, -1, 1, 2), np.array([1, -8, 8, -1]) / 12
+        else:
+            side = 1 if x[k] < 0.5 else -1
+            offsets = tuple(side * i for i in range(5))
+            weights = side * np.array([-25, 48, -36, 16, -3]) / 12
+        found: list[Any] = [0.0, 0.0, 0.0, 0.0]
+        for i, weight in zip(offsets, weights, strict=True):
+            at = x.copy()
+            at[k] += i * h
+            point = self._point(at)
+            for j, part in enumerate((*self._closed(point, K), point.structure)):
+                found[j] = found[j] + weight / h * np.asarray(part)
+        return found[0], found[1], found[2], float(found[3])
+
+    def solve(self, x: Array) -> Design:
+        n = len(self.names)
+        bounds = [(0.0, 1.0)] * n + [(None, None)] * (len(x) - n)
+        first = self.cost(x)[0]
+        if not np.isfinite(first):
+            raise NumericalError("codesign: the closed loop is not stable at the start")
+        scale = max(abs(first), 1e-300)
+
+        def value(x: Array) -> tuple[float, Array]:
+            J, slopes, *_ = self.cost(x)
+            return (J / scale, slopes / scale) if np.isfinite(J) else (1e10, np.zeros_like(x))
+
+        options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 500, "maxls": 40}
+        for _ in range(3):  # begun anew, the memory of curvature is that of the end
+            x = minimize(value, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+        _, slopes, point, control, K = self.cost(x)
+        free = [(0 < a < 1) if k < n else True for k, a in enumerate(x)]
+        slope = float(np.abs(slopes[np.array(free)]).max(initial=0.0)) / scale
+        return Design(self._values(x), self.share, float(point.structure), control, K, slope)
+
+
+def _static(K: Array, inputs: Any, outputs: Any) -> StateSpace:
+    empty = np.zeros((0, 0))
+    return StateSpace(
+        empty, np.zeros((0, K.shape[1])), np.zeros((len(K), 0)), K, input_names=inputs, output_names=outputs
+    )

@@ -1,0 +1,128 @@
+"""Structure and control at once: slopes against differences, agreement of the kinds of feedback, mechanisms, fronts."""
+
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert.control import DesignPoint, StateSpace, codesign, pareto
+from alembert.control.codesign import _Codesign
+from alembert.errors import ArgumentError, NumericalError
+from alembert.joints import Spring
+from alembert.linear import design_point
+
+RANGE = {"k": (0.05, 10.0)}
+
+
+def two_masses(k, c=0.02, *, outputs=((0, 1, 0, 0),), sensor=None):
+    A = np.array([[0, 0, 1, 0], [0, 0, 0, 1], [-k, k, -c, c], [k, -k, c, -c]])
+    plant = StateSpace(A, [[0], [0], [1], [0]], np.array(outputs, dtype=float))
+    return DesignPoint(plant, np.array([[0.0], [0], [0], [1]]), [0, 1, 0, 0], 0.1, k + 20 * c, sensor)
+
+
+@pytest.mark.parametrize("feedback", ["state", "lqg", "output"])
+def test_slopes_are_those_of_the_cost(feedback):
+    def make(k, c):
+        return two_masses(k, c, outputs=np.eye(4), sensor=[0.01, 0.02, 0.03, 0.01])
+
+    problem = _Codesign(make, {"k": (0.5, 2.0), "c": (0.01, 0.5)}, 0.7, feedback, [[3.0, 0.1, 2.5, 3.0]])
+    x = problem.start({"k": 1.2, "c": 0.1})
+    slopes = problem.cost(x)[1]
+    for k in range(len(x)):
+        h = 1e-5
+        d = np.zeros_like(x)
+        d[k] = h
+        expected = (problem.cost(x + d)[0] - problem.cost(x - d)[0]) / (2 * h)
+        # central differences: h^2 of curvature, and rounding over h
+        assert slopes[k] == pytest.approx(expected, rel=1e-6, abs=1e-8)
+
+
+def test_output_feedback_of_the_whole_state_is_state_feedback():
+    def whole(k):
+        return two_masses(k, outputs=np.eye(4))
+
+    state = codesign(two_masses_of_k, RANGE)
+    output = codesign(whole, RANGE, feedback="output", gain=[[3, 0.1, 2.5, 3]])
+    assert output.cost == pytest.approx(state.cost, rel=1e-9)
+    # the cost is flat there: the gains have half of its digits
+    assert np.allclose(output.controller.D, state.controller.D, rtol=1e-3, atol=1e-3)
+    assert state.slope < 1e-6
+    assert "k = 1.08" in repr(state)
+
+
+def two_masses_of_k(k):
+    return two_masses(k)
+
+
+def test_a_front_has_no_better_member_and_is_drawn(tmp_path):
+    front = pareto(two_masses_of_k, RANGE, shares=[0.2, 0.5, 0.8])
+    assert np.all(np.diff(front.structure) > 0)
+    assert np.all(np.diff(front.control) < 0)
+    pytest.importorskip("matplotlib")
+    front.plot(path=tmp_path / "front.png")
+    assert (tmp_path / "front.png").stat().st_size > 10_000
+
+
+def test_named_parameters_of_a_mechanism():
+    """The spring of two sliders, in joint coordinates: the same optimum as by hand, without damping."""
+    builder = al.ModelBuilder("sliders", gravity=(0, 0, 0))
+    k = builder.parameter("k", 1.0)
+    point = al.Inertia.point(1.0, (0, 0, 0))
+    builder.body("a", point, joint=al.Prismatic((1, 0, 0)), joint_name="a")
+    builder.body("b", point, joint=al.Prismatic((1, 0, 0)), joint_name="b", parent="a", spring=Spring((k,)))
+    builder.frame("tip", "b", (0, 0, 0))
+    options = dict(controls=["a"], disturbances=["wrench:tip.fx"], effort=0.1)
+    make = design_point(
+        builder.build(), [0, 0], weighed={"tip.position.x": 1.0}, structure=lambda k: k, **options
+    )
+    found = codesign(make, RANGE)
+
+    def by_hand(k):
+        plain = two_masses(k, 0.0)
+        return DesignPoint(plain.plant, plain.disturbance, plain.Q, plain.R, k)
+
+    assert found.cost == pytest.approx(codesign(by_hand, RANGE).cost, rel=1e-9)
+    weighed = {"tip.position.x": 1.0}
+    assert design_point(builder.build(), [0, 0], weighed=weighed, **options)(k=1.0).structure == 2.0
+    with pytest.raises(ArgumentError, match=r"design_point: controls \[\], disturbances"):
+        design_point(builder.build(), [0, 0], controls=[], disturbances=["a"], weighed={"q:a": 1.0})
+    with pytest.raises(ArgumentError, match=r"an output follows the inputs directly"):
+        design_point(builder.build(), [0, 0], weighed={"a:a": 1.0}, **options)(k=1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            lambda: codesign(two_masses_of_k, RANGE, feedback="best"),
+            "feedback is 'best', expected one of state",
+        ),
+        (lambda: codesign(two_masses_of_k, RANGE, share=2.0), "share is 2.0, expected a number from 0 to 1"),
+        (lambda: codesign(two_masses_of_k, {"k": (2, 1)}), r"the range of 'k' is \(2, 1\), expected"),
+        (lambda: codesign(two_masses_of_k, {}), "ranges is empty"),
+        (lambda: codesign(two_masses_of_k, RANGE, start={"m": 1.0}), "start: there is no parameter 'm'"),
+        (
+            lambda: codesign(two_masses_of_k, RANGE, feedback="output"),
+            "with this gain the loop is not stable",
+        ),
+        (lambda: codesign(two_masses_of_k, RANGE, feedback="lqg"), "needs the sensors' noise"),
+        (lambda: codesign(lambda k: k, RANGE), "make gave float, expected a DesignPoint"),
+        (
+            lambda: codesign(
+                lambda k: DesignPoint(StateSpace([[-k]], [[1]], [[1]], [[1]]), np.eye(1), 1, 1, k), RANGE
+            ),
+            "the plant is sampled or has a direct part",
+        ),
+        (lambda: pareto(two_masses_of_k, RANGE, shares=[0.5, 0.1]), "shares are .* expected ascending"),
+    ],
+)
+def test_refusals(make, sentence):
+    with pytest.raises(ArgumentError, match=sentence):
+        make()
+
+
+def test_a_mode_out_of_reach_is_told():
+    def stuck(k):
+        return DesignPoint(StateSpace([[-k, 0], [0, 0.1]], [[1], [0]], [[1, 0]]), np.eye(2), 1.0, 1.0, k)
+
+    with pytest.raises(NumericalError, match=r"the inputs do not reach \(u0\) the pole 0.1"):
+        codesign(stuck, RANGE)
