@@ -57,7 +57,7 @@ class Flow:
         self.lags, self.command, self.ramp = lags, command, ramp
         self.lag_size = 0 if lags is None else lags.size
         self.size = self.lag_size + system.feedback.size
-        self.exact = not (system.laws or system.loads.wrench_laws or system.motions or system.prescribes)
+        self.exact = not (system.laws or system.loads.wrench_laws)
         """whether the Jacobian is known"""
         self.on_surface = system.constrained and system.stabilisation.method == "projection"
         self.project, self.distance = system.settled, system.distance
@@ -137,10 +137,12 @@ class Flow:
 
     def slopes(self, t: float, q: Array, v: Array, z: Array) -> tuple[Array, Array]:
         """Derivatives of v' (nv, 2 nv + size) and z' (size, 2 nv + size) with respect to q (tangent), v and z."""
-        d = self.system.derivatives(t, q, v, self._total(t, q, v, z), self.within)
+        system = self.system
+        q, v = system.imposed(t, q, v)
         tau, rows = self._effort_slopes(t, q, v, z)
-        found = d.dtau @ tau
-        found[:, : 2 * len(d.dq)] += np.hstack([d.dq, d.dv])
+        found = system.acceleration_slopes(t, q, v, self._total(t, q, v, z), tau, self.within)
+        if system.prescribes:  # whatever the state says of these, it is replaced
+            rows = np.where(np.concatenate([*2 * [system.prescribed], np.zeros(self.size, bool)]), 0.0, rows)
         return found, rows
 
     def balance(self, t: float, q: Array, v: Array, z: Array, a: Array) -> Array:

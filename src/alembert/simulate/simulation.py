@@ -374,6 +374,26 @@ class Simulation:
             return self.model.constrained_dynamics_derivatives(q, v, tau, **given)
         return self.model.forward_dynamics_derivatives(q, v, tau, **given)
 
+    def acceleration_slopes(
+        self, t: float, q: Array, v: Array, tau: Array, slopes: Array, within: float | None = None
+    ) -> Array:
+        """d/d(q, v, z) of the accelerations (nv, 2 nv + size) under efforts tau with the `slopes` d tau/d(q, v, z).
+
+        Prescribed speeds p take efforts u with (dv/dt)_p as it is given; with A = da/dtau, d_p a = 0 makes, of the slopes D
+        at constant u, D - A_p A_pp^-1 D_p.
+        """
+        if self.prescribes:
+            tau = self._hybrid(t, q, v, tau, self.loads.wrenches_at(t, q, v, within))[1]
+        d = self.derivatives(t, q, v, tau, within)
+        nv = self.model.nv
+        found = d.dtau @ slopes
+        found[:, : 2 * nv] += np.hstack([d.dq, d.dv])
+        if self.prescribes:
+            p = self.prescribed
+            found -= d.dtau[:, p] @ np.linalg.lstsq(d.dtau[np.ix_(p, p)], found[p], rcond=1e-12)[0]
+            found[p], found[:, : 2 * nv][:, np.tile(p, 2)] = 0.0, 0.0
+        return found
+
     def distance(self, q: Array) -> float:
         """The largest residual of loops and couplings [m, rad]."""
         if not self.active:
