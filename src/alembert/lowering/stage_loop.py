@@ -74,14 +74,15 @@ class StageLoop:
         """The loop on always the same arrays."""
         self(0, *arrays)
         table = (ctypes.c_int64 * len(arrays))(*(fastcall.address(x) for x in arrays))
-        code, workspace = None, np.empty(0)
+        code, workspace, place = None, np.empty(0), 0
 
         def bound(_kept: Any = arrays) -> int:
-            nonlocal code, workspace
+            nonlocal code, workspace, place
             run, room = self._made(count)
             if run is not code:
                 code, workspace = run, np.empty(len(room))
-            return int(run(count, table, _aligned(workspace)))
+                place = _aligned(workspace)
+            return int(run(count, table, place))
 
         return bound
 
