@@ -207,3 +207,25 @@ def test_messages():
     builder.coupling("gear", "pin", ["arm.bending_y_1"], [2.0])
     with pytest.raises(al.ModelError, match=r"'arm\.bending_y_1', which is no joint of one degree"):
         builder.build()
+
+
+def test_constrained_motion_with_an_indefinite_mass_matrix_is_told():
+    """Compiled and dense routes; the fourth shape is bent far, and the third so that the tip stays on its line."""
+    builder = al.ModelBuilder("propped", gravity=(0, 0, 0))
+    builder.body(
+        "boom", beam(1.0, 1.0, EI_z=1.0, bending_y=4), joint=al.Prismatic((1, 0, 0)), joint_name="slide"
+    )
+    builder.frame("tip", "boom", node="tip")
+    builder.equation("line", "y", {"y": "tip.y"})
+    model = builder.build()
+    tip = np.array(model.body("boom").flexible.node("tip").shapes)[:, 1]
+    q, zero = model.neutral(), np.zeros(model.nv)
+    q[model.space.of_bodies["boom"].q] = [0, 0, 0.06, -0.06 * tip[2] / tip[3]]
+    assert np.linalg.eigvalsh(model.mass_matrix(q))[0] < 0
+    for call in (
+        lambda: model.constrained_dynamics(q, zero, zero),
+        lambda: model.impulse(q, zero + 1),
+        lambda: al.admittance(model, q, ["tip"]),
+    ):
+        with pytest.raises(al.NumericalError, match="body 'boom' is deflected too far for its modes"):
+            call()

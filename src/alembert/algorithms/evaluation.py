@@ -141,7 +141,7 @@ def overbent(model: Any, q: Array, parameters: Mapping[str, float]) -> str | Non
     """The sentence for the first flexible body that a configuration deflects too far, if there is one."""
     values = {**model.parameter_values, **parameters}
     for name, owner in model.space.of_bodies.items():
-        sentence = modal_checks.overbent(model.body(name).flexible, name, q[owner.q], values)
+        sentence = modal_checks.overbent(model.body(name).flexible, name, q[..., owner.q], values)
         if sentence:
             return sentence
     return None

@@ -205,7 +205,14 @@ class ConstraintSystem:
             self.model.compute.report(s.function, s.shaped(bad), "numbers overflow")
 
     def mass_matrix(self, s: States) -> Array:
-        return at_states(self.all.primary.compute.kernel("mass_matrix"), s.q, *s.last)
+        """In all coordinates; refused where deflection makes it indefinite."""
+        M = at_states(self.all.primary.compute.kernel("mass_matrix"), s.q, *s.last)
+        if any(structure.guarded for structure in self.all.primary.compute.tree.structures):
+            bad = ~(np.linalg.eigvalsh(M)[:, 0] > 0)
+            if bad.any():
+                compute = self.model.compute
+                compute.report(s.function, s.shaped(bad), compute.trouble(s.q[int(np.argmax(bad))], {}))
+        return M
 
     def solve_mass_matrix(self, s: States, rows: Array) -> Array:
         """M^-1 on (B, k, nv)."""

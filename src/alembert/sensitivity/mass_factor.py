@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import casadi as ca
 
+from alembert.sweeps.factor import positive
 from alembert.sweeps.tree import Tree
 
 
@@ -33,6 +34,11 @@ class Pattern:
             (k, i): index
             for index, (k, i) in enumerate((k, i) for k, row in enumerate(self.inboard) for i in row)
         }
+        self.guarded: set[int] = set()
+        """speeds whose pivots may turn negative, see `alembert.sweeps.node.Structure`; solutions then are NaN"""
+        for structure, speeds in zip(tree.structures, tree.v_slices, strict=True):
+            if structure.guarded:
+                self.guarded |= set(range(speeds.start, speeds.stop))
         self.size = len(self.positions) + tree.model.nv
         """numbers in a factor: the entries of L, then 1/D"""
 
@@ -44,6 +50,8 @@ class Pattern:
         inverse = [ca.SX(0)] * n
         for k in reversed(range(n)):
             inverse[k] = 1 / A[k, k]
+            if k in self.guarded:
+                inverse[k] = inverse[k] * positive(A[k, k])
             for position, i in enumerate(self.inboard[k]):
                 L[k, i] = A[k, i] * inverse[k]
                 for j in self.inboard[k][position:]:

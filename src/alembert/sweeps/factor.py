@@ -26,8 +26,8 @@ class Factor:
             for i in range(j + 1, n):
                 scaled[i][j] = column[i - j]
                 self._L[i][j] = column[i - j] * self._inverse[j]
-        if guarded and n:  # times 1 or NaN, which has no derivatives
-            self._inverse[0] = self._inverse[0] * ca.sqrt(2 * (self.least_pivot > 0) - 1)
+        if guarded and n:
+            self._inverse[0] = self._inverse[0] * positive(self.least_pivot)
 
     @property
     def least_pivot(self) -> ca.SX:
@@ -60,3 +60,8 @@ class Factor:
             for k in range(i + 1, self._n):
                 rows[i] = rows[i] - self._L[k][i] * rows[k]
         return ca.vertcat(*rows) if rows else B
+
+
+def positive(x: ca.SX) -> ca.SX:
+    """1 where x is positive and NaN elsewhere, with derivatives of zero."""
+    return ca.sqrt(2 * (x > 0) - 1)
