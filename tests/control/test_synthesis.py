@@ -441,3 +441,18 @@ def test_margins_of_a_known_loop():
     sampled = margins(L.sampled(0.01))
     assert sampled.gain == pytest.approx(6.0, rel=0.05)
     assert margins(tf([2], [1, -1])).stable
+
+
+def test_only_what_is_not_reached_is_named():
+    """Two masses apart, a force on the first, its place measured: at the pole zero only the second is lost."""
+    A, B, C = np.zeros((4, 4)), [[0], [0], [1], [0]], [[1, 0, 0, 0]]
+    A[:2, 2:] = np.eye(2)
+    G = StateSpace(A, B, C, state_names=("q:a", "q:b", "v:a", "v:b"), input_names="a", output_names="q:a")
+    with pytest.raises(
+        NumericalError, match=r"lqr: the inputs do not reach \(a\) the pole 0 \(states v:b\)$"
+    ):
+        lqr(G, 1.0)
+    with pytest.raises(
+        NumericalError, match=r"lqe: the outputs do not see \(q:a\) the pole 0 \(states q:b\)$"
+    ):
+        lqe(G, 1.0, 1.0)

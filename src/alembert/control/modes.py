@@ -10,17 +10,21 @@ Array = np.ndarray
 
 
 def unreached(A: Array, B: Array, *, discrete: bool = False) -> list[tuple[complex, Array]]:
-    """Poles that are not stable and that B does not reach, each with the left eigenvector (Popov, Belevitch, Hautus)."""
-    values, vectors = np.linalg.eig(A.T)
-    found = []
+    """Poles that are not stable and that B does not reach, each once, with the size of every state's part in what is lost.
+
+    Left null vectors of [A - pole, B] (Popov, Belevitch, Hautus): of a multiple pole, only the part that is not reached.
+    """
+    found: list[tuple[complex, Array]] = []
     size = max(1.0, float(np.abs(A).max(initial=0.0)))
-    for pole, x in zip(values, vectors.T, strict=True):
+    for pole in np.linalg.eigvals(A):
         stable = abs(pole) < 1 - 1e-12 if discrete else pole.real < -1e-12 * size
-        if stable or pole.imag < 0:
+        # multiple poles are found as clusters, their radius a root of rounding
+        if stable or pole.imag < 0 or any(abs(pole - other) <= 1e-6 * size for other, _ in found):
             continue
-        M = np.hstack([A - pole * np.eye(len(A)), B])
-        if np.linalg.svd(M, compute_uv=False)[-1] < 1e-10 * max(1.0, float(np.linalg.norm(M))):
-            found.append((complex(pole), x))
+        U, s, _ = np.linalg.svd(np.hstack([A - pole * np.eye(len(A)), B]))
+        lost = U[:, s < 1e-10 * max(1.0, float(s[0]))]
+        if lost.shape[1]:
+            found.append((complex(pole) + 0.0, np.linalg.norm(lost, axis=1)))
     return found
 
 
@@ -28,8 +32,8 @@ def describe_unreached(A: Array, B: Array, names: Sequence[str], *, discrete: bo
     """`the pole 0.2 (states a, b)`; empty where all unstable modes are reached."""
     parts = []
     for pole, x in unreached(A, B, discrete=discrete):
-        share = np.abs(x) / np.abs(x).max()
-        states = ", ".join(names[k] for k in np.argsort(-share)[:4] if share[k] > 0.1)
-        value = f"{pole.real:.6g}" if pole.imag == 0 else f"{pole:.6g}"
+        share = x / x.max()
+        states = ", ".join(names[k] for k in np.argsort(-share, kind="stable")[:4] if share[k] > 0.1)
+        value = f"{pole.real + 0.0:.6g}" if pole.imag == 0 else f"{pole:.6g}"
         parts.append(f"the pole {value} (states {states})")
     return " and ".join(parts)
