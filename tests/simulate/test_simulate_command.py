@@ -39,7 +39,7 @@ def test_netcdf(file, tmp_path):
     xarray = pytest.importorskip("xarray")
     run(
         file,
-        "--time",
+        "--duration",
         1,
         "--step",
         0.01,

@@ -42,7 +42,7 @@ Html = Annotated[Path | None, output("Write an animation for the browser: .html.
 )
 def simulate(
     model: ModelName,
-    time: Annotated[float, typer.Option(metavar="SECONDS", help="How long.")] = 10.0,
+    time: Annotated[float, typer.Option("--time", "--duration", metavar="SECONDS", help="How long.")] = 10.0,
     step: Annotated[
         float | None,
         typer.Option(metavar="SECONDS", help="Of integrators with fixed steps.", show_default=False),
