@@ -34,8 +34,7 @@ MODELS = {
     "arm": lambda: plain(library.arm7()),
     "humanoid": lambda: plain(library.humanoid()),
     "chain": lambda: library.chain(40),
-    "tree": lambda: library.random_tree(31, bodies=8, kinds=[k for k in JOINTS if k not in TURNING]),
-    "floating tree": lambda: library.random_tree(
+    "tree": lambda: library.random_tree(
         32, bodies=8, kinds=[k for k in JOINTS if k not in TURNING], floating=True
     ),
 }
