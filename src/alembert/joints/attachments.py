@@ -24,8 +24,6 @@ from alembert.errors import ModelError
 from alembert.expression import Expression, Scalar, scalar, scalars
 from alembert.joints.joint import unit_axis
 
-INFINITY = float("inf")
-
 
 def per_dof(values: Any, what: str, *, negative: bool = False) -> tuple[Scalar, ...]:
     """A tuple of scalars, one per degree of freedom (its length is checked against the joint later)."""

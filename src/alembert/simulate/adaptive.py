@@ -214,8 +214,6 @@ class Counters:
     """What an adaptive run took."""
 
     steps: int = 0
-    charts: int = 0
-    evaluations: int = 0
     step: float | None = None
     within_step: bool = False
     """whether a solver evaluates the dynamics at trials, not where its chart starts"""
@@ -290,8 +288,6 @@ def pieces(
             born(Birth(t, q, v, z, counters.step, approach))
 
         def derivative(t: float, y: Array, base: Array = base, near: bool = near) -> Array:
-            counters.evaluations += 1
-
             def slope() -> Array:
                 e, v = y[:nv], y[nv : 2 * nv]
                 q = model.integrate(base, e)
@@ -333,7 +329,6 @@ def pieces(
         if counters.step is not None:
             options["first_step"] = min(counters.step, end - t, longest_now)
         solver = _solver(name, flow, base, t, y0, end, derivative, options, counters)
-        counters.charts += 1
         counters.within_step = True
         made = 0
         while solver.status == "running":

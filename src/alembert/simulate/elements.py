@@ -70,7 +70,7 @@ class Places:
         self.model, self.t, self.q, self.v, self.parameters = model, t, q, v, parameters
         self._values = {name: parameters[k] for k, (name, _) in enumerate(model.parameters)}
         self._tree = model.compute.tree
-        self.records, self._world = unroll(KINEMATICS, self._tree, {"q": q, "v": v}, parameters)
+        self.records, _ = unroll(KINEMATICS, self._tree, {"q": q, "v": v}, parameters)
 
     def value(self, number: Scalar) -> ca.SX:
         """A number, or a formula of the model's parameters."""
