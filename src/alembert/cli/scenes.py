@@ -208,8 +208,8 @@ def spin_up() -> DemoScene:
     levels = ("consistent", "ruthless", "inconsistent")
     for k, level in enumerate(levels):
         boom = beam(length=10.0, rhoA=1.2, EI_z=1.4e4, bending_y=3, stiffening=level)
-        hub = {"joint": Revolute((0, 0, 1)), "joint_name": f"hub_{k + 1}", "placement": (0, 0, 3.0 * k)}
-        builder.body(level, boom, **hub)
+        joint, where = Revolute((0, 0, 1)), (0, 0, 3.0 * k)
+        builder.body(level, boom, joint=joint, joint_name=f"hub_{k + 1}", placement=where)
         builder.frame(f"{level}_tip", level, node="tip")
     model = builder.build()
     t = ca.SX.sym("t")
