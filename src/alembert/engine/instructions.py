@@ -193,7 +193,7 @@ def read(function: ca.Function) -> InstructionList:
     return program
 
 
-def _algorithm(function: ca.Function) -> Iterable[tuple[int, int, int, int]]:
+def _algorithm(function: ca.Function) -> Iterable[Sequence[int]]:
     """Every instruction of an `SX` function as CasADi keeps it: operation, place of the result, places of the operands.
 
     Of an input, the operands are the argument and its nonzero; of an output, they are the value and the nonzero. To ask for
