@@ -1,5 +1,7 @@
 """Parameters that are found with the motion, integrals that are bounded, and what acts on models besides controls."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -140,3 +142,21 @@ def test_refused_with_prescribed_joints_and_with_other_bounds():
         Problem(builder.build(), 1.0, prescribed={"a": 0.0}, design={"m": (0.1, 2.0)})
     with pytest.raises(ArgumentError, match="it is shared, so its bounds are the same"):
         Cases({"one": cart(), "two": cart(design={"m": (0.2, 5.0)})})
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [
+        (lambda s: [1.0 if s.x > 0 else s.u], "the rate chooses by `if`, `max` or a comparison"),
+        (lambda s: [max(s.x, s.u)], "fmax or fmin"),
+        (lambda s: [s.u * math.sin(s.x)], "the rate has a NaN in it: functions of `math` make numbers"),
+    ],
+)
+def test_rates_that_are_no_expressions(rate, said):
+    with pytest.raises(ArgumentError, match=said):
+        System(["x"], ["u"], rate)
+
+
+def test_integrals_that_are_no_expressions():
+    with pytest.raises(ArgumentError, match=r"integral 'e': .*casadi.if_else"):
+        cart(integrals={"e": (lambda s: 1.0 if s.u > 0 else 0.0, 0.0, 1.0)})

@@ -70,6 +70,8 @@ def _functions(problem: Problem) -> None:
                 f"Problem: {which} {row.name!r} depends on the controls, which have no value at the {which}; bound them "
                 "by `limits` or `path`"
             )
+    for row in problem.integrals:
+        _evaluated(f"integral {row.name!r}", lambda row=row: row.value(s))  # type: ignore[misc]
     for row in problem.path:
         _evaluated(f"path {row.name!r}", lambda row=row: row.value(s))  # type: ignore[misc]
 

@@ -217,15 +217,29 @@ class System:
         sizes = (1, len(self.states), len(self.controls), len(self.parameters))
         t, x, u, p = (ca.SX.sym(k, n) for k, n in zip("txup", sizes, strict=True))
         try:  # says at once what is wrong
-            self.rate(t, x, u, p)
+            found = self.rate(t, x, u, p)
         except ArgumentError:
             raise
+        except RuntimeError as error:
+            if "truth value" not in str(error):
+                raise
+            raise ArgumentError(
+                "System: the rate chooses by `if`, `max` or a comparison, which has no answer for expressions; write "
+                "casadi.if_else(condition, then, otherwise), fmax or fmin"
+            ) from None
         except AttributeError as error:
             raise ArgumentError(f"System: the rate: {error}") from None
         except (TypeError, ValueError, KeyError) as error:
             raise ArgumentError(
                 f"System: the rate: {error}. It gets CasADi expressions and returns one for each state"
             ) from None
+        f = ca.Function("rate", [t, x, u, p], [found])
+        constants = (k for k in range(f.n_instructions()) if f.instruction_id(k) == ca.OP_CONST)
+        if any(np.isnan(f.instruction_constant(k)) for k in constants):
+            raise ArgumentError(
+                "System: the rate has a NaN in it: functions of `math` make numbers of expressions; write casadi.sin and "
+                "the like"
+            )
 
     def __repr__(self) -> str:
         return f"<System {self.name!r}: {len(self.states)} states, {len(self.controls)} controls>"
