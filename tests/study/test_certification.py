@@ -134,3 +134,20 @@ def test_a_free_flying_vehicle_with_a_closed_loop():
     assert {"q:wheel_joint", "v:wheel_joint", "q:flight.x", "v:flight.y"} <= set(found.left_out)
     assert not {*yaw, "q:crank_joint"} & set(found.left_out)
     assert "left out: " in str(found)
+
+
+def test_what_is_not_seen_may_not_fall():
+    """A cart that is held, next to a pole that stands on its tip and that nobody looks at."""
+    builder = al.ModelBuilder("two")
+    mass = builder.parameter("mass", 2.0)
+    builder.body("cart", al.Inertia.point(mass), joint=al.Prismatic((1, 0, 0)), joint_name="x")
+    pole = al.Inertia.rod(1.0, (0, 0, 0), (0, 0, 1.0))
+    builder.body("pole", pole, joint=al.Revolute((0, 1, 0)), joint_name="swing")
+    model = builder.build()
+    K = control.static([[-4.0, -4.0]]).renamed(inputs=["q:x", "v:x"], outputs=["x"])
+    found = al.certify(model, K, {"mass": (1.5, 2.5)}, q=model.neutral(), members=4, disturbance=1e-3)
+    assert found.mu.upper < 1
+    assert all(found.held)
+    assert found.left_out_growth == pytest.approx(np.sqrt(1.5 * 9.81), rel=1e-4)  # of a rod, 3 g/2 l
+    assert not found.ok
+    assert "does not see is unstable by itself: q:swing, v:swing grow with up to 3.836/s" in str(found)

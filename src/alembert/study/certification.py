@@ -8,7 +8,8 @@ The same named parameters go through four questions:
 4. the motion of the nonlinear model from a displaced start, for corners, random values and the worst cases of 2 and 3.
 
 States that the controller does not see, and that act on nothing it sees, are left out of 1 to 3 and of what has to settle in
-4: the place of a free-flying vehicle, the turns of its wheels.
+4: the place of a free-flying vehicle, the turns of its wheels. They may drift; where they are unstable by themselves, the
+controller does not hold.
 
 A sampled controller is a system in continuous time with a delay of half a period in 1 and 2, and itself in 3 and 4.
 """
@@ -60,6 +61,8 @@ FAR = 5.0
 SAMPLES = 200
 SETTLED = 0.3
 """of the motion at first: what may be left of it at the end"""
+DRIFT = 1e-5
+"""of the entries of A: a real part below it is that of a double pole at zero, which rounding by 1e-10 moves so far"""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class LoopCertificate:
     """the part of the linear models that the controller sees"""
     left_out: tuple[str, ...]
     """states that act on nothing it sees: the place of a free-flying vehicle, the turns of its wheels"""
+    left_out_growth: float
+    """1/s: the largest real part of their own poles, at the means and at corners; zero where they drift at most"""
     controller: DynamicController
     continuous: StateSpace
     """the controller as margins and mu take it"""
@@ -109,7 +114,7 @@ class LoopCertificate:
     @property
     def ok(self) -> bool:
         proven = self.mu is not None and self.mu.upper < 1
-        return proven and self.worst_decay < 0 and all(self.held)
+        return proven and self.worst_decay < 0 and not self.left_out_growth and all(self.held)
 
     @property
     def holds(self) -> list[str]:
@@ -139,7 +144,8 @@ class LoopCertificate:
             found.append(f"Said of what the controller sees; left out: {listed}.")
         count = sum(self.held)
         if count:
-            found.append(f"{count} of {len(self.held)} motions of the nonlinear model come to rest.")
+            part = ", in what the controller sees" if self.left_out else ""
+            found.append(f"{count} of {len(self.held)} motions of the nonlinear model come to rest{part}.")
         return found
 
     @property
@@ -152,6 +158,11 @@ class LoopCertificate:
             )
         if self.worst_decay >= 0:
             found.append(f"Within the ranges the loop is unstable, at {self._at(self.worst)}.")
+        if self.left_out_growth:
+            found.append(
+                f"What the controller does not see is unstable by itself: {', '.join(self.left_out[:6])} grow with up to "
+                f"{self.left_out_growth:.4g}/s."
+            )
         if self.mu is None and self.nominal_decay < 0:
             found.append("No range is proven by mu; what is said of the ranges comes from searches.")
         if self.mu is not None and self.mu.upper >= 1 and self.worst_decay < 0:
@@ -405,9 +416,11 @@ def certify(
     deviations = np.abs(moved).max(axis=-1)
     held = tuple(_settles(moved[k]) for k in range(len(cases)))
     left_out = tuple(x for x in nominal.state_names if x not in family.nominal.state_names)
+    grown = max(_growth(whole, left_out, values) for kind, values in cases if kind in ("means", "corner"))
     return LoopCertificate(
         family,
         left_out,
+        grown,
         law,
         continuous,
         margins,
@@ -620,6 +633,14 @@ def _settles(moved: Array) -> bool:
     away = np.abs(moved - moved[-1]).max(axis=-1)
     part = max(1, len(away) // 5)
     return bool(away[-part:].max() <= SETTLED * max(float(away[:part].max()), 1e-12))
+
+
+def _growth(whole: UncertainLinearModel, names: Sequence[str], values: Mapping[str, float]) -> float:
+    """The largest real part of the poles of these states, which act on no others; zero where it is none."""
+    at = [whole.nominal.state_names.index(name) for name in names]
+    A = whole.at(**values).A[np.ix_(at, at)]
+    found = float(np.linalg.eigvals(A).real.max(initial=0.0)) if at else 0.0
+    return found if found > DRIFT * np.abs(A).max(initial=0.0) else 0.0
 
 
 def _end(x: float) -> str:
