@@ -9,9 +9,9 @@ UNIT = fl.CrossSection(1.0, 1e6, 1.0, 1.0, 1.0)
 """a beam of EI = rhoA = 1, all but inextensible"""
 
 
-def straight(count, section=UNIT, *, length=1.0, planar=False, **options):
+def straight(count, section=UNIT, *, length=1.0, planar=False, fixed=(), **options):
     """A beam along x of `count` elements; planar ones bend along y."""
-    fixed = {k: "x z rx ry" for k in range(count + 1)} if planar else ()
+    fixed = {k: "x z rx ry" for k in range(count + 1)} if planar else fixed
     nodes = {k: (length * k / count, 0, 0) for k in range(count + 1)}
     return fl.framework(nodes, [fl.Member(k, k + 1, section) for k in range(count)], fixed=fixed, **options)
 

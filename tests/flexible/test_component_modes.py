@@ -190,3 +190,14 @@ def test_bad_choices_are_refused():
     still = fl.ComponentModes(np.zeros((fe.size, 1)), ("none",))
     for shapes in (still, rigid):
         assert fl.orthonormal(fe, shapes).count == 0
+
+
+def test_bodies_have_all_their_mass():
+    """Structures that are held to ground, or that have unknowns in a plane only, are no bodies that fly."""
+    for fixed, said in (
+        ({2: "x y z rx ry rz"}, r"held to ground, its motion along x, y, z, rx, ry, rz takes forces"),
+        ({k: "z rx ry" for k in range(3)}, r"along x, y and z the mass is .*, 0 kg; a body in space needs"),
+    ):
+        fe = straight(2, fixed=fixed)
+        with pytest.raises(al.ModelError, match=said):
+            fl.structure_body(fe, fl.normal_modes(fe, 1, held=0), attachment=0)

@@ -19,10 +19,12 @@ import numpy as np
 
 from alembert.errors import ModelError
 from alembert.flexible.component_modes import ComponentModes, Interface, interface, orthonormal, relative
-from alembert.flexible.finite_elements import FiniteElements, solver
+from alembert.flexible.finite_elements import DIRECTIONS, FiniteElements, solver
 from alembert.model.modal import ModalBody, ModalNode, Stiffening
 
 Array = np.ndarray
+HELD = 1e-4
+"""strain of a rigid motion from which a structure counts as held; digits of printed matrices leave far less"""
 
 
 def structure_body(
@@ -45,6 +47,7 @@ def structure_body(
     named: dict[str, Any] = dict(nodes) if isinstance(nodes, Mapping) else {str(name): name for name in nodes}
     places = {name: interface(fe, which) for name, which in ({"root": attachment} | named).items()}
     root = places["root"]
+    _check_flies(fe)
     found = orthonormal(fe, relative(fe, modes, attachment))
     if not found.count:
         raise ModelError("structure_body: the shapes are motions of a rigid body; give elastic modes")
@@ -76,6 +79,22 @@ def structure_body(
     integrals: list[Any] = [mass, s, E, S, Ek, D, K, np.zeros_like(K), Tt, Tr, tuple(made), stiffening, units]
     body = ModalBody(found.names, *integrals)
     return body.damped(damping_ratio, rayleigh=damping)
+
+
+def _check_flies(fe: FiniteElements) -> None:
+    """A body takes its mass, centre and inertia from rigid motions of the structure."""
+    held = [d for d, strain in zip(DIRECTIONS, fe.strain, strict=True) if strain > HELD]
+    if held:
+        raise ModelError(
+            f"structure_body: the structure is held to ground, its motion along {', '.join(held)} takes forces; a body is "
+            "held by its joint: leave out what is fixed, or look at the report() of the structure"
+        )
+    mass = np.diag(fe.rigid_mass)[:3]
+    if np.ptp(mass) > 1e-3 * mass.max():
+        raise ModelError(
+            f"structure_body: along x, y and z the mass is {', '.join(f'{m:.6g}' for m in mass)} kg; a body in space needs "
+            "unknowns in all three directions, also where it moves in a plane"
+        )
 
 
 def _scaled(fe: FiniteElements, V: Array) -> tuple[Array, tuple[str, ...]]:

@@ -226,6 +226,12 @@ class FiniteElements:
             R[move, 3 + axis] = turn[move, d[move]]
         return R
 
+    @cached_property
+    def strain(self) -> Array:
+        """(6,): forces that the motions of R take, as shares of their terms: zero where nothing holds the structure."""
+        force, terms = self.K @ self.rigid, abs(self.K) @ np.abs(self.rigid)
+        return np.linalg.norm(force, axis=0) / np.maximum(np.linalg.norm(terms, axis=0), 1e-300)
+
     def rigid_about(self, node: Any) -> Array:
         """R with turns about a node."""
         R = self.rigid.copy()
