@@ -179,3 +179,36 @@ def test_problems_that_are_no_horizon():
         PredictiveController(system, 20, period=0.05)
     with pytest.raises(ArgumentError, match="start does not state 'q hinge'"):
         PredictiveController(balance(start={"q": {"slide": 0.0}, "v": 0}), 20, period=0.05)
+
+
+def test_late_controls_are_foreseen_however_late_they_are(monkeypatch):
+    """The prediction is the motion itself, to the error of four steps of rk4 in a period: (h/tau)^5 with h = 10 ms and the
+    0.2 s in which a pole falls is 1e-6. Delays of many periods, and those that are no multiples of them."""
+    for delay in (0.3, 0.03):
+        law = PredictiveController(balance(), 10, period=0.02, delay=delay, iterations=3, feasible=np.inf)
+        seen, ahead = [], law._ahead
+        monkeypatch.setattr(law, "_ahead", lambda t, q, v: seen.append((t, ahead(t, q, v))) or seen[-1][1])  # noqa: B023
+        run = al.simulate(
+            al.library.cart_pole(),
+            [0.0, 0.02],
+            [0, 0],
+            duration=0.4 + delay,
+            controller=law.sampled,
+            step=0.01,
+        )
+        foreseen = [(round((t + delay) / 0.01), np.r_[q, v]) for t, (q, v) in seen if t < 0.4]
+        assert len(foreseen) == 20
+        for k, x in foreseen:
+            np.testing.assert_allclose(x, np.r_[run.q[k], run.v[k]], rtol=0, atol=1e-5)
+        assert len(law._used) <= delay / 0.02 + 3  # what has acted is forgotten
+
+
+def test_one_plan_for_one_motion():
+    """The end of a run is asked again where it goes on, with the same answer; a batch is refused."""
+    law = PredictiveController(balance(), 10, period=0.05)
+    model = al.library.cart_pole()
+    first = law(0.0, [0.0, 0.2], [0, 0])
+    np.testing.assert_array_equal(law(0.0, [0.0, 0.2], [0, 0]), first)
+    assert len(law.samples) == 1
+    with pytest.raises(UnsupportedError, match=r"asked twice at t = 0.05 s, for different states"):
+        al.simulate(model, [[0.0, 0.2], [0.0, 0.1]], [0, 0], duration=0.1, controller=law.sampled, step=0.05)

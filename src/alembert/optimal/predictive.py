@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,6 +117,7 @@ class PredictiveController:
         self._planned = 0.0
         self.samples: list[PredictiveSample] = []
         self._used: list[tuple[float, Array]] = []
+        self._asked = np.zeros(0)
 
     @property
     def sampled(self) -> Sampled:
@@ -130,10 +132,19 @@ class PredictiveController:
 
     def __call__(self, t: float, q: Any, v: Any) -> Array:
         """Efforts of all degrees of freedom for the state at t, which act from t + delay on."""
-        if self.samples and t <= self.samples[-1].t:
-            self.reset()
         began, at = time.perf_counter(), t + self.delay
-        q, v = self._ahead(t, np.asarray(q, dtype=float), np.asarray(v, dtype=float))
+        q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+        if self.samples and t <= self.samples[-1].t:
+            if t == self.samples[-1].t and np.array_equal(self._asked, np.concatenate([q, v])):
+                return self._efforts(self.samples[-1].used)  # a run that goes on where it ended
+            if t == self.samples[-1].t and len(self.samples) > 1:
+                raise UnsupportedError(
+                    f"PredictiveController: asked twice at t = {t:.6g} s, for different states; it has one plan, for one "
+                    "motion: give each motion of a batch a run and a controller of its own, and reset() it before another"
+                )
+            self.reset()
+        self._asked = np.concatenate([q, v])
+        q, v = self._ahead(t, q, v)
         given = {name: value(at) if callable(value) else value for name, value in self._inputs.items()}
         own: dict[str, Any] = dict(self._options)
         if self.plan is not None:
@@ -147,7 +158,8 @@ class PredictiveController:
             controls = self._used[-1][1]
         else:
             controls = self.plan.control_at(at - self._planned)
-        self._used = [*self._used[-8:], (at, controls)]
+        decided = sum(begin <= t for begin, _ in self._used)  # of these the last one still acts
+        self._used = [*self._used[max(decided - 1, 0) :], (at, controls)]
         seconds = time.perf_counter() - began
         self.samples.append(
             PredictiveSample(t, found.status, found.iterations, found.cost, seconds, controls)
@@ -171,12 +183,15 @@ class PredictiveController:
         if not self.delay:
             return q, v
         step, T, p = self.problem.fine[0], self.problem.shortest, self.problem.parameters
-        x, count = np.concatenate([q, v]), max(1, int(np.ceil(PREDICTION * self.delay / self.period)))
-        h, m = self.delay / count, len(self.problem.plant.controls)
-        for i in range(count):
-            when = t + i * h
-            decided = [u for begin, u in self._used if begin <= when + 1e-12]
-            u = decided[-1] if decided else np.zeros(m)
-            x = step(x, when, h, np.concatenate([u, u, u]), p, T)[0].full()[:, 0]
+        x, none = np.concatenate([q, v]), np.zeros(len(self.problem.plant.controls))
+        at = t + self.delay
+        times = [t, *(begin for begin, _ in self._used if t < begin < at), at]
+        for first, last in pairwise(times):
+            decided = [u for begin, u in self._used if begin <= (first + last) / 2]
+            u = decided[-1] if decided else none
+            count = int(np.ceil(PREDICTION * (last - first) / self.period))
+            h = (last - first) / count
+            for i in range(count):
+                x = step(x, first + i * h, h, np.concatenate([u, u, u]), p, T)[0].full()[:, 0]
         nq = self.problem.model.nq  # type: ignore[union-attr]
         return x[:nq], x[nq:]
