@@ -168,6 +168,26 @@ def test_accelerometers_frames_and_lost_samples():
         assert same is start
 
 
+def test_sensors_with_an_offset():
+    """The filter takes samples when they are made. Errors of a fitting filter are beyond five deviations once in a million;
+    half a period late, 80 deviations of a pole that swings at 4 rad/s."""
+    sensors = encoders(offset=DT / 2)
+    found = StateFilter(CART, sensors, process=0.01)
+    start = found.start([0, 2.0], deviations=0.01)
+    run = al.simulate(
+        CART,
+        [0, 2.0],
+        duration=1.0,
+        step=DT / 2,
+        controller=found.controller(start, name="x"),
+        sensors=sensors,
+    )
+    told, sure = run.measurements["x"], run.measurements["x.deviations"]
+    np.testing.assert_allclose(told.time, DT / 2 + DT * np.arange(len(told.time)), atol=1e-12)
+    at = np.round(told.time / (DT / 2)).astype(int)
+    assert np.all(np.abs(told.values[:, :2] - run.q[at]) < 5 * sure.values[:, :2])
+
+
 def test_refusals():
     dt = DT
     with pytest.raises(ArgumentError, match=r"kind is 'best', expected one of extended, unscented"):
@@ -187,6 +207,8 @@ def test_refusals():
         StateFilter(satellite(), sensor, process=1.0, estimate="transverse", drift={"transverse": -1.0})
     with pytest.raises(ArgumentError, match=r"the periods of the sensors are 'slide' 0.02 s, 'hinge' 0.01 s"):
         StateFilter(CART, [encoders()[0], encoders(0.01)[1]], process=1.0)
+    with pytest.raises(ArgumentError, match=r"the offsets of the sensors are 'slide' 0 s, 'hinge' 0.01 s"):
+        StateFilter(CART, [encoders()[0], encoders(offset=0.01)[1]], process=1.0)
     with pytest.raises(ArgumentError, match=r"sensors has 'slide', expected Measured"):
         StateFilter(CART, ["slide"], process=1.0)
     with pytest.raises(ArgumentError, match=r"'slide' has no noise; give Measured\(noise=...\)"):

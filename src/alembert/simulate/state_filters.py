@@ -70,8 +70,8 @@ class StateFilter:
 
     Args:
         model: what moves; a tree, with any joints and flexible bodies.
-        sensors: `Measured` sensors as `al.simulate` takes them, one period for all, which is that of the filter; their
-            `noise` is what the filter expects.
+        sensors: `Measured` sensors as `al.simulate` takes them, one period and one offset for all, which are those of the
+            filter; their `noise` is what the filter expects.
         process: intensity of the white effort on each degree of freedom [N m sqrt(s), N sqrt(s)]: a number, (nv,), or by
             joint.
         kind: "extended" or "unscented".
@@ -129,6 +129,11 @@ class StateFilter:
             told = ", ".join(f"{x.name!r} {x.given.period:g} s" for x in self.instruments) or "none"
             raise ArgumentError(f"StateFilter: the periods of the sensors are {told}; expected one for all")
         self.dt = periods[0]
+        offsets = [x.given.offset for x in self.instruments]
+        if min(offsets) < max(offsets):
+            told = ", ".join(f"{x.name!r} {x.given.offset:g} s" for x in self.instruments)
+            raise ArgumentError(f"StateFilter: the offsets of the sensors are {told}; expected one for all")
+        self._offset = offsets[0]
         self._noise = np.concatenate([x.noise for x in self.instruments])
         self._process = self._intensities(process) / np.sqrt(self.dt)
         self._manifold = SchemeManifold(self.model)
@@ -332,7 +337,7 @@ class StateFilter:
             f"{name}.deviations": start.deviations,
             memory: self._packed(start, np.zeros(self.model.nv)),
         }
-        return Sampled(sample, self.dt, reads=(*read, memory), posts=first)
+        return Sampled(sample, self.dt, offset=self._offset, reads=(*read, memory), posts=first)
 
     # --- pieces -----------------------------------------------------------------------------------------------------
 
