@@ -7,7 +7,7 @@ import pytest
 
 import alembert as al
 from alembert.errors import ArgumentError, UnsupportedError
-from alembert.optimal import Cases, Phases, Problem, System, effort, running, terminal
+from alembert.optimal import Cases, Phases, Problem, System, effort, lagrange_form, running, terminal
 from alembert.simulate import CentralGravity, SpringDamper
 
 ENDS = {"start": {"x": 0, "v": 0}, "end": {"x": 1, "v": 0}}
@@ -160,3 +160,24 @@ def test_rates_that_are_no_expressions(rate, said):
 def test_integrals_that_are_no_expressions():
     with pytest.raises(ArgumentError, match=r"integral 'e': .*casadi.if_else"):
         cart(integrals={"e": (lambda s: 1.0 if s.u > 0 else 0.0, 0.0, 1.0)})
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"forces": [SpringDamper("mass", "anchor", stiffness=2.0)]}, "forces"),
+        ({"gravity": CentralGravity(1.0, (0, 0, -3))}, "gravity"),
+        ({"integrals": {"work": (lambda s: s.tau[0] ** 2, 0.0, 9.0)}}, "integrals"),
+    ],
+)
+def test_forms_that_know_nothing_else_refuse_it(given, name):
+    """Splines and the form with multipliers would leave it out without a word."""
+    builder = al.ModelBuilder("arm", gravity=(0, 0, 0))
+    builder.body("mass", al.Inertia.rod(1.0, (0, 0, 0), (1, 0, 0)), joint=al.Revolute((0, 0, 1)))
+    builder.frame("anchor", "world", (0, 1, 0))
+    ends = {"start": {"q": [0], "v": 0}, "end": {"q": [1], "v": 0}}
+    problem = Problem(builder.build(), 1.0, **ends, **given)
+    with pytest.raises(UnsupportedError, match=rf"solve_splines does not take `{name}`"):
+        problem.solve(10, transcription="splines", control_points=8)
+    with pytest.raises(UnsupportedError, match=rf"lagrange_form does not take `{name}`"):
+        lagrange_form(problem, 10)

@@ -175,6 +175,7 @@ def _check(problem: Problem) -> None:
         if missing:
             raise ArgumentError(f"lagrange_form: the {which} does not state {sorted(missing)[0]!r}")
     refuse_flexible("lagrange_form", model)
+    problem.refuse_additions("lagrange_form")
     for joint in model.joints:
         if joint.type.nv and not isinstance(joint.type, Revolute | Spherical | Free):
             raise UnsupportedError(

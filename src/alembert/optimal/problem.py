@@ -170,6 +170,14 @@ class Problem:
         )
         return f"<Problem of {self.plant!r}: {time}>"
 
+    def refuse_additions(self, what: str) -> None:
+        """For forms of the problem that know a model, its controls and nothing else."""
+        s = self.statement
+        given = {"forces": s.forces, "design": s.design, "integrals": s.integrals, "inputs": s.inputs}
+        fields = isinstance(self.plant, Mechanics) and self.plant.elements is not None and not s.forces
+        for name in [*(["gravity"] if fields else []), *(name for name, x in given.items() if x)]:
+            raise UnsupportedError(f"{what} does not take `{name}`; choose another transcription, as 'dmoc'")
+
     @property
     def is_free(self) -> bool:
         """Whether the duration is to be found."""

@@ -107,6 +107,7 @@ class Shooting:
             raise UnsupportedError(
                 "solve_splines: splines are for models, not for a System; use problem.solve()"
             )
+        problem.refuse_additions("solve_splines")
         self.plant = problem.plant
         self.model = model = problem.plant.model
         self.closure: Closure | None = self.plant.closure
