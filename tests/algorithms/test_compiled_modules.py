@@ -28,7 +28,7 @@ def compiled(monkeypatch, tmp_path):
 
 
 def another(arm: al.Model) -> al.Model:
-    """Other masses, another centre of mass and another placement of every joint."""
+    """Other masses and moments of inertia."""
     bodies = tuple(
         dataclasses.replace(
             body,

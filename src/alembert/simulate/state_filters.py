@@ -306,7 +306,7 @@ class StateFilter:
         return StateEstimate(*after, S), found
 
     def controller(self, start: StateEstimate, law: Any = None, *, name: str = "estimate") -> Sampled:
-        """The filter as a controller of `al.simulate` and `al.ensemble`: at every sample it takes the sensors in, asks
+        """The filter as a controller of `al.simulate`: at every sample it takes the sensors in, asks
         `law(t, q, v)` with the *estimated* state for efforts (none without a law), and foretells the next sample.
 
         `run.measurements` has the estimates (q, v, parameters) under `name`, and the standard deviations of their errors
