@@ -55,7 +55,7 @@ def _two_links(elbow: float, modes: int, stiffness: float) -> tuple[Model, Array
     source=f"Padilla and von Flotow, Nonlinear strain-displacement relations, {ACC1989}, Table 1: locked-joint frequencies",
     kind="published",
     tags=("flexible", "tree", "acc1989"),
-    missing="EI of the links (taken as equal; the checks do not depend on its size) and the offsets of the elbow's mass centres",
+    missing="EI of the links (taken as equal; its size does not matter here) and the offsets of the elbow's mass centres",
 )
 def modes_of_a_two_link_arm() -> Items:
     """From 3 rad/s stretched to 4 rad/s folded; two modes a link give the first frequency within 3 % of four.
