@@ -79,6 +79,20 @@ def test_records_and_resumed_runs_do_not_change_the_way():
     assert again.measurements["count"].values[0] == told.values[np.isclose(told.time, 0.5)]
 
 
+def test_halves_of_a_quantum_go_up_everywhere(monkeypatch):
+    """The pendulum begins half a quantum from zero, and the effort is half of one: both ways agree on the next multiple."""
+    options = {
+        "sensors": [Measured(al.Sensor("angle", "joint_position", "j"), 0.02, quantum=1.0)],
+        "controller": Sampled(
+            SymbolicLaw(lambda t, m: {"efforts": 0.25 * m["angle"]}), 0.02, reads=("angle",), quantum=0.5
+        ),
+        "duration": 0.02,
+    }
+    for run in (fly(**options), in_python(monkeypatch, **options)):
+        assert run.measurements["angle"].values[0, 0] == 1.0
+        assert run.efforts[0, 0] == 0.5
+
+
 def test_a_motion_does_not_depend_on_its_batch():
     """Lanes have the same bits, and the noise of a motion follows from its seed."""
     q = np.array([[0.5], [0.4], [0.3]])

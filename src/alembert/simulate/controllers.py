@@ -237,6 +237,14 @@ def columns(function: ca.Function, t: float, given: Any, batch: tuple[int, ...])
     return [np.array(x, dtype=float).T.reshape(*batch, -1) for x in found]
 
 
+def to_multiples(x: Any, quantum: float) -> Any:
+    """The multiples of a quantum nearest to x, halves upwards, of numbers or expressions; x itself without a quantum."""
+    if not quantum:
+        return x
+    share = x / quantum + 0.5
+    return quantum * (ca.floor(share) if isinstance(share, ca.SX) else np.floor(share))
+
+
 def _row(x: Array, batch: tuple[int, ...], k: tuple[int, ...]) -> Array:
     return np.array(np.broadcast_to(x, (*batch, x.shape[-1]))[k])
 

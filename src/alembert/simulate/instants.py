@@ -25,6 +25,7 @@ import numpy as np
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.engine.kernel import Argument
 from alembert.lowering.plan import Buffer, Call, Copy, Offset, Step, When
+from alembert.simulate.controllers import to_multiples
 from alembert.simulate.elements import Places
 from alembert.simulate.schedule import Rate, Schedule
 from alembert.simulate.sensors import BLOCK, Instrument, SensorSamples
@@ -137,9 +138,7 @@ class Instants:
             results = [law(t, *(read if reads else (q, v)))]
         if acts:
             free = 1.0 - np.asarray(system.prescribed, dtype=float)
-            u = ca.SX(results[0])
-            if given.quantum:
-                u = given.quantum * ca.floor(u / given.quantum + 0.5)
+            u = to_multiples(ca.SX(results[0]), given.quantum)
             results[0] = u * ca.DM(free)  # a joint that follows a motion takes no command
         ready = [
             r.offset + r.delay

@@ -25,7 +25,7 @@ from scipy.special import ndtr
 from alembert.errors import ArgumentError, UnsupportedError
 from alembert.model import Model, Sensor
 from alembert.model.printing import unknown
-from alembert.simulate.controllers import columns
+from alembert.simulate.controllers import columns, to_multiples
 from alembert.simulate.elements import Places
 from alembert.spatial import quaternion
 
@@ -277,8 +277,7 @@ class Instrument:
             y = sensor.expression(at, error, chance)
         else:
             y = self._of_model(sensor, at, error)
-        quantum = self.given.quantum
-        return quantum * ca.floor(y / quantum + 0.5) if quantum else y
+        return to_multiples(y, self.given.quantum)
 
     def _of_model(self, sensor: Sensor, at: Places, error: ca.SX) -> ca.SX:
         model, target = at.model, sensor.target
@@ -317,7 +316,7 @@ class Instrument:
             return columns(self._function, t, [q, v, p, error, chance[..., None]], batch)[0]
         if not isinstance(self.sensor, Sensor):
             y = self.sensor.observe(system.own, t, q, v, error, chance, system.own_parameters)
-            return self.given.quantum * np.round(y / self.given.quantum) if self.given.quantum else y
+            return to_multiples(y, self.given.quantum)
         y = self.truth(system, t, q, v, effort)
         kind = self.sensor.kind
         if kind == "joint_position":
@@ -338,8 +337,7 @@ class Instrument:
             y = np.concatenate([y[..., :3] + error[..., 3:], turned.reshape(*batch, 4)], axis=-1)
         else:
             y = y + error
-        quantum = self.given.quantum
-        return quantum * np.round(y / quantum) if quantum else y
+        return to_multiples(y, self.given.quantum)
 
     def truth(self, system: Simulation, t: float, q: Array, v: Array, effort: Array) -> Array:
         assert isinstance(self.sensor, Sensor)
