@@ -100,6 +100,15 @@ def test_modes_of_a_measured_response(monkeypatch):
     for k in range(2):
         assert abs(found.values[f"omega_{k + 1}"] - own[k]) < 5 * found.errors[f"omega_{k + 1}"]
         assert abs(found.values[f"zeta_{k + 1}"] - zeta[k]) < 5 * found.errors[f"zeta_{k + 1}"]
+    # of 10 responses, 20 numbers, four are fitted; the mean of 100 s^2 has the deviation sqrt(2/16/100) = 3.5 %
+    few = np.linspace(4.0, 6.0, 10)
+    one = 1 / (25 - few**2 + 0.5j * few)
+    spread = rng.normal(scale=1e-3, size=(2, 100, 10))
+    squares = [
+        fl.fit_modes(few, one + a + 1j * b, [5.0], damping=0.05).noise ** 2
+        for a, b in zip(*spread, strict=True)
+    ]
+    assert np.mean(squares) == pytest.approx(1e-6, rel=0.105)
     for call, message in (
         (lambda: fl.fit_modes(w[:3], H[:3], [5.0]), "there is too little"),
         (lambda: fl.fit_modes(w, H, [-1.0]), "expected positive frequencies"),

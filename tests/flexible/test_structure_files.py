@@ -1,5 +1,7 @@
 """Structures from files: small decks and matrices written here, read back, and refused where they are hostile."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -53,6 +55,46 @@ def test_a_deck_of_bars_is_the_framework_it_says(tmp_path):
     assert fe.report(1).rigid == 6
 
 
+def test_sections_of_beams(tmp_path):
+    """Mass besides that of the material, and shear: rigid for bars unless said, flexible for beams unless said."""
+    text = """GRID,1,,0.,0.,0.
+GRID,2,,1.,0.,0.
+{element},1,3,1,2,0.,1.,0.
+{property}
+MAT1,1,1.+9,,.25,1000.
+"""
+    given = {"G": 0.4e9, "I_z": 1e-4, "I_y": 2e-4, "J": 3e-4, "line_mass": 5.0}
+    tube = fl.CrossSection.tube(1e9, 1000.0, 0.1, 0.01, nu=0.25)
+    for element, card, section in (
+        ("CBAR", "PBAR,3,1,.01,1.-4,2.-4,3.-4,5.", fl.CrossSection.of(1e9, 1e3, 0.01, **given)),
+        (
+            "CBAR",
+            "PBAR,3,1,.01,1.-4,2.-4,3.-4,5.\n,,,,,,,,\n,.5,.8",
+            fl.CrossSection.of(1e9, 1e3, 0.01, **given, shear=(0.5, 0.8)),
+        ),
+        (
+            "CBEAM",
+            "PBEAM,3,1,.01,1.-4,2.-4,,3.-4,5.",
+            fl.CrossSection.of(1e9, 1e3, 0.01, **given, shear=(1.0, 1.0)),
+        ),
+        ("CBAR", "PBARL,3,1,,TUBE\n,.1,.09,5.", dataclasses.replace(tube, rhoA=tube.rhoA + 5.0)),
+    ):
+        fe = fl.read_nastran(write(tmp_path / "one.bdf", text.format(element=element, property=card)))
+        expected = fl.framework(
+            {1: (0, 0, 0), 2: (1, 0, 0)}, [fl.Member(1, 2, section, toward=(0.0, 1.0, 0.0))]
+        )
+        for name in "MK":
+            A, B = (getattr(x, name).toarray() for x in (fe, expected))
+            np.testing.assert_allclose(A, B, rtol=1e-9, atol=1e-12 * np.abs(B).max())
+    for element, card, said in (
+        ("CBAR", "PBAR,3,1,.01,1.-4,2.-4,3.-4\n,,,,,,,,\n,,,1.-5", "I12 is 1e-05, expected zero"),
+        ("CBEAM", "PBEAM,3,1,.01,1.-4,2.-4,1.-5,3.-4", "I12 is 1e-05, expected zero"),
+        ("CBEAM", "PBEAM,3,1,.01,1.-4,2.-4,,3.-4\n,,,,,,,,\n,YES,1.,.02", "sections that change along"),
+    ):
+        with pytest.raises(al.FileError, match=said):
+            fl.read_nastran(write(tmp_path / "one.bdf", text.format(element=element, property=card)))
+
+
 def test_rods_springs_and_sections(tmp_path):
     text = """GRID,1,,0.,0.,0.
 GRID,2,,1.,0.,0.
@@ -104,7 +146,12 @@ def test_matrices_of_other_programs_are_read_back(tmp_path):
         for n, A in (("mass", fe.M), ("stiffness", fe.K))
     ]
     abaqus = fl.read_abaqus(nodes, mass=files[0], stiffness=files[1])
-    found = [direct, abaqus]
+    lines = [
+        x.split(", ") for x in files[1].read_text().splitlines()
+    ]  # some entries above the diagonal, each once
+    mixed = "\n".join(", ".join((*x[2:4], *x[:2], x[4]) if k % 3 else x) for k, x in enumerate(lines))
+    turned = write(tmp_path / "turned.mtx", mixed)
+    found = [direct, abaqus, fl.read_abaqus(nodes, mass=files[0], stiffness=turned)]
     op4 = output4()
     for binary in (True, False):
         path = str(tmp_path / f"beam{binary}.op4")

@@ -41,8 +41,9 @@ def read_abaqus(
         r, c = (np.array([lookup[int(a), int(b)] for a, b in t[:, k : k + 2]], dtype=int) for k in (0, 2))
         A = sp.coo_array((t[:, 4], (r, c)), shape=(len(keys), len(keys))).tocsr()
         low, high = sp.tril(A, -1), sp.triu(A, 1)
-        # one triangle stands for both
-        found.append(A if low.nnz and high.nnz else A + low.T + high.T)
+        # one entry stands for both, whichever triangle it is in by the numbers of the nodes
+        twice = abs(low).multiply(abs(high.T)).nnz
+        found.append(A if twice else A + low.T + high.T)
     positions = np.array([places[k] for k in numbers])
     return FiniteElements.of_matrices(
         found[0], found[1], positions, dofs, names=[str(k) for k in numbers], units=units

@@ -1,6 +1,6 @@
 """Structures from Nastran files.
 
-A bulk data deck of bars, beams, rods, springs, scalar and lumped masses is assembled here, as a `framework`, with
+A bulk data deck of bars, uniform beams, rods, springs and lumped masses is assembled here, as a `framework`, with
 motion-induced stiffness. For other elements the program's own matrices are read: DMIG entries of a punch file, or an
 OUTPUT4 file of the whole set of unknowns (MGG and KGG: six to a grid point, by ascending numbers), with the deck for the
 grid points. Entries may be in small, large or free fields.
@@ -9,7 +9,7 @@ grid points. Entries may be in small, large or free fields.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -224,16 +224,26 @@ def _assembled(entries: list[_Entry], grids: Mapping[int, Array], scale: UnitSys
             A, J, extra = card.number(4), card.number(5, 0.0), card.number(7, 0.0)
             return CrossSection.of(E, rho, A * L**2, G=G, J=J * L**4, line_mass=extra * weight * m / L)
         if card.name == "PBARL":
-            return _shape(card, E, G, rho, L)
+            made, extra = _shape(card, E, G, rho, L)
+            return replace(made, rhoA=made.rhoA + extra * weight * m / L)
         if card.name == "PBAR":
-            A, I1, I2, J, extra = (card.number(k, 0.0) for k in (4, 5, 6, 7, 8))
-        else:  # PBEAM of one section
-            A, I1, I2, J, extra = (card.number(k, 0.0) for k in (4, 5, 6, 8, 9))
+            A, I1, I2, J, extra, mixed = (card.number(k, 0.0) for k in (4, 5, 6, 7, 8, 20))
+            factor = 0.0  # rigid
+        else:  # PBEAM
+            if card.text(18)[:1].isalpha() or any(card.number(k, 0.0) for k in range(20, 34)):
+                raise card.fail(
+                    "sections that change along the beam, warping and offsets of its axes are not read"
+                )
+            A, I1, I2, mixed, J, extra = (card.number(k, 0.0) for k in (4, 5, 6, 7, 8, 9))
+            factor = 1.0
+        if mixed:
+            raise card.fail(f"I12 is {mixed:g}, expected zero; give I1 and I2 about the principal axes")
+        shear = card.number(18, factor) or None, card.number(19, factor) or None
         if not (I1 > 0 and I2 > 0 and J > 0):
             raise card.fail("I1, I2 and J are expected above zero; a member without bending is a rod")
         return CrossSection.of(
-            E, rho, A * L**2, G=G, I_z=I1 * L**4, I_y=I2 * L**4, J=J * L**4, line_mass=extra * weight * m / L
-        )
+            E, rho, A * L**2, G=G, I_z=I1 * L**4, I_y=I2 * L**4, J=J * L**4, shear=shear, line_mass=extra * weight * m / L
+        )  # fmt: skip
 
     members: list[Member] = []
     masses: list[LumpedMass] = []
@@ -311,14 +321,16 @@ def _spring(e: _Entry, k: float, force: float, L: float, where: Mapping[int, Arr
     return NodeSpring(a, b or None, tuple(stiff))
 
 
-def _shape(card: _Entry, E: float, G: float, rho: float, L: float) -> CrossSection:
-    """Sections of PBARL that have closed forms."""
+def _shape(card: _Entry, E: float, G: float, rho: float, L: float) -> tuple[CrossSection, float]:
+    """Sections of PBARL that have closed forms, and the mass per length that comes behind their dimensions."""
     kind = card.text(5).upper()
-    d = [card.number(k, 0.0) * L for k in (10, 11)]
-    if kind in ("ROD", "TUBE"):
-        return CrossSection.tube(E, rho, d[0], d[0] - d[1] if kind == "TUBE" else None, nu=E / (2 * G) - 1)
+    d, nu = [card.number(k, 0.0) * L for k in (10, 11)], E / (2 * G) - 1
+    if kind == "ROD":
+        return CrossSection.tube(E, rho, d[0], nu=nu), card.number(11, 0.0)
+    if kind == "TUBE":
+        return CrossSection.tube(E, rho, d[0], d[0] - d[1], nu=nu), card.number(12, 0.0)
     if kind == "BAR":
-        return CrossSection.rectangle(E, rho, d[1], d[0], nu=E / (2 * G) - 1)
+        return CrossSection.rectangle(E, rho, d[1], d[0], nu=nu), card.number(12, 0.0)
     raise card.fail(f"sections {kind!r} are not read; expected ROD, TUBE or BAR, or a PBAR")
 
 

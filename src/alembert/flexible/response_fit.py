@@ -5,7 +5,8 @@ Jacobian J there, N residuals and n parameters, their covariance is
 
     s^2 (J' J)^-1,     s^2 = r' r / (N - n)                                                                    (1)
 
-A frequency response has the modes of (2), whose residues R_k and static remainder are linear and are solved for inside:
+where n counts all that is fitted. A frequency response has the modes of (2), whose residues R_k and static remainder are
+linear and are solved for inside:
 
     H(jw) = sum_k R_k / (w_k^2 - w^2 + 2 j zeta_k w_k w) + S                                                   (2)
 """
@@ -88,7 +89,10 @@ def fit_modes(frequency: Any, response: Any, guesses: Any, *, damping: float = 0
         return _real(A @ R - H)
 
     names = [f"omega_{k + 1}" for k in range(n)] + [f"zeta_{k + 1}" for k in range(n)]
-    return _solved("fit_modes", residual, np.log(np.concatenate([near, np.full(n, damping)])), names, np.exp)
+    inside = (n + 1) * H.shape[1]  # residues and remainders
+    return _solved(
+        "fit_modes", residual, np.log(np.concatenate([near, np.full(n, damping)])), names, np.exp, inside
+    )
 
 
 def _real(r: Array) -> Array:
@@ -97,8 +101,14 @@ def _real(r: Array) -> Array:
 
 
 def _solved(
-    what: str, residual: Callable[[Array], Array], x0: Array, names: list[str], back: Callable[[Array], Array]
+    what: str,
+    residual: Callable[[Array], Array],
+    x0: Array,
+    names: list[str],
+    back: Callable[[Array], Array],
+    inside: int = 0,
 ) -> ResponseFit:
+    """`inside`: how many further parameters the residuals are least with."""
     first = residual(x0)
     if not np.isfinite(first).all():
         raise NumericalError(f"{what}: the prediction at the start is not finite")
@@ -109,7 +119,7 @@ def _solved(
     if not found.success:
         raise NumericalError(f"{what}: least squares did not converge: {found.message}")
     J, r = found.jac * scale, found.fun * scale
-    s2 = float(r @ r) / max(len(r) - len(x0), 1)
+    s2 = float(r @ r) / max(len(r) - len(x0) - inside, 1)
     singular = np.linalg.svd(J, compute_uv=False)
     if singular[-1] <= 1e-7 * singular[0]:
         raise NumericalError(
