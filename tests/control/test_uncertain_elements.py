@@ -159,3 +159,12 @@ def test_safonovs_margins():
 def test_refusals(make, sentence):
     with pytest.raises(ArgumentError, match=sentence):
         make()
+
+
+def test_controllers_of_another_rate_are_refused():
+    """Their matrices mean something else."""
+    G = control.StateSpace([[-1.0]], [[1.0]], [[1.0]], [[0.0]]) * control.parameter("k", 1.0, 3.0)
+    K = control.StateSpace([[-2.0]], [[1.0]], [[-1.0]], [[0.0]])
+    assert G.closed(K).order == 2
+    with pytest.raises(ArgumentError, match=r"the controller is sampled every 0.1 s, the system continuous"):
+        G.closed(control.c2d(K, 0.1))

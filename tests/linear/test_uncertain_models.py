@@ -190,3 +190,7 @@ def test_what_is_refused(arm):
         al.ArgumentError, match=r"closed: the controller has shape \(1, 1\), expected u = K y with 2 outputs"
     ):
         found.closed(control.static([[1.0]]))
+    p, m = found.nominal.D.shape
+    sampled = al.control.StateSpace([[0.5]], np.ones((1, p)), np.ones((m, 1)), np.zeros((m, p)), 0.1)
+    with pytest.raises(al.ArgumentError, match=r"closed: the controller is sampled every 0.1 s"):
+        found.mu(sampled)

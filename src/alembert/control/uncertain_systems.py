@@ -64,6 +64,11 @@ class UncertainSystem:
 
     def closed(self, controller: StateSpace) -> StateSpace:
         """From w to z with u = K y, where y and u are the last outputs and inputs."""
+        if controller.order and controller.dt != self.dt:
+            rates = [f"sampled every {x:g} s" if x else "continuous" for x in (controller.dt, self.dt)]
+            raise ArgumentError(
+                f"closed: the controller is {rates[0]}, the system {rates[1]}; use `c2d` or `d2c` first"
+            )
         return lft(self.open(), StateSpace(*controller.matrices, self.dt))
 
     # --- analysis ---------------------------------------------------------------------------------------------------

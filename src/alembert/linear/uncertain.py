@@ -148,6 +148,11 @@ class UncertainLinearModel:
                 f"closed: the controller has shape {controller.shape}, expected u = K y with "
                 f"{self.nominal.D.shape[1]} outputs and {self.nominal.D.shape[0]} inputs"
             )
+        if controller.order and controller.is_discrete:
+            raise ArgumentError(
+                f"closed: the controller is sampled every {controller.dt:g} s, the linear models are continuous; use "
+                "al.control.d2c(controller) with a delay of half a period, or al.certify, which does so"
+            )
         return lft(self.open(), StateSpace(*controller.matrices))
 
     def seen(self) -> UncertainLinearModel:
