@@ -132,8 +132,8 @@ def test_another_tool_builds_nothing_for_the_robot(monkeypatch):
     from alembert.engine.kernel import Kernel
 
     built = []
-    compile_ = Kernel._compile
-    monkeypatch.setattr(Kernel, "_compile", lambda self, lanes: built.append(self) or compile_(self, lanes))
+    made = Kernel._made
+    monkeypatch.setattr(Kernel, "_made", lambda self, *a: built.append(self) or made(self, *a))
     robot = arm(6, 9).replace(name="robot of this test", gravity=(0.0, 0.0, -3.7))
     tools = [body(f"tool {m}", m) for m in (0.5, 1.5)]
     grip = al.Link("grip", al.Fixed(), "robot:hand", "tool:body")

@@ -40,7 +40,6 @@ def _complete_scene(incomplete: str) -> list[str]:
     ],
     keys={
         "page": "the file to open in a browser",
-        "flagship": "the page, seconds by stage and summary of the flagship, where it was asked for",
         "seconds": "that it took",
         "scenes": "title, seconds and summary of each, by name (with --list: what each is about)",
     },
@@ -85,16 +84,15 @@ def demo(
             rows = [*made[name].summary, ("computed in", f"{seconds:.1f} s, compiling included")]
             console.show(Grid.of(made[name].title, ("", ""), rows, left=2), "")
     pages = [write(list(made.values()), folder / "index.html")] if made else []
-    answer: dict[str, Any] = {"scenes": data}
     if FLAGSHIP in asked:
         flown = _fly(folder, members, as_json)
         pages.append(flown.path)
-        told = {"page": str(flown.path), "seconds": dict(flown.seconds), "summary": dict(flown.summary)}
-        answer[FLAGSHIP] = told
+        told = {"title": flown.title, "seconds": sum(flown.seconds.values()), "summary": dict(flown.summary)}
+        data[FLAGSHIP] = told | {"page": str(flown.path)}
     seconds = perf_counter() - begin
     listed = " and ".join(str(path) for path in pages)
     text = f"Open in a browser: {listed}. ({seconds:.0f} s)"
-    console.answer({"page": str(pages[0]), "seconds": seconds, **answer}, as_json, text)
+    console.answer({"page": str(pages[0]), "seconds": seconds, "scenes": data}, as_json, text)
 
 
 def _fly(folder: Path, members: int, as_json: bool) -> Story:
@@ -105,7 +103,7 @@ def _fly(folder: Path, members: int, as_json: bool) -> Story:
     if not as_json:
         taken = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in story.seconds.items())
         rows = [*story.summary, ("seconds", taken)]
-        console.show(Grid.of("A flexible satellite, proven and flown", ("", ""), rows, left=2), "")
+        console.show(Grid.of(story.title, ("", ""), rows, left=2), "")
     return story
 
 

@@ -235,6 +235,7 @@ class Story:
     """what -> value, for the terminal"""
     seconds: Mapping[str, float]
     """by stage, compiling included"""
+    title: str = "A flexible satellite, proven and flown"
 
 
 def fly(
