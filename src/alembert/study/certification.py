@@ -106,6 +106,8 @@ class LoopCertificate:
     runs: Ensemble
     cases: tuple[str, ...]
     """what each run of the ensemble is"""
+    values: tuple[Mapping[str, float], ...]
+    """of the parameters in each"""
     deviations: Array = field(repr=False)
     """(members, N): of the configuration from the point, largest entry"""
     held: tuple[bool, ...]
@@ -432,6 +434,7 @@ def certify(
         alone,
         runs,
         tuple(f"{kind}: {LoopCertificate._at(values)}" for kind, values in cases),
+        tuple(values for _, values in cases),
         deviations,
         held,
     )

@@ -229,7 +229,7 @@ class Story:
     path: Path
     certificate: LoopCertificate
     flights: Mapping[str, Any]
-    """runs by name: "planned", "by hand", "mu-worst" """
+    """runs by name: "planned", "by hand", "worst" """
     dispersed: Ensemble
     summary: Sequence[tuple[str, str]]
     """what -> value, for the terminal"""
@@ -270,14 +270,16 @@ def fly(
     missions = {name: mission(model, law, linear, turn) for name, turn in turns.items()}
     with clock("flights"):
         flights = {name: simulate(model, x.q0, x.v0, **x.options) for name, x in missions.items()}
-        worst = _worst(certificate)
+        worst_of, worst = _worst(certificate)
         there = missions["planned"]
-        flights["mu-worst"] = simulate(model, there.q0, there.v0, parameters=worst, **there.options)
+        flights["worst"] = simulate(model, there.q0, there.v0, parameters=worst, **there.options)
     with clock("dispersions"):
         dispersed = _dispersed(there, ranges, members, folder / "members")
     with clock("balances"):
         balance = sc.momentum_balance(flights["planned"], there.sources)
-    found = _Found(model, few, many, certificate, turns, flights, worst, dispersed, balance, clock.seconds)
+    found = _Found(
+        model, few, many, certificate, turns, flights, worst, worst_of, dispersed, balance, clock.seconds
+    )
     path = folder / "orbiter.html"
     with clock("page"):
         text = _page(found)
@@ -302,6 +304,7 @@ class _Found:
     turns: Mapping[str, Turn]
     flights: Mapping[str, Any]
     worst: Mapping[str, float]
+    worst_of: str
     dispersed: Ensemble
     balance: sc.MomentumBalance
     seconds: Mapping[str, float]
@@ -329,14 +332,12 @@ def _frequencies(model: Model) -> Array:
     return np.array(sorted(mode.frequency for mode in found if mode.frequency > 1e-3))
 
 
-def _worst(certificate: LoopCertificate) -> dict[str, float]:
+def _worst(certificate: LoopCertificate) -> tuple[str, dict[str, float]]:
     """The values that mu names, within the ranges; those of slowest decay where it names none."""
-    known = dict(certificate.worst)
-    named = next((case for case in certificate.cases if case.startswith("mu-worst: ")), None)
-    if named is None:
-        return known
-    pairs = (part.split(" = ") for part in named.partition(": ")[2].split(", "))
-    return {name: float(value) for name, value in pairs}
+    for kind, values in zip(certificate.cases, certificate.values, strict=True):
+        if kind.startswith("mu-worst"):
+            return "that mu found worst", dict(values)
+    return "of slowest decay", dict(certificate.worst)
 
 
 def _dispersed(
@@ -418,12 +419,10 @@ def _page(found: _Found) -> str:
         "<h2>The flight</h2>",
         _sentence(
             "Turn the picture with the mouse; the cursor of the plots is the time of the animation. The second tab is the "
-            "flight with the parameters that mu found worst, the third a turn given by hand, after which the panels go on "
+            f"flight with the parameters {found.worst_of}, the third a turn given by hand, after which the panels go on "
             "shaking."
         ),
-        _framed(
-            page([_animation(found, name) for name in ("planned", "mu-worst", "by hand")], title="orbiter")
-        ),
+        _framed(page([_animation(found, name) for name in ("planned", "worst", "by hand")], title="orbiter")),
         "<h2>The model</h2>",
         _sentence("Read from orbiter.toml, which stands beside this page."),
         f"<pre>{escape(str(model))}</pre>",
@@ -483,11 +482,11 @@ def _animation(found: _Found, name: str) -> Animation:
     speeds = [model.v_slice(x).start for x in WHEELS]
     titles = {
         "planned": "Planned turn",
-        "mu-worst": "With the worst parameters",
+        "worst": "With the worst parameters",
         "by hand": "Turn given by hand",
     }
     notes = {"left at the end": f"{_error(model, q[-1]):.1e} deg"}
-    if name == "mu-worst":
+    if name == "worst":
         notes |= {key: f"{value:.4g}" for key, value in found.worst.items()}
     here = q.copy()
     here[:, :3] = 0.0  # the picture goes with the satellite
@@ -503,7 +502,7 @@ def _animation(found: _Found, name: str) -> Animation:
         title=titles[name],
         notes=notes,
         trails=["left_tip", "right_tip", "focus"],
-        parameters=found.worst if name == "mu-worst" else None,
+        parameters=found.worst if name == "worst" else None,
     )
 
 
