@@ -19,8 +19,8 @@ ROUNDED = (("pitcher", "fatrop"),)
 """what rounding stops before the tolerance: at errors of 4e-6"""
 FAR = {("two_wheels", "fatrop"): 6e-4, ("pitcher", "ipopt"): 2e-2, ("pitcher", "fatrop"): 2e-2}
 """how far states may be apart, where speeds are some 30 rad/s and the cost is flat about the optimum: the last barrier of
-the sweep, 1e-9 for each of some 800 bounds of the pitcher, leaves 8e-7 of its cost, and with that speeds move by 1e-3 to 1e-2,
-as rounding on the way decides"""
+the sweep, 1e-9 for each of some 800 bounds of the pitcher, leaves 8e-7 of its cost, and with that speeds move by 1e-3
+to 1e-2, as rounding on the way decides"""
 
 
 def bounded():
