@@ -17,10 +17,11 @@ REPEATED = ("satellite", "two_wheels")
 
 ROUNDED = (("pitcher", "fatrop"),)
 """what rounding stops before the tolerance: at errors of 4e-6"""
-FAR = {("two_wheels", "fatrop"): 6e-4, ("pitcher", "ipopt"): 2e-2, ("pitcher", "fatrop"): 2e-2}
-"""how far states may be apart, where speeds are some 30 rad/s and the cost is flat about the optimum: the last barrier of
-the sweep, 1e-9 for each of some 800 bounds of the pitcher, leaves 8e-7 of its cost, and with that speeds move by 1e-3
-to 1e-2, as rounding on the way decides"""
+FAR = {("two_wheels", "fatrop"): 6e-4, ("pitcher", "ipopt"): 2e-3, ("pitcher", "fatrop"): 2e-3}
+"""how far states may be apart, where speeds are some 30 rad/s and the cost is flat about the optimum; they are
+4.4e-4, 1.3e-3 and 1.0e-3 apart, whatever the tolerance"""
+FLAT = ("pitcher",)
+"""where rounding decides at which place of a flat valley the sweep meets its tolerance: it goes on from IPOPT's end"""
 
 
 def bounded():
@@ -73,6 +74,10 @@ def test_same_solution(make):
         else:
             assert other.converged, other.message
         assert other.cost == pytest.approx(sweep.cost, rel=1e-6)
+        if name in FLAT and solver == "ipopt":
+            sweep = example.solve(steps, guess=other)
+            assert sweep.converged, sweep.message
+            assert other.cost == pytest.approx(sweep.cost, rel=1e-6)
         if other.status == "acceptable":  # rounding has stopped it: on from there, with a small barrier
             other = example.solve(steps, solver=solver, tolerance=tolerance, guess=other)
             assert other.converged, other.message
