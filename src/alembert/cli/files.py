@@ -96,12 +96,16 @@ def convert(
     floating: Floating = False,
     package_dir: PackageDirs = None,
     strict: Strict = False,
+    side_files: Annotated[
+        bool,
+        typer.Option("--side-files", help="Put the numbers of flexible bodies into .npz files beside it."),
+    ] = False,
 ) -> None:
     """Read a model in any format and write it in Alembert's own."""
     from alembert.model.io import save
 
     found = load_model(model, floating, package_dir, strict)
-    save(found, target)
+    save(found, target, side_files=side_files)
     if as_json:
         data = {"source": model, "target": target, "name": found.name, "nv": found.nv}
         console.answer(data, as_json)

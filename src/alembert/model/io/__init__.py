@@ -42,12 +42,19 @@ def load(path: str | os.PathLike[str], *, strict: bool = False, **options: Any) 
     return reader(path, **options)
 
 
-def save(model: Model, path: str | os.PathLike[str]) -> None:
+def save(model: Model, path: str | os.PathLike[str], *, side_files: bool = False) -> None:
     """Write a model in Alembert's own format, as TOML (`.toml`) or YAML (`.yaml`, `.yml`), as URDF or as MJCF (`.xml`).
+
+    With `side_files` the numbers of each flexible body go into a file beside it (`arm.boom.npz` for the body `boom` of
+    `arm.toml`), whose SHA-256 the model's file keeps; bodies with formulas of parameters stay in the model's file.
 
     What URDF and MJCF cannot say is refused (joint types, loops) or named in one warning (springs, rotors, ...).
     """
     suffix = _suffix(path)
+    if side_files and suffix not in NATIVE:
+        raise ArgumentError(
+            f"save: side_files are of Alembert's own format, {', '.join(NATIVE)}; came {os.fspath(path)}"
+        )
     if suffix in URDF:
         from alembert.model.io.urdf_writer import save_urdf
 
@@ -60,7 +67,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         raise ArgumentError(f"save: {os.fspath(path)} has the suffix {suffix!r}; {_SAVED}")
     from alembert.model.io.native import save_native
 
-    save_native(model, path)
+    save_native(model, path, side_files=side_files)
 
 
 _SAVED = f"use one of {', '.join(NATIVE + URDF + MJCF)}"

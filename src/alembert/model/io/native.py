@@ -24,10 +24,11 @@ from alembert.expression import Expression
 from alembert.joints import PAIRS, REGISTRY, Pair
 from alembert.model.builder import ModelBuilder
 from alembert.model.inertia import Inertia
-from alembert.model.io import schema, toml, yaml
+from alembert.model.io import schema, side_file, toml, yaml
 from alembert.model.io.explanation import explanations, walk
 from alembert.model.io.location import Place, Source, read_text
 from alembert.model.io.schema import FORMAT, PARTS, VERSION, described
+from alembert.model.io.text import is_word
 from alembert.model.model import Model, check_model
 from alembert.model.placement import Placement
 from alembert.model.printing import unknown
@@ -39,14 +40,23 @@ _MOST_ERRORS = 5
 def load_native(path: str | os.PathLike[str]) -> Model:
     """The model in a `.toml`, `.yaml` or `.yml` file."""
     syntax = _syntax(Path(path).suffix.removeprefix("."))
-    return _model(syntax.parse(read_text(path, syntax.LARGEST), os.fspath(path)))
+    return _model(syntax.parse(read_text(path, syntax.LARGEST), os.fspath(path)), Path(path).parent)
 
 
-def save_native(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model; the file appears whole or not at all."""
+def save_native(model: Model, path: str | os.PathLike[str], *, side_files: bool = False) -> None:
+    """Write a model; the file appears whole or not at all.
+
+    With `side_files` the numbers of flexible bodies go into files of their own beside it, first.
+    """
     path = Path(path)
-    text = dumps(model, path.suffix.removeprefix("."))
+    check_model("save", model)
+    syntax = _syntax(path.suffix.removeprefix("."))
+    document = plain_model(model)
+    files = _set_aside(model, document, path) if side_files else {}
+    text = syntax.write(document)
     try:
+        for name, content in files.items():
+            _write(path.with_name(name), content)
         _write(path, text.encode())
     except OSError as error:
         raise FileError(f"{path}: cannot be written: {error.strerror or error}") from None
@@ -73,9 +83,10 @@ def _syntax(name: str) -> ModuleType:
 # --- reading ------------------------------------------------------------------------------------------------
 
 
-def _model(source: Source) -> Model:
+def _model(source: Source, folder: Path | None = None) -> Model:
+    """`folder` is where side files are."""
     _check_header(source)
-    document = _validated(source)
+    document = _validated(source, folder)
     with _located(source, ("gravity",)):
         options = {"gravity": document.gravity} if "gravity" in document.model_fields_set else {}
         builder = ModelBuilder(document.name, **options)
@@ -106,9 +117,9 @@ def _check_header(source: Source) -> None:
         raise source.error(("version",), f"is {came}; this Alembert reads version {VERSION}")
 
 
-def _validated(source: Source) -> Any:
+def _validated(source: Source, folder: Path | None) -> Any:
     try:
-        context = {"parameters": _parameters(source.data)}
+        context = {"parameters": _parameters(source.data), "folder": folder}
         return schema.document().model_validate(source.data, context=context)
     except ValidationError as invalid:
         errors = explanations(invalid, source.data, kinds=_kinds, refine=_refined)
@@ -204,10 +215,33 @@ def plain_model(model: Model) -> dict[str, Any]:
     if model.visuals:
         document["visuals"] = _plain(model.visuals)
     for section in PARTS:
-        parts = {part.name: _table(part, omit=("name",)) for part in getattr(model, section)}
+        parts = {part.name: _table(part, omit=_follows(part)) for part in getattr(model, section)}
         if parts:
             document[section] = parts
     return document
+
+
+def _follows(part: Any) -> tuple[str, ...]:
+    """Fields that are not written: the name is the key, the inertia of a flexible body is that of its modes at rest."""
+    return ("name", "inertia") if getattr(part, "flexible", None) is not None else ("name",)
+
+
+def _set_aside(model: Model, document: dict[str, Any], path: Path) -> dict[str, bytes]:
+    """Side files by their names, named in the document; bodies with formulas of parameters stay in it."""
+    files: dict[str, bytes] = {}
+    for k, body in enumerate(model.bodies):
+        if body.flexible is None or side_file.has_formulas(body.flexible):
+            continue
+        name = f"{path.stem}.{body.name if is_word(body.name) else k}.npz"
+        files[name] = side_file.pack(body.flexible)
+        table = document["bodies"][body.name]["flexible"]
+        texts = {key: table[key] for key in side_file.TEXTS if key in table}
+        document["bodies"][body.name]["flexible"] = {
+            "file": name,
+            "sha256": side_file.digest(files[name]),
+            **texts,
+        }
+    return files
 
 
 def _plain(value: Any) -> Any:

@@ -33,6 +33,7 @@ from pydantic import (
     StrictStr,
     ValidationInfo,
     WithJsonSchema,
+    WrapValidator,
     create_model,
     model_validator,
 )
@@ -54,6 +55,8 @@ from alembert.model.elements import (
     Visual,
 )
 from alembert.model.inertia import Inertia
+from alembert.model.io import side_file
+from alembert.model.modal import ModalBody
 from alembert.model.placement import Placement
 from alembert.model.printing import unknown
 
@@ -245,6 +248,8 @@ def annotation(hint: Any) -> Any:
     }
     if hint in simple:
         return simple[hint]
+    if hint is ModalBody:
+        return flexible()
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
         return hint
@@ -386,6 +391,43 @@ def inertia() -> Any:
 
 def _shape_builder(maker: Callable[..., Inertia]) -> Callable[[FileTable], Inertia]:
     return lambda value: maker(**value.given())
+
+
+# --- flexible bodies ----------------------------------------------------------------------------------------
+
+
+@functools.cache
+def flexible() -> Any:
+    """A flexible body, its numbers in the table or in a side file beside the document."""
+    hints = typing.get_type_hints(ModalBody)
+    fields: dict[str, Any] = {"file": (StrictStr, ...), "sha256": (StrictStr, ...)}
+    fields |= {name: (annotation(hints[name]), ... if name == "modes" else None) for name in side_file.TEXTS}
+    doc = "The numbers of the body are in an .npz file beside this one, which has this SHA-256."
+    aside = table("SideFile", doc, fields)
+    inline = _record(ModalBody)
+
+    def read(value: Any, handler: Callable[[Any], Any], info: ValidationInfo) -> ModalBody:
+        if not isinstance(value, dict) or "file" not in value:
+            return handler(value)
+        for key in value:
+            if key in side_file.NUMBERS or key == "nodes":
+                raise ValueError(f"has both file and {key}; the file gives all numbers of the body")
+            if key not in fields:
+                raise UnknownKeyError(key, list(fields))
+        folder = (info.context or {}).get("folder")
+        if folder is None:
+            raise ValueError(
+                "names a side file, which is looked for beside the model's; load the model from its file"
+            )
+        for key in ("file", "sha256"):
+            if not isinstance(value.get(key, ""), str):
+                raise ValueError(f"{key} is {described(value[key])}, expected a text")
+        texts = {name: value[name] for name in side_file.TEXTS if name in value}
+        if "modes" not in texts:
+            raise ValueError("has no modes, the names of the modal coordinates")
+        return side_file.unpack(folder / value["file"], value.get("sha256"), texts)
+
+    return Annotated[inline, WrapValidator(read, json_schema_input_type=inline | aside)]
 
 
 # --- the document -------------------------------------------------------------------------------------------
