@@ -143,6 +143,13 @@ def test_failures_follow_the_policy():
         assert law.plan is plan
         expected = plan.control_at(0.05)[0] if wanted else first[0]
         assert second[0] == expected
+        law(1.0, [1.5, 1.0], [3.0, 0.0])  # the end of the horizon
+        if policy == "plan":
+            said = r"at t = 1.05 s: no solve was good since t = 0 s, and the plan of then ends at 1 s; .* iterations"
+            with pytest.raises(NumericalError, match=said):
+                law(1.05, [1.5, 1.0], [3.0, 0.0])
+        else:
+            assert law(1.05, [1.5, 1.0], [3.0, 0.0])[0] == first[0]
 
 
 def test_from_sensors():

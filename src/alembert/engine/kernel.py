@@ -161,11 +161,14 @@ class Kernel:
             table += [fastcall.address(x), 0 if single else 8 * a.size, 8]
         words = _words(len(table))(*table)
         kept = (inputs, outputs)
+        good: _Compiled | None = None
 
         def run(_kept: Any = kept) -> None:
-            code = self._machine_code(lanes, blocks)  # kept until it has run
+            nonlocal good
+            code = good or self._machine_code(lanes, blocks)  # kept until it has run
             if code.batch(words, 0, count) == NO_MEMORY:
                 raise MemoryError(f"no memory for the workspace of {self.name}")
+            good = code if code.left == math.inf else None
 
         self._machine_code(lanes)
         return run

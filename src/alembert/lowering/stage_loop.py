@@ -78,6 +78,8 @@ class StageLoop:
 
         def bound(_kept: Any = arrays) -> int:
             nonlocal code, workspace, place
+            if code is not None and self._left == math.inf:
+                return int(code(count, table, place))
             run, room = self._made(count)
             if run is not code:
                 code, workspace = run, np.empty(len(room))

@@ -72,7 +72,8 @@ class Evaluation:
     """Compiled functions of `stages`; with `exact` the Hessian has the curvature of the constraints.
 
     Kernels with all stages as lanes: `condensed`, `curvature` (results of the former that never change), `trial`,
-    `steps`, `measure`, `push`, `settle`; for the two ends: `ends`, `ends_trial`.
+    `steps`, `measure`, `push`, `settle`, `chart` (tangent vectors of steps in the coordinates of the stages' chart); for the
+    two ends: `ends`, `ends_trial`.
     """
 
     def __init__(self, stages: Stages, *, exact: bool) -> None:
@@ -164,6 +165,12 @@ class Evaluation:
             ("dlow", "dhigh", "alpha", "dual", "mu", *bounds),
             {"low_new": (nd,), "high_new": (nd,)},
             self._settle_graph,
+        )
+        self.chart = self._kernel(
+            "chart",
+            ("x", "p"),
+            {"J": (n, n), "inverse": (n, n)},
+            lambda g: list(self.tangent.slopes(g["x"], g["p"])),
         )
         self.ends, self.ends_trial = self._end_kernels()
 

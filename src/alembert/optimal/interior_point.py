@@ -25,7 +25,7 @@ from alembert.optimal import tuning
 from alembert.optimal.barrier import Filter, Merit, Reference
 from alembert.optimal.evaluation import Evaluation
 from alembert.optimal.newton import Errors, Newton
-from alembert.optimal.outcome import Iterate, Iteration, Outcome, Warm
+from alembert.optimal.outcome import Iteration, Outcome, Warm
 from alembert.optimal.stages import Stages
 
 Array = np.ndarray
@@ -63,9 +63,7 @@ class InteriorPoint:
         else:
             newton = Newton(self.stages, self.evaluation, x, u, z, self.start_barrier, units=units)
             self.newton = newton
-        tangent = self.evaluation.tangent
-        J = None if tangent.is_plain or warm is None else tangent.to_chart(x, self.stages.parameters)
-        if warm is None or not newton.begin(warm, J, self.tolerance):
+        if warm is None or not newton.begin(warm, self.tolerance):
             newton.estimate_multipliers()
         merit = newton.try_(0.0)
         newton.accept(0.0, 0.0)
@@ -128,7 +126,7 @@ class InteriorPoint:
         iterate = newton.stated()
         return Outcome(
             *(status, message, iterate, merit.cost, merit.worst, slope, self.history),
-            *(self._gains(iterate), newton.residuals, newton.units.copied(self.stages), dict(newton.seconds)),
+            *(newton.gains(iterate), newton.residuals, newton.units.copied(), dict(newton.seconds)),
         )
 
     def _note(self, merit: Merit, alpha: float, slope: float = np.nan) -> None:
@@ -146,16 +144,6 @@ class InteriorPoint:
         self.newton.return_to(kept[1])
         self.newton.linearise()
         return kept[0], self.newton.errors(kept[0], self.tolerance).slope
-
-    def _gains(self, it: Iterate) -> Array:
-        """The gains of the last sweep; they and the costates leave in the coordinates of the stages' chart."""
-        units, tangent = self.newton.units, self.evaluation.tangent
-        gains = units.u[:, None] * self.newton.sweep.gains / units.x
-        if tangent.is_plain or not np.isfinite(gains).all():
-            return gains
-        J = tangent.to_chart(it.x, self.stages.parameters)
-        it.costates[...] = np.linalg.solve(np.swapaxes(J, 1, 2), it.costates[:, :, None])[:, :, 0]
-        return np.swapaxes(np.linalg.solve(np.swapaxes(J[:-1], 1, 2), np.swapaxes(gains, 1, 2)), 1, 2)
 
     def _size(self, merit: Merit) -> float:
         """Of the scaled cost, where it is below one: what barriers add to it is to be small against it."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,11 @@ class Newton:
         scaled: bool = True,
         units: Units | None = None,
     ) -> None:
-        """`units`: known ones, instead of those that are measured."""
+        """`units`: known ones, instead of those that are measured; then `begin` is called next."""
+        self._bounds_of: tuple[Any, ...] = (None,) * 4
+        """limits that `_bounds` are made of"""
+        self._bounds_mu = mu
+        self._bounds: tuple[Array, ...] = ()
         self.stages, self.tangent, self.units = stages, evaluation.tangent, Units.ones(stages)
         self._p, self._s = stages.parameters.copy(), stages.numbers.copy()
         N, (n, m, nz, nd) = stages.count, stages.sizes
@@ -119,9 +124,16 @@ class Newton:
         self._p[...], self._s[...] = stages.parameters, stages.numbers
         it = self.it
         it.x[...], it.u[...], it.z[...] = x, u, z
-        it.path.take(Bounds.within(it.path.slack, stages.lower, stages.upper, mu))
-        it.last.take(Bounds.within(it.last.slack, stages.end_lower, stages.end_upper, mu))
-        self._held = bool(it.path.held.any() or it.last.held.any())
+        limits = (stages.lower, stages.upper, stages.end_lower, stages.end_upper)
+        if any(a is not b for a, b in zip(limits, self._bounds_of, strict=True)) or mu != self._bounds_mu:
+            it.path.take(Bounds.within(it.path.slack, stages.lower, stages.upper, mu))
+            it.last.take(Bounds.within(it.last.slack, stages.end_lower, stages.end_upper, mu))
+            self._held = bool(it.path.held.any() or it.last.held.any())
+            self._bounds_of, self._bounds_mu = limits, mu
+            self._bounds = tuple(a.copy() for b in (it.path, it.last) for a in b.arrays)
+        else:
+            for a, value in zip((*it.path.arrays, *it.last.arrays), self._bounds, strict=True):
+                a[...] = value
         if units is not None:
             self.units.copy(units)
         elif scaled:
@@ -130,6 +142,10 @@ class Newton:
         for b, own in ((it.path, self.units.d), (it.last, self.units.bounded)):
             b.lower /= own
             b.upper /= own
+            b.slack /= own
+        if units is not None:  # `begin` follows
+            self._look()
+            return
         if it.path.slack.size or it.last.slack.size:
             self._enter()
         self.linearise()
@@ -197,20 +213,27 @@ class Newton:
     def _enter(self) -> None:
         """Slacks at the values of the guess, pushed off their bounds."""
         stages, it, units = self.stages, self.it, self.units
-        self.try_(0.0)
+        self._look()
         for own, values, lower, upper in (
             (it.path, self._new[9], stages.lower / units.d, stages.upper / units.d),
             (it.last, self._new[10], stages.end_lower / units.bounded, stages.end_upper / units.bounded),
         ):
             inside = Bounds.within(values, lower, upper, self.mu)
             own.slack[...], own.low[...], own.high[...] = inside.slack, inside.low, inside.high
+
+    def _look(self) -> None:
+        """What is bounded, at the guess."""
+        self.try_(0.0)
         self._d[...], self._rows[...] = self._new[9], self._new[10]
 
-    def begin(self, warm: Warm, J: Array | None, tolerance: float) -> bool:
+    def begin(self, warm: Warm, tolerance: float) -> bool:
         """Multipliers as expected, and a barrier that suits the errors that are left; False where these are not better
-        than without. J has the tangent vectors of an iterate in the chart of the stages."""
+        than without."""
         it, scale, mu, units = self.it, self.scale, self.mu, self.units
-        costates = warm.costates if J is None else np.matmul(warm.costates[:, None, :], J)[:, 0]
+        costates = warm.costates
+        if self._chart is not None:
+            self._chart()
+            costates = np.matmul(costates[:, None, :], self._in_chart)[:, 0]
         it.costates[...] = scale * units.x * costates
         it.sigma[...], it.eta[...] = scale * units.start * warm.sigma, scale * units.end * warm.eta
         of_d, of_rows = scale * units.d, scale * units.bounded
@@ -260,6 +283,9 @@ class Newton:
             constant = [results[name] for name in e.constant]
             self._curvature = e.curvature.bind(N, [*place[:3], s, p, units, self._scale], constant)
         self._same_Q = "Q" in e.constant
+        self._in_chart, self._from_chart = np.zeros((N + 1, n, n)), np.zeros((N + 1, n, n))
+        both = [self._in_chart, self._from_chart]
+        self._chart = None if self.tangent.is_plain else e.chart.bind(N + 1, [it.x, p], both)
         limits, self._limits = np.zeros((N, 3)), np.zeros((N + 1, 3))
         self._limits[0] = 1e300, 1e300, 0.0
         self._steps = e.steps.bind(
@@ -380,6 +406,15 @@ class Newton:
         costates, sigma, eta = it.costates / units.x, it.sigma / units.start, it.eta / units.end
         x, u, z = it.x.copy(), it.u.copy(), it.z.copy()
         return Iterate(x, u, z, path, last, costates / scale, sigma / scale, eta / scale)
+
+    def gains(self, stated: Iterate) -> Array:
+        """Those of the last sweep; they, and the costates of `stated`, in the coordinates of the stages' chart."""
+        gains = self.units.u[:, None] * self.sweep.gains / self.units.x
+        if self._chart is None or not np.isfinite(gains).all():
+            return gains
+        self._chart()
+        stated.costates[...] = np.matmul(stated.costates[:, None, :], self._from_chart)[:, 0]
+        return np.matmul(gains, self._from_chart[:-1])
 
     # --- steps ----------------------------------------------------------------------------------------------------
 

@@ -258,18 +258,23 @@ def warm(stages: Stages, given: Any, *, unfinished: bool = False) -> Warm | None
     if other.scheme.name != stages.scheme.name:
         return None
     it = outcome.iterate
+    if same_nodes(stages, given):
+        low, high, costates = it.path.low, it.path.high, it.costates
+    else:
+        low, high, costates = _between(stages, other, it)
+    found = Warm(costates, it.sigma, it.eta, low, high, it.last.low, it.last.high, outcome.units)
+    known = (found.costates, found.sigma, found.eta, found.low, found.high, found.end_low, found.end_high)
+    return found if all(np.isfinite(a).all() for a in known) else None
+
+
+def _between(stages: Stages, other: Stages, it: Iterate) -> tuple[Array, Array, Array]:
+    """Multipliers of bounds and costates for other nodes."""
     at = np.clip(np.searchsorted(other.nodes, stages.nodes[:-1] + 1e-9, side="right") - 1, 0, other.count - 1)
     width = (stages.numbers[:, 1] / other.numbers[at, 1])[:, None]
     once = ~np.isfinite(stages.lower[1:]).any(axis=0) & ~np.isfinite(stages.upper[1:]).any(axis=0)
     width = np.where(once, 1.0, width)
     costates = [np.interp(stages.nodes, other.nodes, column) for column in it.costates.T]
-    found = Warm(
-        *(np.column_stack(costates), it.sigma, it.eta),
-        *(width * it.path.low[at], width * it.path.high[at], it.last.low, it.last.high),
-        outcome.units,
-    )
-    known = (found.costates, found.sigma, found.eta, found.low, found.high, found.end_low, found.end_high)
-    return found if all(np.isfinite(a).all() for a in known) else None
+    return width * it.path.low[at], width * it.path.high[at], np.column_stack(costates)
 
 
 def shifted(it: Iterate, known: Warm, by: int) -> tuple[tuple[Array, Array, Array], Warm]:
@@ -286,7 +291,8 @@ def shifted(it: Iterate, known: Warm, by: int) -> tuple[tuple[Array, Array, Arra
 
 def same_nodes(stages: Stages, given: Any) -> bool:
     """Whether also states, controls and z of the solution can be taken as they are."""
-    return given.stages.count == stages.count and np.array_equal(given.stages.nodes, stages.nodes)
+    own, other = stages.numbers[:, 0], given.stages.numbers[:, 0]
+    return len(own) == len(other) and bool((own == other).all())
 
 
 @dataclass(frozen=True, eq=False)

@@ -439,9 +439,8 @@ class StepTangent:
     """
 
     def __init__(self, stages: Stages) -> None:
-        self.chart, plant, self._parameters = stages.chart, stages.plant, len(stages.parameters)
+        self.chart, plant = stages.chart, stages.plant
         self._momenta: ca.Function | None = None
-        self._mapped: tuple[int, ca.Function] | None = None
         if isinstance(plant, Momenta) and plant.closure is None:
             model = plant.tree
             q, v, p = (
@@ -480,17 +479,10 @@ class StepTangent:
         before, after = (self._speeds(point[:nq], point[nq : nq + nv], p) for point in (x, y))
         return ca.vertcat(d[:nv], after - before, d[2 * nv :])
 
-    @cached_property
-    def _slope(self) -> ca.Function:
-        n = self.chart.tangent
-        x, d, p = ca.SX.sym("x", self.chart.point), ca.SX.sym("d", n), ca.SX.sym("p", self._parameters)
-        moved = self.chart.local(x, self.retract(x, d, p))
-        return ca.Function("slope", [x, d, p], [ca.densify(ca.jacobian(moved, d))])
-
-    def to_chart(self, x: Array, parameters: Array) -> Array:
-        """(..., n, n): these tangent vectors in the chart's coordinates."""
-        n = self.chart.tangent
-        if self._mapped is None or self._mapped[0] != len(x):
-            self._mapped = len(x), self._slope.map(len(x))
-        found = self._mapped[1](x.T, np.zeros((n, len(x))), np.tile(parameters[:, None], (1, len(x))))
-        return np.swapaxes(found.full().T.reshape(len(x), n, n), 1, 2)
+    def slopes(self, x: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """J, these tangent vectors at x in the coordinates of the chart, and its inverse."""
+        d = ca.SX.sym("d", self.chart.tangent)
+        there = self.chart.local(x, self.retract(x, d, p))
+        back = self.local(x, self.chart.retract(x, d), p)
+        both = ca.Function("slopes", [d, x, p], [ca.jacobian(there, d), ca.jacobian(back, d)])
+        return both(ca.DM.zeros(d.numel()), x, p)

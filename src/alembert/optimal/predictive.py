@@ -53,7 +53,7 @@ class PredictiveController:
     gives that was stopped so is used if its motion is feasible to `feasible`, in units of the problem.
 
     `delay` [s] is that from the sample to the controls: (1) makes up for it. `on_failure`: "plan" follows the last plan that
-    was good, "hold" keeps the last controls, "raise" ends with a `NumericalError`.
+    was good, and ends with a `NumericalError` where that ends; "hold" keeps the last controls, "raise" ends at once.
 
     `inputs` of the problem may be functions of the time: `{"target": lambda t: np.sin(t)}`. `estimate` makes q and v of what
     sensors `reads` delivered, as a function of a mapping from their names; without it the law gets the true state.
@@ -154,6 +154,7 @@ class PredictiveController:
             self.plan, self._planned = found, at
         elif self.on_failure == "raise" or self.plan is None:
             raise NumericalError(f"PredictiveController: at t = {t:.4g} s: {found.status}: {found.message}")
+        self._check_plan(t, at, found)
         if self.on_failure == "hold" and self.plan is not found and self._used:
             controls = self._used[-1][1]
         else:
@@ -165,6 +166,16 @@ class PredictiveController:
             PredictiveSample(t, found.status, found.iterations, found.cost, seconds, controls)
         )
         return self._efforts(controls)
+
+    def _check_plan(self, t: float, at: float, found: Solution) -> None:
+        """A plan that is followed says nothing of the time after its horizon."""
+        end, good = self._planned + self.problem.shortest, self._planned - self.delay
+        if self.on_failure == "plan" and at > end * (1 + 1e-12):
+            raise NumericalError(
+                f"PredictiveController: at t = {t:.4g} s: no solve was good since t = {good:.4g} s, and the "
+                f"plan of then ends at {end:.4g} s; the last solve: {found.status}: {found.message}. "
+                'on_failure="hold" keeps the last controls'
+            )
 
     def _is_good(self, found: Solution) -> bool:
         if found.converged:

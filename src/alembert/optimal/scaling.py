@@ -18,6 +18,7 @@ Units are powers of two, so that dividing by them loses no digit.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,11 +63,17 @@ class Units:
     @classmethod
     def ones(cls, stages: Stages) -> Units:
         n, m, nz, nd = stages.sizes
-        stage = np.ones(n + m + 2 * nz + nd)
         first, last = len(stages.start_names), len(stages.end_names)
+        sizes = (n, m, nz, nd, first, last)
         ends = np.ones(n + first + last + len(stages.end_bounded))
-        x, u, z, c, d = np.split(stage, np.cumsum([n, m, nz, nz]))
-        _, start, end, bounded = np.split(ends, np.cumsum([n, first, last]))
+        return cls._parted(np.ones(n + m + 2 * nz + nd), ends, sizes)
+
+    @classmethod
+    def _parted(cls, stage: Array, ends: Array, sizes: tuple[int, ...]) -> Units:
+        n, m, nz, nd, first, last = sizes
+        x, u, z, c, d = (stage[i:j] for i, j in pairwise((0, *accumulate((n, m, nz, nz, nd)))))
+        behind = (n, n + first, n + first + last, len(ends))
+        start, end, bounded = (ends[i:j] for i, j in pairwise(behind))
         return cls(stage, ends, x, u, z, c, d, start, end, bounded)
 
     def take(self, found: dict[str, Array]) -> None:
@@ -74,10 +81,11 @@ class Units:
             getattr(self, name)[...] = values
         self.ends[: len(self.x)] = self.x
 
-    def copied(self, stages: Stages) -> Units:
+    def copied(self) -> Units:
         """In arrays of their own."""
-        found = Units.ones(stages)
-        found.copy(self)
+        sizes = tuple(len(a) for a in (self.x, self.u, self.z, self.d, self.start, self.end))
+        found = Units._parted(self.stage.copy(), self.ends.copy(), sizes)
+        found.cost = self.cost
         return found
 
     def copy(self, other: Units) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -75,7 +76,7 @@ class Stages:
         """Of the tangent of x, of u, of z and of d."""
         return self.chart.tangent, len(self.u_names), len(self.z_names), len(self.path_names)
 
-    @property
+    @cached_property
     def nodes(self) -> Array:
         """Where stages begin and end, as fractions of the duration."""
         return np.append(self.numbers[:, 0], 1.0)
