@@ -1,15 +1,21 @@
 """The task `mission`: the example flies, its report has the budgets, and bad files are named by line."""
 
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from alembert.errors import FileError
+from alembert.model import ModelBuilder
 from alembert.study.file import load_study
+from alembert.study.mission.vehicle import Vehicle
 from alembert.study.run import run_study
+from alembert.study.task import Setting
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "satellite.toml"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLE = EXAMPLES / "satellite.toml"
 SHORT = (
     "task.time=20.0",
     "task.surroundings.degree=2",
@@ -74,3 +80,75 @@ def test_contradictory_schedules_are_named(tmp_path):
             load_study(EXAMPLE, changes=(*SHORT, "task.software.period=0.25"), folder=tmp_path),
             progress=False,
         )
+
+
+@pytest.fixture(scope="module")
+def docked(tmp_path_factory):
+    """Through capture and latch."""
+    folder = tmp_path_factory.mktemp("docking")
+    changes = ("task.time=35.0", "task.step=0.25", "task.surroundings.light=false")
+    return run_study(
+        load_study(EXAMPLES / "docking.toml", changes=changes, folder=folder), progress=False
+    ), folder
+
+
+def test_a_visitor_is_captured_latched_and_held(docked):
+    finished, folder = docked
+    data = finished.outcome.data
+    # 0.5 m at 0.04 m/s, less 20 mm for what the orbit does to it in between
+    (capture, name), (latch, other) = data["events"]
+    assert (name, other) == ("capture of probe", "latch of probe")
+    assert capture == pytest.approx(12.5, abs=0.5)
+    assert latch == pytest.approx(30.0, abs=1e-9)
+    # RK4's own error: 1.6e-9, a fifteenth of it with half the step, so that no machine's rounding matters
+    assert max(data["momentum_error"]) < 4e-9
+    report = (folder / "report.html").read_text(encoding="utf-8")
+    for words in ("capture of probe", "refused", "<canvas", "orbital work"):
+        assert (words in report) == (words != "refused")
+
+
+def test_the_software_takes_the_mass_of_both():
+    """The inertia of hub and visitor is that of two points and two cuboids about the common centre."""
+    task = load_study(EXAMPLES / "docking.toml").task
+    vehicle = Vehicle.of(task)
+    alone, both = vehicle.inertia(), vehicle.inertia(docked=task.visitor)
+    wheels = vehicle.model.mass_matrix(vehicle.model.neutral())[:3, :3] - np.eye(3) * 800 / 12 * 8
+    m = float(vehicle.model.mass_matrix(vehicle.model.neutral())[3, 3])
+    d = np.array([1.0 + 0.05 + 0.5, 0.6, 0.3])
+    reduced = m * 300 / (m + 300)
+    np.testing.assert_allclose(alone, np.eye(3) * 800 / 12 * 8 + wheels, rtol=1e-12)
+    expected = alone + np.eye(3) * 300 / 12 * 2 + reduced * (d @ d * np.eye(3) - np.outer(d, d))
+    np.testing.assert_allclose(both, expected, rtol=1e-12)
+
+
+def test_a_station_moves_its_arm_and_sheds_momentum():
+    """Two orbits: momentum that the arm left in the wheels goes into the gravity gradient."""
+    study = load_study(EXAMPLES / "station.toml", changes=("task.surroundings.light=false",))
+    data = study.task.run(ModelBuilder("none").build(), Setting(progress=False)).data
+    # the case of the issue: 1e-10 of the momenta inside
+    assert max(data["momentum_error"]) < 1e-10
+    assert np.linalg.norm(data["angular_impulses"]["gravity"]) > 50
+    assert data["pointing_error"][1] < np.radians(2.0)
+    # wheels of 200 kg m^2 that the arm brought to 900 N m s
+    assert 200 * np.linalg.norm(list(data["wheel_speeds"].values())) < 450
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("docking", "task.visitor.release=20.0", "expected it after the latches close at 30 s"),
+        ("docking", "task.visitor.face=[0, 0, 0]", "face: is zero, expected a direction"),
+        ("docking", "task.visitor.offset=[0.1]", "offset: has 1 numbers, expected 2"),
+        ("docking", "task.dispersions.members=2", "does not go with a visitor"),
+        ("docking", 'task.software.law="momentum"', "does not go with a visitor"),
+        ("station", "task.software.dipole=10.0", "does not go with a dipole"),
+        ("station", "task.software.target=[1, 0, 0, 0]", 'expected "lvlh" with the law "momentum"'),
+        ("station", "task.arms.crane.path=[[0, 0]]", "has a row of 2 numbers, expected 3"),
+        ("station", "task.arms.crane.path=[[0, 0, 0], [0, 1, 1]]", "expected them to rise"),
+        ("station", "task.arms.crane.along=[0, 0, 0]", "along: is zero, expected a direction"),
+        ("station", "task.arms.crane.links=[]", "links: is empty, expected one or more"),
+    ],
+)
+def test_bad_scenarios_are_named(name, change, message, tmp_path):
+    with pytest.raises(FileError, match=re.escape(message)):
+        run_study(load_study(EXAMPLES / f"{name}.toml", changes=(change,), folder=tmp_path), progress=False)

@@ -70,20 +70,27 @@ class Lock:
 
 @dataclass(frozen=True)
 class Attach:
-    """From the event on, frame b keeps the place relative to frame a that it has then."""
+    """From the event on, frame b keeps the place relative to frame a that it has then, or moves there as a joint allows."""
 
     frame_a: str
     frame_b: str
+    joint: JointType = Fixed()  # noqa: RUF009  (frozen)
 
     @property
     def name(self) -> str:
+        if self.joint != Fixed():
+            return f"{self.frame_b} on {self.frame_a} ({self.joint.kind})"
         return f"{self.frame_b} on {self.frame_a}"
+
+    def holds(self, active: Sequence[str]) -> bool:
+        """Whether there is nothing left to attach, by the names of the constraints that hold."""
+        return self.name in active
 
     def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
         return begin(system, self.name, q, v)
 
     def extend(self, model: Model) -> Model:
-        return with_weld(model, self.name, self.frame_a, self.frame_b)
+        return with_weld(model, self.name, self.frame_a, self.frame_b, self.joint)
 
 
 @dataclass(frozen=True)
@@ -187,8 +194,15 @@ def with_offset(model: Model, name: str, joint: str) -> Model:
     )
 
 
-def with_weld(model: Model, name: str, frame_a: str, frame_b: str) -> Model:
-    """A fixed loop joint between frame b and a frame on a's body, whose place there is given by parameters."""
+def with_weld(
+    model: Model,
+    name: str,
+    frame_a: str,
+    frame_b: str,
+    joint: JointType = Fixed(),  # noqa: B008  (frozen)
+) -> Model:
+    """A loop joint (by default a fixed one) between frame b and a frame on a's body, whose place there is given by
+    parameters."""
     body = model.frame(frame_a).body
     model.frame(frame_b)
     labels = [f"weld_{len(model.loops)}_{k}" for k in range(7)]
@@ -197,7 +211,7 @@ def with_weld(model: Model, name: str, frame_a: str, frame_b: str) -> Model:
     defaults = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
     return model.replace(
         frames=(*model.frames, frame),
-        loops=(*model.loops, LoopJoint(name, Fixed(), frame.name, frame_b)),
+        loops=(*model.loops, LoopJoint(name, joint, frame.name, frame_b)),
         parameters=(*model.parameters, *zip(labels, defaults, strict=True)),
     )
 

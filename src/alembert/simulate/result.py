@@ -178,11 +178,15 @@ class Run(Showing):
         """How well energy, momentum and unit quaternions were kept, and which limits of the model were not."""
         return report_of(self)
 
+    def event_records(self) -> list[tuple[EventRecord, int]]:
+        """The events, each with the number of the first record after it."""
+        return list(zip(self.events, self._event_records, strict=True))
+
     @cached_property
     def _jumps(self) -> Array:
         """(N,): the energy that events have added up to each record."""
         total = np.zeros(len(self.time))
-        for first, event in zip(self._event_records, self.events, strict=True):
+        for event, first in self.event_records():
             total[first:] += event.energy
         return total
 

@@ -136,7 +136,11 @@ class Watch:
     def _is_idle(self, event: Event) -> bool:
         """All that it would bring about holds already: where frames are attached, their distance is rounding's."""
         actions = event.action if isinstance(event.action, tuple) else (event.action,)
-        return all(isinstance(x, Lock | Attach | Dock) and x.name in self.system.active for x in actions)
+        active = self.system.active
+        return all(
+            x.holds(active) if isinstance(x, Attach) else isinstance(x, Lock | Dock) and x.name in active
+            for x in actions
+        )
 
     def _locate(self, k: int, start: float, end: float, path: Path) -> float:
         """Bisection with the secant's help: the first known time at which the sign has changed."""

@@ -22,9 +22,12 @@ from alembert.spacecraft.devices import slosh_pendulum as slosh_pendulum
 from alembert.spacecraft.devices import spun_up as spun_up
 from alembert.spacecraft.devices import yo_yo as yo_yo
 from alembert.spacecraft.docking import Capture as Capture
+from alembert.spacecraft.docking import Latch as Latch
 from alembert.spacecraft.docking import Separate as Separate
 from alembert.spacecraft.docking import docking as docking
 from alembert.spacecraft.docking import docking_port as docking_port
+from alembert.spacecraft.docking import latching as latching
+from alembert.spacecraft.docking import port_range as port_range
 from alembert.spacecraft.environment import Environment as Environment
 from alembert.spacecraft.epochs import Epoch as Epoch
 from alembert.spacecraft.estimators import AttitudeFilter as AttitudeFilter
@@ -56,6 +59,8 @@ from alembert.spacecraft.orbits import Orbit as Orbit
 from alembert.spacecraft.orbits import sun_synchronous as sun_synchronous
 from alembert.spacecraft.pointing import control as control
 from alembert.spacecraft.pointing import estimate as estimate
+from alembert.spacecraft.pointing import manage as manage
+from alembert.spacecraft.pointing import note_docking as note_docking
 from alembert.spacecraft.pointing import unload as unload
 from alembert.spacecraft.pointing import wheel_speeds as wheel_speeds
 from alembert.spacecraft.sensors import accelerometer as accelerometer

@@ -13,7 +13,7 @@ between: mass properties, gyroscopic terms, the integrator. It also says where m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ class MomentumBalance:
     """angular, about the centre of mass, up to each record [N m s]"""
     torques: Mapping[str, Array]
     """about the centre of mass [N m]"""
+    forces: Mapping[str, Array]
+    """[N]"""
 
     def __str__(self) -> str:
         lines = [
@@ -85,37 +87,117 @@ def momentum_balance(run: Run, forces: Mapping[str, ForceLaw] | None = None) -> 
             raise UnsupportedError(
                 f"momentum_balance: joint {joint.name!r} holds the model to the world; its reaction is not known"
             )
-    time, q, v = run.time, run.q, run.v
-    near, slow = _at_rest(model, roots, q, v)
-    h = np.concatenate([model.momentum(near, slow)[:, :3], model.momentum(q, v)[:, 3:]], axis=-1)
+    sources = {name: Forces(model, law) for name, law in (forces or {}).items()}
+    parts = [_Part.of(model, roots, piece, sources) for piece in _pieces(run)]
+    if not any(np.any(x) for part in parts for x in part.actuators):
+        parts = [replace(part, actuators=()) for part in parts]
+    names = [*sources, *(["actuators"] if parts[0].actuators else [])]
+    h = np.concatenate([part.momenta[part.kept] for part in parts])
     torques: dict[str, Array] = {}
-    angular: dict[str, Array] = {}
-    linear = np.zeros((len(time), 3))
-    for name, law in (forces or {}).items():
-        acting = Forces(model, law)
-        tau = np.stack([acting.efforts(q[k], v[k], t=float(time[k])) for k in range(len(time))])
-        n, f = _outside(model, roots, near, tau)
-        torques[name], angular[name] = n, CubicSpline(time, n).antiderivative()(time)
-        linear = linear + CubicSpline(time, f).antiderivative()(time)
-    n, f = _outside(model, roots, near, run.efforts)
-    if np.any(n) or np.any(f):
-        torques["actuators"] = n
-        angular["actuators"], pushed = _held(run, roots, near, slow)
-        linear = linear + pushed
-    columns = model.momentum_matrix(q)
-    inside = np.sum(np.linalg.norm(columns[:, :3], axis=1) * np.abs(v), axis=-1)
-    moving = np.sum(np.linalg.norm(columns[:, 3:], axis=1) * np.abs(v), axis=-1)
-    total = sum(angular.values(), np.zeros((len(time), 3)))
-    error = np.max(np.linalg.norm(h[:, :3] - h[0, :3] - total, axis=-1))
-    off = np.max(np.linalg.norm(h[:, 3:] - h[0, 3:] - linear, axis=-1))
-    return MomentumBalance(
-        time,
-        float(error / max(np.max(inside), 1e-300)),
-        float(off / max(np.max(moving), 1e-300)),
-        h[:, :3],
-        angular,
-        torques,
+    pushes: dict[str, Array] = {}
+    impulses: dict[str, Array] = {}
+    for k, name in enumerate(names):
+        found = [part.source(k) for part in parts]
+        torques[name], pushes[name] = (
+            np.concatenate([x[j][part.kept] for x, part in zip(found, parts, strict=True)]) for j in (0, 1)
+        )
+        impulses[name] = _gathered([x[2] for x in found], parts)
+    total = sum(impulses.values(), np.zeros((len(run.time), 6)))
+    columns = model.momentum_matrix(run.q)
+    inside, moving = (
+        float(np.max(np.sum(np.linalg.norm(columns[:, s], axis=1) * np.abs(run.v), axis=-1)))
+        for s in (slice(0, 3), slice(3, 6))
     )
+    off = h - h[0] - total
+    return MomentumBalance(
+        run.time,
+        float(np.max(np.linalg.norm(off[:, :3], axis=-1)) / max(inside, 1e-300)),
+        float(np.max(np.linalg.norm(off[:, 3:], axis=-1)) / max(moving, 1e-300)),
+        h[:, :3],
+        {name: x[:, :3] for name, x in impulses.items()},
+        torques,
+        pushes,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """Records from one event to the next, with the states at both of them; `kept` are the records among them."""
+
+    time: Array
+    q: Array
+    v: Array
+    efforts: Array
+    kept: Array
+
+
+def _pieces(run: Run) -> list[_Piece]:
+    """Between events: there slopes jump, though momentum does not."""
+    found = []
+    begin: tuple[float, Array, Array] | None = None
+    start = 0
+    ends = [*((event, first) for event, first in run.event_records()), (None, len(run.time))]
+    for event, stop in ends:
+        time, q, v, u = (x[start:stop] for x in (run.time, run.q, run.v, run.efforts))
+        kept = np.ones(len(time), dtype=bool)
+        held = run.efforts[max(start - 1, 0)]
+        if begin is not None and (not len(time) or time[0] > begin[0]):
+            time, q, v = (np.concatenate([[x], y]) for x, y in zip(begin, (time, q, v), strict=True))
+            u, kept = np.concatenate([held[None], u]), np.r_[False, kept]
+        if event is not None:
+            if not len(time) or event.time > time[-1]:
+                time, q, v = np.r_[time, event.time], np.vstack([q, event.q]), np.vstack([v, event.v])
+                u = np.vstack([u, u[-1] if len(u) else held])
+                kept = np.r_[kept, False]
+            begin = (event.time, event.q_after, event.v_after)
+        if len(time):
+            found.append(_Piece(time, q, v, u, kept))
+        start = stop
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A piece with its momenta (n, 6), and moments and forces (n, 3) of each source; of actuators, impulses (n, 6) too."""
+
+    time: Array
+    kept: Array
+    momenta: Array
+    outside: tuple[tuple[Array, Array], ...]
+    actuators: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, model: Model, roots: Any, piece: _Piece, sources: Mapping[str, Forces]) -> _Part:
+        time, q, v = piece.time, piece.q, piece.v
+        near, slow = _at_rest(model, roots, q, v)
+        h = np.concatenate([model.momentum(near, slow)[:, :3], model.momentum(q, v)[:, 3:]], axis=-1)
+        outside = []
+        for acting in sources.values():
+            tau = np.stack([acting.efforts(q[k], v[k], t=float(time[k])) for k in range(len(time))])
+            outside.append(_outside(model, roots, near, tau))
+        n, f = _outside(model, roots, near, piece.efforts)
+        held = _held(model, piece, roots, near, slow)
+        return cls(time, piece.kept, h, tuple(outside), (n, f, held))
+
+    def source(self, k: int) -> tuple[Array, Array, Array]:
+        """Moments, forces, and impulses from the beginning of the piece on."""
+        if k == len(self.outside):
+            n, f, impulses = self.actuators
+            return n, f, impulses
+        n, f = self.outside[k]
+        if len(self.time) < 2:
+            return n, f, np.zeros((len(n), 6))
+        both = np.concatenate([n, f], axis=-1)
+        return n, f, CubicSpline(self.time, both).antiderivative()(self.time)
+
+
+def _gathered(impulses: list[Array], parts: list[_Part]) -> Array:
+    """Impulses of pieces, one after the other, at the records."""
+    found, total = [], np.zeros(6)
+    for x, part in zip(impulses, parts, strict=True):
+        found.append((total + x)[part.kept])
+        total = total + x[-1]
+    return np.concatenate(found)
 
 
 def flying_mass(model: Model, parameters: Mapping[str, float] | None = None) -> float:
@@ -156,17 +238,17 @@ def _outside(model: Model, roots: Any, q: Array, tau: Array) -> tuple[Array, Arr
     return n, f
 
 
-def _held(run: Run, roots: Any, q: Array, v: Array) -> tuple[Array, Array]:
-    """Impulses of efforts that stay as they are in body axes from a record to the next: by values and slopes at both
-    ends.
+def _held(model: Model, piece: _Piece, roots: Any, q: Array, v: Array) -> Array:
+    """(n, 6): impulses of efforts that stay as they are in body axes from a record to the next: by values and slopes at
+    both ends.
     """
-    model, h = run.model, np.diff(run.time)[:, None]
+    h = np.diff(piece.time)[:, None]
     c, velocity = model.center_of_mass(q), model.momentum(q, v)[:, 3:] / flying_mass(model)
     angular, linear = np.zeros((len(q), 3)), np.zeros((len(q), 3))
     for joint in roots:
         X = model.frame_pose(q, joint.child)
         V = model.frame_velocity(q, v, joint.child, reference="local_world_aligned")
-        w, F = V[:, :3], run.efforts[:-1, model.v_slice(joint.name)]
+        w, F = V[:, :3], piece.efforts[:-1, model.v_slice(joint.name)]
         ends = []
         for s in (slice(None, -1), slice(1, None)):
             R = X.rotation[s]
@@ -179,4 +261,4 @@ def _held(run: Run, roots: Any, q: Array, v: Array) -> tuple[Array, Array]:
         (n0, d0, f0, e0), (n1, d1, f1, e1) = ends
         angular[1:] += h / 2 * (n0 + n1) + h**2 / 12 * (d0 - d1)
         linear[1:] += h / 2 * (f0 + f1) + h**2 / 12 * (e0 - e1)
-    return np.cumsum(angular, axis=0), np.cumsum(linear, axis=0)
+    return np.cumsum(np.concatenate([angular, linear], axis=-1), axis=0)

@@ -1,6 +1,7 @@
-"""Docking ports: frames that meet, hold, and part again with a push.
+"""Docking ports: frames that meet, hold, latch, and part again with a push.
 
 Two ports face one another: port b is captured by port a when their origins come within `reach`, slowly and straight enough.
+A capture is rigid, or leaves what a joint allows (a ball joint: the probe turns in the cone) until latches close.
 Momentum is kept through the impulse of capture (`alembert.simulate.events`), which is in the log of events; so is a capture
 that was refused, with its reason.
 """
@@ -8,14 +9,19 @@ that was refused, with its reason.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
+from alembert.joints import Fixed
 from alembert.model import Model, ModelBuilder, Placement
+from alembert.simulate.elements import Places
 from alembert.simulate.events import Attach, Change, Event, Release
+from alembert.simulate.sensors import Measured
 
 if TYPE_CHECKING:
     from alembert.simulate.simulation import Simulation
@@ -35,9 +41,8 @@ def docking_port(
 class Capture(Attach):
     """From the event on port b stays where it is relative to port a, if it came slowly and straight enough.
 
-    `speed` [m/s] and `rate` [rad/s] are of b relative to a; `angle` [rad] is between the axes that face one another,
-    `offset`
-    [m] across a's axis.
+    With a `joint` it is held as far as that joint does, until a `Latch` makes it rigid. `speed` [m/s] and `rate` [rad/s] are
+    of b relative to a; `angle` [rad] is between the axes that face one another, `offset` [m] across a's axis.
     """
 
     speed: float = math.inf
@@ -50,12 +55,29 @@ class Capture(Attach):
         for what in ("speed", "rate", "angle", "offset"):
             if found[what] > getattr(self, what):
                 return Change(q, v, {f"refused: {what}": found[what], **found})
-        if self.name in system.active:
-            return Change(q, v, found)
-        change = super().apply(system, t, q, v)
-        return Change(
-            change.q, change.v, {**change.quantities, **found}, change.switched, change.stop, change.internal
-        )
+        return _told(super().apply(system, t, q, v), found)
+
+    def holds(self, active: Sequence[str]) -> bool:
+        return self.name in active or Attach(self.frame_a, self.frame_b).name in active
+
+
+@dataclass(frozen=True)
+class Latch(Attach):
+    """What a `Capture` holds by a joint becomes rigid, where it is then; that nothing was captured is told in the log."""
+
+    captured: str = ""
+    """the name of the capture"""
+
+    def apply(self, system: Simulation, t: float, q: Array, v: Array) -> Change:
+        found = approach(system.own, q, v, self.frame_a, self.frame_b)
+        if self.captured not in system.active:
+            return Change(q, v, {"refused: not captured": found["distance"], **found})
+        system.switch(off=(self.captured,))
+        return _told(super().apply(system, t, q, v), found)
+
+
+def _told(change: Change, found: dict[str, float]) -> Change:
+    return replace(change, quantities={**change.quantities, **found})
 
 
 @dataclass(frozen=True)
@@ -107,8 +129,9 @@ def approach(model: Model, q: Array, v: Array, a: str, b: str) -> dict[str, floa
     }
 
 
-def docking(model: Model, a: str, b: str, *, reach: float = 0.05, **limits: float) -> tuple[Event, Capture]:
-    """The event of a capture, and what it attaches (for `Separate`). `limits` are those of `Capture`."""
+def docking(model: Model, a: str, b: str, *, reach: float = 0.05, **limits: Any) -> tuple[Event, Capture]:
+    """The event of a capture, and what it attaches (for `Latch` and `Separate`). `limits` and `joint` are those of
+    `Capture`."""
     if not reach > 0:
         raise ArgumentError(f"docking: reach is {reach!r}, expected a positive distance")
     for frame in (a, b):
@@ -120,3 +143,39 @@ def docking(model: Model, a: str, b: str, *, reach: float = 0.05, **limits: floa
         return float(np.linalg.norm(gap)) - reach
 
     return Event(distance, f"capture of {b}", -1, capture), capture
+
+
+def latching(capture: Capture, time: float) -> tuple[Event, Latch]:
+    """The event of latches that close at a time [s] on what was captured, and what then holds (for `Separate`)."""
+    if not isinstance(capture, Capture) or capture.joint == Fixed():
+        raise ArgumentError(
+            f"latching: capture is {capture!r}, expected a Capture with a joint=; without one it is rigid at once"
+        )
+    latch = Latch(capture.frame_a, capture.frame_b, captured=capture.name)
+    return Event(lambda t, q, v: t - time, f"latch of {capture.frame_b}", 1, latch), latch
+
+
+@dataclass(frozen=True)
+class PortRange:
+    """The distance [m] between two frames, as a sensor."""
+
+    name: str
+    frame_a: str
+    frame_b: str
+
+    width = 1
+    entries = 1
+    is_lost_by_chance = False
+
+    def check(self, model: Model) -> None:
+        for frame in (self.frame_a, self.frame_b):
+            model.frame(frame)
+
+    def expression(self, at: Places, error: ca.SX, chance: ca.SX) -> ca.SX:
+        gap = at.pose(self.frame_b).translation - at.pose(self.frame_a).translation
+        return ca.sqrt(ca.dot(gap, gap)) + error
+
+
+def port_range(name: str, a: str, b: str, *, period: float, **options: Any) -> Measured:
+    """A sensor of the distance between two ports; options are those of `Measured`."""
+    return Measured(PortRange(name, a, b), period, **options)

@@ -1,4 +1,4 @@
-"""Ready flight software: estimate the attitude, hold it with wheels, unload them with magnets.
+"""Ready flight software: estimate the attitude, hold it with wheels, unload them with magnets or the gravity gradient.
 
 The tasks are expressions: with sensors they become part of the compiled loop. `estimate` runs the filter on star tracker and
 gyro, `control` gives the wheels torques by quaternion feedback, `unload` gives the torquers a dipole against the wheels'
@@ -25,6 +25,7 @@ from alembert.spacecraft.frames import lvlh
 from alembert.spacecraft.laws import (
     gains,
     magnetic_unloading,
+    momentum_management,
     quaternion_feedback,
     wheel_momentum,
     wheel_torques,
@@ -99,18 +100,24 @@ def control(
     damping_ratio: float = 0.7071,
     target: Any = "lvlh",
     fix: str = "fix",
+    docked: str | None = None,
+    docked_inertia: Any = None,
     **options: Any,
 ) -> FlightTask:
     """Quaternion feedback towards local axes ("lvlh", which needs a position fix) or a fixed attitude (wxyz); writes
     `wheels`.
+
+    With `docked`, the name of a message that is 1 from a docking on (see `note_docking`), it then takes
+    `docked_inertia` [kg m^2], that of all that flies together, with gains for it.
     """
     local = isinstance(target, str)
     if local and target != "lvlh":
         raise ArgumentError(f"control: target is {target!r}, expected 'lvlh' or a quaternion (w, x, y, z)")
-    J = np.asarray(inertia, dtype=float)
-    if J.shape != (3, 3) or np.any(np.linalg.eigvalsh((J + J.T) / 2) <= 0):
-        raise ArgumentError("control: inertia, expected a positive 3 x 3 matrix")
-    stiffness, damping = gains(J, bandwidth, damping_ratio)
+    J = _inertia("control: inertia", inertia)
+    if (docked is None) != (docked_inertia is None):
+        raise ArgumentError("control: docked and docked_inertia go together, expected both or none")
+    both = J if docked is None else _inertia("control: docked_inertia", docked_inertia)
+    (stiffness, damping), (stiffer, damped) = (gains(x, bandwidth, damping_ratio) for x in (J, both))
     speeds = tuple(f"{wheel.name}_speed" for wheel in wheels)
 
     def function(t: Any, m: Any) -> dict[str, Any]:
@@ -123,21 +130,103 @@ def control(
             h = ca.cross(r, v)
             turning[1] = -ca.sqrt(ca.dot(h, h)) / ca.dot(r, r)
             there = ca.logic_and(there, finite(m[fix]))
+        now, Kp, Kd = J, stiffness, damping
+        if docked is not None:
+            together = m[docked] > 0.5
+            now, Kp, Kd = (
+                ca.if_else(together, ca.DM(b), ca.DM(a))
+                for a, b in ((J, both), (stiffness, stiffer), (damping, damped))
+            )
         u = quaternion_feedback(
             known[:4],
             known[4:],
-            inertia=J,
-            stiffness=stiffness,
-            damping=damping,
+            inertia=now,
+            stiffness=Kp,
+            damping=Kd,
             target_wxyz=aim,
             target_rate=turning,
             momentum=wheel_momentum(wheels, vector(*(m[name] for name in speeds))),
         )
         return {"wheels": where(there, wheel_torques(wheels, u), ca.SX.zeros(len(wheels)))}
 
-    reads = ("attitude", *speeds, *((fix,) if local else ()))
+    reads = ("attitude", *speeds, *((fix,) if local else ()), *((docked,) if docked else ()))
     writes = {"wheels": np.zeros(len(wheels))}
     return FlightTask("control", SymbolicLaw(function), period, reads, writes, **{"priority": 2, **options})
+
+
+def _inertia(what: str, given: Any) -> np.ndarray:
+    J = np.asarray(given, dtype=float)
+    if J.shape != (3, 3) or np.any(np.linalg.eigvalsh((J + J.T) / 2) <= 0):
+        raise ArgumentError(f"{what}, expected a positive 3 x 3 matrix")
+    return J
+
+
+def note_docking(*, reach: float, period: float, distance: str = "ports", **options: Any) -> FlightTask:
+    """Note that ports are together: writes `docked`, 1 from the first sample of their distance within `reach` [m] on."""
+    if not (math.isfinite(reach) and reach > 0):
+        raise ArgumentError(f"note_docking: reach is {reach!r}, expected a positive distance")
+
+    def function(t: Any, m: Any) -> dict[str, Any]:
+        return {"docked": ca.fmax(m["docked"], m[distance] <= reach)}
+
+    return FlightTask(
+        "note_docking",
+        SymbolicLaw(function),
+        period,
+        (distance, "docked"),
+        {"docked": np.zeros(1)},
+        **{"priority": 4, **options},
+    )
+
+
+def manage(
+    wheels: Sequence[ReactionWheel],
+    *,
+    inertia: Any,
+    orbital_rate: float,
+    period: float,
+    angle: float = 0.02,
+    momentum: float = 100.0,
+    fix: str = "fix",
+    **options: Any,
+) -> FlightTask:
+    """Momentum management (`momentum_management`): gives up some attitude, so that the gravity gradient takes out the
+    momentum of the wheels; writes `wheels` and `sums`, its integrals of their momentum.
+
+    It holds local axes, for angles that are small; `angle` [rad] and `momentum` [N m s] weigh one against the other.
+    """
+    if not (math.isfinite(orbital_rate) and orbital_rate > 0):
+        raise ArgumentError(f"manage: orbital_rate is {orbital_rate!r}, expected a positive rate in rad/s")
+    J = _inertia("manage: inertia", inertia)
+    pitch, roll_yaw = momentum_management(J, orbital_rate, angle=angle, momentum=momentum)
+    speeds = tuple(f"{wheel.name}_speed" for wheel in wheels)
+
+    def function(t: Any, m: Any) -> dict[str, Any]:
+        known = m["attitude"]
+        local = lvlh(m[fix][:3], m[fix][3:])
+        R = local.T @ quaternion.to_matrix(known[:4])
+        angles = vector(R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]) / 2
+        rates = known[4:] + R.T @ ca.DM([0.0, orbital_rate, 0.0])
+        h = wheel_momentum(wheels, vector(*(m[name] for name in speeds)))
+        sums = m["sums"] + period * h
+        x = ca.horzcat(angles, rates, h, sums)
+        roll, yaw = ca.vertsplit(-ca.DM(roll_yaw) @ ca.vertcat(x[0, :].T, x[2, :].T))
+        given = vector(roll, -ca.DM(pitch) @ x[1, :].T, yaw)
+        there = ca.logic_and(finite(known), finite(m[fix]))
+        torque = wheel_torques(wheels, -given)
+        return {
+            "wheels": where(there, torque, ca.SX.zeros(len(wheels))),
+            "sums": where(there, sums, m["sums"]),
+        }
+
+    return FlightTask(
+        "manage",
+        SymbolicLaw(function),
+        period,
+        ("attitude", fix, "sums", *speeds),
+        {"wheels": np.zeros(len(wheels)), "sums": np.zeros(3)},
+        **{"priority": 2, **options},
+    )
 
 
 def unload(

@@ -58,6 +58,8 @@ def _html(study: Study, model: Model, outcome: TaskResult, files: Mapping[str, P
     parts.append("<h2>Result</h2>")
     for part in outcome.parts:
         parts.append(part.html() if isinstance(part, Grid) else f"<pre>{escape(part)}</pre>")
+    for title, scene in outcome.scenes.items():
+        parts.append(f"<h2>{escape(title)}</h2>\n{scene()}")
     for title, image in _images(outcome):
         parts.append(
             f"<h2>{escape(title)}</h2>\n<img alt='{escape(title)}' src='data:image/png;base64,{image}'>"

@@ -43,6 +43,7 @@ def run_study(study: Study, *, command: Sequence[str] = (), progress: bool | Non
         outcome = study.task.run(model, Setting(study.base, progress))
     except AlembertError as error:
         raise study.located(error) from error
+    model = outcome.model or model
     folder = study.folder
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -54,9 +54,13 @@ class TaskResult:
     """what writes each of the task's outputs"""
     figures: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     """for the report, by their headings"""
+    scenes: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    """parts of an HTML report that can be moved, by their headings"""
     inputs: tuple[Path, ...] = ()
     """files that were read, beside the model"""
     seeds: Mapping[str, int] = field(default_factory=dict)
+    model: Model | None = None
+    """that the task made, where the file names none"""
     ok: bool = True
 
 
