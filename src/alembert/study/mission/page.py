@@ -15,7 +15,7 @@ import numpy as np
 from alembert.simulate import Run
 from alembert.spacecraft import MomentumBalance
 from alembert.spacecraft.frames import EQUATOR
-from alembert.study.mission.flight import Flight
+from alembert.study.mission.flight import Mission
 from alembert.study.mission.vehicle import HUB
 from alembert.study.parts import Grid, ReportPart
 from alembert.view import figures as drawing
@@ -26,10 +26,10 @@ _MOST_POINTS = 600
 
 
 @dataclass(frozen=True, eq=False)
-class FlightPage:
+class MissionPage:
     """Tables and figures of one flight."""
 
-    flight: Flight
+    flight: Mission
     run: Run
     balance: MomentumBalance
     error: Array

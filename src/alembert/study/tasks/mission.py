@@ -95,18 +95,18 @@ class MissionTask(Task):
 
     def run(self, model: Model, setting: Setting) -> TaskResult:
         from alembert.spacecraft import momentum_balance
-        from alembert.study.mission.flight import Flight
-        from alembert.study.mission.page import FlightPage
+        from alembert.study.mission.flight import Mission
+        from alembert.study.mission.page import MissionPage
 
         if self.visitor is not None and self.dispersions is not None:
             raise OptionError(
                 ("dispersions",), "does not go with a visitor: members fly in batches, without events"
             )
-        flight = Flight(self)
+        flight = Mission(self)
         run = flight.simulate(setting)
         balance = momentum_balance(run, flight.forces)
         error = flight.pointing(run)
-        page = FlightPage(flight, run, balance, error)
+        page = MissionPage(flight, run, balance, error)
         members = flight.members(setting)
         orbits = [flight.orbit_at(run, k) for k in (0, -1)]
         late = error[len(error) // 2 :]
