@@ -35,7 +35,7 @@ _NEAR = 1.05
 """times its reach: ports that are so close are taken for docked by the software"""
 
 
-class Mission:
+class MissionFlight:
     """All that a file describes, made."""
 
     def __init__(self, task: MissionTask) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from alembert.simulate import Run
 from alembert.spacecraft import MomentumBalance
 from alembert.spacecraft.frames import EQUATOR
-from alembert.study.mission.flight import Mission
+from alembert.study.mission.flight import MissionFlight
 from alembert.study.mission.vehicle import HUB
 from alembert.study.parts import Grid, ReportPart
 from alembert.view import figures as drawing
@@ -29,7 +29,7 @@ _MOST_POINTS = 600
 class MissionPage:
     """Tables and figures of one flight."""
 
-    flight: Mission
+    flight: MissionFlight
     run: Run
     balance: MomentumBalance
     error: Array

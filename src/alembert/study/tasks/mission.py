@@ -95,14 +95,14 @@ class MissionTask(Task):
 
     def run(self, model: Model, setting: Setting) -> TaskResult:
         from alembert.spacecraft import momentum_balance
-        from alembert.study.mission.flight import Mission
+        from alembert.study.mission.flight import MissionFlight
         from alembert.study.mission.page import MissionPage
 
         if self.visitor is not None and self.dispersions is not None:
             raise OptionError(
                 ("dispersions",), "does not go with a visitor: members fly in batches, without events"
             )
-        flight = Mission(self)
+        flight = MissionFlight(self)
         run = flight.simulate(setting)
         balance = momentum_balance(run, flight.forces)
         error = flight.pointing(run)
