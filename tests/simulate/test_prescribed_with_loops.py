@@ -5,11 +5,13 @@ import numpy as np
 import pytest
 
 import alembert as al
+from alembert.constraints import compiled
 from alembert.errors import ArgumentError, NumericalError, UnsupportedError
 from alembert.simulate import Event, events, simulate
 from alembert.simulate.adaptive import Counters, Flow, _jacobian
 from alembert.simulate.inputs import Inputs
 from alembert.simulate.simulation import Simulation
+from alembert.verify.mechanisms import four_bars, parallelogram
 
 R, L = 0.2, 0.7
 RATE = 5.0
@@ -164,6 +166,38 @@ def test_batch(slider_crank):
         prescribed={"crank": turning()},
     )  # fmt: skip
     np.testing.assert_allclose(run.q[1, :, 2], place(RATE * run.time), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("driven", [("foot0",), ("foot0", "foot2")])
+def test_machine_code_makes_the_steps_of_python(large, driven, monkeypatch):
+    """A motion of symbols is compiled with loops, one that Python gives is not: the same equations, the same steps.
+
+    Also where drives hold more than is free: one motion then follows from the other, and rows of the loops from others.
+    """
+    monkeypatch.setattr(compiled, "PAIRS", 0 if large else 200)  # loops over the tree, or straight code
+    four_bars.cache_clear()
+    m = four_bars(2)
+    t = ca.SX.sym("t")
+    angle = ca.Function("angle", [t], [0.3 + 0.2 * ca.sin(3 * t)])
+
+    def numbers(t):
+        return [0.3 + 0.2 * np.sin(3 * t)], [0.6 * np.cos(3 * t)], [-1.8 * np.sin(3 * t)]
+
+    q0, v0 = parallelogram(m, 0.3, 0.6)
+    found = [
+        simulate(
+            m, q0, v0, duration=0.2, step=0.01, integrator="rk4", prescribed=dict.fromkeys(driven, motion),
+            efforts={"knee1": 0.5}, wrenches={"beam1": [0, 0, 0, 0.3, 0.1, 0]},
+        )
+        for motion in (angle, numbers)
+    ]  # fmt: skip
+    four_bars.cache_clear()
+    # the mechanism has one degree of freedom and follows the angle; speeds to the rounding of a projection
+    np.testing.assert_allclose(found[0].q, found[1].q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[0].v, found[1].v, rtol=0, atol=1e-11)
+    if len(driven) == 1:
+        np.testing.assert_allclose(found[0].required_efforts, found[1].required_efforts, rtol=0, atol=1e-8)
 
 
 def test_what_cannot_be(slider_crank):

@@ -22,6 +22,14 @@ the squared relative length of the longest active row that was not chosen. Rows 
 
 The quality of (4) is the smallest pivot relative to the diagonal of M^-1, the response of the tree alone: it tells how
 independent of the constraints the prescribed speeds are.
+
+Where the same speeds h are held all along, (1) and (2) do without the columns of (4). With their accelerations a_h (zero
+for the others, m), x = a - a_h vanishes there, and
+
+    M_mm x_m = (tau - bias - M a_h)_m + G_m^T f,   G_m x_m = -gamma - G a_h                            (7)
+    G_m x_m = -phi,   G_m y_m = -G v                                                                   (8)
+
+are (1) and (2) with the mass matrix [1 0; 0 M_mm] and rows that vanish at the held speeds.
 """
 
 from __future__ import annotations
@@ -103,36 +111,62 @@ def symbolic_served(status: ca.SX, closed: float) -> ca.SX:
 # --- accelerations and positions ------------------------------------------------------------------------------------
 
 
-def tree_kernel(model: Model, *, wrenches: bool) -> Kernel:
-    """(q, v, tau[, wrench][, parameters]) -> L and 1/D, tau - bias."""
+Held = tuple[bool, ...]
+"""which speeds are held, of all; empty: none, and nothing is masked"""
+
+
+def tree_kernel(model: Model, *, wrenches: bool, held: Held = ()) -> Kernel:
+    """(q, v, tau[, a of held speeds][, wrench][, parameters]) -> L and 1/D, tau - bias, or those of (7)."""
     tree, pattern = model.compute.tree, Pattern(model.compute.tree)
     inputs: dict[str, Shape] = {"q": (model.nq,), "v": (model.nv,), "tau": (model.nv,)}
+    if held:
+        inputs["a"] = (model.nv,)
     if wrenches:
         inputs["wrench"] = (len(tree), 6)
 
     def build() -> ca.Function | KernelStages:
         if is_large(model):
             last = ["parameters"] if model.parameters else []
-            factor = Call(factor_source(model), ["q", *last], ["factor"])
-            return KernelStages({}, [factor, Call(rest_source(model, [*inputs]), [*inputs, *last], ["rest"])])
+            factor = Call(factor_source(model, held), ["q", *last], ["factor"])
+            rest = rest_source(model, [*inputs], held)
+            return KernelStages({}, [factor, Call(rest, [*inputs, *last], ["rest"])])
         given = {name: ca.SX.sym(name, *shape) for name, shape in inputs.items()}
         parameters = ca.SX.sym("parameters", len(model.parameters))
-        outputs = _tree_terms(model, pattern, given, parameters)
+        outputs = _tree_terms(model, pattern, given, parameters, held)
         return function_of("tree", [*given.values(), *([parameters] if model.parameters else [])], outputs)
 
     results = {"factor": (pattern.size,), "rest": (model.nv,)}
     freedom = f"the model has {model.nv} degrees of freedom"
     hints = {"q": f"the model has {model.nq} coordinates", "v": freedom, "tau": freedom}
-    content = f"factored_tree:{wrenches}"
+    content = f"factored_tree:{wrenches}{_held_text(held)}"
     return make(model, "forward_dynamics", content, inputs, results, build, hints)
 
 
-def _tree_terms(model: Model, pattern: Pattern, given: Mapping[str, ca.SX], parameters: ca.SX) -> list[ca.SX]:
-    """The factor of M, and tau - bias."""
-    motion = {name: x for name, x in given.items() if name in ("q", "v", "wrench")}
+def _tree_terms(
+    model: Model, pattern: Pattern, given: Mapping[str, ca.SX], parameters: ca.SX, held: Held = ()
+) -> list[ca.SX]:
+    """The factor of M, and tau - bias; or those of (7)."""
+    motion = {name: x for name, x in given.items() if name in ("q", "v", "a", "wrench")}
     bias = expressions(INVERSE_DYNAMICS, model.compute.tree, motion, parameters)["tau"]
     M = expressions(MASS_MATRIX, model.compute.tree, {"q": given["q"]}, parameters)["matrix"]
-    return [pattern.factor(M), given["tau"] - bias]
+    return [pattern.factor(_moving_mass(M, held)), _moving(given["tau"] - bias, held)]
+
+
+def _held_text(held: Held) -> str:
+    return ":" + "".join(str(int(x)) for x in held) if held else ""
+
+
+def _moving(x: ca.SX, held: Held) -> ca.SX:
+    """The entries of speeds that are not held; zero for the others."""
+    return ca.DM([1.0 - h for h in held]) * x if held else x
+
+
+def _moving_mass(M: ca.SX, held: Held) -> ca.SX:
+    """[1 0; 0 M_mm]"""
+    if not held:
+        return M
+    free = ca.diag(ca.DM([1.0 - h for h in held]))
+    return free @ M @ free + ca.diag(ca.DM([float(h) for h in held]))
 
 
 def is_large(model: Model) -> bool:
@@ -140,27 +174,30 @@ def is_large(model: Model) -> bool:
     return model.compute.tree.pairs > PAIRS
 
 
-def factor_source(model: Model) -> KernelSource:
+def factor_source(model: Model, held: Held = ()) -> KernelSource:
     """(q[, parameters]) -> L and 1/D"""
     tree, pattern, n = model.compute.tree, Pattern(model.compute.tree), model.nv
     sizes = {"q": model.nq, **({"parameters": len(model.parameters)} if model.parameters else {})}
     if is_large(model):
         M = ca.SX.sym("M", n, n)
-        factor = stage(function_of("factor", [M], [pattern.factor(M)]), ["M"], ["factor"])
+        found = pattern.factor(_moving_mass(M, held))
+        factor = stage(function_of("factor", [M], [found]), ["M"], ["factor"])
         steps = [Call(RolledSource(MASS_MATRIX, tree, ["q"]), list(sizes), ["M"]), factor]
         return Plan(sizes, {"factor": pattern.size}, {"M": n * n}, steps)
     q, p = ca.SX.sym("q", model.nq), ca.SX.sym("parameters", len(model.parameters))
     M = expressions(MASS_MATRIX, tree, {"q": q}, p)["matrix"]
-    return FunctionSource(function_of("factor", [q, p][: len(sizes)], [pattern.factor(M)]))
+    found = pattern.factor(_moving_mass(M, held))
+    return FunctionSource(function_of("factor", [q, p][: len(sizes)], [found]))
 
 
-def rest_source(model: Model, names: Sequence[str]) -> KernelSource:
-    """(q, v, tau[, wrench][, parameters]) -> tau - bias of a large tree"""
+def rest_source(model: Model, names: Sequence[str], held: Held = ()) -> KernelSource:
+    """(q, v, tau[, a][, wrench][, parameters]) -> tau - bias of a large tree"""
     tree, n = model.compute.tree, model.nv
     all_sizes = {
         "q": model.nq,
         "v": n,
         "tau": n,
+        "a": n,
         "wrench": 6 * len(tree),
         "parameters": len(model.parameters),
     }
@@ -177,22 +214,23 @@ def rest_source(model: Model, names: Sequence[str]) -> KernelSource:
                 [name for name in given if name != "tau"],
                 ["bias"],
             ),
-            stage(function_of("rest", [tau, bias], [tau - bias]), ["tau", "bias"], ["rest"]),
+            stage(function_of("rest", [tau, bias], [_moving(tau - bias, held)]), ["tau", "bias"], ["rest"]),
         ],
     )
 
 
-def acceleration_kernel(rows: ConstraintRows) -> Kernel:
-    """(q, v, factor, rest, chosen, active[, parameters]) -> a, f, T f by loops, (5)."""
+def acceleration_kernel(rows: ConstraintRows, held: Held = ()) -> Kernel:
+    """(q, v, factor, rest[, a of held speeds], chosen, active[, parameters]) -> a, f, T f by loops, (5)."""
     loops, nv = max(1, len(rows.model.loops)), rows.model.nv
     results = {"a": (nv,), "f": (rows.count,), "reactions": (loops, 6), "status": (5,)}
-    return _kernel(rows, "constraint_solution", ("factor", "rest"), results, _accelerations)
+    of_tree = ("factor", "rest", "a_held") if held else ("factor", "rest")
+    return _kernel(rows, "constraint_solution", of_tree, results, _accelerations, held)
 
 
-def projection_kernel(rows: ConstraintRows) -> Kernel:
+def projection_kernel(rows: ConstraintRows, held: Held = ()) -> Kernel:
     """(q, v, factor, chosen, active[, parameters]) -> x, y with G x = -phi and G y = -G v, (6)."""
     results = {"x": (rows.model.nv,), "y": (rows.model.nv,), "status": (4,)}
-    return _kernel(rows, "constraint_projection", ("factor",), results, _projection)
+    return _kernel(rows, "constraint_projection", ("factor",), results, _projection, held)
 
 
 def _kernel(
@@ -201,10 +239,11 @@ def _kernel(
     of_tree: tuple[str, ...],
     results: Mapping[str, Shape],
     solution: Callable[[ConstraintRows, dict[str, ca.SX]], list[ca.SX]],
+    held: Held = (),
 ) -> Kernel:
     """The terms at a state, then a solution from them."""
     model, masks = rows.model, {"chosen": rows.count, "active": rows.count}
-    sizes = {"factor": Pattern(model.compute.tree).size, "rest": model.nv}
+    sizes = {"factor": Pattern(model.compute.tree).size, "rest": model.nv, "a_held": model.nv}
     kept = {"v": model.nv, **{part: sizes[part] for part in of_tree}, **masks}
 
     def build() -> KernelStages:
@@ -217,7 +256,8 @@ def _kernel(
         inner = {part: ca.SX.sym(part, x.numel()) for part, x in outputs.items()}
         inner |= {part: ca.SX.sym(part, size) for part, size in kept.items()}
         matrices = {"G": ca.SX(G.sparsity(), inner["G"]), "T": ca.SX(T.sparsity(), inner["T"])}
-        solve = function_of("solve", list(inner.values()), solution(rows, inner | matrices))
+        found = solution(rows, _held_rows(inner | matrices, held))
+        solve = function_of("solve", list(inner.values()), found)
         return KernelStages(
             between,
             [
@@ -227,7 +267,19 @@ def _kernel(
         )
 
     inputs = {"q": (model.nq,), **{part: (size,) for part, size in kept.items()}}
-    return make(model, name, name, inputs, results, build)
+    return make(model, name, name + _held_text(held), inputs, results, build)
+
+
+def _held_rows(x: dict[str, ca.SX], held: Held) -> dict[str, ca.SX]:
+    """The terms of (7) and (8); `all` are the rows as they are."""
+    if not held:
+        return x | {"all": x["G"]}
+    free = ca.diag(ca.DM([1.0 - h for h in held]))
+    found = x | {"all": x["G"], "G": ca.sparsify(x["G"] @ free)}
+    if "a_held" in x:
+        found["a_held"] = ca.DM([float(h) for h in held]) * x["a_held"]
+        found["gamma"] = x["gamma"] + x["G"] @ found["a_held"]
+    return found
 
 
 def symbolic_solution(
@@ -248,7 +300,7 @@ def symbolic_solution(
     factor, rest = _tree_terms(model, Pattern(model.compute.tree), given, parameters)
     x = {"factor": factor, "rest": rest, "chosen": ca.SX(masks[0]), "active": ca.SX(masks[1])}
     x |= {"G": ca.sparsify(found.jacobian), "T": found.basis, "gamma": found.bias, "phi": found.residual}
-    a, f, wrenches, status = _accelerations(rows, x | {"v": given["v"]})
+    a, f, wrenches, status = _accelerations(rows, _held_rows(x | {"v": given["v"]}, ()))
     if guarded:
         good = symbolic_served(status, CLOSED)
         a, f, wrenches = (ca.if_else(good, y, ca.SX.nan(*y.shape)) for y in map(ca.densify, (a, f, wrenches)))
@@ -265,7 +317,9 @@ def _accelerations(rows: ConstraintRows, x: dict[str, ca.SX]) -> list[ca.SX]:
     a = by.outward(by.inverse * z0 + by.weighted @ f)
     wrenches = [f[s].T @ T[s, :] for s in rows.slice_list[: len(rows.model.loops)]] or [ca.SX(1, 6)]
     root = ca.sqrt(by.scale)
-    left, broken, opened = (largest(active * y / root) for y in (G @ a + x["gamma"], G @ v, x["phi"]))
+    left, broken, opened = (largest(active * y / root) for y in (G @ a + x["gamma"], x["all"] @ v, x["phi"]))
+    if "a_held" in x:
+        a = a + x["a_held"]
     speed = ca.dot(v, v)
     size = ca.sqrt(ca.dot(a, a)) + ca.sqrt(ca.dot(a_free, a_free)) + speed
     slack = opened + broken / ca.fmax(ca.sqrt(speed), STILL)
@@ -276,9 +330,9 @@ def _accelerations(rows: ConstraintRows, x: dict[str, ca.SX]) -> list[ca.SX]:
 def _projection(rows: ConstraintRows, x: dict[str, ca.SX]) -> list[ca.SX]:
     """(2) and (6)"""
     by = Admittance(Pattern(rows.model.compute.tree), rows.slice_list, x["factor"], x["chosen"], x["G"])
-    G, v, phi = x["G"], x["v"], x["active"] * x["phi"]
-    step, change = (by.outward(by.weighted @ by.solve(-b)) for b in (phi, G @ v))
-    opened, left = largest(phi / ca.sqrt(by.scale)), largest(x["active"] * (G @ (v + change)))
+    v, phi = x["v"], x["active"] * x["phi"]
+    step, change = (by.outward(by.weighted @ by.solve(-b)) for b in (phi, x["all"] @ v))
+    opened, left = largest(phi / ca.sqrt(by.scale)), largest(x["active"] * (x["all"] @ (v + change)))
     return [step, change, ca.vertcat(by.quality(), opened, largest(phi), left)]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alembert.constraints import compiled, drives, factors, kernels, looped
+from alembert.constraints.compiled import Held
 from alembert.constraints.drives import Chosen
 from alembert.constraints.equations import parts
 from alembert.constraints.kernels import RowBlocks, RowGraph
@@ -58,7 +59,7 @@ class ConstraintRows:
         self.holonomic = np.array([x for part in self.parts for x in part.holonomic], dtype=bool)
         self._systems: dict[tuple[str, ...], ConstraintSystem] = {}
         self._drives: dict[Any, Kernel] = {}
-        self._trees: dict[bool, Kernel] = {}
+        self._trees: dict[Any, Kernel] = {}
 
     @cached_property
     def primary(self) -> Model:
@@ -111,16 +112,24 @@ class ConstraintRows:
             return None
         return Looped(self.model, self.primary, self.slice_list)
 
-    def tree(self, *, wrenches: bool) -> Kernel:
+    def tree(self, *, wrenches: bool, held: Held = ()) -> Kernel:
         """The compiled terms of the tree that the solutions start from; kept with it, for all sets of constraints."""
-        found = self._trees.get(wrenches)
+        found = self._trees.get((wrenches, held))
         if found is None:
             kept = self.primary.compute.kernels
-            key = ("factored_tree", wrenches)
+            key = ("factored_tree", wrenches, held)
             if key not in kept:
-                kept[key] = compiled.tree_kernel(self.primary, wrenches=wrenches)
-            found = self._trees[wrenches] = kept[key]
+                kept[key] = compiled.tree_kernel(self.primary, wrenches=wrenches, held=held)
+            found = self._trees[wrenches, held] = kept[key]
         return found
+
+    def held_solution(self, held: Held) -> Kernel:
+        """The accelerations where some speeds are held, under the condition of `solution`."""
+        return self._kept(("solution", held), lambda: compiled.acceleration_kernel(self, held))
+
+    def held_projection(self, held: Held) -> Kernel:
+        """One step of the projection where some speeds are held."""
+        return self._kept(("projection", held), lambda: compiled.projection_kernel(self, held))
 
     @cached_property
     def solution(self) -> Kernel | None:

@@ -2,7 +2,8 @@
 
 The constrained accelerations are those of `alembert.constraints.compiled`, with a minimal set of rows that is part of
 the machine's state. Where the set does not serve (its rows have become dependent, or the others are not kept by them)
-the accelerations are NaN, and the run goes on with another set. At the end of a step the state goes back to the surface by
+the accelerations are NaN, and the run goes on with another set. Where motion is prescribed, the drives hold the speeds that
+follow it. At the end of a step the state goes back to the surface by
 
     q <- integrate(q, x),  G x = -phi,   until phi is rounding;   then v <- v + y,  G y = -G v      (x, y = M^-1 G^T f)
 """
@@ -15,7 +16,7 @@ import casadi as ca
 import numpy as np
 
 from alembert.constraints import compiled
-from alembert.constraints.compiled import symbolic_served
+from alembert.constraints.compiled import Held, symbolic_served
 from alembert.constraints.tolerances import CLOSED, GOOD
 from alembert.engine.codegen import FunctionSource, KernelSource
 from alembert.errors import ArgumentError, UnsupportedError
@@ -83,34 +84,39 @@ def compiles(model: Model) -> bool:
 class ClosedLoops:
     """Sources, buffers and calls of a model's constraints."""
 
-    def __init__(self, model: Model, *, wrenches: bool) -> None:
+    def __init__(self, model: Model, *, wrenches: bool, held: Held = ()) -> None:
         rows = model.constrained_compute.rows
         assert rows.solution is not None
         assert rows.projection is not None
         nq, nv, count = model.nq, model.nv, rows.count
+        held = held if any(held) else ()
+        self.held = bool(held)
         self.parameters = ["parameters"] if model.parameters else []
         self.given = ["wrench"] if wrenches else []
         pattern, self.large = Pattern(model.compute.tree), compiled.is_large(rows.primary)
         self.sources: dict[str, KernelSource] = {
-            "solution": rows.solution.source(),
-            "projection": rows.projection.source(),
-            "factor": compiled.factor_source(rows.primary),
+            "solution": (rows.held_solution(held) if held else rows.solution).source(),
+            "projection": (rows.held_projection(held) if held else rows.projection).source(),
+            "factor": compiled.factor_source(rows.primary, held),
             "serving": _serving(nv),
             "begin": _begin(nq, nv),
             "where": _where(nq, nv),
             "approach": _approach(model),
         }
         if self.large:
-            self.sources["rest"] = compiled.rest_source(rows.primary, ["q", "v", "tau", *self.given])
+            names = ["q", "v", "tau", *(["a"] if held else []), *self.given]
+            self.sources["rest"] = compiled.rest_source(rows.primary, names, held)
         else:
-            self.sources["tree"] = rows.tree(wrenches=wrenches).source()
+            self.sources["tree"] = rows.tree(wrenches=wrenches, held=held).source()
         factors = {"factor": pattern.size, "rest": nv, "a_found": nv, "forces": count}
         answers = {"reactions": 6 * max(1, len(model.loops)), "status": 5, "back": 2 + nq + nv}
         steps = {"back_next": 2 + nq + nv, "q_back": nq, "v_back": nv, "x": nv, "y": nv, "p_status": 4}
         self.temporaries = {**factors, **answers, **steps, "chosen": count, "active": count}
 
-    def accelerations(self, q: str, v: str, tau: str, a: str) -> list[Call]:
-        masks, given = ["chosen", "active"], [q, v, tau, *self.given, *self.parameters]
+    def accelerations(self, q: str, v: str, tau: str, a: str, a_held: str) -> list[Call]:
+        """Into the buffer a; `a_held` has the accelerations of held speeds, where there are some."""
+        held = [a_held] if self.held else []
+        masks, given = ["chosen", "active"], [q, v, tau, *held, *self.given, *self.parameters]
         tree = [Call("tree", given, ["factor", "rest"])]
         if self.large:
             tree = [Call("factor", [q, *self.parameters], ["factor"]), Call("rest", given, ["rest"])]
@@ -118,7 +124,7 @@ class ClosedLoops:
             *tree,
             Call(
                 "solution",
-                [q, v, "factor", "rest", *masks, *self.parameters],
+                [q, v, "factor", "rest", *held, *masks, *self.parameters],
                 ["a_found", "forces", "reactions", "status"],
             ),
             Call("serving", ["a_found", "status"], [a]),

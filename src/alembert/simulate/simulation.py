@@ -412,7 +412,8 @@ class Simulation:
             "simulate", q, {"v": v}, None, self.parameters
         )
         constraints = self.model.constrained_compute.rows.system("simulate", None)
-        found, _ = rank.choose_each(terms.jacobian, constraints.groups, constraints.tolerances(terms))
+        moving = terms.jacobian * ~self.prescribed  # drives hold the others
+        found, _ = rank.choose_each(moving, constraints.groups, constraints.tolerances(terms))
         return found.astype(float).reshape(*s.shape, constraints.count)
 
     def check_closed(self, q: Array, v: Array) -> float:

@@ -46,7 +46,6 @@ class Stepper:
         self.scheme: Scheme | None = schemes.SCHEMES.get(name)
         model = system.model
         closed = not system.constrained or system.compiles
-        closed = closed and not (system.constrained and system.prescribes)
         self.compiled = self.scheme is None or (closed and not system.motions and (held or not system.python))
         self.held = held
         self.instants = instants if self.compiled and self.scheme is not None and not held else None

@@ -237,7 +237,9 @@ class _Tracer:
         model = plant.model
         state, start, step = ca.SX.sym("state", layout.size), ca.SX.sym("start"), ca.SX.sym("step")
         self.known: dict[str, ca.SX] = {"state": state, "start": start, "step": step}
-        self.loops = ClosedLoops(model, wrenches=plant.wrenches) if model.is_constrained else None
+        self.loops = None
+        if model.is_constrained:
+            self.loops = ClosedLoops(model, wrenches=plant.wrenches, held=plant.prescribed)
         if self.loops is not None:
             self.sources |= self.loops.sources
             self.temporaries |= self.loops.temporaries
@@ -265,7 +267,7 @@ class _Tracer:
                 self.sources["total"] = FunctionSource(instants.total())
                 held = Offset("state", layout["flight"].start)
                 self.body.append(Call("total", ("effort", held), (self.effort,)))
-        if plant.motion is not None:
+        if plant.motion is not None and self.loops is None:
             free = 1.0 - np.array(plant.prescribed, dtype=float)
             self.sources["free"] = FunctionSource(ca.Function("free", [], [ca.SX(free)]))
             self.temporaries |= {"free": model.nv, "all_effort": model.nv}
@@ -303,7 +305,9 @@ class _Tracer:
         buffers = {"q": names["q"], "v": names["v"], "tau": effort, "a_given": f"given_{k}"}
         self.temporaries[names["a"]] = model.nv
         if self.loops is not None:
-            self.body += self.loops.accelerations(names["q"], names["v"], effort, names["a"])
+            self.body += self.loops.accelerations(
+                names["q"], names["v"], effort, names["a"], buffers["a_given"]
+            )
         else:
             self.body.append(
                 Call(

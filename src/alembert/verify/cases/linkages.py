@@ -1,10 +1,11 @@
 """Linkages and gears in closed form."""
 
+import casadi as ca
 import numpy as np
 
-from alembert.joints import Prismatic, Revolute
+from alembert.joints import Distance, Prismatic, Revolute, Translational
 from alembert.model import Coupling, Inertia, ModelBuilder
-from alembert.simulate import simulate
+from alembert.simulate import SpringDamper, simulate
 from alembert.verify.case import Check, Items, Line, Plot, case
 
 
@@ -105,3 +106,38 @@ def gear_coupling(ratio: float, torque: float, duration: float) -> Items:
         "angle of the first [rad]", run.q[:, 0], expected, 1e-12, "constant acceleration: order 4 is exact"
     )
     yield Check("angle of the second [rad]", run.q[:, 1], ratio * run.q[:, 0], 1e-12, "projection")
+
+
+@case(
+    source="""Mazzia, Magherini, Test Set for Initial Value Problem Solvers, release 2.4 (2008), II-3: car axis problem,
+    reference solution at 3 s""",
+    kind="published",
+    tags=("loops", "simulation"),
+)
+def car_axis() -> Items:
+    """A chassis on two springs over a bumpy road: one end of the axle follows the road, in a mechanism with a loop."""
+    eps, mass, length, rest, bump, rate = 1e-2, 10.0, 1.0, 0.5, 0.1, 10.0
+    builder = ModelBuilder("car_axis", gravity=(0, -1, 0))
+    builder.body("axle", Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)), joint=Revolute(), joint_name="road")
+    end = Inertia.point(mass * eps**2 / 2)
+    builder.body("left", end, joint=Prismatic((0, 1, 0)), joint_name="guide", parent="axle")
+    builder.body("right", end, joint=Translational(), joint_name="flight")
+    builder.frame("tyre", "axle", (length, 0, 0)).frame("hub", "world", (0, 0, 0))
+    builder.loop("chassis", Distance(length), "left", "right")
+    model = builder.build()
+    t = ca.SX.sym("t")
+    road = ca.Function("road", [t], [ca.asin(bump * ca.sin(rate * t) / length)])
+    springs = [SpringDamper("hub", "left", 1.0, length=rest), SpringDamper("tyre", "right", 1.0, length=rest)]
+
+    def at(steps: int) -> np.ndarray:
+        run = simulate(
+            model, [0, rest, length, rest, 0], [rate * bump / length, 0, -0.5, 0, 0], duration=3.0, step=3.0 / steps,
+            interval=3.0, integrator="rk4", prescribed={"road": road}, forces=springs,
+        )  # fmt: skip
+        q, v = run.q[-1], run.v[-1]
+        return np.r_[model.frame_pose(q, "left").translation[:2], q[2:4], v[2:4]]
+
+    published = [0.04934557842755629, 0.4969894602303324, 1.041742524885400, 0.3739110272652214]
+    published += [0.01755681574942899, 0.7703410437794031]
+    names = "both ends of the chassis, and the velocity of the right one"
+    yield Check.converging(names, at, 3000, published, 1e-12, order=3)
