@@ -51,6 +51,76 @@ def test_nodes_of_the_whole_are_nodes_of_segments():
     assert model.joint("wrist").parent == "boom_4"
 
 
+def test_rigid_segments_have_joints_with_springs():
+    """Twist and bending both ways; nodes at the joints and between them, the mass and the tip of the whole."""
+    spatial = {
+        "EI_y": 2.0,
+        "EI_z": 3.0,
+        "GJ": 1.0,
+        "rhoI_y": 0.01,
+        "rhoI_z": 0.02,
+        "mass_offset": (0.1, -0.2),
+    }
+    chain = beam(2.0, 0.7, **spatial, segments=4, rigid=True, tip=al.Inertia.point(0.5), damping=(0.0, 0.01))
+    builder = al.ModelBuilder("chain")
+    builder.body("boom", chain, joint=al.Revolute((0, 0, 1)), joint_name="pin")
+    builder.body(
+        "load", al.Inertia.point(1.0), joint=al.Revolute(), joint_name="wrist", parent="boom", node="tip"
+    )
+    turned = al.Placement.from_rpy((0, 0, 0.3), (0, 0.1, 0))
+    for node in ("0.1", "0.5", "0.9", "tip", "root"):
+        builder.frame(f"at {node}", "boom", turned, node=node)
+    model = builder.build()
+    assert model.nv == 2 + 4 * 3
+    assert model.mass == pytest.approx(1.4 + 0.5 + 1.0)
+    for node, x in (("0.1", 0.2), ("0.5", 1.0), ("0.9", 1.8), ("tip", 2.0), ("root", 0.0)):
+        pose = model.frame_pose(model.neutral(), f"at {node}")
+        np.testing.assert_allclose(pose.translation, [x, 0.1, 0], atol=1e-12)
+        np.testing.assert_allclose(pose.rotation[1, 0], np.sin(0.3))
+    assert [model.frame(f"at {node}").body for node in ("0.1", "0.5", "tip")] == ["boom", "boom_3", "boom_5"]
+    joint = model.joint("boom_2_joint")
+    np.testing.assert_allclose(joint.spring.stiffness, np.array([1.0, 2.0, 3.0]) / 0.5)
+    np.testing.assert_allclose(joint.friction.viscous, 0.01 * np.array([1.0, 2.0, 3.0]) / 0.5)
+
+
+def test_rigid_segments_take_parameters():
+    builder = al.ModelBuilder("chain", gravity=(0, 0, 0))
+    L, EI = builder.parameter("L", 2.0), builder.parameter("EI", 3.0)
+    builder.body("boom", beam(L, 0.5, EI_z=EI, segments=2, rigid=True), joint=al.Fixed())
+    given = builder.build()
+    q = np.array([0.1, -0.2])
+    for values in ({}, {"L": 1.5, "EI": 2.0}):
+        numbers = {"L": 2.0, "EI": 3.0} | values
+        builder = al.ModelBuilder("chain", gravity=(0, 0, 0))
+        chain = beam(numbers["L"], 0.5, EI_z=numbers["EI"], segments=2, rigid=True)
+        builder.body("boom", chain, joint=al.Fixed())
+        for found in ("mass_matrix", "potential_energy"):
+            ours = getattr(given, found)(q, parameters=values)
+            np.testing.assert_allclose(ours, getattr(builder.build(), found)(q), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"EI_z": 1.0, "EA": 1.0}, "rigid segments bend and twist at their joints; EA is of modal ones"),
+        ({"EI_z": 1.0, "bending_y": 1}, "at their joints; bending_y is of modal ones"),
+        ({}, "rigid segments need the stiffness of their joints: EI_y, EI_z or GJ"),
+        ({"GJ": 1.0}, "torsion needs the sections' moments of inertia"),
+        ({"EI_z": -1.0}, "EI_z is -1.0, expected a positive number"),
+        (
+            {"EI_z": 1.0, "damping": (0.1, 0.0)},
+            "joints between rigid segments take b K; a M is of modal ones",
+        ),
+        ({"EI_z": 1.0, "mass_offset": 0.1}, "mass_offset is 0.1, expected two numbers, y and z"),
+        ({"EI_z": 1.0, "nodes": {"eye": 2.0}}, "node 'eye' is at 2.0, expected a fraction of the length"),
+        ({"EI_z": 1.0, "segments": None}, "rigid=True is of segments; give their number"),
+    ],
+)
+def test_messages_of_rigid_segments(arguments, message):
+    with pytest.raises(al.ModelError, match=message):
+        beam(1.0, 1.0, **({"segments": 2, "rigid": True} | arguments))
+
+
 def test_messages():
     with pytest.raises(al.ModelError, match="segments is 0, expected a number of segments"):
         beam(1.0, 1.0, EI_z=1.0, segments=0)

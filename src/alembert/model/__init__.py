@@ -21,7 +21,6 @@ from alembert.model.elements import (
 )
 from alembert.model.inertia import Inertia
 from alembert.model.modal import ModalBody, ModalNode
-from alembert.model.modal_chain import ModalChain
 from alembert.model.model import Model
 from alembert.model.placement import Placement
 
@@ -41,7 +40,6 @@ __all__ = [
     "LoopJoint",
     "Mesh",
     "ModalBody",
-    "ModalChain",
     "ModalNode",
     "Model",
     "ModelBuilder",

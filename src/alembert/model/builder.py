@@ -25,9 +25,9 @@ from alembert.model.elements import (
 )
 from alembert.model.inertia import Inertia
 from alembert.model.modal import ModalBody
-from alembert.model.modal_chain import ModalChain
 from alembert.model.model import Model
 from alembert.model.placement import Placement
+from alembert.model.segment_chain import SegmentChain
 
 
 class ModelBuilder:
@@ -45,7 +45,7 @@ class ModelBuilder:
         self._parameters: dict[str, float] = {}
         self._parts: dict[str, list[Any]] = {field: [] for field in PARTS}
         self._visuals: list[Visual] = []
-        self._chains: dict[str, ModalChain] = {}
+        self._chains: dict[str, SegmentChain] = {}
 
     def parameter(self, name: str, default: float) -> Expression:
         """A named number; use what comes back wherever a number is expected."""
@@ -64,13 +64,13 @@ class ModelBuilder:
     def body(
         self,
         name: str,
-        inertia: Inertia | ModalBody | ModalChain = Inertia(),  # noqa: B008  (frozen)
+        inertia: Inertia | ModalBody | SegmentChain = Inertia(),  # noqa: B008  (frozen)
         *,
         joint: JointType | None = None,
         parent: str = WORLD,
         visuals: Iterable[Visual] = (),
         unphysical: bool = False,
-        flexible: ModalBody | ModalChain | None = None,
+        flexible: ModalBody | SegmentChain | None = None,
         **joint_options: Any,
     ) -> ModelBuilder:
         """A body; with `joint` also the joint that moves it, called `joint_name` or after the body.
@@ -82,8 +82,9 @@ class ModelBuilder:
         """
         if not isinstance(inertia, Inertia):
             flexible, inertia = inertia, Inertia()
-        if isinstance(flexible, ModalChain):
-            self._chains[name], flexible = flexible, flexible.segments[0]
+        if isinstance(flexible, SegmentChain):
+            self._chains[name], first = flexible, flexible.body(name, 0)
+            inertia, flexible = first.inertia, first.flexible
         self._parts["bodies"].append(Body(name, inertia, tuple(visuals), unphysical, flexible))
         if joint is not None:
             joint_name = joint_options.pop("joint_name", f"{name}_joint")
@@ -186,6 +187,7 @@ class ModelBuilder:
         name = getattr(part, field)
         if name not in self._chains or not part.node:
             return part
-        body, node = self._chains[name].locate(f"{kind} {part.name!r}", name, part.node)
-        changes: dict[str, Any] = {field: body, "node": node}
+        body, node, place = self._chains[name].locate(f"{kind} {part.name!r}", name, part.node)
+        where = part.placement if place.is_identity else place @ part.placement
+        changes: dict[str, Any] = {field: body, "node": node, "placement": where}
         return dataclasses.replace(part, **changes)

@@ -11,11 +11,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 
 from alembert.flexible import beam
 from alembert.joints import Fixed, Revolute, Universal
 from alembert.linear import trim
 from alembert.model import Inertia, ModalBody, Model, ModelBuilder, Placement
+from alembert.model.segment_chain import SegmentChain
 from alembert.verify.case import Check, Items, case
 
 Array = np.ndarray
@@ -58,7 +60,7 @@ def on_a_hub(body: ModalBody, radius: float) -> Model:
     return builder.build()
 
 
-def clamped(body: ModalBody, gravity: float = 0.0) -> Model:
+def clamped(body: ModalBody | SegmentChain, gravity: float = 0.0) -> Model:
     builder = ModelBuilder("clamped", gravity=(gravity, 0, 0))
     builder.body("beam", body, joint=Fixed())
     builder.frame("tip", "beam", node="tip")
@@ -139,6 +141,39 @@ def spinning_beam_with_a_tip_mass() -> Items:
         return [spun(beam(1.0, 1.0, **plane, tip=Inertia.point(0.5)), 3.0, 0.1)[0] for plane in planes]
 
     yield Check.converging("flap, lag [rad/s]", first, 8, [3.96666800, 2.59508286], 1e-8)
+
+
+@case(
+    source="Cantilever whose sections have their mass beside the shear centre: transfer matrix of bending and torsion",
+    kind="closed form",
+    tags=("flexible", "tree"),
+)
+def bending_with_torsion() -> Items:
+    """Modes bend and twist at once; by modes of bending and of torsion, and by rigid segments."""
+    offset, GJ, gyration = 0.2, 0.5, 0.03
+
+    def boundary(omega: float) -> float:
+        """The determinant of moment, force and torque at the tip per those at the root; w, slopes, theta, slope."""
+        square, A = omega**2, np.zeros((6, 6))
+        A[0, 1] = A[1, 2] = A[2, 3] = A[4, 5] = 1.0
+        A[3, 0], A[3, 4] = square, square * offset
+        A[5, 0], A[5, 4] = -square * offset / GJ, -square * (gyration + offset**2) / GJ
+        return float(np.linalg.det(scipy.linalg.expm(A)[np.ix_([2, 3, 5], [2, 3, 5])]))
+
+    between = np.linspace(1.0, 22.0, 200)
+    signs = np.sign([boundary(x) for x in between])
+    at = np.flatnonzero(signs[1:] != signs[:-1])
+    expected = [scipy.optimize.brentq(boundary, between[k], between[k + 1], xtol=1e-12) for k in at]
+    beside: dict[str, Any] = {"EI_y": 1.0, "GJ": GJ, "rhoI_z": gyration, "mass_offset": (offset, 0.0)}
+
+    def modes(n: int) -> Array:
+        return rates(*small_motion(clamped(beam(1.0, 1.0, **beside, bending_z=n, torsion=n))))[:4]
+
+    def segments(n: int) -> Array:
+        return rates(*small_motion(clamped(beam(1.0, 1.0, **beside, segments=n, rigid=True))))[:2]
+
+    yield Check.converging("four frequencies [rad/s]", modes, 8, expected, 1e-10)
+    yield Check.converging("two, by rigid segments [rad/s]", segments, 8, expected[:2], 1e-10, order=1)
 
 
 @case(

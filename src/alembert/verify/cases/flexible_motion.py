@@ -53,9 +53,9 @@ class Statics:
         return p.ravel(), R
 
 
-def cantilever(segments: int) -> Model:
+def cantilever(segments: int, rigid: bool = False) -> Model:
     builder = ModelBuilder("cantilever", gravity=(0, 0, 0))
-    builder.body("beam", beam(1.0, 1.0, EI_z=1.0, segments=segments), joint=Fixed())
+    builder.body("beam", beam(1.0, 1.0, EI_z=1.0, segments=segments, rigid=rigid), joint=Fixed())
     builder.frame("tip", "beam", node="tip")
     return builder.build()
 
@@ -83,12 +83,16 @@ def elastica(segments: int) -> Items:
     for load, expected in references.items():
         at = functools.partial(deflection, load=load)
         yield Check.converging(f"tip, load {load:g}", at, segments, expected, 1e-10)
-    errors = []
-    for k in (6, 12):
-        tip, _ = Statics(cantilever(k), np.array([0.0, 1.0, 0.0])).load(1.0)
-        errors.append(abs(tip[1] - references[1.0][0]))
-    order = float(np.log2(errors[0] / errors[1]))
-    yield Check("order", order, 3.0, 0.2, "from 6 to 12 segments")
+
+    def rigid(k: int) -> list[float]:
+        tip, _ = Statics(cantilever(k, rigid=True), np.array([0.0, 1.0, 0.0])).load(1.0)
+        return [tip[1], 1 - tip[0]]
+
+    yield Check.converging("tip by rigid segments, load 1", rigid, segments, references[1.0], 1e-10, order=1)
+    for what, found, order in (("", functools.partial(deflection, load=1.0), 3.0), ("rigid ", rigid, 2.0)):
+        errors = [abs(found(k)[0] - references[1.0][0]) for k in (segments // 2, segments)]
+        reason = f"from {segments // 2} to {segments}; what is left of the next order is 1 / {segments}"
+        yield Check(f"order of {what}segments", float(np.log2(errors[0] / errors[1])), order, 0.2, reason)
     tip, _ = Statics(cantilever(1), np.array([0.0, 1.0, 0.0])).load(10.0)
     far = float(tip[1] - references[10.0][0] > 1.0)
     yield Check("one segment is off by more than the length", far, 1.0, 0.0, "a body of small deflections")
@@ -117,6 +121,12 @@ def roll_up(segments: int) -> Items:
         )
     R = ends[segments][1]
     yield Check("turn of the tip", R[0, 0], 1.0, 1e-9, "turns of segments add exactly")
+    model = cantilever(segments // 2, rigid=True)
+    half, whole = (Statics(model, np.zeros(3), np.ones(model.nv)).load(x)[0][1] for x in (np.pi, 2 * np.pi))
+    # sides of h of a regular polygon; of half of it the ends are h / sin(pi h / 2) apart, less the arrows of two half sides
+    h = 1 / (segments // 2)
+    yield Check("rigid segments, half a circle", half, h / np.tan(np.pi * h / 2), 1e-12, "a regular polygon")
+    yield Check("rigid segments, a whole circle", whole, 0.0, 1e-12, "a regular polygon is closed")
 
 
 @case(
