@@ -18,7 +18,7 @@ DEGREES = 16
 
 
 @dataclass(frozen=True)
-class Basis:
+class Polynomials:
     """Legendre polynomials on [0, 1] at Gauss points: values, slopes and curvatures with respect to xi."""
 
     degree: int
@@ -48,7 +48,7 @@ class Shapes:
 
     kind: str
     names: tuple[str, ...]
-    basis: Basis
+    basis: Polynomials
     w: Array
     turn: Array
     """radians per unit of the mode"""
@@ -105,7 +105,7 @@ def family_of(
     tip: Inertia | None,
 ) -> Shapes:
     """The modes of one family, (1)-(3)."""
-    basis = Basis(n + DEGREES)
+    basis = Polynomials(n + DEGREES)
     xi, weights = basis.points
     P, P1, P2 = (basis.at(xi, k) for k in range(3))
     end, end1 = basis.at(1.0), basis.at(1.0, 1)
@@ -189,7 +189,7 @@ def _derivative(N: int) -> Array:
     return D
 
 
-def _largest(basis: Basis, coefficients: Array) -> Array:
+def _largest(basis: Polynomials, coefficients: Array) -> Array:
     """The largest value of each shape, with its sign."""
     values = basis.at(np.linspace(0.0, 1.0, 401)) @ coefficients
     # of values that are equal but for rounding, the one nearest to the tip
