@@ -37,3 +37,16 @@ def test_a_shared_velocity_changes_nothing(joint):
     np.testing.assert_allclose(a, other.accelerations, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(total, other.efforts, rtol=1e-10, atol=1e-10)
     assert not Flight(m, np.arange(m.nv) == 0).roots  # a root that follows a motion is left as it is
+
+
+@pytest.mark.parametrize("part", [{"armature": (0.1,) * 6}, {"friction": al.Friction(viscous=(0.1,) * 6)}])
+def test_roots_whose_joint_sees_the_velocity_are_left_as_they_are(part):
+    """An armature in all directions is no mass that flies: its inertia is in the joint's own axes."""
+    m = al.library.satellite()
+    root = m.joints[0]
+    m = m.replace_joint(root.name, **part)
+    rng = np.random.default_rng(1)
+    q, v, tau = m.random_configuration(rng), rng.normal(size=m.nv), rng.normal(size=m.nv)
+    flight = Flight(m, np.zeros(m.nv, bool))
+    np.testing.assert_array_equal(flight.accelerations(q, v, tau), m.forward_dynamics(q, v, tau))
+    assert not flight.roots
