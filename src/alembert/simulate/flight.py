@@ -31,7 +31,9 @@ class Flight:
             return
         for joint, parent, s in zip(tree.joints, tree.parents, tree.v_slices, strict=True):
             found = joint.type.translation
-            bare = joint.friction is None and not joint.armature and not joint.rotors  # these see the velocity
+            bare = (
+                joint.friction is None and not joint.armature and not joint.rotors
+            )  # these see the velocity
             if parent < 0 and found is not None and bare and not held[s].any():
                 self.roots.append((_within(s, found.linear), found.angular and _within(s, found.angular)))
 

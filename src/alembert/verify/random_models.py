@@ -196,10 +196,10 @@ def closed() -> tuple[Model, Array]:
     return close(library.random_tree(7, bodies=9, kinds=kinds, floating=True), LOOP_KINDS, seed=4)
 
 
-def close(tree: Model, kinds: Sequence[str], seed: int = 1) -> tuple[Model, Array]:
-    """A tree with loops of the given kinds, between random bodies (or a body and the world)."""
+def close(tree: Model, kinds: Sequence[str], seed: int = 1, at: Array | None = None) -> tuple[Model, Array]:
+    """A tree with loops of the given kinds, between random bodies (or a body and the world), closed `at` a configuration."""
     rng = np.random.default_rng(seed)
-    q = tree.random_configuration(rng)
+    q = tree.random_configuration(rng) if at is None else at
     frames, loops = [], []
     for k, kind in enumerate(kinds):
         joint = example_joint(kind, rng)
@@ -223,7 +223,7 @@ def _apart(tree: Model, q: Array, rng: np.random.Generator, *, ground: bool) -> 
         J_a, J_b = (tree.frame_jacobian(q, name, reference="world") for name in (a, b))
         if np.linalg.svd(J_b - J_a, compute_uv=False)[5] > 0.05:
             return a, b
-    raise AssertionError("no two bodies of this tree can move freely relative to each other")
+    raise LookupError("no two bodies of this tree can move freely relative to each other")
 
 
 def possible_speeds(model: Model, q: Array, active: Sequence[str] | None = None, seed: int = 0) -> Array:

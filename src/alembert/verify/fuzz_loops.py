@@ -1,0 +1,237 @@
+"""Properties of mechanisms with loops and couplings for the fuzzer, at states that close them.
+
+A model is closed at its neutral configuration, so that a smaller one, or one from a file, is closed there too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alembert import library
+from alembert.errors import AlembertError
+from alembert.model import Coupling, Model
+from alembert.verify.fuzz_trees import Measured, Property, file_and_back, pickled, property_of
+from alembert.verify.random_models import (
+    EPS,
+    LOOP_KINDS,
+    RATE,
+    ROUNDING,
+    close,
+    dense_solution,
+    rate_along,
+    relative,
+    times,
+    with_modes,
+)
+
+Array = np.ndarray
+LOOPS: dict[str, Property] = {"file_and_back": Property(file_and_back, 1), "pickled": Property(pickled, 6)}
+WELL = 1e3
+"""condition of the constraints up to which states are drawn: tolerances grow with it"""
+TREE_KINDS = ("revolute", "prismatic", "cylindrical", "planar", "spherical", "universal")
+
+
+def draw_closed(seed: int) -> Model:
+    """A floating tree of four to eight bodies with one to three loops, and a coupling where two joints can have one."""
+    rng = np.random.default_rng((seed, 2))
+    for attempt in range(50):
+        tree = library.random_tree(
+            1000 * seed + attempt,
+            bodies=int(rng.integers(4, 9)),
+            kinds=TREE_KINDS,
+            floating=True,
+            branching=float(rng.uniform(0, 0.8)),
+            attachments=bool(rng.random() < 0.5),
+        )
+        if rng.random() < 0.25:
+            tree = with_modes(tree, seed)
+        kinds = [str(kind) for kind in rng.choice(LOOP_KINDS, size=rng.integers(1, 4), replace=False)]
+        try:
+            model, _ = close(tree, kinds, seed, tree.neutral())
+        except LookupError:
+            continue
+        model = _coupled(model, rng)
+        if _condition(model, model.neutral()) < WELL:
+            return model
+    raise AssertionError(f"seed {seed}: no mechanism whose constraints are well conditioned")
+
+
+def _coupled(model: Model, rng: np.random.Generator) -> Model:
+    single = [joint.name for joint in model.joints if joint.type.nv == joint.type.nq == 1]
+    if len(single) < 2 or rng.random() < 0.5:
+        return model
+    follower, master = (str(name) for name in rng.permutation(single)[:2])
+    q, ratio = model.neutral(), float(rng.uniform(0.5, 2.0))
+    offset = float(q[model.q_slice(follower)][0] - ratio * q[model.q_slice(master)][0])
+    return model.replace(couplings=(Coupling("coupled", follower, (master,), (ratio,), offset),))
+
+
+def _condition(model: Model, q: Array) -> float:
+    """Of G in the metric of the mass matrix, over the rows that are independent; infinite where the rank is unclear."""
+    G = model.constraint_jacobian(q)
+    root = np.linalg.cholesky(model.mass_matrix(q))
+    sizes = np.linalg.svd(np.linalg.solve(root, G.T), compute_uv=False)
+    kept = sizes[sizes > 1e-9 * sizes[0]]
+    return float(kept[0] / kept[-1])
+
+
+def closed_states(model: Model, count: int, seed: int) -> tuple[Array, Array, Array]:
+    """Configurations and speeds that keep all loops closed, and a third vector over the speeds."""
+    rng = np.random.default_rng(seed)
+    q0, found = model.neutral(), []
+    while len(found) < count:
+        for size in (0.4, 0.1, 0.02, 0.0):
+            guess = model.integrate(q0, size * rng.normal(size=model.nv))
+            for owner in model.space.of_bodies.values():
+                guess[owner.q] *= 0.1
+            try:
+                state = model.assemble(guess, rng.normal(size=model.nv))
+            except AlembertError:
+                continue
+            if _condition(model, state.q) < WELL:
+                found.append(state)
+                break
+        else:
+            raise AssertionError("the neutral configuration closes no loops")
+    return (
+        np.array([s.q for s in found]),
+        np.array([s.v for s in found]),
+        rng.normal(size=(count, model.nv)),
+    )
+
+
+def _sizes(model: Model, q: Array, v: Array, x: Array) -> tuple[Array, Array, Array]:
+    """The terms of the equations of motion, how ill-conditioned they are, and the accelerations."""
+    M = model.mass_matrix(q)
+    a = model.constrained_dynamics(q, v, x).accelerations
+    size = np.linalg.norm(times(M, a), axis=-1) + np.linalg.norm(model.bias_forces(q, v), axis=-1)
+    size = size + np.linalg.norm(x, axis=-1)
+    condition = np.linalg.cond(M) * np.array([_condition(model, one) for one in q])
+    return size, condition, a
+
+
+@property_of(LOOPS, states=16)
+def dense_equations(model: Model, q: Array, v: Array, x: Array) -> Measured:
+    """Accelerations and forces of constraints against least squares on the whole matrix."""
+    size, condition, a = _sizes(model, q, v, x)
+    M = model.mass_matrix(q)
+    force = times(M, a) + model.bias_forces(q, v) - x
+    worst = 0.0
+    for k in range(len(q)):
+        expected, expected_force = dense_solution(model, q[k], v[k], x[k])
+        bound = condition[k] * (
+            np.linalg.norm(expected) + np.linalg.norm(a[k]) + size[k] / np.linalg.norm(M[k])
+        )
+        worst = max(worst, float(np.linalg.norm(a[k] - expected) / bound))
+        worst = max(worst, float(np.linalg.norm(force[k] - expected_force) / (condition[k] * size[k])))
+    return worst, ROUNDING
+
+
+@property_of(LOOPS)
+def accelerations_keep_loops_closed(model: Model, q: Array, v: Array, x: Array) -> Measured:
+    _, condition, a = _sizes(model, q, v, x)
+    G, gamma = model.constraint_jacobian(q), model.constraint_bias(q, v)
+    size = np.linalg.norm(G, axis=(-1, -2)) * np.linalg.norm(a, axis=-1) + np.linalg.norm(gamma, axis=-1)
+    error = np.linalg.norm(times(G, a) + gamma, axis=-1)
+    return float(np.max(error / (condition * size))), ROUNDING
+
+
+@property_of(LOOPS)
+def reactions_do_no_work(model: Model, q: Array, v: Array, x: Array) -> Measured:
+    size, condition, a = _sizes(model, q, v, x)
+    force = times(model.mass_matrix(q), a) + model.bias_forces(q, v) - x
+    power = np.abs(np.sum(force * v, axis=-1)) / (size * np.linalg.norm(v, axis=-1))
+    # the speeds come from an iteration that ends with a residual of some 1e-12
+    return float(np.max(power / condition)), 1e-11
+
+
+@property_of(LOOPS)
+def jacobian_is_the_rate_of_the_residual(model: Model, q: Array, v: Array, x: Array) -> Measured:
+    """Also for speeds that open the loops."""
+    change = rate_along(lambda q, v: model.constraint_residual(q), model, q, x, 0 * x)
+    G = model.constraint_jacobian(q)
+    size = np.linalg.norm(G, axis=(-1, -2)) * np.linalg.norm(x, axis=-1)
+    return float(np.max(np.linalg.norm(change - times(G, x), axis=-1) / size)), 10 * RATE
+
+
+@property_of(LOOPS)
+def bias_is_the_rate_of_the_jacobian(model: Model, q: Array, v: Array, x: Array) -> Measured:
+    change = rate_along(lambda q, v: times(model.constraint_jacobian(q), v), model, q, v, 0 * v)
+    gamma = model.constraint_bias(q, v)
+    size = np.linalg.norm(model.constraint_jacobian(q), axis=(-1, -2)) * (1 + np.sum(v * v, axis=-1))
+    return float(np.max(np.linalg.norm(change - gamma, axis=-1) / size)), 10 * RATE
+
+
+@property_of(LOOPS)
+def impulses_lose_the_energy_of_the_jump(model: Model, q: Array, v: Array, x: Array) -> Measured:
+    """Carnot's theorem: T before = T after + T of the difference; and the loops are closed in speeds after it."""
+    after = model.impulse(q, x).velocities
+    T = [model.kinetic_energy(q, speeds) for speeds in (x, after, x - after)]
+    G = model.constraint_jacobian(q)
+    open_ = np.linalg.norm(times(G, after), axis=-1) / (
+        np.linalg.norm(G, axis=(-1, -2)) * np.linalg.norm(x, axis=-1)
+    )
+    _, condition, _ = _sizes(model, q, v, x)
+    error = np.maximum(np.abs(T[0] - T[1] - T[2]) / T[0], open_)
+    return float(np.max(error / condition)), ROUNDING
+
+
+@property_of(LOOPS, states=6)
+def inverse_undoes_forward(model: Model, q: Array, v: Array, x: Array) -> Measured:
+    """The efforts of all joints that give the accelerations of x again; among equals the least."""
+    if model.space.of_bodies:
+        return 0.0, 0.0  # modes have no drives
+    size, condition, a = _sizes(model, q, v, x)
+    found = model.constrained_inverse_dynamics(q, v, a, actuated=[j.name for j in model.joints if j.type.nv])
+    again = model.constrained_dynamics(q, v, found.efforts).accelerations
+    least = np.max(np.linalg.norm(found.efforts, axis=-1) / (np.linalg.norm(x, axis=-1) + EPS)) - 1.0
+    bound = condition * (
+        np.linalg.norm(a, axis=-1) + size / np.linalg.norm(model.mass_matrix(q), axis=(-1, -2))
+    )
+    return max(float(np.max(np.linalg.norm(again - a, axis=-1) / bound)), float(least) * 1e-3), 10 * ROUNDING
+
+
+@property_of(LOOPS, states=3)
+def closed_derivatives_are_differences(model: Model, q: Array, v: Array, x: Array) -> Measured:
+    d = model.constrained_dynamics_derivatives(q, v, x)
+    dq, dv, h = 0.3 * x / np.abs(x).max(), 0.3 * v / np.abs(v).max(), 1e-4
+
+    def at(k: int) -> Array:
+        return model.constrained_dynamics(model.integrate(q, k * h * dq), v + k * h * dv, x).accelerations
+
+    change = (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
+    found = times(d.dq, dq) + times(d.dv, dv)
+    _, condition, a = _sizes(model, q, v, x)
+    terms = np.linalg.norm(found, axis=-1) + np.linalg.norm(a, axis=-1) * condition
+    return float(np.max(np.linalg.norm(found - change, axis=-1) / terms)), 1e-6
+
+
+@property_of(LOOPS, states=16)
+def closed_alone_as_in_a_batch(model: Model, q: Array, v: Array, x: Array) -> Measured:
+    batch = model.constrained_dynamics(q, v, x).accelerations
+    alone = [model.constrained_dynamics(*state).accelerations for state in zip(q, v, x, strict=True)]
+    return float(np.sum(batch != np.array(alone))), 0.0
+
+
+@property_of(LOOPS)
+def reduced_kinetic_energy(model: Model, q: Array, v: Array, x: Array) -> Measured:
+    worst = 0.0
+    for k in range(min(len(q), 16)):
+        chosen = model.independent_coordinates(q[k])
+        reduced = model.reduced_mass_matrix(q[k])
+        part = v[k][list(chosen.indices)]
+        T = float(model.kinetic_energy(q[k], v[k]))
+        worst = max(worst, abs(float(part @ reduced @ part) / 2 / T - 1) / float(np.linalg.cond(reduced)))
+    return worst, 1e-11
+
+
+@property_of(LOOPS)
+def closed_equation_of_motion(model: Model, q: Array, v: Array, x: Array) -> Measured:
+    """What the constraints exert lies in the rows of G: nothing is left beside them."""
+    size, condition, a = _sizes(model, q, v, x)
+    force = times(model.mass_matrix(q), a) + model.bias_forces(q, v) - x
+    G = model.constraint_jacobian(q)
+    left = np.array(
+        [f - g.T @ np.linalg.lstsq(g.T, f, rcond=1e-10)[0] for f, g in zip(force, G, strict=True)]
+    )
+    return relative(left, (condition * size)[:, None]), ROUNDING
