@@ -295,16 +295,45 @@ def symbolic_solution(
     `given` has q, v, tau and, where wrenches act, `wrench` (nodes, 6). `guarded`: NaN where (5) says that the minimal set
     does not serve or loops are open.
     """
-    model = rows.model
-    found = equations(model.compute.tree, given["q"], given["v"], parameters)
-    factor, rest = _tree_terms(model, Pattern(model.compute.tree), given, parameters)
-    x = {"factor": factor, "rest": rest, "chosen": ca.SX(masks[0]), "active": ca.SX(masks[1])}
-    x |= {"G": ca.sparsify(found.jacobian), "T": found.basis, "gamma": found.bias, "phi": found.residual}
-    a, f, wrenches, status = _accelerations(rows, _held_rows(x | {"v": given["v"]}, ()))
+    a, f, wrenches, status = symbolic_state(rows, masks, given, parameters)
     if guarded:
         good = symbolic_served(status, CLOSED)
         a, f, wrenches = (ca.if_else(good, y, ca.SX.nan(*y.shape)) for y in map(ca.densify, (a, f, wrenches)))
     return a, f, wrenches
+
+
+def symbolic_state(
+    rows: ConstraintRows, masks: tuple[Any, Any], given: Mapping[str, ca.SX], parameters: ca.SX
+) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    """a, f, the wrenches of the loops and (5) on symbols; the masks of chosen and active rows may be symbols too."""
+    factor, rest = _tree_terms(rows.model, Pattern(rows.model.compute.tree), given, parameters)
+    x = _symbols(rows, masks, given["q"], given["v"], parameters) | {"factor": factor, "rest": rest}
+    a, f, wrenches, status = _accelerations(rows, x)
+    return a, f, wrenches, status
+
+
+def symbolic_projection(
+    rows: ConstraintRows, masks: tuple[Any, Any], q: ca.SX, v: ca.SX, parameters: ca.SX
+) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """x and y with G x = -phi and G y = -G v, and (6), on symbols."""
+    pattern = Pattern(rows.model.compute.tree)
+    M = expressions(MASS_MATRIX, rows.model.compute.tree, {"q": q}, parameters)["matrix"]
+    x = _symbols(rows, masks, q, v, parameters) | {"factor": pattern.factor(M)}
+    step, change, status = _projection(rows, x)
+    return step, change, status
+
+
+def _symbols(
+    rows: ConstraintRows, masks: tuple[Any, Any], q: ca.SX, v: ca.SX, parameters: ca.SX
+) -> dict[str, ca.SX]:
+    found = equations(rows.model.compute.tree, q, v, parameters)
+    terms = {
+        "G": ca.sparsify(found.jacobian),
+        "T": found.basis,
+        "gamma": found.bias,
+        "phi": found.residual,
+    }
+    return _held_rows({**terms, "v": v, "chosen": ca.SX(masks[0]), "active": ca.SX(masks[1])}, ())
 
 
 def _accelerations(rows: ConstraintRows, x: dict[str, ca.SX]) -> list[ca.SX]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import casadi as ca
 import numpy as np
 
 from alembert.constraints.tolerances import RANK as RANK
@@ -80,6 +81,36 @@ def choose_each(G: Array, groups: Sequence[slice], tolerance: Array) -> tuple[Ar
         chosen[each, some[row]] |= more
         margin = np.where(more, far, margin)
     return chosen, margin
+
+
+def symbolic_choice(G: ca.SX, groups: Sequence[slice], tolerance: float) -> ca.SX:
+    """The mask (m) of a minimal set, as `choose_each` takes it, on symbols: for code that chooses rows by itself."""
+    m, n = G.shape
+    left = ca.SX(m, n)
+    for s in groups:
+        lengths = ca.sqrt(ca.sum2(G[s, :] * G[s, :]))
+        longest = ca.mmax(lengths)
+        for i in range(s.start, s.stop):
+            left[i, :] = G[i, :] * ((1 - TIE * i) / ca.if_else(longest > 0, longest, 1.0))
+    limit = (tolerance**2) * ca.fmax(ca.mmax(ca.sum2(left * left)), np.finfo(float).tiny)
+    chosen = ca.SX.zeros(m)
+    for _ in range(min(m, n)):
+        distance = ca.sum2(left * left)
+        far = ca.mmax(distance)
+        more, none = far > limit, ca.SX(1)
+        direction = ca.SX.zeros(1, n)
+        taken = []
+        for i in range(m):
+            here = more * none * (distance[i] >= far)
+            none = none * (1 - here)
+            direction = direction + here * left[i, :]
+            taken.append(here)
+        direction = direction / ca.sqrt(ca.if_else(more, far, 1.0))
+        left = left - (left @ direction.T) @ direction
+        for i, here in enumerate(taken):
+            left[i, :] = (1 - here) * left[i, :]
+            chosen[i] = chosen[i] + here
+    return ca.densify(chosen)
 
 
 def _scaled(G: Array, groups: Sequence[slice], tolerance: Array) -> tuple[Array, Array, Array]:

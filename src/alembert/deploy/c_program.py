@@ -1,12 +1,18 @@
 """A model as a C program: derivatives, outputs, their tangents and an integrator step; no Python, no allocation, no globals.
 
-    derivatives   t, q, v, u, p -> q', v'
-    outputs       t, q, v, u, p -> y
-    tangent       t, q, v, u, p and directions of q, v, u, p -> directions of q', v', y
-    step          t, h, u, p; q and v in place
+    derivatives   t, q, v, [x], [d], u, p -> q', v', [x']
+    outputs       t, q, v, [x], [d], u, p -> y
+    tangent       the same and directions of q, v, [x], u, p -> directions of q', v', [x'], y
+    step          t, h, u, p; q, v, [x] in place, [d]
+    instant       t, q, v, [x], u, p; d in place: what sensors and sampled laws do at a tick of their clock
+    settle        p; q, v, d in place: back to where loops are closed
 
-u are efforts of the joints, or what a controller takes, and p the parameters of the model. The step is one of
+u are efforts of the joints, or what a controller takes, and p the parameters of the model. x are states that are integrated
+along and d what is remembered (`alembert.deploy.acting`); they are arguments only where there are some. The step is one of
 `alembert.simulate.schemes`, cut where it asks for accelerations, so that the dynamics are there once and are called.
+
+Loops, couplings and equations are those of `alembert.simulate.closed_loops`: d begins with the mask of a minimal set of rows.
+Where the set does not serve at a state, another is chosen; where none serves, accelerations are NaN.
 """
 
 from __future__ import annotations
@@ -20,26 +26,22 @@ import casadi as ca
 import numpy as np
 
 from alembert.arguments import names, unknown
+from alembert.constraints import compiled, rank
+from alembert.constraints.tolerances import RANK
+from alembert.deploy.acting import Acting, Given, Signal, acting
+from alembert.deploy.routine import Parts, Routine
 from alembert.engine.c_export import c_function
 from alembert.errors import ArgumentError, UnsupportedError
+from alembert.lowering.plan import Call, Copy, Offset, Repeat, Step, When
 from alembert.model import Model
-from alembert.simulate.elements import Elements
+from alembert.simulate import closed_loops
 from alembert.simulate.schemes import SCHEMES, Now, StatePoint
+from alembert.simulate.stepping import SchemeManifold
 from alembert.spatial import quaternion
 
 INTEGRATORS = tuple(name for name, scheme in SCHEMES.items() if not scheme.past)
-Call = tuple[str, tuple[str, ...], tuple[str, ...]]
-"""the name of a function, its arguments and results"""
 PLACES = ("x", "y", "z", "qw", "qx", "qy", "qz")
-
-
-@dataclass(frozen=True)
-class Signal:
-    """A number that goes in or comes out: its name, unit and value at the start."""
-
-    name: str
-    unit: str
-    start: float = 0.0
+PUBLIC = ("derivatives", "outputs", "tangent", "step", "instant", "settle")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,110 +54,114 @@ class CProgram:
     integrator: str
     states: tuple[Signal, ...]
     speeds: tuple[Signal, ...]
+    more_states: tuple[Signal, ...]
+    """x"""
+    memory: tuple[float, ...]
+    """d at the start"""
     inputs: tuple[Signal, ...]
     parameters: tuple[Signal, ...]
     outputs: tuple[Signal, ...]
+    tick: float = 0.0
+    """seconds between calls of `instant`"""
+    rows: int = 0
+    """of loops, couplings and equations"""
     operations: Mapping[str, int] = field(default_factory=dict)
     """of each function"""
-    functions: Mapping[str, ca.Function] = field(default_factory=dict)
+    parts: Parts = field(default_factory=Parts)
     prototypes: tuple[str, ...] = ()
     """of the functions that others may call"""
-    stages: Mapping[str, ca.Function] = field(default_factory=dict)
-    """what the step does between two calls of the derivatives"""
-    calls: tuple[Call, ...] = ()
-    """all calls of the step in order"""
-    buffers: Mapping[str, int] = field(default_factory=dict)
-    """the arrays of the step, with their sizes"""
 
     @property
     def sizes(self) -> dict[str, int]:
         parts = {
             "q": self.states,
             "v": self.speeds,
+            "x": self.more_states,
+            "d": self.memory,
             "u": self.inputs,
             "p": self.parameters,
             "y": self.outputs,
         }
         return {name: len(part) for name, part in parts.items()}
 
+    @property
+    def starts(self) -> dict[str, list[float]]:
+        """q, v, x, d, u and p at the start."""
+        parts = {
+            "q": self.states,
+            "v": self.speeds,
+            "x": self.more_states,
+            "u": self.inputs,
+            "p": self.parameters,
+        }
+        found = {name: [s.start for s in part] for name, part in parts.items()}
+        return {**found, "d": list(self.memory)}
+
 
 def c_program(
     function: str,
     model: Model,
     prefix: str,
+    given: Given,
     *,
     integrator: str = "rk4",
-    controller: ca.Function | None = None,
-    inputs: Sequence[str] | None = None,
-    forces: Any = (),
     frames: Sequence[str] = (),
     q0: Any = None,
     v0: Any = None,
     tangents: bool = True,
-    more: Callable[[ca.SX, ca.SX, ca.SX], ca.SX] | None = None,
+    more: Callable[[Model, ca.SX, ca.SX, ca.SX, ca.SX], ca.SX] | None = None,
+    commands: Sequence[Signal] = (),
 ) -> CProgram:
-    """See the module. `function` is what messages call the caller; `more(q, u, p)` gives further efforts."""
+    """See the module. `function` is what messages call the caller.
+
+    `more(model, q, v, w, p)` gives further efforts, of inputs w called `commands`, which come before all others in u.
+    """
     _check(function, model, integrator)
     _identifier(function, prefix)
-    q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    t, h = ca.SX.sym("t"), ca.SX.sym("h")
-    p = ca.SX.sym("p", len(model.parameters))
-    u, signals, effort = _driven(function, model, controller, inputs, t, q, v)
-    if forces:
-        effort = effort + Elements(model, tuple(forces), None).total(t, q, v, p)
-    if more is not None:
-        effort = effort + more(q, u, p)
-    given = p if model.parameters else None
-    a = model.symbolic.forward_dynamics(q, v, effort, parameters=given)
-    rate = model.space.rate(q, v)
-    y, outputs = _outputs(function, model, frames, q, v, given)
-    arguments = {"t": t, "q": q, "v": v, "u": u, "p": p}
-    made: dict[str, ca.Function] = {
-        "derivatives": _function("derivatives", arguments, {"rate": rate, "a": a}),
-        "outputs": _function("outputs", arguments, {"y": y}),
-    }
-    if tangents:
-        made["tangent"] = _tangent(arguments, {"d_rate": rate, "d_a": a, "d_y": y})
-    stages, calls, buffers = _step(model, integrator, t, h, q, v)
+    act = acting(function, model, given)
+    q_start, v_start = _start(function, act, q0, v0)
+    makers = _Maker(function, act, integrator, frames, more, commands, tangents=tangents)
+    outputs = makers.outputs
+    memory = [*makers.first_choice(q_start), *act.starts, *([0.0] if act.tick else [])]
+    made = makers.parts()
     prototypes: list[str] = []
     operations: dict[str, int] = {}
     text = ["#include <math.h>\n#include <string.h>\n"]
-    for name, f in {**made, **stages}.items():
-        code, count = c_function(f, f"{prefix}_{name}", static=name not in made)
+    for name, f in made.functions.items():
+        code, count = c_function(f, f"{prefix}_{name}", static=name not in PUBLIC)
         text.append(code)
         operations[name] = count
-        if name in made:
+        if name in PUBLIC:
             prototypes.append(code.split("\n", 1)[0])
-    operations["step"] = sum(operations[name] for name, _, _ in calls)
-    lines = _step_text(model, prefix, integrator, calls, buffers)
-    text.append("\n".join(lines))
-    states = _start(function, "q0", q0, model.neutral(), model.space.check)
-    speeds = _start(function, "v0", v0, np.zeros(model.nv), None)
+    for name in made.routines:
+        lines = made.c_text(name, prefix, static=name not in PUBLIC)
+        operations[name] = made.operations(name, operations)
+        text.append("\n".join(lines))
+        if name in PUBLIC:
+            prototypes.append(next(line for line in lines if line.startswith("void")))
+    space = model.space
     return CProgram(
-        model,
+        act.model,
         prefix,
         "\n".join(text),
         integrator,
-        tuple(
-            Signal(name, unit, x)
-            for name, unit, x in zip(
-                model.coordinate_names, model.space.coordinate_units, states, strict=True
-            )
-        ),
-        tuple(
-            Signal(name, unit, x)
-            for name, unit, x in zip(model.speed_names, model.space.speed_units, speeds, strict=True)
-        ),
-        signals,
+        _signals(model.coordinate_names, space.coordinate_units, q_start),
+        _signals(model.speed_names, space.speed_units, v_start),
+        act.states,
+        tuple(float(x) for x in memory),
+        (*commands, *act.inputs),
         tuple(Signal(name, "", value) for name, value in model.parameter_values.items()),
         outputs,
+        act.tick,
+        makers.rows,
         operations,
         made,
-        (*prototypes, lines[1]),
-        stages,
-        tuple(calls),
-        buffers,
+        tuple(prototypes),
     )
+
+
+def _signals(labels: Sequence[str], units: Sequence[str], starts: Sequence[float]) -> tuple[Signal, ...]:
+    return tuple(Signal(*entry) for entry in zip(labels, units, map(float, starts), strict=True))
 
 
 def _check(function: str, model: Model, integrator: str) -> None:
@@ -163,14 +169,14 @@ def _check(function: str, model: Model, integrator: str) -> None:
         raise ArgumentError(f"{function}: model is {model!r}, expected a Model")
     if integrator not in INTEGRATORS:
         raise ArgumentError(unknown(f"{function}: no integrator", integrator, INTEGRATORS))
-    if model.is_constrained:
-        held = model.constrained_compute.rows.names[0]
-        raise UnsupportedError(
-            f"{function}: the model {model.name!r} has loops or couplings ({held!r}), whose integration is "
-            "not exported yet; model.export_c writes their accelerations"
-        )
     if model.nv == 0:
         raise ArgumentError(f"{function}: nothing moves in the model {model.name!r}")
+    if model.is_constrained and not closed_loops.compiles(model):
+        rows = model.constrained_compute.rows
+        raise UnsupportedError(
+            f"{function}: the model {model.name!r} has {len(rows.names)} loops, couplings and equations with {rows.count} "
+            "rows, too many for straight code; leave some of them out"
+        )
 
 
 def _identifier(function: str, prefix: str) -> None:
@@ -178,74 +184,349 @@ def _identifier(function: str, prefix: str) -> None:
         raise ArgumentError(f"{function}: {prefix!r} is not a name in C; use letters, digits and underscores")
 
 
-def effort_unit(speed: str) -> str:
-    """What times a speed is a power."""
-    return {"rad/s": "N.m", "m/s": "N"}.get(speed, "")
-
-
-def _driven(
-    function: str,
-    model: Model,
-    controller: ca.Function | None,
-    inputs: Sequence[str] | None,
-    t: ca.SX,
-    q: ca.SX,
-    v: ca.SX,
-) -> tuple[ca.SX, tuple[Signal, ...], ca.SX]:
-    """The inputs, their names, and the efforts that they make."""
-    if controller is not None:
-        sizes = [1, model.nq, model.nv]
-        if not isinstance(controller, ca.Function):
-            raise UnsupportedError(
-                f"{function}: the controller is {controller!r}, which cannot be compiled; give a casadi.Function of t, q, v "
-                "(and inputs)"
-            )
-        found = [controller.numel_in(k) for k in range(controller.n_in())]
-        if (
-            found[:3] != sizes
-            or len(found) > 4
-            or controller.n_out() != 1
-            or controller.numel_out(0) != model.nv
-        ):
+def _start(function: str, act: Acting, q0: Any, v0: Any) -> tuple[np.ndarray, np.ndarray]:
+    model, found = act.model, []
+    for what, given, default in (("q0", q0, model.neutral()), ("v0", v0, np.zeros(model.nv))):
+        if isinstance(given, Mapping):
+            given = model.configuration(given) if what == "q0" else model.velocity(given)
+        x = default if given is None else np.asarray(given, dtype=float)
+        if x.shape != default.shape or not np.all(np.isfinite(x)):
             raise ArgumentError(
-                f"{function}: the controller takes {found} numbers, expected {sizes} (t, q, v) and perhaps inputs; "
-                f"and gives {model.nv} efforts"
+                f"{function}: {what} has shape {x.shape}, expected {default.shape} finite numbers"
             )
-        count = found[3] if len(found) == 4 else 0
-        labels = list(names(function, "inputs", inputs or [f"input{k + 1}" for k in range(count)]))
-        if len(labels) != count or len(set(labels)) != count:
-            raise ArgumentError(f"{function}: the controller takes {count} inputs, got the names {labels}")
-        u = ca.SX.sym("u", count)
-        effort = ca.SX(controller(t, q, v, *([u] if count else [])))
-        return u, tuple(Signal(name, "") for name in labels), effort
-    places = model.space.speed_places
-    allowed = set(model.space.joint_speed_names)
-    chosen: list[int] = []
-    for name in names(function, "inputs", list(model.space.joint_speed_names) if inputs is None else inputs):
-        if name not in places:
-            raise ArgumentError(unknown(f"{function}: inputs: no joint", name, places))
-        chosen += range(places[name].start, places[name].stop)
-    chosen = [k for k in chosen if model.speed_names[k] in allowed]
-    u = ca.SX.sym("u", len(chosen))
-    effort = ca.SX(model.nv, 1)
-    for k, column in enumerate(chosen):
-        effort[column] = u[k]
-    units = model.space.speed_units
-    signals = tuple(Signal(f"effort.{model.speed_names[k]}", effort_unit(units[k])) for k in chosen)
-    return u, signals, ca.densify(effort)
+        found.append(x)
+    model.space.check(function, found[0])
+    if model.is_constrained:
+        return act.system.settled(0.0, found[0], found[1])
+    return found[0], found[1]
 
 
-def _outputs(
-    function: str, model: Model, frames: Sequence[str], q: ca.SX, v: ca.SX, p: Any
-) -> tuple[ca.SX, tuple[Signal, ...]]:
-    """Positions and quaternions of frames."""
-    rows, signals = [ca.SX(0, 1)], []
-    for frame in names(function, "frames", frames):
-        model.compute.locate(function, frame, None)
-        X = model.symbolic.frame_pose(q, frame, parameters=p)
-        rows += [X.translation, quaternion.from_matrix(X.rotation)]
-        signals += [Signal(f"frame.{frame}.{x}", "m" if k < 3 else "") for k, x in enumerate(PLACES)]
-    return ca.densify(ca.vertcat(*rows)), tuple(signals)
+class _Maker:
+    """The functions and routines of a program."""
+
+    def __init__(
+        self,
+        function: str,
+        act: Acting,
+        integrator: str,
+        frames: Sequence[str],
+        more: Callable[[Model, ca.SX, ca.SX, ca.SX, ca.SX], ca.SX] | None,
+        commands: Sequence[Signal],
+        *,
+        tangents: bool,
+    ) -> None:
+        self.function, self.act, self.model, self.integrator = function, act, act.model, integrator
+        self.tangents, self.more, self.commands = tangents, more, len(commands)
+        model = self.model
+        self.constraints = model.constrained_compute.rows if model.is_constrained else None
+        self.rows = self.constraints.count if self.constraints is not None else 0
+        self.sizes = {
+            "t": 1,
+            "q": model.nq,
+            "v": model.nv,
+            "x": len(act.states),
+            "d": self.rows + act.memory + bool(act.tick),
+            "u": self.commands + len(act.inputs),
+            "p": act.own_parameters,
+        }
+        self.symbols = {name: ca.SX.sym(name, size) for name, size in self.sizes.items()}
+        self.given = [name for name in self.sizes if self.sizes[name] or name in "tqvup"]
+        """the arguments that there are"""
+        s = self.symbols
+        self.own_u = s["u"][self.commands :]
+        self.p = act.parameters(self.own_u, s["p"])
+        self.y, self.outputs = self._outputs(frames)
+        self.results = {"rate": model.nq, "a": model.nv}
+        if self.sizes["x"]:
+            self.results["x_rate"] = self.sizes["x"]
+
+    def _outputs(self, frames: Sequence[str]) -> tuple[ca.SX, tuple[Signal, ...]]:
+        """Positions and quaternions of frames."""
+        rows, signals, model = [ca.SX(0, 1)], [], self.model
+        for frame in names(self.function, "frames", frames):
+            model.compute.locate(self.function, frame, None)
+            X = model.symbolic.frame_pose(
+                self.symbols["q"], frame, parameters=self.p if model.parameters else None
+            )
+            rows += [X.translation, quaternion.from_matrix(X.rotation)]
+            signals += [Signal(f"frame.{frame}.{x}", "m" if k < 3 else "") for k, x in enumerate(PLACES)]
+        return ca.densify(ca.vertcat(*rows)), tuple(signals)
+
+    def first_choice(self, q: np.ndarray) -> list[float]:
+        """A minimal set of rows at the start."""
+        if self.constraints is None:
+            return []
+        return np.array(self._choice()(q, self.act.system.parameter_array()), dtype=float).ravel().tolist()
+
+    # --- all parts --------------------------------------------------------------------------------------------------
+
+    def parts(self) -> Parts:
+        functions: dict[str, ca.Function] = {}
+        routines: dict[str, Routine] = {}
+        s = self.symbols
+        given = {name: s[name] for name in self.given}
+        rate, a, x_rate, bad = self._motion()
+        results = {"rate": rate, "a": a, **({"x_rate": x_rate} if "x_rate" in self.results else {})}
+        if self.constraints is None:
+            functions["derivatives"] = _function("derivatives", given, results)
+        else:
+            chosen = s["d"][: self.rows]
+            mask = ca.SX.sym("mask", self.rows)
+            moved = {key: ca.substitute(ca.SX(x), chosen, mask) for key, x in {**results, "bad": bad}.items()}
+            functions["motion"] = _function("motion", {**given, "mask": mask}, moved)
+            functions["choose"] = self._choice()
+            functions["guard"] = self._guard()
+            routines["derivatives"] = self._guarded()
+            self._settling(functions, routines)
+        functions["outputs"] = _function("outputs", given, {"y": self.y})
+        if self.tangents:
+            functions["tangent"] = _tangent(given, {**results, "y": self.y})
+        if self.act.instants is not None:
+            self._instant(functions, routines)
+        self._step(functions, routines)
+        return Parts(functions, routines)
+
+    def _motion(self) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        """q', v', x', and whether the rows of loops do not serve."""
+        s, model = self.symbols, self.model
+        t, q, v, x, d = (s[name] for name in "tqvxd")
+        p = self.p
+        effort, x_rate = self.act.effort(t, q, v, x, d[self.rows :], self.own_u, p)
+        if self.more is not None:
+            effort = effort + self.more(model, q, v, s["u"][: self.commands], p)
+        rate = model.space.rate(q, v)
+        if self.constraints is None:
+            a = model.symbolic.forward_dynamics(q, v, effort, parameters=p if model.parameters else None)
+            return rate, a, x_rate, ca.SX(0)
+        masks = (d[: self.rows], np.ones(self.rows))
+        a, _, _, status = compiled.symbolic_state(
+            self.constraints, masks, {"q": q, "v": v, "tau": effort}, p
+        )
+        good = compiled.symbolic_served(status, closed_loops.STAGE)
+        return rate, a, x_rate, ca.logic_not(good)
+
+    # --- loops ------------------------------------------------------------------------------------------------------
+
+    def _all_parameters(self) -> dict[str, ca.SX]:
+        """Parameters of the copy as one argument."""
+        return {"all_p": ca.SX.sym("all_p", len(self.model.parameters))}
+
+    def _choice(self) -> ca.Function:
+        """(q, all_p) -> the mask of a minimal set of rows."""
+        assert self.constraints is not None
+        q, p = ca.SX.sym("q", self.model.nq), self._all_parameters()
+        graph = self.constraints.graph
+        G = ca.substitute(
+            ca.sparsify(graph.found.jacobian),
+            ca.vertcat(graph.q, graph.parameters),
+            ca.vertcat(q, p["all_p"]),
+        )
+        mask = rank.symbolic_choice(G, self.constraints.slice_list, RANK)
+        return _function("choose", {"q": q, **p}, {"mask": mask})
+
+    def _guard(self) -> ca.Function:
+        a, bad = ca.SX.sym("a_found", self.model.nv), ca.SX.sym("bad")
+        return _function(
+            "guard", {"a_found": a, "bad": bad}, {"a": ca.if_else(bad, ca.SX.nan(self.model.nv), a)}
+        )
+
+    def _joined(self) -> list[Step]:
+        """The parameters of the copy, from p and u."""
+        count, points = self.sizes["p"], self.act.set_points
+        found: list[Step] = [Copy("p", "all_p", count)] if count else []
+        if points.stop > points.start:
+            source = Offset("u", self.commands + points.start)
+            found.append(Copy(source, Offset("all_p", count), points.stop - points.start))
+        return found
+
+    def _guarded(self) -> Routine:
+        """Accelerations by the rows that are kept, or by others."""
+        found = {"rate": "rate", "a": "a_found", "x_rate": "x_rate"}
+        out = [found[name] for name in self.results]
+        sizes = {**{name: self.sizes[name] for name in self.given}, **self.results}
+        sizes |= {
+            "a_found": self.model.nv,
+            "bad": 1,
+            "mask": self.rows,
+            "all_p": len(self.model.parameters),
+        }
+        steps: list[Step] = [
+            Call("motion", [*self.given, "d"], [*out, "bad"]),
+            When(
+                "bad",
+                [
+                    *self._joined(),
+                    Call("choose", ["q", "all_p"], ["mask"]),
+                    Call("motion", [*self.given, "mask"], [*out, "bad"]),
+                ],
+            ),
+            Call("guard", ["a_found", "bad"], ["a"]),
+        ]
+        return Routine("derivatives", tuple(self.given), tuple(self.results), sizes, steps)
+
+    def _settling(self, functions: dict[str, ca.Function], routines: dict[str, Routine]) -> None:
+        assert self.constraints is not None
+        model, n = self.model, 2 + self.model.nq + self.model.nv
+        back, mask, p = ca.SX.sym("back", n), ca.SX.sym("mask", self.rows), self._all_parameters()
+        q, v = back[2 : 2 + model.nq], back[2 + model.nq :]
+        x, y, status = compiled.symbolic_projection(
+            self.constraints, (mask, np.ones(self.rows)), q, v, p["all_p"]
+        )
+        nearer = closed_loops.approach(model)(back, x, y, status)
+        functions["nearer"] = _function(
+            "nearer", {"back": back, "mask": mask, **p}, {"back_next": ca.SX(nearer)}
+        )
+        q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+        functions["begin"] = _function("begin", {"q": q, "v": v}, {"back": ca.vertcat(0, ca.inf, q, v)})
+        failed = ca.logic_not(ca.logic_and(back[0], back[1] < ca.inf))
+        ended = ca.if_else(failed, ca.SX.nan(n - 2), back[2:])
+        functions["ended"] = _function(
+            "ended",
+            {"back": back},
+            {"q": ended[: model.nq], "v": ended[model.nq :], "bad": failed},
+        )
+        tried: list[Step] = [
+            Call("begin", ["q", "v"], ["back"]),
+            Repeat(
+                [Call("nearer", ["back", "d", "all_p"], ["back_next"]), Copy("back_next", "back")],
+                "back",
+                closed_loops.MOST,
+            ),
+            Call("ended", ["back"], ["q_end", "v_end", "bad"]),
+        ]
+        sizes = {name: self.sizes[name] for name in "upqvd"}
+        sizes |= {
+            "all_p": len(model.parameters),
+            "back": n,
+            "back_next": n,
+            "q_end": model.nq,
+            "v_end": model.nv,
+            "bad": 1,
+        }
+        steps: list[Step] = [
+            *self._joined(),
+            *tried,
+            When("bad", [Call("choose", ["q", "all_p"], ["d"]), *tried]),
+            Copy("q_end", "q"),
+            Copy("v_end", "v"),
+        ]
+        routines["settle"] = Routine(
+            "settle",
+            ("u", "p"),
+            ("q", "v", "d"),
+            sizes,
+            steps,
+            "Back to where loops are closed; NaN where that fails. d keeps which rows are used.",
+        )
+
+    # --- instants ---------------------------------------------------------------------------------------------------
+
+    def _instant(self, functions: dict[str, ca.Function], routines: dict[str, Routine]) -> None:
+        instants, model = self.act.instants, self.model
+        assert instants is not None
+        labels: dict[str, str] = {}
+        for name, f in instants.functions.items():
+            labels[name] = f"at_{name}"
+            kept = [k for k in range(f.n_in()) if f.numel_in(k)]
+            symbols = [ca.SX.sym(f"in{k}", f.numel_in(k)) for k in range(f.n_in())]
+            found = f.call(symbols)
+            functions[labels[name]] = _function(
+                labels[name],
+                {f"in{k}": symbols[k] for k in kept},
+                {f"out{k}": x for k, x in enumerate(found)},
+            )
+        q, v, flight = 1, 1 + model.nq, 1 + model.nq + model.nv
+        number = self.rows + instants.size
+        n = ca.SX.sym("n")
+        functions["count"] = _function("count", {"n": n}, {"following": n + 1})
+        steps: list[Step] = [
+            *self._joined(),
+            Copy(Offset("d", number), "state", 1),
+            Copy("q", Offset("state", q), model.nq),
+            Copy("v", Offset("state", v), model.nv),
+            Copy(Offset("d", self.rows), Offset("state", flight), instants.size),
+            Copy(None, "step", 1),
+            *_renamed(
+                instants.steps("state", q, v, flight), labels, {"parameters": "all_p", "start": "t"}
+            ),
+            Copy(Offset("state", flight), Offset("d", self.rows), instants.size),
+            Call("count", ["state"], [Offset("d", number)]),
+        ]
+        sizes = {name: self.sizes[name] for name in ("t", "q", "v", "u", "p", "d")}
+        sizes |= {
+            "all_p": len(model.parameters),
+            "state": flight + instants.size,
+            "step": 1,
+            **instants.temporaries,
+        }
+        routines["instant"] = Routine(
+            "instant",
+            ("t", "q", "v", "u", "p"),
+            ("d",),
+            sizes,
+            steps,
+            f"Every {self.act.tick!r} s, from the start on: sensors measure, sampled laws are asked, answers act.",
+        )
+
+    # --- the step ---------------------------------------------------------------------------------------------------
+
+    def _step(self, functions: dict[str, ca.Function], routines: dict[str, Routine]) -> None:
+        """The functions between two calls of the derivatives, and the routine that calls them."""
+        model, nv = self.model, self.model.nv
+        h = ca.SX.sym("h")
+        known = {"t": self.symbols["t"], "h": h, "q": self.symbols["q"], "v": self.symbols["v"]}
+        if self.sizes["x"]:
+            known["x"] = self.symbols["x"]
+        sizes = {name: self.sizes[name] for name in self.given} | {"h": 1}
+        steps: list[Step] = []
+
+        def segment(label: str, values: Mapping[str, Any]) -> None:
+            everything = ca.vertcat(*(ca.vec(ca.SX(x)) for x in values.values()))
+            used = {name: x for name, x in known.items() if ca.depends_on(everything, x)}
+            functions[label] = _function(label, used, {f"{name}_out": ca.SX(x) for name, x in values.items()})
+            steps.append(Call(label, tuple(used), tuple(values)))
+            for name, x in values.items():
+                sizes[name] = ca.SX(x).numel()
+                known[name] = ca.SX.sym(name, sizes[name])
+
+        def at(time: Any, configuration: Any, speeds: Any) -> StatePoint:
+            k = sum(name.startswith("a_") for name in known)
+            moving = {f"t_{k}": time, f"q_{k}": configuration, f"v_{k}": speeds[:nv]}
+            if self.sizes["x"]:
+                moving[f"x_{k}"] = speeds[nv:]
+            segment(f"stage{k}", moving)
+            given = [f"{name}_{k}" if name in "tqvx" else name for name in self.given]
+            found = [f"{name}_{k}" for name in self.results]
+            for name, size in self.results.items():
+                sizes[f"{name}_{k}"] = size
+                known[f"{name}_{k}"] = ca.SX.sym(f"{name}_{k}", size)
+            steps.append(Call("derivatives", given, found))
+            last = [known[name] for name in (f"x_{k}", f"x_rate_{k}") if name in known]
+            v, a = known[f"v_{k}"], known[f"a_{k}"]
+            if last:
+                v, a = ca.vertcat(v, last[0]), ca.vertcat(a, last[1])
+            return StatePoint(known[f"t_{k}"], known[f"q_{k}"], v, a)
+
+        start = ca.vertcat(known["v"], known["x"]) if self.sizes["x"] else known["v"]
+        now = Now(known["t"], known["q"], start, ())
+        manifold = SchemeManifold(model, symbolic=True)
+        q1, v1, _ = SCHEMES[self.integrator].step(now, h, at, manifold)
+        ends = {"q_next": q1, "v_next": v1[:nv]}
+        if self.sizes["x"]:
+            ends["x_next"] = v1[nv:]
+        segment("finish", ends)
+        steps += [Copy(f"{name}_next", name) for name in "qvx" if f"{name}_next" in ends]
+        changed = [name for name in "qvxd" if self.sizes[name]]
+        if self.constraints is not None:
+            steps.append(Call("settle", ["u", "p"], ["q", "v", "d"]))
+        routines["step"] = Routine(
+            "step",
+            ("t", "h", "u", "p"),
+            tuple(changed),
+            sizes,
+            steps,
+            f"One step of {self.integrator}: {', '.join(x for x in changed if x != 'd')} are advanced by h.",
+        )
 
 
 def _function(name: str, arguments: Mapping[str, ca.SX], results: Mapping[str, ca.SX]) -> ca.Function:
@@ -254,67 +535,29 @@ def _function(name: str, arguments: Mapping[str, ca.SX], results: Mapping[str, c
 
 
 def _tangent(arguments: Mapping[str, ca.SX], results: Mapping[str, ca.SX]) -> ca.Function:
-    moved = [name for name in arguments if name != "t"]
+    moved = [name for name in arguments if name not in ("t", "d")]
     seeds = {f"d_{name}": ca.SX.sym(f"d_{name}", arguments[name].numel()) for name in moved}
     at, along = ca.vertcat(*(arguments[name] for name in moved)), ca.vertcat(*seeds.values())
-    found = {name: ca.jtimes(x, at, along) if x.numel() else x for name, x in results.items()}
+    found = {f"d_{name}": ca.jtimes(x, at, along) if x.numel() else x for name, x in results.items()}
     return _function("tangent", {**arguments, **seeds}, found)
 
 
-def _step(
-    model: Model, integrator: str, t: ca.SX, h: ca.SX, q: ca.SX, v: ca.SX
-) -> tuple[dict[str, ca.Function], list[Call], dict[str, int]]:
-    """The functions between two calls of the derivatives, all calls in order, and the arrays between them."""
-    known: dict[str, ca.SX] = {"t": t, "h": h, "q": q, "v": v}
-    stages: dict[str, ca.Function] = {}
-    buffers: dict[str, int] = {}
-    calls: list[Call] = []
+def _renamed(steps: Sequence[Step], functions: Mapping[str, str], buffers: Mapping[str, str]) -> list[Step]:
+    """The same with other names of functions and buffers."""
 
-    def segment(label: str, values: Mapping[str, Any]) -> None:
-        everything = ca.vertcat(*(ca.vec(ca.SX(x)) for x in values.values()))
-        used = {name: x for name, x in known.items() if ca.depends_on(everything, x)}
-        stages[label] = _function(label, used, {f"{name}_out": ca.SX(x) for name, x in values.items()})
-        calls.append((label, tuple(used), tuple(values)))
-        for name, x in values.items():
-            buffers[name] = ca.SX(x).numel()
-            known[name] = ca.SX.sym(name, buffers[name])
+    def other(buffer: Any) -> Any:
+        if isinstance(buffer, Offset):
+            return Offset(buffers.get(buffer.buffer, buffer.buffer), buffer.start)
+        return buffers.get(buffer, buffer)
 
-    def at(time: Any, configuration: Any, speeds: Any) -> StatePoint:
-        k = sum(name.startswith("a_") for name in known)
-        segment(f"stage{k}", {f"t_{k}": time, f"q_{k}": configuration, f"v_{k}": speeds})
-        buffers[f"a_{k}"], buffers[f"rate_{k}"] = model.nv, model.nq
-        known[f"a_{k}"] = ca.SX.sym(f"a_{k}", model.nv)
-        calls.append(("derivatives", (f"t_{k}", f"q_{k}", f"v_{k}", "u", "p"), (f"rate_{k}", f"a_{k}")))
-        return StatePoint(*(known[f"{x}_{k}"] for x in "tqva"))
-
-    q1, v1, _ = SCHEMES[integrator].step(Now(t, q, v, ()), h, at, model.space)
-    segment("finish", {"q_next": q1, "v_next": v1})
-    return stages, calls, buffers
-
-
-def _step_text(
-    model: Model, prefix: str, integrator: str, calls: Sequence[Call], buffers: Mapping[str, int]
-) -> list[str]:
-    signature = "const double *t, const double *h, const double *u, const double *p, double *q, double *v"
-    return [
-        f"/* One step of {integrator}: q and v are advanced by h. */",
-        f"void {prefix}_step({signature})",
-        "{",
-        *(f"  double {name}[{size}];" for name, size in buffers.items()),
-        *(f"  {prefix}_{name}({', '.join([*given, *found])});" for name, given, found in calls),
-        f"  memcpy(q, q_next, {model.nq} * sizeof(double));",
-        f"  memcpy(v, v_next, {model.nv} * sizeof(double));",
-        "}",
-        "",
-    ]
-
-
-def _start(function: str, what: str, given: Any, default: np.ndarray, check: Any) -> list[float]:
-    x = default if given is None else np.asarray(given, dtype=float)
-    if x.shape != default.shape or not np.all(np.isfinite(x)):
-        raise ArgumentError(
-            f"{function}: {what} has shape {x.shape}, expected {default.shape} finite numbers"
-        )
-    if check is not None:
-        check(function, x)
-    return [float(value) for value in x]
+    found: list[Step] = []
+    for step in steps:
+        if isinstance(step, When):
+            found.append(When(other(step.flag), _renamed(step.steps, functions, buffers)))
+        elif isinstance(step, Call):
+            inputs, outputs = ([other(x) for x in part] for part in (step.inputs, step.outputs))
+            found.append(Call(functions[str(step.source)], inputs, outputs))
+        else:
+            assert isinstance(step, Copy)
+            found.append(Copy(other(step.source), other(step.target), step.size))
+    return found

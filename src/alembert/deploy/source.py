@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
 from alembert.deploy import compiler
+from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
+from alembert.engine.c_export import c_number
 from alembert.errors import ArgumentError
 from alembert.model import Model
-from alembert.simulate.schemes import SCHEMES, Now, StatePoint
-from alembert.simulate.stepping import SchemeManifold
 
 STATES = 5
 """that the test program compares"""
@@ -35,7 +34,7 @@ class CSource:
     operations: Mapping[str, int]
     """arithmetic operations of each function, each sine or root counted as one"""
     arguments: Mapping[str, int]
-    """numbers in q, v, u, p and y"""
+    """numbers in q, v, x, d, u, p and y"""
     memory: int
     """bytes of automatic variables in arrays of the step; nothing else is kept, nothing allocated"""
 
@@ -67,35 +66,34 @@ def c_source(
     *,
     name: str = "model",
     integrator: str = "rk4",
-    controller: ca.Function | None = None,
+    controller: Any = None,
     inputs: Sequence[str] | None = None,
+    drives: Mapping[str, Any] | None = None,
+    sensors: Any = (),
     forces: Any = (),
     frames: Sequence[str] = (),
+    q0: Any = None,
+    v0: Any = None,
     step: float = 1e-3,
 ) -> CSource:
     """Write a model with its integrator as C99: NAME.h, NAME.c and NAME_test.c.
 
-    The functions are NAME_derivatives, NAME_outputs (of `frames`), NAME_tangent and NAME_step. `controller`, `inputs`,
-    `forces` and `frames` are as in `al.deploy.fmu`. The test program holds what Python computes for some states and
-    inputs, with steps of `step` seconds.
+    The functions are NAME_derivatives, NAME_outputs (of `frames`), NAME_tangent and NAME_step; where sensors or sampled laws
+    are, NAME_instant, to be called at every tick of their clock (NAME_TICK); where loops are, NAME_settle. All arguments are
+    as in `al.deploy.fmu`. The test program holds what Python computes for some states and inputs, with steps of `step`
+    seconds.
     """
     if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step < float("inf"):
         raise ArgumentError(f"c_source: step is {step!r}, expected a positive time in seconds")
+    given = Given(controller, inputs, drives, sensors, forces)
     program = c_program(
-        "c_source",
-        model,
-        name,
-        integrator=integrator,
-        controller=controller,
-        inputs=inputs,
-        forces=forces,
-        frames=frames,
+        "c_source", model, name, given, integrator=integrator, frames=frames, q0=q0, v0=v0
     )
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
         f"{name}.h": _header(program),
-        f"{name}.c": f'/* Written by Alembert. */\n#include "{name}.h"\n\n{program.text}',
+        f"{name}.c": f'/* Written by Alembert. */\n#include "{name}.h"\n\n{program.text}\n{start_text(program)}',
         f"{name}_test.c": _test(program, float(step)),
     }
     for file, text in texts.items():
@@ -104,17 +102,31 @@ def c_source(
         tuple(folder / file for file in texts),
         dict(program.operations),
         program.sizes,
-        8 * sum(program.buffers.values()),
+        8 * program.parts.arrays("step"),
     )
 
 
 def _header(program: CProgram) -> str:
     name, lines = program.prefix, []
-    described = {"q": program.states, "v": program.speeds, "u": program.inputs, "p": program.parameters}
-    for letter, signals in {**described, "y": program.outputs}.items():
+    described = {
+        "q": program.states,
+        "v": program.speeds,
+        "x": program.more_states,
+        "u": program.inputs,
+        "p": program.parameters,
+        "y": program.outputs,
+    }
+    for letter, signals in described.items():
         entries = ", ".join(f"{s.name}{f' [{s.unit}]' if s.unit else ''}" for s in signals) or "none"
-        lines.append(f" *   {letter}[{len(signals)}]: {entries}".replace("*/", "* /"))
+        if signals or letter != "x":
+            lines.append(f" *   {letter}[{len(signals)}]: {entries}".replace("*/", "* /"))
+    if program.memory:
+        lines.append(f" *   d[{len(program.memory)}]: what is remembered; {name}_start has its first values")
     prototypes = "\n".join(f"{line.split('{')[0].strip()};" for line in program.prototypes)
+    constants = ""
+    if program.tick:
+        constants = f"/* seconds between two calls of {name}_instant; the first is at the start */\n"
+        constants += f"#define {name.upper()}_TICK {program.tick!r}\n\n"
     guard = f"{name.upper()}_H"
     listed = "\n".join(lines)
     return f"""\
@@ -128,6 +140,8 @@ def _header(program: CProgram) -> str:
 extern "C" {{
 #endif
 
+{constants}/* The values with which a run begins. */
+void {name}_start(double *q, double *v{_more(program, "double *")});
 {prototypes}
 
 #ifdef __cplusplus
@@ -138,34 +152,68 @@ extern "C" {{
 """
 
 
+def _more(program: CProgram, kind: str) -> str:
+    return "".join(f", {kind}{x}" for x in "xd" if program.sizes[x])
+
+
+def start_text(program: CProgram) -> str:
+    """The function with the start values."""
+    starts = {letter: program.starts[letter] for letter in "qvxd" if program.starts[letter]}
+    arrays = "\n".join(
+        f"  static const double {letter}0[] = {{{', '.join(map(c_number, values))}}};"
+        for letter, values in starts.items()
+    )
+    copies = "\n".join(f"  memcpy({letter}, {letter}0, sizeof({letter}0));" for letter in starts)
+    return (
+        f"void {program.prefix}_start(double *q, double *v{_more(program, 'double *')})\n"
+        f"{{\n{arrays}\n{copies}\n}}\n"
+    )
+
+
 def _test(program: CProgram, h: float) -> str:
     """States, inputs, and what derivatives and ten steps make of them."""
     model, name, rng = program.model, program.prefix, np.random.default_rng(0)
-    derivatives = program.functions["derivatives"]
-    rows: dict[str, list[np.ndarray]] = {key: [] for key in ("q", "v", "u", "a", "q_end", "v_end")}
-    p = np.array([s.start for s in program.parameters])
-    manifold = SchemeManifold(model)
+    changing = [x for x in "qvxd" if program.sizes[x]]
+    starts = {key: np.array(values) for key, values in program.starts.items()}
+    rows: dict[str, list[np.ndarray]] = {x: [] for x in (*changing, "u", "a", *(f"{x}_end" for x in changing))}
     for _ in range(STATES):
-        q, v = model.random_configuration(rng), rng.uniform(-1, 1, model.nv)
-        u = rng.uniform(-1, 1, len(program.inputs))
-
-        def at(t: Any, q: Any, v: Any, u: Any = u) -> StatePoint:
-            a = np.asarray(derivatives(t, q, v, u, p)[1]).ravel()
-            return StatePoint(t, q, v, a)
-
-        values = {"q": q, "v": v, "u": u, "a": at(0.0, q, v).a}
+        values = {key: x.copy() for key, x in starts.items()} | {"t": np.zeros(1), "h": np.array([h])}
+        values["v"] = rng.uniform(-1, 1, model.nv)
+        values["u"] = values["u"] + rng.uniform(-1, 1, len(program.inputs))
+        if program.rows:
+            program.parts.run("settle", values)
+        else:
+            values["q"] = model.random_configuration(rng)
+        values |= {"rate": np.zeros(model.nq), "a": np.zeros(model.nv), "x_rate": values["x"].copy()}
+        _derivatives(program, values)
+        for key in (*changing, "u", "a"):
+            rows[key].append(values[key].copy())
         for k in range(10):
-            q, v, _ = SCHEMES[program.integrator].step(Now(k * h, q, v, ()), h, at, manifold)
-        for key, x in {**values, "q_end": q, "v_end": v}.items():
-            rows[key].append(np.asarray(x, dtype=float).ravel())
+            values["t"][0] = k * h
+            if program.tick and k % 5 == 0:
+                program.parts.run("instant", values)
+            program.parts.run("step", values)
+        for key in changing:
+            rows[f"{key}_end"].append(values[key].copy())
 
     def array(key: str, values: Sequence[np.ndarray]) -> str:
-        body = ",\n  ".join("{" + (", ".join(repr(float(x)) for x in row) or "0.0") + "}" for row in values)
+        body = ",\n  ".join("{" + (", ".join(map(c_number, row)) or "0.0") + "}" for row in values)
         return f"static const double {key}[{len(values)}][{max(1, len(values[0]))}] = {{\n  {body}\n}};"
 
     arrays = "\n".join(array(key, values) for key, values in rows.items())
-    parameters = ", ".join(repr(float(x)) for x in p) or "0.0"
-    nq, nv = model.nq, model.nv
+    parameters = ", ".join(map(c_number, starts["p"])) or "0.0"
+    states = [x for x in changing if x in "qvx"]
+    declared = ", ".join(f"{x}_now[{program.sizes[x]}]" for x in changing)
+    copied = "\n".join(f"    memcpy({x}_now, {x}[k], sizeof({x}_now));" for x in changing)
+    found = "".join(f", {x}[k]" for x in changing)
+    rates = "rate, found" + (", x_rate" if program.sizes["x"] else "")
+    moving = ", ".join(f"{x}_now" for x in changing)
+    instant = ""
+    if program.tick:
+        instant = f"\n      if (i % 5 == 0) {{ {name}_instant(&t, q_now, v_now, u[k], p, d_now); }}"
+    worst = "\n".join(
+        f"    worst = fmax(worst, off({x}_now, {x}_end[k], {program.sizes[x]}));" for x in states
+    )
     return f"""\
 /* Written by Alembert: compares {name} with values computed when it was exported. */
 #include "{name}.h"
@@ -183,7 +231,7 @@ static double off(const double *x, const double *expected, int n)
   int i;
   for (i = 0; i < n; ++i) {{
     const double d = fabs(x[i] - expected[i]);
-    worst = d <= worst ? worst : d;
+    if (!(d <= worst)) {{ worst = isnan(d) ? INFINITY : d; }}
     if (fabs(expected[i]) > scale) {{ scale = fabs(expected[i]); }}
   }}
   return worst / scale;
@@ -194,19 +242,30 @@ int main(void)
   double worst = 0.0;
   int k, i;
   for (k = 0; k < {STATES}; ++k) {{
-    double rate[{nq}], found[{nv}], x[{nq}], w[{nv}];
+    double rate[{model.nq}], found[{model.nv}], {declared};
     const double start = 0.0, h = {h!r};
-    {name}_derivatives(&start, q[k], v[k], u[k], p, rate, found);
-    worst = fmax(worst, off(found, a[k], {nv}));
-    memcpy(x, q[k], sizeof(x));
-    memcpy(w, v[k], sizeof(w));
+    {f"double x_rate[{program.sizes['x']}];" if program.sizes["x"] else ""}
+    {name}_derivatives(&start{found}, u[k], p, {rates});
+    worst = fmax(worst, off(found, a[k], {model.nv}));
+{copied}
     for (i = 0; i < 10; ++i) {{
-      const double t = i * h;
-      {name}_step(&t, &h, u[k], p, x, w);
+      const double t = i * h;{instant}
+      {name}_step(&t, &h, u[k], p, {moving});
     }}
-    worst = fmax(worst, fmax(off(x, q_end[k], {nq}), off(w, v_end[k], {nv})));
+{worst}
   }}
   printf("{name}: largest relative error %g\\n", worst);
   return worst <= {TOLERANCE!r} ? 0 : 1;
 }}
 """
+
+
+def _derivatives(program: CProgram, values: Mapping[str, np.ndarray]) -> None:
+    """Into a (and q', x')."""
+    if "derivatives" in program.parts.routines:
+        return program.parts.run("derivatives", values)
+    f = program.parts.functions["derivatives"]
+    found = f.call([values[f.name_in(k)] for k in range(f.n_in())])
+    for k, x in enumerate(found):
+        values[f.name_out(k)][:] = np.asarray(x).ravel()
+    return None

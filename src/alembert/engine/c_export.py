@@ -186,7 +186,7 @@ def _body(
         if op == ca.OP_INPUT:
             text.append(f"{arguments[code.a[i]]}[{code.b[i]}]")
         elif op == ca.OP_CONST:
-            text.append(_number(code.constants[code.a[i]]))
+            text.append(c_number(code.constants[code.a[i]]))
         else:
             text.append(f"{name}_v{i}_")
             if wanted:
@@ -221,12 +221,12 @@ def _expression(op: int, x: str, y: str = "") -> str:
     raise AssertionError(f"operation {op} passed the reader")
 
 
-def _number(value: float) -> str:
+def c_number(value: float) -> str:
     if math.isnan(value):
         return "NAN"
     if math.isinf(value):
         return "INFINITY" if value > 0 else "(-INFINITY)"
-    text = repr(value)
+    text = repr(float(value))
     return f"({text})" if text.startswith("-") else text
 
 
@@ -238,7 +238,7 @@ def _test(
     outputs: Sequence[np.ndarray],
 ) -> str:
     def array(label: str, values: np.ndarray) -> str:
-        elements = ", ".join(_number(float(x)) for x in values.ravel()) or "0.0"
+        elements = ", ".join(c_number(float(x)) for x in values.ravel()) or "0.0"
         return f"static const double {label}[] = {{{elements}}};"
 
     declarations = [array(f"{x}_in", values) for x, values in zip(arguments, inputs, strict=True)]

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from alembert.errors import ArgumentError
@@ -303,6 +304,29 @@ class Lags:
         faster = w * w * (u[k:] - x[k:]) - 2 * zeta * w * y
         faster = np.where((np.abs(y) >= limit[k:]) & (faster * y > 0), 0.0, faster)
         return np.concatenate([np.clip(wanted, -limit, limit), faster])
+
+    def symbolic(self, z: ca.SX, command: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """`given` and `rates` on symbols."""
+        drives, n, k = self.drives, len(self.x), len(self.first)
+        limit = drives.limit.tolist()
+
+        def clipped(x: ca.SX, most: float) -> ca.SX:
+            return ca.fmin(ca.fmax(x, -most), most) if np.isfinite(most) else x
+
+        u = [clipped(command[i], limit[i]) for i in range(len(limit))]
+        given, rates = list(u), []
+        for j, i in enumerate(self.x.tolist()):
+            given[i] = clipped(z[j], limit[i])
+            wanted = (u[i] - z[j]) / drives.lag[i] if j < k else z[n + j - k]
+            rates.append(clipped(wanted, drives.rate[i]))
+        for j, i in enumerate(self.second.tolist()):
+            w, zeta, most = drives.frequency[i], drives.damping_ratio[i], float(drives.rate[i])
+            x, y = z[k + j], z[n + j]
+            faster = w * w * (u[i] - x) - 2 * zeta * w * y
+            if np.isfinite(most):
+                faster = ca.if_else(ca.logic_and(ca.fabs(y) >= most, faster * y > 0), 0.0, faster)
+            rates.append(faster)
+        return ca.vertcat(*given), ca.vertcat(ca.SX(0, 1), *rates)
 
     def slopes(self, z: Array, command: Array) -> tuple[Array, Array, Array, Array]:
         """Of what is `given`, d/du (nv, diagonal) and d/dz (nv, size); of the `rates`, d/du (size, nv) and d/dz."""

@@ -101,7 +101,7 @@ class ClosedLoops:
             "serving": _serving(nv),
             "begin": _begin(nq, nv),
             "where": _where(nq, nv),
-            "approach": _approach(model),
+            "approach": FunctionSource(approach(model)),
         }
         if self.large:
             names = ["q", "v", "tau", *(["a"] if held else []), *self.given]
@@ -162,8 +162,11 @@ def _where(nq: int, nv: int) -> KernelSource:
     return FunctionSource(ca.Function("where", [back], [back[2 : 2 + nq], back[2 + nq :]]))
 
 
-def _approach(model: Model) -> KernelSource:
-    """One step of the projection, as `constraints.solver.projection` does it."""
+def approach(model: Model) -> ca.Function:
+    """(back, x, y, status) -> back: one step of the projection, as `constraints.solver.projection` does it.
+
+    back is: done, worst, q, v; NaN where the rows do not serve.
+    """
     nq, nv = model.nq, model.nv
     back = ca.SX.sym("back", 2 + nq + nv)
     x, y, status = ca.SX.sym("x", nv), ca.SX.sym("y", nv), ca.SX.sym("status", 4)
@@ -177,4 +180,4 @@ def _approach(model: Model) -> KernelSource:
     found = ca.if_else(last, ended, nearer)
     lost = ca.vertcat(1, ca.inf, ca.SX.nan(nq + nv))
     result = ca.if_else(done, back, ca.if_else(closed, found, lost))
-    return FunctionSource(ca.Function("approach", [back, x, y, status], [ca.densify(result)]))
+    return ca.Function("approach", [back, x, y, status], [ca.densify(result)])

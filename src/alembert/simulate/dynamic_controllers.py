@@ -32,7 +32,7 @@ from alembert.control.statespace import StateSpace
 from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import AlembertError, ArgumentError, UnsupportedError
-from alembert.expression import evaluate
+from alembert.expression import Expression, evaluate
 from alembert.linear import quantities
 from alembert.linear.linear_model import LinearModel
 from alembert.linear.outputs import Output, expressions, find
@@ -61,7 +61,7 @@ class DynamicController:
             `outputs` and `states`.
         about: the linear model it was designed with: what it measures are deviations from its point, and the efforts there
             are added. Without it, signals count as they are.
-        references: by name, numbers, `Table`s or a `casadi.Function` of t. Under the name of something measured, its set
+        references: by name, numbers, formulas of the model's parameters, `Table`s or a `casadi.Function` of t. Under the name of something measured, its set
             point; otherwise an input of the law.
         limits: by output, a largest size or (low, high); where none are given, those of the drives.
         anti_windup: "auto", "off", or the matrix L of (1).
@@ -135,6 +135,11 @@ class DynamicController:
     @property
     def is_sampled(self) -> bool:
         return self.dt > 0
+
+    def changed(self, **fields: Any) -> DynamicController:
+        """A copy with other fields; what a system says itself is not given again."""
+        own = {"inputs": (), "outputs": (), "states": (), "dt": 0.0} if isinstance(self.law, SYSTEMS) else {}
+        return dataclasses.replace(self, **own, **fields)
 
     def initial(self) -> Array:
         """The states at the start."""
@@ -370,7 +375,7 @@ class BoundController:
         zero = self._point(names)
         y = []
         for name in K.inputs:
-            given = self._reference(name, t) if name in K.references else None
+            given = self._reference(name, t, p) if name in K.references else None
             if name not in self.rows:
                 assert given is not None
                 y.append(given)
@@ -410,8 +415,10 @@ class BoundController:
         given = dict(self.about.parameter_values) if self.about is not None else {}
         return given or None
 
-    def _reference(self, name: str, t: ca.SX) -> ca.SX:
+    def _reference(self, name: str, t: ca.SX, p: ca.SX) -> ca.SX:
         given = self.controller.references[name]
+        if isinstance(given, Expression):
+            return ca.SX(given.evaluate({key: p[k] for k, (key, _) in enumerate(self.model.parameters)}))
         if isinstance(given, Table) and given.width == 1:
             return given.symbolic(t)
         if isinstance(given, ca.Function) and given.n_in() == given.n_out() == 1 and given.numel_out(0) == 1:
@@ -419,8 +426,8 @@ class BoundController:
         if isinstance(given, int | float | np.number) and np.isfinite(given):
             return ca.SX(float(given))
         raise ArgumentError(
-            f"simulate: {self.controller.name!r}: the reference {name!r} is {given!r}, expected a number, a Table of "
-            "width 1 or a casadi.Function of t"
+            f"simulate: {self.controller.name!r}: the reference {name!r} is {given!r}, expected a number, a formula "
+            "of the model's parameters, a Table of width 1 or a casadi.Function of t"
         )
 
     def _offset(self) -> tuple[Array, Array]:
@@ -652,10 +659,5 @@ def distinct_names(controllers: Sequence[DynamicController]) -> list[DynamicCont
         name, k = one.name, 2
         while name in taken:
             name, k = f"{one.name}_{k}", k + 1
-        found.append(one if name == one.name else dataclasses.replace(one, name=name, **_own(one)))
+        found.append(one if name == one.name else one.changed(name=name))
     return found
-
-
-def _own(one: DynamicController) -> dict[str, Any]:
-    """What a system says itself must not be given again."""
-    return {"inputs": (), "outputs": (), "states": (), "dt": 0.0} if isinstance(one.law, SYSTEMS) else {}

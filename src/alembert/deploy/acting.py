@@ -1,0 +1,273 @@
+"""What acts on an exported model, as expressions: inputs, controllers with states or samples, drives, sensors, forces.
+
+With u the inputs, x what is integrated along (states of continuous controllers, then lags of drives) and d what is remembered
+from instant to instant,
+
+    effort, x' = f(t, q, v, x, held(d), u, p)                                                                         (1)
+
+and at every tick of the clock, which is the longest time of which all periods, delays and offsets are multiples, d changes by
+what `alembert.simulate.instants` does there. Set points given as numbers become inputs: they are parameters of a copy of the
+model, so that every law reads them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.arguments import names, unknown
+from alembert.errors import ArgumentError, UnsupportedError
+from alembert.expression import Expression
+from alembert.model import Model
+from alembert.simulate.actuators import Lags
+from alembert.simulate.controllers import Sampled
+from alembert.simulate.dynamic_controllers import DynamicController, as_controller
+from alembert.simulate.inputs import Inputs
+from alembert.simulate.instants import Instants
+from alembert.simulate.schedule import Schedule, common_tick
+from alembert.simulate.simulation import Simulation
+
+
+@dataclass(frozen=True)
+class Signal:
+    """A number that goes in or comes out: its name, unit and value at the start."""
+
+    name: str
+    unit: str
+    start: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What the caller gave, as `simulate` takes it; `inputs` are names of joints, or of what a controller takes."""
+
+    controller: Any = None
+    inputs: Sequence[str] | None = None
+    drives: Mapping[str, Any] | None = None
+    sensors: Any = ()
+    forces: Any = ()
+
+
+@dataclass(eq=False)
+class Acting:
+    """See the module; `model` is the copy with set points among its parameters."""
+
+    function: str
+    model: Model
+    own_parameters: int
+    system: Simulation
+    inputs: tuple[Signal, ...]
+    states: tuple[Signal, ...]
+    commands: Sequence[tuple[ca.Function, slice]]
+    """functions of t, q, v and some inputs"""
+    efforts: Sequence[tuple[int, int]]
+    """(degree of freedom, input) of inputs that are efforts"""
+    set_points: slice
+    """inputs that are parameters of the copy"""
+    lags: Lags | None = None
+    instants: Instants | None = None
+    tick: float = 0.0
+    """seconds between instants, 0 without"""
+    starts: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """what is remembered at the start"""
+
+    @property
+    def memory(self) -> int:
+        return len(self.starts)
+
+    def parameters(self, u: ca.SX, p: ca.SX) -> ca.SX:
+        """Those of the copy."""
+        return ca.vertcat(p, u[self.set_points]) if u.numel() else p
+
+    def effort(
+        self, t: ca.SX, q: ca.SX, v: ca.SX, x: ca.SX, d: ca.SX, u: ca.SX, p: ca.SX
+    ) -> tuple[ca.SX, ca.SX]:
+        """(1); p as in `parameters`."""
+        feedback, nv = self.system.feedback, self.model.nv
+        command, rate = ca.SX.zeros(nv), ca.SX(0, 1)
+        if feedback.law is not None:
+            command, rate = feedback.law(t, q, v, x[: feedback.size], p)
+        for law, part in self.commands:
+            command = command + ca.SX(law(t, q, v, u[part]))
+        held = ca.SX.zeros(nv)
+        if self.instants is not None and self.instants.acting:
+            held = ca.sum2(ca.reshape(d[: self.instants.acting * nv], nv, -1))
+        drives = self.system.drives
+        if self.lags is not None and self.lags.size:
+            total, lagging = self.lags.symbolic(x[feedback.size :], command + held)
+            rate = ca.vertcat(rate, lagging)
+        elif drives is not None and (self.commands or self.instants is not None):
+            limits = [float(x) for x in drives.limit]
+            parts = [
+                _clipped(command[k], most) + _clipped(held[k], most) if np.isfinite(most) else command[k] + held[k]
+                for k, most in enumerate(limits)
+            ]
+            total = ca.vertcat(*parts)
+        else:
+            total = command + held
+        for k, j in self.efforts:
+            total[k] = total[k] + u[j]
+        if self.system.loads.elements is not None:
+            total = total + self.system.loads.elements.total(t, q, v, p)
+        return ca.densify(ca.SX(total)), ca.densify(ca.SX(rate))
+
+
+def _clipped(x: ca.SX, most: float) -> ca.SX:
+    return ca.fmin(ca.fmax(x, -most), most)
+
+
+def acting(function: str, model: Model, given: Given) -> Acting:
+    """What is given, checked; what cannot be an expression is refused."""
+    laws, commands, labels = _commanded(function, model, given)
+    signals = [Signal(name, "") for name in labels]
+    laws, opened = _open_references(laws)
+    efforts: list[tuple[int, int]] = []
+    if not commands and (given.inputs is not None or not laws):
+        for k in _driven(function, model, given.inputs):
+            unit = effort_unit(model.space.speed_units[k])
+            efforts.append((k, len(signals)))
+            signals.append(Signal(f"effort.{model.speed_names[k]}", unit))
+    count = len(model.parameters)
+    first = len(signals)
+    signals += [Signal(f"reference.{name}", "", value) for name, value in opened.values()]
+    points = [(key, value) for key, (_, value) in opened.items()]
+    everything = Inputs(controller=laws or None, drives=given.drives, sensors=given.sensors, forces=given.forces)
+    copy = everything.model(model.replace(parameters=(*model.parameters, *points)) if points else model)
+    try:
+        system = Simulation(copy, everything, ())
+    except ArgumentError as error:
+        raise ArgumentError(str(error).replace("simulate:", f"{function}:", 1)) from None
+    _check(function, system)
+    found = Acting(
+        function, copy, count, system, tuple(signals), (), commands, efforts, slice(first, len(signals))
+    )
+    lags = Lags(system.drives) if system.drives is not None else None
+    if lags is not None and len(lags.ramps):
+        name = copy.speed_names[int(lags.ramps[0])]
+        raise UnsupportedError(
+            f"{function}: the drive of {name!r} has a limited rate and no lag, which is no differential equation; give it a "
+            "lag or a frequency"
+        )
+    found.lags = lags
+    bound = [*system.feedback.dynamic, *system.feedback.sampled_systems.values()]
+    units = {f"reference.{name}": row.unit for one in bound for name, row in one.rows.items()}
+    found.inputs = tuple(dataclasses.replace(s, unit=units.get(s.name, s.unit)) for s in found.inputs)
+    found.states = tuple(_states(system, lags))
+    if system.sampled or system.instruments:
+        found.tick = common_tick(system.sampled, system.instruments)
+        found.instants = Instants(system, Schedule.on_grid(system.sampled, system.instruments, found.tick))
+        found.starts = found.instants.start(())
+    return found
+
+
+def effort_unit(speed: str) -> str:
+    """What times a speed is a power."""
+    return {"rad/s": "N.m", "m/s": "N"}.get(speed, "")
+
+
+def _commanded(
+    function: str, model: Model, given: Given
+) -> tuple[list[Any], list[tuple[ca.Function, slice]], list[str]]:
+    """All other controllers; functions of t, q, v and inputs; and the names of these."""
+    controller = given.controller
+    laws = [] if controller is None else list(controller) if isinstance(controller, list | tuple) else [controller]
+    others, commands, at = [], [], 0
+    for law in laws:
+        if not isinstance(law, ca.Function) or law.n_in() == 3:
+            others.append(_checked(function, model, law))
+            continue
+        _checked(function, model, law)
+        size = law.numel_in(3)
+        commands.append((law if law.is_a("SXFunction") else law.expand(), slice(at, at + size)))
+        at += size
+    if not commands:
+        return others, [], []
+    labels = list(names(function, "inputs", given.inputs or [f"input{k + 1}" for k in range(at)]))
+    if len(labels) != at or len(set(labels)) != at:
+        raise ArgumentError(f"{function}: the controller takes {at} inputs, got the names {labels}")
+    return others, commands, labels
+
+
+def _checked(function: str, model: Model, law: Any) -> Any:
+    if not isinstance(law, ca.Function):
+        inner = law.law if isinstance(law, Sampled) else law
+        symbolic = not callable(inner) or isinstance(inner, ca.Function)
+        if as_controller(inner) is None and not symbolic:
+            raise UnsupportedError(
+                f"{function}: the controller is {inner!r}, which cannot be compiled; give a casadi.Function of t, q, v "
+                "(and inputs), a StateSpace, a DynamicController, or a sampled law as a casadi.Function or in SymbolicLaw(...)"
+            )
+        return law
+    sizes, found = [1, model.nq, model.nv], [law.numel_in(k) for k in range(law.n_in())]
+    if found[:3] != sizes or len(found) > 4 or law.n_out() != 1 or law.numel_out(0) != model.nv:
+        raise ArgumentError(
+            f"{function}: the controller takes {found} numbers, expected {sizes} (t, q, v) and perhaps inputs; "
+            f"and gives {model.nv} efforts"
+        )
+    return law
+
+
+def _open_references(laws: Sequence[Any]) -> tuple[list[Any], dict[str, tuple[str, float]]]:
+    """Controllers whose set points given as numbers are parameters; by parameter, the name and the number."""
+    opened: dict[str, tuple[str, float]] = {}
+    found = []
+    for law in laws:
+        inner = law.law if isinstance(law, Sampled) else law
+        if not isinstance(inner, DynamicController):
+            found.append(law)
+            continue
+        references = dict(inner.references)
+        for name, value in references.items():
+            if isinstance(value, int | float | np.number) and np.isfinite(value):
+                key = f"set_point_{len(opened) + 1}"
+                taken = [other for other, _ in opened.values()]
+                opened[key] = (name if name not in taken else f"{inner.name}.{name}", float(value))
+                references[name] = Expression(key)
+        other = inner.changed(references=references)
+        found.append(dataclasses.replace(law, law=other) if isinstance(law, Sampled) else other)
+    return found, opened
+
+
+def _driven(function: str, model: Model, inputs: Sequence[str] | None) -> list[int]:
+    """Degrees of freedom whose efforts are inputs."""
+    places = model.space.speed_places
+    allowed = set(model.space.joint_speed_names)
+    chosen: list[int] = []
+    for name in names(function, "inputs", list(model.space.joint_speed_names) if inputs is None else inputs):
+        if name not in places:
+            raise ArgumentError(unknown(f"{function}: inputs: no joint", name, places))
+        chosen += range(places[name].start, places[name].stop)
+    return [k for k in chosen if model.speed_names[k] in allowed]
+
+
+def _check(function: str, system: Simulation) -> None:
+    for instrument in system.instruments:
+        if not instrument.is_symbolic:
+            raise UnsupportedError(
+                f"{function}: the sensor {instrument.name!r} is no expression of the state (an accelerometer feels the "
+                "efforts of the same moment, others are Python functions); leave it out"
+            )
+        if sum(instrument.drawn):
+            raise UnsupportedError(
+                f"{function}: the sensor {instrument.name!r} has noise, a walk or lost samples, and exports draw no random "
+                "numbers; give it none of them"
+            )
+
+
+def _states(system: Simulation, lags: Lags | None) -> list[Signal]:
+    feedback, names = system.feedback, system.model.speed_names
+    continuous = feedback.states[: feedback.size]
+    found = [
+        Signal(f"{who}.{state}", unit, float(start))
+        for (who, state, unit), start in zip(continuous, feedback.start(()), strict=True)
+    ]
+    if lags is not None:
+        units = [effort_unit(unit) for unit in system.model.space.speed_units]
+        found += [Signal(f"drive.{names[k]}", units[k]) for k in lags.x]
+        found += [Signal(f"drive.{names[k]}.rate", "") for k in lags.second]
+    return found

@@ -1,0 +1,186 @@
+"""Routines: functions called one after the other on named arrays, as C text and as numbers.
+
+A routine is made of `Call`, `Copy`, `When` and `Repeat` of `alembert.lowering.plan`; calls name functions, or other routines,
+of the same program. `alembert.deploy.wasm` writes the same routines as WebAssembly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from alembert.lowering.plan import Buffer, Call, Copy, Offset, Repeat, Step, When
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Routine:
+    """`inputs` are read, `outputs` written (and read, where they are changed in place), `buffers` are its own."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    sizes: Mapping[str, int]
+    """of all arrays"""
+    steps: Sequence[Step]
+    comment: str = ""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return (*self.inputs, *self.outputs)
+
+    @cached_property
+    def buffers(self) -> dict[str, int]:
+        return {name: size for name, size in self.sizes.items() if name not in self.arguments}
+
+    @property
+    def calls(self) -> list[str]:
+        """All names that are called, those in conditions and repetitions once."""
+        return [str(step.source) for step in flat(self.steps) if isinstance(step, Call)]
+
+
+def flat(steps: Sequence[Step]) -> list[Step]:
+    """With what is inside of `When` and `Repeat`."""
+    found: list[Step] = []
+    for step in steps:
+        found.append(step)
+        if isinstance(step, When | Repeat):
+            found += flat(step.steps)
+    return found
+
+
+def place(buffer: Buffer) -> tuple[str, int]:
+    return (buffer.buffer, buffer.start) if isinstance(buffer, Offset) else (buffer, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The functions and routines of a program, by name; routines call what comes before them."""
+
+    functions: Mapping[str, ca.Function] = field(default_factory=dict)
+    routines: Mapping[str, Routine] = field(default_factory=dict)
+
+    def run(self, name: str, arrays: Mapping[str, Array]) -> None:
+        """A routine on arrays of numbers, which it changes."""
+        routine = self.routines[name]
+        values = {label: np.zeros(size) for label, size in routine.buffers.items()}
+        values |= {label: arrays[label] for label in routine.arguments}
+        self._steps(routine, routine.steps, values)
+
+    def _steps(self, routine: Routine, steps: Sequence[Step], values: Mapping[str, Array]) -> None:
+        def part(buffer: Buffer, size: int | None = None) -> Array:
+            label, start = place(buffer)
+            return values[label][start:] if size is None else values[label][start : start + size]
+
+        for step in steps:
+            if isinstance(step, When):
+                if part(step.flag)[0] != 0:
+                    self._steps(routine, step.steps, values)
+            elif isinstance(step, Repeat):
+                for _ in range(step.most):
+                    if part(step.flag)[0] != 0:
+                        break
+                    self._steps(routine, step.steps, values)
+            elif isinstance(step, Copy):
+                size = self._size(routine, step)
+                part(step.target, size)[:] = 0.0 if step.source is None else part(step.source, size)
+            else:
+                assert isinstance(step, Call)
+                self._call(str(step.source), [part(x) for x in step.inputs], [part(x) for x in step.outputs])
+
+    def _call(self, name: str, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        if name in self.routines:
+            routine = self.routines[name]
+            return self.run(name, dict(zip(routine.arguments, [*inputs, *outputs], strict=True)))
+        f = self.functions[name]
+        found = f.call([ca.DM(x[: f.numel_in(k)]) for k, x in enumerate(inputs)])
+        for x, y in zip(outputs, found, strict=True):
+            values = np.array(y, dtype=float).ravel()
+            x[: len(values)] = values
+        return None
+
+    @staticmethod
+    def _size(routine: Routine, step: Copy) -> int:
+        if step.size is not None:
+            return step.size
+        label, start = place(step.source if step.source is not None else step.target)
+        return routine.sizes[label] - start
+
+    def operations(self, name: str, counts: Mapping[str, int]) -> int:
+        """Of a routine, all conditions taken and everything repeated once."""
+        found = 0
+        for called in self.routines[name].calls:
+            found += self.operations(called, counts) if called in self.routines else counts[called]
+        return found
+
+    def arrays(self, name: str) -> int:
+        """How many numbers the arrays of a routine and of what it calls hold at most."""
+        routine = self.routines[name]
+        inner = [self.arrays(called) for called in routine.calls if called in self.routines]
+        return sum(routine.buffers.values()) + max(inner, default=0)
+
+    def c_text(self, name: str, prefix: str, *, static: bool = False) -> list[str]:
+        """The lines of a C function."""
+        routine = self.routines[name]
+        labels = {label: label for label in routine.arguments}
+        labels |= {
+            label: label if label.isidentifier() and label.isascii() else f"own{k}"
+            for k, label in enumerate(routine.buffers)
+        }
+
+        def at(buffer: Buffer) -> str:
+            label, start = place(buffer)
+            return labels[label] if not start else f"{labels[label]} + {start}"
+
+        def first(buffer: Buffer) -> str:
+            label, start = place(buffer)
+            return f"{labels[label]}[{start}]"
+
+        def lines(steps: Sequence[Step], indent: str) -> list[str]:
+            found = []
+            for step in steps:
+                if isinstance(step, When):
+                    found.append(f"{indent}if ({first(step.flag)} != 0.0) {{")
+                    found += [*lines(step.steps, f"{indent}  "), f"{indent}}}"]
+                elif isinstance(step, Repeat):
+                    condition = f"k < {step.most} && {first(step.flag)} == 0.0"
+                    found += [f"{indent}{{", f"{indent}  int k;", f"{indent}  for (k = 0; {condition}; ++k) {{"]
+                    found += [*lines(step.steps, f"{indent}    "), f"{indent}  }}", f"{indent}}}"]
+                elif isinstance(step, Copy):
+                    size = f"{self._size(routine, step)} * sizeof(double)"
+                    source = f"memset({at(step.target)}, 0, {size})"
+                    if step.source is not None:
+                        source = f"memmove({at(step.target)}, {at(step.source)}, {size})"
+                    found.append(f"{indent}{source};")
+                else:
+                    assert isinstance(step, Call)
+                    given = ", ".join(at(x) for x in (*step.inputs, *step.outputs))
+                    found.append(f"{indent}{prefix}_{step.source}({given});")
+            return found
+
+        kinds = [f"const double *{x}" for x in routine.inputs] + [f"double *{x}" for x in routine.outputs]
+        used = {place(x)[0] for step in flat(routine.steps) for x in _buffers(step)}
+        return [
+            *([f"/* {routine.comment} */"] if routine.comment else []),
+            f"{'static ' if static else ''}void {prefix}_{name}({', '.join(kinds)})",
+            "{",
+            *(f"  double {labels[label]}[{max(1, size)}];" for label, size in routine.buffers.items()),
+            *(f"  (void){x};" for x in routine.arguments if x not in used),
+            *lines(routine.steps, "  "),
+            "}",
+            "",
+        ]
+
+
+def _buffers(step: Step) -> list[Any]:
+    if isinstance(step, Call):
+        return [*step.inputs, *step.outputs]
+    if isinstance(step, Copy):
+        return [x for x in (step.source, step.target) if x is not None]
+    return [step.flag] if isinstance(step, When | Repeat) else []

@@ -1,0 +1,234 @@
+"""What acts on exported models: loops, controllers with states and samples, drives and sensors move them as `al.simulate` does."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import alembert as al
+from alembert import ArgumentError, UnsupportedError, control
+from alembert.constraints import rank
+from alembert.deploy import compiler
+from alembert.deploy.acting import Given
+from alembert.deploy.c_program import c_program
+from alembert.simulate import Drive, DynamicController, Measured, Sampled, SymbolicLaw
+from alembert.simulate.actuators import JointDrives, Lags
+from alembert.verify.mechanisms import four_bars
+
+H = 2e-3
+
+
+@pytest.fixture(scope="module")
+def masses():
+    """Two masses on a line with a spring between them."""
+    builder = al.ModelBuilder("masses", gravity=(0, 0, 0))
+    builder.parameter("mass", 2.0)
+    builder.body("first", al.Inertia.point(1.0), joint=al.Prismatic((1, 0, 0)), joint_name="a")
+    builder.body(
+        "second",
+        al.Inertia.point(al.Expression("mass")),
+        joint=al.Prismatic((1, 0, 0)),
+        joint_name="b",
+        parent="first",
+        spring=al.Spring((3.0,)),
+    )
+    builder.sensor("place", "joint_position", "a")
+    builder.sensor("stretch", "joint_position", "b")
+    return builder.build()
+
+
+START = {"q0": [0.3, -0.1], "v0": [0.0, 0.2]}
+
+
+def moved(program, steps, h=H, **changes):
+    """q, v and x after so many steps, by the program's own functions on numbers."""
+    values = {key: np.array(x, dtype=float) for key, x in program.starts.items()}
+    values |= {"t": np.zeros(1), "h": np.array([h])}
+    for key, x in changes.items():
+        values[key][:] = x
+    every = round(program.tick / h) if program.tick else 0
+    for k in range(steps):
+        values["t"][0] = k * h
+        if every and k % every == 0:
+            program.parts.run("instant", values)
+        program.parts.run("step", values)
+    return values
+
+
+def lag(dt=0.0):
+    """A lead-lag law on both coordinates, at a = 1 if so told."""
+    K = control.StateSpace(
+        [[-8.0]],
+        [[1.0, 0.5]],
+        [[20.0]],
+        [[-6.0, 1.0]],
+        input_names=("q:a", "q:b"),
+        output_names=("a",),
+        state_names=("s",),
+    )
+    return control.c2d(K, dt) if dt else K
+
+
+def test_controllers_with_states_and_set_points(masses, tmp_path):
+    law = DynamicController(lag(), references={"q:a": 0.2}, limits={"a": 0.8}, start=[0.05])
+    program = c_program("test", masses, "m", Given(law), **START)
+    assert [(s.name, s.unit, s.start) for s in program.inputs] == [("reference.q:a", "m", 0.2)]
+    assert [s.name for s in program.more_states] == ["controller.s"]
+    found = moved(program, 200)
+    run = al.simulate(masses, **START, duration=0.4, step=H, integrator="rk4", controller=law)
+    np.testing.assert_allclose(found["q"], run.q[-1], atol=1e-12)  # the same operations
+    np.testing.assert_allclose(found["x"], run.controller_states[-1], atol=1e-12)
+    # another set point is another input
+    other = DynamicController(lag(), references={"q:a": -0.5}, limits={"a": 0.8}, start=[0.05])
+    run = al.simulate(masses, **START, duration=0.4, step=H, integrator="rk4", controller=other)
+    np.testing.assert_allclose(moved(program, 200, u=-0.5)["q"], run.q[-1], atol=1e-12)
+    if compiler.has_compiler():
+        made = al.deploy.c_source(masses, tmp_path, controller=law, **START)
+        assert made.arguments == {"q": 2, "v": 2, "x": 1, "d": 0, "u": 1, "p": 1, "y": 0}
+        assert made.check().startswith("model: largest relative error")
+
+
+def test_samples_delays_quanta_messages_and_saturation(masses, tmp_path):
+    """Sensors with delay and resolution, a sampled system that reads them, a law that posts to another, drives."""
+
+    def counting(t, m):
+        return {"beat": 0.5 * m["beat"] + m["place"]}
+
+    given = {
+        "controller": [
+            Sampled(DynamicController(lag(0.01), references={"q:b": 0.1}), delay=0.004),
+            Sampled(SymbolicLaw(counting), period=0.02, reads=("place", "beat"), posts={"beat": [0.0]}),
+            Sampled(
+                SymbolicLaw(lambda t, m: {"efforts": ca.vertcat(-m["beat"], 0)}),
+                period=0.01,
+                reads=("beat",),
+                quantum=0.01,
+            ),
+        ],
+        "sensors": [Measured("place", 0.01, quantum=1e-3, delay=0.006, bias=0.02)],
+    }
+    program = c_program("test", masses, "m", Given(**given), **START)
+    assert program.tick == 0.002
+    found = moved(program, 150)
+    run = al.simulate(masses, **START, duration=0.3, step=H, integrator="rk4", **given)
+    np.testing.assert_allclose(found["q"], run.q[-1], atol=1e-12)
+    given["drives"] = {"a": Drive(limit=0.3)}
+    program = c_program("test", masses, "m", Given(**given), **START)
+    limited = moved(program, 150)["q"]
+    run = al.simulate(masses, **START, duration=0.3, step=H, integrator="rk4", **given)
+    np.testing.assert_allclose(limited, run.q[-1], atol=1e-12)
+    assert abs(limited - found["q"]).max() > 1e-3
+    if compiler.has_compiler():
+        made = al.deploy.c_source(masses, tmp_path, **given, **START)
+        assert "MODEL_TICK 0.002" in made.files[0].read_text()
+        assert made.check().startswith("model: largest relative error")
+
+
+def test_drives_with_lags_are_states(masses):
+    law = ca.Function(
+        "law", [t := ca.SX.sym("t"), q := ca.SX.sym("q", 2), v := ca.SX.sym("v", 2)], [-8 * q - 2 * v]
+    )
+    drives = {"a": Drive(lag=0.02, limit=1.5, rate=30.0), "b": Drive(frequency=40.0, damping_ratio=0.6, rate=20.0)}
+    program = c_program("test", masses, "m", Given(law, drives=drives), **START)
+    assert [s.name for s in program.more_states] == ["drive.a", "drive.b", "drive.b.rate"]
+    found = moved(program, 400, h=5e-4)
+    run = al.simulate(
+        masses, **START, duration=0.2, integrator="dop853", tolerance=1e-10, controller=law, drives=drives
+    )
+    # of the corners where rates are clipped: each is passed within a step, an error of the order of its square
+    np.testing.assert_allclose(found["q"], run.q[-1], atol=1e-6)
+    # symbols against numbers
+    lags, rng = Lags(JointDrives.of(masses, drives)), np.random.default_rng(3)
+    z, u = ca.SX.sym("z", lags.size), ca.SX.sym("u", 2)
+    f = ca.Function("f", [z, u], list(lags.symbolic(z, u)))
+    for _ in range(20):
+        at, command = rng.uniform(-40, 40, lags.size), rng.uniform(-3, 3, 2)
+        given, rates = (np.asarray(x).ravel() for x in f(at, command))
+        np.testing.assert_allclose(given, lags.given(at, command))
+        np.testing.assert_allclose(rates, lags.rates(at, command), rtol=1e-14)
+
+
+@pytest.fixture(scope="module")
+def crank():
+    """A crank that turns round, a rocker, and a wheel that a gear couples to the crank; with its start."""
+    builder = al.ModelBuilder("crank", gravity=(0, -9.81, 0))
+    for name, length, parent, place in (
+        ("crank", 0.4, "world", (0, 0, 0)),
+        ("coupler", 1.1, "crank", (0.4, 0, 0)),
+        ("rocker", 0.9, "world", (1.0, 0, 0)),
+    ):
+        builder.body(
+            name,
+            al.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)),
+            joint=al.Revolute((0, 0, 1)),
+            joint_name=name,
+            parent=parent,
+            placement=place,
+        )
+    builder.body("wheel", al.Inertia.sphere(1.0, 0.2), joint=al.Revolute((0, 0, 1)), joint_name="wheel")
+    builder.frame("end", "coupler", (1.1, 0, 0)).frame("head", "rocker", (0.9, 0, 0))
+    builder.loop("pin", al.Revolute((0, 0, 1)), "head", "end")
+    model = builder.build().replace(couplings=(al.Coupling("gear", "wheel", ("crank",), (-2.0,)),))
+    q = model.assemble([0.3, 0.5, 1.5, -0.6], fixed=["crank"]).q
+    v = model.project(q, [9.0, -4.0, 1.0, -18.0]).v
+    return model, {"q0": q, "v0": v}
+
+
+def test_loops_and_couplings_turn_round_and_stay_closed(crank, tmp_path):
+    """With a sampled law on the crank; where the rows that are kept do not serve, others are taken."""
+    model, start = crank
+    law = ca.Function(
+        "law",
+        [t := ca.SX.sym("t"), q := ca.SX.sym("q", 4), v := ca.SX.sym("v", 4)],
+        [ca.vertcat(2 * (9 - v[0]), 0, 0, 0)],
+    )
+    given = {"controller": Sampled(law, period=0.02)}
+    program = c_program("test", model, "bar", Given(**given), **start)
+    assert program.rows == model.constrained_compute.rows.count
+    found = moved(program, 400)
+    run = al.simulate(model, **start, duration=0.8, step=H, integrator="rk4", interval=0.1, **given)
+    assert run.q[-1, 0] - start["q0"][0] > 2 * np.pi
+    # the same operations; another branch or other rows would be far away, or off the surface
+    np.testing.assert_allclose(found["q"], run.q[-1], atol=1e-10)
+    none = np.array(program.memory)
+    none[: program.rows] = 0.0
+    none[0] = 1.0
+    np.testing.assert_allclose(moved(program, 3, d=none)["q"], moved(program, 3)["q"], rtol=1e-12)
+    open_loop = moved(program, 1, q=start["q0"] + [0, 1.5, 0, 0])
+    assert np.isnan(open_loop["q"]).all()
+    if compiler.has_compiler():
+        assert al.deploy.c_source(model, tmp_path, **given, **start).check().startswith("model: largest")
+
+
+def test_rows_are_chosen_as_by_numbers():
+    rng = np.random.default_rng(1)
+    groups = [slice(0, 4), slice(4, 7)]
+    G = ca.SX.sym("G", 7, 4)
+    f = ca.Function("f", [G], [rank.symbolic_choice(G, groups, 1e-9)])
+    for _ in range(20):
+        A = rng.normal(size=(7, 4))
+        A[rng.integers(7)] = A[rng.integers(7)]
+        A[rng.integers(7)] = 0.0
+        expected = rank.choose_each(A[None], groups, np.array([1e-9]))[0][0]
+        np.testing.assert_array_equal(np.asarray(f(A)).ravel().astype(bool), expected)
+
+
+def test_what_is_refused(masses, tmp_path):
+    for options, message in (
+        ({"controller": Sampled(lambda t, q, v: q, period=0.01)}, "which cannot be compiled; give a casadi"),
+        ({"sensors": [Measured("place", 0.01, noise=0.1)]}, "'place' has noise, a walk or lost samples"),
+        ({"drives": {"a": Drive(rate=2.0)}}, "the drive of 'a' has a limited rate and no lag"),
+        (
+            {"sensors": [Measured(al.Sensor("felt", "accelerometer", "second"), 0.01)]},
+            "the sensor 'felt' is no expression of the state",
+        ),
+    ):
+        with pytest.raises(UnsupportedError, match=message):
+            al.deploy.c_source(masses, tmp_path, **options)
+    with pytest.raises(ArgumentError, match="c_source: 'controller' reads what is no output"):
+        al.deploy.c_source(masses, tmp_path, controller=control.StateSpace([[-1.0]], [[1.0]], [[1.0]]))
+    with pytest.raises(ArgumentError, match="the reference 'q:a' is 'high', expected a number, a formula"):
+        al.deploy.c_source(masses, tmp_path, controller=DynamicController(lag(), references={"q:a": "high"}))
+    with pytest.raises(ArgumentError, match="nothing moves"):
+        al.deploy.c_source(al.ModelBuilder("empty").build(), tmp_path)
+    with pytest.raises(UnsupportedError, match="too many for straight code"):
+        al.deploy.c_source(four_bars(70), tmp_path)
