@@ -199,6 +199,40 @@ def test_loops_and_couplings_turn_round_and_stay_closed(crank, tmp_path):
         assert al.deploy.c_source(model, tmp_path, **given, **start).check().startswith("model: largest")
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_units_with_loops_states_and_samples(crank, tmp_path, version):
+    """Co-simulation as `al.simulate` steps; in model exchange ticks are events, and loops are closed by events."""
+    fmpy = pytest.importorskip("fmpy")
+    from fmpy.validation import validate_fmu
+
+    if not compiler.has_compiler():
+        pytest.skip("no C compiler")
+    model, start = crank
+    slow = control.StateSpace(
+        [[-3.0]], [[1.0]], [[2.0]], [[-4.0]], input_names=("v:crank",), output_names=("crank",)
+    )
+    q, v = ca.SX.sym("q", 4), ca.SX.sym("v", 4)
+    damped = ca.Function("law", [ca.SX.sym("t"), q, v], [ca.vertcat(0, 0, -v[2], 0)])
+    given = {
+        "controller": [
+            DynamicController(slow, references={"v:crank": 9.0}),
+            Sampled(damped, period=0.02, delay=0.01),
+        ],
+        "drives": {"crank": Drive(limit=6.0)},
+    }
+    path = al.deploy.fmu(model, tmp_path / "crank.fmu", version=version, step=H, **start, **given)
+    assert validate_fmu(str(path)) == []
+    run = al.simulate(model, **start, duration=0.5, step=H, interval=0.05, integrator="rk4", **given)
+    options = {"stop_time": 0.5, "output_interval": 0.05, "relative_tolerance": 1e-9}
+    for kind, within in (("CoSimulation", 1e-10), ("ModelExchange", 1e-5)):  # of CVode over events, and of rk4
+        found = fmpy.simulate_fmu(str(path), fmi_type=kind, **options)
+        rows = np.searchsorted(found["time"], run.time - 1e-9)
+        q = np.column_stack([found[f"q.{name}"] for name in model.coordinate_names])[rows]
+        np.testing.assert_allclose(q, run.q, atol=within)
+        states = found["controller.x0"][rows]
+        np.testing.assert_allclose(states, run.controller_states[:, 0], atol=within)
+
+
 def test_rows_are_chosen_as_by_numbers():
     rng = np.random.default_rng(1)
     groups = [slice(0, 4), slice(4, 7)]

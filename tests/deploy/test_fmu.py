@@ -154,8 +154,6 @@ def test_source_alone(tmp_path):
 
 
 def test_what_is_refused(tmp_path):
-    from alembert.verify.mechanisms import four_bars
-
     model, at = library.two_link(), tmp_path / "m.fmu"
     for options, message in (
         ({"version": 1}, "version is 1, expected 2 or 3"),
@@ -174,8 +172,6 @@ def test_what_is_refused(tmp_path):
         al.deploy.fmu(model, tmp_path / "m.zip")
     with pytest.raises(UnsupportedError, match="which cannot be compiled; give a casadi"):
         al.deploy.fmu(model, at, controller=lambda t, q, v: q)
-    with pytest.raises(UnsupportedError, match="has loops or couplings"):
-        al.deploy.fmu(four_bars(1), at)
 
 
 def test_no_compiler_is_said(tmp_path, monkeypatch):

@@ -82,7 +82,8 @@ class Acting:
 
     def parameters(self, u: ca.SX, p: ca.SX) -> ca.SX:
         """Those of the copy."""
-        return ca.vertcat(p, u[self.set_points]) if u.numel() else p
+        points = range(self.set_points.start, self.set_points.stop)
+        return ca.vertcat(p, *(u[k] for k in points))
 
     def effort(
         self, t: ca.SX, q: ca.SX, v: ca.SX, x: ca.SX, d: ca.SX, u: ca.SX, p: ca.SX

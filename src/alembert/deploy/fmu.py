@@ -2,9 +2,10 @@
 
 All numbers of an instance are in one array; the value reference of a variable is its place in it:
 
-    time, q, v, q', v', inputs, parameters, outputs
+    time, q, v, x, q', v', x', inputs, parameters, outputs
 
-The C code is that of `alembert.deploy.c_program` and of `fmi.c`, the same for both versions.
+The C code is that of `alembert.deploy.c_program` and of `fmi.c`, the same for both versions. Sampled laws and sensors have time
+events in model exchange; loops are closed again at a step that leaves them open, by an event that changes the states.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-import casadi as ca
-
 from alembert.deploy import compiler
+from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
+from alembert.engine.c_export import c_number
 from alembert.errors import ArgumentError
 from alembert.model import Model
 
@@ -36,13 +37,25 @@ FOLDERS = {
 UNITS = {
     "rad": {"rad": 1},
     "m": {"m": 1},
-    "rad/s": {"rad": 1, "s": -1},
-    "m/s": {"m": 1, "s": -1},
-    "rad/s2": {"rad": 1, "s": -2},
-    "m/s2": {"m": 1, "s": -2},
     "N.m": {"kg": 1, "m": 2, "s": -2},
     "N": {"kg": 1, "m": 1, "s": -2},
 }
+"""base units; rates of them are `/s` and `/s2`"""
+ROLES = {
+    "state": {"causality": "output", "variability": "continuous", "initial": "exact"},
+    "derivative": {"causality": "local", "variability": "continuous", "initial": "calculated"},
+    "input": {"causality": "input", "variability": "continuous"},
+    "parameter": {"causality": "parameter", "variability": "tunable", "initial": "exact"},
+    "output": {"causality": "output", "variability": "continuous", "initial": "calculated"},
+}
+STRUCTURE = {
+    "Output": ("state", "output"),
+    "ContinuousStateDerivative": ("derivative",),
+    "InitialUnknown": ("derivative", "output"),
+}
+"""by the name of FMI 3: which variables are listed"""
+STRUCTURE2 = {"Output": "Outputs", "ContinuousStateDerivative": "Derivatives", "InitialUnknown": "InitialUnknowns"}
+"""the names of FMI 2"""
 
 
 @dataclass(frozen=True)
@@ -65,8 +78,10 @@ def fmu(
     version: int = 2,
     step: float = 1e-3,
     integrator: str = "rk4",
-    controller: ca.Function | None = None,
+    controller: Any = None,
     inputs: Sequence[str] | None = None,
+    drives: Mapping[str, Any] | None = None,
+    sensors: Any = (),
     forces: Any = (),
     frames: Sequence[str] = (),
     q0: Any = None,
@@ -77,11 +92,14 @@ def fmu(
 ) -> Path:
     """Write a model as an FMU, for co-simulation and for model exchange; the path.
 
-    In co-simulation it integrates by itself, with `integrator` in steps of at most `step` seconds. Inputs are the efforts
-    of all joints, or of those in `inputs`; with a `controller`, a `casadi.Function` of t, q, v (and inputs, which `inputs`
-    names), what that takes. Parameters are those of the model. Outputs are all coordinates and speeds (`q.NAME`, `v.NAME`),
-    and position and quaternion of `frames`. Directional derivatives are exact. `forces` are force elements as in
-    `al.simulate`; `q0` and `v0` the start values.
+    In co-simulation it integrates by itself, with `integrator` in steps of at most `step` seconds. `controller`, `drives`,
+    `sensors` and `forces` are as in `al.simulate`, as far as they are expressions: `casadi.Function`s, `StateSpace`s,
+    `DynamicController`s, schedules, `Sampled` ones of these or of a `SymbolicLaw`; drives with lags and limits; sensors
+    without noise. A `casadi.Function` may take inputs behind t, q, v, which `inputs` names. Inputs are the efforts of all
+    joints, or of those in `inputs`; with controllers, what these take, and their set points that are given as numbers
+    (`reference.NAME`). Parameters are those of the model. Outputs are all coordinates and speeds (`q.NAME`, `v.NAME`), the
+    states of controllers and drives, and position and quaternion of `frames`. Directional derivatives are exact. Loops are
+    kept closed. `q0` and `v0` are the start values.
 
     `platforms` are some of x86_64-linux, aarch64-linux, x86_64-windows, x86_64-darwin and aarch64-darwin: by default this
     machine's own, by its C compiler. Others (and machines without one) need the extra `deploy`, ziglang, which takes minutes
@@ -96,25 +114,13 @@ def fmu(
         raise ArgumentError(f"fmu: {target} should end in .fmu")
     identifier = name or re.sub(r"\W", "_", model.name, flags=re.ASCII)
     identifier = identifier if identifier[:1].isalpha() else f"model_{identifier}"
-    program = c_program(
-        "fmu",
-        model,
-        identifier,
-        integrator=integrator,
-        controller=controller,
-        inputs=inputs,
-        forces=forces,
-        frames=frames,
-        q0=q0,
-        v0=v0,
-    )
+    given = Given(controller, inputs, drives, sensors, forces)
+    program = c_program("fmu", model, identifier, given, integrator=integrator, frames=frames, q0=q0, v0=v0)
     where = [compiler.this_platform()] if platforms is None else list(platforms)
     variables = _variables(program)
     source = _source(program, variables, step)
     token = hashlib.sha256(f"{version}\0{source}".encode()).hexdigest()[:32]
-    description = (_description2 if version == 2 else _description3)(
-        program, variables, f"{{{token}}}", step, stop
-    )
+    description = _description(version, program, variables, f"{{{token}}}", step, stop)
     source = source.replace("@TOKEN@", f"{{{token}}}")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.c"
@@ -137,57 +143,71 @@ def fmu(
 
 def _variables(program: CProgram) -> list[Variable]:
     found: list[Variable] = []
-    at = 1
-    nq, nv = len(program.states), len(program.speeds)
-    for kind, signals, prefix in (("state", program.states, "q."), ("state", program.speeds, "v.")):
+
+    def add(name: str, kind: str, unit: str, start: float | None = None, of: int = -1) -> None:
+        found.append(Variable(name, 1 + len(found), kind, unit, start, of))
+
+    labels = (("q.", "rate.", program.states), ("v.", "a.", program.speeds), ("", "rate.", program.more_states))
+    for label, _, signals in labels:
         for signal in signals:
-            found.append(Variable(f"{prefix}{signal.name}", at, kind, signal.unit, signal.start))
-            at += 1
-    for k, signal in enumerate((*program.states, *program.speeds)):
-        label = "rate." if k < nq else "a."
-        found.append(Variable(f"{label}{signal.name}", at, "derivative", _per_second(signal.unit), of=1 + k))
-        at += 1
+            add(f"{label}{signal.name}", "state", signal.unit, signal.start)
+    for _, label, signals in labels:
+        for signal in signals:
+            add(f"{label}{signal.name}", "derivative", _per_second(signal.unit), of=1 + _derivatives(found))
     for kind, signals in (
         ("input", program.inputs),
         ("parameter", program.parameters),
         ("output", program.outputs),
     ):
         for signal in signals:
-            start = None if kind == "output" else signal.start
-            found.append(Variable(signal.name, at, kind, signal.unit, start))
-            at += 1
-    assert at == 1 + 2 * (nq + nv) + len(program.inputs) + len(program.parameters) + len(program.outputs)
+            add(signal.name, kind, signal.unit, None if kind == "output" else signal.start)
     return found
 
 
+def _derivatives(variables: Sequence[Variable]) -> int:
+    return sum(x.kind == "derivative" for x in variables)
+
+
 def _per_second(unit: str) -> str:
-    return {"rad/s": "rad/s2", "m/s": "m/s2", "rad": "rad/s", "m": "m/s"}.get(unit, "")
+    return f"{unit}2" if unit.endswith("/s") else f"{unit}/s" if unit in UNITS else ""
 
 
 def _source(program: CProgram, variables: Sequence[Variable], step: float) -> str:
-    sizes = program.sizes
-    starts = ", ".join(repr(float(x.start or 0.0)) for x in variables)
-    constants = {
-        "NQ": sizes["q"],
-        "NV": sizes["v"],
-        "NU": sizes["u"],
-        "NP": sizes["p"],
-        "NY": sizes["y"],
-        "STEP": repr(float(step)),
-        "MODEL_NAME": f'"{program.prefix}"',
-    }
-    defined = "\n".join(f"#define {name} {value}" for name, value in constants.items())
-    renamed = "\n".join(
-        f"#define MODEL_{name} {program.prefix}_{name}"
-        for name in ("derivatives", "outputs", "tangent", "step")
+    """What is called MODEL_... takes d and r of `fmi.c`."""
+    sizes, name = program.sizes, program.prefix
+    starts = ", ".join(c_number(x.start or 0.0) for x in variables)
+    constants = {f"N{letter.upper()}": size for letter, size in sizes.items()}
+    more = {"ROWS": program.rows, "TICKS": int(bool(program.tick)), "TICK": repr(program.tick)}
+    defined = "\n".join(
+        f"#define {key} {value}"
+        for key, value in {**constants, **more, "STEP": repr(float(step)), "MODEL_NAME": f'"{name}"'}.items()
     )
+    places = {"q": "AT_Q", "v": "AT_V", "x": "AT_X", "u": "AT_U", "p": "AT_P"}
+    results = {"rate": "AT_RATE", "a": "AT_A", "x_rate": "AT_XR", "y": "AT_Y"}
+
+    def array(argument: str) -> str:
+        if argument in ("t", "h", "d"):
+            return {"t": "(r)", "h": "(h)", "d": "(m_d)"}[argument]
+        if argument.startswith("d_"):
+            return f"(dr) + {(places | results)[argument[2:]]}"
+        return f"(r) + {(places | results)[argument]}"
+
+    macros = []
+    heads = {"tangent": "m_d, r, dr", "step": "t, h, m_d, r"}
+    for key in ("derivatives", "outputs", "tangent", "step", "settle", "instant"):
+        arguments = program.parts.arguments(key)
+        if arguments is not None:
+            given = ", ".join("(t)" if key == "step" and x == "t" else array(x) for x in arguments)
+            macros.append(f"#define MODEL_{key}({heads.get(key, 'm_d, r')}) {name}_{key}({given})")
+    memory = ", ".join(map(c_number, [*program.memory, 0.0]))
     return "\n".join(
         [
             "/* Written by Alembert. */",
             program.text,
             defined,
-            renamed,
+            *macros,
             f"static const double STARTS[] = {{0.0, {starts}}};",
+            f"static const double MEMORY[] = {{{memory}}};",
             RUNTIME.read_text(encoding="utf-8"),
         ]
     )
@@ -198,119 +218,77 @@ def _attributes(**values: Any) -> str:
     return "".join(f" {name}={quoteattr(value)}" for name, value in texts.items())
 
 
+def _base(unit: str) -> dict[str, int] | None:
+    """Exponents of base units, where they are known."""
+    whole, _, seconds = unit.partition("/s")
+    if whole not in UNITS:
+        return None
+    power = -int(seconds or 1) if "/s" in unit else 0
+    found = dict(UNITS[whole])
+    found["s"] = found.get("s", 0) + power
+    return {name: k for name, k in found.items() if k}
+
+
 def _units(variables: Sequence[Variable]) -> list[str]:
     lines = []
     for unit in sorted({x.unit for x in variables if x.unit}):
-        base = f"<BaseUnit{_attributes(**UNITS[unit])}/>" if unit in UNITS else ""
-        lines.append(
-            f"    <Unit{_attributes(name=unit)}>{base}</Unit>"
-            if base
-            else f"    <Unit{_attributes(name=unit)}/>"
-        )
+        base = _base(unit)
+        inner = f">{_tag('BaseUnit', base)}</Unit>" if base is not None else "/>"
+        lines.append(f"    <Unit{_attributes(name=unit)}{inner}")
     return ["  <UnitDefinitions>", *lines, "  </UnitDefinitions>"] if lines else []
 
 
-def _roles(x: Variable) -> dict[str, str]:
-    return {
-        "state": {"causality": "output", "variability": "continuous", "initial": "exact"},
-        "derivative": {"causality": "local", "variability": "continuous", "initial": "calculated"},
-        "input": {"causality": "input", "variability": "continuous"},
-        "parameter": {"causality": "parameter", "variability": "tunable", "initial": "exact"},
-        "output": {"causality": "output", "variability": "continuous", "initial": "calculated"},
-    }[x.kind]
+def _tag(name: str, attributes: Mapping[str, Any], inner: str = "") -> str:
+    start = f"<{name}{_attributes(**attributes)}"
+    return f"{start}>{inner}</{name}>" if inner else f"{start}/>"
 
 
-def _description2(
-    program: CProgram, variables: Sequence[Variable], token: str, step: float, stop: float
+def _description(
+    version: int, program: CProgram, variables: Sequence[Variable], token: str, step: float, stop: float
 ) -> str:
-    common = _attributes(modelIdentifier=program.prefix, canGetAndSetFMUstate=True, canSerializeFMUstate=True)
-    files = '<SourceFiles><File name="model.c"/></SourceFiles>'
-    exact = _attributes(providesDirectionalDerivative=True)
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        "<fmiModelDescription"
-        + _attributes(
-            fmiVersion="2.0",
-            modelName=program.model.name or program.prefix,
-            guid=token,
-            generationTool="Alembert",
-            variableNamingConvention="flat",
-            numberOfEventIndicators=0,
-        )
-        + ">",
-        f'  <ModelExchange{common}{exact} completedIntegratorStepNotNeeded="true">{files}</ModelExchange>',
-        f'  <CoSimulation{common}{exact} canHandleVariableCommunicationStepSize="true">{files}</CoSimulation>',
-        *_units(variables),
-        f"  <DefaultExperiment{_attributes(startTime=0.0, stopTime=float(stop), stepSize=float(step))}/>",
-        "  <ModelVariables>",
-    ]
-    index = {x.reference: k + 1 for k, x in enumerate(variables)}
-    for x in variables:
-        real: dict[str, Any] = {"unit": x.unit} if x.unit else {}
-        if x.start is not None:
-            real["start"] = repr(float(x.start))
-        if x.kind == "derivative":
-            real["derivative"] = index[x.of]
-        own = _attributes(name=x.name, valueReference=x.reference, **_roles(x))
-        lines.append(f"    <ScalarVariable{own}><Real{_attributes(**real)}/></ScalarVariable>")
-    unknowns = {
-        "Outputs": [x for x in variables if x.kind in ("state", "output")],
-        "Derivatives": [x for x in variables if x.kind == "derivative"],
-        "InitialUnknowns": [x for x in variables if x.kind in ("derivative", "output")],
+    second = version == 2
+    saved = "FMUstate" if second else "FMUState"
+    common: dict[str, Any] = {
+        "modelIdentifier": program.prefix,
+        f"canGetAndSet{saved}": True,
+        f"canSerialize{saved}": True,
+        f"providesDirectionalDerivative{'' if second else 's'}": True,
     }
-    lines += ["  </ModelVariables>", "  <ModelStructure>"]
-    for label, members in unknowns.items():
-        if members:
-            entries = "".join(f"<Unknown{_attributes(index=index[x.reference])}/>" for x in members)
-            lines.append(f"    <{label}>{entries}</{label}>")
-    return "\n".join([*lines, "  </ModelStructure>", "</fmiModelDescription>", ""])
-
-
-def _description3(
-    program: CProgram, variables: Sequence[Variable], token: str, step: float, stop: float
-) -> str:
-    common = _attributes(
-        modelIdentifier=program.prefix,
-        canGetAndSetFMUState=True,
-        canSerializeFMUState=True,
-        providesDirectionalDerivatives=True,
-    )
+    files = _tag("SourceFiles", {}, _tag("File", {"name": "model.c"})) if second else ""
+    told = "completedIntegratorStepNotNeeded" if second else "needsCompletedIntegratorStep"
+    exchange = {**common, told: (not program.rows) if second else bool(program.rows)}
+    about = {"fmiVersion": f"{version}.0", "modelName": program.model.name or program.prefix}
+    about |= {("guid" if second else "instantiationToken"): token, "generationTool": "Alembert"}
+    about |= {"variableNamingConvention": "flat"} | ({"numberOfEventIndicators": "0"} if second else {})
+    experiment = {"startTime": 0.0, "stopTime": float(stop), "stepSize": float(step)}
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
-        "<fmiModelDescription"
-        + _attributes(
-            fmiVersion="3.0",
-            modelName=program.model.name or program.prefix,
-            instantiationToken=token,
-            generationTool="Alembert",
-            variableNamingConvention="flat",
-        )
-        + ">",
-        f"  <ModelExchange{common}/>",
-        f'  <CoSimulation{common} canHandleVariableCommunicationStepSize="true"/>',
+        f"<fmiModelDescription{_attributes(**about)}>",
+        f"  {_tag('ModelExchange', exchange, files)}",
+        f"  {_tag('CoSimulation', {**common, 'canHandleVariableCommunicationStepSize': True}, files)}",
         *_units(variables),
-        f"  <DefaultExperiment{_attributes(startTime=0.0, stopTime=float(stop), stepSize=float(step))}/>",
+        f"  {_tag('DefaultExperiment', experiment)}",
         "  <ModelVariables>",
-        '    <Float64 name="time" valueReference="0" causality="independent" variability="continuous"/>',
     ]
+    if not second:
+        time = {"name": "time", "valueReference": 0, "causality": "independent", "variability": "continuous"}
+        lines.append(f"    {_tag('Float64', time)}")
+    index = {x.reference: k + 1 if second else x.reference for k, x in enumerate(variables)}
     for x in variables:
-        more: dict[str, Any] = {"unit": x.unit} if x.unit else {}
-        if x.start is not None:
-            more["start"] = repr(float(x.start))
-        if x.kind == "derivative":
-            more["derivative"] = x.of
-        lines.append(
-            f"    <Float64{_attributes(name=x.name, valueReference=x.reference, **_roles(x), **more)}/>"
-        )
+        value: dict[str, Any] = {"unit": x.unit} if x.unit else {}
+        value |= {"start": repr(float(x.start))} if x.start is not None else {}
+        value |= {"derivative": index[x.of]} if x.kind == "derivative" else {}
+        own = {"name": x.name, "valueReference": x.reference, **ROLES[x.kind]}
+        line = _tag("ScalarVariable", own, _tag("Real", value)) if second else _tag("Float64", own | value)
+        lines.append(f"    {line}")
     lines += ["  </ModelVariables>", "  <ModelStructure>"]
-    for label, kinds in (
-        ("Output", ("state", "output")),
-        ("ContinuousStateDerivative", ("derivative",)),
-        ("InitialUnknown", ("derivative", "output")),
-    ):
-        lines += [
-            f"    <{label}{_attributes(valueReference=x.reference)}/>" for x in variables if x.kind in kinds
-        ]
+    for label, kinds in STRUCTURE.items():
+        members = [index[x.reference] for x in variables if x.kind in kinds]
+        if second and members:
+            entries = "".join(_tag("Unknown", {"index": k}) for k in members)
+            lines.append(f"    {_tag(STRUCTURE2[label], {}, entries)}")
+        elif members:
+            lines += [f"    {_tag(label, {'valueReference': k})}" for k in members]
     return "\n".join([*lines, "  </ModelStructure>", "</fmiModelDescription>", ""])
 
 

@@ -66,6 +66,13 @@ class Parts:
     functions: Mapping[str, ca.Function] = field(default_factory=dict)
     routines: Mapping[str, Routine] = field(default_factory=dict)
 
+    def arguments(self, name: str) -> tuple[str, ...] | None:
+        """Of a function or routine, inputs first; None where there is none of this name."""
+        if name in self.routines:
+            return self.routines[name].arguments
+        f = self.functions.get(name)
+        return None if f is None else (*f.name_in(), *f.name_out())
+
     def run(self, name: str, arrays: Mapping[str, Array]) -> None:
         """A routine on arrays of numbers, which it changes."""
         routine = self.routines[name]

@@ -1,5 +1,6 @@
 /* The functions of FMI 2 and 3 on the functions of one model. Every number of an instance is in `r`:
- * time, q, v, q', v', inputs, parameters, outputs; a value reference is a place in it. */
+ * time, q, v, x, q', v', x', inputs, parameters, outputs; a value reference is a place in it. What sampled laws and sensors
+ * remember, and the rows by which loops are kept, is in `d`, its last number that of the next tick of their clock. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,26 +14,38 @@
 enum {
   AT_Q = 1,
   AT_V = AT_Q + NQ,
-  AT_RATE = AT_V + NV,
+  AT_X = AT_V + NV,
+  AT_RATE = AT_X + NX,
   AT_A = AT_RATE + NQ,
-  AT_U = AT_A + NV,
+  AT_XR = AT_A + NV,
+  AT_U = AT_XR + NX,
   AT_P = AT_U + NU,
   AT_Y = AT_P + NP,
-  COUNT = AT_Y + NY
+  COUNT = AT_Y + NY,
+  NS = NQ + NV + NX
 };
 enum { OK = 0, WARNING = 1, DISCARD = 2, FAILED = 3 };
 
 typedef struct {
   double r[COUNT + 1];
+  double d[ND + 1];
+  double origin;
   int stale;
 } Instance;
+
+static void restart(Instance *m)
+{
+  memcpy(m->r, STARTS, COUNT * sizeof(double));
+  memcpy(m->d, MEMORY, sizeof(m->d));
+  m->origin = 0.0;
+  m->stale = 1;
+}
 
 static Instance *instance_new(void)
 {
   Instance *m = (Instance *)calloc(1, sizeof(Instance));
   if (m != NULL) {
-    memcpy(m->r, STARTS, COUNT * sizeof(double));
-    m->stale = 1;
+    restart(m);
   }
   return m;
 }
@@ -48,8 +61,8 @@ static void evaluate(Instance *m)
   if (!m->stale) {
     return;
   }
-  MODEL_derivatives(r, r + AT_Q, r + AT_V, r + AT_U, r + AT_P, r + AT_RATE, r + AT_A);
-  MODEL_outputs(r, r + AT_Q, r + AT_V, r + AT_U, r + AT_P, r + AT_Y);
+  MODEL_derivatives(m->d, r);
+  MODEL_outputs(m->d, r);
   m->stale = 0;
 }
 
@@ -92,17 +105,86 @@ static int all_finite(const Instance *m)
   return 1;
 }
 
+/* Close loops again; whether that is possible. */
+static int settle(Instance *m)
+{
+#if ROWS
+  MODEL_settle(m->d, m->r);
+  m->stale = 1;
+#endif
+  return all_finite(m);
+}
+
+/* Whether loops have opened more than rounding on the way. */
+static int opened(const Instance *m)
+{
+#if ROWS
+  Instance other = *m;
+  int k;
+  if (!settle(&other)) {
+    return 1;
+  }
+  for (k = AT_Q; k < AT_RATE; ++k) {
+    if (fabs(other.r[k] - m->r[k]) > 1e-9 * (1.0 + fabs(m->r[k]))) {
+      return 1;
+    }
+  }
+#else
+  (void)m;
+#endif
+  return 0;
+}
+
+static double next_tick(const Instance *m)
+{
+  return m->origin + m->d[ND > 0 ? ND - 1 : 0] * TICK;
+}
+
+/* What sampled laws and sensors do up to now. */
+static void instants(Instance *m, double now)
+{
+#if TICKS
+  while (next_tick(m) <= now + 1e-9 * TICK) {
+    MODEL_instant(m->d, m->r);
+    m->stale = 1;
+  }
+#else
+  (void)m;
+  (void)now;
+#endif
+}
+
+static int begin(Instance *m, double start)
+{
+  m->r[0] = start;
+  m->origin = start;
+  m->stale = 1;
+  return OK;
+}
+
 static int advance(Instance *m, double start, double length)
 {
-  const double steps = ceil(length / STEP - 1e-9);
-  const double count = steps < 1.0 ? 1.0 : steps;
-  const double h = length / count;
-  double k;
-  for (k = 0.0; k < count; k += 1.0) {
-    const double t = start + k * h;
-    MODEL_step(&t, &h, m->r + AT_U, m->r + AT_P, m->r + AT_Q, m->r + AT_V);
+  const double end = start + length;
+  double from = start;
+  m->r[0] = start;
+  instants(m, start);
+  while (from < end) {
+    const double tick = TICKS ? next_tick(m) : end;
+    const double until = tick < end - 1e-9 * STEP ? tick : end;
+    const double steps = ceil((until - from) / STEP - 1e-9);
+    const double count = steps < 1.0 ? 1.0 : steps;
+    const double h = (until - from) / count;
+    double k;
+    for (k = 0.0; k < count; k += 1.0) {
+      const double t = from + k * h;
+      MODEL_step(&t, &h, m->d, m->r);
+    }
+    from = until;
+    m->r[0] = until;
+    if (until < end) {
+      instants(m, until);
+    }
   }
-  m->r[0] = start + length;
   m->stale = 1;
   return all_finite(m) ? OK : FAILED;
 }
@@ -124,8 +206,7 @@ static int directional(Instance *m, const unsigned int *unknown, size_t nu, cons
     }
     d[known[k]] += seed[k];
   }
-  MODEL_tangent(r, r + AT_Q, r + AT_V, r + AT_U, r + AT_P, d + AT_Q, d + AT_V, d + AT_U, d + AT_P, d + AT_RATE,
-                d + AT_A, d + AT_Y);
+  MODEL_tangent(m->d, r, d);
   for (k = 0; k < nu; ++k) {
     if (unknown[k] >= (unsigned int)COUNT) {
       return FAILED;
@@ -170,11 +251,11 @@ EXPORT void *fmi2Instantiate(const char *name, int type, const char *guid, const
 }
 EXPORT void fmi2FreeInstance(void *c) { free(c); }
 EXPORT int fmi2SetupExperiment(void *c, int tolerance_defined, double tolerance, double start, int stop_defined, double stop)
-{ UNUSED(tolerance_defined); UNUSED(tolerance); UNUSED(stop_defined); UNUSED(stop); M->r[0] = start; M->stale = 1; return OK; }
+{ UNUSED(tolerance_defined); UNUSED(tolerance); UNUSED(stop_defined); UNUSED(stop); return begin(M, start); }
 EXPORT int fmi2EnterInitializationMode(void *c) { UNUSED(c); return OK; }
-EXPORT int fmi2ExitInitializationMode(void *c) { UNUSED(c); return OK; }
+EXPORT int fmi2ExitInitializationMode(void *c) { return settle(M) ? OK : FAILED; }
 EXPORT int fmi2Terminate(void *c) { UNUSED(c); return OK; }
-EXPORT int fmi2Reset(void *c) { memcpy(M->r, STARTS, COUNT * sizeof(double)); M->stale = 1; return OK; }
+EXPORT int fmi2Reset(void *c) { restart(M); return OK; }
 EXPORT int fmi2GetReal(void *c, const unsigned int *vr, size_t n, double *x) { return get(M, vr, n, x); }
 EXPORT int fmi2SetReal(void *c, const unsigned int *vr, size_t n, const double *x) { return set(M, vr, n, x); }
 EXPORT int fmi2GetInteger(void *c, const unsigned int *vr, size_t n, int *x) { UNUSED(c); UNUSED(vr); UNUSED(x); return n ? FAILED : OK; }
@@ -202,23 +283,31 @@ EXPORT int fmi2GetDirectionalDerivative(void *c, const unsigned int *unknown, si
                                         const double *seed, double *change)
 { return directional(M, unknown, nu, known, nk, seed, nk, change); }
 EXPORT int fmi2EnterEventMode(void *c) { UNUSED(c); return OK; }
-EXPORT int fmi2NewDiscreteStates(void *c, EventInfo2 *e) { UNUSED(c); memset(e, 0, sizeof(*e)); return OK; }
+EXPORT int fmi2NewDiscreteStates(void *c, EventInfo2 *e)
+{
+  memset(e, 0, sizeof(*e));
+  instants(M, M->r[0]);
+  e->valuesOfContinuousStatesChanged = ROWS > 0;
+  e->nextEventTimeDefined = TICKS;
+  e->nextEventTime = next_tick(M);
+  return settle(M) ? OK : FAILED;
+}
 EXPORT int fmi2EnterContinuousTimeMode(void *c) { UNUSED(c); return OK; }
 EXPORT int fmi2CompletedIntegratorStep(void *c, int keep, int *enter, int *terminate)
-{ UNUSED(c); UNUSED(keep); *enter = 0; *terminate = 0; return OK; }
+{ UNUSED(keep); *enter = opened(M); *terminate = 0; return OK; }
 EXPORT int fmi2SetTime(void *c, double t) { M->r[0] = t; M->stale = 1; return OK; }
 EXPORT int fmi2SetContinuousStates(void *c, const double *x, size_t n)
-{ if (n != NQ + NV) { return FAILED; } memcpy(M->r + AT_Q, x, n * sizeof(double)); M->stale = 1; return OK; }
+{ if (n != NS) { return FAILED; } memcpy(M->r + AT_Q, x, n * sizeof(double)); M->stale = 1; return OK; }
 EXPORT int fmi2GetDerivatives(void *c, double *x, size_t n)
 {
-  if (n != NQ + NV) { return FAILED; }
+  if (n != NS) { return FAILED; }
   evaluate(M);
   memcpy(x, M->r + AT_RATE, n * sizeof(double));
   return OK;
 }
 EXPORT int fmi2GetEventIndicators(void *c, double *x, size_t n) { UNUSED(c); UNUSED(x); return n ? FAILED : OK; }
 EXPORT int fmi2GetContinuousStates(void *c, double *x, size_t n)
-{ if (n != NQ + NV) { return FAILED; } memcpy(x, M->r + AT_Q, n * sizeof(double)); return OK; }
+{ if (n != NS) { return FAILED; } memcpy(x, M->r + AT_Q, n * sizeof(double)); return OK; }
 EXPORT int fmi2GetNominalsOfContinuousStates(void *c, double *x, size_t n)
 { size_t k; UNUSED(c); for (k = 0; k < n; ++k) { x[k] = 1.0; } return OK; }
 EXPORT int fmi2SetRealInputDerivatives(void *c, const unsigned int *vr, size_t n, const int *order, const double *x)
@@ -264,8 +353,8 @@ EXPORT void *fmi3InstantiateScheduledExecution(const char *name, const char *tok
 }
 EXPORT void fmi3FreeInstance(void *c) { free(c); }
 EXPORT int fmi3EnterInitializationMode(void *c, Flag tolerance_defined, double tolerance, double start, Flag stop_defined, double stop)
-{ UNUSED(tolerance_defined); UNUSED(tolerance); UNUSED(stop_defined); UNUSED(stop); M->r[0] = start; M->stale = 1; return OK; }
-EXPORT int fmi3ExitInitializationMode(void *c) { UNUSED(c); return OK; }
+{ UNUSED(tolerance_defined); UNUSED(tolerance); UNUSED(stop_defined); UNUSED(stop); return begin(M, start); }
+EXPORT int fmi3ExitInitializationMode(void *c) { return settle(M) ? OK : FAILED; }
 EXPORT int fmi3EnterEventMode(void *c) { UNUSED(c); return OK; }
 EXPORT int fmi3Terminate(void *c) { UNUSED(c); return OK; }
 EXPORT int fmi3Reset(void *c) { return fmi2Reset(c); }
@@ -330,13 +419,15 @@ NO_CLOCKS(fmi3SetShiftFraction)
 EXPORT int fmi3EvaluateDiscreteStates(void *c) { UNUSED(c); return OK; }
 EXPORT int fmi3UpdateDiscreteStates(void *c, Flag *again, Flag *terminate, Flag *nominals, Flag *values, Flag *defined, double *next)
 {
-  UNUSED(c);
-  *again = 0; *terminate = 0; *nominals = 0; *values = 0; *defined = 0; *next = 0.0;
-  return OK;
+  EventInfo2 e;
+  const int status = fmi2NewDiscreteStates(c, &e);
+  *again = 0; *terminate = 0; *nominals = 0;
+  *values = e.valuesOfContinuousStatesChanged != 0; *defined = e.nextEventTimeDefined != 0; *next = e.nextEventTime;
+  return status;
 }
 EXPORT int fmi3EnterContinuousTimeMode(void *c) { UNUSED(c); return OK; }
 EXPORT int fmi3CompletedIntegratorStep(void *c, Flag keep, Flag *enter, Flag *terminate)
-{ UNUSED(c); UNUSED(keep); *enter = 0; *terminate = 0; return OK; }
+{ UNUSED(keep); *enter = opened(M); *terminate = 0; return OK; }
 EXPORT int fmi3SetTime(void *c, double t) { return fmi2SetTime(c, t); }
 EXPORT int fmi3SetContinuousStates(void *c, const double *x, size_t n) { return fmi2SetContinuousStates(c, x, n); }
 EXPORT int fmi3GetContinuousStateDerivatives(void *c, double *x, size_t n) { return fmi2GetDerivatives(c, x, n); }
@@ -344,7 +435,7 @@ EXPORT int fmi3GetEventIndicators(void *c, double *x, size_t n) { UNUSED(c); UNU
 EXPORT int fmi3GetContinuousStates(void *c, double *x, size_t n) { return fmi2GetContinuousStates(c, x, n); }
 EXPORT int fmi3GetNominalsOfContinuousStates(void *c, double *x, size_t n) { return fmi2GetNominalsOfContinuousStates(c, x, n); }
 EXPORT int fmi3GetNumberOfEventIndicators(void *c, size_t *n) { UNUSED(c); *n = 0; return OK; }
-EXPORT int fmi3GetNumberOfContinuousStates(void *c, size_t *n) { UNUSED(c); *n = NQ + NV; return OK; }
+EXPORT int fmi3GetNumberOfContinuousStates(void *c, size_t *n) { UNUSED(c); *n = NS; return OK; }
 EXPORT int fmi3EnterStepMode(void *c) { UNUSED(c); return OK; }
 EXPORT int fmi3GetOutputDerivatives(void *c, const unsigned int *vr, size_t n, const int32_t *order, double *x, size_t values)
 { UNUSED(c); UNUSED(vr); UNUSED(order); UNUSED(x); UNUSED(values); return n ? FAILED : OK; }
