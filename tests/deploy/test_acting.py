@@ -1,4 +1,4 @@
-"""What acts on exported models: loops, controllers with states and samples, drives and sensors move them as `al.simulate` does."""
+"""What acts on exported models moves them as in `al.simulate`: loops, controllers with states and samples, drives."""
 
 import casadi as ca
 import numpy as np
@@ -125,9 +125,12 @@ def test_samples_delays_quanta_messages_and_saturation(masses, tmp_path):
 
 def test_drives_with_lags_are_states(masses):
     law = ca.Function(
-        "law", [t := ca.SX.sym("t"), q := ca.SX.sym("q", 2), v := ca.SX.sym("v", 2)], [-8 * q - 2 * v]
+        "law", [ca.SX.sym("t"), q := ca.SX.sym("q", 2), v := ca.SX.sym("v", 2)], [-8 * q - 2 * v]
     )
-    drives = {"a": Drive(lag=0.02, limit=1.5, rate=30.0), "b": Drive(frequency=40.0, damping_ratio=0.6, rate=20.0)}
+    drives = {
+        "a": Drive(lag=0.02, limit=1.5, rate=30.0),
+        "b": Drive(frequency=40.0, damping_ratio=0.6, rate=20.0),
+    }
     program = c_program("test", masses, "m", Given(law, drives=drives), **START)
     assert [s.name for s in program.more_states] == ["drive.a", "drive.b", "drive.b.rate"]
     found = moved(program, 400, h=5e-4)
@@ -147,38 +150,12 @@ def test_drives_with_lags_are_states(masses):
         np.testing.assert_allclose(rates, lags.rates(at, command), rtol=1e-14)
 
 
-@pytest.fixture(scope="module")
-def crank():
-    """A crank that turns round, a rocker, and a wheel that a gear couples to the crank; with its start."""
-    builder = al.ModelBuilder("crank", gravity=(0, -9.81, 0))
-    for name, length, parent, place in (
-        ("crank", 0.4, "world", (0, 0, 0)),
-        ("coupler", 1.1, "crank", (0.4, 0, 0)),
-        ("rocker", 0.9, "world", (1.0, 0, 0)),
-    ):
-        builder.body(
-            name,
-            al.Inertia.rod(1.0, (0, 0, 0), (length, 0, 0)),
-            joint=al.Revolute((0, 0, 1)),
-            joint_name=name,
-            parent=parent,
-            placement=place,
-        )
-    builder.body("wheel", al.Inertia.sphere(1.0, 0.2), joint=al.Revolute((0, 0, 1)), joint_name="wheel")
-    builder.frame("end", "coupler", (1.1, 0, 0)).frame("head", "rocker", (0.9, 0, 0))
-    builder.loop("pin", al.Revolute((0, 0, 1)), "head", "end")
-    model = builder.build().replace(couplings=(al.Coupling("gear", "wheel", ("crank",), (-2.0,)),))
-    q = model.assemble([0.3, 0.5, 1.5, -0.6], fixed=["crank"]).q
-    v = model.project(q, [9.0, -4.0, 1.0, -18.0]).v
-    return model, {"q0": q, "v0": v}
-
-
 def test_loops_and_couplings_turn_round_and_stay_closed(crank, tmp_path):
     """With a sampled law on the crank; where the rows that are kept do not serve, others are taken."""
     model, start = crank
     law = ca.Function(
         "law",
-        [t := ca.SX.sym("t"), q := ca.SX.sym("q", 4), v := ca.SX.sym("v", 4)],
+        [ca.SX.sym("t"), ca.SX.sym("q", 4), v := ca.SX.sym("v", 4)],
         [ca.vertcat(2 * (9 - v[0]), 0, 0, 0)],
     )
     given = {"controller": Sampled(law, period=0.02)}
@@ -224,7 +201,10 @@ def test_units_with_loops_states_and_samples(crank, tmp_path, version):
     assert validate_fmu(str(path)) == []
     run = al.simulate(model, **start, duration=0.5, step=H, interval=0.05, integrator="rk4", **given)
     options = {"stop_time": 0.5, "output_interval": 0.05, "relative_tolerance": 1e-9}
-    for kind, within in (("CoSimulation", 1e-10), ("ModelExchange", 1e-5)):  # of CVode over events, and of rk4
+    for kind, within in (
+        ("CoSimulation", 1e-10),
+        ("ModelExchange", 1e-5),
+    ):  # of CVode over events, and of rk4
         found = fmpy.simulate_fmu(str(path), fmi_type=kind, **options)
         rows = np.searchsorted(found["time"], run.time - 1e-9)
         q = np.column_stack([found[f"q.{name}"] for name in model.coordinate_names])[rows]

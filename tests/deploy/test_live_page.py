@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import alembert as al
-from alembert import ArgumentError, UnsupportedError, library
+from alembert import ArgumentError, library
+from alembert.simulate import DynamicController, Sampled, SymbolicLaw
 from alembert.view.browser import Browser, find
 
 STATE = {"q0": [0.6, -0.4], "v0": [0.3, 0.0]}
@@ -19,11 +20,16 @@ const live = JSON.parse(require("fs").readFileSync(process.argv[2], "utf8"));
 WebAssembly.instantiate(Buffer.from(live.wasm, "base64"), { m: Math }).then(({ instance }) => {
   const m = new Float64Array(instance.exports.memory.buffer);
   const part = (n) => m.subarray(live.places[n][0], live.places[n][0] + live.places[n][1]);
-  part("q").set(live.q); part("v").set(live.v); part("h")[0] = live.step;
+  for (const n of ["q", "v", "x", "d"]) part(n).set(live[n]);
+  part("h")[0] = live.step;
   for (const s of live.sliders) part(s.array)[s.index] = s.value;
-  for (let k = 0; k < 200; k++) { instance.exports.step(); part("t")[0] += live.step; }
-  instance.exports.poses();
-  console.log(JSON.stringify({ q: [...part("q")], v: [...part("v")], x: [...part("x")] }));
+  for (let k = 0; k < 200; k++) {
+    if (live.every && k % live.every === 0) instance.exports.instant_now();
+    instance.exports.step_now();
+    part("t")[0] = (k + 1) * live.step;
+  }
+  instance.exports.poses_now();
+  console.log(JSON.stringify({ q: [...part("q")], v: [...part("v")], x: [...part("poses")] }));
 });
 """
 
@@ -96,6 +102,29 @@ def test_the_module_is_the_simulation(tmp_path):
     np.testing.assert_allclose(found["v"], run.v[-1], atol=1e-9)
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_loops_states_and_samples_in_the_page(crank, tmp_path):
+    import casadi as ca
+
+    model, start = crank
+    slow = al.control.StateSpace(
+        [[-3.0]], [[1.0]], [[2.0]], [[-4.0]], input_names=("v:crank",), output_names=("crank",)
+    )
+    v = ca.SX.sym("v", 4)
+    damped = ca.Function("law", [ca.SX.sym("t"), ca.SX.sym("q", 4), v], [ca.vertcat(0, 0, -v[2], 0)])
+    given = {
+        "controller": [
+            DynamicController(slow, references={"v:crank": 9.0}),
+            Sampled(damped, period=0.02, delay=0.01),
+        ]
+    }
+    path = al.deploy.live_page(model, tmp_path / "crank.html", step=2e-3, **start, **given)
+    assert [s["name"] for s in data(path)["sliders"]] == ["gravity", "damping", "reference.v:crank"]
+    found = in_node(path, tmp_path)
+    run = al.simulate(model, **start, duration=0.4, step=2e-3, interval=0.1, integrator="rk4", **given)
+    np.testing.assert_allclose(found["q"], run.q[-1], atol=1e-10)  # the same operations
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     return al.deploy.live_page(
@@ -140,9 +169,8 @@ def test_the_page_plays(page):
 
 
 def test_what_is_refused(tmp_path):
-    from alembert.verify.mechanisms import four_bars
-
     with pytest.raises(ArgumentError, match="step is 1, expected a time in seconds"):
         al.deploy.live_page(library.pendulum(), tmp_path / "x.html", step=1)
-    with pytest.raises(UnsupportedError, match=r"live_page: the model .* has loops"):
-        al.deploy.live_page(four_bars(1), tmp_path / "x.html")
+    law = Sampled(SymbolicLaw(lambda t, m: {"efforts": 0 * t}), period=0.01)
+    with pytest.raises(ArgumentError, match=r"step is 0\.003 s, expected a part of 0\.01 s"):
+        al.deploy.live_page(library.pendulum(), tmp_path / "x.html", step=0.003, controller=law)

@@ -53,6 +53,22 @@ def test_the_motion_is_that_of_simulate():
     assert report.histogram().count("\n") == 5
 
 
+def test_loops_states_and_samples_in_real_time(crank):
+    model, start = crank
+    law = al.control.c2d(
+        al.control.StateSpace(
+            [[-3.0]], [[1.0]], [[2.0]], [[-4.0]], input_names=("v:crank",), output_names=("crank",)
+        ),
+        0.02,
+    )
+    options = {"integrator": "rk4", "controller": law, **start}
+    report = rt.realtime(model, duration=0.2, rate=500, clock=Instant(), **options)
+    run = al.simulate(model, duration=0.2, step=2e-3, interval=0.1, **options)
+    np.testing.assert_allclose(report.q, run.q[-1], atol=1e-11)  # the same operations
+    with pytest.raises(ArgumentError, match=r"the step is 0\.003\d* s, expected a part of 0\.02 s"):
+        rt.realtime(model, duration=0.2, rate=300, clock=Instant(), **options)
+
+
 def test_hardware_in_another_process_is_heard():
     """A PD law over UDP, in a process of its own: without it the arm, which has no gravity, would stay."""
     model = library.two_link().replace(gravity=(0.0, 0.0, 0.0))

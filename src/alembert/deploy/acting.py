@@ -1,13 +1,13 @@
 """What acts on an exported model, as expressions: inputs, controllers with states or samples, drives, sensors, forces.
 
-With u the inputs, x what is integrated along (states of continuous controllers, then lags of drives) and d what is remembered
-from instant to instant,
+With u the inputs, x what is integrated along (states of continuous controllers, then lags of drives) and d what is
+remembered from instant to instant,
 
     effort, x' = f(t, q, v, x, held(d), u, p)                                                                         (1)
 
-and at every tick of the clock, which is the longest time of which all periods, delays and offsets are multiples, d changes by
-what `alembert.simulate.instants` does there. Set points given as numbers become inputs: they are parameters of a copy of the
-model, so that every law reads them.
+and at every tick of the clock d changes by what `alembert.simulate.instants` does there. A tick is the longest time of
+which all periods, delays and offsets are multiples. Set points given as numbers become inputs: they are parameters of a copy
+of the model, so that every law reads them.
 """
 
 from __future__ import annotations
@@ -105,7 +105,9 @@ class Acting:
         elif drives is not None and (self.commands or self.instants is not None):
             limits = [float(x) for x in drives.limit]
             parts = [
-                _clipped(command[k], most) + _clipped(held[k], most) if np.isfinite(most) else command[k] + held[k]
+                _clipped(command[k], most) + _clipped(held[k], most)
+                if np.isfinite(most)
+                else command[k] + held[k]
                 for k, most in enumerate(limits)
             ]
             total = ca.vertcat(*parts)
@@ -137,7 +139,9 @@ def acting(function: str, model: Model, given: Given) -> Acting:
     first = len(signals)
     signals += [Signal(f"reference.{name}", "", value) for name, value in opened.values()]
     points = [(key, value) for key, (_, value) in opened.items()]
-    everything = Inputs(controller=laws or None, drives=given.drives, sensors=given.sensors, forces=given.forces)
+    everything = Inputs(
+        controller=laws or None, drives=given.drives, sensors=given.sensors, forces=given.forces
+    )
     copy = everything.model(model.replace(parameters=(*model.parameters, *points)) if points else model)
     try:
         system = Simulation(copy, everything, ())
@@ -176,7 +180,13 @@ def _commanded(
 ) -> tuple[list[Any], list[tuple[ca.Function, slice]], list[str]]:
     """All other controllers; functions of t, q, v and inputs; and the names of these."""
     controller = given.controller
-    laws = [] if controller is None else list(controller) if isinstance(controller, list | tuple) else [controller]
+    laws = (
+        []
+        if controller is None
+        else list(controller)
+        if isinstance(controller, list | tuple)
+        else [controller]
+    )
     others, commands, at = [], [], 0
     for law in laws:
         if not isinstance(law, ca.Function) or law.n_in() == 3:
@@ -201,7 +211,8 @@ def _checked(function: str, model: Model, law: Any) -> Any:
         if as_controller(inner) is None and not symbolic:
             raise UnsupportedError(
                 f"{function}: the controller is {inner!r}, which cannot be compiled; give a casadi.Function of t, q, v "
-                "(and inputs), a StateSpace, a DynamicController, or a sampled law as a casadi.Function or in SymbolicLaw(...)"
+                "(and inputs), a StateSpace, a DynamicController, or a sampled law as a casadi.Function or in "
+                "SymbolicLaw(...)"
             )
         return law
     sizes, found = [1, model.nq, model.nv], [law.numel_in(k) for k in range(law.n_in())]

@@ -11,8 +11,8 @@ u are efforts of the joints, or what a controller takes, and p the parameters of
 along and d what is remembered (`alembert.deploy.acting`); they are arguments only where there are some. The step is one of
 `alembert.simulate.schemes`, cut where it asks for accelerations, so that the dynamics are there once and are called.
 
-Loops, couplings and equations are those of `alembert.simulate.closed_loops`: d begins with the mask of a minimal set of rows.
-Where the set does not serve at a state, another is chosen; where none serves, accelerations are NaN.
+Loops, couplings and equations are those of `alembert.simulate.closed_loops`: d begins with the mask of a minimal set of
+rows. Where the set does not serve at a state, another is chosen; where none serves, accelerations are NaN.
 """
 
 from __future__ import annotations
@@ -299,9 +299,7 @@ class _Maker:
             a = model.symbolic.forward_dynamics(q, v, effort, parameters=p if model.parameters else None)
             return rate, a, x_rate, ca.SX(0)
         masks = (d[: self.rows], np.ones(self.rows))
-        a, _, _, status = compiled.symbolic_state(
-            self.constraints, masks, {"q": q, "v": v, "tau": effort}, p
-        )
+        a, _, _, status = compiled.symbolic_state(self.constraints, masks, {"q": q, "v": v, "tau": effort}, p)
         good = compiled.symbolic_served(status, closed_loops.STAGE)
         return rate, a, x_rate, ca.logic_not(good)
 
@@ -446,9 +444,7 @@ class _Maker:
             Copy("v", Offset("state", v), model.nv),
             Copy(Offset("d", self.rows), Offset("state", flight), instants.size),
             Copy(None, "step", 1),
-            *_renamed(
-                instants.steps("state", q, v, flight), labels, {"parameters": "all_p", "start": "t"}
-            ),
+            *_renamed(instants.steps("state", q, v, flight), labels, {"parameters": "all_p", "start": "t"}),
             Copy(Offset("state", flight), Offset("d", self.rows), instants.size),
             Call("count", ["state"], [Offset("d", number)]),
         ]

@@ -4,8 +4,8 @@ All numbers of an instance are in one array; the value reference of a variable i
 
     time, q, v, x, q', v', x', inputs, parameters, outputs
 
-The C code is that of `alembert.deploy.c_program` and of `fmi.c`, the same for both versions. Sampled laws and sensors have time
-events in model exchange; loops are closed again at a step that leaves them open, by an event that changes the states.
+The C code is that of `alembert.deploy.c_program` and of `fmi.c`, the same for both versions. Sampled laws and sensors have
+time events in model exchange; loops are closed again at a step that leaves them open, by an event that changes the states.
 """
 
 from __future__ import annotations
@@ -54,7 +54,11 @@ STRUCTURE = {
     "InitialUnknown": ("derivative", "output"),
 }
 """by the name of FMI 3: which variables are listed"""
-STRUCTURE2 = {"Output": "Outputs", "ContinuousStateDerivative": "Derivatives", "InitialUnknown": "InitialUnknowns"}
+STRUCTURE2 = {
+    "Output": "Outputs",
+    "ContinuousStateDerivative": "Derivatives",
+    "InitialUnknown": "InitialUnknowns",
+}
 """the names of FMI 2"""
 
 
@@ -147,7 +151,11 @@ def _variables(program: CProgram) -> list[Variable]:
     def add(name: str, kind: str, unit: str, start: float | None = None, of: int = -1) -> None:
         found.append(Variable(name, 1 + len(found), kind, unit, start, of))
 
-    labels = (("q.", "rate.", program.states), ("v.", "a.", program.speeds), ("", "rate.", program.more_states))
+    labels = (
+        ("q.", "rate.", program.states),
+        ("v.", "a.", program.speeds),
+        ("", "rate.", program.more_states),
+    )
     for label, _, signals in labels:
         for signal in signals:
             add(f"{label}{signal.name}", "state", signal.unit, signal.start)

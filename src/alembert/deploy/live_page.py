@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from alembert.deploy.acting import Given, Signal
 from alembert.deploy.c_program import CProgram, c_program
 from alembert.deploy.wasm import WasmModule
 from alembert.errors import ArgumentError
 from alembert.model import Model
 from alembert.view.page import Still, write_page
 
+COMMANDS = (Signal("gravity", "×", 1.0), Signal("damping", ""))
 DAMPING = 2.0
 """the largest of the slider, as a fraction of what the mass matrix at the start is worth in a second"""
 
@@ -28,7 +31,9 @@ def live_page(
     v0: Any = None,
     step: float = 1e-3,
     integrator: str = "rk4",
-    controller: ca.Function | None = None,
+    controller: Any = None,
+    drives: Mapping[str, Any] | None = None,
+    sensors: Any = (),
     forces: Any = (),
     title: str = "",
     theme: str = "auto",
@@ -37,34 +42,38 @@ def live_page(
     """Write a page that simulates the model in the browser: play, move joints, change gravity, damping and parameters.
 
     The dynamics are WebAssembly in the page, stepped by `integrator` every `step` seconds; no compiler is needed.
-    `controller` is a `casadi.Function` of t, q and v, `forces` as in `al.simulate`. Sliders are there for gravity (1 is
-    the model's own), for damping of all joints and for every parameter of the model. The file opens from disk and asks
-    nothing of a network.
+    `controller`, `drives`, `sensors` and `forces` are as in `al.deploy.fmu`. Sliders are there for gravity (1 is the model's
+    own), for damping of all joints, for every parameter of the model and for what a controller takes: inputs of a
+    `casadi.Function`, and set points that are numbers. The file opens from disk and asks nothing of a network.
     """
     if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step <= 0.1:
         raise ArgumentError(f"live_page: step is {step!r}, expected a time in seconds, at most 0.1")
-    law = _driven(model, controller)
+    driven = controller is not None
     program = c_program(
         "live_page",
         model,
         "live",
+        Given(controller, None if driven else (), drives, sensors, forces),
         integrator=integrator,
-        controller=law,
-        inputs=["gravity", "damping"],
-        forces=forces,
         q0=q0,
         v0=v0,
         tangents=False,
-        more=lambda q, u, p: _lightened(model, q, u, p),
+        more=_hands,
+        commands=COMMANDS,
     )
+    every = round(program.tick / step)
+    if program.tick and (every < 1 or abs(every * step - program.tick) > 1e-9 * program.tick):
+        raise ArgumentError(
+            f"live_page: step is {step:g} s, expected a part of {program.tick:g} s, the longest time of which all periods, "
+            "delays and offsets are multiples"
+        )
     module = web_assembly(program)
-    binary = module.binary()
     live = {
-        "wasm": base64.b64encode(binary).decode(),
+        "wasm": base64.b64encode(module.binary()).decode(),
         "places": module.places,
         "step": float(step),
-        "q": [s.start for s in program.states],
-        "v": [s.start for s in program.speeds],
+        "every": every,
+        **{name: program.starts[name] for name in "qvxd"},
         "sliders": _sliders(program),
         "joints": [
             [o.v.start + k, o.q.start + k]
@@ -77,47 +86,26 @@ def live_page(
     return write_page(path, [still], title=title, theme=theme, autoplay=autoplay)
 
 
-def _driven(model: Model, controller: ca.Function | None) -> ca.Function:
-    """The controller and damping, as efforts; the second input is the damping."""
-    t, q, v, w = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv), ca.SX.sym("w", 2)
-    own = ca.SX.zeros(model.nv) if controller is None else ca.SX(controller(t, q, v))
-    return ca.Function("live", [t, q, v, w], [ca.densify(own - w[1] * v)])
-
-
-def _lightened(model: Model, q: ca.SX, u: ca.SX, p: ca.SX) -> ca.SX:
-    """What takes away gravity but for its factor, with the parameters as they are."""
-    return (1 - u[0]) * model.symbolic.gravity_forces(q, parameters=p if model.parameters else None)
+def _hands(model: Model, q: ca.SX, v: ca.SX, w: ca.SX, p: ca.SX) -> ca.SX:
+    """What takes away gravity but for its factor, and the damping."""
+    weight = model.symbolic.gravity_forces(q, parameters=p if model.parameters else None)
+    return (1 - w[0]) * weight - w[1] * v
 
 
 def _sliders(program: CProgram) -> list[dict[str, Any]]:
     model = program.model
     q = np.array([s.start for s in program.states])
     scale = float(np.mean(np.diag(_mass_matrix(model, q))))
-    found: list[dict[str, Any]] = [
-        {"name": "gravity", "unit": "×", "low": -1.0, "high": 3.0, "value": 1.0, "array": "u", "index": 0},
-        {
-            "name": "damping",
-            "unit": "",
-            "low": 0.0,
-            "high": DAMPING * scale,
-            "value": 0.0,
-            "array": "u",
-            "index": 1,
-        },
-    ]
-    for k, signal in enumerate(program.parameters):
-        ends = sorted((0.2 * signal.start, 3.0 * signal.start)) if signal.start else [-1.0, 1.0]
-        found.append(
-            {
-                "name": signal.name,
-                "unit": "",
-                "low": ends[0],
-                "high": ends[1],
-                "value": signal.start,
-                "array": "p",
-                "index": k,
-            }
-        )
+    bounds = {"gravity": (-1.0, 3.0), "damping": (0.0, DAMPING * scale)}
+    found = []
+    for array, signals in (("u", program.inputs), ("p", program.parameters)):
+        for k, s in enumerate(signals):
+            ends = (0.2 * s.start, 3.0 * s.start) if s.start else (-1.0, 1.0)
+            if array == "u" and s.start:
+                ends = (-2.0 * abs(s.start), 2.0 * abs(s.start))
+            low, high = bounds.get(s.name, sorted(ends)) if array == "u" else sorted(ends)
+            about = {"name": s.name, "unit": s.unit, "low": low, "high": high, "value": s.start}
+            found.append({**about, "array": array, "index": k})
     return found
 
 
@@ -128,28 +116,29 @@ def _mass_matrix(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def web_assembly(program: CProgram) -> WasmModule:
-    """`step` advances q and v by h; `poses` gives x: 12 numbers per body, rotation by rows, then origin."""
-    model, sizes = program.model, program.sizes
+    """`step` advances q, v and x by h; `poses` gives poses: 12 numbers per body, rotation by rows, then origin.
+
+    `instant` is there where sampled laws are, `settle` where loops are.
+    """
+    model, parts = program.model, program.parts
     module = WasmModule()
-    module.place(t=1, h=1, q=sizes["q"], v=sizes["v"], u=sizes["u"], p=sizes["p"], x=12 * len(model.bodies))
-    module.place(t_at=1, q_at=sizes["q"], v_at=sizes["v"], rate_at=sizes["q"], a_at=sizes["v"])
-    module.place(**program.buffers)
-    at = ("t_at", "q_at", "v_at", "u", "p")
-    module.add("derivatives", program.functions["derivatives"], at, ("rate_at", "a_at"))
-    steps: list[str | tuple[str, str]] = []
-    for name, arguments, results in program.calls:
-        if name == "derivatives":
-            steps += list(zip(arguments[:3], at[:3], strict=True))
-            steps += [name, ("a_at", results[1])]
-        else:
-            module.add(name, program.stages[name], arguments, results)
-            steps.append(name)
-    module.sequence("step", [*steps, ("q_next", "q"), ("v_next", "v")])
-    module.add("poses", _poses(model), ("q", "p"), ("x",))
+    module.place(t=1, h=1, poses=12 * len(model.bodies))
+    module.place(**{name: size for name, size in program.sizes.items() if name != "y"})
+    for name, function in parts.functions.items():
+        if name not in ("outputs", "tangent"):
+            module.add(name, function)
+    for name in parts.routines:
+        module.routine(parts, name)
+    module.add("bodies", _poses(model))
+    for name in ("step", "instant", "settle"):
+        if name in parts.routines:
+            module.export(f"{name}_now", name, parts.routines[name].arguments)
+    module.export("poses_now", "bodies", ("q", "p", "poses"))
     return module
 
 
 def _poses(model: Model) -> ca.Function:
+    """Of the parameters, those that are its own; set points do not move bodies."""
     q, p = ca.SX.sym("q", model.nq), ca.SX.sym("p", len(model.parameters))
     rows: list[ca.SX] = []
     for body in model.bodies:

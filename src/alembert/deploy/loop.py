@@ -19,19 +19,17 @@ import math
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing import shared_memory
 from typing import Any, Protocol
 
-import casadi as ca
 import numpy as np
 
+from alembert.deploy.acting import Given
 from alembert.deploy.c_program import CProgram, c_program
-from alembert.engine.codegen import FunctionSource
 from alembert.engine.kernel import Argument, Kernel
 from alembert.errors import ArgumentError, NumericalError
-from alembert.lowering.plan import Call, Plan
 from alembert.model import Model
 
 Array = np.ndarray
@@ -209,8 +207,10 @@ def realtime(
     steps: int = 1,
     integrator: str = "semi_implicit_euler",
     link: RealtimeLink | None = None,
-    controller: ca.Function | None = None,
+    controller: Any = None,
     inputs: Any = None,
+    drives: Mapping[str, Any] | None = None,
+    sensors: Any = (),
     forces: Any = (),
     q0: Any = None,
     v0: Any = None,
@@ -219,7 +219,8 @@ def realtime(
     """Simulate in real time: `rate` ticks a second with `steps` integrator steps each, for `duration` seconds.
 
     `link` brings commands and takes states (`UdpLink`, `SharedLink`, or anything with `receive` and `send`). Commands are
-    the efforts of all joints, or of those in `inputs`, or what a `controller` takes, as in `al.deploy.fmu`. An ordinary
+    the efforts of all joints, or of those in `inputs`, or what a `controller` takes; it, `drives`, `sensors` and `forces`
+    are as in `al.deploy.fmu`. An ordinary
     operating system promises no deadlines; the report says how they were kept.
     """
     for what, value in (("duration", duration), ("rate", rate)):
@@ -227,79 +228,69 @@ def realtime(
             raise ArgumentError(f"realtime: {what} is {value!r}, expected a positive number")
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ArgumentError(f"realtime: steps is {steps!r}, expected a whole number from 1 on")
+    given = Given(controller, inputs, drives, sensors, forces)
     program = c_program(
-        "realtime",
-        model,
-        "realtime",
-        integrator=integrator,
-        controller=controller,
-        inputs=inputs,
-        forces=forces,
-        q0=q0,
-        v0=v0,
-        tangents=False,
+        "realtime", model, "realtime", given, integrator=integrator, q0=q0, v0=v0, tangents=False
     )
-    advance = _stepper(program)
+    h = 1.0 / rate / steps
+    every = round(program.tick / h)
+    if program.tick and (every < 1 or abs(every * h - program.tick) > 1e-9 * program.tick):
+        raise ArgumentError(
+            f"realtime: the step is {h:g} s, expected a part of {program.tick:g} s, the longest time of which all periods, "
+            "delays and offsets are multiples"
+        )
+    advance, instant = (_kernel(program, name) for name in ("step", "instant"))
     period, count = 1.0 / rate, max(1, round(duration * rate))
-    q, v = (np.array([s.start for s in part]) for part in (program.states, program.speeds))
-    u, h = np.zeros(len(program.inputs)), period / steps
+    now = {name: np.array(x) for name, x in program.starts.items()} | {"t": np.zeros(1), "h": np.array([h])}
+    q, v, u = now["q"], now["v"], now["u"]
     lateness, work = np.zeros(count), np.zeros(count)
-    advance(0.0, h, u, q.copy(), v.copy())  # compiled before the clock runs
+    for kernel in (instant, advance):
+        kernel({name: x.copy() for name, x in now.items()})  # compiled before the clock runs
     begin = clock()
     for k in range(count):
         deadline = begin + k * period
         left = deadline - clock()
         if left > SPIN:
             time.sleep(left - SPIN)
-        while (now := clock()) < deadline:
+        while (moment := clock()) < deadline:
             pass
-        lateness[k] = now - deadline
+        lateness[k] = moment - deadline
         if link is not None:
             link.receive(u)
-        for n in range(steps):
-            advance((k * steps + n) * h, h, u, q, v)
+        for n in range(k * steps, (k + 1) * steps):
+            now["t"][0] = n * h
+            if every and n % every == 0:
+                instant(now)
+            advance(now)
         if not np.isfinite(q).all():
             raise NumericalError(f"realtime: the motion is no longer finite at t = {(k + 1) * period:.6g} s")
         if link is not None:
             link.send(k + 1, (k + 1) * period, q, v)
-        work[k] = clock() - now
+        work[k] = clock() - moment
     return DeadlineReport(period, lateness, work, q, v)
 
 
-def _stepper(program: CProgram) -> Callable[[float, float, Array, Array, Array], None]:
-    """t, h, u; q and v in place: the step as one kernel."""
-    sizes = {"t": 1, "h": 1, **{x: n for x, n in program.sizes.items() if x != "y"}}
-    given = {name: size for name, size in sizes.items() if size}
-    p = np.array([s.start for s in program.parameters])
-
-    def build() -> Plan:
-        calls = []
-        for name, arguments, results in program.calls:
-            function = program.stages.get(name) or program.functions[name]
-            symbols = [ca.SX.sym(f"x{k}", function.numel_in(k)) for k in range(function.n_in())]
-            kept = [k for k, x in enumerate(symbols) if x.numel()]
-            whole = ca.Function(name, [symbols[k] for k in kept], function.call(symbols))
-            calls.append(Call(FunctionSource(whole), [arguments[k] for k in kept], results))
-        results = ("q_next", "v_next")
-        inside = {name: size for name, size in program.buffers.items() if name not in results}
-        return Plan(given, {name: program.buffers[name] for name in results}, inside, calls)
-
-    content = "".join(f.serialize() for f in (*program.stages.values(), *program.functions.values()))
+def _kernel(program: CProgram, name: str) -> Callable[[Mapping[str, Array]], None]:
+    """A routine on arrays by name, which it changes; nothing where there is none."""
+    if name not in program.parts.routines:
+        return lambda arrays: None
+    routine, plan = program.parts.routines[name], program.parts.plan(name)
+    content = "".join(f.serialize() for f in program.parts.functions.values())
     kernel = Kernel(
         "realtime",
-        [Argument(name, (size,)) for name, size in given.items()],
-        [Argument("q_next", (sizes["q"],)), Argument("v_next", (sizes["v"],))],
-        key=f"{program.model.fingerprint}:realtime:{hashlib.sha256(content.encode()).hexdigest()}",
-        build=build,
+        [Argument(*item) for item in ((label, (n,)) for label, n in plan.arguments.items())],
+        [Argument(*item) for item in ((label, (n,)) for label, n in plan.results.items())],
+        key=f"{program.model.fingerprint}:realtime:{name}:{hashlib.sha256(content.encode()).hexdigest()}",
+        build=lambda: plan,
     )
     run = kernel.fast()
-    t, step = np.zeros(1), np.zeros(1)
-    q1, v1 = np.zeros(sizes["q"]), np.zeros(sizes["v"])
+    given = [label.removesuffix("_in") for label in plan.arguments]
+    changed = [label for label in routine.outputs if routine.sizes[label]]
+    results = [np.zeros(routine.sizes[label]) for label in changed]
 
-    def advance(time: float, h: float, u: Array, q: Array, v: Array) -> None:
-        t[0], step[0] = time, h
-        values = {"t": t, "h": step, "q": q, "v": v, "u": u, "p": p}
-        run(*(values[name] for name in given), q1, v1)
-        q[:], v[:] = q1, v1
+    def call(arrays: Mapping[str, Array]) -> None:
+        run(*(arrays[label] for label in given), *results)
+        for label, x in zip(changed, results, strict=True):
+            arrays[label][:] = x
 
-    return advance
+    return call

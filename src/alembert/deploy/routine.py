@@ -1,7 +1,7 @@
-"""Routines: functions called one after the other on named arrays, as C text and as numbers.
+"""Routines: functions called one after the other on named arrays, as C text, as kernels and on numbers.
 
-A routine is made of `Call`, `Copy`, `When` and `Repeat` of `alembert.lowering.plan`; calls name functions, or other routines,
-of the same program. `alembert.deploy.wasm` writes the same routines as WebAssembly.
+A routine is made of `Call`, `Copy`, `When` and `Repeat` of `alembert.lowering.plan`; calls name functions, or other
+routines, of the same program. `alembert.deploy.wasm` writes the same routines as WebAssembly.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from alembert.lowering.plan import Buffer, Call, Copy, Offset, Repeat, Step, When
+from alembert.engine.codegen import FunctionSource, KernelSource
+from alembert.lowering.plan import Buffer, Call, Copy, Offset, Plan, Repeat, Step, When
 
 Array = np.ndarray
 
@@ -95,7 +96,7 @@ class Parts:
                         break
                     self._steps(routine, step.steps, values)
             elif isinstance(step, Copy):
-                size = self._size(routine, step)
+                size = self.copied(routine, step)
                 part(step.target, size)[:] = 0.0 if step.source is None else part(step.source, size)
             else:
                 assert isinstance(step, Call)
@@ -113,11 +114,72 @@ class Parts:
         return None
 
     @staticmethod
-    def _size(routine: Routine, step: Copy) -> int:
+    def copied(routine: Routine, step: Copy) -> int:
+        """How many numbers."""
         if step.size is not None:
             return step.size
         label, start = place(step.source if step.source is not None else step.target)
         return routine.sizes[label] - start
+
+    def plan(self, name: str) -> Plan:
+        """A routine as a kernel's source: arguments of no size are left out, what changes in place comes in as NAME_in."""
+        routine = self.routines[name]
+        sources: dict[str, KernelSource] = {}
+        inside: dict[str, int] = {}
+        own = {label: label for label in routine.arguments}
+        steps = self._inlined(routine, own, sources, inside)
+        sizes = {label: routine.sizes[label] for label in routine.arguments if routine.sizes[label]}
+        given = {label: size for label, size in sizes.items() if label in routine.inputs}
+        results = {label: size for label, size in sizes.items() if label in routine.outputs}
+        begin = [Copy(f"{label}_in", label) for label in results]
+        incoming = {f"{label}_in": size for label, size in results.items()}
+        return Plan({**given, **incoming}, results, inside, [*begin, *steps], sources)
+
+    def _inlined(
+        self,
+        routine: Routine,
+        own: Mapping[str, str | Offset],
+        sources: dict[str, KernelSource],
+        inside: dict[str, int],
+    ) -> list[Step]:
+        """Steps with those of other routines in the place of their calls; `own` says what arguments are."""
+        label = f"{routine.name}{len(inside)}:"
+        inside |= {f"{label}{name}": max(1, size) for name, size in routine.buffers.items()}
+
+        def other(buffer: Buffer) -> Buffer:
+            name, start = place(buffer)
+            base, more = place(own.get(name, f"{label}{name}"))
+            return Offset(base, start + more) if start + more else base
+
+        def written(steps: Sequence[Step]) -> list[Step]:
+            found: list[Step] = []
+            for step in steps:
+                if isinstance(step, When):
+                    found.append(When(other(step.flag), written(step.steps)))
+                elif isinstance(step, Repeat):
+                    found.append(Repeat(written(step.steps), str(other(step.flag)), step.most))
+                elif isinstance(step, Copy):
+                    source = None if step.source is None else other(step.source)
+                    found.append(Copy(source, other(step.target), self.copied(routine, step)))
+                else:
+                    assert isinstance(step, Call)
+                    called, outputs = str(step.source), [other(x) for x in step.outputs]
+                    if called in self.routines:
+                        inner = self.routines[called]
+                        given = [*(other(x) for x in step.inputs), *outputs]
+                        names = dict(zip(inner.arguments, given, strict=True))
+                        found += self._inlined(inner, names, sources, inside)
+                        continue
+                    f = self.functions[called]
+                    kept = [k for k in range(f.n_in()) if f.numel_in(k)]
+                    if called not in sources:
+                        symbols = [ca.SX.sym(f"x{k}", f.numel_in(k)) for k in range(f.n_in())]
+                        whole = ca.Function(called, [symbols[k] for k in kept], f.call(symbols))
+                        sources[called] = FunctionSource(whole)
+                    found.append(Call(called, [other(step.inputs[k]) for k in kept], outputs))
+            return found
+
+        return written(routine.steps)
 
     def operations(self, name: str, counts: Mapping[str, int]) -> int:
         """Of a routine, all conditions taken and everything repeated once."""
@@ -157,10 +219,14 @@ class Parts:
                     found += [*lines(step.steps, f"{indent}  "), f"{indent}}}"]
                 elif isinstance(step, Repeat):
                     condition = f"k < {step.most} && {first(step.flag)} == 0.0"
-                    found += [f"{indent}{{", f"{indent}  int k;", f"{indent}  for (k = 0; {condition}; ++k) {{"]
+                    found += [
+                        f"{indent}{{",
+                        f"{indent}  int k;",
+                        f"{indent}  for (k = 0; {condition}; ++k) {{",
+                    ]
                     found += [*lines(step.steps, f"{indent}    "), f"{indent}  }}", f"{indent}}}"]
                 elif isinstance(step, Copy):
-                    size = f"{self._size(routine, step)} * sizeof(double)"
+                    size = f"{self.copied(routine, step)} * sizeof(double)"
                     source = f"memset({at(step.target)}, 0, {size})"
                     if step.source is not None:
                         source = f"memmove({at(step.target)}, {at(step.source)}, {size})"

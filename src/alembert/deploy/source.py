@@ -86,9 +86,7 @@ def c_source(
     if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step < float("inf"):
         raise ArgumentError(f"c_source: step is {step!r}, expected a positive time in seconds")
     given = Given(controller, inputs, drives, sensors, forces)
-    program = c_program(
-        "c_source", model, name, given, integrator=integrator, frames=frames, q0=q0, v0=v0
-    )
+    program = c_program("c_source", model, name, given, integrator=integrator, frames=frames, q0=q0, v0=v0)
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
@@ -175,7 +173,9 @@ def _test(program: CProgram, h: float) -> str:
     model, name, rng = program.model, program.prefix, np.random.default_rng(0)
     changing = [x for x in "qvxd" if program.sizes[x]]
     starts = {key: np.array(values) for key, values in program.starts.items()}
-    rows: dict[str, list[np.ndarray]] = {x: [] for x in (*changing, "u", "a", *(f"{x}_end" for x in changing))}
+    rows: dict[str, list[np.ndarray]] = {
+        x: [] for x in (*changing, "u", "a", *(f"{x}_end" for x in changing))
+    }
     for _ in range(STATES):
         values = {key: x.copy() for key, x in starts.items()} | {"t": np.zeros(1), "h": np.array([h])}
         values["v"] = rng.uniform(-1, 1, model.nv)

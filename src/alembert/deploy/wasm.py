@@ -1,8 +1,8 @@
 """WebAssembly without a compiler: functions of CasADi's instructions as a binary module that any browser runs.
 
-All arguments and results of the functions are at fixed places of one memory, so that a module needs no allocation and its
-functions take no arguments; `sequence` makes one function that calls others. Functions of the mathematics library that
-WebAssembly does not have come from the page (`Math.sin` and so on).
+Functions take pointers to their arguments and results in one memory. Routines (`alembert.deploy.routine`) call them; their
+own arrays have fixed places, so that a module needs no allocation. Functions of the mathematics library that WebAssembly
+does not have come from the page (`Math.sin` and so on).
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 
 import casadi as ca
 
+from alembert.deploy.routine import Parts, place
 from alembert.engine import instructions
 from alembert.engine.instructions import InstructionList
 from alembert.errors import UnsupportedError
+from alembert.lowering.plan import Buffer, Call, Copy, Repeat, Step, When
 
 _F64, _I32 = 0x7C, 0x7F
 _BINARY = {
@@ -52,57 +54,98 @@ _SELECT, _FROM_I32 = 0x1B, 0xB8
 
 @dataclass
 class WasmModule:
-    """Functions on one memory: `place` gives arrays their places, `add` and `sequence` make functions."""
+    """Functions on one memory: `place` gives arrays their places; what is exported takes nothing and works on these."""
 
     places: dict[str, tuple[int, int]] = field(default_factory=dict)
     """by array: the place of its first number, and how many there are"""
     _size: int = 0
-    _names: list[str] = field(default_factory=list)
-    _codes: list[bytes] = field(default_factory=list)
+    _codes: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    """by function: how many pointers it takes, and its code"""
+    _exported: list[str] = field(default_factory=list)
 
     def place(self, **sizes: int) -> None:
         for name, size in sizes.items():
             self.places[name] = (self._size, size)
             self._size += max(size, 1)
 
-    def add(self, name: str, function: ca.Function, arguments: Sequence[str], results: Sequence[str]) -> None:
-        """A function from arrays to arrays."""
+    def add(self, name: str, function: ca.Function) -> None:
+        """A function that takes pointers to its arguments and results."""
         code = instructions.share_reciprocals(instructions.read(function))
-        self._names.append(name)
-        self._codes.append(self._function(code, arguments, results))
+        count = function.n_in() + function.n_out()
+        self._codes[name] = count, self._function(code, function.n_in(), count)
 
-    def sequence(self, name: str, steps: Sequence[str | tuple[str, str]]) -> None:
-        """A function that calls others by name, and copies arrays (from, to)."""
-        body = b""
-        for step in steps:
-            if isinstance(step, str):
-                body += b"\x10" + _unsigned(len(_MATH) + self._names.index(step))
-                continue
-            source, size = self.places[step[0]]
-            target, _ = self.places[step[1]]
-            for k in range(size):
-                body += b"\x41\x00" + self._load(source + k) + self._store(target + k)
-        self._names.append(name)
-        self._codes.append(_unsigned(0) + body + b"\x0b")
+    def routine(self, parts: Parts, name: str) -> None:
+        """A routine that takes pointers; its own arrays have places of their own."""
+        routine = parts.routines[name]
+        labels = {label: f"{name}:{label}" for label in routine.buffers}
+        self.place(**{labels[label]: size for label, size in routine.buffers.items()})
+        pointers = {label: k for k, label in enumerate(routine.arguments)}
+        counters = 0
 
-    def _load(self, element: int) -> bytes:
-        """Of an address that is on the stack; here before it, see `_store`."""
-        return b"\x41\x00\x2b\x03" + _unsigned(8 * element)
+        def address(buffer: Buffer) -> tuple[bytes, int]:
+            """Code that leaves a pointer, and an offset in bytes."""
+            label, start = place(buffer)
+            if label in pointers:
+                return b"\x20" + _unsigned(pointers[label]), 8 * start
+            return b"\x41\x00", 8 * (self.places[labels[label]][0] + start)
 
-    def _store(self, element: int) -> bytes:
-        return b"\x39\x03" + _unsigned(8 * element)
+        def pointer(buffer: Buffer) -> bytes:
+            base, offset = address(buffer)
+            return base + (b"\x41" + _signed(offset) + b"\x6a" if offset else b"")
 
-    def _function(self, code: InstructionList, arguments: Sequence[str], results: Sequence[str]) -> bytes:
+        def loaded(buffer: Buffer, k: int = 0) -> bytes:
+            base, offset = address(buffer)
+            return base + b"\x2b\x03" + _unsigned(offset + 8 * k)
+
+        def written(steps: Sequence[Step]) -> bytes:
+            nonlocal counters
+            body = b""
+            for step in steps:
+                if isinstance(step, When):
+                    inner = written(step.steps)
+                    body += loaded(step.flag) + ZERO + bytes([_NE]) + b"\x04\x40" + inner + b"\x0b"
+                elif isinstance(step, Repeat):
+                    k = _unsigned(len(pointers) + counters)
+                    counters += 1
+                    inner = written(step.steps)
+                    body += b"\x41\x00\x21" + k + b"\x02\x40\x03\x40"
+                    body += loaded(step.flag) + ZERO + bytes([_NE]) + b"\x0d\x01"
+                    body += b"\x20" + k + b"\x41" + _signed(step.most) + b"\x4e\x0d\x01"
+                    body += inner + b"\x20" + k + b"\x41\x01\x6a\x21" + k + b"\x0c\x00\x0b\x0b"
+                elif isinstance(step, Copy):
+                    base, offset = address(step.target)
+                    for k in range(parts.copied(routine, step)):
+                        value = ZERO if step.source is None else loaded(step.source, k)
+                        body += base + value + b"\x39\x03" + _unsigned(offset + 8 * k)
+                else:
+                    assert isinstance(step, Call)
+                    body += b"".join(pointer(x) for x in (*step.inputs, *step.outputs))
+                    body += self._call(str(step.source))
+            return body
+
+        body = written(routine.steps)
+        declared = _unsigned(1) + _unsigned(counters) + bytes([_I32]) if counters else _unsigned(0)
+        self._codes[name] = len(pointers), declared + body + b"\x0b"
+
+    def export(self, name: str, function: str, arrays: Sequence[str]) -> None:
+        """A function that takes nothing: another one on arrays that have places."""
+        body = b"".join(b"\x41" + _signed(8 * self.places[x][0]) for x in arrays) + self._call(function)
+        self._codes[name] = 0, _unsigned(0) + body + b"\x0b"
+        self._exported.append(name)
+
+    def _call(self, name: str) -> bytes:
+        return b"\x10" + _unsigned(len(_MATH) + list(self._codes).index(name))
+
+    def _function(self, code: InstructionList, inputs: int, pointers: int) -> bytes:
         body: list[bytes] = []
         places: list[bytes] = []
-        local = 0
+        local = pointers
         for i, wanted in enumerate(code.needed()):
             op = code.op[i]
             if op == ca.OP_INPUT:
-                start, _ = self.places[arguments[code.a[i]]]
-                places.append(self._load(start + code.b[i]))
+                places.append(b"\x20" + _unsigned(code.a[i]) + b"\x2b\x03" + _unsigned(8 * code.b[i]))
             elif op == ca.OP_CONST:
-                places.append(b"\x44" + struct.pack("<d", code.constants[code.a[i]]))
+                places.append(_constant(code.constants[code.a[i]]))
             elif not wanted:
                 places.append(b"")
             else:
@@ -112,20 +155,24 @@ class WasmModule:
                 places.append(b"\x20" + _unsigned(local))
                 local += 1
         for k, elements in enumerate(code.outputs):
-            start, _ = self.places[results[k]]
+            target = b"\x20" + _unsigned(inputs + k)
             for element, i in enumerate(elements):
-                body.append(b"\x41\x00" + places[i] + self._store(start + element))
-        declared = _unsigned(1) + _unsigned(local) + bytes([_F64]) if local else _unsigned(0)
+                body.append(target + places[i] + b"\x39\x03" + _unsigned(8 * element))
+        count = local - pointers
+        declared = _unsigned(1) + _unsigned(count) + bytes([_F64]) if count else _unsigned(0)
         return declared + b"".join(body) + b"\x0b"
 
     def binary(self) -> bytes:
-        types = [b"\x60\x00\x00", b"\x60\x01\x7c\x01\x7c", b"\x60\x02\x7c\x7c\x01\x7c"]
-        imports = [_text("m") + _text(name) + b"\x00" + _unsigned(count) for name, count in _MATH.items()]
-        functions = [_unsigned(0)] * len(self._codes)
+        counts = sorted({count for count, _ in self._codes.values()})
+        types = [b"\x60\x01\x7c\x01\x7c", b"\x60\x02\x7c\x7c\x01\x7c"]
+        types += [b"\x60" + _unsigned(n) + bytes([_I32]) * n + b"\x00" for n in counts]
+        imports = [_text("m") + _text(name) + b"\x00" + _unsigned(count - 1) for name, count in _MATH.items()]
+        functions = [_unsigned(2 + counts.index(count)) for count, _ in self._codes.values()]
         pages = -(-8 * self._size // 65536) or 1
         exports = [_text("memory") + b"\x02\x00"]
-        exports += [_text(name) + b"\x00" + _unsigned(len(_MATH) + k) for k, name in enumerate(self._names)]
-        codes = [_unsigned(len(code)) + code for code in self._codes]
+        names = list(self._codes)
+        exports += [_text(x) + b"\x00" + _unsigned(len(_MATH) + names.index(x)) for x in self._exported]
+        codes = [_unsigned(len(code)) + code for _, code in self._codes.values()]
         sections = (
             (1, types),
             (2, imports),
@@ -143,7 +190,7 @@ _MATH: Mapping[str, int] = dict(IMPORTED.values())
 
 
 def _expression(op: int, x: Sequence[bytes]) -> bytes:
-    zero, one = (b"\x44" + struct.pack("<d", value) for value in (0.0, 1.0))
+    zero, one = ZERO, _constant(1.0)
     if op in _BINARY:
         return x[0] + x[1] + bytes([_BINARY[op]])
     if op in _UNARY:
@@ -158,13 +205,30 @@ def _expression(op: int, x: Sequence[bytes]) -> bytes:
     if op == ca.OP_IF_ELSE_ZERO:
         return zero + x[1] + x[0] + zero + bytes([_EQ, _SELECT])
     if op == ca.OP_SIGN:
-        minus = b"\x44" + struct.pack("<d", -1.0)
+        minus = _constant(-1.0)
         inner = one + x[0] + x[0] + zero + bytes([_GT, _SELECT])
         return minus + inner + x[0] + zero + bytes([_LT, _SELECT])
     if op in IMPORTED:
         name = IMPORTED[op][0]
         return b"".join(x) + b"\x10" + _unsigned(list(_MATH).index(name))
     raise UnsupportedError(f"live page: the operation {op} of CasADi has no counterpart in WebAssembly")
+
+
+def _constant(value: float) -> bytes:
+    return b"\x44" + struct.pack("<d", value)
+
+
+ZERO = _constant(0.0)
+
+
+def _signed(value: int) -> bytes:
+    """LEB128 of what is not negative, with room for the sign."""
+    found = b""
+    while True:
+        byte, value = value & 0x7F, value >> 7
+        if not value and not byte & 0x40:
+            return found + bytes([byte])
+        found += bytes([byte | 0x80])
 
 
 def _unsigned(value: int) -> bytes:

@@ -61,8 +61,8 @@ class DynamicController:
             `outputs` and `states`.
         about: the linear model it was designed with: what it measures are deviations from its point, and the efforts there
             are added. Without it, signals count as they are.
-        references: by name, numbers, formulas of the model's parameters, `Table`s or a `casadi.Function` of t. Under the name of something measured, its set
-            point; otherwise an input of the law.
+        references: by name, numbers, formulas of the model's parameters, `Table`s or a `casadi.Function` of t. Under
+            the name of something measured, its set point; otherwise an input of the law.
         limits: by output, a largest size or (low, high); where none are given, those of the drives.
         anti_windup: "auto", "off", or the matrix L of (1).
         start: the states at the start, zero when left out.

@@ -37,11 +37,10 @@ class Live {
 
   restart() {
     if (!this.memory) return;
-    this.part("q").set(this.data.q);
-    this.part("v").set(this.data.v);
+    for (const name of ["q", "v", "x", "d"]) this.part(name).set(this.data[name]);
     this.part("h")[0] = this.data.step;
     this.part("t")[0] = 0;
-    this.time = this.debt = 0;
+    this.time = this.debt = this.count = 0;
     this.draw();
   }
 
@@ -55,8 +54,14 @@ class Live {
     // a joint that was moved by hand starts from there, at rest
     const place = this.data.joints.find(([v]) => v === index);
     if (!place || !this.memory) return;
-    this.part("q")[place[1]] = this.player.x[index];
+    const q = this.part("q"), before = [...q];
+    q[place[1]] = this.player.x[index];
     this.part("v").fill(0);
+    if (this.functions.settle_now) {
+      // loops close around it, or it stays where it was
+      this.functions.settle_now();
+      if (!q.every(Number.isFinite)) { q.set(before); this.part("v").fill(0); }
+    }
     this.draw();
   }
 
@@ -66,7 +71,9 @@ class Live {
     this.debt += seconds;
     let done = 0;
     while (this.debt >= h) {
-      this.functions.step();
+      if (this.data.every && this.count % this.data.every === 0) this.functions.instant_now();
+      this.functions.step_now();
+      this.count += 1;
       this.time += h;
       this.debt -= h;
       t[0] = this.time;
@@ -84,8 +91,8 @@ class Live {
   }
 
   draw() {
-    this.functions.poses();
-    if (this.player.stage) this.player.stage.setPoses(this.part("x"));
+    this.functions.poses_now();
+    if (this.player.stage) this.player.stage.setPoses(this.part("poses"));
     if (this.player.x) {
       const q = this.part("q");
       for (const [v, at] of this.data.joints) this.player.x[v] = q[at];
