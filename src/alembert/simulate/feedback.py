@@ -28,6 +28,7 @@ from alembert.simulate.dynamic_controllers import (
     as_controller,
     distinct_names,
 )
+from alembert.simulate.mass_flow import BoundFlow, MassFlow
 
 Array = np.ndarray
 
@@ -43,6 +44,7 @@ class Feedback:
         self.laws: list[Law] = []
         given = _listed(controller)
         sampled: list[Sampled] = []
+        flows: list[BoundFlow] = []
         with_states: list[tuple[int | None, DynamicController]] = []
         for k, law in enumerate(given):
             who = f"controller[{k}]" if isinstance(controller, list | tuple) else "controller"
@@ -53,6 +55,8 @@ class Feedback:
                 with_states.append((len(sampled) if isinstance(law, Sampled) else None, system))
             if isinstance(law, Sampled):
                 sampled.append(law)
+            elif isinstance(law, MassFlow):
+                flows.append(BoundFlow(law, model))
             elif system is not None:
                 continue
             elif isinstance(law, ca.Function):
@@ -68,8 +72,20 @@ class Feedback:
         named = distinct_names([one for _, one in with_states]) if with_states else []
         bound = [BoundController(one, model, drives, sensors) for one in named]
         places = [place for place, _ in with_states]
-        self.dynamic = [one for place, one in zip(places, bound, strict=True) if place is None]
-        """continuous ones with states"""
+        self.dynamic: list[BoundController | BoundFlow] = [
+            one for place, one in zip(places, bound, strict=True) if place is None
+        ]
+        """continuous ones with states, those of mass last"""
+        burnt = [flow.controller.parameter for flow in flows]
+        for name in burnt:
+            if burnt.count(name) > 1:
+                raise ArgumentError(
+                    f"simulate: two MassFlow burn {name!r}, expected one with the nozzles of both"
+                )
+        first = sum(one.size for one in self.dynamic)
+        self.flows = tuple((first + k, flow) for k, flow in enumerate(flows))
+        """masses that fall, each with the number of its state"""
+        self.dynamic += flows
         self.sampled_systems = {
             place: one for place, one in zip(places, bound, strict=True) if place is not None
         }
@@ -245,10 +261,12 @@ def states_of(controller: Any) -> tuple[tuple[str, str, str], ...]:
     """`Feedback.states` of what is given as a controller, without a model."""
     found = [as_controller(law.law if isinstance(law, Sampled) else law) for law in _listed(controller)]
     named = distinct_names([one for one in found if one is not None])
-    return _states(sorted(named, key=lambda one: one.is_sampled))
+    flows = [law for law in _listed(controller) if isinstance(law, MassFlow)]
+    integrated = [one for one in named if not one.is_sampled]
+    return _states([*integrated, *flows, *(one for one in named if one.is_sampled)])
 
 
-def _states(controllers: Sequence[DynamicController]) -> tuple[tuple[str, str, str], ...]:
+def _states(controllers: Sequence[DynamicController | MassFlow]) -> tuple[tuple[str, str, str], ...]:
     found = []
     for one in controllers:
         units = getattr(one.law, "state_units", ("",) * len(one.states))

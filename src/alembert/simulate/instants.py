@@ -259,7 +259,7 @@ class Instants:
             found[name] = FunctionSource(ca.Function(name, [x for x in symbols if x.numel()], results))
         return found
 
-    def steps(self, state: str, q: int, v: int, flight: int) -> list[Step]:
+    def steps(self, state: str, q: int, v: int, flight: int, *, parameters: str = "parameters") -> list[Step]:
         """On a buffer with the state at the end of a step; q, v and this part begin where it says."""
         flags = {name: Offset("due", k) for k, name in enumerate(self._flags())}
 
@@ -275,8 +275,8 @@ class Instants:
                 for j in range(count - 1, 0, -1)
             ]
 
-        parameters = ["parameters"] if self.model.parameters else []
-        known: list[Buffer] = ["t_now", Offset(state, q), Offset(state, v), *parameters]
+        given = [parameters] if self.model.parameters else []
+        known: list[Buffer] = ["t_now", Offset(state, q), Offset(state, v), *given]
         inside: list[Step] = []
         if self.drawn:
             inside.append(Copy("draws", "drawn", self.drawn, row="row"))

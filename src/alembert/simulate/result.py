@@ -84,11 +84,12 @@ class Run(Showing):
 
     @property
     def _parameters(self) -> dict[str, Array] | None:
-        """Parameters that vary over the batch, made to vary along it but not along time."""
-        given = self._system.own_parameters
-        if not given:
-            return None
-        return {name: np.asarray(value, dtype=float)[..., None] for name, value in given.items()}
+        """Parameters that vary over the batch, made to vary along it but not along time; masses that fall do."""
+        given = self._system.own_parameters or {}
+        found = {name: np.asarray(value, dtype=float)[..., None] for name, value in given.items()}
+        if self.controller_states is not None:
+            found |= self._system.masses(self.controller_states)
+        return found or None
 
     @cached_property
     def accelerations(self) -> Array:
@@ -99,7 +100,8 @@ class Run(Showing):
         system, q, v = self._system, self.q[..., k, :], self.v[..., k, :]
         t = float(self.time[k])
         system.topology = self._topology(k)
-        return system.point(t, q, v, self.efforts[..., k, :], held=True, complete=True)
+        x = None if self.controller_states is None else self.controller_states[..., k, : system.feedback.size]
+        return system.point(t, q, v, self.efforts[..., k, :], x=x, held=True, complete=True)
 
     def _topology(self, k: int) -> Topology:
         """What holds at a record."""
@@ -158,13 +160,31 @@ class Run(Showing):
         if self._notes is not None:
             from alembert.simulate.fixed_steps import work_along_steps
 
-            return work_along_steps(self)
+            return work_along_steps(self) + self._carried
         P, time = self._power_over_records, self.time
-        done = 0.0 if self._held is None else self._held[1]
+        done = (0.0 if self._held is None else self._held[1]) + self._carried
         if len(time) > 2:
             return done + by_simpson(P, time)
         steps = P[..., 1:] * np.diff(time)
         return done + np.concatenate([np.zeros((*P.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1)
+
+    @property
+    def has_mass_flow(self) -> bool:
+        """Whether masses of the model change in the run (`MassFlow`)."""
+        return bool(self._system.feedback.flows)
+
+    @property
+    def _carried(self) -> Any:
+        """(..., N): the energy that came with masses that flowed, less than zero where they left."""
+        total: Any = 0.0
+        for _, flow in self._system.feedback.flows:
+            now, name = self._parameters or {}, flow.controller.parameter
+            d = 1e-3 * float(np.max(now[name]))
+            more, less = (
+                self.model.energy(self.q, self.v, parameters={**now, name: now[name] + x}) for x in (d, -d)
+            )
+            total = total + by_simpson((more - less) / (2 * d) * flow.rates(self.time), self.time)
+        return total
 
     @cached_property
     def _power_over_records(self) -> Array:

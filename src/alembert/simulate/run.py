@@ -140,6 +140,13 @@ def simulate(
         raise UnsupportedError(
             f"simulate: integrator {chosen!r} and a changing topology do not go together; choose 'rk4' or 'dop853'"
         )
+    for k, flow in system.feedback.flows:
+        if chosen in (*ADAPTIVE, *IMPLICIT):
+            raise UnsupportedError(
+                f"simulate: MassFlow and integrator {chosen!r} do not go together: masses fall in explicit steps; choose "
+                "integrator='rk4' and a step"
+            )
+        flow.check(start, duration, system.x[..., k])
     settings = Settings(
         duration,
         step,

@@ -52,7 +52,7 @@ class Simulation:
         self.loads = Loads(model, inputs, self.parameter_array)
         self.drives = JointDrives.of(model, inputs.drives) if inputs.drives else None
         self.feedback = Feedback(model, inputs.controller, self.drives, as_sequence(inputs.sensors))
-        self.x = self.feedback.start(batch)
+        self.x = self.start_states()
         """the states of continuous controllers at present, for reactions and accelerometers"""
         self.laws, self.symbolic_laws = self.feedback.laws, self.feedback.symbolic_laws
         self.sampled = self.feedback.sampled
@@ -95,10 +95,22 @@ class Simulation:
 
     @property
     def parameters(self) -> dict[str, Any] | None:
-        """Of the model, and the places at which constraints hold."""
-        if not self.topology.values:
+        """Of the model, the places at which constraints hold, and masses as they are at present."""
+        if not (self.topology.values or self.feedback.flows):
             return self.own_parameters
-        return {**(self.own_parameters or {}), **self.topology.values}
+        return {**(self.own_parameters or {}), **self.topology.values, **self.masses(self.x)}
+
+    def masses(self, x: Array) -> dict[str, Array]:
+        """Of what flows out, by the parameter, from states of controllers (..., states)."""
+        return {flow.controller.parameter: x[..., k] for k, flow in self.feedback.flows}
+
+    def start_states(self) -> Array:
+        """Of controllers; masses have the values of their parameters."""
+        x = self.feedback.start(self.batch)
+        values = {**self.own.parameter_values, **(self.own_parameters or {})}
+        for k, flow in self.feedback.flows:
+            x[..., k] = values[flow.controller.parameter]
+        return x
 
     def switch(
         self,
@@ -240,6 +252,7 @@ class Simulation:
             prescribed=tuple(bool(x) for x in self.prescribed),
             elements=self.loads.elements,
             instants=instants,
+            flows=tuple((k, flow.index) for k, flow in self.feedback.flows),
         )
 
     # --- numbers -----------------------------------------------------------------------------------------------
@@ -311,6 +324,8 @@ class Simulation:
 
         To them come those of continuous controllers, with states x, unless `held`, and those of tables unless `complete`.
         """
+        if self.feedback.flows and x is not None:
+            self.x = x
         q, v = self._motions.imposed(t, q, v)
         tau = self.all_efforts(t, q, v, effort, x=x, held=held, complete=complete)
         wrenches = self.loads.wrenches_at(t, q, v, within)

@@ -97,7 +97,7 @@ class Stepper:
         """`x` are the states of controllers, at the start those that they start with."""
         system, t = self.system, self.time(number)
         q, v = system.imposed(t, q, v)
-        x = system.feedback.start(system.batch) if x is None else x
+        x = system.start_states() if x is None else x
         parts = {"q": q, "v": v}
         if self.name == "variational":
             p = self.plant.tree.multiply_mass_matrix(q, v, parameters=system.parameters)

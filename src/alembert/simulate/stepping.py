@@ -160,6 +160,17 @@ class StepModel:
     prescribed: tuple[bool, ...] = ()
     elements: Elements | None = None
     instants: Instants | None = None
+    flows: tuple[tuple[int, int], ...] = ()
+    """states of controllers that are parameters of the model, with their numbers there: masses that fall"""
+
+    def at_present(self, parameters: Any, x: Any) -> Any:
+        """Parameters with the masses as they are; on `SX`."""
+        if not self.flows:
+            return parameters
+        found = ca.SX(parameters)
+        for state, place in self.flows:
+            found[place] = x[state]
+        return found
 
     @property
     def tree(self) -> Model:
@@ -188,7 +199,7 @@ class StepModel:
 
     @cached_property
     def key(self) -> str:
-        texts = [self.model.fingerprint, str(self.wrenches), str(self.prescribed)]
+        texts = [self.model.fingerprint, str(self.wrenches), str(self.prescribed), str(self.flows or "")]
         for function in (self.controller, self.motion):
             texts.append(function.serialize() if function is not None else "")
         texts += [x.key if x is not None else "" for x in (self.elements, self.instants)]
@@ -197,6 +208,7 @@ class StepModel:
     def all_efforts(self, effort: Any, t: Any, q: Any, v: Any, x: Any, parameters: Any) -> tuple[Any, Any]:
         """Efforts given as numbers, those of the controller and of what else acts; and x'; on `SX`."""
         total, rate = effort, ca.SX(0, 1)
+        parameters = self.at_present(parameters, x)
         if self.controller is not None:
             u, rate = self.controller(t, q, v, x, parameters)
             total = total + ca.SX(u)
@@ -237,6 +249,8 @@ class _Tracer:
         model = plant.model
         state, start, step = ca.SX.sym("state", layout.size), ca.SX.sym("start"), ca.SX.sym("step")
         self.known: dict[str, ca.SX] = {"state": state, "start": start, "step": step}
+        if plant.flows:
+            self.known["parameters"] = ca.SX.sym("parameters", len(model.parameters))
         self.loops = None
         if model.is_constrained:
             self.loops = ClosedLoops(model, wrenches=plant.wrenches, held=plant.prescribed)
@@ -289,13 +303,18 @@ class _Tracer:
             states = (f"x_{k}",)
             values.append(x)
             outputs += states
+        parameters = "parameters"
+        if plant.flows:
+            parameters = f"parameters_{k}"
+            values.append(plant.at_present(self.known["parameters"], x))
+            outputs.append(parameters)
         self.segment(f"stage{k}", values, outputs)
         effort = self.effort
         rates: tuple[str, ...] = ()
         if "controller" in self.sources:
             effort = names["tau"]
             self.temporaries[effort] = model.nv
-            more = ("parameters",) if model.parameters else ()
+            more = (parameters,) if model.parameters else ()
             if plant.states:
                 rates = (f"rate_{k}",)
                 self.temporaries[rates[0]] = plant.states
@@ -303,6 +322,7 @@ class _Tracer:
                 Call("controller", (self.effort, *outputs[:3], *states, *more), (effort, *rates))
             )
         buffers = {"q": names["q"], "v": names["v"], "tau": effort, "a_given": f"given_{k}"}
+        buffers["parameters"] = parameters
         self.temporaries[names["a"]] = model.nv
         if self.loops is not None:
             self.body += self.loops.accelerations(
@@ -367,7 +387,11 @@ class _Tracer:
         self.segment("finish", [layout.symbolic(state[0] + 1, known, q=q, v=v, **parts)], ["next"])
         if plant.instants is not None:
             places = (layout[name].start for name in ("q", "v", "flight"))
-            self.body += plant.instants.steps("next", *places)
+            if plant.flows:
+                self.segment("mass", [plant.at_present(self.known["parameters"], x)], ["parameters_end"])
+            self.body += plant.instants.steps(
+                "next", *places, parameters="parameters_end" if plant.flows else "parameters"
+            )
 
 
 def _depends(expression: ca.SX, x: ca.SX) -> bool:

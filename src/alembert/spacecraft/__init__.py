@@ -6,8 +6,6 @@ from alembert.spacecraft.atmosphere import cira72 as cira72
 from alembert.spacecraft.atmosphere import msis_profile as msis_profile
 from alembert.spacecraft.balance import MomentumBalance as MomentumBalance
 from alembert.spacecraft.balance import momentum_balance as momentum_balance
-from alembert.spacecraft.burns import Burn as Burn
-from alembert.spacecraft.burns import burn as burn
 from alembert.spacecraft.devices import ControlMomentGyro as ControlMomentGyro
 from alembert.spacecraft.devices import MagneticTorquer as MagneticTorquer
 from alembert.spacecraft.devices import ReactionWheel as ReactionWheel

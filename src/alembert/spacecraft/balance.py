@@ -74,6 +74,10 @@ def momentum_balance(run: Run, forces: Mapping[str, ForceLaw] | None = None) -> 
         raise UnsupportedError(
             "momentum_balance: one motion at a time; run the members of a batch one by one"
         )
+    if run.has_mass_flow:
+        raise UnsupportedError(
+            "momentum_balance: mass leaves in this run, and momentum with it, which is not counted here"
+        )
     if len(run.time) < _FEWEST:
         raise ArgumentError(f"momentum_balance: {len(run.time)} records, expected {_FEWEST} or more")
     longest = float(np.max(np.diff(run.time)))

@@ -1,0 +1,207 @@
+"""Mass that leaves in a run: the rocket equation, damping by the jet in closed form, and the balance of all momentum."""
+
+import math
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.interpolate import CubicSpline
+
+import alembert as al
+from alembert import ArgumentError, UnsupportedError
+from alembert.simulate import MassFlow
+from alembert.spacecraft import Thruster, momentum_balance
+
+DURATION = 100.0
+C = 300 * 9.80665
+
+
+def stage(tank=(0.0, 0.0, 0.0)):
+    """A hub with a tank on it, whose propellant is a parameter."""
+    builder = al.ModelBuilder("stage", gravity=(0, 0, 0))
+    fuel = builder.parameter("fuel", 60.0)
+    builder.body("hub", al.Inertia.box(100.0, (1, 1, 1)), joint=al.Free(), joint_name="flight")
+    builder.body("tank", al.Inertia.cylinder(fuel, 0.3, 0.8), joint=al.Fixed(), parent="hub", placement=tank)
+    return builder.build()
+
+
+@pytest.fixture(scope="module")
+def rocket():
+    return stage()
+
+
+def jet(at=(0.0, 0.0, -2.0), direction=(0, 0, 1), *, force=400.0, impulse=300.0):
+    return Thruster("jet", "hub", direction, force, specific_impulse=impulse, at=at)
+
+
+def flown(model, flow, rate=(0.0, 0.0, 0.0), *, step=0.5, **options):
+    v0 = np.zeros(model.nv)
+    v0[:3] = rate
+    given = {"duration": DURATION, "integrator": "rk4", "progress": False, **options}
+    return al.simulate(model, None, v0, step=step, controller=flow, **given)
+
+
+def test_the_rocket_equation(rocket):
+    run = flown(rocket, MassFlow([jet()], "fuel"))
+    left = 60.0 - jet().flow * run.time
+    # a rate that does not change: exact but for rounding
+    np.testing.assert_allclose(run.controller_states[:, 0], left, rtol=1e-13)
+    # the acceleration is 1/M: RK4 errs by h^5/120 y''''' a step, (0.5 * 0.136 / 144)^4 / 5 relative, 1e-14
+    np.testing.assert_allclose(run.v[1:, 5], C * np.log(160.0 / (100.0 + left[1:])), rtol=1e-11)
+    # what the thrust does, less what leaves with its own kinetic energy; Simpson's rule on the records
+    assert run.report.energy_error < 1e-8
+    assert run.channel("controller").values[-1, 0] == pytest.approx(left[-1])
+
+
+def test_damping_by_the_jet(rocket):
+    """I w' = -m' (l^2 - k^2) w, I = I0 + k^2 m: w = w0 (I/I(0))^((l^2 - k^2)/k^2)."""
+    l2, k2 = 4.0, (3 * 0.3**2 + 0.8**2) / 12
+    first = 100.0 / 6
+    for rate in ((0.02, 0.0, 0.0), (0.0, 0.02, 0.0)):
+        # slow, so that moments v x m v are not rounded to more than 1e-12 N m
+        run = flown(rocket, MassFlow([jet(force=4.0, impulse=3.0)], "fuel"), rate)
+        left = run.controller_states[:, 0]
+        expected = 0.02 * ((first + k2 * left) / (first + k2 * 60.0)) ** ((l2 - k2) / k2)
+        found = np.linalg.norm(run.v[:, :3], axis=-1)
+        # rates of 1/60 s: (h/60)^4 of RK4
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+    still = MassFlow([jet(force=4.0, impulse=3.0)], "fuel", through=False)
+    without = flown(rocket, still, (0.02, 0.0, 0.0))
+    # shed in place; RK4 on a turn of 0.02 rad/s: (0.5 * 0.02)^4
+    np.testing.assert_allclose(without.v[:, 0], 0.02, rtol=1e-8)
+
+
+def left_over(model, nozzle, tank, step):
+    """What a run leaves open in the balance of craft, flow inside and jet together, relative to what has left."""
+    run = flown(model, MassFlow([nozzle], "fuel"), (0.02, -0.05, 0.1), duration=20.0, step=step)
+    h = model.momentum(run.q, run.v, about="world", parameters={"fuel": run.controller_states[:, 0]})
+    X = model.frame_pose(run.q, "hub")
+    V = model.frame_velocity(run.q, run.v, "hub", reference="local_world_aligned")
+    r_n, r_t = (np.einsum("kij,j->ki", X.rotation, point) for point in (nozzle.at, tank))
+    thrust = np.einsum("kij,j->ki", X.rotation, nozzle.wrench[3:])
+    leaving = V[:, 3:] + np.cross(V[:, :3], r_n) - thrust / nozzle.flow
+    inside = np.concatenate([np.cross(r_t, r_n) + np.cross(X.translation, r_n - r_t), r_n - r_t], axis=-1)
+    flux = np.concatenate([np.cross(X.translation + r_n, leaving), leaving], axis=-1)
+    gone = CubicSpline(run.time, nozzle.flow * flux).antiderivative()(run.time)
+    total = h + nozzle.flow * inside + gone
+    return np.abs(total[-1] - total[0]).max() / np.abs(gone).max(), run
+
+
+def test_all_momentum_is_accounted_for():
+    """In space, with a tank and a nozzle off the centre: what is left open falls with the fourth power of the step."""
+    tank = (0.2, -0.3, 0.5)
+    model, nozzle = stage(tank), jet((0.3, 0.1, -1.0), (0.1, 0.0, 1.0), force=2.0, impulse=1.5)
+    (coarse, _), (fine, run) = (left_over(model, nozzle, tank, h) for h in (0.2, 0.1))
+    assert coarse / fine == pytest.approx(16.0, rel=0.3)
+    assert fine < 1e-6  # (0.1 s * 0.5 rad/s)^4 = 6e-6 over a turn, a part of it
+    # with a law in Python steps are made there
+    both = [MassFlow([nozzle], "fuel"), lambda t, q, v: np.zeros(6)]
+    slow = flown(model, both, (0.02, -0.05, 0.1), duration=1.0, step=0.1)
+    np.testing.assert_allclose(slow.v[-1], run.v[10], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(slow.accelerations[-1], run.accelerations[10], rtol=1e-12, atol=1e-14)
+
+
+def test_a_throttle_and_many_masses(rocket):
+    t = ca.SX.sym("t")
+    throttle = ca.Function("throttle", [t], [ca.sin(math.pi * t / DURATION) ** 2])
+    run = flown(rocket, MassFlow([jet()], "fuel", throttle), parameters={"fuel": np.array([30.0, 60.0])})
+    left = np.array([30.0, 60.0]) - jet().flow * DURATION / 2
+    np.testing.assert_allclose(run.controller_states[:, -1, 0], left, rtol=1e-9)  # h^4 of a smooth throttle
+    gained = C * np.log(np.array([130.0, 160.0]) / (100.0 + left))
+    np.testing.assert_allclose(run.v[:, -1, 5], gained, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda m: MassFlow([], "fuel"), ArgumentError, "nozzles is empty"),
+        (lambda m: MassFlow([3], "fuel"), ArgumentError, "expected spacecraft.Thruster"),
+        (
+            lambda m: MassFlow([jet()], "fuel", throttle=2.0),
+            ArgumentError,
+            "throttle is 2.0, expected 0 to 1",
+        ),
+        (
+            lambda m: MassFlow([jet()], "fuel", throttle=ca.Function("f", [ca.SX.sym("t", 2)], [1])),
+            ArgumentError,
+            "a casadi.Function of t that gives 1 or 1 numbers",
+        ),
+        (lambda m: flown(m, MassFlow([jet()], "water")), ArgumentError, "no parameter 'water'"),
+        (lambda m: flown(m, 2 * [MassFlow([jet()], "fuel")]), ArgumentError, "two MassFlow burn 'fuel'"),
+        (lambda m: flown(m, MassFlow([jet()], "fuel"), duration=1e3), ArgumentError, "they last 441.299 s"),
+        (
+            lambda m: flown(
+                m, MassFlow([jet()], "fuel", ca.Function("f", [t := ca.SX.sym("t")], [2 * ca.cos(t)]))
+            ),
+            ArgumentError,
+            "the throttle goes from -1.99996 to 2",
+        ),
+        (
+            lambda m: flown(m, MassFlow([jet()], "fuel"), integrator="dop853", step=None),
+            UnsupportedError,
+            "MassFlow and integrator 'dop853' do not go together",
+        ),
+    ],
+)
+def test_bad_flows(make, error, message, rocket):
+    with pytest.raises(error, match=message):
+        make(rocket)
+
+
+def tanked(inertia, joint, placement=(0, 0, 0), *, tie=False):
+    builder = al.ModelBuilder("stage", gravity=(0, 0, 0))
+    fuel = builder.parameter("fuel", 60.0)
+    builder.body("hub", al.Inertia.box(100.0, (1, 1, 1)), joint=al.Free())
+    where = tuple(x(fuel) if callable(x) else x for x in placement)
+    builder.body("tank", inertia(fuel), joint=joint, parent="hub", placement=where)
+    if tie:
+        builder.body(
+            "other",
+            al.Inertia.point(1.0, (0, 1, 0)),
+            joint=al.Revolute((1, 0, 0)),
+            joint_name="turn",
+            parent="hub",
+        )
+        builder.coupling("tie", "turn", (), ())
+    return builder.build()
+
+
+def test_flows_on_models_that_cannot_have_them():
+    hinge, fixed = al.Revolute((1, 0, 0)), al.Fixed()
+    for model, error, message in (
+        (
+            tanked(lambda m: al.Inertia.point(m, (0, 1, 0)), hinge),
+            UnsupportedError,
+            "a joint moves between the tank",
+        ),
+        (
+            tanked(lambda m: al.Inertia.point(5.0), fixed),
+            ArgumentError,
+            "no mass of the model depends on 'fuel'",
+        ),
+        (
+            tanked(lambda m: al.Inertia.point(2 * m), fixed),
+            ArgumentError,
+            "changes by 2 kg with a unit of 'fuel'",
+        ),
+        (tanked(al.Inertia.point, fixed, (0, 0, lambda m: 0.01 * m)), UnsupportedError, "the place of joint"),
+        (tanked(al.Inertia.point, fixed, tie=True), UnsupportedError, "a model with loops or couplings"),
+        (
+            tanked(lambda m: al.flexible.beam(1.0, m, EI_y=10.0, bending_z=1), fixed),
+            UnsupportedError,
+            "is in the flexible body 'tank', expected a rigid one",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            flown(model, MassFlow([jet()], "fuel"))
+
+
+def test_software_flies_with_the_mass_of_the_moment(rocket):
+    """A law in machine code sees the parameters as they are; the balance of momentum is told to be open."""
+    law = al.simulate.SymbolicLaw(lambda t, m, at: {"seen": at.parameters[0]})
+    told = al.simulate.Sampled(law, 1.0, posts={"seen": [0.0]}, state=True)
+    run = flown(rocket, [MassFlow([jet()], "fuel"), told], duration=5.0)
+    left = 60.0 - jet().flow * run.measurements["seen"].time
+    np.testing.assert_allclose(run.measurements["seen"].values[:, 0], left, rtol=1e-13)
+    with pytest.raises(UnsupportedError, match="mass leaves in this run"):
+        momentum_balance(run)
