@@ -65,7 +65,7 @@ def run(*arguments, code=0):
         ('folder = "out"', 'save = "../x.csv"', ":13: outputs.save: is '../x.csv', expected a file in the folder"),
         ("alembert-study", "alembert-model", ":1: format: this is a model, not a study"),
         ("alembert-study", "other", ":1: format: is 'other', expected \"alembert-study\""),
-        ("version = 1", "version = 7", ":2: version: is 7; this Alembert reads version 1"),
+        ("version = 1", "version = 7", ":2: version: is 7; this Alembert reads version 1: a newer"),
     ],
 )  # fmt: skip
 def test_refused_with_file_and_line(old, new, message, tmp_path):

@@ -277,7 +277,8 @@ def _read(path: Path) -> tuple[Dataset, dict[str, Any]]:
         tree = json.loads(netcdf.unzipped(text, LARGEST_TEXT))
         if tree["version"] != VERSION:
             raise FileError(
-                f"{path}: has restart data of version {tree['version']}, this Alembert reads {VERSION}"
+                f"{path}: has restart data of version {tree['version']}, this Alembert reads {VERSION}; "
+                "its records are read by xarray.open_dataset"
             )
         return data, _with_arrays(tree, flat)
 

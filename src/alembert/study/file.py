@@ -20,7 +20,7 @@ from alembert.errors import AlembertError, FileError
 from alembert.model.io import toml
 from alembert.model.io.explanation import explanations, walk
 from alembert.model.io.location import Place, Source, read_text
-from alembert.model.io.schema import FileTable, described
+from alembert.model.io.schema import FileTable, check_format
 from alembert.model.printing import unknown
 from alembert.study.laws import KINDS
 from alembert.study.task import OptionError, OutputFile, Task, inside
@@ -179,12 +179,7 @@ def _check_header(source: Source) -> None:
     data = source.data
     if data.get("format") == "alembert-model":
         raise source.error(("format",), "this is a model, not a study; see alembert info and alembert new")
-    if data.get("format") != FORMAT:
-        came = described(data["format"]) if "format" in data else "missing"
-        raise source.error(("format",), f'is {came}, expected "{FORMAT}"; this is no Alembert study')
-    if data.get("version") != VERSION or isinstance(data["version"], bool):
-        came = described(data["version"]) if "version" in data else "missing"
-        raise source.error(("version",), f"is {came}; this Alembert reads version {VERSION}")
+    check_format(source, FORMAT, VERSION)
 
 
 def _changed(source: Source, changes: Sequence[str]) -> Source:

@@ -70,7 +70,7 @@ target = "shoulder"
 CASES = [
     # what is replaced, by what, the message after the file's name
     ('format = "alembert-model"', "", '1: format: is missing, expected "alembert-model"; this is no Alembert model'),
-    ("version = 1", "version = 2", "2: version: is 2; this Alembert reads version 1"),
+    ("version = 1", "version = 2", "2: version: is 2; this Alembert reads version 1: a newer"),
     ("version = 1", "version = true", "2: version: is true; this Alembert reads version 1"),
     ("version = 1", "", "1: version: is missing; this Alembert reads version 1"),
     ('name = "arm"', "name = 3", "3: name: is 3, expected a text"),

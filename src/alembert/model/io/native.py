@@ -27,7 +27,7 @@ from alembert.model.inertia import Inertia
 from alembert.model.io import schema, side_file, toml, yaml
 from alembert.model.io.explanation import explanations, walk
 from alembert.model.io.location import Place, Source, read_text
-from alembert.model.io.schema import FORMAT, PARTS, VERSION, described
+from alembert.model.io.schema import FORMAT, PARTS, VERSION, check_format, described
 from alembert.model.io.text import is_word
 from alembert.model.model import Model, check_model
 from alembert.model.placement import Placement
@@ -109,12 +109,7 @@ def _check_header(source: Source) -> None:
     data = source.data
     if not isinstance(data, dict):
         raise source.error((), f"the file is {described(data)}, expected a table of a model's parts")
-    if data.get("format") != FORMAT:
-        came = described(data["format"]) if "format" in data else "missing"
-        raise source.error(("format",), f'is {came}, expected "{FORMAT}"; this is no Alembert model')
-    if data.get("version") != VERSION or isinstance(data["version"], bool):
-        came = described(data["version"]) if "version" in data else "missing"
-        raise source.error(("version",), f"is {came}; this Alembert reads version {VERSION}")
+    check_format(source, FORMAT, VERSION)
 
 
 def _validated(source: Source, folder: Path | None) -> Any:

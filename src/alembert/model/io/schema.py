@@ -56,6 +56,7 @@ from alembert.model.elements import (
 )
 from alembert.model.inertia import Inertia
 from alembert.model.io import side_file
+from alembert.model.io.location import Source
 from alembert.model.modal import ModalBody
 from alembert.model.placement import Placement
 from alembert.model.printing import unknown
@@ -91,6 +92,21 @@ def described(value: Any) -> str:
         return "empty"
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def check_format(source: Source, name: str, version: int) -> None:
+    """Refuse a document of another kind, or of a version that is not read (see docs/format.md, versions)."""
+    data = source.data
+    if data.get("format") != name:
+        came = described(data["format"]) if "format" in data else "missing"
+        kind = name.removeprefix("alembert-")
+        raise source.error(("format",), f'is {came}, expected "{name}"; this is no Alembert {kind}')
+    found = data.get("version")
+    if found != version or isinstance(found, bool):
+        came = described(found) if "version" in data else "missing"
+        newer = isinstance(found, int) and found > version
+        hint = ": a newer Alembert has written the file; upgrade this one" if newer else ""
+        raise source.error(("version",), f"is {came}; this Alembert reads version {version}{hint}")
 
 
 def _float(value: Any, expected: str) -> float:
