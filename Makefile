@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-machines lint types units bench docs verify fuzz clean
+.PHONY: demo test test-machines lint types units bench docs verify fuzz dist clean
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +69,21 @@ verify: $(VENV)/.test
 MINUTES ?= 10
 fuzz: $(VENV)/.test
 	$(BIN)/python -m alembert.verify.fuzz --minutes $(MINUTES) --folder build/fuzz
+
+# what is released: both archives, checked, and the wheel tried in an empty environment
+$(VENV)/.release: pyproject.toml | $(BIN)/python
+	$(PIP) install build twine
+	touch $@
+
+dist: $(VENV)/.release
+	rm -rf dist build/wheel-environment
+	$(BIN)/python -m build --quiet
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv build/wheel-environment
+	build/wheel-environment/bin/python -m pip --disable-pip-version-check --quiet install dist/*.whl
+	build/wheel-environment/bin/alembert --version
+	cd build && wheel-environment/bin/python -c "import alembert as al; m = al.library.arm7(); print(m.forward_dynamics(m.neutral(), m.neutral(), m.neutral()))"
+	@echo "The archives are in dist"
 
 clean:
 	rm -rf $(VENV) build dist site demo-output .pytest_cache .mypy_cache .ruff_cache
